@@ -1,0 +1,162 @@
+"""The small floating-point formats that numpy lacks: what their bits mean, and correct rounding into them.
+
+A format is nothing but the sorted list of the magnitudes it can hold. Rounding is then a search in the list of the points
+between them where the answer changes, which makes every rounding mode and every tie rule a matter of that table alone,
+for inputs of any width and without double rounding.
+"""
+
+from typing import Any, Dict, Optional, Tuple
+
+import numpy as np
+
+__all__ = ["FORMATS", "Format"]
+
+Array = Any
+
+
+class Format:
+    """One format: `exponent` and `mantissa` bits, and what its top codes are spent on.
+
+    special    the top of the code space
+    ieee       a whole exponent for infinity and NaN (bfloat16, float8e5m2)
+    fn         the last code of each sign is NaN, there is no infinity (float8e4m3fn)
+    fnuz       nothing, and the code of negative zero is NaN (float8e4m3fnuz, float8e5m2fnuz)
+    finite     nothing: no NaN at all (float4e2m1, float6*); a NaN becomes negative zero, as ml_dtypes does
+    scale      unsigned powers of two without zero; the last code is NaN (float8e8m0)
+    """
+
+    def __init__(self, exponent: int, mantissa: int, bias: int, special: str) -> None:
+        self.special = special
+        self.signed = special != "scale"
+        self.mantissa = mantissa
+        self.bits = exponent + mantissa + self.signed
+        self.bias = bias
+        codes = 1 << (exponent + mantissa)
+        reserved = {"ieee": 1 << mantissa, "fn": 1, "fnuz": 0, "finite": 0, "scale": 1}[special]
+        self.top = codes - reserved - 1  # the code of the largest finite magnitude
+        self.code_type = np.dtype(np.uint16 if self.bits > 8 else np.uint8)
+        self.saturates = self.bits <= 8  # bfloat16 goes to infinity like every wide float
+        self._thresholds: Dict[str, Array] = {}
+        self._values: Optional[Array] = None
+
+    def magnitude(self, code: Array) -> Array:
+        """The value of codes without sign, as float64; one above `top` is what the next larger value would be."""
+        code = np.asarray(code, np.int64)
+        power, fraction = code >> self.mantissa, code & ((1 << self.mantissa) - 1)
+        if self.special == "scale":
+            return np.ldexp(1.0, (power - self.bias).astype(np.int32))
+        whole = fraction + np.where(power > 0, 1 << self.mantissa, 0)
+        scale = np.maximum(power, 1) - self.bias - self.mantissa
+        return np.ldexp(whole.astype(np.float64), scale.astype(np.int32))
+
+    @property
+    def max(self) -> float:
+        return float(self.magnitude(self.top))
+
+    @property
+    def min(self) -> float:
+        """The most negative finite value; of a scale, the smallest."""
+        return -self.max if self.signed else float(self.magnitude(0))
+
+    @property
+    def nan(self) -> int:
+        """The code of NaN with the sign bit clear (or the only one there is)."""
+        if self.special == "ieee":
+            return self.top + 1 + (1 << max(self.mantissa - 1, 0))
+        return self.top + 1 if self.special in ("fn", "scale") else 1 << (self.bits - 1)
+
+    def decode(self, codes: Array) -> Array:
+        """The float32 values of an array of codes; every value of every format is one."""
+        codes = np.asarray(codes, self.code_type)
+        if self.bits == 16:
+            return (codes.astype(np.uint32) << 16).view(np.float32)
+        if self._values is None:
+            self._values = self._table()
+        return self._values[codes & ((1 << self.bits) - 1)]
+
+    def _table(self) -> Array:
+        plain = np.full(1 << (self.bits - self.signed), np.nan, np.float32)
+        plain[: self.top + 1] = self.magnitude(np.arange(self.top + 1))
+        if self.special == "ieee":
+            plain[self.top + 1] = np.inf
+        if not self.signed:
+            return plain
+        table = np.concatenate([plain, -plain])
+        if self.special == "fnuz":
+            table[len(plain)] = np.nan
+        return table
+
+    def encode(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
+        """Round to the nearest code. Too large: the largest when saturating, else infinity, else NaN.
+
+        mode: "nearest" (ties to even, those of a scale upwards), "up" (away from zero) or "down" (towards zero).
+        """
+        values = np.asarray(values)
+        if self.bits == 16 and mode == "nearest" and values.dtype == np.float32:
+            return _bfloat16_bits(values)
+        values = values.astype(np.float64, copy=False)
+        size = np.abs(values)
+        code = np.searchsorted(self._steps(mode), size, side="right")
+        code = np.where(code > self.top, self._too_large(saturate), code).astype(self.code_type)
+        if not self.signed:
+            unfit = np.isnan(values) | (values < 0)
+            if not saturate:
+                unfit |= size < self.magnitude(0)
+            return np.where(unfit, self.code_type.type(self.nan), code)
+        code = np.where(np.isnan(values), self.code_type.type(self.nan), code)
+        negative = np.signbit(values)
+        if self.special == "fnuz":  # the code that negative zero would have is NaN
+            negative &= code != 0
+        return code | (negative.astype(self.code_type) << self.code_type.type(self.bits - 1))
+
+    def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
+        """The nearest values that the format holds, as float32."""
+        return self.decode(self.encode(values, saturate, mode))
+
+    def _too_large(self, saturate: bool) -> int:
+        if self.special == "finite" or (saturate and self.saturates):
+            return self.top
+        return self.top + 1 if self.special == "ieee" else self.nan
+
+    def _steps(self, mode: str) -> Array:
+        """For each code, the smallest magnitude that is rounded to the next one."""
+        if mode not in self._thresholds:
+            values = self.magnitude(np.arange(self.top + 2))
+            low, high = values[:-1], values[1:]
+            if mode == "nearest":
+                steps = low + (high - low) / 2
+                if self.special != "scale":
+                    steps[::2] = np.nextafter(steps[::2], np.inf)  # a tie above an even code stays there
+            elif mode == "up":
+                steps = np.nextafter(low, np.inf)
+            elif mode == "down":
+                steps = high
+            else:
+                raise ValueError("unknown rounding mode %r" % mode)
+            self._thresholds[mode] = steps
+        return self._thresholds[mode]
+
+
+def _bfloat16_bits(values: Array) -> Array:
+    """Round half to even on the bits of a float32: the common case, without a search."""
+    bits = np.ascontiguousarray(values).view(np.uint32).reshape(values.shape)
+    rounded = bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))
+    return (np.where(np.isnan(values), bits | np.uint32(0x400000), rounded) >> 16).astype(np.uint16)
+
+
+def _formats(**table: Tuple[int, int, int, str]) -> Dict[str, Format]:
+    return {name: Format(*row) for name, row in table.items()}
+
+
+#: name -> (exponent bits, mantissa bits, exponent bias, what the top codes are)
+FORMATS = _formats(
+    bfloat16=(8, 7, 127, "ieee"),
+    float8e4m3fn=(4, 3, 7, "fn"),
+    float8e4m3fnuz=(4, 3, 8, "fnuz"),
+    float8e5m2=(5, 2, 15, "ieee"),
+    float8e5m2fnuz=(5, 2, 16, "fnuz"),
+    float8e8m0=(8, 0, 127, "scale"),
+    float4e2m1=(2, 1, 1, "finite"),
+    float6e2m3=(2, 3, 1, "finite"),
+    float6e3m2=(3, 2, 3, "finite"),
+)
