@@ -1,0 +1,65 @@
+"""`python -m matrix check | render | lock [CELL ...] | list`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from matrix.data import ROOT, Matrix, MatrixError, load
+from matrix.lock import lock, missing
+from matrix.render import drifted, render
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m matrix", description="Work on matrix/matrix.toml.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("check", help="fail when something rendered or locked no longer follows from matrix.toml")
+    commands.add_parser("render", help="write what follows from matrix.toml")
+    locking = commands.add_parser("lock", help="resolve the pins of cells (all, if none is named)")
+    locking.add_argument("cells", nargs="*", metavar="CELL")
+    commands.add_parser("list", help="the cells")
+    options = parser.parse_args(arguments)
+    try:
+        matrix = load()
+        if options.command == "check":
+            return _check(matrix)
+        if options.command == "lock":
+            return _lock(matrix, options.cells)
+        if options.command == "list":
+            return _list(matrix)
+        for path in render(matrix):
+            print("wrote", path.relative_to(ROOT))
+    except MatrixError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _check(matrix: Matrix) -> int:
+    wrong = [f"{path.relative_to(ROOT)}: run `python -m matrix render`" for path in drifted(matrix)]
+    for cell in matrix.cells.values():
+        wrong += [f"{cell.id}: {problem}: run `python -m matrix lock {cell.id}`" for problem in missing(matrix, cell)]
+    known = {cell.constraints for cell in matrix.cells.values()}
+    stored = (ROOT / "matrix" / "constraints").glob("*.txt")
+    wrong += [f"{path.relative_to(ROOT)}: of no cell: delete it" for path in stored if path not in known]
+    print("\n".join(wrong) or f"{len(matrix.cells)} cells, {len(matrix.distributions)} distributions: no drift")
+    return 1 if wrong else 0
+
+
+def _lock(matrix: Matrix, names: list[str]) -> int:
+    for name in names or matrix.cells:
+        if name not in matrix.cells:
+            raise MatrixError(f"no cell {name}: `python -m matrix list` has all")
+        lock(matrix, matrix.cells[name])
+        print("locked", name, flush=True)
+    return 0
+
+
+def _list(matrix: Matrix) -> int:
+    for cell in matrix.cells.values():
+        print(f"{cell.id:36} {cell.tier:8} {cell.runner:4} {' '.join(cell.pins)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

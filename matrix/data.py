@@ -1,0 +1,183 @@
+"""matrix.toml as typed, validated data: the distributions of this repository and the cells that they are tested in."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["ROOT", "Cell", "Distribution", "Matrix", "MatrixError", "load"]
+
+ROOT = Path(__file__).resolve().parent.parent
+TIERS = ("gate", "nightly", "manual")
+RUNNERS = ("cpu", "gpu")
+REFERENCE = "reference"
+"""The shim inside the core: it has cells, but no distribution of its own."""
+
+
+class MatrixError(Exception):
+    """An entry of matrix.toml contradicts itself or another; the text says which."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One wheel of this repository, `requires` and `extras` as written: not yet pinned to the common version."""
+
+    key: str
+    name: str
+    path: str
+    requires: tuple[str, ...]
+    extras: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    below: str | None = None
+
+    @property
+    def package(self) -> str:
+        return self.name.replace("-", "_")
+
+    @property
+    def root(self) -> Path:
+        return ROOT / self.path
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One real environment: a shim on one version of its framework, one Python, exact pins."""
+
+    id: str
+    shim: str
+    python: str
+    pins: tuple[str, ...]
+    tier: str
+    runner: str
+    env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def constraints(self) -> Path:
+        return ROOT / "matrix" / "constraints" / f"{self.id}.txt"
+
+    @property
+    def tags(self) -> list[str]:
+        """What `nox -t` selects cells by."""
+        return [self.tier, self.shim, self.runner]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    version: str
+    suites: tuple[str, ...]
+    suites_source: str
+    tools: dict[str, tuple[str, ...]]
+    distributions: dict[str, Distribution]
+    cells: dict[str, Cell]
+
+    def closure(self, shim: str) -> list[Distribution]:
+        """The distributions that a cell of this shim installs: its own, and those of this repository below it."""
+        found: dict[str, Distribution] = {}
+        key = "core" if shim == REFERENCE else shim
+        if key not in self.distributions:
+            raise MatrixError(f"no distribution for shim {shim!r}")
+        waiting = [self.distributions[key]]
+        while waiting:
+            distribution = waiting.pop()
+            if distribution.key not in found:
+                found[distribution.key] = distribution
+                waiting += [own for own in map(self.own, distribution.requires) if own]
+        return list(found.values())
+
+    def own(self, requirement: str) -> Distribution | None:
+        """The distribution of this repository that a requirement names."""
+        name = canonicalize_name(Requirement(requirement).name)
+        return next((each for each in self.distributions.values() if each.name == name), None)
+
+    def floor(self, distribution: Distribution) -> str:
+        """The oldest Python of a cell that installs it: no claim that no cell proves."""
+        pythons = [cell.python for cell in self.cells.values() if distribution in self.closure(cell.shim)]
+        if not pythons:
+            raise MatrixError(f"no cell installs {distribution.name}: its Requires-Python is unknown")
+        return min(pythons, key=Version)
+
+    def requires_python(self, distribution: Distribution) -> str:
+        floor = f">={self.floor(distribution)}"
+        return f"{floor},<{distribution.below}" if distribution.below else floor
+
+    def ranges(self, cell: Cell) -> list[Requirement]:
+        """What the distributions of a cell ask of others: always, and by the extras whose framework the cell pins."""
+        pins = {canonicalize_name(Requirement(pin).name) for pin in cell.pins}
+        asked: list[str] = []
+        for distribution in self.closure(cell.shim):
+            asked += distribution.requires
+            for extra in distribution.extras.values():
+                asked += extra if canonicalize_name(Requirement(extra[0]).name) in pins else ()
+        return [Requirement(each) for each in asked if not self.own(each)]
+
+    def pinned(self, requirement: str) -> str:
+        """A requirement as it is published: what is our own, at exactly the common version."""
+        return f"{requirement}=={self.version}" if self.own(requirement) else requirement
+
+
+def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
+    raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        matrix = Matrix(
+            version=raw["version"],
+            suites=tuple(raw["suites"]["names"]),
+            suites_source=raw["suites"]["source"],
+            tools={name: tuple(tools) for name, tools in raw["tools"].items()},
+            distributions={key: _distribution(key, **entry) for key, entry in raw["distributions"].items()},
+            cells={id_: _cell(id_, **entry) for id_, entry in raw["cells"].items()},
+        )
+    except (KeyError, TypeError) as error:
+        raise MatrixError(f"{path.name}: {error}") from error
+    _validate(matrix)
+    return matrix
+
+
+def _distribution(
+    key: str, requires: list[str], extras: dict[str, list[str]] | None = None, **rest: Any
+) -> Distribution:
+    named = {name: tuple(requirements) for name, requirements in (extras or {}).items()}
+    return Distribution(key=key, requires=tuple(requires), extras=named, **rest)
+
+
+def _cell(id_: str, pins: list[str], **rest: Any) -> Cell:
+    return Cell(id=id_, pins=tuple(pins), **rest)
+
+
+def _validate(matrix: Matrix) -> None:
+    wrong = [f"cell {cell.id}: {problem}" for cell in matrix.cells.values() for problem in _problems(matrix, cell)]
+    if wrong:
+        raise MatrixError("\n".join(wrong))
+
+
+def _problems(matrix: Matrix, cell: Cell) -> list[str]:
+    wrong = []
+    if not cell.id.startswith(f"{cell.shim}-") or not cell.id.endswith(f"-py{cell.python.replace('.', '')}"):
+        wrong.append(f"the name must be {cell.shim}-<framework and version>-py{cell.python.replace('.', '')}")
+    if cell.tier not in TIERS:
+        wrong.append(f"tier {cell.tier!r} is none of {', '.join(TIERS)}")
+    if cell.runner not in RUNNERS:
+        wrong.append(f"runner {cell.runner!r} is none of {', '.join(RUNNERS)}")
+    pins = {canonicalize_name(pin.name): pin for pin in map(Requirement, cell.pins)}
+    for pin in pins.values():
+        if [each.operator for each in pin.specifier] != ["=="]:
+            wrong.append(f"{pin} is not an exact pin")
+    for distribution in matrix.closure(cell.shim):
+        if not SpecifierSet(matrix.requires_python(distribution)).contains(f"{cell.python}.99"):
+            wrong.append(f"{distribution.name} refuses Python {cell.python}")
+    # What is tested must be what can be installed.
+    for wanted in matrix.ranges(cell):
+        pinned = pins.get(canonicalize_name(wanted.name))
+        if pinned is not None and not wanted.specifier.contains(next(iter(pinned.specifier)).version):
+            wrong.append(f"{wanted} is published, the cell pins {pinned}")
+    return wrong

@@ -1,0 +1,149 @@
+"""Every check and every environment of the project; `nox -l` is the menu, matrix/matrix.toml the data behind it.
+
+nox -s core                        the core, on this Python: what a change needs first
+nox -s "cell(tf2-2.21.0-py313)"    one real environment: the built wheels at exact pins
+nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))
+
+from matrix.data import REFERENCE, Cell, load
+from matrix.interpreters import folders
+
+MATRIX = load()
+CELLS = list(MATRIX.cells.values())
+DIST = ROOT / "dist"
+PATHS = ["onnx_compat", "shims", "matrix", "tests", "noxfile.py"]
+
+nox.needs_version = ">=2026.10"
+nox.options.default_venv_backend = "uv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "types", "floor", "drift", "core"]
+# A Python that is not there is a failure with its name: a skipped cell looks like a passed one.
+nox.options.error_on_missing_interpreters = True
+nox.options.download_python = "never"
+
+os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), *folders()])
+
+
+def _find_links() -> None:
+    """Let uv see the local wheels that pip is configured with (a CPU build of torch, say): uv reads no pip configuration."""
+    if "UV_FIND_LINKS" not in os.environ:
+        told = os.environ.get("PIP_FIND_LINKS") or _pip("config", "get", "global.find-links")
+        if told:
+            os.environ["UV_FIND_LINKS"] = ",".join(told.split())
+
+
+def _pip(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+_find_links()
+
+
+def _wheels(shim: str) -> list[str]:
+    """The built wheels that a cell of this shim installs."""
+    return [str(DIST / f"{each.package}-{MATRIX.version}-py3-none-any.whl") for each in MATRIX.closure(shim)]
+
+
+def _install_wheels(session: nox.Session, shim: str, *others: str) -> None:
+    """Install the wheels and nothing from the source tree; a wheel that was built again replaces its older self."""
+    again = [f"--reinstall-package={each.name}" for each in MATRIX.closure(shim)]
+    session.install("--exact", *again, *_wheels(shim), *others)
+
+
+@nox.session(default=False)
+def wheels(session: nox.Session) -> None:
+    """Build the wheels of all distributions into dist/."""
+    for distribution in MATRIX.distributions.values():
+        session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(DIST), str(distribution.root))
+
+
+@nox.session(default=False)
+def suites(session: nox.Session) -> None:
+    """Fetch the recorded test vectors into the cache that all cells read."""
+    session.install("pip", MATRIX.suites_source, *MATRIX.tools["oracle"])
+    release = MATRIX.suites_source.partition("==")[2]
+    session.run("python", "-m", "matrix.suites", "fetch", *MATRIX.suites, "--onnx", release)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Ruff: rules and format."""
+    session.install(*MATRIX.tools["lint"])
+    session.run("ruff", "check", *session.posargs, ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Mypy, strict, on every package."""
+    session.install(*MATRIX.tools["types"])
+    packages = [f"--package={each.package}" for each in MATRIX.distributions.values()]
+    session.run("mypy", *packages, "--package=matrix")
+    session.run("mypy", "noxfile.py")
+
+
+@nox.session
+def floor(session: nox.Session) -> None:
+    """Vermin: no package needs a newer Python than its oldest cell has."""
+    session.install(*MATRIX.tools["floor"])
+    for distribution in MATRIX.distributions.values():
+        oldest = MATRIX.floor(distribution)
+        package = distribution.root / distribution.package
+        session.run(
+            "vermin",
+            "--quiet",
+            f"--target={oldest}-",
+            "--violations",
+            "--no-tips",
+            "--exclude=importlib.metadata",
+            str(package),
+        )
+
+
+@nox.session
+def drift(session: nox.Session) -> None:
+    """What follows from matrix.toml still follows from it."""
+    session.install("packaging", "tomli")
+    session.run("python", "-m", "matrix", "check")
+
+
+@nox.session(requires=["wheels", "suites"])
+def core(session: nox.Session) -> None:
+    """The core and the matrix itself, on the Python that runs nox."""
+    _install_wheels(session, REFERENCE, MATRIX.suites_source, *MATRIX.tools["test"], *MATRIX.tools["oracle"], "tomli")
+    session.run("pytest", "tests/core", "tests/matrix", "tests/conformance", *session.posargs, env=_env(REFERENCE))
+
+
+@nox.session(requires=["wheels", "suites"], default=False)
+@nox.parametrize(["python", "cell"], [nox.param(cell.python, cell, id=cell.id, tags=cell.tags) for cell in CELLS])
+def cell(session: nox.Session, cell: Cell) -> None:
+    """One real environment: the wheels, at exact pins, through the tests of their shim."""
+    _install_wheels(session, cell.shim, "--requirement", str(cell.constraints))
+    tests = ["tests/shims", "tests/conformance", *(["tests/core"] if cell.shim == REFERENCE else [])]
+    env = {**_env(cell.shim), **cell.env, "ONNX_COMPAT_CELL": cell.id, "ONNX_COMPAT_CONSTRAINTS": str(cell.constraints)}
+    session.run("pytest", *tests, *session.posargs, env=env)
+
+
+def _env(shim: str) -> dict[str, str]:
+    return {"ONNX_COMPAT_SHIM": shim, "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+@nox.session(default=False, venv_backend="none")
+def matrix(session: nox.Session) -> None:
+    """All cells of this machine's runner, one after the other; a failing cell does not stop the next."""
+    for each in CELLS:
+        if each.runner == "cpu":
+            session.notify(f"cell({each.id})")

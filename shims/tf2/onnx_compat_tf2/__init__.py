@@ -1,0 +1,3 @@
+"""The tf2 shim: ONNX models on TensorFlow 2."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,56 @@
+"""matrix.toml: what it says holds together, and an entry that does not is refused by name."""
+
+import pytest
+
+from matrix.data import ROOT, MatrixError, load
+
+MATRIX = load()
+TEXT = (ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8")
+
+
+def load_changed(folder, old, new):
+    assert old in TEXT
+    path = folder / "matrix.toml"
+    path.write_text(TEXT.replace(old, new), encoding="utf-8")
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('tensorflow==1.15.5"', 'tensorflow>=1.15.5"', "is not an exact pin"),
+        ('tensorflow==1.15.5"', 'tensorflow==2.0.0"', "is published, the cell pins"),
+        ('below = "3.8"', 'below = "3.7"', "refuses Python 3.7"),
+        ('[cells."tf1-1.15.5-py37"]', '[cells."tf1-1.15.5"]', "the name must be"),
+        ('shim = "tf1"', 'shim = "tf3"', "no distribution for shim 'tf3'"),
+        ('tier = "gate"', 'tier = "daily"', "tier 'daily'"),
+        ('runner = "cpu"', 'runner = "tpu"', "runner 'tpu'"),
+        ('tier = "gate"\n', "", "tier"),
+        ('runner = "cpu"', 'runner = "cpu"\nretries = 3', "retries"),
+    ],
+)
+def test_a_wrong_entry_is_refused(tmp_path, old, new, said):
+    with pytest.raises(MatrixError, match=said):
+        load_changed(tmp_path, old, new)
+
+
+def test_every_shim_has_a_gate_cell():
+    shims = {key for key in MATRIX.distributions if key not in ("core", "tensorflow")}
+    assert {cell.shim for cell in MATRIX.cells.values() if cell.tier == "gate"} == shims
+
+
+def test_requires_python_starts_where_a_cell_proves_it():
+    asked = {key: MATRIX.requires_python(each) for key, each in MATRIX.distributions.items()}
+    assert asked["core"] == ">=3.7"
+    assert asked["tf1"] == ">=3.7,<3.8"
+    assert asked["tensorflow"] == min(asked["tf1"].partition(",")[0], asked["tf2"])
+
+
+def test_our_own_distributions_are_in_lock_step():
+    assert MATRIX.pinned("onnx-compat-tf1[tensorflow]") == "onnx-compat-tf1[tensorflow]==" + MATRIX.version
+    assert MATRIX.pinned("numpy>=1.18") == "numpy>=1.18"
+
+
+def test_a_shim_brings_what_it_builds_on():
+    assert {each.key for each in MATRIX.closure("tf1")} == {"tf1", "tensorflow", "core"}
+    assert {each.key for each in MATRIX.closure("reference")} == {"core"}

@@ -1,0 +1,23 @@
+"""A cell runs what belongs to its shim: files and folders named after another shim are left alone, by name."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHIMS = sorted(path.name for path in (Path(__file__).parents[2] / "shims").iterdir() if path.is_dir())
+HERE = os.environ.get("ONNX_COMPAT_SHIM", "")
+
+# `tests/shims/tf1/`, `tests/shims/test_tf1_session.py`. What tf1 and tf2 share is tested in `test_tensorflow_…` in both.
+OTHERS = [shim for shim in SHIMS if HERE and shim not in (HERE, "tensorflow" if HERE in ("tf1", "tf2") else HERE)]
+collect_ignore_glob = [pattern for shim in OTHERS for pattern in (shim, "test_%s.py" % shim, "test_%s_*.py" % shim)]
+
+if "ONNX_COMPAT_CELL" not in os.environ:
+    collect_ignore_glob.append("test_environment.py")
+
+
+@pytest.fixture(scope="session")
+def shim_name() -> str:
+    """The shim that this run is about."""
+    assert HERE, "set ONNX_COMPAT_SHIM, as a cell of nox does"
+    return HERE

@@ -1,0 +1,58 @@
+"""A cell is what it says: our code came out of the wheels, and everything else is at its pinned version."""
+
+import importlib.util
+import os
+import sysconfig
+from pathlib import Path
+from typing import Dict
+
+import pytest
+
+try:
+    from importlib import metadata
+except ImportError:  # Python 3.7
+    import importlib_metadata as metadata  # type: ignore[no-redef]
+
+SHIM = os.environ["ONNX_COMPAT_SHIM"]
+CONSTRAINTS = Path(os.environ["ONNX_COMPAT_CONSTRAINTS"])
+PACKAGES = ["onnx_compat"]
+if SHIM != "reference":
+    PACKAGES.append("onnx_compat_" + SHIM)
+if SHIM in ("tf1", "tf2"):
+    PACKAGES.append("onnx_compat_tensorflow")
+
+
+def pins() -> Dict[str, str]:
+    lines = CONSTRAINTS.read_text(encoding="utf-8").split()
+    return dict(line.split("==") for line in lines)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_comes_from_the_installed_wheel(package):
+    spec = importlib.util.find_spec(package)
+    assert spec is not None and spec.origin is not None, "%s is not installed" % package
+    assert Path(sysconfig.get_paths()["purelib"]) in Path(spec.origin).parents
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_has_the_common_version(package):
+    module = importlib.import_module(package)
+    assert module.__version__ == metadata.version(package.replace("_", "-")) == metadata.version("onnx-compat")
+
+
+@pytest.mark.parametrize("name", sorted(pins()))
+def test_is_at_its_pin(name):
+    pinned, installed = pins()[name], metadata.version(name)
+    if "+" not in pinned:  # any build of the version: `2.13.0+cpu` is 2.13.0
+        installed = installed.partition("+")[0]
+    assert installed == pinned
+
+
+def test_nothing_is_installed_beside_the_pins():
+    known = set(pins()) | {package.replace("_", "-") for package in PACKAGES} | {"pip"}
+    extra = {_name(found.metadata["Name"]) for found in metadata.distributions()} - known
+    assert not extra, "not in %s: resolve it again" % CONSTRAINTS.name
+
+
+def _name(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
