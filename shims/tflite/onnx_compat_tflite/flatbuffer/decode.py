@@ -1,0 +1,118 @@
+"""Flatbuffer bytes to plain dictionaries, by the tables of `schema`. The bytes are not trusted.
+
+Every position is checked before it is read, and the whole reading has a budget: tables may be shared in a flatbuffer,
+so a small hostile file could otherwise unfold without end. What is wrong is an InvalidModelError, never another one.
+"""
+
+import struct
+from typing import Any, Dict, Tuple
+
+import numpy as np
+
+from onnx_compat.errors import InvalidModelError
+from onnx_compat_tflite.flatbuffer.names import ENUMS
+from onnx_compat_tflite.flatbuffer.schema import SCALARS, TABLES, UNION_MEMBERS, Field, Table
+
+__all__ = ["decode"]
+
+_STRUCTS = {name: struct.Struct("<" + code) for name, code in SCALARS.items()}
+
+
+def decode(table: str, data: memoryview, identifier: bytes) -> Dict[str, Any]:
+    """The root table. Vectors of bytes are views of `data`, other vectors lists; what is absent and has no default is None."""
+    if len(data) < 8 or bytes(data[4:8]) != identifier:
+        raise InvalidModelError(
+            "this is not a TFLite model: the file identifier '%s' is missing" % identifier.decode(),
+            hint="Give a .tflite file; a file that was cut while it was copied looks like this too.",
+        )
+    decoder = _Decoder(data)
+    return decoder.table(TABLES[table], decoder.follow(0))
+
+
+class _Decoder:
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._budget = 16 * len(data) + (1 << 16)
+
+    def table(self, table: Table, start: int) -> Dict[str, Any]:
+        self._spend(8 + 8 * len(table.fields))
+        offsets, size = self._vtable(start)
+        result: Dict[str, Any] = {}
+        for field in table.fields:
+            if field.kind == "union":
+                result[field.name] = self._union(field, start, offsets, size)
+                continue
+            width = _STRUCTS[_base(field.type)].size if field.kind == "scalar" else 4
+            at = self._place(field.slot, width, start, offsets, size)
+            result[field.name] = field.default if at == 0 else self._value(field, at)
+        return result
+
+    def follow(self, at: int) -> int:
+        return at + int(self._read("uint32", at))
+
+    def _spend(self, amount: int) -> None:
+        self._budget -= amount
+        if self._budget < 0:
+            raise InvalidModelError("the file unfolds to far more than its size: it is damaged or hostile")
+
+    def _read(self, kind: str, at: int) -> Any:
+        form = _STRUCTS[kind]
+        if at < 0 or at + form.size > len(self._data):
+            raise InvalidModelError(
+                "the file points outside itself (byte %d of %d)" % (at, len(self._data)),
+                hint="It is damaged or cut short: fetch or write it again.",
+            )
+        return form.unpack_from(self._data, at)[0]
+
+    def _vtable(self, start: int) -> Tuple[Tuple[int, ...], int]:
+        at = start - int(self._read("int32", start))
+        length, size = self._read("uint16", at), self._read("uint16", at + 2)
+        if length < 4 or length % 2 or size < 4 or at + length > len(self._data) or start + size > len(self._data):
+            raise InvalidModelError("the table at byte %d has no valid layout: the file is damaged" % start)
+        return struct.unpack_from("<%dH" % (length // 2 - 2), self._data, at + 4), size
+
+    def _place(self, slot: int, width: int, start: int, offsets: Tuple[int, ...], size: int) -> int:
+        offset = offsets[slot] if slot < len(offsets) else 0
+        if offset and not 4 <= offset <= size - width:
+            raise InvalidModelError("a field of the table at byte %d lies outside it: the file is damaged" % start)
+        return start + offset if offset else 0
+
+    def _union(self, field: Field, start: int, offsets: Tuple[int, ...], size: int) -> Any:
+        kind = self._place(field.slot, 1, start, offsets, size)
+        at = self._place(field.slot + 1, 4, start, offsets, size)
+        members = UNION_MEMBERS[field.type]
+        number = self._read("uint8", kind) if kind else 0
+        if not at or not 1 <= number <= len(members):
+            return None
+        return members[number - 1], self.table(TABLES[members[number - 1]], self.follow(at))
+
+    def _value(self, field: Field, at: int) -> Any:
+        if field.kind == "scalar":
+            value = self._read(_base(field.type), at)
+            return ENUMS[field.type].name(value) if field.type in ENUMS else value
+        target = self.follow(at)
+        if field.kind == "table":
+            return self.table(TABLES[field.type], target)
+        if field.kind == "tables":
+            places = self._vector(target, "uint32")
+            return [
+                self.table(TABLES[field.type], target + 4 + 4 * index + place)
+                for index, place in enumerate(places.tolist())
+            ]
+        if field.kind == "string":
+            return self._vector(target, "uint8").tobytes().decode("utf-8", "surrogateescape")
+        array = self._vector(target, _base(field.type))
+        if field.type == "uint8":
+            return array
+        return [ENUMS[field.type].name(item) for item in array.tolist()] if field.type in ENUMS else array.tolist()
+
+    def _vector(self, start: int, kind: str) -> "np.ndarray[Any, np.dtype[Any]]":
+        count, width = int(self._read("uint32", start)), _STRUCTS[kind].size
+        if start + 4 + count * width > len(self._data):
+            raise InvalidModelError("a vector of %d elements at byte %d is cut short" % (count, start))
+        self._spend(8 if kind == "uint8" else 8 + count * width)
+        return np.frombuffer(self._data, dtype="<" + SCALARS[kind], count=count, offset=start + 4)
+
+
+def _base(kind: str) -> str:
+    return ENUMS[kind].base if kind in ENUMS else kind

@@ -1,0 +1,158 @@
+"""Plain dictionaries to flatbuffer bytes, by the tables of `schema`.
+
+The bytes grow forward: a table is written before what it points to, so every offset that a flatbuffer stores (they
+are unsigned, and point forward) can be filled in afterwards. That is what lets the weights come last: a value that is
+`Later` leaves a hole, and the caller, who knows where it puts the thing, fills it.
+"""
+
+import struct
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+
+import numpy as np
+
+from onnx_compat.errors import ConversionError
+from onnx_compat_tflite.flatbuffer.names import ENUMS
+from onnx_compat_tflite.flatbuffer.schema import SCALARS, TABLES, UNION_MEMBERS, Field, Table
+
+__all__ = ["Hole", "Later", "encode"]
+
+
+class Later(NamedTuple):
+    """Stands for a vector that is not in these bytes, or for a number that is not known yet."""
+
+    key: int
+
+
+class Hole(NamedTuple):
+    """Where a `Later` is to be filled in: as a 4-byte relative offset or as an 8-byte number."""
+
+    position: int
+    width: int
+    key: int
+
+
+def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[bytearray, List[Hole]]:
+    """The bytes of a flatbuffer whose root is `table`, and the holes that its `Later` values left."""
+    encoder = _Encoder()
+    encoder.out += b"\0\0\0\0" + identifier
+    encoder.point(0, encoder.table(TABLES[table], values))
+    return encoder.out, encoder.holes
+
+
+def _base(kind: str) -> str:
+    return ENUMS[kind].base if kind in ENUMS else kind
+
+
+class _Slot(NamedTuple):
+    """A field as it stands in the table itself: a scalar, or the place of an offset."""
+
+    slot: int
+    code: str
+    value: Any
+    field: Field
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.out = bytearray()
+        self.holes: List[Hole] = []
+        self._vtables: Dict[bytes, int] = {}
+
+    def point(self, at: int, target: int) -> None:
+        struct.pack_into("<I", self.out, at, target - at)
+
+    def pad(self, alignment: int, ahead: int = 0) -> int:
+        """Pads until what stands `ahead` bytes further is aligned; gives the position."""
+        self.out += bytes(-(len(self.out) + ahead) % alignment)
+        return len(self.out)
+
+    def table(self, table: Table, values: Mapping[str, Any]) -> int:
+        unknown = set(values) - {field.name for field in table.fields}
+        if unknown:
+            raise ConversionError("%s has no field '%s'" % (table.name, "', '".join(sorted(unknown))))
+        slots: List[_Slot] = []
+        for field in table.fields:
+            value = values.get(field.name)
+            if value is not None:
+                slots += self._slots(field, value)
+        slots.sort(key=lambda slot: (-struct.calcsize(slot.code), slot.slot))
+
+        offsets, size = {}, 4
+        for slot in slots:
+            offsets[slot.slot] = size
+            size += struct.calcsize(slot.code)
+        vtable = self._vtable(offsets, size)
+        wide = any(struct.calcsize(slot.code) == 8 for slot in slots)
+        start = self.pad(8 if wide else 4, ahead=4)
+        self.out += struct.pack("<i", start - vtable)
+        self.out += bytes(size - 4)
+        for slot in slots:
+            at = start + offsets[slot.slot]
+            if isinstance(slot.value, Later):
+                self.holes.append(Hole(at, struct.calcsize(slot.code), slot.value.key))
+            elif slot.field.kind == "scalar" or slot.code == "B":
+                self._scalar(at, slot)
+        for slot in sorted(slots, key=lambda slot: slot.slot):
+            if slot.field.kind != "scalar" and slot.code != "B" and not isinstance(slot.value, Later):
+                self.point(start + offsets[slot.slot], self._reference(slot.field, slot.value))
+        return start
+
+    def _scalar(self, at: int, slot: _Slot) -> None:
+        try:
+            struct.pack_into("<" + slot.code, self.out, at, slot.value)
+        except struct.error as error:
+            raise ConversionError("%s cannot hold %r: %s" % (slot.field.name, slot.value, error)) from error
+
+    def _slots(self, field: Field, value: Any) -> List[_Slot]:
+        """None for a scalar at its default, two for a union, else one."""
+        if field.kind == "union":
+            member, content = value
+            number = UNION_MEMBERS[field.type].index(member) + 1
+            return [_Slot(field.slot, "B", number, field), _Slot(field.slot + 1, "I", (member, content), field)]
+        if field.kind != "scalar":
+            return [_Slot(field.slot, "I", value, field)]
+        if not isinstance(value, Later):
+            if field.type in ENUMS:
+                value = ENUMS[field.type].number(value)
+                default = ENUMS[field.type].number(field.default)
+            else:
+                default = field.default
+            if value == default:
+                return []
+        return [_Slot(field.slot, SCALARS[_base(field.type)], value, field)]
+
+    def _vtable(self, offsets: Dict[int, int], size: int) -> int:
+        count = max(offsets) + 1 if offsets else 0
+        content = struct.pack(
+            "<%dH" % (count + 2), 4 + 2 * count, size, *(offsets.get(slot, 0) for slot in range(count))
+        )
+        if content not in self._vtables:
+            self._vtables[content] = self.pad(2)
+            self.out += content
+        return self._vtables[content]
+
+    def _reference(self, field: Field, value: Any) -> int:
+        if field.kind == "table":
+            return self.table(TABLES[field.type], value)
+        if field.kind == "union":
+            return self.table(TABLES[value[0]], value[1])
+        if field.kind == "tables":
+            start = self._vector(bytes(4 * len(value)), len(value), 4)
+            for index, item in enumerate(value):
+                self.point(start + 4 + 4 * index, self.table(TABLES[field.type], item))
+            return start
+        if field.kind == "string":
+            content = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
+            return self._vector(content + b"\0", len(content), 1)
+        if field.type in ENUMS:
+            value = [ENUMS[field.type].number(item) for item in value]
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            value = np.frombuffer(value, np.uint8)
+        code = SCALARS[_base(field.type)]
+        array = np.asarray(value, dtype="<" + code).reshape(-1)
+        return self._vector(array.tobytes(), array.size, array.itemsize)
+
+    def _vector(self, content: bytes, count: int, alignment: int) -> int:
+        start = self.pad(max(4, alignment), ahead=4)
+        self.out += struct.pack("<I", count) + content
+        return start

@@ -1,0 +1,124 @@
+"""A TFLite model as plain objects: what the emitter fills in, the writer writes and the reader gives back.
+
+Tensors are referred to by their place in `SubGraph.tensors`, subgraphs by their place in `ModelSpec.subgraphs`. An
+operator's options are the names of `schema.options_of(builtin)`; what is left out takes the format's default, and
+enumerations are given by name (`padding="SAME"`, `out_data_type="int64"`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat_tflite.flatbuffer.names import ENUMS
+
+__all__ = ["ModelSpec", "OperatorSpec", "Quantization", "Signature", "SubGraph", "TensorSpec", "storage"]
+
+_BITS = {"int4": 4, "uint4": 4, "int2": 2}
+_STORAGE = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8", "int4": "uint8", "uint4": "uint8"}
+_STORAGE["int2"] = "uint8"
+_OPAQUE = ("string", "resource", "variant")
+
+
+def storage(dtype: str, shape: Sequence[int]) -> "Tuple[Optional[np.dtype[Any]], int]":
+    """The numpy dtype that holds the elements, and how many bytes a constant of this shape has.
+
+    Types that numpy lacks lie in integers of their width, those below a byte packed, the first in the low bits. A type
+    without a fixed width (string) has no dtype here.
+    """
+    if dtype in _OPAQUE:
+        return None, 0
+    held = np.dtype(_STORAGE.get(dtype, dtype)).newbyteorder("<")
+    count = 1
+    for size in shape:
+        count *= int(size)
+    return held, (count * _BITS.get(dtype, 8 * held.itemsize) + 7) // 8
+
+
+@dataclass
+class Quantization:
+    """real = scale * (stored - zero_point), per tensor or along `axis`. `details`: (union member, fields) as in the schema."""
+
+    scale: List[float] = field(default_factory=list)
+    zero_point: List[int] = field(default_factory=list)
+    axis: int = 0
+    min: Optional[List[float]] = None
+    max: Optional[List[float]] = None
+    details: Optional[Tuple[str, Dict[str, Any]]] = None
+
+
+@dataclass
+class TensorSpec:
+    """`shape` may be given with -1: the signature then keeps it, and the shape says 1, as runtimes expect.
+
+    `buffer` makes it a constant. Beware of one without elements: no runtime takes that for a constant.
+    """
+
+    name: str
+    dtype: str
+    shape: Sequence[int] = ()
+    buffer: "Optional[np.ndarray[Any, np.dtype[Any]]]" = None
+    shape_signature: Optional[Sequence[int]] = None
+    quantization: Optional[Quantization] = None
+    is_variable: bool = False
+    has_rank: bool = True
+    sparsity: Optional[Dict[str, Any]] = None
+    variant_tensors: Optional[List[Dict[str, Any]]] = None
+
+    def __post_init__(self) -> None:
+        ENUMS["TensorType"].number(self.dtype)
+        shape = tuple(int(size) for size in self.shape)
+        if self.shape_signature is None and any(size < 0 for size in shape):
+            self.shape_signature = shape
+        if self.shape_signature is not None:
+            self.shape_signature = tuple(int(size) for size in self.shape_signature)
+        self.shape = tuple(1 if size < 0 else size for size in shape)
+
+
+@dataclass
+class OperatorSpec:
+    """`builtin` is a name of `names.OPERATORS`; an input that is left out is None. Without a `version` the lowest that fits."""
+
+    builtin: str
+    inputs: Sequence[Optional[int]] = ()
+    outputs: Sequence[int] = ()
+    options: Dict[str, Any] = field(default_factory=dict)
+    version: Optional[int] = None
+    intermediates: Sequence[int] = ()
+    mutating: Sequence[bool] = ()
+    custom_code: Optional[str] = None
+    custom_options: Optional[bytes] = None
+
+
+@dataclass
+class SubGraph:
+    tensors: List[TensorSpec] = field(default_factory=list)
+    operators: List[OperatorSpec] = field(default_factory=list)
+    inputs: List[int] = field(default_factory=list)
+    outputs: List[int] = field(default_factory=list)
+    name: str = ""
+
+    def add(self, tensor: TensorSpec) -> int:
+        """Appends a tensor; gives its place."""
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+
+@dataclass
+class Signature:
+    """A subgraph's inputs and outputs by the names that the user knows: name → tensor of the subgraph."""
+
+    inputs: Dict[str, int]
+    outputs: Dict[str, int]
+    key: str = "serving_default"
+    subgraph: int = 0
+
+
+@dataclass
+class ModelSpec:
+    """The first subgraph is the model; the others are bodies of control flow or further signatures."""
+
+    subgraphs: List[SubGraph] = field(default_factory=list)
+    signatures: List[Signature] = field(default_factory=list)
+    metadata: Dict[str, bytes] = field(default_factory=dict)
+    description: str = ""

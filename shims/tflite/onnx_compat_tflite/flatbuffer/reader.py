@@ -1,0 +1,171 @@
+"""A .tflite file, ours or another's, to a ModelSpec. The file is not trusted; the constants are views of it, not copies."""
+
+import mmap
+import os
+from typing import Any, Dict, List, Optional, Union
+
+import numpy as np
+
+from onnx_compat.errors import InvalidModelError
+from onnx_compat_tflite.flatbuffer import strings
+from onnx_compat_tflite.flatbuffer.decode import decode
+from onnx_compat_tflite.flatbuffer.model import (
+    ModelSpec,
+    OperatorSpec,
+    Quantization,
+    Signature,
+    SubGraph,
+    TensorSpec,
+    storage,
+)
+from onnx_compat_tflite.flatbuffer.names import OPERATORS, PLACEHOLDER
+
+__all__ = ["read"]
+
+
+def read(source: "Union[str, os.PathLike[str], bytes, bytearray, memoryview]") -> ModelSpec:
+    """Reads a path, without loading its constants, or bytes. What is wrong with it is an InvalidModelError."""
+    data = memoryview(source) if not isinstance(source, (str, os.PathLike)) else _map(os.fspath(source))
+    return _Reader(decode("Model", data, b"TFL3"), data).model()
+
+
+def _map(path: str) -> memoryview:
+    try:
+        with open(path, "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
+        raise InvalidModelError("'%s' cannot be read: %s" % (path, error)) from error
+
+
+class _Reader:
+    def __init__(self, root: Dict[str, Any], data: memoryview) -> None:
+        self._root = root
+        self._data = data
+
+    def model(self) -> ModelSpec:
+        graphs = [self._graph(graph) for graph in self._root["subgraphs"] or ()]
+        if not graphs:
+            raise InvalidModelError("the TFLite model holds no graph")
+        metadata = {}
+        for entry in self._root["metadata"] or ():
+            content = self._buffer(entry["buffer"])
+            metadata[entry["name"] or ""] = b"" if content is None else content.tobytes()
+        signatures = [_signature(entry, graphs) for entry in self._root["signature_defs"] or ()]
+        return ModelSpec(graphs, signatures, metadata, self._root["description"] or "")
+
+    def _buffer(self, number: int) -> "Optional[np.ndarray[Any, np.dtype[Any]]]":
+        buffer = _at(self._root["buffers"], number, "buffer")
+        start, size = buffer["offset"], buffer["size"]
+        if start > 1:
+            if start + size > len(self._data):
+                raise InvalidModelError("buffer %d ends at byte %d of %d" % (number, start + size, len(self._data)))
+            return np.frombuffer(self._data, np.uint8, size, start) if size else None
+        data: Optional[np.ndarray[Any, np.dtype[Any]]] = buffer["data"]
+        return data if data is not None and data.size else None
+
+    def _graph(self, graph: Dict[str, Any]) -> SubGraph:
+        tensors = [self._tensor(tensor) for tensor in graph["tensors"] or ()]
+        name = graph["name"] or ""
+        result = SubGraph(tensors, [], _indices(graph["inputs"], tensors), _indices(graph["outputs"], tensors), name)
+        result.operators = [self._operator(operator, tensors) for operator in graph["operators"] or ()]
+        return result
+
+    def _tensor(self, tensor: Dict[str, Any]) -> TensorSpec:
+        dtype, shape = tensor["type"], tensor["shape"] or []
+        name = tensor["name"] or ""
+        if not isinstance(dtype, str):
+            raise InvalidModelError("tensor '%s' has type %d, which is newer than known" % (name, dtype))
+        if any(size < 0 for size in shape):
+            raise InvalidModelError("tensor '%s' has a negative size: %s" % (name, shape))
+        quantization = tensor["quantization"]
+        return TensorSpec(
+            name=name,
+            dtype=dtype,
+            shape=shape,
+            buffer=_constant(self._buffer(tensor["buffer"]), dtype, shape),
+            shape_signature=tensor["shape_signature"],
+            quantization=None if quantization is None else _quantization(quantization),
+            is_variable=tensor["is_variable"],
+            has_rank=tensor["has_rank"],
+            sparsity=tensor["sparsity"],
+            variant_tensors=tensor["variant_tensors"],
+        )
+
+    def _operator(self, operator: Dict[str, Any], tensors: List[TensorSpec]) -> OperatorSpec:
+        code = _at(self._root["operator_codes"], operator["opcode_index"], "operator code")
+        number = max(code["builtin_code"], code["deprecated_builtin_code"])
+        if number == PLACEHOLDER or not isinstance(OPERATORS.name(number), str):
+            raise InvalidModelError("builtin operator %d is newer than known" % number)
+        chosen = operator["builtin_options"] or operator["builtin_options2"]
+        custom = operator["custom_options"]
+        return OperatorSpec(
+            builtin=str(OPERATORS.name(number)),
+            inputs=_indices(operator["inputs"], tensors, optional=True),
+            outputs=_indices(operator["outputs"], tensors),
+            options=chosen[1] if chosen else {},
+            version=code["version"],
+            intermediates=_indices(operator["intermediates"], tensors),
+            mutating=operator["mutating_variable_inputs"] or (),
+            custom_code=code["custom_code"],
+            custom_options=None if custom is None else custom.tobytes(),
+        )
+
+
+def _at(items: Optional[List[Dict[str, Any]]], index: int, what: str) -> Dict[str, Any]:
+    if items is None or not 0 <= index < len(items):
+        raise InvalidModelError("the file refers to %s %d of %d" % (what, index, len(items or ())))
+    return items[index]
+
+
+def _indices(indices: Optional[List[int]], tensors: List[TensorSpec], optional: bool = False) -> List[Any]:
+    for index in indices or ():
+        if not (0 <= index < len(tensors) or (optional and index == -1)):
+            raise InvalidModelError("the file refers to tensor %d of %d" % (index, len(tensors)))
+    return [None if index == -1 else index for index in indices or ()]
+
+
+def _constant(data: Any, dtype: str, shape: List[int]) -> Any:
+    """The array in its own type and shape where the bytes allow it; strings as `bytes`; sparse or odd data as it lies."""
+    if data is None:
+        return None
+    held, size = storage(dtype, shape)
+    if dtype == "string":
+        found = strings.unpack(memoryview(data))
+        items = np.array([*found, None], dtype=object)[:-1]
+        return items.reshape(shape) if items.size == _count(shape) else items
+    if held is None or data.size != size:
+        return data
+    array = data.view(held)
+    return array.reshape(shape) if array.size == _count(shape) else array
+
+
+def _count(shape: List[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _quantization(fields: Dict[str, Any]) -> Quantization:
+    return Quantization(
+        scale=fields["scale"] or [],
+        zero_point=fields["zero_point"] or [],
+        axis=fields["quantized_dimension"],
+        min=fields["min"],
+        max=fields["max"],
+        details=fields["details"],
+    )
+
+
+def _signature(entry: Dict[str, Any], graphs: List[SubGraph]) -> Signature:
+    place = entry["subgraph_index"]
+    if not 0 <= place < len(graphs):
+        raise InvalidModelError(
+            "signature '%s' refers to graph %d of %d" % (entry["signature_key"], place, len(graphs))
+        )
+
+    def named(pairs: Optional[List[Dict[str, Any]]]) -> Dict[str, int]:
+        _indices([pair["tensor_index"] for pair in pairs or ()], graphs[place].tensors)
+        return {pair["name"] or "": pair["tensor_index"] for pair in pairs or ()}
+
+    return Signature(named(entry["inputs"]), named(entry["outputs"]), entry["signature_key"] or "", place)

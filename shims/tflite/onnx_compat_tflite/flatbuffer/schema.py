@@ -1,0 +1,115 @@
+"""The format as objects: reads the notation of `tables` once and says which options belong to which operator."""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from onnx_compat_tflite.flatbuffer.names import ENUMS, OPERATORS
+from onnx_compat_tflite.flatbuffer.tables import BUILTIN_OPTIONS, BUILTIN_OPTIONS_2, CORE, UNIONS
+
+__all__ = ["SCALARS", "TABLES", "UNION_MEMBERS", "Field", "Table", "complete", "options_of", "options_table"]
+
+SCALARS = {
+    "bool": "?",
+    "int8": "b",
+    "uint8": "B",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "uint64": "Q",
+    "float32": "f",
+    "float64": "d",
+}
+"""How `struct` calls each scalar type, little-endian."""
+
+
+class Field(NamedTuple):
+    """One slot. `kind`: scalar, string, table, union, vector (of scalars) or tables (a vector of tables)."""
+
+    name: str
+    slot: int
+    kind: str
+    type: str
+    default: Any
+
+
+class Table(NamedTuple):
+    name: str
+    fields: Tuple[Field, ...]
+
+
+def _field(word: str, slot: int) -> Field:
+    name, _, rest = word.partition(":")
+    kind, _, default = rest.partition("=")
+    inner = kind.strip("[]<>")
+    scalar = inner in SCALARS or inner in ENUMS
+    if kind.startswith("<"):
+        return Field(name, slot, "union", inner, None)
+    if kind.startswith("["):
+        return Field(name, slot, "vector" if scalar else "tables", inner, None)
+    if not scalar:
+        return Field(name, slot, "string" if inner == "string" else "table", inner, None)
+    if inner in ENUMS:
+        return Field(name, slot, "scalar", inner, default or ENUMS[inner].name(0))
+    value = float(default or 0) if inner.startswith("float") else int(default or 0)
+    return Field(name, slot, "scalar", inner, bool(value) if inner == "bool" else value)
+
+
+def _parse(text: str) -> Dict[str, Table]:
+    tables = {}
+    for line in text.replace("\n    ", " ").strip().splitlines():
+        name, *words = line.split()
+        fields, slot = [], 0
+        for word in words:
+            field = _field(word, slot)
+            slot += 2 if field.kind == "union" else 1
+            if field.name != "_":
+                fields.append(field)
+        tables[name] = Table(name, tuple(fields))
+    return tables
+
+
+_FIRST, _SECOND = _parse(BUILTIN_OPTIONS), _parse(BUILTIN_OPTIONS_2)
+TABLES: Dict[str, Table] = dict(_parse(CORE), **_FIRST, **_SECOND)
+UNION_MEMBERS: Dict[str, List[str]] = {
+    union: [line.split()[0] for line in text.strip().splitlines() if not line.startswith(" ")]
+    for union, text in UNIONS.items()
+}
+
+_SHARED = {
+    "Pool2DOptions": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
+    "L2NormOptions": "L2_NORMALIZATION",
+    "ReducerOptions": "MEAN SUM REDUCE_PROD REDUCE_MAX REDUCE_MIN REDUCE_ANY REDUCE_ALL",
+    "MaximumMinimumOptions": "MAXIMUM MINIMUM",
+    "SequenceRNNOptions": "UNIDIRECTIONAL_SEQUENCE_RNN",
+    "Conv3DOptions": "CONV_3D CONV_3D_TRANSPOSE",
+    "RandomOptions": "RANDOM_STANDARD_NORMAL RANDOM_UNIFORM MULTINOMIAL",
+}
+
+
+def _options_by_operator() -> Dict[str, str]:
+    """An operator's options bear its own name, CONV_2D's Conv2DOptions, except for those that operators share."""
+    by_key = {name.lower(): name for name in list(_FIRST) + list(_SECOND)}
+    own = {name: by_key.get(name.replace("_", "").lower() + "options") for name in OPERATORS.names}
+    found = {name: table for name, table in own.items() if table}
+    found.update({name: table for table, names in _SHARED.items() for name in names.split()})
+    return found
+
+
+_OPTIONS = _options_by_operator()
+
+
+def options_table(operator: str) -> Optional[str]:
+    """The name of an operator's options table; None for one that has no options (RELU, SIN, …)."""
+    return _OPTIONS.get(operator)
+
+
+def options_of(operator: str) -> Dict[str, Any]:
+    """The options of an operator and what each is when it is not given."""
+    table = options_table(operator)
+    return complete(table, {}) if table else {}
+
+
+def complete(table: str, values: Dict[str, Any]) -> Dict[str, Any]:
+    """`values` with every field that was left out at its default."""
+    return {field.name: values.get(field.name, field.default) for field in TABLES[table].fields}
