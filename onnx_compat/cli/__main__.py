@@ -1,0 +1,8 @@
+"""`python -m onnx_compat.cli`, for where no script was installed."""
+
+import sys
+
+from . import main
+
+if __name__ == "__main__":
+    sys.exit(main())

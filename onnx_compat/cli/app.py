@@ -1,0 +1,88 @@
+"""The group of commands, and the one place where an error becomes text and an exit code."""
+
+import os
+import sys
+import traceback
+from typing import Any, Dict, Optional, Sequence
+
+import click
+
+from onnx_compat import __version__
+from onnx_compat.errors import OnnxCompatError
+
+from .codes import CODES, INTERNAL, INTERRUPTED, OK, code_of
+from .convert_command import convert
+from .doctor_command import doctor
+from .inspect_command import inspect
+from .options import Settings
+from .output import emit_json
+from .run_command import run as run_command
+from .support_command import support
+from .verify_command import verify
+
+__all__ = ["cli", "run"]
+
+_EPILOG = "\b\nExit codes:\n" + "\n".join("  %3d  %s" % code for code in CODES)
+
+#: What keeps frameworks from chatting on standard error. What the user has set stays.
+_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+class _Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> Any:
+        return list(self.commands)  # in the order in which they are mostly needed, not of the alphabet
+
+
+@click.group(
+    cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def cli() -> None:
+    """Run ONNX models on the frameworks of the TensorFlow family, and convert models to their formats."""
+
+
+for _command in (convert, run_command, verify, support, inspect, doctor):
+    cli.add_command(_command)
+
+
+def run(arguments: Optional[Sequence[str]] = None) -> int:
+    settings = Settings()
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        result = cli.main(args=arguments, prog_name="onnx-compat", obj=settings, standalone_mode=False)
+        return OK if result is None else int(result)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the outermost place: each becomes a text and an exit code
+        return _failed(error, settings)
+
+
+def _failed(error: Exception, settings: Settings) -> int:
+    code = code_of(error)
+    if settings.debug:
+        traceback.print_exc()
+    if settings.json:
+        emit_json({"ok": False, "exit_code": code, "error": _fields(error)})
+    else:
+        sys.stderr.write("error: %s\n" % _text(error, code, settings))
+    return code
+
+
+def _text(error: Exception, code: int, settings: Settings) -> str:
+    if code != INTERNAL:
+        return str(error)
+    text = "%s: %s\n  where: a defect in onnx-compat" % (type(error).__name__, error)
+    return text if settings.debug else text + "\n  to do: run it again with --debug, and report what that prints"
+
+
+def _fields(error: Exception) -> Dict[str, Any]:
+    if isinstance(error, OnnxCompatError):
+        fields = {name: getattr(error, name) for name in ("reason", "hint", "node", "operator", "opset", "shim")}
+    else:
+        fields = {"reason": str(error)}
+    return dict(fields, type=type(error).__name__)

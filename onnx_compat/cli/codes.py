@@ -1,0 +1,62 @@
+"""Exit codes: what a script learns from a command without reading what it printed."""
+
+from typing import NamedTuple, Tuple
+
+from onnx_compat.errors import (
+    ConversionError,
+    InputError,
+    InvalidModelError,
+    MissingDependencyError,
+    ShimError,
+    UnsupportedError,
+)
+
+__all__ = ["CODES", "Code", "code_of"]
+
+OK = 0
+NEGATIVE = 1
+USAGE = 2
+INVALID_MODEL = 3
+UNSUPPORTED = 4
+ENVIRONMENT = 5
+INPUT = 6
+INTERNAL = 70
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class Code(NamedTuple):
+    number: int
+    meaning: str
+
+
+CODES = (
+    Code(OK, "done; with verify: the outputs agree; with support: every node can be run"),
+    Code(NEGATIVE, "done, and the answer is no: outputs differ, or a node is not supported"),
+    Code(USAGE, "the command line is wrong"),
+    Code(INVALID_MODEL, "the model is not a valid ONNX model"),
+    Code(UNSUPPORTED, "the model is valid, but this cannot be done with it"),
+    Code(ENVIRONMENT, "a shim or a package is missing or does not work here"),
+    Code(INPUT, "the inputs do not fit the model, or a file cannot be read or written"),
+    Code(INTERNAL, "a defect in onnx-compat; --debug shows where"),
+    Code(INTERRUPTED, "interrupted (Ctrl-C)"),
+    Code(BROKEN_PIPE, "whoever read the output stopped reading"),
+)
+
+_BY_ERROR: Tuple[Tuple[type, int], ...] = (
+    (InvalidModelError, INVALID_MODEL),
+    (UnsupportedError, UNSUPPORTED),
+    (ConversionError, UNSUPPORTED),
+    (ShimError, ENVIRONMENT),
+    (MissingDependencyError, ENVIRONMENT),
+    (InputError, INPUT),
+    (OSError, INPUT),
+)
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code for an error; one that nobody foresaw is a defect."""
+    for kind, code in _BY_ERROR:
+        if isinstance(error, kind):
+            return code
+    return INTERNAL

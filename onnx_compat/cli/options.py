@@ -1,0 +1,73 @@
+"""Arguments and options that several commands share."""
+
+from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
+
+import click
+
+__all__ = ["Settings", "inputs", "machine", "model", "shim", "tolerance"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Settings:
+    """What holds for a command whatever it does; known before it starts, and still known when it fails."""
+
+    def __init__(self) -> None:
+        self.json = False
+        self.debug = False
+
+
+def _setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    settings = ctx.ensure_object(Settings)
+    if value and param.name:
+        setattr(settings, param.name, True)
+
+
+def machine(command: _F) -> _F:
+    """--json and --debug. The command finds them in `Settings`."""
+    for flag, text in (
+        ("--debug", "Show the traceback of an error."),
+        ("--json", "Print one JSON document, for machines; nothing else goes to standard output."),
+    ):
+        command = click.option(flag, is_flag=True, is_eager=True, expose_value=False, callback=_setting, help=text)(
+            command
+        )
+    return command
+
+
+def _sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Optional[Dict[str, int]]:
+    sizes = {}
+    for text in value:
+        name, _, size = text.rpartition("=")
+        if not name or not size.isdigit():
+            raise click.BadParameter("%r is not of the form NAME=SIZE, as in batch=2" % text, ctx=ctx, param=param)
+        sizes[name] = int(size)
+    return sizes or None
+
+
+def inputs(command: _F) -> _F:
+    """--inputs, or --seed and --dim for generated ones."""
+    command = click.option(
+        "--dim", "dims", multiple=True, metavar="NAME=SIZE", callback=_sizes,
+        help="Size of a dimension that the model leaves open, for generated inputs. Repeatable.",
+    )(command)  # fmt: skip
+    command = click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")(command)
+    return click.option(
+        "--inputs",
+        type=click.Path(dir_okay=False),
+        help="A .npz file with an array per input; else they are generated.",
+    )(command)
+
+
+def tolerance(command: _F) -> _F:
+    """--rtol and --atol."""
+    for name, what in (("atol", "absolute"), ("rtol", "relative")):
+        text = "The %s tolerance: |got - expected| <= atol + rtol * |expected|." % what
+        command = click.option("--" + name, default=1e-3, show_default=True, help=text)(command)
+    return command
+
+
+model = click.argument("model", type=click.Path())
+shim = click.option(
+    "--shim", metavar="NAME", help="The shim to use; `onnx-compat doctor` lists them. Default: the best here."
+)

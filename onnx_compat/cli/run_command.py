@@ -1,0 +1,80 @@
+"""`onnx-compat run`: a model on given or generated inputs."""
+
+import math
+from typing import Any, Dict, Optional
+
+import click
+
+from . import options
+from .output import emit, emit_json, table, type_text
+from .progress import working
+
+__all__ = ["run"]
+
+
+@click.command()
+@options.model
+@options.inputs
+@click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the outputs to this .npz file.")
+@options.shim
+@options.machine
+@click.pass_obj
+def run(
+    settings: options.Settings,
+    model: str,
+    inputs: Optional[str],
+    seed: int,
+    dims: Optional[Dict[str, int]],
+    output: Optional[str],
+    shim: Optional[str],
+) -> None:
+    """Run MODEL and print what its outputs are."""
+    import onnx_compat
+    from onnx_compat.verification import generate, load_npz, save_npz
+
+    with working("Running %s" % model):
+        loaded = onnx_compat.load(model)
+        fed = generate(loaded.inputs, seed, dims) if inputs is None else load_npz(inputs)
+        runnable = onnx_compat.prepare(loaded, shim=shim)
+        outputs = dict(zip((value.name for value in loaded.outputs), runnable.run(fed)))
+        if output is not None:
+            save_npz(output, outputs)
+    described = [_described(name, value) for name, value in outputs.items()]
+    if settings.json:
+        emit_json({"ok": True, "shim": runnable.shim, "output": output, "outputs": described})
+        return
+    table(
+        ("output", "type", ">min", ">max", ">mean"),
+        [
+            [d["name"], type_text(d["dtype"], d["shape"])] + [_number(d[k]) for k in ("min", "max", "mean")]
+            for d in described
+        ],
+    )
+    emit("ran on shim %s%s" % (runnable.shim, "" if output is None else ", outputs in %s" % output))
+
+
+def _described(name: str, value: Any) -> Dict[str, Any]:
+    """A tensor by its type and range; a sequence by its length."""
+    import numpy as np
+
+    none = {"min": None, "max": None, "mean": None}
+    if value is None:
+        return dict(none, name=name, dtype="none", shape=[])
+    if isinstance(value, (list, tuple)):
+        return dict(none, name=name, dtype="sequence", shape=[len(value)])
+    array = np.asarray(value)
+    dtype = "string" if array.dtype.kind in "OSU" else str(array.dtype)
+    if dtype == "string" or not array.size or array.dtype.kind == "c":
+        return dict(none, name=name, dtype=dtype, shape=list(array.shape))
+    numbers = array.astype(np.float64)
+    range_ = {key: _plain(getattr(numbers, key)()) for key in none}
+    return dict(range_, name=name, dtype=dtype, shape=list(array.shape))
+
+
+def _plain(value: Any) -> Any:
+    """A number that JSON can write, else the word for it."""
+    return float(value) if math.isfinite(value) else str(value)
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else "%.6g" % value

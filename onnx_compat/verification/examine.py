@@ -1,0 +1,119 @@
+"""One model, one set of inputs, two runtimes: the whole of a verification."""
+
+import os
+from itertools import zip_longest
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+
+from onnx_compat.errors import InputError
+
+from .compare import Comparison, compare
+from .generate import generate
+from .npz import load_npz
+from .oracle import ask
+from .report import Fed, Report
+from .subject import open_converted
+
+__all__ = ["Inputs", "named", "verify"]
+
+Inputs = Union[None, Mapping[str, Any], Sequence[Any], str, "os.PathLike[str]"]
+
+
+def verify(
+    model: Any,
+    inputs: Inputs = None,
+    shim: Optional[str] = None,
+    converted: Union[str, "os.PathLike[str]", None] = None,
+    rtol: float = 1e-3,
+    atol: float = 1e-3,
+    oracle: Optional[str] = None,
+    seed: int = 0,
+    dims: Optional[Mapping[str, int]] = None,
+) -> Report:
+    """Run `model` on a shim, or run the file it was converted to, and hold every output against an oracle.
+
+    inputs: by name, in the order of the graph, or a .npz file; None generates them from `seed`, with unknown sizes
+        taken from `dims` ({"batch": 4}) or small.
+    shim: where it runs; None lets the library choose.
+    converted: a .tflite, .keras or .pb file or a SavedModel folder made from the model, which is run in its place.
+    oracle: "onnxruntime" or the name of a shim; None takes onnxruntime where it is installed and can run the model, and
+        else the reference, and says so in the notes of the report.
+    """
+    from onnx_compat import load, prepare
+
+    loaded = load(model)
+    fed = _values(inputs, loaded.inputs, seed, dims)
+    if converted is None:
+        runnable = prepare(loaded, shim=shim)
+        subject = "shim %s" % runnable.shim
+    else:
+        runnable = open_converted(converted, shim)
+        subject = "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), runnable.shim)
+    names = [spec.name for spec in loaded.outputs]
+    got = _outputs(runnable.run(fed.values), names, by_name=converted is not None)
+    answer = ask(loaded, fed.values, oracle)
+    notes = list(answer.notes)
+    if subject == answer.oracle:
+        notes.append("the model was compared with itself, which proves nothing: install onnxruntime")
+    comparisons: List[Comparison] = []
+    for name, mine, theirs in zip_longest(names, got, answer.outputs):
+        comparisons.extend(compare(name, mine, theirs, rtol, atol))
+    return Report(
+        model=loaded.path or loaded.graph.name,
+        subject=subject,
+        oracle=answer.oracle,
+        rtol=rtol,
+        atol=atol,
+        seed=fed.seed,
+        inputs=[_described(name, value) for name, value in fed.values.items()],
+        outputs=comparisons,
+        notes=notes,
+    )
+
+
+def named(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
+    """Inputs in the order of the graph, by name."""
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
+    if len(inputs) > len(names):
+        raise InputError(
+            "%d inputs are given, the model has %d" % (len(inputs), len(names)),
+            hint="its inputs are %s" % ", ".join(names),
+        )
+    return dict(zip(names, inputs))
+
+
+class _Fed(NamedTuple):
+    values: Dict[str, Any]
+    seed: Optional[int]
+
+
+def _values(inputs: Inputs, specs: Sequence[Any], seed: int, dims: Optional[Mapping[str, int]]) -> _Fed:
+    if inputs is None:
+        return _Fed(generate(specs, seed, dims), seed)
+    if dims:
+        raise InputError("dims are for generated inputs, and inputs are given", hint="leave one of them out")
+    if isinstance(inputs, (str, os.PathLike)):
+        inputs = load_npz(inputs)
+    return _Fed(named(inputs, [spec.name for spec in specs]), None)
+
+
+def _outputs(outputs: Any, names: Sequence[str], by_name: bool) -> List[Any]:
+    """A converted file keeps the names of the outputs, its format not always their order. A lost one is None."""
+    if not by_name:
+        return list(outputs)
+    result = []
+    for name in names:
+        try:
+            result.append(outputs[name])
+        except LookupError:
+            result.append(None)
+    return result
+
+
+def _described(name: str, value: Any) -> Fed:
+    if value is None or isinstance(value, (list, tuple)):
+        return Fed(name, "sequence" if value is not None else "none", (len(value),) if value is not None else ())
+    array = np.asarray(value)
+    return Fed(name, "string" if array.dtype.kind in "OSU" else str(array.dtype), tuple(array.shape))

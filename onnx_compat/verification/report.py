@@ -1,0 +1,85 @@
+"""What a verification found, for a person (`str(report)`) and for a machine (`report.to_json()`)."""
+
+import json
+import math
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from .compare import Comparison
+
+__all__ = ["Fed", "Report"]
+
+
+class Fed(NamedTuple):
+    """An input as it was fed."""
+
+    name: str
+    dtype: str
+    shape: Tuple[int, ...]
+
+
+class Report(NamedTuple):
+    model: str
+    subject: str  # what was examined: "shim tflite", "model.tflite on shim tflite"
+    oracle: str  # what it was held against: "onnxruntime 1.31.1", "reference"
+    rtol: float
+    atol: float
+    seed: Optional[int]  # of the generated inputs; None when they were given
+    inputs: List[Fed]
+    outputs: List[Comparison]
+    notes: List[str]  # what a reader of the verdict should know, such as why onnxruntime was not the oracle
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.outputs) and all(output.ok for output in self.outputs)
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one line."""
+        failed = [output for output in self.outputs if not output.ok]
+        counts = "%d of %d outputs" % (len(failed) or len(self.outputs), len(self.outputs))
+        verb = "agree" if self.ok else "differ"
+        return "%s: %s of %s and %s %s within atol %g + rtol %g * |expected|" % (
+            "OK" if self.ok else "FAILED", counts, self.subject, self.oracle, verb, self.atol, self.rtol,
+        )  # fmt: skip
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain JSON values. A number that JSON has no way to write is the string "inf", "-inf" or "nan"."""
+        rest = {key: value for key, value in self._asdict().items() if key not in ("inputs", "outputs")}
+        return {
+            "ok": self.ok,
+            "summary": self.summary,
+            "inputs": [_plain(fed._asdict()) for fed in self.inputs],
+            "outputs": [_plain(dict(output._asdict(), ok=output.ok)) for output in self.outputs],
+            **_plain(dict(rest)),
+        }
+
+    def to_json(self, indent: Optional[int] = 2) -> str:
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __str__(self) -> str:
+        lines = [self.summary]
+        lines += ["  %s %s%s: %s" % (out.name, out.dtype, list(out.shape), explain(out)) for out in self.outputs]
+        return "\n".join(lines + ["  note: " + note for note in self.notes])
+
+
+def explain(output: Comparison) -> str:
+    """Why one output got its verdict."""
+    if output.verdict in ("dtype", "shape", "kind"):
+        expected = "%s%s" % (output.expected_dtype, list(output.expected_shape))
+        return "wrong %s, expected %s" % (output.verdict, expected)
+    errors = ""
+    if output.max_abs_error is not None and output.max_rel_error is not None:
+        errors = ", max abs error %.3g, max rel error %.3g" % (output.max_abs_error, output.max_rel_error)
+    if output.ok:
+        return "match" + errors
+    where = "[%s]" % ", ".join(map(str, output.first_bad_index or ()))
+    return "%d of %d elements differ, first at %s: %s, expected %s%s" % (
+        output.mismatched, output.size, where, output.got, output.expected, errors,
+    )  # fmt: skip
+
+
+def _plain(fields: Dict[str, Any]) -> Dict[str, Any]:
+    return {
+        key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in fields.items()
+    }

@@ -1,0 +1,107 @@
+"""In this folder the public API is a fake with one tiny model (y = 2x): what is built on it is tested without a shim."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import onnx_compat
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import InputError, InvalidModelError, ShimError
+from onnx_compat.model.graph import Graph, Model, Node, ValueInfo
+from onnx_compat.model.types import TensorType
+from onnx_compat.verification import verify
+
+FLOATS = TensorType(DType.of("float32"), ("batch", 3))
+
+
+def load(source):
+    if isinstance(source, Model):
+        return source
+    if "broken" in str(source):
+        raise InvalidModelError("the file '%s' is cut short" % source, hint="download it again")
+    graph = Graph(
+        "double", [ValueInfo("x", FLOATS)], [ValueInfo("y", FLOATS)],
+        [Node("Add", ["x", "x"], ["y"], opset=13, name="add_0")],
+    )  # fmt: skip
+    return Model(graph, {"": 13}, 7, path=str(source), producer="tests", source=source)
+
+
+class Outputs(list):
+    """Outputs by place and by name."""
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            if key != "y":
+                raise KeyError(key)
+            key = 0
+        return super().__getitem__(key)
+
+
+class Runnable:
+    def __init__(self, shim, factor=2.0):
+        self.shim = shim
+        self.factor = factor
+
+    def run(self, inputs):
+        if set(inputs) != {"x"}:
+            raise InputError(
+                "the model has no input %s" % ", ".join(sorted(set(inputs) - {"x"})), hint="its input is 'x'"
+            )
+        return Outputs([np.asarray(inputs["x"]) * np.float32(self.factor)])
+
+
+def prepare(model, shim=None, device=None):
+    """The shim "off" computes something else, "noisy" prints, "none" does not exist."""
+    load(model)
+    if shim == "none":
+        raise ShimError("there is no shim 'none'", hint="choose one of reference, off", shim="none")
+    if shim == "noisy":
+        print("hello from a framework")
+    return Runnable(shim or "chosen", 2.5 if shim == "off" else 2.0)
+
+
+def convert(model, path, to=None, shim=None):
+    load(model)
+    with open(str(path), "wb") as stream:
+        stream.write(b"x" * 2048)
+    return path
+
+
+def support(model, shim=None):
+    load(model)
+    status = "unsupported" if shim == "off" else "native"
+    return [SimpleNamespace(node="add_0", operator="Add", opset=13, status=status, reason="")]
+
+
+def shims():
+    def info(name, available, selected, reason):
+        return SimpleNamespace(
+            name=name,
+            available=available,
+            selected=selected,
+            reason=reason,
+            framework="numpy",
+            version="1",
+            features={"f16": True},
+        )
+
+    return [info("reference", True, True, "always here"), info("tf2", False, False, "tensorflow is not installed")]
+
+
+@pytest.fixture(autouse=True)
+def _fake_api(monkeypatch):
+    for function in (load, prepare, convert, support, shims):
+        monkeypatch.setattr(onnx_compat, function.__name__, function, raising=False)
+    monkeypatch.setattr(onnx_compat, "verify", verify, raising=False)
+
+
+@pytest.fixture
+def runnable():
+    """The type of what `prepare` gives: `runnable(shim, factor)`."""
+    return Runnable
+
+
+@pytest.fixture
+def outputs():
+    return Outputs

@@ -1,0 +1,227 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import onnx_compat
+from onnx_compat.cli import main
+from onnx_compat.cli.codes import CODES, code_of
+from onnx_compat.verification import load_npz, save_npz
+
+
+@pytest.fixture
+def command(capfd):
+    """Run a command line; gives its exit code, its standard output and its standard error."""
+
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return run
+
+
+VERIFY = ("verify", "m.onnx", "--oracle", "reference")
+
+
+def test_verify_says_yes_and_no(command):
+    code, out, _ = command(*VERIFY)
+    assert code == 0
+    assert "match" in out
+    assert "OK: 1 of 1 outputs" in out
+    code, out, _ = command(*VERIFY, "--shim", "off")
+    assert code == 1
+    assert "FAILED" in out
+    assert "mismatch" in out
+
+
+def test_verify_json(command):
+    code, out, err = command(*VERIFY, "--shim", "off", "--json", "--seed", "7", "--dim", "batch=4")
+    document = json.loads(out)
+    assert (code, document["ok"], document["seed"]) == (1, False, 7)
+    assert document["inputs"] == [{"name": "x", "dtype": "float32", "shape": [4, 3]}]
+    assert err == ""
+
+
+def test_run_on_given_inputs(command, tmp_path):
+    given, made = save_npz(tmp_path / "in.npz", {"x": np.float32([[1, 2, 3]])}), tmp_path / "out.npz"
+    code, out, _ = command("run", "m.onnx", "--inputs", given, "--output", made)
+    assert code == 0
+    assert "float32[1, 3]" in out
+    assert load_npz(made)["y"].tolist() == [[2, 4, 6]]
+
+
+def test_run_json(command):
+    code, out, _ = command("run", "m.onnx", "--json", "--shim", "noisy")
+    document = json.loads(out)
+    assert (code, document["shim"], document["outputs"][0]["shape"]) == (0, "noisy", [2, 3])
+
+
+def test_what_a_framework_prints_goes_to_standard_error(command):
+    _, out, err = command("run", "m.onnx", "--shim", "noisy")
+    assert "hello" not in out
+    assert "hello from a framework" in err
+
+
+def test_convert(command, tmp_path):
+    code, out, _ = command("convert", "m.onnx", tmp_path / "m.tflite")
+    assert code == 0
+    assert "m.tflite (2.0 kB)" in out
+    code, out, _ = command("convert", "m.onnx", tmp_path / "m.tflite", "--json")
+    assert json.loads(out)["bytes"] == 2048
+
+
+def test_convert_and_verify(command, tmp_path, monkeypatch, runnable):
+    from onnx_compat.verification import subject
+
+    opener = SimpleNamespace(load_converted=lambda _: runnable("tflite", factor=3.0))
+    monkeypatch.setattr(subject, "_shim", lambda _: opener)
+    code, out, _ = command("convert", "m.onnx", tmp_path / "m.tflite", "--verify")
+    assert code == 1
+    assert "FAILED" in out
+
+
+def test_support(command):
+    code, out, _ = command("support", "m.onnx")
+    assert code == 0
+    assert "1 nodes: 1 native" in out
+    code, out, _ = command("support", "m.onnx", "--shim", "off", "--json")
+    assert code == 1
+    assert json.loads(out)["counts"] == {"unsupported": 1}
+
+
+def test_inspect(command):
+    code, out, _ = command("inspect", "m.onnx")
+    assert code == 0
+    assert "float32[batch, 3]" in out
+    _, out, _ = command("inspect", "m.onnx", "--json")
+    assert json.loads(out)["operators"] == [{"operator": "Add", "opset": 13, "nodes": 1}]
+
+
+def test_doctor(command):
+    code, out, _ = command("doctor")
+    assert code == 0
+    assert "tensorflow is not installed" in out
+    assert "selected: reference" in out
+    _, out, _ = command("doctor", "--json")
+    assert json.loads(out)["selected"] == "reference"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["verify", "broken.onnx"], 3, "cut short"),
+        (["run", "m.onnx", "--shim", "none"], 5, "to do: choose one of"),
+        (["run", "m.onnx", "--inputs", "absent.npz"], 6, "no file 'absent.npz'"),
+        (["convert", "m.onnx", "no/such/folder/m.tflite"], 6, "no/such/folder"),
+        (["run"], 2, "MODEL"),
+        (["fly"], 2, "fly"),
+        (["run", "m.onnx", "--dim", "batch"], 2, "NAME=SIZE"),
+    ],
+)
+def test_errors_are_text_and_a_code(command, arguments, code, text):
+    got, out, err = command(*arguments)
+    assert got == code
+    assert text in err
+    assert out == ""
+    assert "Traceback" not in err
+
+
+def test_errors_for_machines(command):
+    code, out, _ = command("verify", "broken.onnx", "--json")
+    document = json.loads(out)
+    assert code == document["exit_code"] == 3
+    assert document["ok"] is False
+    assert document["error"]["type"] == "InvalidModelError"
+    assert document["error"]["hint"] == "download it again"
+
+
+def test_debug_shows_the_traceback(command):
+    assert "Traceback" in command("verify", "broken.onnx", "--debug")[2]
+
+
+def test_a_defect_says_that_it_is_one(command, monkeypatch):
+    monkeypatch.setattr(onnx_compat, "load", lambda _: 1 / 0)
+    code, _, err = command("run", "m.onnx")
+    assert code == 70
+    assert "defect" in err
+    assert "--debug" in err
+
+
+def test_interrupted(command, monkeypatch):
+    def interrupt(source):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(onnx_compat, "load", interrupt)
+    code, out, err = command("run", "m.onnx")
+    assert code == 130
+    assert out == ""
+    assert "interrupted" in err
+    assert "Traceback" not in err
+
+
+def test_every_kind_of_error_has_a_code():
+    from onnx_compat import errors
+
+    kinds = [getattr(errors, name) for name in errors.__all__ if name != "OnnxCompatError"]
+    assert all(code_of(kind("x")) < 70 for kind in kinds)
+
+
+def test_names_that_look_like_markup_survive(command, monkeypatch):
+    from onnx_compat.cli.output import table
+
+    table(("name",), [["x[bold]"], ["[/red]"], [":smile:"]])
+    assert command("--version")[1].split("\n")[1:4] == ["x[bold]", "[/red]", ":smile:"]
+
+
+# -- as a process ---------------------------------------------------------------------------------------------------
+CLI = [sys.executable, "-m", "onnx_compat.cli"]
+
+
+def test_help_is_complete_and_imports_nothing_heavy():
+    code = "import sys; from onnx_compat.cli import main; main(['--help']); print(sorted(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.decode()
+    for entry in CODES:
+        assert re.search(r"^ +%d  " % entry.number, out, re.MULTILINE)
+    for heavy in ("'numpy'", "'onnx'", "'rich'", "'tensorflow'", "'onnxruntime'"):
+        assert heavy not in out
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    code = "from onnx_compat.cli.output import table; table(('n',), [[i] for i in range(50000)])"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
+def test_the_page_in_the_docs_is_true():
+    """docs/cli.md names every command, option and exit code."""
+    page = Path(__file__).parents[3] / "docs" / "cli.md"
+    if not page.exists():
+        pytest.skip("the documentation is not part of a wheel")
+    text = page.read_text(encoding="utf-8")
+    from onnx_compat.cli.app import cli
+
+    for name, sub in cli.commands.items():
+        assert "onnx-compat %s" % name in text
+        for parameter in sub.params:
+            if parameter.param_type_name == "option":
+                assert max(parameter.opts, key=len) in text, (name, parameter.opts)
+    for entry in CODES:
+        assert "| %d | %s |" % entry in text
+
+
+def test_standard_output_without_unicode():
+    environment = dict(os.environ, PYTHONIOENCODING="ascii")
+    code = "from onnx_compat.cli.output import table; table(('a',), [['\u00f6']])"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
+    assert done.stdout.split() == [b"a", b"\\xf6"]

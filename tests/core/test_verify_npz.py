@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from onnx_compat.errors import InputError, UnsupportedError
+from onnx_compat.verification import load_npz, save_npz
+
+
+def test_round_trip(tmp_path):
+    values = {
+        "file": np.float32([1, 2]),
+        "a/b:0": np.int64(3),
+        "text": np.array(["x", "äö"], object),
+        "sequence": [np.zeros(2), np.ones(3)],
+        "absent": None,
+    }
+    path = save_npz(tmp_path / "v.npz", values)
+    loaded = load_npz(path)
+    assert set(loaded) == {"file", "a/b:0", "text", "sequence"}
+    np.testing.assert_array_equal(loaded["file"], values["file"])
+    assert loaded["a/b:0"] == 3
+    assert loaded["text"].tolist() == ["x", "äö"]
+    assert [element.shape for element in loaded["sequence"]] == [(2,), (3,)]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["v.npz"]
+
+
+def test_numpy_reads_it_too(tmp_path):
+    with np.load(str(save_npz(tmp_path / "v.npz", {"x": np.arange(3)}))) as archive:
+        assert archive["x"].tolist() == [0, 1, 2]
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path):
+    path = save_npz(tmp_path / "v.npz", {"x": np.arange(3)})
+    with pytest.raises(UnsupportedError, match="not text"):
+        save_npz(path, {"x": np.arange(4), "y": np.array([object()])})
+    assert load_npz(path)["x"].size == 3
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 truncated"])
+def test_a_bad_file_is_named(tmp_path, content):
+    path = tmp_path / "bad.npz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"bad\.npz"):
+        load_npz(path)
+
+
+def test_pickles_are_refused(tmp_path):
+    path = tmp_path / "pickled.npz"
+    np.savez(str(path), x=np.array([{"a": 1}], object))
+    with pytest.raises(InputError, match="not a readable"):
+        load_npz(path)
+
+
+def test_a_bare_array_and_a_missing_file(tmp_path):
+    np.save(str(tmp_path / "x.npy"), np.arange(3))
+    with pytest.raises(InputError, match="one unnamed array"):
+        load_npz(tmp_path / "x.npy")
+    with pytest.raises(InputError, match="no file"):
+        load_npz(tmp_path / "none.npz")
+
+
+def test_a_sequence_with_gaps(tmp_path):
+    np.savez(str(tmp_path / "g.npz"), **{"s[0]": np.zeros(1), "s[2]": np.zeros(1)})
+    with pytest.raises(InputError, match="'s' has gaps"):
+        load_npz(tmp_path / "g.npz")
