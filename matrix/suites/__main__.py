@@ -1,0 +1,47 @@
+"""`python -m matrix.suites fetch light simple --onnx 1.23.2`: fill the cache; `list`: say what is in it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import List, Optional
+
+from matrix.suites.cache import cache_dir, read_index
+from matrix.suites.fetch import LIGHT_RANDOM, fetch
+from matrix.suites.recorded import SUITES
+from matrix.suites.wheels import FetchError
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m matrix.suites", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    fetching = commands.add_parser("fetch", help="download onnx wheels and write their cases into the cache")
+    fetching.add_argument("suites", nargs="+", choices=[*SUITES, LIGHT_RANDOM])
+    fetching.add_argument(
+        "--onnx", action="append", required=True, metavar="VERSION", help="a release; may be repeated"
+    )
+    commands.add_parser("list", help="the suites in the cache, by release")
+    options = parser.parse_args(arguments)
+    if options.command == "list":
+        return _list()
+    try:
+        fetch(options.suites, options.onnx, say=lambda text: print(text, flush=True))
+    except FetchError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _list() -> int:
+    print(cache_dir())
+    for index in sorted(cache_dir().glob("*/index.json")):
+        rows = read_index(index.parent.name)
+        for release in sorted({row.release for row in rows}):
+            here = [row for row in rows if row.release == release]
+            stored = sum(row.folder == row.id for row in here)
+            print(f"{index.parent.name:20} {release:10} {len(here):5} cases, {stored} stored here")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

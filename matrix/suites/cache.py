@@ -1,0 +1,220 @@
+"""The cache of cases: where it is, what a row of its index says, how a case is written and read.
+
+    <cache>/<suite>/index.json                       the rows of one suite
+    <cache>/<suite>/<release>/<case>/model.onnx      a case; `release` is a version of onnx, or `generated`
+    <cache>/<suite>/<release>/<case>/test_data_set_k/input_i.pb, output_i.pb
+
+The files are onnx's own: a TensorProto, SequenceProto or OptionalProto each, as the type in the graph says. A row whose
+content another row already has points at that one's folder, so nothing is stored or run twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+__all__ = ["ATOL", "RTOL", "Case", "DataSet", "Value", "cache_dir", "read_index", "write_case", "write_index"]
+
+RTOL, ATOL = 1e-3, 1e-7
+
+Value = Union[np.ndarray, List[Any], None]
+
+
+class DataSet(NamedTuple):
+    """What goes into a model and what must come out of it, by name and in the order of the graph."""
+
+    inputs: Dict[str, Value]
+    outputs: Dict[str, Value]
+
+
+class Case(NamedTuple):
+    """One row of an index."""
+
+    suite: str
+    release: str
+    name: str
+    folder: str
+    """Relative to the cache; another row's where that one has the same content."""
+    opset: Dict[str, int]
+    ir: int
+    operators: List[str]
+    sets: int
+    rtol: float
+    atol: float
+    hash: str
+    tags: List[str]
+    """`dynamic`: one prepared model runs all the data sets, of different shapes. `random`: compare no values."""
+
+    @property
+    def id(self) -> str:
+        return "%s/%s/%s" % (self.suite, self.release, self.name)
+
+    @property
+    def model(self) -> Path:
+        return cache_dir() / self.folder / "model.onnx"
+
+    def data_sets(self) -> Iterator[DataSet]:
+        graph = onnx.load(str(self.model)).graph
+        for k in range(self.sets):
+            yield _read_set(graph, self.model.parent / ("test_data_set_%d" % k))
+
+
+def cache_dir() -> Path:
+    """`ONNX_COMPAT_CACHE`, else the platform's folder for what can be fetched again."""
+    told = os.environ.get("ONNX_COMPAT_CACHE")
+    if told:
+        return Path(told)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "onnx-compat"
+
+
+def read_index(suite: str) -> List[Case]:
+    """The rows of a suite, in the order of the releases; none when it was never fetched."""
+    path = cache_dir() / suite / "index.json"
+    if not path.exists():
+        return []
+    return [Case(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def write_index(suite: str, cases: Iterable[Case]) -> None:
+    """Put these rows into the index of the suite; those of the same releases and names are replaced."""
+    rows = {case.id: case for case in read_index(suite)}
+    rows.update((case.id, case) for case in cases)
+    text = "[\n%s\n]\n" % ",\n".join(json.dumps(rows[id]._asdict()) for id in sorted(rows, key=_by_release))
+    path = cache_dir() / suite / "index.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name("index.json.%d" % os.getpid())
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(str(temporary), str(path))
+
+
+def write_case(
+    suite: str,
+    release: str,
+    name: str,
+    model: bytes,
+    sets: Sequence[Tuple[Sequence[bytes], Sequence[bytes]]],
+    known: Dict[str, str],
+    rtol: float = RTOL,
+    atol: float = ATOL,
+    tags: Sequence[str] = (),
+) -> Case:
+    """Store a case, unless `known` (content hash -> folder) has it; `known` learns it. Gives its row."""
+    digest = _digest(model, sets)
+    folder = known.setdefault(digest, "%s/%s/%s" % (suite, release, name))
+    if folder == "%s/%s/%s" % (suite, release, name):
+        _write_folder(cache_dir() / folder, model, sets)
+    proto = onnx.load_from_string(model)
+    return Case(
+        suite=suite,
+        release=release,
+        name=name,
+        folder=folder,
+        opset={entry.domain: entry.version for entry in proto.opset_import},
+        ir=proto.ir_version,
+        operators=sorted(set(_operators(proto))),
+        sets=len(sets),
+        rtol=rtol,
+        atol=atol,
+        hash=digest,
+        tags=list(tags),
+    )
+
+
+def _by_release(id: str) -> Tuple[str, List[int], str]:
+    suite, release, name = id.split("/", 2)
+    return suite, [int(part) for part in release.split(".") if part.isdigit()], name
+
+
+def _operators(model: onnx.ModelProto) -> Iterator[str]:
+    yield from _operators_of(model.graph.node)
+    for function in model.functions:
+        yield from _operators_of(function.node)
+
+
+def _operators_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+    for node in nodes:
+        yield "%s::%s" % (node.domain, node.op_type) if node.domain else node.op_type
+        for attribute in node.attribute:
+            for graph in [attribute.g, *attribute.graphs]:
+                yield from _operators_of(graph.node)
+
+
+def _digest(model: bytes, sets: Sequence[Tuple[Sequence[bytes], Sequence[bytes]]]) -> str:
+    """Of what a case means: who wrote the file, and under which IR version, is no part of it."""
+    proto = onnx.load_from_string(model)
+    for field in ("ir_version", "producer_name", "producer_version", "doc_string"):
+        proto.ClearField(field)
+    found = hashlib.sha256(proto.SerializeToString(deterministic=True))
+    for inputs, outputs in sets:
+        for side in (inputs, outputs):
+            found.update(b"%d;" % len(side))
+            for data in side:
+                found.update(b"%d:" % len(data))
+                found.update(data)
+    return found.hexdigest()[:32]
+
+
+def _write_folder(folder: Path, model: bytes, sets: Sequence[Tuple[Sequence[bytes], Sequence[bytes]]]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=str(folder.parent)))
+    (temporary / "model.onnx").write_bytes(model)
+    for k, (inputs, outputs) in enumerate(sets):
+        data = temporary / ("test_data_set_%d" % k)
+        data.mkdir()
+        for side, values in (("input", inputs), ("output", outputs)):
+            for i, value in enumerate(values):
+                (data / ("%s_%d.pb" % (side, i))).write_bytes(value)
+    if folder.exists():
+        shutil.rmtree(str(folder))
+    temporary.chmod(0o755)
+    os.replace(str(temporary), str(folder))
+
+
+def _read_set(graph: onnx.GraphProto, folder: Path) -> DataSet:
+    given = {tensor.name for tensor in graph.initializer}
+    wanted = [value for value in graph.input if value.name not in given]
+    if (folder / ("input_%d.pb" % len(wanted))).exists():  # the case also gives values for initialised inputs
+        wanted = list(graph.input)
+    return DataSet(_read_side(wanted, folder, "input"), _read_side(graph.output, folder, "output"))
+
+
+def _read_side(infos: Iterable[onnx.ValueInfoProto], folder: Path, side: str) -> Dict[str, Value]:
+    values: Dict[str, Value] = {}
+    for i, info in enumerate(infos):
+        path = folder / ("%s_%d.pb" % (side, i))
+        if path.exists():
+            values[info.name] = _read_value(info.type, path.read_bytes())
+    return values
+
+
+def _read_value(type_: onnx.TypeProto, data: bytes) -> Value:
+    kind = type_.WhichOneof("value")
+    if kind == "sequence_type":
+        sequence = onnx.SequenceProto()
+        sequence.ParseFromString(data)
+        return list(numpy_helper.to_list(sequence))
+    if kind == "optional_type":
+        optional = onnx.OptionalProto()
+        optional.ParseFromString(data)
+        found: Optional[Any] = numpy_helper.to_optional(optional)
+        return found
+    tensor = onnx.TensorProto()
+    tensor.ParseFromString(data)
+    array: np.ndarray = numpy_helper.to_array(tensor)
+    return array

@@ -1,0 +1,164 @@
+"""Export a network in several ways and record what onnxruntime makes of it, once PyTorch agrees."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import tempfile
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from onnx import numpy_helper
+from torch import Tensor, nn
+
+from matrix.zoo.catalog import Model
+
+__all__ = ["ATOL", "RTOL", "Disagreement", "Variant", "export", "record", "variants"]
+
+RTOL, ATOL = 1e-3, 1e-4
+
+
+class Disagreement(Exception):
+    """onnxruntime computes something else from the exported file than PyTorch from the network."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to export: which exporter, whether dimensions are left open, which opset."""
+
+    exporter: str
+    dynamic: bool
+    opset: int
+
+    @property
+    def name(self) -> str:
+        return "%s-%s" % (self.exporter, "dynamic" if self.dynamic else "fixed")
+
+
+def variants(model: Model) -> List[Variant]:
+    """Four ways that differ in their opset too; of a full-size model, which is only converted and timed, two."""
+    if model.full:
+        return [Variant("dynamo", False, 18), Variant("script", True, 17)]
+    return [
+        Variant("script", False, model.old_opset),
+        Variant("script", True, 17),
+        Variant("dynamo", False, 18),
+        Variant("dynamo", True, 20),
+    ]
+
+
+def export(model: Model, network: nn.Module, variant: Variant) -> bytes:
+    sample = model.sample(model.fixed())
+    options: Dict[str, object] = {"opset_version": variant.opset, "dynamo": variant.exporter == "dynamo"}
+    if variant.exporter == "dynamo":
+        options.update(external_data=False, verbose=False)
+        if variant.dynamic:
+            options["dynamic_shapes"] = {
+                name: {
+                    axis: torch.export.Dim.DYNAMIC for axis, size in value.named().items() if size not in model.unrolled
+                }
+                for name, value in model.inputs.items()
+            }
+    else:
+        # Batch normalisation is kept as it is here; the other exporter folds it into the convolutions.
+        options["training"] = torch.onnx.TrainingMode.PRESERVE
+        if variant.dynamic:
+            options["dynamic_axes"] = {**_input_axes(model), **_output_axes(model, network)}
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        path = Path(folder) / "model.onnx"
+        torch.onnx.export(
+            network,
+            args=() if variant.exporter == "dynamo" else tuple(sample.values()),
+            kwargs=sample if variant.exporter == "dynamo" else None,
+            f=path,
+            input_names=list(sample),
+            output_names=list(model.outputs),
+            **options,
+        )
+        return _plain(onnx.load(path))
+
+
+def record(model: Model, network: nn.Module, variant: Variant, content: bytes) -> List[Tuple[List[bytes], List[bytes]]]:
+    """Data sets of all sizes that this variant takes (of one size: two sets)."""
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    if variant.dynamic:
+        closed = model.unrolled if variant.exporter == "dynamo" else ()
+        samples = [model.sample(sizes) for sizes in model.grid(closed)]
+    else:
+        samples = [model.sample(model.fixed(), salt) for salt in ("", "again")]
+    return [_run(session, network, sample) for sample in samples]
+
+
+def _run(
+    session: onnxruntime.InferenceSession, network: nn.Module, sample: Mapping[str, Tensor]
+) -> Tuple[List[bytes], List[bytes]]:
+    feeds = {name: value.numpy() for name, value in sample.items()}
+    found = session.run(None, feeds)
+    with torch.no_grad():
+        wanted = network(**sample)
+    for output, ours, theirs in zip(session.get_outputs(), found, _several(wanted)):
+        if not np.allclose(ours, theirs.numpy(), rtol=RTOL, atol=ATOL):
+            raise Disagreement("%s differs by %g" % (output.name, np.abs(ours - theirs.numpy()).max()))
+    return _stored(feeds.values()), _stored(found)
+
+
+def _input_axes(model: Model) -> Dict[str, Dict[int, str]]:
+    """The script exporter takes names for the axes: a size times a factor is a name of its own."""
+    return {
+        name: {axis: size.replace("*", "_times_") for axis, size in value.named().items()}
+        for name, value in model.inputs.items()
+    }
+
+
+def _output_axes(model: Model, network: nn.Module) -> Dict[str, Dict[int, str]]:
+    """It writes a size that it saw into the outputs, unless told which axes change."""
+    with torch.no_grad():
+        shapes = [[list(y.shape) for y in _several(network(**model.sample(sizes)))] for sizes in model.grid()]
+    return {
+        name: {axis: f"{name}_{axis}" for axis, sizes in enumerate(zip(*seen)) if len(set(sizes)) > 1}
+        for name, seen in zip(model.outputs, zip(*shapes))
+    }
+
+
+def _several(outputs: object) -> Sequence[Tensor]:
+    return [outputs] if isinstance(outputs, Tensor) else list(outputs)  # type: ignore[call-overload]
+
+
+def _stored(values: object) -> List[bytes]:
+    return [numpy_helper.from_array(np.ascontiguousarray(value)).SerializeToString() for value in values]  # type: ignore[attr-defined]
+
+
+def _plain(proto: onnx.ModelProto) -> bytes:
+    """Without the exporter's notes: stack traces hold paths of the machine it ran on."""
+    graph = proto.graph
+    for part in (proto, graph, *graph.node, *graph.initializer, *graph.input, *graph.output, *graph.value_info):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    for function in proto.functions:
+        for part in (function, *function.node):
+            part.ClearField("metadata_props")
+            part.ClearField("doc_string")
+    content: bytes = proto.SerializeToString()
+    return content
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporters print, log and warn about what they always do."""
+    level = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), open(os.devnull, "w") as nowhere:
+            warnings.simplefilter("ignore")
+            with contextlib.redirect_stderr(nowhere):
+                yield
+    finally:
+        logging.disable(level)

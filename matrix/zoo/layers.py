@@ -1,0 +1,77 @@
+"""What several networks share: a convolution with its normalisation, squeeze and excitation, the transformer block."""
+
+from __future__ import annotations
+
+import math
+from typing import Callable, Optional
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+Activation = Callable[[], nn.Module]
+
+
+def conv(
+    inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1, act: Optional[Activation] = nn.ReLU
+) -> nn.Sequential:
+    """A convolution that keeps the size (at stride 1), batch normalisation, an activation."""
+    parts = [
+        nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]
+    return nn.Sequential(*parts, *([act()] if act else []))
+
+
+class SqueezeExcite(nn.Module):
+    """Weigh the channels by what is in all of them."""
+
+    def __init__(self, channels: int, squeezed: int, act: Activation, gate: Activation) -> None:
+        super().__init__()
+        self.weigh = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Conv2d(channels, squeezed, 1), act(), nn.Conv2d(squeezed, channels, 1), gate()
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weigh(x)
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention: `mask` is added to the scores; `causal` leaves the masking to PyTorch's fused function."""
+
+    def __init__(self, width: int, heads: int, causal: bool) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.project = nn.Linear(width, 3 * width)
+        self.merge = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, mask: Optional[Tensor] = None) -> Tensor:
+        batch, length, width = x.shape
+        split = self.project(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        query, key, value = split[0], split[1], split[2]
+        if self.causal:
+            mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        else:
+            scores = query @ key.transpose(-1, -2) / math.sqrt(width // self.heads)
+            mixed = torch.softmax(scores if mask is None else scores + mask, dim=-1) @ value
+        return self.merge(mixed.transpose(1, 2).reshape(batch, length, width))
+
+
+class TransformerBlock(nn.Module):
+    """Attention and a feed-forward part, each with a residual; normalised before (`pre`) or after."""
+
+    def __init__(self, width: int, heads: int, *, causal: bool = False, pre: bool = True, gelu: str = "none") -> None:
+        super().__init__()
+        self.pre = pre
+        self.attention = SelfAttention(width, heads, causal)
+        self.forward_part = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(approximate=gelu), nn.Linear(4 * width, width)
+        )
+        self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
+
+    def forward(self, x: Tensor, mask: Optional[Tensor] = None) -> Tensor:
+        if self.pre:
+            x = x + self.attention(self.norms[0](x), mask)
+            return x + self.forward_part(self.norms[1](x))
+        x = self.norms[0](x + self.attention(x, mask))
+        return self.norms[1](x + self.forward_part(x))

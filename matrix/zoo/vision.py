@@ -1,0 +1,231 @@
+"""Networks over images, after their papers; the widths and depths are arguments, so that a small one is quick."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from matrix.zoo.layers import Activation, SqueezeExcite, TransformerBlock, conv
+
+
+class Basic(nn.Module):
+    """Two 3x3 convolutions and a residual."""
+
+    growth = 1
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(conv(inputs, width, 3, stride), conv(width, width, 3, act=None))
+        self.skip = nn.Identity() if stride == 1 and inputs == width else conv(inputs, width, 1, stride, act=None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.relu(self.body(x) + self.skip(x))
+
+
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 convolutions and a residual: ResNet-50's; with groups: ResNeXt's."""
+
+    growth = 4
+
+    def __init__(self, inputs: int, width: int, stride: int, groups: int = 1) -> None:
+        super().__init__()
+        outputs = width * self.growth
+        self.body = nn.Sequential(
+            conv(inputs, width, 1), conv(width, width, 3, stride, groups), conv(width, outputs, 1, act=None)
+        )
+        self.skip = nn.Identity() if stride == 1 and inputs == outputs else conv(inputs, outputs, 1, stride, act=None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.relu(self.body(x) + self.skip(x))
+
+
+class ResNet(nn.Module):
+    def __init__(self, block: type, depths: Sequence[int], width: int, classes: int) -> None:
+        super().__init__()
+        parts: List[nn.Module] = [conv(3, width, 7, 2), nn.MaxPool2d(3, 2, 1)]
+        channels = width
+        for stage, depth in enumerate(depths):
+            for i in range(depth):
+                parts.append(block(channels, width << stage, 2 if stage and not i else 1))
+                channels = (width << stage) * block.growth  # type: ignore[attr-defined]
+        self.features = nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.classify = nn.Linear(channels, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classify(self.features(x))
+
+
+class Stage(NamedTuple):
+    """A run of inverted residuals."""
+
+    expand: float
+    outputs: int
+    depth: int
+    stride: int
+    kernel: int = 3
+    squeeze: float = 0.0
+    """The squeezed channels, as a share of the expanded ones; 0: no squeeze and excitation."""
+    act: Activation = nn.ReLU6
+
+
+class InvertedResidual(nn.Module):
+    def __init__(self, inputs: int, stage: Stage, stride: int, gate: Activation) -> None:
+        super().__init__()
+        hidden = int(inputs * stage.expand)
+        parts: List[nn.Module] = [] if hidden == inputs else [conv(inputs, hidden, 1, act=stage.act)]
+        parts.append(conv(hidden, hidden, stage.kernel, stride, hidden, stage.act))
+        if stage.squeeze:
+            act = nn.SiLU if stage.act is nn.SiLU else nn.ReLU
+            parts.append(SqueezeExcite(hidden, max(2, int(hidden * stage.squeeze)), act, gate))
+        self.body = nn.Sequential(*parts, conv(hidden, stage.outputs, 1, act=None))
+        self.residual = stride == 1 and inputs == stage.outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.body(x) if self.residual else self.body(x)
+
+
+class MobileNet(nn.Module):
+    """A stem, inverted residuals, a head: MobileNet v2 and v3 and EfficientNet differ in their tables only."""
+
+    def __init__(self, stem: int, stages: Sequence[Stage], head: int, classes: int, gate: Activation = nn.Sigmoid):
+        super().__init__()
+        parts: List[nn.Module] = [conv(3, stem, 3, 2, act=stages[-1].act)]
+        channels = stem
+        for stage in stages:
+            for i in range(stage.depth):
+                parts.append(InvertedResidual(channels, stage, 1 if i else stage.stride, gate))
+                channels = stage.outputs
+        self.features = nn.Sequential(*parts, conv(channels, head, 1, act=stages[-1].act))
+        self.classify = nn.Linear(head, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classify(self.features(x).mean((2, 3)))
+
+
+class UNet(nn.Module):
+    """Down and up again with skips; up by `bilinear` (to the skip's size), `nearest` (by two) or `transpose`."""
+
+    def __init__(self, widths: Sequence[int], up: str, classes: int = 2) -> None:
+        super().__init__()
+        self.up = up
+        steps = list(pairwise(widths))
+        self.first = self._double(3, widths[0])
+        self.down = nn.ModuleList(self._double(a, b) for a, b in steps)
+        self.rise = nn.ModuleList(self._rise(b, a) for a, b in reversed(steps))
+        self.join = nn.ModuleList(self._double(2 * a, a) for a, _ in reversed(steps))
+        self.last = nn.Conv2d(widths[0], classes, 1)
+
+    @staticmethod
+    def _double(inputs: int, outputs: int) -> nn.Sequential:
+        return nn.Sequential(conv(inputs, outputs), conv(outputs, outputs))
+
+    def _rise(self, inputs: int, outputs: int) -> nn.Module:
+        return nn.ConvTranspose2d(inputs, outputs, 2, 2) if self.up == "transpose" else conv(inputs, outputs, 1)
+
+    def _larger(self, x: Tensor, skip: Tensor) -> Tensor:
+        if self.up == "bilinear":
+            return functional.interpolate(x, size=skip.shape[2:], mode="bilinear", align_corners=False)
+        return functional.interpolate(x, scale_factor=2.0, mode="nearest") if self.up == "nearest" else x
+
+    def forward(self, x: Tensor) -> Tensor:
+        skips = [self.first(x)]
+        for down in self.down:
+            skips.append(down(functional.max_pool2d(skips[-1], 2)))
+        x = skips.pop()
+        for rise, join in zip(self.rise, self.join):
+            skip = skips.pop()
+            x = join(torch.cat([skip, self._larger(rise(x), skip)], 1))
+        return self.last(x)
+
+
+class Shuffle(nn.Module):
+    """Let the groups exchange their channels."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.unflatten(1, (self.groups, -1)).transpose(1, 2).flatten(1, 2)
+
+
+class GroupedNet(nn.Module):
+    """Grouped convolutions with shuffles, a depthwise one with a multiplier, a dilated and a lopsided one."""
+
+    def __init__(self, width: int, groups: int, classes: int) -> None:
+        super().__init__()
+        self.features = nn.Sequential(
+            conv(3, width, 3, 2),
+            Bottleneck(width, width, 1, groups),
+            Shuffle(groups),
+            conv(4 * width, 2 * width, 1, groups=groups),
+            Shuffle(groups),
+            conv(2 * width, 4 * width, 3, 2, groups=2 * width),
+            nn.Conv2d(4 * width, width, 3, padding=2, dilation=2, groups=groups),
+            nn.PReLU(width),
+            nn.Conv2d(width, width, (1, 5), padding=(0, 1), stride=(2, 1), groups=width),
+            nn.AvgPool2d(3, 1, 1, count_include_pad=False),
+            nn.LeakyReLU(0.1),
+            nn.AdaptiveAvgPool2d(1),
+        )
+        self.classify = nn.Linear(width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.log_softmax(self.classify(self.features(x).flatten(1)), 1)
+
+
+class VisionTransformer(nn.Module):
+    def __init__(self, image: int, patch: int, width: int, depth: int, heads: int, classes: int) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, patch, patch)
+        self.token = nn.Parameter(torch.randn(1, 1, width))
+        self.position = nn.Parameter(torch.randn(1, 1 + (image // patch) ** 2, width))
+        self.blocks = nn.Sequential(*(TransformerBlock(width, heads) for _ in range(depth)))
+        self.norm = nn.LayerNorm(width)
+        self.classify = nn.Linear(width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.position
+        return self.classify(self.norm(self.blocks(x))[:, 0])
+
+
+def _stages(rows: Sequence[Tuple[float, ...]], share: float, act: Optional[Activation] = None) -> List[Stage]:
+    """Rows of (expand, outputs, depth, stride, kernel, squeeze), their channels and depths times `share`."""
+    found = []
+    for expand, outputs, depth, stride, kernel, squeeze in rows:
+        width = max(4, int(outputs * share + 2) // 4 * 4)
+        kept = max(1, round(depth * min(1.0, share * 2)))
+        found.append(Stage(expand, width, int(kept), int(stride), int(kernel), squeeze, act or nn.ReLU6))
+    return found
+
+
+def mobilenet_v2(share: float = 1.0, classes: int = 1000) -> MobileNet:
+    rows = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+    return MobileNet(int(32 * share), _stages([(*row, 3, 0) for row in rows], share), int(1280 * share), classes)
+
+
+def mobilenet_v3(share: float = 1.0, classes: int = 1000) -> MobileNet:
+    """The large one: squeeze and excitation in some stages, ReLU in the first and hard-swish in the later ones."""
+    early = [(1, 16, 1, 1, 3, 0), (4, 24, 2, 2, 3, 0), (3, 40, 3, 2, 5, 0.25)]
+    late = [(6, 80, 1, 2, 3, 0), (2.5, 80, 3, 1, 3, 0), (6, 112, 2, 1, 3, 0.25), (6, 160, 3, 2, 5, 0.25)]
+    stages = _stages(early, share, nn.ReLU) + _stages(late, share, nn.Hardswish)
+    return MobileNet(int(16 * share), stages, int(960 * share), classes, nn.Hardsigmoid)
+
+
+def efficientnet_b0(share: float = 1.0, classes: int = 1000) -> MobileNet:
+    rows = [
+        (1, 16, 1, 1, 3),
+        (6, 24, 2, 2, 3),
+        (6, 40, 2, 2, 5),
+        (6, 80, 3, 2, 3),
+        (6, 112, 3, 1, 5),
+        (6, 192, 4, 2, 5),
+    ]
+    rows.append((6, 320, 1, 1, 3))
+    squeezed = [(*row, 0.25 if row[0] == 1 else 0.25 / 6) for row in rows]
+    return MobileNet(int(32 * share), _stages(squeezed, share, nn.SiLU), int(1280 * share), classes)
