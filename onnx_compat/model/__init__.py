@@ -1,0 +1,25 @@
+"""Models: read, checked, functions inlined, and seen as plain objects. See `load` and `Model`."""
+
+from .attributes import Empty
+from .graph import Constant, Graph, Model, Node, ValueInfo
+from .initializer import Initializer
+from .load import load
+from .types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+
+__all__ = [
+    "Constant",
+    "Empty",
+    "Graph",
+    "Initializer",
+    "MapType",
+    "Model",
+    "Node",
+    "OpaqueType",
+    "OptionalType",
+    "SequenceType",
+    "SparseTensorType",
+    "TensorType",
+    "Type",
+    "ValueInfo",
+    "load",
+]

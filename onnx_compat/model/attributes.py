@@ -1,0 +1,116 @@
+"""Attributes as Python values.
+
+float and int           float, int
+strings                 str; bytes where they are no UTF-8
+tensors (sparse too)    Constant(array, dtype)
+graphs, types           Graph, and the classes of `onnx_compat.model.types`
+lists                   tuples of these; an empty one is an `Empty`, which remembers what it is a list of
+references              `Reference`, in the body of a function only, until the function is inlined
+"""
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Tuple
+
+from ..errors import InvalidModelError, UnsupportedError
+from .graph import Constant
+from .wire import Record, numbers
+
+if TYPE_CHECKING:
+    from .read import Reader
+
+__all__ = ["KINDS", "Empty", "Reference", "attributes"]
+
+#: AttributeProto.AttributeType -> the field that holds the value.
+KINDS = {
+    1: "f",
+    2: "i",
+    3: "s",
+    4: "t",
+    5: "g",
+    6: "floats",
+    7: "ints",
+    8: "strings",
+    9: "tensors",
+    10: "graphs",
+    11: "sparse_tensor",
+    12: "sparse_tensors",
+    13: "tp",
+    14: "type_protos",
+}
+
+
+class Empty(Tuple[Any, ...]):
+    """An empty list; `kind` is the number of its attribute type."""
+
+    kind: int
+
+    def __new__(cls, kind: int) -> "Empty":
+        made = super().__new__(cls)
+        made.kind = kind
+        return made
+
+    def __reduce__(self) -> Any:
+        return Empty, (self.kind,)
+
+
+class Reference(NamedTuple):
+    """The value of an attribute that the caller of a function gives under this name."""
+
+    name: str
+
+
+def attributes(records: Any, reader: "Reader", node: str) -> Dict[str, Any]:
+    """All the attributes of a node, in order."""
+    found: Dict[str, Any] = {}
+    for record in records:
+        if not record.name or record.name in found:
+            what = "comes twice" if record.name else "has no name"
+            raise InvalidModelError("attribute '%s' %s" % (record.name, what), node=node)
+        found[record.name] = _value(record, reader, node)
+    return found
+
+
+def _value(record: Record, reader: "Reader", node: str) -> Any:
+    if record.ref_attr_name:
+        return Reference(record.ref_attr_name)
+    kind = record.type
+    if not kind:  # files before IR version 2 have no types: the field that is there tells
+        present = [number for number, field in KINDS.items() if field in vars(record)]
+        kind = present[0] if len(present) == 1 else 0
+    field = KINDS.get(kind)
+    if field is None:
+        known = UnsupportedError if kind > max(KINDS) else InvalidModelError
+        raise known("attribute '%s' has the unknown type %d" % (record.name, kind), node=node)
+    value = getattr(record, field)
+    if value is None:
+        raise InvalidModelError("attribute '%s' has no value" % record.name, node=node)
+    if field in ("f", "i"):
+        return value
+    if field == "floats":
+        return tuple(numbers(value, "float32").tolist()) or Empty(kind)
+    if field == "ints":
+        return tuple(numbers(value, "int64").tolist()) or Empty(kind)
+    convert = _converter(field, reader, record.name)
+    return convert(value) if not isinstance(value, (list, tuple)) else tuple(map(convert, value)) or Empty(kind)
+
+
+def _converter(field: str, reader: "Reader", name: str) -> Callable[[Any], Any]:
+    if field in ("s", "strings"):
+        return _string
+    if field in ("g", "graphs"):
+        return reader.graph
+    if field in ("tp", "type_protos"):
+        return reader.type
+    read = reader.tensor if field in ("t", "tensors") else reader.sparse
+
+    def constant(record: Record) -> Constant:
+        tensor = read(record, "")
+        return Constant(tensor.array(), tensor.dtype, tensor.name)
+
+    return constant
+
+
+def _string(value: bytes) -> Any:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value

@@ -1,0 +1,100 @@
+"""Tensor data in files beside the model: found and checked when the model is loaded, read when it is asked for.
+
+A model is untrusted input, so a location must stay in the model's folder, also after every symbolic link on the way was
+followed. (Where the model itself is a link, as in download caches, the folder that it really lies in counts too.) Nothing
+is mapped: a mapped file that someone truncates ends the process, a read one is an error.
+"""
+
+import os
+import stat
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import numpy as np
+
+from ..errors import InvalidModelError
+
+__all__ = ["Folder"]
+
+Array = Any
+Reader = Callable[[], Array]
+
+
+class Folder:
+    """The place that external data may lie in."""
+
+    def __init__(self, named: str, model: Optional[str] = None) -> None:
+        self.named = named
+        self.roots = {os.path.realpath(named)}
+        if model is not None:
+            self.roots.add(os.path.dirname(os.path.realpath(model)))
+
+    def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Reader:
+        """A function that reads the `needed` bytes of a tensor; refuses now what it could not read."""
+        location = entries.get("location", "")
+        path = self._resolve(location, tensor)
+        size, stamp = self._look(path, location, tensor)
+        offset = _count(entries, "offset", 0, tensor)
+        length = _count(entries, "length", needed, tensor)
+        if length != needed:
+            raise InvalidModelError(
+                "the external data of tensor '%s' is %d bytes long, its type and shape need %d" % (tensor, length, needed),
+                hint="export the model again",
+            )
+        if offset + length > size:
+            raise InvalidModelError(
+                "the external data of tensor '%s' is at bytes %d to %d of '%s', which has %d"
+                % (tensor, offset, offset + length, location, size),
+                hint="check that the file belongs to this model and was copied completely",
+            )
+        return lambda: self._read(path, location, tensor, offset, needed, stamp)
+
+    def _resolve(self, location: str, tensor: str) -> str:
+        parts = location.replace("\\", "/").split("/")
+        absolute = os.path.isabs(location) or location.startswith(("/", "\\")) or bool(os.path.splitdrive(location)[0])
+        path = ""
+        if location and "\0" not in location and not absolute and ".." not in parts:
+            path = os.path.realpath(os.path.join(self.named, location))
+        if not path or not any(path.startswith(os.path.join(root, "")) for root in self.roots):
+            raise InvalidModelError(
+                "the external data of tensor '%s' is at '%s', which is not inside the model's folder" % (tensor, location),
+                hint="put the data file beside the model and give its location relative to it, without links that lead out",
+            )
+        return path
+
+    def _look(self, path: str, location: str, tensor: str) -> Tuple[int, Tuple[int, ...]]:
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            raise InvalidModelError(
+                "the external data file '%s' of tensor '%s' is not in the model's folder '%s'"
+                % (location, tensor, self.named),
+                hint="copy it beside the model",
+            ) from None
+        if not stat.S_ISREG(found.st_mode):
+            raise InvalidModelError("the external data '%s' of tensor '%s' is not a file" % (location, tensor))
+        return found.st_size, (found.st_ino, found.st_size, found.st_mtime_ns)
+
+    def _read(self, path: str, location: str, tensor: str, offset: int, size: int, stamp: Tuple[int, ...]) -> Array:
+        data = np.zeros(0, np.uint8)
+        if os.path.realpath(path) == path and self._look(path, location, tensor)[1] == stamp:
+            try:
+                with open(path, "rb") as file:
+                    file.seek(offset)
+                    data = np.fromfile(file, np.uint8, size)
+            except OSError as error:
+                raise InvalidModelError("cannot read external data '%s': %s" % (location, error.strerror)) from error
+        if data.size != size:
+            raise InvalidModelError(
+                "the external data file '%s' of tensor '%s' changed since the model was loaded" % (location, tensor),
+                hint="load the model again",
+            )
+        return data
+
+
+def _count(entries: Dict[str, str], key: str, default: int, tensor: str) -> int:
+    text = entries.get(key, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit()) or len(text) > 19:
+        raise InvalidModelError("the external data of tensor '%s' has the %s '%s', not a count of bytes" % (tensor, key, text))
+    return int(text)

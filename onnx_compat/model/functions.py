@@ -1,0 +1,168 @@
+"""A model's own functions, put in place of their calls.
+
+The body is copied for each call: its inputs and outputs take the names of the call, what is inside gets new names, and
+references to attributes get the call's values or the function's defaults. Nodes keep the opsets that the function imports.
+A file of a few bytes can describe calls within calls that come to more nodes than fit in any memory: `LIMIT` ends that.
+"""
+
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ..errors import InvalidModelError, UnsupportedError
+from .attributes import Empty, Reference
+from .graph import Graph, Node, ValueInfo
+from .names import Names, defined
+from .read import Function, Key
+from .versions import known
+
+__all__ = ["inline"]
+
+#: Nodes, names and attributes that inlining may make, and calls within calls.
+LIMIT = 10000000
+DEPTH = 64
+
+
+def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, int]) -> Graph:
+    """The graph without a call of any of the functions; every node is given the opset of its domain."""
+    table: Dict[Key, Function] = {}
+    for function in functions:
+        if table.setdefault(function.key, function) is not function:
+            raise InvalidModelError("the model has two functions %s" % _spell(function.key), hint="export it again")
+        known(function.opsets)
+    return _Inliner(table, Names(defined(graph)), versions).graph(graph, versions, ())
+
+
+def _spell(key: Key) -> str:
+    domain, name, overload = key
+    return "%s::%s%s" % (domain or "ai.onnx", name, ":" + overload if overload else "")
+
+
+class _Inliner:
+    def __init__(self, functions: Dict[Key, Function], names: Names, versions: Mapping[str, int]) -> None:
+        self.functions = functions
+        self.names = names
+        self.versions = versions
+        self.made = 0
+
+    def graph(self, graph: Graph, opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> Graph:
+        nodes = self.nodes(graph.nodes, opsets, calls)
+        return Graph(
+            graph.name, graph.inputs, graph.outputs, nodes, graph.initializers, graph.value_info, graph.doc
+        )
+
+    def nodes(self, nodes: Iterable[Node], opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> List[Node]:
+        """These nodes with their opset, calls of functions replaced, in subgraphs too."""
+        done: List[Node] = []
+        for node in nodes:
+            if node.opset >= 0:  # it came from the caller of a function, in whose scope it was done
+                done.append(node)
+                continue
+            for name, value in node.attributes.items():
+                node.attributes[name] = self._value(value, opsets, calls, node)
+            function = self.functions.get((node.domain, node.operator, node.overload))
+            if function is not None:
+                done += self.call(node, function, calls)
+                continue
+            node.opset = self._opset(node, opsets)
+            done.append(node)
+        return done
+
+    def _value(self, value: Any, opsets: Mapping[str, int], calls: Tuple[Key, ...], node: Node) -> Any:
+        if isinstance(value, Reference):
+            raise InvalidModelError(
+                "it refers to the attribute '%s' of a function, but is in none" % value.name, **node.where
+            )
+        if isinstance(value, Graph):
+            return self.graph(value, opsets, calls)
+        if isinstance(value, tuple) and value and isinstance(value[0], Graph):
+            return tuple(self.graph(one, opsets, calls) for one in value)
+        return value
+
+    def _opset(self, node: Node, opsets: Mapping[str, int]) -> int:
+        version = opsets.get(node.domain, self.versions.get(node.domain))
+        if version is None:
+            raise InvalidModelError(
+                "the model uses the domain '%s' without importing a version of it" % (node.domain or "ai.onnx"),
+                hint="add the domain to the model's opset_import",
+                **node.where
+            )
+        return version
+
+    def call(self, node: Node, function: Function, calls: Tuple[Key, ...]) -> List[Node]:
+        """The nodes of a body in place of the call."""
+        path = calls + (function.key,)
+        if function.key in calls:
+            raise InvalidModelError("a function calls itself: %s" % " -> ".join(map(_spell, path)), **node.where)
+        if len(path) > DEPTH:
+            raise UnsupportedError("functions call functions more than %d deep" % DEPTH, **node.where)
+        formal = function.graph
+        if len(node.inputs) > len(formal.inputs) or len(node.outputs) > len(formal.outputs):
+            raise InvalidModelError(
+                "function %s takes %d inputs and gives %d outputs, the call has %d and %d"
+                % (_spell(function.key), len(formal.inputs), len(formal.outputs), len(node.inputs), len(node.outputs)),
+                **node.where
+            )
+        scope = {one.name: "" for one in formal.inputs}
+        scope.update(zip((one.name for one in formal.inputs), node.inputs))
+        passed: List[Tuple[str, str]] = []  # outputs that are an input or another output under a second name
+        for one, name in zip(formal.outputs, node.outputs):
+            if name and one.name in scope:
+                passed.append((scope[one.name], name))
+            elif name:
+                scope[one.name] = name
+        given = dict(function.defaults)
+        given.update(node.attributes)
+        body = self.nodes(_Copy(self, node.name, given).nodes(formal.nodes, scope), function.opsets, path)
+        version = function.opsets.get("", self.versions.get("", 1))
+        return body + [
+            Node("Identity", [old], [new], opset=version, name=self.names.fresh(node.name + "/Identity"))
+            for old, new in passed
+        ]
+
+    def count(self, node: Node) -> None:
+        self.made += 1 + len(node.inputs) + len(node.outputs) + len(node.attributes)
+        if self.made > LIMIT:
+            raise UnsupportedError("the functions of the model come to more than %d nodes and names" % LIMIT)
+
+
+class _Copy:
+    """One copy of a body: `given` are the values of attributes, a scope maps the body's names to those of the copy."""
+
+    def __init__(self, inliner: _Inliner, call: str, given: Mapping[str, Any]) -> None:
+        self.inliner = inliner
+        self.call = call
+        self.given = given
+
+    def nodes(self, nodes: Sequence[Node], scope: Dict[str, str]) -> List[Node]:
+        return [self.node(one, scope) for one in nodes]
+
+    def node(self, node: Node, scope: Dict[str, str]) -> Node:
+        self.inliner.count(node)
+        attributes: Dict[str, Any] = {}
+        for name, value in node.attributes.items():
+            if isinstance(value, Reference):
+                value = self.given.get(value.name)  # what neither the call nor a default gives is left out
+            elif isinstance(value, Graph):
+                value = self.graph(value, scope)
+            elif isinstance(value, tuple) and value and isinstance(value[0], Graph):
+                value = tuple(self.graph(one, scope) for one in value)
+            if value is not None:
+                attributes[name] = value
+        inputs = [self.name(name, scope) for name in node.inputs]
+        outputs = [self.name(name, scope) for name in node.outputs]
+        name = self.inliner.names.fresh("%s/%s" % (self.call, node.name))
+        return Node(node.operator, inputs, outputs, attributes, node.domain, node.opset, name, node.overload)
+
+    def name(self, name: str, scope: Dict[str, str]) -> str:
+        if name and name not in scope:
+            scope[name] = self.inliner.names.fresh("%s/%s" % (self.call, name))
+        return scope.get(name, "")
+
+    def graph(self, graph: Graph, outer: Dict[str, str]) -> Graph:
+        """A subgraph of the body; the names that it defines are its own, whatever they are called outside."""
+        scope = {name: new for name, new in outer.items() if name not in graph.names}
+        inputs = [ValueInfo(self.name(one.name, scope), one.type) for one in graph.inputs]
+        initializers = {self.name(name, scope): one for name, one in graph.initializers.items()}
+        nodes = self.nodes(graph.nodes, scope)
+        outputs = [ValueInfo(self.name(one.name, scope), one.type) for one in graph.outputs]
+        info = {self.name(name, scope): kind for name, kind in graph.value_info.items() if name in scope}
+        return Graph(graph.name, inputs, outputs, nodes, initializers, info, graph.doc)

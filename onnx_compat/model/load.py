@@ -1,0 +1,117 @@
+"""`load`: a path, bytes or a ModelProto in, a checked `Model` out, or an error that says what is wrong with it."""
+
+import mmap
+import os
+from typing import TYPE_CHECKING, Any, Dict, Optional, Set, Union
+
+from ..errors import InputError, InvalidModelError, UnsupportedError
+from .check import check
+from .external import Folder
+from .functions import inline
+from .graph import Model
+from .read import Reader, opsets
+from .schema import MODEL
+from .versions import NEWEST_IR, known
+from .wire import BytesSource, FileSource, Record, Source, parse
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["load"]
+
+
+def load(
+    source: "Union[str, os.PathLike[str], bytes, onnx.ModelProto, Model]",
+    folder: "Union[str, os.PathLike[str], None]" = None,
+) -> Model:
+    """Read a model.
+
+    source   the path of an .onnx file, its bytes, or an onnx.ModelProto (which is never changed)
+    folder   where the external data of bytes or of a ModelProto lies; a path has its own folder
+    """
+    if isinstance(source, Model):
+        return source
+    place = None if folder is None else Folder(os.fspath(folder))
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return _model(BytesSource(bytes(source)), place, source)
+    if isinstance(source, (str, os.PathLike)):
+        return _from_file(os.fspath(source), place)
+    kind = getattr(getattr(source, "DESCRIPTOR", None), "full_name", "")
+    if kind != "onnx.ModelProto":
+        raise InputError(
+            "a model cannot be loaded from a %s" % (kind or type(source).__name__),
+            hint="give the path of an .onnx file, its bytes, or an onnx.ModelProto",
+        )
+    return _model(BytesSource(_serialized(source)), place, source)
+
+
+def _serialized(proto: Any) -> bytes:
+    try:
+        return bytes(proto.SerializeToString())
+    except Exception as error:  # protobuf's own errors differ between its versions
+        raise InvalidModelError(
+            "the ModelProto cannot be serialised: %s" % error,
+            hint="a model of 2 GB or more: save it with external data and pass the path",
+        ) from error
+
+
+def _from_file(path: str, folder: Optional[Folder]) -> Model:
+    if not isinstance(path, str) or "\0" in path:
+        raise InputError("%r is not a path in text" % (path,), hint="give a str")
+    if not os.path.isfile(path):
+        what = "is not a file" if os.path.exists(path) else "does not exist"
+        raise InvalidModelError("the model '%s' %s" % (path, what), hint="give the path of an .onnx file")
+    try:
+        with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise InvalidModelError("the model file '%s' is empty" % path, hint="export or copy it again")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                place = folder or Folder(os.path.dirname(path) or os.curdir, path)
+                return _model(FileSource(file, data), place, path)
+    except OSError as error:
+        raise InvalidModelError("cannot read the model '%s': %s" % (path, error.strerror or error)) from error
+
+
+def _model(source: Source, folder: Optional[Folder], given: Any) -> Model:
+    if not source.size:
+        raise InvalidModelError("the model is empty: there are no bytes", hint="export or copy it again")
+    record, unknown = parse(source, MODEL)
+    if record.graph is None:
+        raise InvalidModelError("this is no ONNX model: it has no graph", hint="give an .onnx file, not a part of one")
+    versions = _versions(record, unknown)
+    reader = Reader(folder)
+    try:
+        functions = [reader.function(one) for one in record.functions]
+        graph = check(inline(reader.graph(record.graph), functions, versions))
+    except RecursionError:
+        raise UnsupportedError("the graphs or functions of the model are nested too deeply") from None
+    return Model(
+        graph,
+        versions,
+        record.ir_version,
+        given if isinstance(given, str) else None,
+        [function.key for function in functions],
+        {one.key: one.value for one in record.metadata_props},
+        ("%s %s" % (record.producer_name, record.producer_version)).strip(),
+        given,
+    )
+
+
+def _versions(record: Record, unknown: Set[str]) -> Dict[str, int]:
+    """The opsets of the model, known ones; and a file format that can be read."""
+    if record.ir_version < 1:
+        raise InvalidModelError("this is no ONNX model: it has no IR version", hint="export the model again")
+    # A later format only adds fields. Where a model has none of them it means what it says, and is taken.
+    if record.ir_version > NEWEST_IR and unknown:
+        raise UnsupportedError(
+            "the model has IR version %d with parts that this release does not know (%s); the newest it knows is %d"
+            % (record.ir_version, ", ".join(sorted(unknown)), NEWEST_IR),
+            hint="update onnx-compat, or export the model with an older onnx",
+        )
+    found = opsets(record.opset_import)
+    if not found:
+        if record.ir_version >= 3:
+            raise InvalidModelError("the model imports no operator set (opset_import)", hint="export the model again")
+        found[""] = 1
+    known(found)
+    return found

@@ -1,0 +1,153 @@
+"""From a tensor message to an `Initializer`: which of the many ways its data is stored in, and whether that is enough."""
+
+from typing import Any, Callable, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .. import dtypes
+from ..dtypes import DType
+from ..errors import InvalidModelError, UnsupportedError
+from .external import Folder
+from .initializer import Initializer
+from .storage import carried, join, stored_size
+from .wire import Record, numbers
+
+__all__ = ["dense", "sparse"]
+
+Array = Any
+Reader = Callable[[], Array]
+
+#: numpy 1.x has no more dimensions.
+RANK = 32
+#: The largest dense array that is made of a sparse tensor: what a file says in a few bytes must not fill the memory.
+SPARSE_LIMIT = 1 << 30
+
+
+def dense(record: Record, folder: Optional[Folder], name: str = "") -> Initializer:
+    """A checked tensor. `folder` is None where the model has none, so that external data cannot be found."""
+    name = name or record.name
+    where = "tensor '%s'" % name
+    dtype = _dtype(record.data_type, where)
+    shape, count = _shape(record.dims, dtype, where)
+    if record.segment is not None:
+        raise UnsupportedError("%s is stored in segments, which no version of ONNX reads" % where)
+    if dtype.kind == "s":
+        return Initializer(name, dtype, shape, _strings(record, shape, count, where))
+    needed = stored_size(dtype, count)
+    if record.data_location == 1:
+        if folder is None:
+            raise InvalidModelError(
+                "%s is stored outside of the model, which was given without its folder" % where,
+                hint="pass the path of the model file to load(), not its bytes or its ModelProto",
+            )
+        entries = {entry.key: entry.value for entry in record.external_data}
+        fetch = folder.reader(entries, needed, name)
+        return Initializer(name, dtype, shape, lambda: carried(fetch(), dtype, shape))
+    data = record.raw_data
+    if data is None or (data.size == 0 and needed):
+        typed = _typed(record, dtype, count, where)
+        return Initializer(name, dtype, shape, lambda: carried(typed().view(np.uint8), dtype, shape))
+    _fits(where, data.size, needed, "bytes of data")
+    return Initializer(name, dtype, shape, lambda: carried(data, dtype, shape))
+
+
+def _dtype(number: int, where: str) -> DType:
+    if not number:
+        raise InvalidModelError("%s has no element type" % where, hint="export the model again")
+    try:
+        return DType.of(number)
+    except UnsupportedError as error:
+        raise UnsupportedError("%s: %s" % (where, error.reason), hint=error.hint) from None
+
+
+def _shape(dims: Sequence[Any], dtype: DType, where: str) -> Tuple[Tuple[int, ...], int]:
+    """The shape and the number of elements, counted in Python's own integers."""
+    shape = tuple(int(size) for size in numbers(dims, "int64"))
+    count, extent = 1, 1
+    for size in shape:
+        if size < 0:
+            raise InvalidModelError("%s has the negative size %d" % (where, size), hint="export the model again")
+        count *= size
+        extent *= max(size, 1)
+    if len(shape) > RANK:
+        raise UnsupportedError("%s has %d dimensions, numpy takes %d" % (where, len(shape), RANK))
+    if extent * dtype.numpy.itemsize >= 1 << 63:
+        raise InvalidModelError("%s has the impossible shape %s" % (where, list(shape)), hint="export the model again")
+    return shape, count
+
+
+def _fits(where: str, found: int, needed: int, what: str) -> None:
+    if found != needed:
+        raise InvalidModelError(
+            "%s has %d %s where its type and shape need %d" % (where, found, what, needed),
+            hint="the model is damaged or was written wrongly: export it again",
+        )
+
+
+def _strings(record: Record, shape: Tuple[int, ...], count: int, where: str) -> Reader:
+    if record.raw_data is not None or record.data_location == 1:
+        raise InvalidModelError("%s holds strings as raw data, which ONNX does not allow" % where)
+    _fits(where, len(record.string_data), count, "strings")
+
+    def read() -> Array:
+        array = np.empty(count, object)
+        # bytes that are no UTF-8 survive: they come back when the text is encoded in the same way
+        array[:] = [item.decode("utf-8", "surrogateescape") for item in record.string_data]
+        return array.reshape(shape)
+
+    return read
+
+
+def _typed(record: Record, dtype: DType, count: int, where: str) -> Reader:
+    """Data in one of the typed fields; what is returned gives the elements as raw_data would store them."""
+    if dtype in (dtypes.float32, dtypes.complex64):
+        parts, kind = record.float_data, "<f4"
+    elif dtype in (dtypes.float64, dtypes.complex128):
+        parts, kind = record.double_data, "<f8"
+    elif dtype in (dtypes.uint32, dtypes.uint64):
+        parts, kind = record.uint64_data, "<i8"
+    else:
+        parts, kind = (record.int64_data if dtype is dtypes.int64 else record.int32_data), "<i8"
+    each = 8 // dtype.bits if dtype.bits in (2, 4) else 1  # elements in one number of int32_data
+    needed = count * 2 if dtype.kind == "c" else -(-count // each)
+    _fits(where, sum(np.size(part) for part in parts), needed, "numbers")
+    small = "<u%d" % max(1, dtype.bits // 8)
+
+    def read() -> Array:
+        data = numbers(parts, kind)
+        if dtype.bits == 6:  # one element in a number here, four in three bytes there
+            return join(data.astype(np.uint8), 6)
+        return data if kind != "<i8" or dtype.bits == 64 else data.astype(small)
+
+    return read
+
+
+def sparse(record: Record, folder: Optional[Folder], name: str = "") -> Initializer:
+    """A sparse tensor, made dense when it is asked for; every index is inside the shape, and none comes twice."""
+    if record.values is None or record.indices is None:
+        raise InvalidModelError("a sparse tensor lacks its values or its indices")
+    values, indices = dense(record.values, folder, name), dense(record.indices, folder, name)
+    where = "sparse tensor '%s'" % values.name
+    shape, count = _shape(record.dims, values.dtype, where)
+    if count * values.dtype.numpy.itemsize > SPARSE_LIMIT:
+        raise UnsupportedError("%s would take %d elements when made dense" % (where, count))
+    flat = len(indices.shape) == 1
+    if indices.dtype is not dtypes.int64 or len(values.shape) != 1 or (
+        indices.shape != values.shape if flat else indices.shape != (values.shape[0], len(shape))
+    ):
+        raise InvalidModelError("%s has values %s and indices %s that do not belong together" % (where, values, indices))
+    places = indices.array()
+    if not flat:
+        if ((places < 0) | (places >= np.array(shape, np.int64))).any():
+            raise InvalidModelError("%s has an index outside of its shape %s" % (where, list(shape)))
+        places = np.ravel_multi_index(tuple(places.T), shape) if shape else np.zeros(len(places), np.int64)
+    if places.size and (places.min() < 0 or places.max() >= count or (np.diff(places) <= 0).any()):
+        raise InvalidModelError("%s has indices that are outside of its shape or not in rising order" % where)
+
+    def read() -> Array:
+        array = np.full(count, "" if values.dtype.kind == "s" else 0, values.dtype.numpy)
+        array[places] = values.array()
+        array.flags.writeable = False
+        return array.reshape(shape)
+
+    return Initializer(values.name, values.dtype, shape, read)
