@@ -1,0 +1,153 @@
+"""What a trace records: applications of primitives, in the order in which they were made.
+
+Nothing here knows ONNX, and nothing knows a framework. Shapes are physical (as laid out for the shim); sizes may be
+symbolic. A `Region` is a straight line of nodes with inputs and outputs: the body of the model, a branch, a loop body.
+"""
+
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+
+import numpy as np
+
+from onnx_compat.dims import Extent, atoms_of, is_known
+from onnx_compat.dtypes import DType
+
+__all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec"]
+
+
+class Spec(NamedTuple):
+    """The type of a tensor: its dtype, and its shape with `Dim`s where a size is unknown."""
+
+    dtype: DType
+    shape: Tuple[Extent, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def static(self) -> bool:
+        return all(map(is_known, self.shape))
+
+
+class Origin(NamedTuple):
+    """The ONNX node that a primitive was recorded for; where an error is reported."""
+
+    node: str
+    operator: str
+    opset: int
+
+
+class Ref:
+    """One value that is computed at run time: an output of a node, or an input of a region."""
+
+    __slots__ = ("handle", "node", "spec")
+
+    def __init__(self, spec: Spec, node: "Optional[Node]" = None) -> None:
+        self.spec = spec
+        self.node = node
+        self.handle: Any = None  # the framework's tensor, when the trace executes as it goes
+
+    def __repr__(self) -> str:
+        return "%s%s" % (self.spec.dtype.name, list(self.spec.shape))
+
+
+class Const:
+    """A value that is known now. Compared by identity: one array is one constant of the result."""
+
+    __slots__ = ("array", "spec")
+
+    def __init__(self, array: np.ndarray, dtype: DType) -> None:
+        self.array = array
+        self.spec = Spec(dtype, tuple(array.shape))
+
+
+class Extents:
+    """A list of sizes as an argument: ints, and Dims that are computed from run-time shapes when the node is emitted."""
+
+    __slots__ = ("dims",)
+
+    def __init__(self, dims: Sequence[Extent]) -> None:
+        self.dims = tuple(dims)
+
+
+Arg = Union[Ref, Const, Extents, None, Tuple[Any, ...]]
+
+
+class Node:
+    """One application of a primitive."""
+
+    __slots__ = ("args", "origin", "outputs", "params", "primitive", "regions")
+
+    def __init__(
+        self,
+        primitive: str,
+        args: Sequence[Arg],
+        params: Dict[str, Any],
+        specs: Sequence[Spec],
+        origin: Optional[Origin] = None,
+        regions: "Sequence[Region]" = (),
+    ) -> None:
+        self.primitive = primitive
+        self.args = tuple(args)
+        self.params = params
+        self.outputs = tuple(Ref(spec, self) for spec in specs)
+        self.origin = origin
+        self.regions = tuple(regions)
+
+    def __repr__(self) -> str:
+        return "%s(%s) -> %s" % (self.primitive, ", ".join(map(repr, self.args)), list(self.outputs))
+
+    def uses(self) -> Iterator[Ref]:
+        """Every run-time value that this node reads, also for a symbolic size and inside its regions."""
+        yield from _refs(self.args)
+        for region in self.regions:
+            yield from region.captures()
+
+
+class Region:
+    """A straight line of nodes from inputs to outputs."""
+
+    def __init__(self, inputs: Sequence[Ref]) -> None:
+        self.inputs = tuple(inputs)
+        self.outputs: Tuple[Arg, ...] = ()
+        self.nodes: List[Node] = []
+
+    def live(self) -> List[Node]:
+        """The nodes that the outputs need, in order. Whatever only served a folded value is gone."""
+        needed: Set[Ref] = set(_refs(self.outputs))
+        kept = []
+        for node in reversed(self.nodes):
+            if any(output in needed for output in node.outputs):
+                needed.update(node.uses())
+                kept.append(node)
+        return kept[::-1]
+
+    def captures(self) -> List[Ref]:
+        """The values of an enclosing region that this one reads, each once."""
+        own: Set[Ref] = set(self.inputs)
+        found: Dict[Ref, None] = {}
+        for node in self.live():
+            for ref in node.uses():
+                if ref not in own:
+                    found[ref] = None
+            own.update(node.outputs)
+        for ref in _refs(self.outputs):
+            if ref not in own:
+                found[ref] = None
+        return list(found)
+
+
+def refs(arg: Any) -> Iterable[Ref]:
+    return _refs((arg,))
+
+
+def _refs(args: Iterable[Any]) -> Iterator[Ref]:
+    for arg in args:
+        if isinstance(arg, Ref):
+            yield arg
+        elif isinstance(arg, Extents):
+            for dim in arg.dims:
+                for atom in atoms_of(dim):
+                    yield atom.args[0]
+        elif isinstance(arg, (tuple, list)):
+            yield from _refs(arg)

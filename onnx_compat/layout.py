@@ -1,0 +1,156 @@
+"""Pending permutations: which order an operation works in, and how an axis or a shape looks there.
+
+An order is a tuple that says, for each physical axis, which logical axis lies there; None is the order as written.
+The rule of the whole library: an operation takes its operands in an order in which they already are, and says in which
+order its result is. A permutation is carried out only where two operands disagree, or where the order truly matters.
+"""
+
+from typing import List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.dims import Extent, floordiv, is_known, same
+from onnx_compat.ir import Arg
+from onnx_compat.trace import current
+from onnx_compat.value import Order, Tensor
+
+__all__ = ["channels_last", "common", "dropped", "fitted", "inserted", "permuted", "regrouped", "where_is"]
+
+
+def normal(order: Optional[Sequence[int]]) -> Order:
+    """None for the order as written."""
+    return None if order is None or list(order) == sorted(order) else tuple(order)
+
+
+def channels_last(rank: int) -> Order:
+    """[N, C, spatial...] stored as [N, spatial..., C]."""
+    return normal((0,) + tuple(range(2, rank)) + (1,))
+
+
+def where_is(axis: int, order: Order) -> int:
+    """The physical place of a logical axis."""
+    return axis if order is None else order.index(axis)
+
+
+def permuted(values: Sequence[Extent], order: Order) -> Tuple[Extent, ...]:
+    """A logical shape (or any list with an entry per axis) in physical order."""
+    return tuple(values) if order is None else tuple(values[axis] for axis in order)
+
+
+def common(tensors: Sequence[Tensor], rank: int) -> Order:
+    """The order in which operands of one shape meet: the pending one of most elements, else as written."""
+    pending = [t for t in tensors if t.ref is not None and t.order is not None and t.rank == rank]
+    return max(pending, key=_weight).order if pending else None
+
+
+def _weight(tensor: Tensor) -> int:
+    return int(np.prod([int(d) if is_known(d) else 64 for d in tensor.shape]))  # type: ignore[arg-type]
+
+
+def fitted(tensor: Tensor, order: Order, rank: int) -> Arg:
+    """An operand for broadcasting to `rank` in `order`: lower ranks are filled with leading axes of length one."""
+    if tensor.known and tensor.value is not None:
+        array = tensor.value
+        if array.size == 1 and array.ndim <= rank:
+            return current().constant(array.reshape(()), tensor.dtype)
+        if order is not None and array.ndim < rank:
+            array = array.reshape((1,) * (rank - array.ndim) + array.shape)
+        return current().constant(array, tensor.dtype, order if array.ndim == rank else None)
+    if tensor.rank < rank and order is not None:
+        from onnx_compat.primitives.shape import reshape
+
+        tensor = reshape(tensor, (1,) * (rank - tensor.rank) + tensor.shape)
+    return current().argument(tensor, order if tensor.rank == rank else None)
+
+
+
+
+def dropped(order: Order, axes: Sequence[int]) -> Order:
+    """The order of what is left when logical axes are taken out."""
+    if order is None:
+        return None
+    left = [axis for axis in range(len(order)) if axis not in axes]
+    return normal([left.index(axis) for axis in order if axis not in axes])
+
+
+def inserted(order: Order, axes: Sequence[int], rank: int) -> Order:
+    """The order when axes of length one are put in at these places of the new shape (stored before their neighbour)."""
+    if order is None:
+        return None
+    old = [axis for axis in range(rank) if axis not in axes]
+    result: List[int] = [old[axis] for axis in order]
+    for axis in sorted(axes):
+        following = [other for other in range(axis + 1, rank) if other in result]
+        result.insert(result.index(following[0]) if following else len(result), axis)
+    return normal(result)
+
+
+def regrouped(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -> Tuple[bool, Order]:
+    """Whether reshaping `before`, stored in `order`, to `after` can leave the data where it is; and the order then.
+
+    The two shapes are cut into groups of axes with equal products ([N, C, H, W] -> [N, g, C/g, H*W] is N; C -> g, C/g;
+    H, W -> H*W). Each group must be stored together, in order; then its new axes are stored in its place.
+    """
+    if order is None:
+        return True, None
+    groups = _groups(before, after)
+    place: List[int] = []
+    physical = [axis for axis in order if not _unit(before[axis])]
+    while physical:
+        group = next((g for g in groups if physical[0] in g[0]), None)
+        if group is None:
+            return False, None
+        inside = [axis for axis in group[0] if not _unit(before[axis])]
+        if physical[: len(inside)] != inside:
+            return False, None
+        physical = physical[len(inside) :]
+        place.extend(group[1])
+    missing = [axis for axis in range(len(after)) if axis not in place]
+    if any(not _unit(after[axis]) for axis in missing):
+        return False, None
+    for axis in missing:
+        following = [k for k, other in enumerate(place) if other > axis]
+        place.insert(following[0] if following else len(place), axis)
+    return True, normal(place)
+
+
+def _unit(extent: Extent) -> bool:
+    return same(extent, 1)
+
+
+def _groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[List[int], List[int]]]:
+    """Axes of the one shape beside the axes of the other that hold the same elements, as finely as can be told."""
+    ins = [axis for axis in range(len(before)) if not _unit(before[axis])]
+    outs = [axis for axis in range(len(after)) if not _unit(after[axis])]
+    groups = []
+    i = j = 0
+    while i < len(ins) and j < len(outs):
+        group: Tuple[List[int], List[int]] = ([ins[i]], [outs[j]])
+        left, right = before[ins[i]], after[outs[j]]
+        i, j = i + 1, j + 1
+        while not same(left, right):
+            if _divides(left, right) and i < len(ins):
+                left = left * before[ins[i]]
+                group[0].append(ins[i])
+                i += 1
+            elif _divides(right, left) and j < len(outs):
+                right = right * after[outs[j]]
+                group[1].append(outs[j])
+                j += 1
+            else:  # no telling: the rest is one group
+                group[0].extend(ins[i:])
+                group[1].extend(outs[j:])
+                i, j = len(ins), len(outs)
+                break
+        groups.append(group)
+    if groups and (i < len(ins) or j < len(outs)):
+        groups[-1][0].extend(ins[i:])
+        groups[-1][1].extend(outs[j:])
+    return groups
+
+
+def _divides(part: Extent, whole: Extent) -> bool:
+    if is_known(part) and is_known(whole):
+        return 0 < int(part) < int(whole)  # type: ignore[arg-type]
+    quotient = floordiv(whole, part)
+    return same(quotient * part, whole)

@@ -1,0 +1,180 @@
+"""How a primitive is declared and applied: fold it if everything is known, otherwise record it.
+
+The catalogue `PRIMITIVES` is filled by the declarations themselves; tests, documentation and the check that a shim is
+complete are generated from it.
+"""
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
+
+import numpy as np
+
+from onnx_compat.dims import Dim, Extent, Undecided, is_known, same
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir import Extents, Ref, Region, Spec
+from onnx_compat.layout import permuted
+from onnx_compat.trace import current
+from onnx_compat.value import Order, Tensor
+
+__all__ = ["PRIMITIVES", "Primitive", "apply", "broadcast", "fold", "primitive", "result"]
+
+
+class Primitive(NamedTuple):
+    """An entry of the catalogue. `kinds`: the dtype kinds it is defined for (f, i, u, b, s, c)."""
+
+    name: str
+    kinds: str
+    meaning: str
+
+
+PRIMITIVES: Dict[str, Primitive] = {}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def primitive(kinds: str = "fiub") -> Callable[[F], F]:
+    """Declare that a shim has to offer a primitive of this function's name; its docstring is the exact meaning."""
+
+    def declare(function: F) -> F:
+        PRIMITIVES[function.__name__] = Primitive(function.__name__, kinds, (function.__doc__ or "").strip())
+        return function
+
+    return declare
+
+
+# The integer arithmetic that shape computations are made of: folded also when some of the ints are symbols.
+_SYMBOLIC = frozenset(
+    "neg add sub mul div floordiv mod maximum minimum equal less less_equal where cast reshape transpose broadcast_to "
+    "concat slice take reverse reduce_prod reduce_sum gather_nd tile pad".split()
+)
+
+
+def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any) -> Optional[Tuple[Tensor, ...]]:
+    """The results if every argument is known, by the reference; None otherwise.
+
+    `args` are Tensors, lists of Tensors, lists of sizes, or None; axes in `params` are logical here.
+    """
+    from onnx_compat.reference import REFERENCE
+
+    symbolic = False
+    for tensor in _tensors(args):
+        if tensor.value is None:
+            return None
+        symbolic = symbolic or not tensor.known
+    symbolic = symbolic or not all(is_known(size) for arg in args if isinstance(arg, Extents) for size in arg.dims)
+    if symbolic and name not in _SYMBOLIC:
+        return None
+    try:
+        results = getattr(REFERENCE, name)(*[_plain(arg) for arg in args], **params)
+    except Undecided:
+        return None
+    except (TypeError, ValueError):
+        if symbolic:  # a size of the result is itself a symbol: not a thing that numpy can build
+            return None
+        raise
+    if not isinstance(results, tuple):
+        results = (results,)
+    return tuple(_tensor(np.asarray(array), dtype) for array, dtype in zip(results, dtypes))
+
+
+def _tensors(args: Sequence[Any]) -> List[Tensor]:
+    flat: List[Tensor] = []
+    for arg in args:
+        if isinstance(arg, Tensor):
+            flat.append(arg)
+        elif isinstance(arg, (list, tuple)):
+            flat.extend(_tensors(arg))
+    return flat
+
+
+def _plain(arg: Any) -> Any:
+    if isinstance(arg, Tensor):
+        return arg.value
+    if isinstance(arg, Extents):
+        return KnownSizes(arg.dims)
+    if isinstance(arg, (list, tuple)):
+        return [_plain(item) for item in arg]
+    return arg
+
+
+class KnownSizes:
+    """What an emitter's method gets for a list of sizes, when all of them are numbers (see emission.Sizes)."""
+
+    def __init__(self, dims: Sequence[Extent]) -> None:
+        self.dims = tuple(dims)
+        self.known = self.with_wildcard = self.scalars = self.dims
+
+
+def _tensor(array: np.ndarray, dtype: DType) -> Tensor:
+    if array.dtype == object and dtype.kind != "s" and not any(isinstance(v, Dim) for v in array.reshape(-1)):
+        array = array.astype(dtype.numpy)
+    elif array.dtype != object and array.dtype != dtype.numpy:
+        raise AssertionError("the reference gave %s for %s" % (array.dtype, dtype.name))
+    return Tensor(dtype, array.shape, array)
+
+
+def apply(
+    name: str,
+    args: Sequence[Any],
+    params: Dict[str, Any],
+    specs: Sequence[Spec],
+    orders: Sequence[Order] = (None,),
+    regions: Sequence[Region] = (),
+) -> List[Tensor]:
+    """Record a primitive on physical arguments; `specs` are logical, `orders` say how each result is stored."""
+    physical = [Spec(spec.dtype, permuted(spec.shape, order)) for spec, order in zip(specs, orders)]
+    refs = current().record(name, args, params, physical, regions)
+    return [result(ref, order) for ref, order in zip(refs, orders)]
+
+
+def result(ref: Ref, order: Order = None) -> Tensor:
+    """The Tensor of a recorded value that is stored in `order`."""
+    shape = list(ref.spec.shape)
+    if order is not None:
+        for place, axis in enumerate(order):
+            shape[axis] = ref.spec.shape[place]
+    return Tensor(ref.spec.dtype, shape, ref=ref, order=order)
+
+
+def broadcast(*shapes: Sequence[Extent]) -> Tuple[Extent, ...]:
+    """The shape that these have in common by numpy's rule; where two unknown sizes meet, whichever can be told."""
+    rank = max(len(shape) for shape in shapes)
+    merged: List[Any] = []
+    for axis in range(rank):
+        extents = [shape[axis - rank + len(shape)] for shape in shapes if axis - rank + len(shape) >= 0]
+        merged.append(_meet(extents, shapes))
+    return tuple(merged)
+
+
+def _meet(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Any:
+    different: List[Extent] = []
+    for extent in extents:
+        if not same(extent, 1) and not any(same(extent, other) for other in different):
+            different.append(extent)
+    numbers = [extent for extent in different if is_known(extent)]
+    if len(numbers) > 1:
+        raise InvalidModelError(
+            "the shapes %s do not broadcast together" % " and ".join(str(list(shape)) for shape in shapes)
+        )
+    if len(different) <= 1:
+        return different[0] if different else 1
+    if numbers:  # the unknown one is this number or one (or the model is wrong, and fails when it runs)
+        return numbers[0]
+    return _largest(different)
+
+
+def _largest(different: Sequence[Extent]) -> Any:
+    """Of sizes that must be equal or one: min(512, n) beside n is n; otherwise nothing can be told (None)."""
+    for extent in different:
+        others = [other for other in different if other is not extent]
+        if all(_bounded_by(other, extent) for other in others):
+            return extent
+    return None
+
+
+def _bounded_by(extent: Extent, bound: Extent) -> bool:
+    if not isinstance(extent, Dim) or len(extent.terms) != 1:
+        return False
+    ((monomial, factor),) = extent.terms.items()
+    return factor == 1 and len(monomial) == 1 and monomial[0].kind == "min" and any(same(a, bound) for a in monomial[0].args)
+
+

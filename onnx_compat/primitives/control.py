@@ -1,0 +1,109 @@
+"""Control flow: branches and loops over functions of Tensors.
+
+A condition that is known now is decided now. Otherwise the bodies are recorded as regions; an emitter gets them as
+functions (`bodies`) that take their inputs and then the handles of `captures`, the outer values that they read.
+"""
+
+from typing import Any, Callable, List, Sequence, Tuple
+
+from onnx_compat.dims import Extent, atoms_of, same
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.ir import Extents, Region, Spec
+from onnx_compat.primitives.base import apply, primitive
+from onnx_compat.primitives.shape import slice_axis, squeeze, stack
+from onnx_compat.trace import current
+from onnx_compat.value import Tensor, lift
+
+Body = Callable[..., Sequence[Tensor]]
+
+
+@primitive("b")
+def cond(pred: Any, then_body: Body, else_body: Body) -> List[Tensor]:
+    """The results of one of two functions without arguments, as the scalar says; only that one is executed.
+
+    Emitter: cond(pred, bodies=[then, else], captures=[...])."""
+    pred = lift(pred)
+    decided = current().peek(pred)
+    if decided is not None:
+        return list(then_body() if decided.reshape(()) else else_body())
+    regions = [current().region([], body) for body in (then_body, else_body)]
+    outside = [_outside(region, _specs(region)) for region in regions]
+    specs = [_either(*pair, pred=pred) for pair in zip(*outside)]
+    return apply("cond", [current().argument(pred)], {}, specs, [None] * len(specs), regions)
+
+
+@primitive("b")
+def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) -> List[Tensor]:
+    """`state = body(*state)` for as long as `test(*state)` holds. Sizes may change on the way, ranks and dtypes not.
+
+    Emitter: while_loop(*state, bodies=[test, body], captures=[...])."""
+    state = [lift(value) for value in state]
+    if current().immediate is not None:
+        while current().demand(test(*state), "a loop condition").reshape(()):
+            state = list(body(*state))
+        return state
+    specs = [tensor.spec for tensor in state]
+    while True:
+        loop = current().region(specs, body)
+        widened = [_either(before, after, state[k]) for k, (before, after) in enumerate(zip(specs, _specs(loop)))]
+        if widened == specs:
+            break
+        specs = widened
+    condition = current().region(specs, lambda *values: [test(*values)])
+    args = [current().argument(tensor) for tensor in state]
+    return apply("while_loop", args, {}, specs, [None] * len(specs), [condition, loop])
+
+
+@primitive("b")
+def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, reverse: bool = False) -> List[Tensor]:
+    """`*state, *ys = body(*state, *slices)` for each slice of the xs along their first axis (from the last one if
+    `reverse`): gives the final states, then the ys stacked along a new first axis, each where its slice was.
+
+    Emitter: scan(state, xs, sizes_of_length, count of states, reverse, bodies=[body], captures=[...])."""
+    state, xs = [lift(value) for value in state], [lift(x) for x in xs]
+    if current().immediate is not None or (isinstance(length, int) and length <= 1):
+        return _unrolled(body, state, xs, int(length), reverse)  # type: ignore[arg-type]
+    specs = [tensor.spec for tensor in state] + [Spec(x.dtype, x.shape[1:]) for x in xs]
+    region = current().region(specs, body)
+    results = _specs(region)
+    for before, after in zip(specs, results[: len(state)]):
+        if before.dtype != after.dtype or before.rank != after.rank:
+            raise InvalidModelError("a scanned state changes from %s to %s" % (before, after))
+    outputs = list(specs[: len(state)])
+    outputs += [Spec(spec.dtype, (length,) + spec.shape) for spec in _outside(region, results[len(state) :])]
+    args = [tuple(current().argument(t) for t in state), tuple(current().argument(x) for x in xs), Extents([length])]
+    return apply("scan", args, {"reverse": reverse}, outputs, [None] * len(outputs), [region])
+
+
+def _unrolled(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reverse: bool) -> List[Tensor]:
+    steps: List[Sequence[Tensor]] = []
+    for k in reversed(range(length)) if reverse else range(length):
+        results = list(body(*state, *[squeeze(slice_axis(x, 0, k, k + 1), [0]) for x in xs]))
+        steps.append(results[len(state) :])
+        state = results[: len(state)]
+    if not steps:
+        raise NeedsKnownError("a scan over nothing has outputs of unknown shape")
+    return state + [stack(list(ys), 0) for ys in zip(*(steps[::-1] if reverse else steps))]
+
+
+def _specs(region: Region) -> List[Spec]:
+    return [output.spec for output in region.outputs]  # type: ignore[union-attr]
+
+
+def _outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
+    """The types as seen from outside: a size that only the region knows is unknown there (None)."""
+    own = set(region.inputs).union(*[node.outputs for node in region.nodes])
+    return [
+        Spec(spec.dtype, tuple(None if any(atom.args[0] in own for atom in atoms_of(d)) else d for d in spec.shape))
+        for spec in specs
+    ]
+
+
+def _either(a: Spec, b: Spec, pred: Tensor) -> Spec:
+    """The type of a value that is one of two: sizes that differ are unknown (None)."""
+    if a.dtype != b.dtype:
+        raise InvalidModelError("two branches, or two rounds of a loop, give %s and %s" % (a.dtype.name, b.dtype.name))
+    if a.rank != b.rank:
+        raise NeedsKnownError("a branch or a loop changes the rank of a value", pred)
+    sizes: Tuple[Any, ...] = tuple(x if x is not None and same(x, y) else None for x, y in zip(a.shape, b.shape))
+    return Spec(a.dtype, sizes)

@@ -1,0 +1,404 @@
+"""Primitives that work element by element, with numpy's broadcasting. Any layout goes through.
+
+Two operands have one dtype; integers wrap; nothing is promoted. A Python number takes the dtype of the tensor it meets.
+"""
+
+from typing import Any, Callable, Optional, Sequence
+
+from onnx_compat import dtypes
+from onnx_compat.dims import same_shape
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir import Spec
+from onnx_compat.layout import common, fitted
+from onnx_compat.primitives.base import apply, broadcast, fold, primitive
+from onnx_compat.value import Tensor, lift, scalar
+
+Unary = Callable[[Any], Tensor]
+_Meaning = Callable[..., Any]
+Binary = Callable[[Any, Any], Tensor]
+
+
+def elementwise(name: str, operands: Sequence[Tensor], dtype: DType, **params: Any) -> Tensor:
+    folded = fold(name, operands, [dtype], **params)
+    if folded is not None:
+        return folded[0]
+    shape = broadcast(*[operand.shape for operand in operands])
+    order = common(operands, len(shape))
+    args = [fitted(operand, order, len(shape)) for operand in operands]
+    return apply(name, args, params, [Spec(dtype, shape)], [order])[0]
+
+
+def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Unary]:
+    """Declare a primitive of one operand; its result has the operand's dtype, or the one given."""
+
+    def declare(function: _Meaning) -> Unary:
+        name = function.__name__
+
+        def applied(x: Any) -> Tensor:
+            x = lift(x)
+            return elementwise(name, [_checked(name, x, kinds)], dtype or x.dtype)
+
+        return _named(primitive(kinds)(function), applied)
+
+    return declare
+
+
+def binary(kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = None) -> Callable[[_Meaning], Binary]:
+    """Declare a primitive of two operands of one dtype. With `neutral` as the right operand it does nothing."""
+
+    def declare(function: _Meaning) -> Binary:
+        name = function.__name__
+
+        def applied(x: Any, y: Any) -> Tensor:
+            x, y = paired(name, x, y)
+            _checked(name, x, kinds)
+            if neutral is not None and _is(y, neutral) and same_shape(broadcast(x.shape, y.shape), x.shape):
+                return x
+            return elementwise(name, [x, y], dtype or x.dtype)
+
+        return _named(primitive(kinds)(function), applied)
+
+    return declare
+
+
+def paired(name: str, x: Any, y: Any) -> "tuple[Tensor, Tensor]":
+    """Both as tensors of one dtype."""
+    if not isinstance(x, Tensor) and isinstance(y, Tensor):
+        x = scalar(x, y)
+    x = lift(x)
+    y = scalar(y, x)
+    if x.dtype != y.dtype:
+        raise InvalidModelError("%s of %s and %s: both must have one dtype" % (name, x.dtype.name, y.dtype.name))
+    return x, y
+
+
+def _checked(name: str, x: Tensor, kinds: str) -> Tensor:
+    if x.dtype.kind not in kinds:
+        raise InvalidModelError("%s is not defined for %s" % (name, x.dtype.name))
+    return x
+
+
+def _is(y: Tensor, number: int) -> bool:
+    return y.known and y.value is not None and y.value.size == 1 and bool(y.value.reshape(()) == number)
+
+
+def _named(function: Any, applied: Any) -> Any:
+    applied.__name__ = applied.__qualname__ = function.__name__
+    applied.__doc__ = function.__doc__
+    applied.__module__ = function.__module__
+    return applied
+
+
+# -- one operand -------------------------------------------------------------------------------------------------------
+@unary("fiuc")
+def neg(x: Any) -> Any:
+    """-x."""
+
+
+@unary("fiuc")
+def abs(x: Any) -> Any:  # noqa: A001
+    """|x|; the least integer stays itself."""
+
+
+@unary("fiu")
+def sign(x: Any) -> Any:
+    """-1, 0 or 1; NaN stays NaN."""
+
+
+@unary("fc")
+def exp(x: Any) -> Any:
+    """e to the x."""
+
+
+@unary("fc")
+def log(x: Any) -> Any:
+    """The natural logarithm: NaN below zero, -inf at zero."""
+
+
+@unary("fc")
+def sqrt(x: Any) -> Any:
+    """The square root: NaN below zero."""
+
+
+@unary("f")
+def sin(x: Any) -> Any:
+    """The sine of radians."""
+
+
+@unary("f")
+def cos(x: Any) -> Any:
+    """The cosine of radians."""
+
+
+@unary("f")
+def tan(x: Any) -> Any:
+    """The tangent of radians."""
+
+
+@unary("f")
+def asin(x: Any) -> Any:
+    """The inverse sine, NaN outside of [-1, 1]."""
+
+
+@unary("f")
+def acos(x: Any) -> Any:
+    """The inverse cosine, NaN outside of [-1, 1]."""
+
+
+@unary("f")
+def atan(x: Any) -> Any:
+    """The inverse tangent."""
+
+
+@unary("f")
+def sinh(x: Any) -> Any:
+    """The hyperbolic sine."""
+
+
+@unary("f")
+def cosh(x: Any) -> Any:
+    """The hyperbolic cosine."""
+
+
+@unary("f")
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+
+
+@unary("f")
+def asinh(x: Any) -> Any:
+    """The inverse hyperbolic sine."""
+
+
+@unary("f")
+def acosh(x: Any) -> Any:
+    """The inverse hyperbolic cosine, NaN below one."""
+
+
+@unary("f")
+def atanh(x: Any) -> Any:
+    """The inverse hyperbolic tangent, NaN outside of [-1, 1]."""
+
+
+@unary("f")
+def erf(x: Any) -> Any:
+    """The error function."""
+
+
+@unary("f")
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e^-x), without overflow for any x."""
+
+
+@unary("f")
+def floor(x: Any) -> Any:
+    """The greatest integer not above x."""
+
+
+@unary("f")
+def ceil(x: Any) -> Any:
+    """The least integer not below x."""
+
+
+@unary("f")
+def round(x: Any) -> Any:  # noqa: A001
+    """The nearest integer; of two, the even one."""
+
+
+@unary("f", dtypes.bool_)
+def is_nan(x: Any) -> Any:
+    """Whether x is not a number."""
+
+
+@unary("f", dtypes.bool_)
+def is_inf(x: Any) -> Any:
+    """Whether x is an infinity of either sign."""
+
+
+@unary("b")
+def logical_not(x: Any) -> Any:
+    """not x."""
+
+
+@unary("iu")
+def bitwise_not(x: Any) -> Any:
+    """All bits flipped."""
+
+
+# -- two operands ------------------------------------------------------------------------------------------------------
+@binary("fiuc")
+def add(x: Any, y: Any) -> Any:
+    """x + y."""
+
+
+@binary("fiuc")
+def sub(x: Any, y: Any) -> Any:
+    """x - y."""
+
+
+@binary("fiuc", neutral=1)
+def mul(x: Any, y: Any) -> Any:
+    """x * y."""
+
+
+@binary("fiuc", neutral=1)
+def div(x: Any, y: Any) -> Any:
+    """x / y; integers are divided exactly and truncated toward zero (by zero: any number, no exception)."""
+
+
+@binary("fiu", neutral=1)
+def floordiv(x: Any, y: Any) -> Any:
+    """x / y rounded down (integers by zero: any number, no exception)."""
+
+
+@binary("fiu")
+def mod(x: Any, y: Any) -> Any:
+    """x - floor(x / y) * y: the remainder with the sign of y (integers by zero: any number, no exception)."""
+
+
+@binary("fiu")
+def fmod(x: Any, y: Any) -> Any:
+    """The exact remainder with the sign of x, as in C (integers by zero: any number, no exception)."""
+
+
+@binary("fiu", neutral=1)
+def pow(x: Any, y: Any) -> Any:  # noqa: A001
+    """x to the y."""
+
+
+@binary("f")
+def atan2(x: Any, y: Any) -> Any:
+    """The angle of the point (y, x): the first operand is the ordinate, as in C."""
+
+
+@binary("fiub")
+def maximum(x: Any, y: Any) -> Any:
+    """The larger one; NaN if either is NaN."""
+
+
+@binary("fiub")
+def minimum(x: Any, y: Any) -> Any:
+    """The smaller one; NaN if either is NaN."""
+
+
+@binary("fiubsc", dtypes.bool_)
+def equal(x: Any, y: Any) -> Any:
+    """x == y; NaN equals nothing."""
+
+
+@binary("fiu", dtypes.bool_)
+def less(x: Any, y: Any) -> Any:
+    """x < y."""
+
+
+@binary("fiu", dtypes.bool_)
+def less_equal(x: Any, y: Any) -> Any:
+    """x <= y."""
+
+
+@binary("b")
+def logical_and(x: Any, y: Any) -> Any:
+    """x and y."""
+
+
+@binary("b")
+def logical_or(x: Any, y: Any) -> Any:
+    """x or y."""
+
+
+@binary("b")
+def logical_xor(x: Any, y: Any) -> Any:
+    """Whether just one is true."""
+
+
+@binary("iu")
+def bitwise_and(x: Any, y: Any) -> Any:
+    """The bits set in both."""
+
+
+@binary("iu")
+def bitwise_or(x: Any, y: Any) -> Any:
+    """The bits set in either."""
+
+
+@binary("iu")
+def bitwise_xor(x: Any, y: Any) -> Any:
+    """The bits set in just one."""
+
+
+@binary("u")
+def shift_left(x: Any, y: Any) -> Any:
+    """x times two to the y, without the bits that leave; zero from the width of the dtype on."""
+
+
+@binary("u")
+def shift_right(x: Any, y: Any) -> Any:
+    """x divided by two to the y, rounded down; zero from the width of the dtype on."""
+
+
+def greater(x: Any, y: Any) -> Tensor:
+    """x > y."""
+    x, y = paired("greater", x, y)
+    return less(y, x)
+
+
+def greater_equal(x: Any, y: Any) -> Tensor:
+    """x >= y."""
+    x, y = paired("greater_equal", x, y)
+    return less_equal(y, x)
+
+
+def not_equal(x: Any, y: Any) -> Tensor:
+    """x != y; NaN differs from everything."""
+    return logical_not(equal(x, y))
+
+
+# -- the others --------------------------------------------------------------------------------------------------------
+@primitive("fiubsc")
+def where(condition: Any, x: Any, y: Any) -> Tensor:
+    """x where the condition holds, else y; the three broadcast."""
+    x, y = paired("where", x, y)
+    condition = lift(condition)
+    if condition.known and condition.value is not None and condition.value.size == 1:
+        chosen, other = (x, y) if condition.value.reshape(()) else (y, x)
+        if same_shape(broadcast(condition.shape, x.shape, y.shape), chosen.shape):
+            return chosen
+        del other
+    return elementwise("where", [condition, x, y], x.dtype)
+
+
+@primitive("fiubc")
+def cast(x: Any, dtype: DType) -> Tensor:
+    """x in another numeric dtype, as C does: floats to integers truncate toward zero, wider integers to narrower ones
+    wrap, anything but zero is True; a float out of the integer's range, or NaN, gives any number but no exception."""
+    x = lift(x)
+    return x if x.dtype == dtype else elementwise("cast", [x], dtype, dtype=dtype)
+
+
+@primitive("fiu")
+def clip(x: Any, low: Optional[float] = None, high: Optional[float] = None) -> Tensor:
+    """x held between two Python numbers, of which either may be absent: min(max(x, low), high); NaN stays NaN."""
+    x = lift(x)
+    return x if low is None and high is None else elementwise("clip", [x], x.dtype, low=low, high=high)
+
+
+def relu(x: Any) -> Tensor:
+    """x where positive, else zero."""
+    return clip(x, 0, None)
+
+
+def _reflected(function: Binary) -> Callable[[Tensor, Any], Tensor]:
+    return lambda self, other: function(other, self)
+
+
+for _name, _function in {
+    "add": add, "sub": sub, "mul": mul, "truediv": div, "floordiv": floordiv, "mod": mod, "pow": pow,
+}.items():  # fmt: skip
+    setattr(Tensor, "__%s__" % _name, lambda self, other, function=_function: function(self, other))
+    setattr(Tensor, "__r%s__" % _name, _reflected(_function))
+Tensor.__neg__ = lambda self: neg(self)  # type: ignore[attr-defined]
+Tensor.__lt__ = lambda self, other: less(self, other)  # type: ignore[operator]
+Tensor.__le__ = lambda self, other: less_equal(self, other)  # type: ignore[operator]
+Tensor.__gt__ = lambda self, other: greater(self, other)  # type: ignore[operator]
+Tensor.__ge__ = lambda self, other: greater_equal(self, other)  # type: ignore[operator]

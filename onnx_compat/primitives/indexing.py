@@ -1,0 +1,154 @@
+"""Primitives that select, scatter and order elements. Indices are int32 or int64; out of range is the model's error."""
+
+from typing import Any, List, Sequence, Tuple
+
+from onnx_compat.dims import Extent
+from onnx_compat.dtypes import bool_, int64
+from onnx_compat.ir import Spec
+from onnx_compat.layout import dropped, fitted, where_is
+from onnx_compat.primitives.base import apply, fold, primitive
+from onnx_compat.primitives.elementwise import add, where
+from onnx_compat.primitives.shape import axis_of
+from onnx_compat.trace import current
+from onnx_compat.value import Tensor, lift, scalar
+
+
+def nonnegative(indices: Any, extent: Extent) -> Tensor:
+    """Indices counted from the front, as ONNX allows them from the end too."""
+    indices = lift(indices)
+    if indices.known and indices.value is not None and (indices.value.size == 0 or indices.value.min() >= 0):
+        return indices
+    length = lift(extent, indices.dtype)
+    return where(indices < 0, add(indices, length), indices)
+
+
+@primitive("fiubsc")
+def take(x: Any, indices: Any, axis: int) -> Tensor:
+    """The slices of x at these (non-negative) indices of an axis; the indices' axes stand in its place."""
+    x, indices = lift(x), lift(indices)
+    axis = axis_of(axis, x.rank)
+    folded = fold("take", [x, indices], [x.dtype], axis=axis)
+    if folded is not None:
+        return folded[0]
+    shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
+    # One index or a vector of them leaves the other axes where they are; a matrix of them would need a new order.
+    order = dropped(x.order, [axis]) if indices.rank == 0 else x.order if indices.rank == 1 else None
+    inside = x.order if indices.rank < 2 else None
+    args = [current().argument(x, inside), current().argument(indices)]
+    return apply("take", args, {"axis": where_is(axis, inside)}, [Spec(x.dtype, shape)], [order])[0]
+
+
+@primitive("fiubsc")
+def take_along(x: Any, indices: Any, axis: int) -> Tensor:
+    """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1: one index an element; the indices' other axes may be
+    shorter than those of x."""
+    x, indices = lift(x), lift(indices)
+    axis = axis_of(axis, x.rank)
+    folded = fold("take_along", [x, indices], [x.dtype], axis=axis)
+    if folded is not None:
+        return folded[0]
+    args = [current().argument(x, x.order), fitted(indices, x.order, x.rank)]
+    return apply("take_along", args, {"axis": where_is(axis, x.order)}, [Spec(x.dtype, indices.shape)], [x.order])[0]
+
+
+@primitive("fiubsc")
+def gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Tensor:
+    """The slices of x whose leading coordinates are the rows of `indices`, after `batch_dims` axes that both have."""
+    x, indices = lift(x), lift(indices)
+    folded = fold("gather_nd", [x, indices], [x.dtype], batch_dims=batch_dims)
+    if folded is not None:
+        return folded[0]
+    depth = int(indices.shape[-1])  # type: ignore[arg-type]
+    spec = Spec(x.dtype, indices.shape[:-1] + x.shape[batch_dims + depth :])
+    args = [current().argument(x), current().argument(indices)]
+    return apply("gather_nd", args, {"batch_dims": batch_dims}, [spec])[0]
+
+
+@primitive("fiubsc")
+def scatter_nd(x: Any, indices: Any, updates: Any, reduction: str = "none") -> Tensor:
+    """x with the slices at the rows of `indices` replaced by, or combined with, `updates`: 'none' (the last one wins),
+    'add', 'mul', 'max', 'min'."""
+    x, indices, updates = lift(x), lift(indices), scalar(updates, lift(x))
+    folded = fold("scatter_nd", [x, indices, updates], [x.dtype], reduction=reduction)
+    if folded is not None:
+        return folded[0]
+    args = [current().argument(tensor) for tensor in (x, indices, updates)]
+    return apply("scatter_nd", args, {"reduction": reduction}, [x.spec])[0]
+
+
+@primitive("fiub")
+def nonzero(x: Any) -> Tensor:
+    """The coordinates of the elements that are not zero, one column each, in row-major order: int64 [rank, count]."""
+    x = lift(x)
+    folded = fold("nonzero", [x], [int64])
+    if folded is not None:
+        return folded[0]
+    shape: Tuple[Any, ...] = (x.rank, None)
+    return apply("nonzero", [current().argument(x)], {}, [Spec(int64, shape)])[0]
+
+
+@primitive("fiu")
+def top_k(x: Any, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
+    """The k largest (or smallest) elements along an axis, in that order, and their int64 indices; of equal elements the
+    one with the lower index comes first."""
+    from onnx_compat.ir import Extents
+
+    x = lift(x)
+    axis = axis_of(axis, x.rank)
+    params = {"axis": axis, "largest": largest}
+    folded = fold("top_k", [x, Extents([k])], [x.dtype, int64], **params)
+    if folded is not None:
+        return list(folded)
+    shape = x.shape[:axis] + (k,) + x.shape[axis + 1 :]
+    params["axis"] = where_is(axis, x.order)
+    args = [current().argument(x, x.order), Extents([k])]
+    return apply("top_k", args, params, [Spec(x.dtype, shape), Spec(int64, shape)], [x.order, x.order])
+
+
+def _arg(name: str, x: Any, axis: int) -> Tensor:
+    x = lift(x)
+    axis = axis_of(axis, x.rank)
+    folded = fold(name, [x], [int64], axis=axis)
+    if folded is not None:
+        return folded[0]
+    spec = Spec(int64, x.shape[:axis] + x.shape[axis + 1 :])
+    params = {"axis": where_is(axis, x.order)}
+    return apply(name, [current().argument(x, x.order)], params, [spec], [dropped(x.order, [axis])])[0]
+
+
+@primitive("fiu")
+def argmax(x: Any, axis: int) -> Tensor:
+    """The int64 index of the first largest element along an axis, which is dropped."""
+    return _arg("argmax", x, axis)
+
+
+@primitive("fiu")
+def argmin(x: Any, axis: int) -> Tensor:
+    """The int64 index of the first smallest element along an axis, which is dropped."""
+    return _arg("argmin", x, axis)
+
+
+@primitive("fi")
+def cumsum(x: Any, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    """The running sum along an axis, without the element itself if exclusive, from the far end if reversed."""
+    x = lift(x)
+    axis = axis_of(axis, x.rank)
+    params = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
+    folded = fold("cumsum", [x], [x.dtype], **params)
+    if folded is not None:
+        return folded[0]
+    params["axis"] = where_is(axis, x.order)
+    return apply("cumsum", [current().argument(x, x.order)], params, [x.spec], [x.order])[0]
+
+
+def one_hot(indices: Any, depth: Extent, axis: int = -1) -> Tensor:
+    """Whether each index is 0, 1, … depth - 1: booleans along a new axis."""
+    from onnx_compat.primitives.elementwise import equal
+    from onnx_compat.primitives.shape import iota, reshape, unsqueeze
+
+    indices = lift(indices)
+    axis = axis_of(axis, indices.rank + 1)
+    places: Sequence[Extent] = [depth if k == axis else 1 for k in range(indices.rank + 1)]
+    result = equal(unsqueeze(indices, [axis]), reshape(iota(depth, indices.dtype), places))
+    assert result.dtype == bool_
+    return result

@@ -1,0 +1,165 @@
+"""Primitives of linear algebra and of windows that slide over space: products, convolutions, pools.
+
+Convolutions and pools work in the order that the shim prefers (`Trace.layout`); their filter is handed over in
+`Trace.filter_layout`. Spatial padding is a pair (before, after) of sizes for each spatial axis.
+"""
+
+from typing import Any, List, Optional, Sequence, Tuple
+
+from onnx_compat.dims import Extent, floordiv, is_known
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir import Arg, Spec
+from onnx_compat.layout import channels_last, normal
+from onnx_compat.primitives.base import apply, broadcast, fold, primitive
+from onnx_compat.primitives.shape import pad as pad_
+from onnx_compat.trace import current
+from onnx_compat.value import Order, Tensor, lift
+
+Pads = Sequence[Tuple[Extent, Extent]]
+
+
+@primitive("fiuc")
+def matmul(x: Any, y: Any, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
+    """The matrix product over the last two axes (ranks of two at least), leading axes broadcast; the flags swap an
+    operand's last two axes first; the bias, a vector as long as the last axis of the result, is added."""
+    x, y = lift(x), lift(y)
+    if x.dtype != y.dtype:
+        raise InvalidModelError("matmul of %s and %s: both must have one dtype" % (x.dtype.name, y.dtype.name))
+    operands = [x, y] if bias is None else [x, y, lift(bias)]
+    folded = fold("matmul", operands, [x.dtype], transpose_x=transpose_x, transpose_y=transpose_y)
+    if folded is not None:
+        return folded[0]
+    rows, columns = x.shape[-1 if transpose_x else -2], y.shape[-2 if transpose_y else -1]
+    shape = broadcast(x.shape[:-2], y.shape[:-2]) + (rows, columns)
+    left, transpose_x = _matrix(x, transpose_x)
+    right, transpose_y = _matrix(y, transpose_y)
+    args: List[Arg] = [left, right] + [current().argument(tensor) for tensor in operands[2:]]
+    params = {"transpose_x": transpose_x, "transpose_y": transpose_y}
+    return apply("matmul", args, params, [Spec(x.dtype, shape)])[0]
+
+
+def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
+    """An operand whose pending order swaps just its last two axes is taken as it lies, with the flag turned."""
+    swapped = tuple(range(x.rank - 2)) + (x.rank - 1, x.rank - 2)
+    if x.ref is not None and x.order == swapped:
+        return current().argument(x, swapped), not transposed
+    return current().argument(x), transposed
+
+
+def spatial_order(rank: int) -> Order:
+    """How the shim lays out an image: as written, or channels last."""
+    return channels_last(rank) if current().layout == "channels_last" else None
+
+
+def _filter_order(rank: int) -> Order:
+    """The filter's order from its letters: O, I and HW for all spatial axes."""
+    places = {"O": [0], "I": [1], "H": list(range(2, rank)), "W": []}
+    return normal([axis for letter in current().filter_layout for axis in places[letter]])
+
+
+def window(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tuple[Extent, Extent]) -> Extent:
+    """How many places a window has on a padded axis."""
+    return floordiv(extent + pads[0] + pads[1] - (kernel - 1) * dilation - 1, stride) + 1
+
+
+def _settled(x: Tensor, pads: Pads, value: Any = 0) -> Tuple[Tensor, List[Tuple[int, int]]]:
+    """Padding whose size is a symbol, or negative, is not the window's: pad (or crop) first."""
+    if all(is_known(size) and size >= 0 for pair in pads for size in pair):
+        return x, [(int(low), int(high)) for low, high in pads]  # type: ignore[arg-type]
+    before = [0, 0] + [low for low, _ in pads]
+    after = [0, 0] + [high for _, high in pads]
+    return pad_(x, before, after, value=value), [(0, 0)] * len(pads)
+
+
+@primitive("f")
+def conv(
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    *,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Pads,
+    groups: int = 1,
+) -> Tensor:
+    """The cross-correlation of x [N, C, spatial...] with w [M, C / groups, kernel...], zeros around, plus bias [M].
+
+    The emitter sees x in the shim's layout and w in its filter layout; a depthwise one (groups = C > 1) comes as
+    `depthwise_conv`, its filter as [1, kernel..., M] for channels-last shims."""
+    x, w = lift(x), lift(w)
+    rank = x.rank
+    x, pads = _settled(x, pads)
+    operands = [x, w] if bias is None else [x, w, lift(bias)]
+    params = {"strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(pads), "groups": groups}
+    folded = fold("conv", operands, [x.dtype], **params)
+    if folded is not None:
+        return folded[0]
+    spatial = tuple(map(window, x.shape[2:], w.shape[2:], strides, dilations, pads))
+    spec = Spec(x.dtype, (x.shape[0], w.shape[0]) + spatial)
+    order = spatial_order(rank)
+    name, w_order = "conv", _filter_order(rank)
+    if order is not None and groups > 1 and w.shape[1] == 1:
+        name, w_order = "depthwise_conv", tuple(range(1, rank)) + (0,)
+    args = [current().argument(x, order), current().argument(w, w_order)]
+    args += [current().argument(tensor) for tensor in operands[2:]]
+    return apply(name, args, params, [spec], [order])[0]
+
+
+@primitive("f")
+def depthwise_conv(x: Any, w: Any, bias: Any = None, **params: Any) -> Tensor:
+    """A convolution in which every output channel reads one input channel: M / C consecutive ones the same."""
+    return conv(x, w, bias, **params)
+
+
+@primitive("f")
+def conv_transpose(
+    x: Any, w: Any, bias: Any = None, *, strides: Sequence[int], dilations: Sequence[int], groups: int = 1
+) -> Tensor:
+    """The gradient of a convolution with respect to its input, in full (nothing cropped): x [N, C, spatial...] with
+    w [C, M / groups, kernel...] gives [N, M, (size - 1) * stride + (kernel - 1) * dilation + 1 ...], plus bias [M].
+
+    The filter comes in the shim's filter layout, where I is C and O is M / groups."""
+    x, w = lift(x), lift(w)
+    operands = [x, w] if bias is None else [x, w, lift(bias)]
+    params = {"strides": tuple(strides), "dilations": tuple(dilations), "groups": groups}
+    folded = fold("conv_transpose", operands, [x.dtype], **params)
+    if folded is not None:
+        return folded[0]
+    spatial = tuple(
+        (extent - 1) * stride + (kernel - 1) * dilation + 1
+        for extent, kernel, stride, dilation in zip(x.shape[2:], w.shape[2:], strides, dilations)
+    )
+    spec = Spec(x.dtype, (x.shape[0], w.shape[1] * groups) + spatial)
+    order = spatial_order(x.rank)
+    swapped = _filter_order(x.rank)  # of a filter whose first two axes are (O, I); here they are (I, O)
+    w_order = normal([{0: 1, 1: 0}.get(axis, axis) for axis in swapped or range(x.rank)])
+    args = [current().argument(x, order), current().argument(w, w_order)]
+    args += [current().argument(tensor) for tensor in operands[2:]]
+    return apply("conv_transpose", args, params, [spec], [order])[0]
+
+
+def _pool(name: str, x: Tensor, kernel: Sequence[int], params: Any, pads: Sequence[Tuple[int, int]]) -> Tensor:
+    folded = fold(name, [x], [x.dtype], **params)
+    if folded is not None:
+        return folded[0]
+    spatial = tuple(map(window, x.shape[2:], kernel, params["strides"], params["dilations"], pads))
+    order = spatial_order(x.rank)
+    spec = Spec(x.dtype, x.shape[:2] + spatial)
+    return apply(name, [current().argument(x, order)], params, [spec], [order])[0]
+
+
+@primitive("fiu")
+def max_pool(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Pads) -> Tensor:
+    """The largest element under a window that slides over [N, C, spatial...]; padding never wins. `kernel` and the
+    others have an entry for each spatial axis."""
+    x = lift(x)
+    x, settled = _settled(x, pads, x.dtype.min if x.dtype.kind != "f" else -float("inf"))
+    params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(settled)}
+    return _pool("max_pool", x, kernel, params, settled)
+
+
+@primitive("f")
+def avg_pool(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Tensor:
+    """The mean under a window that slides over [N, C, spatial...], only where it fits in full."""
+    params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations)}
+    return _pool("avg_pool", lift(x), kernel, params, [(0, 0)] * len(kernel))

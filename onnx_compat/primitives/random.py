@@ -1,0 +1,25 @@
+"""Random numbers: a seed gives the same numbers each time in one framework, no seed gives new ones at every run."""
+
+from typing import Any, Optional, Sequence
+
+from onnx_compat.dims import Extent
+from onnx_compat.dtypes import DType
+from onnx_compat.ir import Extents, Spec
+from onnx_compat.primitives.base import apply, primitive
+from onnx_compat.value import Tensor
+
+
+@primitive("f")
+def random_uniform(shape: Sequence[Extent], dtype: DType, seed: Optional[float] = None) -> Tensor:
+    """Independent numbers from [0, 1)."""
+    return _random("random_uniform", shape, dtype, seed)
+
+
+@primitive("f")
+def random_normal(shape: Sequence[Extent], dtype: DType, seed: Optional[float] = None) -> Tensor:
+    """Independent numbers from the standard normal distribution."""
+    return _random("random_normal", shape, dtype, seed)
+
+
+def _random(name: str, shape: Sequence[Extent], dtype: DType, seed: Any) -> Tensor:
+    return apply(name, [Extents(shape)], {"dtype": dtype, "seed": seed}, [Spec(dtype, tuple(shape))])[0]

@@ -1,0 +1,95 @@
+"""Primitives that combine the elements along axes. Any layout goes through: the axes follow it."""
+
+from typing import Any, Callable, Optional, Sequence
+
+from onnx_compat.dtypes import DType
+from onnx_compat.ir import Spec
+from onnx_compat.layout import dropped, where_is
+from onnx_compat.primitives.base import apply, fold, primitive
+from onnx_compat.primitives.shape import axis_of
+from onnx_compat.trace import current
+from onnx_compat.value import Tensor, lift
+
+Reduction = Callable[..., Tensor]
+
+
+def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
+    """Declare a primitive f(x, axes, keepdims): over all axes when `axes` is None, over none when it is empty."""
+
+    def declare(function: Callable[..., Any]) -> Reduction:
+        primitive(kinds)(function)
+        name = function.__name__
+
+        def applied(x: Any, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Tensor:
+            return reduce(name, lift(x), axes, keepdims)
+
+        applied.__name__ = applied.__qualname__ = name
+        applied.__doc__ = function.__doc__
+        return applied
+
+    return declare
+
+
+def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool, dtype: Optional[DType] = None) -> Tensor:
+    places = sorted({axis_of(axis, x.rank) for axis in (range(x.rank) if axes is None else axes)})
+    if not places:
+        return x
+    dtype = dtype or x.dtype
+    folded = fold(name, [x], [dtype], axes=tuple(places), keepdims=keepdims)
+    if folded is not None:
+        return folded[0]
+    if keepdims:
+        shape = tuple(1 if axis in places else extent for axis, extent in enumerate(x.shape))
+        order = x.order
+    else:
+        shape = tuple(extent for axis, extent in enumerate(x.shape) if axis not in places)
+        order = dropped(x.order, places)
+    params = {"axes": tuple(sorted(where_is(axis, x.order) for axis in places)), "keepdims": keepdims}
+    return apply(name, [current().argument(x, x.order)], params, [Spec(dtype, shape)], [order])[0]
+
+
+@reduction("fiuc")
+def reduce_sum(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+    """The sum; of nothing, zero."""
+
+
+@reduction("fiu")
+def reduce_mean(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+    """The mean; integers are divided with truncation; of nothing, NaN."""
+
+
+@reduction("fiub")
+def reduce_max(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+    """The largest (true if any is true); NaN if one is NaN; of nothing, -inf, the least integer, False."""
+
+
+@reduction("fiub")
+def reduce_min(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+    """The smallest (true if all are true); NaN if one is NaN; of nothing, inf, the greatest integer, True."""
+
+
+@reduction("fiu")
+def reduce_prod(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+    """The product; of nothing, one."""
+
+
+def _along(name: str, x: Any, axis: int) -> Tensor:
+    x = lift(x)
+    axis = axis_of(axis, x.rank)
+    folded = fold(name, [x], [x.dtype], axis=axis)
+    if folded is not None:
+        return folded[0]
+    params = {"axis": where_is(axis, x.order)}
+    return apply(name, [current().argument(x, x.order)], params, [x.spec], [x.order])[0]
+
+
+@primitive("f")
+def softmax(x: Any, axis: int) -> Tensor:
+    """e^x / sum(e^x) along an axis, without overflow for any x."""
+    return _along("softmax", x, axis)
+
+
+@primitive("f")
+def log_softmax(x: Any, axis: int) -> Tensor:
+    """x - log(sum(e^x)) along an axis, without overflow for any x."""
+    return _along("log_softmax", x, axis)

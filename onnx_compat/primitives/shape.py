@@ -1,0 +1,297 @@
+"""Primitives that move, repeat, join or cut data without computing with it."""
+
+import builtins
+from typing import Any, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.dims import Extent, ceildiv, is_known, maximum, minimum, never_negative, same, same_shape
+from onnx_compat.dtypes import DType, int64
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir import Extents, Spec
+from onnx_compat.layout import common, dropped, inserted, permuted, regrouped, where_is
+from onnx_compat.primitives.base import apply, fold, primitive
+from onnx_compat.trace import current
+from onnx_compat.value import Tensor, lift
+
+Sizes = Sequence[Extent]
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """A logical axis counted from the front."""
+    if not -rank <= axis < max(rank, 1):
+        raise InvalidModelError("axis %d is out of range for a tensor of rank %d" % (axis, rank))
+    return axis % rank if rank else 0
+
+
+@primitive("fiubsc")
+def reshape(x: Any, shape: Sizes) -> Tensor:
+    """The same elements, in row-major order, under another shape of the same size."""
+    x = lift(x)
+    shape = tuple(shape)
+    if same_shape(x.shape, shape):
+        return x
+    folded = fold("reshape", [x, Extents(shape)], [x.dtype])
+    if folded is not None:
+        return folded[0]
+    stays, order = regrouped(x.shape, x.order, shape)
+    arg = current().argument(x, x.order if stays else None)
+    sizes = Extents(permuted(shape, order))
+    return apply("reshape", [arg, sizes], {}, [Spec(x.dtype, shape)], [order])[0]
+
+
+def unsqueeze(x: Any, axes: Sequence[int]) -> Tensor:
+    """Axes of length one put in at these places of the new shape."""
+    x = lift(x)
+    rank = x.rank + len(axes)
+    places = sorted(axis_of(axis, rank) for axis in axes)
+    shape = list(x.shape)
+    for axis in places:
+        shape.insert(axis, 1)
+    return _restored(x, shape, inserted(x.order, places, rank))
+
+
+def squeeze(x: Any, axes: Sequence[int]) -> Tensor:
+    """These axes, of length one, taken out."""
+    x = lift(x)
+    places = [axis_of(axis, x.rank) for axis in axes]
+    shape = [extent for axis, extent in enumerate(x.shape) if axis not in places]
+    return _restored(x, shape, dropped(x.order, places))
+
+
+def _restored(x: Tensor, shape: Sizes, order: Any) -> Tensor:
+    """A reshape by axes of length one, where the caller knows the order of the result."""
+    folded = fold("reshape", [x, Extents(shape)], [x.dtype])
+    if folded is not None:
+        return folded[0]
+    arg = current().argument(x, x.order)
+    return apply("reshape", [arg, Extents(permuted(shape, order))], {}, [Spec(x.dtype, tuple(shape))], [order])[0]
+
+
+@primitive("fiubsc")
+def transpose(x: Any, perm: Sequence[int]) -> Tensor:
+    """Axis i of the result is axis perm[i] of x. Recorded only when an operation needs the order: it stays pending."""
+    x = lift(x)
+    perm = tuple(axis_of(axis, x.rank) for axis in perm)
+    folded = fold("transpose", [x], [x.dtype], perm=perm)
+    if folded is not None:
+        return folded[0]
+    order = x.order or tuple(range(x.rank))
+    pending: Any = tuple(perm.index(axis) for axis in order)
+    shape = [x.shape[axis] for axis in perm]
+    return Tensor(x.dtype, shape, ref=x.ref, order=None if pending == tuple(range(x.rank)) else pending)
+
+
+@primitive("fiubsc")
+def broadcast_to(x: Any, shape: Sizes) -> Tensor:
+    """x repeated along axes of length one, and along new leading axes, until it has the shape."""
+    x = lift(x)
+    shape = tuple(shape)
+    if same_shape(x.shape, shape):
+        return x
+    folded = fold("broadcast_to", [x, Extents(shape)], [x.dtype])
+    if folded is not None:
+        return folded[0]
+    order = x.order if x.rank == len(shape) else None
+    arg = current().argument(x, order)
+    return apply("broadcast_to", [arg, Extents(permuted(shape, order))], {}, [Spec(x.dtype, shape)], [order])[0]
+
+
+def full(shape: Sizes, value: Any, dtype: DType) -> Tensor:
+    """A tensor of this shape with one value everywhere."""
+    return broadcast_to(lift(value, dtype), shape)
+
+
+@primitive("fiubsc")
+def concat(xs: Sequence[Any], axis: int) -> Tensor:
+    """The tensors joined along an axis; elsewhere their shapes agree."""
+    tensors = [lift(x) for x in xs]
+    axis = axis_of(axis, tensors[0].rank)
+    if len(tensors) == 1:
+        return tensors[0]
+    dtype, rank = tensors[0].dtype, tensors[0].rank
+    folded = fold("concat", [tensors], [dtype], axis=axis)
+    if folded is not None:
+        return folded[0]
+    order = common(tensors, rank)
+    args = tuple(current().argument(tensor, order) for tensor in tensors)
+    shape = [_agreed([t.shape[k] for t in tensors]) for k in range(rank)]
+    shape[axis] = sum((t.shape[axis] for t in tensors[1:]), tensors[0].shape[axis])  # type: ignore[arg-type]
+    return apply("concat", [args], {"axis": where_is(axis, order)}, [Spec(dtype, tuple(shape))], [order])[0]
+
+
+def _agreed(extents: Sequence[Extent]) -> Extent:
+    """Of sizes that must be equal, the one that says most."""
+    return next((extent for extent in extents if is_known(extent)), extents[0])
+
+
+def stack(xs: Sequence[Any], axis: int) -> Tensor:
+    """The tensors joined along a new axis."""
+    return concat([unsqueeze(x, [axis]) for x in xs], axis)
+
+
+@primitive("fiubsc")
+def slice(x: Any, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Tensor:  # noqa: A001
+    """x[start:end:step] on every axis, by Python's rules: negative counts from the end, and out of range is clamped.
+
+    Steps are numbers; an end of None goes to the edge in the direction of the step.
+    """
+    x = lift(x)
+    begin, stop = _bounds(x.shape, starts, ends, steps)
+    if all(same(b, 0) and same(e, d) and s == 1 for b, e, d, s in zip(begin, stop, x.shape, steps)):
+        return x
+    shape = tuple(_span(*along) for along in zip(x.shape, begin, stop, steps))
+    args = [x, Extents(begin), Extents(stop)]
+    folded = fold("slice", args, [x.dtype], steps=tuple(steps))
+    if folded is not None:
+        return folded[0]
+    order = x.order
+    physical = [current().argument(x, order), Extents(permuted(begin, order)), Extents(permuted(stop, order))]
+    params = {"steps": permuted(steps, order)}
+    return apply("slice", physical, params, [Spec(x.dtype, shape)], [order])[0]
+
+
+_FAR = 2**31 - 1  # beyond every axis, and within the index type of every framework
+
+
+def _bounds(shape: Sizes, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Tuple[List[Extent], List[Extent]]:
+    """The bounds as far as they can be normalised now: known ones into range, for a known axis; edges spelled out.
+
+    A backward slice that includes element 0 ends at -_FAR, which every framework clamps to 'before the first'.
+    """
+    begin, stop = [], []
+    for extent, start, end, step in zip(shape, starts, ends, steps):
+        if step == 0:
+            raise InvalidModelError("a slice has step 0")
+        if end is None:
+            end = extent if step > 0 else -_FAR
+        if is_known(extent) and is_known(start) and is_known(end):
+            begin_k, stop_k, _ = builtins.slice(int(start), int(end), step).indices(int(extent))  # type: ignore[arg-type]
+            begin.append(begin_k)
+            stop.append(-_FAR if stop_k < 0 else max(stop_k, begin_k) if step > 0 else stop_k)
+        else:
+            begin.append(_clamped(start))
+            stop.append(extent if is_known(end) and step > 0 and end >= _FAR else _clamped(end))
+    return begin, stop
+
+
+def _clamped(bound: Extent) -> Extent:
+    return max(-_FAR, min(_FAR, int(bound))) if is_known(bound) else bound  # type: ignore[arg-type]
+
+
+def _span(extent: Extent, begin: Extent, stop: Extent, step: int) -> Any:
+    """The length of a slice, where it can be told (None: the result knows)."""
+    if is_known(begin) and is_known(stop) and is_known(extent):
+        return len(range(int(begin), -1 if stop == -_FAR else int(stop), step))  # type: ignore[arg-type]
+    if step < 0:
+        return ceildiv(extent, -step) if same(begin, -1) and same(stop, -_FAR) else None
+    if is_known(begin) and begin < 0 and is_known(stop) and stop < 0:
+        return None
+    if is_known(begin) and begin < 0:  # the last few: all of a shorter axis
+        return ceildiv(minimum(-begin, extent), step) if same(stop, extent) else None
+    if same(stop, extent):
+        return ceildiv(maximum(extent - begin, 0), step) if not same(begin, 0) else ceildiv(extent, step)
+    if same(begin, 0) and is_known(stop):
+        return ceildiv(minimum(stop, extent), step) if stop >= 0 else ceildiv(maximum(extent + stop, 0), step)
+    if same(begin, 0) and never_negative(stop):
+        return ceildiv(minimum(stop, extent), step)
+    return None
+
+
+def slice_axis(x: Any, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
+    """A slice along one axis."""
+    x = lift(x)
+    axis = axis_of(axis, x.rank)
+    starts: List[Extent] = [0] * x.rank
+    ends: List[Any] = [None] * x.rank
+    steps = [1] * x.rank
+    starts[axis], ends[axis], steps[axis] = start, end, step
+    return slice(x, starts, ends, steps)
+
+
+def split(x: Any, axis: int, sizes: Sizes) -> List[Tensor]:
+    """Consecutive pieces of these sizes along an axis."""
+    pieces, start = [], 0  # type: Tuple[List[Tensor], Extent]
+    for size in sizes:
+        pieces.append(slice_axis(x, axis, start, start + size))
+        start = start + size
+    return pieces
+
+
+@primitive("fiubsc")
+def reverse(x: Any, axes: Sequence[int]) -> Tensor:
+    """The elements in the opposite order along these axes."""
+    x = lift(x)
+    axes = tuple(axis_of(axis, x.rank) for axis in axes)
+    folded = fold("reverse", [x], [x.dtype], axes=axes)
+    if folded is not None:
+        return folded[0]
+    params = {"axes": tuple(where_is(axis, x.order) for axis in axes)}
+    return apply("reverse", [current().argument(x, x.order)], params, [x.spec], [x.order])[0]
+
+
+@primitive("fiubsc")
+def tile(x: Any, repeats: Sizes) -> Tensor:
+    """x repeated that many times along each axis."""
+    x = lift(x)
+    if all(same(repeat, 1) for repeat in repeats):
+        return x
+    folded = fold("tile", [x, Extents(repeats)], [x.dtype])
+    if folded is not None:
+        return folded[0]
+    shape = tuple(extent * repeat for extent, repeat in zip(x.shape, repeats))
+    args = [current().argument(x, x.order), Extents(permuted(repeats, x.order))]
+    return apply("tile", args, {}, [Spec(x.dtype, shape)], [x.order])[0]
+
+
+@primitive("fiubsc")
+def pad(x: Any, before: Sizes, after: Sizes, mode: str = "constant", value: Any = 0) -> Tensor:
+    """Elements added at both ends of each axis: a constant, the edge, the mirror image without ('reflect') the edge, or
+    the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype."""
+    x = lift(x)
+    if all(same(size, 0) for size in (*before, *after)):
+        return x
+    value = lift(value, x.dtype)
+    args = [x, Extents(before), Extents(after), value]
+    folded = fold("pad", args, [x.dtype], mode=mode)
+    if folded is not None:
+        return folded[0]
+    order = x.order
+    shape = tuple(low + extent + high for low, extent, high in zip(before, x.shape, after))
+    physical = [
+        current().argument(x, order),
+        Extents(permuted(before, order)),
+        Extents(permuted(after, order)),
+        current().argument(value),
+    ]
+    return apply("pad", physical, {"mode": mode}, [Spec(x.dtype, shape)], [order])[0]
+
+
+@primitive("fi")
+def arange(start: Any, stop: Any, step: Any) -> Tensor:
+    """start, start + step, … up to but not including stop; three scalars of one dtype."""
+    start, stop, step = lift(start), lift(stop), lift(step)
+    folded = fold("arange", [start, stop, step], [start.dtype])
+    if folded is not None:
+        return folded[0]
+    args = [current().argument(scalar) for scalar in (start, stop, step)]
+    return apply("arange", args, {}, [Spec(start.dtype, (_count(start, stop, step),))])[0]
+
+
+def _count(start: Tensor, stop: Tensor, step: Tensor) -> Any:
+    if start.dtype.kind != "i" or start.value is None or stop.value is None or not step.known or step.value is None:
+        return None
+    distance, stride = stop.value.item() - start.value.item(), int(step.value.item())
+    return maximum(ceildiv(distance, stride), 0) if stride > 0 else None
+
+
+def iota(length: Extent, dtype: DType = int64) -> Tensor:
+    """0, 1, … length - 1."""
+    return arange(lift(0, dtype), lift(length, dtype), lift(1, dtype))
+
+
+def shape_of(x: Any) -> Tensor:
+    """The shape as an int64 vector; nothing is computed for it until somebody needs the numbers at run time."""
+    return lift(list(lift(x).shape), int64) if lift(x).rank else lift(np.zeros(0, np.int64))
+
+

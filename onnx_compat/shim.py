@@ -1,0 +1,192 @@
+"""What a shim is: a framework's side of the seam.
+
+A shim brings four things. A probe: does the framework work here, which one is it, what can it do. An emitter: one
+method for each primitive, over the framework's own tensors. `compile`: how a recorded program becomes something that
+runs. And, where the framework has file formats, exporters and a loader of what they wrote.
+"""
+
+import abc
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from onnx_compat import dtypes
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir import Node, Region, Spec
+
+__all__ = ["Compiled", "Emitter", "Native", "Port", "Probe", "Program", "Shim", "native"]
+
+
+class Probe(NamedTuple):
+    """What was found when the framework was looked for."""
+
+    available: bool
+    reason: str  # why (not), in words
+    framework: str = ""  # "tensorflow"
+    version: str = ""
+    features: Mapping[str, Any] = {}
+
+
+class Port(NamedTuple):
+    """A tensor that goes into or comes out of a program. A size is an int; or it is only known at run time: None, or a
+    name, where equal names are equal sizes."""
+
+    name: str
+    dtype: DType
+    shape: Tuple[Union[int, str, None], ...]
+
+    @property
+    def sizes(self) -> Tuple[Optional[int], ...]:
+        """The sizes, None for all that are only known at run time."""
+        return tuple(size if isinstance(size, int) else None for size in self.shape)
+
+
+class Program(NamedTuple):
+    """A recorded model: what a shim compiles. Emit it with `onnx_compat.emission.emit(region, emitter, handles)`."""
+
+    name: str
+    inputs: Tuple[Port, ...]
+    outputs: Tuple[Port, ...]
+    region: Region
+
+
+class Compiled(abc.ABC):
+    """A program that runs. `native` is the framework's own object."""
+
+    native: Any = None
+
+    @abc.abstractmethod
+    def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        """Carrier arrays for the inputs in, carrier arrays of the outputs out, in the program's order."""
+
+    @property
+    def traces(self) -> int:
+        """How often the framework has traced or compiled the program so far."""
+        return 1
+
+
+class Native(NamedTuple):
+    """A whole ONNX operator that a shim does itself (see `native`)."""
+
+    accepts: Callable[..., bool]
+    method: str
+
+
+class Emitter:
+    """The primitives over a framework's tensors ("handles"): a method for each name in `primitives.PRIMITIVES`, with
+    the arguments of the primitive itself. Tensors arrive as handles, lists of sizes as `emission.Sizes`, axes are
+    physical. A method may look at `self.node` for the types of arguments and results.
+
+    A method that cannot do a case raises `UnsupportedError`; the node then runs in the fallback.
+    """
+
+    #: 'channels_last' or 'channels_first': how convolutions and pools want an image.
+    layout = "channels_last"
+    #: How they want a filter: O output channels, I input channels, HW all spatial axes.
+    filter_layout = "HWIO"
+    #: The dtype in which sizes are computed at run time.
+    index_dtype = dtypes.int64
+    #: Whether handles hold values now: sizes are then ints, and emitting is executing.
+    concrete = False
+
+    node: Node
+
+    @property
+    def out(self) -> Spec:
+        """The type of the (first) result of the node under way, as the shim lays it out."""
+        return self.node.outputs[0].spec
+
+    # -- what every emitter provides beside the primitives ---------------------------------------------------------
+    def constant(self, array: np.ndarray, dtype: DType) -> Any:
+        """A handle of a known value."""
+        raise NotImplementedError
+
+    def dim(self, handle: Any, axis: int) -> Any:
+        """The length of an axis: an int if it is known, else a scalar handle of `index_dtype`."""
+        raise NotImplementedError
+
+    def element(self, handle: Any, index: Optional[int]) -> Any:
+        """An element of an integer vector (None: of a scalar): an int if concrete, else a scalar of `index_dtype`."""
+        raise NotImplementedError
+
+    def stack(self, scalars: Sequence[Any]) -> Any:
+        """Scalar handles of `index_dtype` as one vector."""
+        raise NotImplementedError
+
+    def placeholder(self, spec: Spec) -> Any:
+        """A handle of an unknown value of this type, in a scratch place. Sizes that are not ints are unknown."""
+        raise NotImplementedError
+
+    # -- concrete emitters only -------------------------------------------------------------------------------------
+    def shape(self, handle: Any) -> Tuple[int, ...]:
+        """The shape of a handle that holds a value."""
+        raise NotImplementedError
+
+    def fetch(self, handle: Any) -> np.ndarray:
+        """The value that a handle holds."""
+        raise NotImplementedError
+
+
+def native(operator: str, accepts: Optional[Callable[..., bool]] = None, domain: str = "") -> Callable[[Any], Any]:
+    """Declare a method of an emitter as a fast path for a whole operator.
+
+    `accepts(node, inputs, attributes)` says whether it takes this case (`inputs`: the traced Tensors, None where left
+    out); the composed meaning serves otherwise. The method gets the inputs' handles, then the attributes by name.
+    """
+
+    def declare(method: Any) -> Any:
+        method.native = (domain, operator, accepts or (lambda *_: True))
+        return method
+
+    return declare
+
+
+def natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
+    """The fast paths that an emitter's class declares."""
+    found = {}
+    for name in dir(type(emitter)):
+        declared = getattr(getattr(type(emitter), name), "native", None)
+        if isinstance(declared, tuple):
+            domain, operator, accepts = declared
+            found[domain, operator] = Native(accepts, name)
+    return found
+
+
+class Shim(abc.ABC):
+    """A framework, as the core sees it. One instance, named by the entry point, lives in each distribution."""
+
+    name: str = ""
+    #: Format name -> (suffix of the path, "" for a folder; what it is), e.g. {"tflite": (".tflite", "TF Lite file")}.
+    formats: Mapping[str, Tuple[str, str]] = {}
+
+    @abc.abstractmethod
+    def probe(self) -> Probe:
+        """Import the framework and find out what it can do. Never raises."""
+
+    @abc.abstractmethod
+    def emitter(self) -> Emitter:
+        """An emitter as `compile` uses it; the trace reads its layouts and fast paths."""
+
+    @abc.abstractmethod
+    def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
+        """The program in the framework's compiled form. `UnsupportedError` names a node that cannot be expressed."""
+
+    def executor(self) -> Optional[Emitter]:
+        """A concrete emitter that executes as it goes, for models that no compiled form can express; None if the
+        framework has no such mode (the part then runs in the fallback)."""
+        return None
+
+    @contextmanager
+    def scratch(self) -> Iterator[Emitter]:
+        """A place to try out what can be emitted, without running anything and without a trace of it left behind."""
+        yield self.emitter()
+
+    def export(self, program: Program, path: str, form: str) -> None:
+        """Write the program in one of `formats` to `path` (which does not exist yet; the caller renames it)."""
+        raise UnsupportedError("the shim %s writes no file format" % self.name)
+
+    def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
+        """Load what `export` wrote: the thing that runs, its inputs and its outputs."""
+        raise UnsupportedError("the shim %s reads no file format" % self.name)
