@@ -17,13 +17,12 @@ import nox
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
-from matrix.data import REFERENCE, Cell, load
-from matrix.interpreters import folders
+from matrix.data import REFERENCE, Cell, Environment, load
+from matrix.interpreters import find, folders
 
 MATRIX = load()
 CELLS = list(MATRIX.cells.values())
 DIST = ROOT / "dist"
-PATHS = ["onnx_compat", "shims", "matrix", "tests", "noxfile.py"]
 
 nox.needs_version = ">=2026.10"
 nox.options.default_venv_backend = "uv"
@@ -53,14 +52,10 @@ _find_links()
 
 
 def _wheels(shim: str) -> list[str]:
-    """The built wheels that a cell of this shim installs."""
-    return [str(DIST / f"{each.package}-{MATRIX.version}-py3-none-any.whl") for each in MATRIX.closure(shim)]
-
-
-def _install_wheels(session: nox.Session, shim: str, *others: str) -> None:
-    """Install the wheels and nothing from the source tree; a wheel that was built again replaces its older self."""
-    again = [f"--reinstall-package={each.name}" for each in MATRIX.closure(shim)]
-    session.install("--exact", *again, *_wheels(shim), *others)
+    """What to install for a shim: the built wheels, also where an older build of the same version is installed."""
+    ours = MATRIX.closure(shim)
+    again = [f"--reinstall-package={each.name}" for each in ours]
+    return [*again, *(str(DIST / f"{each.package}-{MATRIX.version}-py3-none-any.whl") for each in ours)]
 
 
 @nox.session(default=False)
@@ -76,6 +71,13 @@ def suites(session: nox.Session) -> None:
     session.install("pip", MATRIX.suites_source, *MATRIX.tools["oracle"])
     release = MATRIX.suites_source.partition("==")[2]
     session.run("python", "-m", "matrix.suites", "fetch", *MATRIX.suites, "--onnx", release)
+
+
+@nox.session(default=False, python="3.11")
+def zoo(session: nox.Session) -> None:
+    """Export the zoo of models with torch into the cache that all cells read; `-- --size full` for the large ones."""
+    session.install(*MATRIX.tools["zoo"])
+    session.run("python", "-m", "matrix.zoo", "generate", *(session.posargs or ["--size", "small"]))
 
 
 @nox.session
@@ -123,22 +125,27 @@ def drift(session: nox.Session) -> None:
 @nox.session(requires=["wheels", "suites"])
 def core(session: nox.Session) -> None:
     """The core and the matrix itself, on the Python that runs nox."""
-    _install_wheels(session, REFERENCE, MATRIX.suites_source, *MATRIX.tools["test"], *MATRIX.tools["oracle"], "tomli")
-    session.run("pytest", "tests/core", "tests/matrix", "tests/conformance", *session.posargs, env=_env(REFERENCE))
+    session.install(*_wheels(REFERENCE), MATRIX.suites_source, *MATRIX.tools["test"], *MATRIX.tools["oracle"], "tomli")
+    _pytest(session, ["tests/core", "tests/matrix", "tests/conformance"], REFERENCE)
 
 
 @nox.session(requires=["wheels", "suites"], default=False)
 @nox.parametrize(["python", "cell"], [nox.param(cell.python, cell, id=cell.id, tags=cell.tags) for cell in CELLS])
 def cell(session: nox.Session, cell: Cell) -> None:
     """One real environment: the wheels, at exact pins, through the tests of their shim."""
-    _install_wheels(session, cell.shim, "--requirement", str(cell.constraints))
+    session.install("--exact", *_wheels(cell.shim), "--requirement", str(cell.constraints))
     tests = ["tests/shims", "tests/conformance", *(["tests/core"] if cell.shim == REFERENCE else [])]
-    env = {**_env(cell.shim), **cell.env, "ONNX_COMPAT_CELL": cell.id, "ONNX_COMPAT_CONSTRAINTS": str(cell.constraints)}
-    session.run("pytest", *tests, *session.posargs, env=env)
+    here = {"ONNX_COMPAT_CELL": cell.id, "ONNX_COMPAT_CONSTRAINTS": str(cell.constraints)}
+    _pytest(session, tests, cell.shim, {**cell.env, **here})
 
 
-def _env(shim: str) -> dict[str, str]:
-    return {"ONNX_COMPAT_SHIM": shim, "TF_CPP_MIN_LOG_LEVEL": "2"}
+def _pytest(session: nox.Session, tests: list[str], shim: str, env: dict[str, str] | None = None) -> None:
+    """Run these tests, or those that the command line names; never as `python -m pytest`, which imports the source tree."""
+    named = any(Path(argument.partition("::")[0]).exists() for argument in session.posargs)
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+    session.run(
+        "pytest", *([] if named else tests), *session.posargs, env={"ONNX_COMPAT_SHIM": shim, **quiet, **(env or {})}
+    )
 
 
 @nox.session(default=False, venv_backend="none")
@@ -147,3 +154,29 @@ def matrix(session: nox.Session) -> None:
     for each in CELLS:
         if each.runner == "cpu":
             session.notify(f"cell({each.id})")
+
+
+@nox.session(requires=["wheels"], default=False, venv_backend="venv", reuse_venv=False)
+def e2e(session: nox.Session) -> None:
+    """What a user does: install by name with pip into an empty environment, then convert, run and verify."""
+    ours = f"onnx-compat[tflite,onnxruntime]=={MATRIX.version}"
+    session.install("--find-links", str(DIST), ours, *MATRIX.tools["test"])
+    session.run("pytest", "tests/e2e", *session.posargs)
+
+
+@nox.session(requires=["wheels"], default=False)
+def bench(session: nox.Session) -> None:
+    """Measure conversion and latency beside the peers, each in an environment of its own."""
+    pythons = {each.id: _environment(session, each, *_wheels(each.shim)) for each in MATRIX.benched}
+    pythons.update((each.id, _environment(session, each)) for each in MATRIX.peers.values())
+    session.run("python", "benchmarks", *(f"--python={id_}={path}" for id_, path in pythons.items()), *session.posargs)
+
+
+def _environment(session: nox.Session, environment: Environment, *wheels: str) -> str:
+    """An environment beside the session's own, at its pins; gives its interpreter."""
+    folder = Path(session.cache_dir) / "environments" / environment.id
+    python = str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
+    session.run("uv", "venv", "--quiet", "--allow-existing", f"--python={find(environment.python)}", str(folder))
+    pins = f"--requirement={environment.constraints}"
+    session.run("uv", "pip", "install", "--quiet", "--exact", f"--python={python}", pins, *wheels)
+    return python

@@ -1,4 +1,4 @@
-"""`python -m matrix check | render | lock [CELL ...] | list`."""
+"""`python -m matrix check | render | lock [ID ...] | list`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("check", help="fail when something rendered or locked no longer follows from matrix.toml")
     commands.add_parser("render", help="write what follows from matrix.toml")
-    locking = commands.add_parser("lock", help="resolve the pins of cells (all, if none is named)")
-    locking.add_argument("cells", nargs="*", metavar="CELL")
-    commands.add_parser("list", help="the cells")
+    locking = commands.add_parser("lock", help="resolve the pins of cells and peers (of all, if none is named)")
+    locking.add_argument("ids", nargs="*", metavar="ID")
+    commands.add_parser("list", help="the cells and the peers")
     options = parser.parse_args(arguments)
     try:
         matrix = load()
         if options.command == "check":
             return _check(matrix)
         if options.command == "lock":
-            return _lock(matrix, options.cells)
+            return _lock(matrix, options.ids)
         if options.command == "list":
             return _list(matrix)
         for path in render(matrix):
@@ -37,20 +37,21 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check(matrix: Matrix) -> int:
     wrong = [f"{path.relative_to(ROOT)}: run `python -m matrix render`" for path in drifted(matrix)]
-    for cell in matrix.cells.values():
-        wrong += [f"{cell.id}: {problem}: run `python -m matrix lock {cell.id}`" for problem in missing(matrix, cell)]
-    known = {cell.constraints for cell in matrix.cells.values()}
+    environments = matrix.environments.values()
+    for each in environments:
+        wrong += [f"{each.id}: {problem}: run `python -m matrix lock {each.id}`" for problem in missing(matrix, each)]
+    known = {each.constraints for each in environments}
     stored = (ROOT / "matrix" / "constraints").glob("*.txt")
-    wrong += [f"{path.relative_to(ROOT)}: of no cell: delete it" for path in stored if path not in known]
+    wrong += [f"{path.relative_to(ROOT)}: of no cell or peer: delete it" for path in stored if path not in known]
     print("\n".join(wrong) or f"{len(matrix.cells)} cells, {len(matrix.distributions)} distributions: no drift")
     return 1 if wrong else 0
 
 
 def _lock(matrix: Matrix, names: list[str]) -> int:
-    for name in names or matrix.cells:
-        if name not in matrix.cells:
-            raise MatrixError(f"no cell {name}: `python -m matrix list` has all")
-        lock(matrix, matrix.cells[name])
+    for name in names or matrix.environments:
+        if name not in matrix.environments:
+            raise MatrixError(f"no cell or peer {name}: `python -m matrix list` has all")
+        lock(matrix, matrix.environments[name])
         print("locked", name, flush=True)
     return 0
 
@@ -58,6 +59,8 @@ def _lock(matrix: Matrix, names: list[str]) -> int:
 def _list(matrix: Matrix) -> int:
     for cell in matrix.cells.values():
         print(f"{cell.id:36} {cell.tier:8} {cell.runner:4} {' '.join(cell.pins)}")
+    for peer in matrix.peers.values():
+        print(f"{peer.id:36} {'peer':13} {' '.join(peer.pins)}")
     return 0
 
 

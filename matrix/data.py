@@ -17,7 +17,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["ROOT", "Cell", "Distribution", "Matrix", "MatrixError", "load"]
+__all__ = ["ROOT", "Cell", "Distribution", "Environment", "Matrix", "MatrixError", "load"]
 
 ROOT = Path(__file__).resolve().parent.parent
 TIERS = ("gate", "nightly", "manual")
@@ -51,20 +51,26 @@ class Distribution:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One real environment: a shim on one version of its framework, one Python, exact pins."""
+class Environment:
+    """One Python with exact pins. As such: a peer, another project that ours is measured against."""
 
     id: str
-    shim: str
     python: str
     pins: tuple[str, ...]
-    tier: str
-    runner: str
-    env: dict[str, str] = field(default_factory=dict)
 
     @property
     def constraints(self) -> Path:
         return ROOT / "matrix" / "constraints" / f"{self.id}.txt"
+
+
+@dataclass(frozen=True)
+class Cell(Environment):
+    """One real environment of ours: a shim on one version of its framework."""
+
+    shim: str
+    tier: str
+    runner: str
+    env: dict[str, str] = field(default_factory=dict)
 
     @property
     def tags(self) -> list[str]:
@@ -80,6 +86,13 @@ class Matrix:
     tools: dict[str, tuple[str, ...]]
     distributions: dict[str, Distribution]
     cells: dict[str, Cell]
+    peers: dict[str, Environment]
+    benched: tuple[Cell, ...]
+
+    @property
+    def environments(self) -> dict[str, Environment]:
+        """All that has pins to resolve."""
+        return {**self.cells, **self.peers}
 
     def closure(self, shim: str) -> list[Distribution]:
         """The distributions that a cell of this shim installs: its own, and those of this repository below it."""
@@ -129,13 +142,16 @@ class Matrix:
 def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
     raw = tomllib.loads(path.read_text(encoding="utf-8"))
     try:
+        cells = {id_: Cell(id=id_, **_frozen(entry)) for id_, entry in raw["cells"].items()}
         matrix = Matrix(
             version=raw["version"],
             suites=tuple(raw["suites"]["names"]),
             suites_source=raw["suites"]["source"],
             tools={name: tuple(tools) for name, tools in raw["tools"].items()},
             distributions={key: _distribution(key, **entry) for key, entry in raw["distributions"].items()},
-            cells={id_: _cell(id_, **entry) for id_, entry in raw["cells"].items()},
+            cells=cells,
+            benched=tuple(cells[id_] for id_ in raw["bench"]["cells"]),
+            peers={id_: Environment(id=id_, **_frozen(entry)) for id_, entry in raw["peers"].items()},
         )
     except (KeyError, TypeError) as error:
         raise MatrixError(f"{path.name}: {error}") from error
@@ -150,8 +166,8 @@ def _distribution(
     return Distribution(key=key, requires=tuple(requires), extras=named, **rest)
 
 
-def _cell(id_: str, pins: list[str], **rest: Any) -> Cell:
-    return Cell(id=id_, pins=tuple(pins), **rest)
+def _frozen(entry: dict[str, Any]) -> dict[str, Any]:
+    return {**entry, "pins": tuple(entry["pins"])}
 
 
 def _validate(matrix: Matrix) -> None:

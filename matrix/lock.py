@@ -1,4 +1,4 @@
-"""The pins of a cell, resolved once by uv for its Python and stored: matrix/constraints/<cell>.txt.
+"""The pins of a cell or a peer, resolved once by uv for its Python and stored: matrix/constraints/<id>.txt.
 
 What is stored already is kept where it still fits, so resolving again changes only what matrix.toml makes it change.
 """
@@ -11,28 +11,30 @@ import subprocess
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from matrix.data import Cell, Matrix, MatrixError
+from matrix.data import Cell, Environment, Matrix, MatrixError
 from matrix.interpreters import find
 
 __all__ = ["lock", "missing", "wanted"]
 
 
-def wanted(matrix: Matrix, cell: Cell) -> list[str]:
-    """What a cell installs beside our own wheels, before anything is resolved."""
-    return [*cell.pins, *map(str, matrix.ranges(cell)), *matrix.tools["test"]]
+def wanted(matrix: Matrix, environment: Environment) -> list[str]:
+    """What is installed beside our own wheels, before anything is resolved."""
+    if not isinstance(environment, Cell):
+        return list(environment.pins)
+    return [*environment.pins, *map(str, matrix.ranges(environment)), *matrix.tools["test"]]
 
 
-def missing(matrix: Matrix, cell: Cell) -> list[str]:
+def missing(matrix: Matrix, environment: Environment) -> list[str]:
     """What the stored pins lack: each is a reason to resolve again."""
-    if not cell.constraints.exists():
-        return [f"{cell.constraints.name} is missing"]
+    if not environment.constraints.exists():
+        return [f"{environment.constraints.name} is missing"]
     stored = {
         canonicalize_name(pin.name): next(iter(pin.specifier)).version
-        for pin in map(Requirement, cell.constraints.read_text(encoding="utf-8").splitlines())
+        for pin in map(Requirement, environment.constraints.read_text(encoding="utf-8").splitlines())
     }
     wrong = []
-    for requirement in map(Requirement, wanted(matrix, cell)):
-        if requirement.marker and not requirement.marker.evaluate({"python_version": cell.python}):
+    for requirement in map(Requirement, wanted(matrix, environment)):
+        if requirement.marker and not requirement.marker.evaluate({"python_version": environment.python}):
             continue
         version = stored.get(canonicalize_name(requirement.name))
         if version is None or not requirement.specifier.contains(version):
@@ -40,16 +42,16 @@ def missing(matrix: Matrix, cell: Cell) -> list[str]:
     return wrong
 
 
-def lock(matrix: Matrix, cell: Cell) -> None:
+def lock(matrix: Matrix, environment: Environment) -> None:
     """Resolve, and write the result without the address it came from or a build's local label."""
-    cell.constraints.parent.mkdir(exist_ok=True)
-    command = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", find(cell.python)]
-    command += ["--output-file", str(cell.constraints), "-"]
+    environment.constraints.parent.mkdir(exist_ok=True)
+    command = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", find(environment.python)]
+    command += ["--output-file", str(environment.constraints), "-"]
     done = subprocess.run(
-        command, input="\n".join(wanted(matrix, cell)), text=True, stderr=subprocess.PIPE, check=False
+        command, input="\n".join(wanted(matrix, environment)), text=True, stderr=subprocess.PIPE, check=False
     )
     if done.returncode != 0:
-        raise MatrixError(f"{cell.id} cannot be resolved:\n{done.stderr}")
-    text = cell.constraints.read_text(encoding="utf-8")
+        raise MatrixError(f"{environment.id} cannot be resolved:\n{done.stderr}")
+    text = environment.constraints.read_text(encoding="utf-8")
     # `torch==2.13.0+cpu` exists in one index only; `torch==2.13.0` accepts it and every other build.
-    cell.constraints.write_text(re.sub(r"\+[\w.]+$", "", text, flags=re.MULTILINE), encoding="utf-8")
+    environment.constraints.write_text(re.sub(r"\+[\w.]+$", "", text, flags=re.MULTILINE), encoding="utf-8")

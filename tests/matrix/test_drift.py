@@ -13,14 +13,14 @@ def test_no_rendered_file_drifted():
     assert render.drifted(MATRIX) == []
 
 
-@pytest.mark.parametrize("cell", MATRIX.cells.values(), ids=lambda cell: cell.id)
-def test_the_pins_of_a_cell_are_locked(cell):
-    assert missing(MATRIX, cell) == []
+@pytest.mark.parametrize("environment", MATRIX.environments.values(), ids=lambda each: each.id)
+def test_the_pins_are_locked(environment):
+    assert missing(MATRIX, environment) == []
 
 
-@pytest.mark.parametrize("cell", MATRIX.cells.values(), ids=lambda cell: cell.id)
-def test_a_lock_holds_exact_versions_and_nothing_else(cell):
-    lines = cell.constraints.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("environment", MATRIX.environments.values(), ids=lambda each: each.id)
+def test_a_lock_holds_exact_versions_and_nothing_else(environment):
+    lines = environment.constraints.read_text(encoding="utf-8").splitlines()
     assert lines == sorted(lines, key=lambda line: line.partition("==")[0])
     for line in lines:
         name, same, version = line.partition("==")
