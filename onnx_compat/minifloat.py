@@ -96,15 +96,15 @@ class Format:
             return _bfloat16_bits(values)
         values = values.astype(np.float64, copy=False)
         size = np.abs(values)
-        code = np.searchsorted(self._steps(mode), size, side="right")
+        code: Array = np.searchsorted(self._steps(mode), size, side="right")
         code = np.where(code > self.top, self._too_large(saturate), code).astype(self.code_type)
         if not self.signed:
-            unfit = np.isnan(values) | (values < 0)
+            unfit: Array = np.isnan(values) | (values < 0)
             if not saturate:
                 unfit |= size < self.magnitude(0)
             return np.where(unfit, self.code_type.type(self.nan), code)
         code = np.where(np.isnan(values), self.code_type.type(self.nan), code)
-        negative = np.signbit(values)
+        negative: Array = np.signbit(values)
         if self.special == "fnuz":  # the code that negative zero would have is NaN
             negative &= code != 0
         return code | (negative.astype(self.code_type) << self.code_type.type(self.bits - 1))

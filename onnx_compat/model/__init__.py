@@ -5,6 +5,7 @@ from .graph import Constant, Graph, Model, Node, ValueInfo
 from .initializer import Initializer
 from .load import load
 from .types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from .write import extract, to_proto
 
 __all__ = [
     "Constant",
@@ -21,5 +22,7 @@ __all__ = [
     "TensorType",
     "Type",
     "ValueInfo",
+    "extract",
     "load",
+    "to_proto",
 ]

@@ -38,15 +38,14 @@ KINDS = {
 }
 
 
-class Empty(Tuple[Any, ...]):
+class Empty(Tuple[Any, ...]):  # noqa: SLOT001 (a tuple cannot have slots with something in them)
     """An empty list; `kind` is the number of its attribute type."""
 
-    kind: int
+    def __new__(cls, kind: int) -> "Empty":  # noqa: ARG004, PYI034 (typing.Self is newer than the floor)
+        return super().__new__(cls)
 
-    def __new__(cls, kind: int) -> "Empty":
-        made = super().__new__(cls)
-        made.kind = kind
-        return made
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
 
     def __reduce__(self) -> Any:
         return Empty, (self.kind,)
@@ -89,11 +88,11 @@ def _value(record: Record, reader: "Reader", node: str) -> Any:
         return tuple(numbers(value, "float32").tolist()) or Empty(kind)
     if field == "ints":
         return tuple(numbers(value, "int64").tolist()) or Empty(kind)
-    convert = _converter(field, reader, record.name)
+    convert = _converter(field, reader)
     return convert(value) if not isinstance(value, (list, tuple)) else tuple(map(convert, value)) or Empty(kind)
 
 
-def _converter(field: str, reader: "Reader", name: str) -> Callable[[Any], Any]:
+def _converter(field: str, reader: "Reader") -> Callable[[Any], Any]:
     if field in ("s", "strings"):
         return _string
     if field in ("g", "graphs"):

@@ -99,7 +99,7 @@ def _cycle(nodes: Sequence[Node], needs: Sequence[AbstractSet[int]], left: Abstr
         path.append(index)
         index = min(needs[index] & left)
     cycle: Tuple[Any, ...] = tuple(nodes[one].name for one in reversed(path[path.index(index) :]))
-    shown = cycle if len(cycle) <= 8 else cycle[:7] + ("…",)
+    shown = cycle if len(cycle) <= 8 else (*cycle[:7], "…")
     return InvalidModelError(
         "the nodes of the graph wait for each other: %s -> %s" % (" -> ".join(shown), cycle[0]),
         hint=_AGAIN,

@@ -5,10 +5,10 @@ references to attributes get the call's values or the function's defaults. Nodes
 A file of a few bytes can describe calls within calls that come to more nodes than fit in any memory: `LIMIT` ends that.
 """
 
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ..errors import InvalidModelError, UnsupportedError
-from .attributes import Empty, Reference
+from .attributes import Reference
 from .graph import Graph, Node, ValueInfo
 from .names import Names, defined
 from .read import Function, Key
@@ -89,7 +89,7 @@ class _Inliner:
 
     def call(self, node: Node, function: Function, calls: Tuple[Key, ...]) -> List[Node]:
         """The nodes of a body in place of the call."""
-        path = calls + (function.key,)
+        path = (*calls, function.key)
         if function.key in calls:
             raise InvalidModelError("a function calls itself: %s" % " -> ".join(map(_spell, path)), **node.where)
         if len(path) > DEPTH:
@@ -139,18 +139,22 @@ class _Copy:
         self.inliner.count(node)
         attributes: Dict[str, Any] = {}
         for name, value in node.attributes.items():
-            if isinstance(value, Reference):
-                value = self.given.get(value.name)  # what neither the call nor a default gives is left out
-            elif isinstance(value, Graph):
-                value = self.graph(value, scope)
-            elif isinstance(value, tuple) and value and isinstance(value[0], Graph):
-                value = tuple(self.graph(one, scope) for one in value)
-            if value is not None:
-                attributes[name] = value
+            attributes[name] = self.value(value, scope)
+            if attributes[name] is None:  # neither the call nor a default gives it
+                del attributes[name]
         inputs = [self.name(name, scope) for name in node.inputs]
         outputs = [self.name(name, scope) for name in node.outputs]
         name = self.inliner.names.fresh("%s/%s" % (self.call, node.name))
         return Node(node.operator, inputs, outputs, attributes, node.domain, node.opset, name, node.overload)
+
+    def value(self, value: Any, scope: Dict[str, str]) -> Any:
+        if isinstance(value, Reference):
+            return self.given.get(value.name)
+        if isinstance(value, Graph):
+            return self.graph(value, scope)
+        if isinstance(value, tuple) and value and isinstance(value[0], Graph):
+            return tuple(self.graph(one, scope) for one in value)
+        return value
 
     def name(self, name: str, scope: Dict[str, str]) -> str:
         if name and name not in scope:

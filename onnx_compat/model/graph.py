@@ -158,8 +158,7 @@ class Graph:
         for node in self.nodes:
             yield node
             for graph in node.subgraphs():
-                for inner in graph.walk():
-                    yield inner
+                yield from graph.walk()
 
     def __repr__(self) -> str:
         return "<Graph %s: %d nodes, %d initializers>" % (self.name, len(self.nodes), len(self.initializers))
@@ -216,6 +215,17 @@ class Model:
     def opset(self) -> int:
         """The version of ai.onnx (0 if the model imports none)."""
         return self.opsets.get("", 0)
+
+    @property
+    def proto(self) -> Any:
+        """The onnx.ModelProto as it was given, functions and all; read again each time, so that no second copy is kept."""
+        import onnx
+
+        if isinstance(self.source, str):
+            return onnx.load(self.source)
+        if isinstance(self.source, (bytes, bytearray, memoryview)):
+            return onnx.load_from_string(bytes(self.source))
+        return self.source
 
     def operators(self) -> "Counter[Tuple[str, str, int]]":
         """How often each (domain, operator, opset) is called, subgraphs included."""

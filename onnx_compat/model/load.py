@@ -55,9 +55,9 @@ def _serialized(proto: Any) -> bytes:
         ) from error
 
 
-def _from_file(path: str, folder: Optional[Folder]) -> Model:
+def _from_file(path: Any, folder: Optional[Folder]) -> Model:
     if not isinstance(path, str) or "\0" in path:
-        raise InputError("%r is not a path in text" % (path,), hint="give a str")
+        raise InputError("%r is no path in text" % (path,), hint="give a str")
     if not os.path.isfile(path):
         what = "is not a file" if os.path.exists(path) else "does not exist"
         raise InvalidModelError("the model '%s' %s" % (path, what), hint="give the path of an .onnx file")

@@ -16,9 +16,9 @@ _NUMBERS = ("ints", "floats", "doubles")
 def _message(_title: str, **fields: Tuple[int, str]) -> Type[Record]:
     """A Record type. A kind with a star is a list; the defaults are class attributes, so an absent field costs nothing."""
     body: Dict[str, Any] = {"FIELDS": {}}
-    for field, (number, kind) in fields.items():
-        many = kind.endswith("*") or kind in _NUMBERS
-        kind = kind.rstrip("*")
+    for field, (number, spelled) in fields.items():
+        kind = spelled.rstrip("*")
+        many = kind != spelled or kind in _NUMBERS
         body["FIELDS"][number] = Field(field, kind, many)
         body[field] = () if many else _ONE.get(kind)
     return type(_title, (Record,), body)

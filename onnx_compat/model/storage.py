@@ -38,10 +38,12 @@ def packed(array: Array, dtype: DType) -> bytes:
     """The raw_data of a carrier array (of any type but strings)."""
     if dtype.format is not None:
         codes = dtype.format.encode(array)
-        return codes.astype("<u2").tobytes() if dtype.bits == 16 else join(codes.ravel(), dtype.bits).tobytes()
-    if dtype.native:
-        return np.asarray(array).astype(dtype.numpy.newbyteorder("<"), copy=False).tobytes()
-    return join(np.asarray(array).astype(dtype.numpy, copy=False).ravel().view(np.uint8), dtype.bits).tobytes()
+        stored = codes.astype("<u2") if dtype.bits == 16 else join(codes.ravel(), dtype.bits)
+    elif dtype.native:
+        stored = np.asarray(array).astype(dtype.numpy.newbyteorder("<"), copy=False)
+    else:
+        stored = join(np.asarray(array).astype(dtype.numpy, copy=False).ravel().view(np.uint8), dtype.bits)
+    return bytes(stored.tobytes())
 
 
 def _split(data: Array, bits: int, count: int) -> Array:

@@ -8,7 +8,7 @@ and every length is compared with what is there before anything is allocated.
 
 import mmap
 import struct
-from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple, Type, Union
+from typing import Any, Callable, ClassVar, Dict, Optional, Sequence, Set, Tuple, Type, Union
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class Field:
 class Record:
     """One decoded message; a field that was not there reads as its default, `vars(record)` holds those that were."""
 
-    FIELDS: Dict[int, Field] = {}
+    FIELDS: ClassVar[Dict[int, Field]] = {}
 
     def __getattr__(self, name: str) -> Any:  # only called for what is no field at all; tells mypy that fields are Any
         raise AttributeError(name)
@@ -117,45 +117,55 @@ def _varint(data: Any, position: int, stop: int) -> Tuple[int, int]:
     return 0, stop + 1
 
 
-def _decode(record: Record, source: Source, start: int, stop: int, depth: int, unknown: Set[str]) -> None:
-    """Fill a record from source[start:stop]; a message that comes twice is merged, as protobuf does."""
-    data, message = source.data, type(record)
-    fields, values = message.FIELDS, record.__dict__
+def _next(message: Type[Record], data: Any, position: int, stop: int) -> Tuple[int, int, int, int, int]:
+    """The field at a position: its number and wire type, its value if that is a varint, and where its bytes are."""
+    key, position = _varint(data, position, stop)
+    number, wire, value = key >> 3, key & 7, 0
+    if wire == 2:
+        size, position = _varint(data, position, stop)
+        end = position + size
+    elif wire == 0:
+        value, end = _varint(data, position, stop)
+    elif wire in (1, 5):
+        end = position + (8 if wire == 1 else 4)
+    else:
+        raise _bad(message, "an impossible wire type (%d)" % wire)
+    if end > stop:
+        raise _bad(message, "a field reaches %d bytes past the end" % (end - stop))
+    if not number:
+        raise _bad(message, "a field number 0")
+    return number, wire, value, position, end
+
+
+def _decode(record: Record, source: Source, position: int, stop: int, depth: int, unknown: Set[str]) -> None:
+    """Fill a record from source[position:stop]; a message that comes twice is merged, as protobuf does."""
+    message, values = type(record), record.__dict__
     if not depth:
         raise _bad(message, "messages nested more than %d deep" % DEPTH)
-    position = start
     while position < stop:
-        key, position = _varint(data, position, stop)
-        wire, number = key & 7, key >> 3
-        value: Any = 0
-        if wire == 2:
-            size, position = _varint(data, position, stop)
-            end = position + size
-        elif wire == 0:
-            value, end = _varint(data, position, stop)
-        elif wire in (1, 5):
-            end = position + (8 if wire == 1 else 4)
-        else:
-            raise _bad(message, "an impossible wire type (%d)" % wire)
-        if end > stop or not number:
-            raise _bad(message, "a field reaches %d bytes past the end" % (end - stop) if number else "a field number 0")
-        field = fields.get(number)
+        number, wire, value, start, position = _next(message, source.data, position, stop)
+        field = message.FIELDS.get(number)
         if field is None:
             unknown.add("%s field %d" % (message.__name__, number))
         elif field.message is not None and wire == 2:
             inner = None if field.many else values.get(field.name)
             inner = inner if inner is not None else field.message()
-            _decode(inner, source, position, end, depth - 1, unknown)
+            _decode(inner, source, start, position, depth - 1, unknown)
             _store(values, field, inner)
+        elif wire == 0 and field.kind in ("int", "ints"):
+            _store(values, field, value - (1 << 64) if value >> 63 else value)
         elif field.kind != "skip":
-            read = _READERS.get((field.kind, wire))
-            if read is None:
-                raise _bad(message, "field '%s' has the wrong wire type (%d)" % (field.name, wire))
-            try:
-                _store(values, field, read(source, position, end, value))
-            except UnicodeDecodeError:
-                raise _bad(message, "field '%s' is not UTF-8 text" % field.name) from None
-        position = end
+            _store(values, field, _value(message, field, wire, source, start, position))
+
+
+def _value(message: Type[Record], field: Field, wire: int, source: Source, start: int, stop: int) -> Any:
+    read = _READERS.get((field.kind, wire))
+    if read is None:
+        raise _bad(message, "field '%s' has the wrong wire type (%d)" % (field.name, wire))
+    try:
+        return read(source, start, stop)
+    except UnicodeDecodeError:
+        raise _bad(message, "field '%s' is not UTF-8 text" % field.name) from None
 
 
 def _store(values: Dict[str, Any], field: Field, value: Any) -> None:
@@ -167,27 +177,23 @@ def _store(values: Dict[str, Any], field: Field, value: Any) -> None:
         values[field.name] = [value]
 
 
-def _number(source: Source, start: int, stop: int, value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
-
-
-def _text(source: Source, start: int, stop: int, value: int) -> str:
+def _text(source: Source, start: int, stop: int) -> str:
     return str(source.data[start:stop], "utf-8")
 
 
-def _bytes(source: Source, start: int, stop: int, value: int) -> bytes:
+def _bytes(source: Source, start: int, stop: int) -> bytes:
     return bytes(source.data[start:stop])
 
 
-def _payload(source: Source, start: int, stop: int, value: int) -> Array:
+def _payload(source: Source, start: int, stop: int) -> Array:
     return source.take(start, stop)
 
 
-def _scalar(form: str) -> Callable[[Source, int, int, int], float]:
-    return lambda source, start, stop, value: float(struct.unpack(form, source.data[start:stop])[0])
+def _scalar(form: str) -> Callable[[Source, int, int], float]:
+    return lambda source, start, stop: float(struct.unpack(form, source.data[start:stop])[0])
 
 
-def _packed_varints(source: Source, start: int, stop: int, value: int) -> Array:
+def _packed_varints(source: Source, start: int, stop: int) -> Array:
     """All the varints at once: each byte shifted to its place, then the bytes of one number added up."""
     data = source.take(start, stop)
     if not data.size:
@@ -206,10 +212,10 @@ def _packed_varints(source: Source, start: int, stop: int, value: int) -> Array:
     return found.view(np.int64)
 
 
-def _packed(form: str) -> Callable[[Source, int, int, int], Array]:
+def _packed(form: str) -> Callable[[Source, int, int], Array]:
     dtype = np.dtype(form)
 
-    def read(source: Source, start: int, stop: int, value: int) -> Array:
+    def read(source: Source, start: int, stop: int) -> Array:
         if (stop - start) % dtype.itemsize:
             raise InvalidModelError("this is no ONNX model, or a damaged one: packed numbers do not end", hint=_NOT_ONNX)
         return np.require(source.take(start, stop).view(dtype), requirements=["A"])
@@ -217,13 +223,11 @@ def _packed(form: str) -> Callable[[Source, int, int, int], Array]:
     return read
 
 
-_READERS: Dict[Tuple[str, int], Callable[[Source, int, int, int], Any]] = {
-    ("int", 0): _number,
+_READERS: Dict[Tuple[str, int], Callable[[Source, int, int], Any]] = {
     ("float", 5): _scalar("<f"),
     ("text", 2): _text,
     ("bytes", 2): _bytes,
     ("payload", 2): _payload,
-    ("ints", 0): _number,
     ("ints", 2): _packed_varints,
     ("floats", 5): _scalar("<f"),
     ("floats", 2): _packed("<f4"),

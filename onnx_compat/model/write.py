@@ -1,0 +1,189 @@
+"""Writing models: a part of one, or all of it, as an onnx.ModelProto for whoever takes nothing else (onnxruntime, files).
+
+What is written has its functions inlined, its tensors as raw_data, and the IR version that its opsets and types need.
+"""
+
+from typing import Any, Dict, Optional, Sequence, Set
+
+import numpy as np
+
+from .. import dtypes
+from ..dtypes import DType
+from ..errors import ConversionError, InvalidModelError, UnsupportedError
+from .attributes import KINDS, Empty
+from .graph import Constant, Graph, Model, Node, ValueInfo
+from .storage import packed
+from .types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from .versions import ir_for
+
+__all__ = ["extract", "to_proto"]
+
+#: The field of one value -> the field of a list of them.
+_LISTS = {"f": "floats", "i": "ints", "s": "strings", "t": "tensors", "g": "graphs", "tp": "type_protos"}
+_NUMBERS = {field: number for number, field in KINDS.items()}
+
+
+def to_proto(model: Model) -> Any:
+    """The whole model as the library sees it."""
+    return extract(model, model.graph.nodes, model.graph.inputs, model.graph.outputs)
+
+
+def extract(model: Model, nodes: Sequence[Node], inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Any:
+    """A model of these nodes (in an order in which they can run), with the initializers of the whole that they use.
+
+    An initializer that is named as an input is fed instead, unless the whole model's graph has it as an input too: then
+    it stays the default value.
+    """
+    import onnx
+
+    fed = {one.name for one in inputs} - {one.name for one in model.graph.inputs}
+    part = Graph(model.graph.name or "graph", inputs, outputs, nodes)
+    used = [name for name in part.free_names() + tuple(one.name for one in inputs) if name not in fed]
+    stored = {name: model.graph.initializers[name] for name in used if name in model.graph.initializers}
+    missing = [name for name in part.free_names() if name not in stored]
+    if missing:
+        raise InvalidModelError("the part of the model needs '%s', which is no input of it" % "', '".join(missing))
+    part = Graph(part.name, inputs, outputs, nodes, stored)
+    writer = _Writer()
+    proto = onnx.ModelProto(producer_name="onnx-compat", graph=writer.graph(part))
+    versions = _opsets(part, model.opsets)
+    proto.ir_version = ir_for(versions, writer.dtypes)
+    for domain, version in versions.items():
+        proto.opset_import.add(domain=domain, version=version)
+    return proto
+
+
+def _opsets(graph: Graph, imported: Dict[str, int]) -> Dict[str, int]:
+    found: Dict[str, int] = {}
+    for node in graph.walk():
+        if found.setdefault(node.domain, node.opset) != node.opset:
+            raise UnsupportedError(
+                "one model cannot hold nodes of versions %d and %d of domain '%s'"
+                % (found[node.domain], node.opset, node.domain or "ai.onnx"),
+                hint="write the nodes of each version as a part of their own",
+                **node.where
+            )
+    if not found and "" in imported:
+        found[""] = imported[""]
+    return found
+
+
+class _Writer:
+    """Writes messages; remembers the element types that it met."""
+
+    def __init__(self) -> None:
+        self.dtypes: Set[DType] = set()
+
+    def graph(self, graph: Graph) -> Any:
+        import onnx
+
+        return onnx.GraphProto(
+            name=graph.name or "graph",
+            node=[self.node(one) for one in graph.nodes],
+            initializer=[self.tensor(one.array(), one.dtype, name) for name, one in graph.initializers.items()],
+            input=[self.value(one.name, one.type) for one in graph.inputs],
+            output=[self.value(one.name, one.type) for one in graph.outputs],
+            value_info=[self.value(name, kind) for name, kind in graph.value_info.items()],
+        )
+
+    def node(self, node: Node) -> Any:
+        import onnx
+
+        if node.overload:
+            raise UnsupportedError("a call of overload '%s' is not written" % node.overload, **node.where)
+        return onnx.NodeProto(
+            op_type=node.operator,
+            domain=node.domain,
+            name=node.name,
+            input=node.inputs,
+            output=node.outputs,
+            attribute=[self.attribute(name, value, node) for name, value in node.attributes.items()],
+        )
+
+    def attribute(self, name: str, value: Any, node: Node) -> Any:
+        import onnx
+
+        make: Any = onnx.AttributeProto
+        if isinstance(value, Empty):
+            return make(name=name, type=value.kind)
+        many = type(value) in (tuple, list)
+        items = [self.item(one) for one in value] if many else [self.item(value)]
+        fields = {field for field, _ in items}
+        if fields == {"f", "i"}:  # numbers that a program mixed
+            items, fields = [("f", float(one)) for _, one in items], {"f"}
+        if len(fields) != 1 or None in fields:
+            raise ConversionError("attribute '%s' cannot be written: %r" % (name, value), **node.where)
+        field = _LISTS[items[0][0]] if many else items[0][0]
+        content = [one for _, one in items] if many else items[0][1]
+        return make(name=name, type=_NUMBERS[field], **{field: content})
+
+    def item(self, value: Any) -> Any:
+        """The field of a single attribute value, and what is put there."""
+        if isinstance(value, (bool, int, np.integer)):
+            return "i", int(value)
+        if isinstance(value, (float, np.floating)):
+            return "f", float(value)
+        if isinstance(value, (str, bytes)):
+            return "s", value.encode("utf-8") if isinstance(value, str) else value
+        if isinstance(value, Constant):
+            return "t", self.tensor(value.array, value.dtype, value.name)
+        if isinstance(value, Graph):
+            return "g", self.graph(value)
+        if isinstance(value, (TensorType, SparseTensorType, SequenceType, OptionalType, MapType, OpaqueType)):
+            return "tp", self.type(value)
+        return None, value
+
+    def tensor(self, array: Any, dtype: DType, name: str) -> Any:
+        import onnx
+
+        self.dtypes.add(dtype)
+        tensor = onnx.TensorProto(name=name, data_type=dtype.onnx, dims=np.shape(array))
+        if dtype is dtypes.string:
+            tensor.string_data.extend(one.encode("utf-8", "surrogateescape") for one in np.ravel(array).tolist())
+        else:
+            tensor.raw_data = packed(array, dtype)
+        return tensor
+
+    def value(self, name: str, kind: Optional[Type]) -> Any:
+        import onnx
+
+        return onnx.ValueInfoProto(name=name, type=None if kind is None else self.type(kind))
+
+    def type(self, kind: Type) -> Any:
+        import onnx
+
+        proto = onnx.TypeProto()
+        if isinstance(kind, (TensorType, SparseTensorType)):
+            inner = proto.tensor_type if isinstance(kind, TensorType) else proto.sparse_tensor_type
+            inner.elem_type = self.number(kind.dtype)
+            if kind.shape is not None:
+                inner.shape.CopyFrom(onnx.TensorShapeProto(dim=[_dim(one) for one in kind.shape]))
+        elif isinstance(kind, MapType):
+            proto.map_type.key_type = self.number(kind.key)
+            _put(proto.map_type.value_type, kind.value, self)
+        elif isinstance(kind, OpaqueType):
+            proto.opaque_type.domain, proto.opaque_type.name = kind.domain, kind.name
+        elif isinstance(kind, SequenceType):
+            proto.sequence_type.SetInParent()
+            _put(proto.sequence_type.elem_type, kind.element, self)
+        else:
+            proto.optional_type.SetInParent()
+            _put(proto.optional_type.elem_type, kind.element, self)
+        return proto
+
+    def number(self, dtype: Optional[DType]) -> int:
+        if dtype is None:
+            return 0
+        self.dtypes.add(dtype)
+        return dtype.onnx
+
+
+def _put(proto: Any, kind: Optional[Type], writer: _Writer) -> None:
+    if kind is not None:
+        proto.CopyFrom(writer.type(kind))
+
+
+def _dim(size: Any) -> Dict[str, Any]:
+    if size is None:
+        return {}
+    return {"dim_param": size} if isinstance(size, str) else {"dim_value": int(size)}
