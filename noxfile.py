@@ -7,6 +7,7 @@ nox -t gate                        the cells that every change must pass; also `
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -67,10 +68,17 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def suites(session: nox.Session) -> None:
-    """Fetch the recorded test vectors into the cache that all cells read."""
-    session.install("pip", MATRIX.suites_source, *MATRIX.tools["oracle"])
+    """Fetch the recorded test vectors into the cache that all cells read, once."""
     release = MATRIX.suites_source.partition("==")[2]
+    code = [path.read_bytes() for path in sorted((ROOT / "matrix" / "suites").glob("*.py"))]
+    asked = repr((MATRIX.suites, release, os.environ.get("ONNX_COMPAT_CACHE"), code))
+    done = Path(session.cache_dir) / f"suites-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
+    if done.exists():
+        session.log(f"fetched before; delete {done} to fetch again")
+        return
+    session.install("pip", MATRIX.suites_source, *MATRIX.tools["oracle"])
     session.run("python", "-m", "matrix.suites", "fetch", *MATRIX.suites, "--onnx", release)
+    done.touch()
 
 
 @nox.session(default=False, python="3.11")
@@ -135,7 +143,11 @@ def cell(session: nox.Session, cell: Cell) -> None:
     """One real environment: the wheels, at exact pins, through the tests of their shim."""
     session.install("--exact", *_wheels(cell.shim), "--requirement", str(cell.constraints))
     tests = ["tests/shims", "tests/conformance", *(["tests/core"] if cell.shim == REFERENCE else [])]
-    here = {"ONNX_COMPAT_CELL": cell.id, "ONNX_COMPAT_CONSTRAINTS": str(cell.constraints)}
+    here = {
+        "ONNX_COMPAT_CELL": cell.id,
+        "ONNX_COMPAT_CONSTRAINTS": str(cell.constraints),
+        "ONNX_COMPAT_RESULTS": str(ROOT / "results" / f"{cell.id}.json"),
+    }
     _pytest(session, tests, cell.shim, {**cell.env, **here})
 
 
