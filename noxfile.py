@@ -181,7 +181,9 @@ def bench(session: nox.Session) -> None:
     """Measure conversion and latency beside the peers, each in an environment of its own."""
     pythons = {each.id: _environment(session, each, *_wheels(each.shim)) for each in MATRIX.benched}
     pythons.update((each.id, _environment(session, each)) for each in MATRIX.peers.values())
-    session.run("python", "benchmarks", *(f"--python={id_}={path}" for id_, path in pythons.items()), *session.posargs)
+    session.run(
+        "python", "-m", "benchmarks", *(f"--python={id_}={path}" for id_, path in pythons.items()), *session.posargs
+    )
 
 
 def _environment(session: nox.Session, environment: Environment, *wheels: str) -> str:
