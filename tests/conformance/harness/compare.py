@@ -1,0 +1,64 @@
+"""What a model gave beside what was recorded: exact in kind, dtype and shape, and in all but floating numbers.
+
+Written apart from the library's own comparison, which is among the things under test.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Mismatch", "compare"]
+
+
+class Mismatch(AssertionError):
+    """A wrong answer; says of which output, and how far off."""
+
+
+def compare(name: str, got: Any, wanted: Any, rtol: float, atol: float) -> None:
+    """Raise `Mismatch` unless `got` is `wanted`: a tensor, a list of values, or None for an empty optional."""
+    if isinstance(wanted, list):
+        if not isinstance(got, list) or len(got) != len(wanted):
+            raise Mismatch("%s: expected a list of %d values, got %s" % (name, len(wanted), _kind(got)))
+        for i, (ours, theirs) in enumerate(zip(got, wanted)):
+            compare("%s[%d]" % (name, i), ours, theirs, rtol, atol)
+    elif wanted is None:
+        if got is not None:
+            raise Mismatch("%s: expected nothing, got %s" % (name, _kind(got)))
+    else:
+        _tensors(name, got, np.asarray(wanted), rtol, atol)
+
+
+def _tensors(name: str, got: Any, wanted: np.ndarray, rtol: float, atol: float) -> None:
+    if not isinstance(got, np.ndarray):
+        raise Mismatch("%s: expected %s, got %s" % (name, _kind(wanted), _kind(got)))
+    if wanted.dtype.kind in "US":  # strings are objects to us, whatever the reader of the recorded ones made of them
+        wanted = wanted.astype(object)
+    if got.dtype != wanted.dtype or got.shape != wanted.shape:
+        raise Mismatch("%s: expected %s, got %s" % (name, _kind(wanted), _kind(got)))
+    wrong = _inexact(got, wanted, rtol, atol) if _is_inexact(wanted.dtype) else np.asarray(got != wanted)
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        text = "%s: %d of %d elements are wrong, first at %s: expected %r, got %r"
+        raise Mismatch(text % (name, wrong.sum(), wrong.size, at, wanted[at], got[at]))
+
+
+def _inexact(got: np.ndarray, wanted: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
+    ours, theirs = got.astype(wide), wanted.astype(wide)
+    close: np.ndarray = np.isclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=True)
+    return ~close
+
+
+def _is_inexact(dtype: Any) -> bool:
+    """The small floats of ml_dtypes are of no numeric kind; their names tell."""
+    return dtype.kind in "fc" or "float" in dtype.name
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return "%s%s" % (value.dtype, list(value.shape))
+    if isinstance(value, (list, tuple)):
+        return "a %s of %d values" % (type(value).__name__, len(value))
+    return "nothing" if value is None else type(value).__name__

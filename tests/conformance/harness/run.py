@@ -1,0 +1,65 @@
+"""One case on one shim: run all its data sets on one prepared model, compare, and judge what happened."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, List, NamedTuple, Optional
+
+from .compare import Mismatch, compare
+from .gaps import Gap, GapError
+
+__all__ = ["FAIL", "FALLBACK", "GAP", "OUTCOMES", "PASS", "Retraced", "Verdict", "judge", "run_case"]
+
+PASS, FALLBACK, GAP, FAIL = OUTCOMES = ("pass", "fallback", "gap", "fail")
+
+
+class Retraced(AssertionError):
+    """A model with open dimensions was traced again for another size, where the framework knows open dimensions."""
+
+
+class Verdict(NamedTuple):
+    outcome: str
+    detail: str
+    error: Optional[BaseException]
+    """What the test must raise: set exactly when the outcome is a failure."""
+
+
+def run_case(prepare: Callable[..., Any], case: Any, shim: Optional[str]) -> List[str]:
+    """Run a case; gives the nodes that ran in the fallback. Raises what the shim raises, `Mismatch`, or `Retraced`."""
+    runnable = prepare(str(case.model), shim=shim)
+    traces: Optional[int] = None
+    for k, data in enumerate(case.data_sets()):
+        outputs = list(runnable.run(data.inputs))
+        if len(outputs) != len(data.outputs):
+            raise Mismatch("expected %d outputs, got %d" % (len(data.outputs), len(outputs)))
+        for got, (name, wanted) in zip(outputs, data.outputs.items()):
+            compare(name if case.sets == 1 else "%s of data set %d" % (name, k), got, wanted, case.rtol, case.atol)
+        traces = getattr(runnable, "traces", None) if traces is None else traces
+    if "dynamic" in case.tags and not _compiles_per_shape() and getattr(runnable, "traces", None) != traces:
+        raise Retraced("traced %d times for %d data sets" % (runnable.traces, case.sets))
+    return [str(node) for node in getattr(runnable, "fallbacks", ())]
+
+
+def judge(error: Optional[Exception], fallbacks: List[str], gap: Optional[Gap]) -> Verdict:
+    """Which of the four outcomes this is. A case that a gap lists fails unless it raises exactly what the gap says."""
+    told = "" if error is None else "%s: %s" % (type(error).__name__, (str(error).splitlines() or [""])[0])
+    if gap is None:
+        if error is not None:
+            return Verdict(FAIL, told, error)
+        return Verdict(FALLBACK, ", ".join(fallbacks), None) if fallbacks else Verdict(PASS, "", None)
+    if error is None:
+        return _against(gap, "passes: remove it")
+    if type(error).__name__ != gap.exception:
+        return _against(gap, "expects %s, but raised %s" % (gap.exception, told), error)
+    return Verdict(GAP, "%s: %s" % (gap.kind, gap.reason), None)
+
+
+def _against(gap: Gap, text: str, cause: Optional[Exception] = None) -> Verdict:
+    error = GapError("the declared gap %s %s" % (gap.id, text))
+    error.__cause__ = cause
+    return Verdict(FAIL, str(error), error)
+
+
+def _compiles_per_shape() -> bool:
+    """JAX does, and open dimensions change nothing about it."""
+    return os.environ.get("KERAS_BACKEND") == "jax"

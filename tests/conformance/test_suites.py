@@ -1,0 +1,38 @@
+"""Every case of the chosen suites, on the shim under test."""
+
+import os
+import time
+from typing import Callable, List, Optional
+
+import pytest
+from harness.gaps import Gap, GapError, find_gap, stale
+from harness.run import GAP, judge, run_case
+from harness.select import Chosen
+
+import onnx_compat
+
+
+def test_case(chosen: Chosen, shim: str, declared: List[Gap], record_property: Callable[..., None]) -> None:
+    gap = find_gap(declared, chosen.ids, os.environ.get("ONNX_COMPAT_CELL", ""))
+    error: Optional[Exception] = None
+    fallbacks: List[str] = []
+    start = time.perf_counter()
+    try:
+        fallbacks = run_case(onnx_compat.prepare, chosen.case, shim)
+    except Exception as raised:  # noqa: BLE001 - whatever it is, the case has an outcome
+        error = raised
+    verdict = judge(error, fallbacks, gap)
+    seconds = round(time.perf_counter() - start, 3)
+    for name in chosen.ids:
+        record_property("conformance", (name, verdict.outcome, verdict.detail, seconds))
+    if verdict.error is not None:
+        raise verdict.error
+    if verdict.outcome == GAP:
+        pytest.xfail(verdict.detail)
+
+
+def test_no_declared_gap_is_stale(rows: List[object], declared: List[Gap]) -> None:
+    known = {row.id for row in rows}  # type: ignore[attr-defined]
+    found = stale(declared, known, {name.partition("/")[0] for name in known})
+    if found:
+        raise GapError("no such case: %s" % ", ".join(gap.id for gap in found))
