@@ -10,7 +10,7 @@ carriers otherwise. Nothing here imports ml_dtypes until then.
 """
 
 import importlib
-from typing import Any, Callable, Dict, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -48,17 +48,21 @@ class DType:
 
     @staticmethod
     def of(what: Any) -> "DType":
-        """The type of an onnx number, a name, a numpy (or ml_dtypes) dtype or scalar type, or an array's."""
+        """The type of an onnx number (a Python int), a name, a numpy or ml_dtypes dtype, or of an array."""
         if isinstance(what, DType):
             return what
-        if isinstance(what, (int, np.integer)) and not isinstance(what, (bool, np.bool_)):
-            return _look(_BY_ONNX, int(what))
+        if isinstance(what, int) and not isinstance(what, bool):
+            return _look(_BY_ONNX, what)
         if isinstance(what, str):
             text = what[7:-1] if what.startswith("tensor(") else what
             return _look(_BY_NAME, _ALIASES.get(text, text))
-        kind = np.dtype(getattr(what, "dtype", what))
+        held = what if isinstance(what, type) else getattr(what, "dtype", what)
+        try:
+            kind = np.dtype("V" if held is None else held)  # numpy would take None for float64
+        except TypeError:
+            return _look(_BY_NAME, what)
         if kind.kind in "OUS":
-            return _BY_NAME["string"]
+            return string
         return _look(_BY_NAME, _ALIASES.get(kind.name, kind.name))
 
     @property
@@ -118,8 +122,8 @@ class DType:
         return (DType.of, (self.name,))
 
 
-def _look(table: Dict[Any, DType], key: Any) -> DType:
-    found = table.get(key)
+def _look(table: Mapping[Any, DType], key: Any) -> DType:
+    found = table.get(key) if isinstance(key, (int, str)) else None
     if found is None:
         newest = max(ALL, key=lambda one: one.onnx)
         raise UnsupportedError(
@@ -188,7 +192,7 @@ def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
         return array
     if kind.format is None:
         return array.astype(theirs)
-    return kind.format.encode(array).view(theirs)
+    return kind.format.encode(array, saturate=False).view(theirs)  # a carried infinity stays one
 
 
 def from_public(array: Any) -> Tuple[Array, DType]:

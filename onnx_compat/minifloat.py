@@ -69,10 +69,10 @@ class Format:
         """The float32 values of an array of codes; every value of every format is one."""
         codes = np.asarray(codes, self.code_type)
         if self.bits == 16:
-            return (codes.astype(np.uint32) << 16).view(np.float32)
+            return np.asarray(codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
         if self._values is None:
             self._values = self._table()
-        return self._values[codes & ((1 << self.bits) - 1)]
+        return np.asarray(self._values[codes & ((1 << self.bits) - 1)])
 
     def _table(self) -> Array:
         plain = np.full(1 << (self.bits - self.signed), np.nan, np.float32)

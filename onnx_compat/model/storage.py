@@ -37,7 +37,7 @@ def carried(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
 def packed(array: Array, dtype: DType) -> bytes:
     """The raw_data of a carrier array (of any type but strings)."""
     if dtype.format is not None:
-        codes = dtype.format.encode(array)
+        codes = dtype.format.encode(array, saturate=False)  # a carried infinity stays one
         stored = codes.astype("<u2") if dtype.bits == 16 else join(codes.ravel(), dtype.bits)
     elif dtype.native:
         stored = np.asarray(array).astype(dtype.numpy.newbyteorder("<"), copy=False)
