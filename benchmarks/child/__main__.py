@@ -1,0 +1,41 @@
+"""What runs inside an environment: a request per line on standard input, an answer per line on standard output.
+
+Nothing here imports the rest of the repository: the packages that are measured come from the environment alone.
+"""
+
+import json
+import os
+import sys
+import traceback
+from typing import Any, Callable, Dict
+
+import conversion  # type: ignore[import-not-found]
+import runners  # type: ignore[import-not-found]
+
+COMMANDS: Dict[str, Callable[..., Any]] = {
+    "versions": runners.versions,
+    "open": runners.open_runner,
+    "run": runners.run,
+    "import": conversion.imported,
+    "convert": conversion.convert,
+}
+
+
+def main() -> None:
+    # Whatever a framework prints goes to standard error, so that each line here is an answer.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"result": COMMANDS[request.pop("command")](**request)}
+        except Exception as error:  # noqa: BLE001 - whatever a package raises is the answer
+            traceback.print_exc()
+            answer = {"error": "%s: %s" % (type(error).__name__, error)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Models that are ready to run, each behind the same call: a numpy image in, numpy outputs out."""
+
+import os
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+Run = Callable[[], Any]
+
+_OPEN: Dict[str, Run] = {}
+
+
+def versions(names: List[str]) -> Dict[str, str]:
+    """Those of these distributions that are installed here."""
+    from importlib import metadata
+
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def open_runner(name: str, kind: str, threads: int, path: str = "", network: str = "", shape: Any = None) -> None:
+    """Make something ready under a name; the first run, which may still compile, is done here."""
+    _OPEN[name] = _KINDS[kind](threads=threads, path=path, network=network, shape=shape)
+    _OPEN[name]()
+
+
+def run(name: str, times: int) -> List[float]:
+    """The seconds of each of some runs."""
+    work = _OPEN[name]
+    seconds = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def _image(shape: Any) -> Any:
+    import numpy as np
+
+    return np.random.RandomState(0).standard_normal([int(size) for size in shape]).astype(np.float32)
+
+
+def _tflite(threads: int, path: str, **_: Any) -> Run:
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError:
+        from tflite_runtime.interpreter import Interpreter
+    interpreter = Interpreter(model_path=path, num_threads=threads)
+    interpreter.allocate_tensors()
+    (fed,), fetched = interpreter.get_input_details(), interpreter.get_output_details()
+    image = _image(fed["shape"])  # the file's own layout: a converter may have turned it
+
+    def work() -> Any:
+        interpreter.set_tensor(fed["index"], image)
+        interpreter.invoke()
+        return [interpreter.get_tensor(each["index"]) for each in fetched]
+
+    return work
+
+
+def _onnxruntime(threads: int, path: str, shape: Any, **_: Any) -> Run:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    feeds = {session.get_inputs()[0].name: _image(shape)}
+    return lambda: session.run(None, feeds)
+
+
+def _onnx_compat(threads: int, path: str, shape: Any, **_: Any) -> Run:
+    _tensorflow(threads)
+    import onnx_compat
+
+    model = onnx_compat.load(path)
+    runnable = onnx_compat.prepare(model, shim="tf2")
+    feeds = {model.inputs[0].name: _image(shape)}
+    return lambda: runnable.run(feeds)
+
+
+def _onnx_tf(threads: int, path: str, shape: Any, **_: Any) -> Run:
+    _tensorflow(threads)
+    import onnx
+    from onnx_tf.backend import prepare  # type: ignore[import-not-found]
+
+    prepared = prepare(onnx.load(path))
+    image = _image(shape)
+    return lambda: prepared.run(image)
+
+
+def _keras(threads: int, network: str, shape: Any, **_: Any) -> Run:
+    """keras.applications' own network as a tf.function: the fastest way to call it."""
+    tf = _tensorflow(threads)
+    import keras
+
+    options = {"weights": None, "classifier_activation": None}
+    model = getattr(keras.applications, network)(**options)
+    if network == "ResNet50":
+        model = _stride_in_the_middle(model)
+    batch, channels, height, width = shape
+    image = _image((batch, height, width, channels))
+    call = tf.function(lambda x: model(x, training=False))
+    return lambda: call(tf.constant(image)).numpy()
+
+
+def _stride_in_the_middle(model: Any) -> Any:
+    """Torch's ResNet-50 halves the image in the 3x3 convolution of a block, keras' in the 1x1 before it, which is less
+    work. Moving the stride makes the two the same network.
+    """
+
+    def moved(layer: Any) -> Any:
+        config = layer.get_config()
+        stage, _, rest = layer.name.partition("_block1_")
+        if stage in ("conv3", "conv4", "conv5") and rest in ("1_conv", "2_conv"):
+            config["strides"] = (1, 1) if rest == "1_conv" else (2, 2)
+        return type(layer).from_config(config)
+
+    import keras
+
+    return keras.models.clone_model(model, clone_function=moved)
+
+
+def _tensorflow(threads: int) -> Any:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import tensorflow as tf
+
+    wanted: Optional[int] = tf.config.threading.get_intra_op_parallelism_threads()
+    if wanted != threads:  # only possible before its first operation, and so for the first runner of a process
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    return tf
+
+
+_KINDS: Dict[str, Callable[..., Run]] = {
+    "tflite": _tflite,
+    "onnxruntime": _onnxruntime,
+    "onnx-compat": _onnx_compat,
+    "onnx-tf": _onnx_tf,
+    "keras": _keras,
+}

@@ -1,0 +1,81 @@
+"""A child process in an environment, and calls into it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Child", "ChildError", "environment"]
+
+_CHILD = Path(__file__).resolve().parent / "child"
+
+
+class ChildError(Exception):
+    """A call failed in the child, or the child is gone."""
+
+
+class Child:
+    """One process of an environment, for use in a `with` block. `label` names it in errors."""
+
+    def __init__(self, label: str, python: str) -> None:
+        self.label = label
+        self._log = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - until __exit__
+        self._process = subprocess.Popen(
+            [python, str(_CHILD)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            encoding="utf-8",
+            env=environment(),
+            cwd=_CHILD,  # never the root of the repository: its packages are not what is measured
+        )
+
+    def call(self, command: str, **arguments: Any) -> Any:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        try:
+            stdin.write(json.dumps({"command": command, **arguments}) + "\n")
+            stdin.flush()
+            line = stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise ChildError(f"{self.label}: the process died during `{command}`\n{self._tail()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise ChildError(f"{self.label}: {command}: {answer['error']}")
+        return answer["result"]
+
+    def _tail(self) -> str:
+        self._log.seek(0)
+        return "".join(self._log.readlines()[-5:])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        stdin.close()
+        stdout.close()
+        try:
+            self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+
+def environment() -> dict[str, str]:
+    """Ours, without what would lead a child to other packages than those of its environment."""
+    return {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+    }
