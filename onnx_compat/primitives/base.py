@@ -73,7 +73,9 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
         raise
     if not isinstance(results, tuple):
         results = (results,)
-    return tuple(_tensor(np.asarray(array), dtype) for array, dtype in zip(results, dtypes))
+    if symbolic:
+        results = [np.asarray(array, object) for array in results]
+    return tuple(_tensor(REFERENCE.finish(array, dtype), dtype) for array, dtype in zip(results, dtypes))
 
 
 def _tensors(args: Sequence[Any]) -> List[Tensor]:

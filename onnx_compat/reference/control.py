@@ -1,0 +1,41 @@
+"""Branches and loops, executed."""
+
+from typing import Any, Callable, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.dims import is_known
+from onnx_compat.shim import Emitter
+
+__all__ = ["Control"]
+
+Bodies = Sequence[Callable[..., Sequence[Any]]]
+Handles = Sequence[Any]
+
+
+class Control(Emitter):
+    """The primitives of `onnx_compat.primitives.control`."""
+
+    def cond(self, pred: Any, *, bodies: Bodies, captures: Handles) -> Tuple[Any, ...]:
+        return tuple(bodies[0 if pred else 1](*captures))
+
+    def while_loop(self, *state: Any, bodies: Bodies, captures: Handles) -> Tuple[Any, ...]:
+        test, body = bodies
+        while test(*state, *captures)[0]:
+            state = tuple(body(*state, *captures))
+        return state
+
+    def scan(
+        self, state: Handles, xs: Handles, length: Any, *, reverse: bool, bodies: Bodies, captures: Handles
+    ) -> Tuple[Any, ...]:
+        specs = [output.spec for output in self.node.outputs[len(state) :]]  # `node` is the body's own after its first round
+        (count,) = length.known
+        steps = []
+        for k in reversed(range(count)) if reverse else range(count):
+            results = bodies[0](*state, *[x[k] for x in xs], *captures)
+            steps.append(results[len(state) :])
+            state = results[: len(state)]
+        if not steps:  # a size that only a round could have told is zero
+            empty = [[0, *(size if is_known(size) else 0 for size in spec.shape[1:])] for spec in specs]
+            return (*state, *(np.zeros(shape, spec.dtype.numpy) for shape, spec in zip(empty, specs)))
+        return (*state, *map(np.stack, zip(*(steps[::-1] if reverse else steps))))

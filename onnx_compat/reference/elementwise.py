@@ -1,0 +1,195 @@
+"""Element by element. Numpy's ufuncs say most of it; what they leave open, or do otherwise, is said here."""
+
+from typing import Any, Callable
+
+import numpy as np
+
+from onnx_compat import dims
+from onnx_compat.dims import Undecided, is_known, never_negative
+from onnx_compat.dtypes import DType
+from onnx_compat.reference.erf import erf
+from onnx_compat.reference.quiet import quiet, widened
+
+__all__ = ["Elementwise"]
+
+
+def _ufunc(function: Any) -> Any:
+    """A ufunc as a method; functools.wraps needs more than a ufunc has in old numpys."""
+    return staticmethod(quiet(lambda *args: function(*args)))
+
+
+def _through(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], Any]) -> Any:
+    """Two operands of numbers, or of ints and symbolic sizes in object arrays."""
+    symbolic = np.frompyfunc(sizes, 2, 1)
+
+    def applied(x: Any, y: Any) -> Any:
+        return symbolic(x, y) if object in (x.dtype, y.dtype) else numbers(x, y)
+
+    return staticmethod(quiet(applied))
+
+
+# -- integer division ------------------------------------------------------------------------------------------------
+def _divisor(x: Any, y: Any) -> Any:
+    """y where x can be divided by it, else 1: division by zero is left open, by -1 the least integer overflows."""
+    one = np.ones((), y.dtype)
+    unfit = y == 0 if x.dtype.kind == "u" else (y == 0) | (y == -1)
+    return np.where(unfit, one, y)
+
+
+def _quotient(x: Any, y: Any, rounded_down: bool) -> Any:
+    safe = _divisor(x, y)
+    whole = np.floor_divide(x, safe)
+    if x.dtype.kind == "u":
+        return whole
+    if not rounded_down:
+        whole = whole + ((x - whole * safe != 0) & ((x < 0) != (safe < 0))).astype(x.dtype)
+    return np.where(y == -1, np.negative(x), whole)
+
+
+def _div(x: Any, y: Any) -> Any:
+    return _quotient(x, y, False) if x.dtype.kind in "iu" else np.true_divide(x, y)
+
+
+def _floordiv(x: Any, y: Any) -> Any:
+    return _quotient(x, y, True) if x.dtype.kind in "iu" else np.floor(np.true_divide(x, y))
+
+
+def _mod(x: Any, y: Any) -> Any:
+    return np.mod(x, _divisor(x, y) if x.dtype.kind in "iu" else y)
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    return np.fmod(x, _divisor(x, y) if x.dtype.kind in "iu" else y)
+
+
+def _div_sizes(a: Any, b: Any) -> Any:
+    if is_known(b) and b == 0:
+        raise Undecided("division by zero")
+    if is_known(a) and is_known(b):
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    if never_negative(a) and never_negative(b):
+        return dims.floordiv(a, b)
+    raise Undecided("truncated division of a size that may be negative")
+
+
+def _floordiv_sizes(a: Any, b: Any) -> Any:
+    if is_known(b) and b == 0:
+        raise Undecided("division by zero")
+    return dims.floordiv(a, b)
+
+
+def _mod_sizes(a: Any, b: Any) -> Any:
+    if is_known(b) and b == 0:
+        raise Undecided("division by zero")
+    return a % b
+
+
+# -- the others ------------------------------------------------------------------------------------------------------
+def _pow(x: Any, y: Any) -> Any:
+    if x.dtype.kind != "i":
+        return np.power(x, y)
+    whole = np.power(x, np.maximum(y, 0))
+    if np.all(y >= 0):
+        return whole
+    odd = np.where(y & 1, x, np.ones((), x.dtype))  # 1 / x^n is 1 or -1 for these two, and less than one for all others
+    return np.where(y >= 0, whole, np.where((x == 1) | (x == -1), odd, np.zeros((), x.dtype)))
+
+
+def _shift(shift: Any) -> Any:
+    def shifted(x: Any, y: Any) -> Any:
+        bits = 8 * x.dtype.itemsize
+        last = np.asarray(bits - 1, y.dtype)
+        return np.where(y > last, np.zeros((), x.dtype), shift(x, np.minimum(y, last)))
+
+    return staticmethod(shifted)
+
+
+def _within(value: float, x: Any, rounding: Callable[[float], float]) -> Any:
+    """A bound as a scalar of the dtype; for integers, the nearest one inside that the dtype has."""
+    if x.dtype.kind == "f":
+        return np.asarray(value).astype(x.dtype)
+    info = np.iinfo(x.dtype)
+    value = min(max(value, int(info.min)), int(info.max))
+    return np.asarray(int(rounding(value)), x.dtype)
+
+
+def _sigmoid(x: Any) -> Any:
+    wide = np.asarray(np.exp(np.negative(widened(x))))
+    wide += np.ones((), wide.dtype)
+    return np.reciprocal(wide).astype(x.dtype, copy=False)
+
+
+class Elementwise:
+    """The primitives of `onnx_compat.primitives.elementwise`."""
+
+    neg = _ufunc(np.negative)
+    abs = _ufunc(lambda x: np.abs(x).astype(x.dtype, copy=False))
+    sign = _ufunc(np.sign)
+    exp = _ufunc(np.exp)
+    log = _ufunc(np.log)
+    sqrt = _ufunc(np.sqrt)
+    sin = _ufunc(np.sin)
+    cos = _ufunc(np.cos)
+    tan = _ufunc(np.tan)
+    asin = _ufunc(np.arcsin)
+    acos = _ufunc(np.arccos)
+    atan = _ufunc(np.arctan)
+    sinh = _ufunc(np.sinh)
+    cosh = _ufunc(np.cosh)
+    tanh = _ufunc(np.tanh)
+    asinh = _ufunc(np.arcsinh)
+    acosh = _ufunc(np.arccosh)
+    atanh = _ufunc(np.arctanh)
+    erf = staticmethod(quiet(erf))
+    sigmoid = _ufunc(_sigmoid)
+    floor = _ufunc(np.floor)
+    ceil = _ufunc(np.ceil)
+    round = _ufunc(np.rint)
+    is_nan = _ufunc(np.isnan)
+    is_inf = _ufunc(np.isinf)
+    logical_not = _ufunc(np.logical_not)
+    bitwise_not = _ufunc(np.invert)
+
+    add = _ufunc(np.add)
+    sub = _ufunc(np.subtract)
+    mul = _ufunc(np.multiply)
+    div = _through(_div, _div_sizes)
+    floordiv = _through(_floordiv, _floordiv_sizes)
+    mod = _through(_mod, _mod_sizes)
+    fmod = _ufunc(_fmod)
+    pow = _ufunc(_pow)
+    atan2 = _ufunc(np.arctan2)
+    maximum = _through(np.maximum, dims.maximum)
+    minimum = _through(np.minimum, dims.minimum)
+    equal = _ufunc(np.equal)
+    less = _ufunc(np.less)
+    less_equal = _ufunc(np.less_equal)
+    logical_and = _ufunc(np.logical_and)
+    logical_or = _ufunc(np.logical_or)
+    logical_xor = _ufunc(np.logical_xor)
+    bitwise_and = _ufunc(np.bitwise_and)
+    bitwise_or = _ufunc(np.bitwise_or)
+    bitwise_xor = _ufunc(np.bitwise_xor)
+    shift_left = _shift(np.left_shift)
+    shift_right = _shift(np.right_shift)
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        return np.where(condition, x, y)
+
+    @quiet
+    def cast(self, x: Any, dtype: DType) -> Any:
+        if x.dtype == object:  # sizes
+            if dtype.name not in ("int32", "int64"):
+                raise TypeError("a symbolic size is an integer")
+            return x
+        if dtype.kind == "b":
+            return x != np.zeros((), x.dtype)
+        if x.dtype.kind == "c" and dtype.kind != "c":
+            x = x.real
+        return dtype.round(x)
+
+    @quiet
+    def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:
+        if low is not None:
+            x = np.maximum(x, _within(low, x, np.ceil))
+        return x if high is None else np.minimum(x, _within(high, x, np.floor))

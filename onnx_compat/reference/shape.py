@@ -1,0 +1,65 @@
+"""Moving, repeating, joining and cutting data; of any dtype, strings and symbolic sizes too."""
+
+import math
+from typing import Any, Sequence
+
+import numpy as np
+
+from onnx_compat.errors import InvalidModelError
+
+__all__ = ["Shape"]
+
+# Which element stands at place i of a padded axis of length n, counted from its own first element.
+_PLACES = {
+    "edge": lambda i, n: np.clip(i, 0, n - 1),
+    "reflect": lambda i, n: n - 1 - np.abs(n - 1 - i % max(2 * (n - 1), 1)),
+    "wrap": lambda i, n: i % n,
+}
+
+
+class Shape:
+    """The primitives of `onnx_compat.primitives.shape`."""
+
+    def reshape(self, x: Any, shape: Any) -> Any:
+        return np.reshape(x, shape.known)
+
+    def transpose(self, x: Any, perm: Sequence[int]) -> Any:
+        return np.transpose(x, perm)
+
+    def broadcast_to(self, x: Any, shape: Any) -> Any:
+        return np.broadcast_to(x, shape.known)
+
+    def concat(self, xs: Sequence[Any], axis: int) -> Any:
+        return np.concatenate(xs, axis)
+
+    def slice(self, x: Any, starts: Any, ends: Any, steps: Sequence[int]) -> Any:
+        return x[tuple(map(slice, starts.known, ends.known, steps))]
+
+    def reverse(self, x: Any, axes: Sequence[int]) -> Any:
+        return np.flip(x, axes)
+
+    def tile(self, x: Any, repeats: Any) -> Any:
+        return np.tile(x, repeats.known)
+
+    def pad(self, x: Any, before: Any, after: Any, value: Any, mode: str) -> Any:
+        if mode == "constant":
+            shape = [low + size + high for low, size, high in zip(before.known, x.shape, after.known)]
+            out = np.full(shape, value, x.dtype)
+            out[tuple(slice(low, low + size) for low, size in zip(before.known, x.shape))] = x
+            return out
+        for axis, (low, high) in enumerate(zip(before.known, after.known)):
+            if low or high:
+                size = x.shape[axis]
+                if size == 0:
+                    raise InvalidModelError("an empty axis has no element to pad it with (mode %s)" % mode)
+                x = np.take(x, _PLACES[mode](np.arange(-low, size + high), size), axis)
+        return x
+
+    def arange(self, start: Any, stop: Any, step: Any) -> Any:
+        first, last, stride = start.item(), stop.item(), step.item()
+        if stride == 0:
+            raise InvalidModelError("a range has the step 0")
+        if start.dtype.kind != "f":
+            return np.arange(first, last, stride, start.dtype)
+        count = max(math.ceil((last - first) / stride), 0)
+        return (first + np.arange(count) * stride).astype(start.dtype)

@@ -1,0 +1,47 @@
+"""The reference as a shim: embedded, always available, and what is used when nothing else is there."""
+
+from typing import List, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat.emission import emit
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.reference import Reference
+from onnx_compat.shim import Compiled, Emitter, Probe, Program, Shim
+
+__all__ = ["SHIM", "ReferenceShim"]
+
+
+class Replayed(Compiled):
+    """A program that is executed node by node at every run."""
+
+    def __init__(self, program: Program) -> None:
+        self.native = program
+        self.program = program
+
+    def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        # Copies: a result may be a constant of the model, an input, or a view of either.
+        return [np.array(output, order="C") for output in emit(self.program.region, Reference(), arrays)]
+
+
+class ReferenceShim(Shim):
+    """Numpy, as the core uses it itself."""
+
+    name = "reference"
+
+    def probe(self) -> Probe:
+        return Probe(True, "embedded in onnx-compat", "numpy", np.__version__)
+
+    def emitter(self) -> Emitter:
+        return Reference()
+
+    def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
+        if device not in (None, "cpu"):
+            raise UnsupportedError("the reference runs on the CPU only, not on %r" % device, shim=self.name)
+        return Replayed(program)
+
+    def executor(self) -> Emitter:
+        return Reference()
+
+
+SHIM = ReferenceShim()
