@@ -81,8 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output",
         type=Path,
-        default=Path("build") / "bench",
-        help="where the .json and the .md go (default: %(default)s)",
+        default=Path(__file__).parent / "results" / "bench",
+        help="where the .json and the .md go (default: benchmarks/results/)",
     )
     return parser
 

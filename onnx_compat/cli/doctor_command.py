@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from typing import Any, Dict
+from typing import Any, Dict, Optional, Tuple
 
 import click
 
@@ -23,32 +23,44 @@ def doctor(settings: options.Settings) -> int:
 
     with working("Probing the shims"):
         found = onnx_compat.shims()
-        python = _environment()
-    selected = next((info.name for info in found if info.selected), None)
+        selected, decision = _decision()
+        environment = _environment()
     if settings.json:
         emit_json(
             {
                 "ok": selected is not None,
                 "selected": selected,
-                "environment": python,
-                "shims": [_fields(i) for i in found],
+                "decision": decision,
+                "environment": environment,
+                "shims": [_fields(info) for info in found],
             }
         )
     else:
-        emit(", ".join("%s %s" % item for item in python.items()))
+        emit(", ".join("%s %s" % item for item in environment.items()))
         table(
             ("", "shim", "works", "framework", "reason"),
             [
-                ["*" if i.selected else "", i.name, Cell.verdict("yes" if i.available else "no", i.available),
-                 " ".join(filter(None, (i.framework, i.version))), i.reason or ""]
-                for i in found
+                ["*" if info.name == selected else "", info.name, Cell.verdict("yes" if info.available else "no", info.available),
+                 " ".join(filter(None, (info.framework, info.version))), info.reason]
+                for info in found
             ],
         )  # fmt: skip
         for info in found:
             if info.available and info.features:
                 emit("%s: %s" % (info.name, ", ".join(_feature(name, value) for name, value in info.features.items())))
-        emit("selected: %s" % (selected or "none"))
+        emit("selected: %s (%s)" % (selected or "none", decision))
     return OK if selected is not None else ENVIRONMENT
+
+
+def _decision() -> Tuple[Optional[str], str]:
+    """The shim that would be used, and why; or why none."""
+    from onnx_compat import select
+    from onnx_compat.errors import ShimError
+
+    try:
+        return select.decide()
+    except ShimError as error:
+        return None, error.reason
 
 
 def _environment() -> Dict[str, str]:

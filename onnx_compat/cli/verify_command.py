@@ -11,6 +11,9 @@ from .progress import working
 
 __all__ = ["show", "verify"]
 
+#: Verdicts on values that cannot be compared at all.
+OTHER_TYPE = ("dtype", "shape", "kind")
+
 
 @click.command()
 @options.model
@@ -52,29 +55,23 @@ def verify(
 
 
 def show(report: Any) -> None:
-    """The report as a table, its notes and its verdict."""
+    """The report as a table, what is wrong with each failed output, the notes and the verdict."""
+    from onnx_compat.verification.report import explain
+
     table(
-        ("output", "type", ">max abs error", ">max rel error", ">mean abs error", ">differ", "first bad", "verdict"),
+        ("output", "type", ">max abs", ">max rel", ">mean abs", "verdict"),
         [_row(output) for output in report.outputs],
     )
+    for output in report.outputs:
+        if not output.ok:
+            emit("%s: %s" % (output.name, explain(output)))
     for note in report.notes:
         emit("note: " + note)
     emit(report.summary)
 
 
 def _row(output: Any) -> List[Any]:
-    first = ""
-    if output.first_bad_index is not None:
-        where = ", ".join(map(str, output.first_bad_index))
-        first = "[%s] %s, expected %s" % (where, output.got, output.expected)
-    elif output.verdict in ("dtype", "shape", "kind"):
-        first = "expected " + type_text(output.expected_dtype, output.expected_shape)
-    errors = [
-        "" if error is None else "%.3g" % error
-        for error in (output.max_abs_error, output.max_rel_error, output.mean_abs_error)
-    ]
-    differ = "%d of %d" % (output.mismatched, output.size) if output.mismatched else ""
-    verdict = Cell.verdict(output.verdict if output.ok else "wrong " + output.verdict, output.ok)
-    if output.verdict == "mismatch":
-        verdict = Cell.verdict("mismatch", False)
-    return [output.name, type_text(output.dtype, output.shape), *errors, differ, first, verdict]
+    errors = (output.max_abs_error, output.max_rel_error, output.mean_abs_error)
+    figures = ["" if error is None else "%.3g" % error for error in errors]
+    verdict = Cell.verdict("wrong " + output.verdict if output.verdict in OTHER_TYPE else output.verdict, output.ok)
+    return [output.name, type_text(output.dtype, output.shape), *figures, verdict]

@@ -1,63 +1,96 @@
-"""A converted file as something that runs: which shim opens it."""
+"""A converted file as something that runs: which shim opens it, and how it is fed by name."""
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from onnx_compat import select
+from onnx_compat.dtypes import to_public
 from onnx_compat.errors import InputError, ShimError
+from onnx_compat.feeds import by_name
+from onnx_compat.model import TensorType, ValueInfo
+from onnx_compat.shim import Compiled, Port, Shim
 
-__all__ = ["open_converted"]
+__all__ = ["Opened", "open_converted"]
 
-
-class _Format(NamedTuple):
-    name: str
-    shims: Tuple[str, ...]  # those that read it, the best first
-
-
-_TFLITE = _Format("a TensorFlow Lite model", ("tflite", "tf2"))
-_KERAS = _Format("a Keras model", ("keras",))
-_GRAPHDEF = _Format("a frozen GraphDef", ("tf1", "tf2"))
-_SAVED_MODEL = _Format("a SavedModel", ("tf2", "tf1"))
-_BY_SUFFIX = {".tflite": _TFLITE, ".keras": _KERAS, ".pb": _GRAPHDEF}
+#: What to install when nothing here reads a file of this suffix ("" is a folder).
+_INSTALL = {".tflite": "tflite", ".keras": "keras", ".pb": "tf1", "": "tf2"}
 
 
-def open_converted(path: Union[str, "os.PathLike[str]"], shim: Optional[str]) -> Any:
-    """The file as a Runnable: on the shim that is named, else on the first that reads the format and works here."""
+class Opened:
+    """A file on a shim. Its inputs and outputs are called as those of the model that it was made from."""
+
+    def __init__(self, shim: str, compiled: Compiled, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        self.shim = shim
+        self._compiled = compiled
+        self._inputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in inputs]
+        self._outputs = outputs
+
+    def run(self, inputs: Mapping[str, Any]) -> Dict[str, Any]:
+        """An input that the file does not have was of no use to it: a converter drops what no output depends on."""
+        names = [one.name for one in self._inputs]
+        fed = {name: value for name, value in _flat(inputs) if name in names}
+        checked = by_name(fed, self._inputs, names)
+        arrays = self._compiled.run([checked[name][0] for name in names])
+        return _joined({port.name: to_public(array, port.dtype) for port, array in zip(self._outputs, arrays)})
+
+
+def open_converted(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> Opened:
+    """The file on the shim that is named, else on the first installed one that reads its format and works here."""
     target = Path(os.fspath(path))
-    if shim is not None:
-        return _shim(shim).load_converted(target)
-    kind = _format(target)
-    refusals = []
-    for name in kind.shims:
+    if not target.exists():
+        raise InputError("there is no file or folder '%s'" % target, hint="convert the model first")
+    refusals: List[str] = []
+    for name in [shim] if shim else [*select.installed(), select.REFERENCE]:
         try:
-            chosen = _shim(name)
+            found = select.find(name)
         except ShimError as error:
-            refusals.append("%s (%s)" % (name, error.reason))
+            refusals.append("%s: %s" % (name, error.reason))
             continue
-        return chosen.load_converted(target)
+        form = _form(found, target)
+        if form is None:
+            refusals.append("%s reads no such file" % name)
+            continue
+        probe = select.probe(name)
+        if not probe.available:
+            refusals.append("%s: %s" % (name, probe.reason))
+            continue
+        return Opened(name, *found.load_converted(str(target), form))
+    kind = _suffix(target)
     raise ShimError(
-        "no shim here runs %s ('%s'): %s" % (kind.name, target, "; ".join(refusals)),
-        hint="pip install onnx-compat-%s" % kind.shims[0],
+        "nothing here runs '%s' (%s)" % (target, "; ".join(refusals)),
+        hint="pip install 'onnx-compat[%s]'" % _INSTALL[kind]
+        if kind in _INSTALL
+        else "is the suffix of the file right?",
     )
 
 
-def _format(path: Path) -> _Format:
-    if not path.exists():
-        raise InputError("there is no file or folder '%s'" % path, hint="convert the model first")
-    if path.is_dir():
-        if any((path / name).is_file() for name in ("saved_model.pb", "saved_model.pbtxt")):
-            return _SAVED_MODEL
-        raise InputError("the folder '%s' is not a SavedModel" % path, hint="it has no saved_model.pb")
-    try:
-        return _BY_SUFFIX[path.suffix.lower()]
-    except KeyError:
-        raise InputError(
-            "the format of '%s' cannot be told from its suffix" % path,
-            hint="name the shim that reads it, or use one of %s" % ", ".join(sorted(_BY_SUFFIX)),
-        ) from None
+def _form(shim: Shim, path: Path) -> Optional[str]:
+    """The format of the shim's that the path looks like."""
+    return next((form for form, (suffix, _) in shim.formats.items() if suffix == _suffix(path)), None)
 
 
-def _shim(name: str) -> Any:
-    from onnx_compat import select
+def _suffix(path: Path) -> str:
+    return "" if path.is_dir() else path.suffix.lower()
 
-    return select.get(name)
+
+def _flat(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
+    """Sequences as their items, which are inputs of their own in a program: `s.0`, `s.1` …"""
+    found: List[Tuple[str, Any]] = []
+    for name, value in inputs.items():
+        if isinstance(value, (list, tuple)):
+            found += _flat({"%s.%d" % (name, k): item for k, item in enumerate(value)})
+        elif value is not None:
+            found.append((name, value))
+    return found
+
+
+def _joined(outputs: Dict[str, Any]) -> Dict[str, Any]:
+    """The other way round: `s.0`, `s.1` … are also the sequence `s`."""
+    result = dict(outputs)
+    for name in outputs:
+        stem, _, index = name.rpartition(".")
+        if index == "0" and stem not in outputs:
+            items = (outputs.get("%s.%d" % (stem, k)) for k in range(len(outputs)))
+            result[stem] = [item for item in items if item is not None]
+    return result

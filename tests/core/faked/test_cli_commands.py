@@ -4,14 +4,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import onnx_compat
+from onnx_compat import select
 from onnx_compat.cli import main
 from onnx_compat.cli.codes import CODES, code_of
+from onnx_compat.errors import ShimError
 from onnx_compat.verification import load_npz, save_npz
 
 
@@ -78,10 +79,9 @@ def test_convert(command, tmp_path):
 
 
 def test_convert_and_verify(command, tmp_path, monkeypatch, runnable):
-    from onnx_compat.verification import subject
+    from onnx_compat.verification import examine
 
-    opener = SimpleNamespace(load_converted=lambda _: runnable("tflite", factor=3.0))
-    monkeypatch.setattr(subject, "_shim", lambda _: opener)
+    monkeypatch.setattr(examine, "open_converted", lambda *_: runnable("tflite", factor=3.0))
     code, out, _ = command("convert", "m.onnx", tmp_path / "m.tflite", "--verify")
     assert code == 1
     assert "FAILED" in out
@@ -108,9 +108,20 @@ def test_doctor(command):
     code, out, _ = command("doctor")
     assert code == 0
     assert "tensorflow is not installed" in out
-    assert "selected: reference" in out
+    assert "selected: reference (nothing else is here)" in out
     _, out, _ = command("doctor", "--json")
-    assert json.loads(out)["selected"] == "reference"
+    document = json.loads(out)
+    assert (document["selected"], document["decision"]) == ("reference", "nothing else is here")
+
+
+def test_doctor_where_the_choice_cannot_be_met(command, monkeypatch):
+    def refuse():
+        raise ShimError("tensorflow is not installed", shim="tf2")
+
+    monkeypatch.setattr(select, "decide", refuse)
+    code, out, _ = command("doctor")
+    assert code == 5
+    assert "selected: none (tensorflow is not installed)" in out
 
 
 @pytest.mark.parametrize(

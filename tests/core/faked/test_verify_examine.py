@@ -1,10 +1,12 @@
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from onnx_compat import select
+from onnx_compat.dtypes import DType
 from onnx_compat.errors import InputError, MissingDependencyError, ShimError, UnsupportedError
+from onnx_compat.shim import Compiled, Port, Probe, Shim
 from onnx_compat.verification import oracle, save_npz, subject, verify
 
 X = np.float32([[1, 2, 3]])
@@ -79,49 +81,95 @@ def test_onnxruntime_cannot_read_what_is_no_model(tmp_path):
     assert "onnxruntime" in note
 
 
+class Doubling(Compiled):
+    def run(self, arrays):
+        return [arrays[0] * np.float32(2)]
+
+
+class Reader(Shim):
+    """Reads files of any content; which formats, and whether it works here, is up to the test."""
+
+    def __init__(self, name, formats, available=True, output="y"):
+        self.name, self.formats, self.available = (
+            name,
+            {form: (suffix, "") for form, suffix in formats.items()},
+            available,
+        )
+        self.output = output
+
+    def probe(self):
+        return Probe(self.available, "there" if self.available else "its framework is not installed")
+
+    def emitter(self):
+        raise NotImplementedError
+
+    def compile(self, program, device=None):
+        raise NotImplementedError
+
+    def load_converted(self, path, form):
+        floats = DType.of("float32")
+        return Doubling(), (Port("x", floats, ("batch", 3)),), (Port(self.output, floats, ("batch", 3)),)
+
+
 @pytest.fixture
-def openers(monkeypatch, runnable):
-    """The shim tf2 is here, the others are not."""
+def install(monkeypatch):
+    """Let these be the shims that are installed."""
 
-    def get(name):
-        if name != "tf2":
-            raise ShimError("%s is not installed" % name)
-        return SimpleNamespace(load_converted=lambda _: runnable(name))
+    def do(*readers):
+        by_name = {reader.name: reader for reader in readers}
+        monkeypatch.setattr(select, "installed", lambda: by_name)
+        monkeypatch.setattr(select, "_LOADED", {**by_name, "reference": Reader("reference", {})})
+        monkeypatch.setattr(select, "_PROBED", {})
 
-    monkeypatch.setattr(subject, "_shim", get)
+    return do
 
 
-def test_a_converted_file_goes_to_the_first_shim_that_reads_it(openers, tmp_path):
+def verify_file(path, **options):
+    return verify("m.onnx", converted=path, oracle="reference", **options)
+
+
+def test_a_converted_file_goes_to_the_first_shim_that_reads_it_and_works(install, tmp_path):
+    install(
+        Reader("a", {"keras": ".keras"}),
+        Reader("b", {"tflite": ".tflite"}, available=False),
+        Reader("c", {"t": ".tflite"}),
+    )
     (tmp_path / "m.tflite").write_bytes(b"")
-    report = verify("m.onnx", converted=tmp_path / "m.tflite", oracle="reference")
+    report = verify_file(tmp_path / "m.tflite")
     assert report.ok
-    assert report.subject == "m.tflite on shim tf2"
+    assert report.subject == "m.tflite on shim c"
 
 
-def test_a_saved_model_is_a_folder(openers, tmp_path):
-    with pytest.raises(InputError, match="not a SavedModel"):
-        verify("m.onnx", converted=tmp_path)
-    (tmp_path / "saved_model.pb").write_bytes(b"")
-    assert verify("m.onnx", converted=tmp_path, oracle="reference").ok
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "text"),
-    [
-        ("m.keras", ShimError, "keras is not installed"),
-        ("m.xyz", InputError, "suffix"),
-        ("absent.tflite", InputError, "no file or folder"),
-    ],
-)
-def test_a_file_that_nothing_opens(openers, tmp_path, name, error, text):
-    if not name.startswith("absent"):
-        (tmp_path / name).write_bytes(b"")
-    with pytest.raises(error, match=text):
-        verify("m.onnx", converted=tmp_path / name)
-
-
-def test_a_lost_output_is_a_failure(openers, tmp_path, monkeypatch, outputs):
+def test_a_named_shim_is_not_replaced(install, tmp_path):
+    install(Reader("a", {"keras": ".keras"}), Reader("c", {"tflite": ".tflite"}))
     (tmp_path / "m.tflite").write_bytes(b"")
-    monkeypatch.setattr(outputs, "__getitem__", lambda _, key: {}[key])
-    report = verify("m.onnx", converted=tmp_path / "m.tflite", oracle="reference")
-    assert [output.verdict for output in report.outputs] == ["kind"]
+    with pytest.raises(ShimError, match="a reads no such file"):
+        verify_file(tmp_path / "m.tflite", shim="a")
+
+
+def test_a_saved_model_is_a_folder(install, tmp_path):
+    install(Reader("tf2", {"saved_model": ""}))
+    assert verify_file(tmp_path).ok
+
+
+def test_a_file_that_nothing_opens(install, tmp_path):
+    install(Reader("tf2", {"saved_model": ""}), Reader("keras", {"keras": ".keras"}, available=False))
+    (tmp_path / "m.keras").write_bytes(b"")
+    with pytest.raises(ShimError, match=r"its framework is not installed[\s\S]*onnx-compat\[keras\]"):
+        verify_file(tmp_path / "m.keras")
+    (tmp_path / "m.xyz").write_bytes(b"")
+    with pytest.raises(ShimError, match=r"m\.xyz[\s\S]*suffix"):
+        verify_file(tmp_path / "m.xyz")
+    with pytest.raises(InputError, match="no file or folder"):
+        verify_file(tmp_path / "absent.tflite")
+
+
+def test_a_lost_output_is_a_failure(install, tmp_path):
+    install(Reader("tflite", {"tflite": ".tflite"}, output="renamed"))
+    (tmp_path / "m.tflite").write_bytes(b"")
+    assert [output.verdict for output in verify_file(tmp_path / "m.tflite").outputs] == ["kind"]
+
+
+def test_sequences_of_a_file_are_put_together():
+    assert subject._joined({"s.0": 1, "s.1": 2, "y": 3})["s"] == [1, 2]
+    assert subject._flat({"s": [1, [2]], "x": 3, "none": None}) == [("s.0", 1), ("s.1.0", 2), ("x", 3)]
