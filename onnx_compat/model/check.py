@@ -1,7 +1,7 @@
 """Is the graph one that can run: every name defined, once, before its use? Nodes that come too early are moved."""
 
 import heapq
-from typing import AbstractSet, Any, Dict, FrozenSet, List, Sequence, Set, Tuple
+from typing import AbstractSet, Dict, FrozenSet, List, Sequence, Set, Tuple
 
 from ..errors import InvalidModelError
 from .graph import Graph, Node
@@ -98,7 +98,9 @@ def _cycle(nodes: Sequence[Node], needs: Sequence[AbstractSet[int]], left: Abstr
     while index not in path:
         path.append(index)
         index = min(needs[index] & left)
-    cycle: Tuple[Any, ...] = tuple(nodes[one].name for one in reversed(path[path.index(index) :]))
+    turn = path[path.index(index) :][::-1]
+    first = turn.index(min(turn))
+    cycle: Tuple[str, ...] = tuple(nodes[one].name for one in turn[first:] + turn[:first])
     shown = cycle if len(cycle) <= 8 else (*cycle[:7], "…")
     return InvalidModelError(
         "the nodes of the graph wait for each other: %s -> %s" % (" -> ".join(shown), cycle[0]),

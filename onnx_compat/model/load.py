@@ -4,7 +4,7 @@ import mmap
 import os
 from typing import TYPE_CHECKING, Any, Dict, Optional, Set, Union
 
-from ..errors import InputError, InvalidModelError, UnsupportedError
+from ..errors import InputError, InvalidModelError, OnnxCompatError, UnsupportedError
 from .check import check
 from .external import Folder
 from .functions import inline
@@ -64,10 +64,13 @@ def _from_file(path: Any, folder: Optional[Folder]) -> Model:
     try:
         with open(path, "rb") as file:
             if not os.fstat(file.fileno()).st_size:
-                raise InvalidModelError("the model file '%s' is empty" % path, hint="export or copy it again")
+                return _model(BytesSource(b""), None, path)  # what is empty cannot be mapped
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 place = folder or Folder(os.path.dirname(path) or os.curdir, path)
                 return _model(FileSource(file, data), place, path)
+    except OnnxCompatError as error:
+        error.reason = "%s (in '%s')" % (error.reason, path)
+        raise
     except OSError as error:
         raise InvalidModelError("cannot read the model '%s': %s" % (path, error.strerror or error)) from error
 

@@ -38,8 +38,8 @@ def extract(model: Model, nodes: Sequence[Node], inputs: Sequence[ValueInfo], ou
 
     fed = {one.name for one in inputs} - {one.name for one in model.graph.inputs}
     part = Graph(model.graph.name or "graph", inputs, outputs, nodes)
-    used = [name for name in part.free_names() + tuple(one.name for one in inputs) if name not in fed]
-    stored = {name: model.graph.initializers[name] for name in used if name in model.graph.initializers}
+    used = set(part.free_names()).union(one.name for one in inputs) - fed
+    stored = {name: one for name, one in model.graph.initializers.items() if name in used}
     missing = [name for name in part.free_names() if name not in stored]
     if missing:
         raise InvalidModelError("the part of the model needs '%s', which is no input of it" % "', '".join(missing))

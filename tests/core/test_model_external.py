@@ -1,0 +1,154 @@
+"""External data: where it may lie, and what is said when it does not."""
+
+import os
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.model import load
+
+WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def model_of(**entries):
+    weights = TensorProto(name="w", data_type=1, dims=[2, 3], data_location=TensorProto.EXTERNAL)
+    for key, value in entries.items():
+        weights.external_data.add(key=key, value=str(value))
+    graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", [], [onnx.ValueInfoProto(name="y")], [weights])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    inside = tmp_path / "model"
+    inside.mkdir()
+    (inside / "data.bin").write_bytes(b"12345678" + WEIGHTS.tobytes() + b"rest")
+    (tmp_path / "secret.bin").write_bytes(WEIGHTS.tobytes())
+    return inside
+
+
+def save(folder, **entries):
+    path = folder / "m.onnx"
+    path.write_bytes(model_of(**entries).SerializeToString())
+    return path
+
+
+def test_data_is_read_when_asked_for(folder, monkeypatch):
+    path = save(folder, location="data.bin", offset=8, length=24, checksum="unchecked")
+    one = load(path).graph.initializers["w"]
+    assert np.array_equal(one.array(), WEIGHTS) and not np.shares_memory(one.array(), one.array())
+    assert not one.array().flags.writeable
+    monkeypatch.chdir(folder)
+    assert np.array_equal(load("m.onnx").graph.initializers["w"].array(), WEIGHTS)
+    assert np.array_equal(load(save(folder, location="./data.bin", offset="8")).graph.initializers["w"].array(), WEIGHTS)
+
+
+def test_bytes_need_a_folder(folder):
+    proto = model_of(location="data.bin", offset=8)
+    for source in (proto, proto.SerializeToString()):
+        with pytest.raises(InvalidModelError, match="'w'") as caught:
+            load(source)
+        assert "pass the path" in str(caught.value)
+        assert np.array_equal(load(source, folder=folder).graph.initializers["w"].array(), WEIGHTS)
+
+
+def test_data_that_is_not_there(folder):
+    for location in ("absent.bin", "no/such/data.bin"):
+        with pytest.raises(InvalidModelError, match="is not in the model's folder") as caught:
+            load(save(folder, location=location))
+        assert location in str(caught.value) and "'w'" in str(caught.value)
+    (folder / "sub").mkdir()
+    with pytest.raises(InvalidModelError, match="is not a file"):
+        load(save(folder, location="sub"))
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        ({"offset": 16, "length": 24}, "bytes 16 to 40"),
+        ({"offset": 10**15}, "which has 36"),
+        ({"offset": 8, "length": 23}, "23 bytes long"),
+        ({"offset": 0, "length": 10**15}, "1000000000000000 bytes long"),
+        ({"offset": -8}, "offset '-8'"),
+        ({"offset": "x"}, "offset 'x'"),
+        ({"offset": "9" * 5000}, "not a count"),
+        ({"offset": "²"}, "not a count"),
+        ({"length": "1e3"}, "length '1e3'"),
+    ],
+)
+def test_places_in_the_file_that_do_not_fit(folder, entries, says):
+    with pytest.raises(InvalidModelError, match=says) as caught:
+        load(save(folder, location="data.bin", **entries))
+    assert "'w'" in str(caught.value)
+
+
+def test_places_outside_of_the_folder(folder):
+    (folder / "sub").mkdir()
+    outside = folder.parent / "secret.bin"
+    for location in ("../secret.bin", "sub/../../secret.bin", "sub/../data.bin", str(outside), "", "..\\secret.bin", "a\0b", "."):
+        with pytest.raises(InvalidModelError, match="not inside the model's folder") as caught:
+            load(save(folder, location=location))
+        assert "'w'" in str(caught.value)
+    with pytest.raises(InvalidModelError, match="not inside"):
+        load(save(folder))
+
+
+def test_links_that_lead_out(folder):
+    os.symlink(str(folder.parent / "secret.bin"), str(folder / "link.bin"))
+    os.symlink(str(folder.parent), str(folder / "up"))
+    os.symlink("link.bin", str(folder / "twice.bin"))
+    twin = folder.parent / "model-2"  # a folder whose name begins with the model's
+    twin.mkdir()
+    (twin / "data.bin").write_bytes(WEIGHTS.tobytes())
+    os.symlink(str(twin / "data.bin"), str(folder / "twin.bin"))
+    for location in ("link.bin", "up/secret.bin", "twice.bin", "twin.bin", "up/model-2/data.bin"):
+        with pytest.raises(InvalidModelError, match="not inside the model's folder"):
+            load(save(folder, location=location))
+
+
+def test_links_that_stay_inside(folder):
+    os.symlink("data.bin", str(folder / "link.bin"))
+    assert np.array_equal(load(save(folder, location="link.bin", offset=8)).graph.initializers["w"].array(), WEIGHTS)
+
+
+def test_a_download_cache_of_links(folder):
+    """Model and data both are links into one folder of blobs: the folder in which the model really lies counts."""
+    snapshot = folder.parent / "snapshot"
+    snapshot.mkdir()
+    os.rename(str(save(folder, location="data.bin", offset=8)), str(folder / "a1b2"))
+    os.symlink(str(folder / "a1b2"), str(snapshot / "m.onnx"))
+    os.symlink(str(folder / "data.bin"), str(snapshot / "data.bin"))
+    assert np.array_equal(load(snapshot / "m.onnx").graph.initializers["w"].array(), WEIGHTS)
+
+
+def test_data_that_changes_after_loading(folder):
+    for change in ("shorter", "linked", "gone"):
+        (folder / "data.bin").write_bytes(b"12345678" + WEIGHTS.tobytes())
+        one = load(save(folder, location="data.bin", offset=8)).graph.initializers["w"]
+        os.remove(str(folder / "data.bin"))
+        if change == "shorter":
+            (folder / "data.bin").write_bytes(b"123")
+        elif change == "linked":
+            os.symlink(str(folder.parent / "secret.bin"), str(folder / "data.bin"))
+        with pytest.raises(InvalidModelError):
+            one.array()
+        if os.path.lexists(str(folder / "data.bin")):
+            os.remove(str(folder / "data.bin"))
+
+
+def test_what_onnx_itself_saves(tmp_path):
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["w"], ["y"])],
+        "g",
+        [],
+        [onnx.ValueInfoProto(name="y")],
+        [onnx.numpy_helper.from_array(np.arange(5000, dtype=np.int64), "w")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path / "m.onnx"
+    onnx.save_model(proto, str(path), save_as_external_data=True, location="m.data")
+    assert path.stat().st_size < 1000
+    assert load(path).graph.initializers["w"].array().tolist() == list(range(5000))

@@ -1,0 +1,195 @@
+"""A model's own functions are put in place of their calls."""
+
+import pytest
+from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
+
+from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.model import load
+
+OPSET = helper.make_opsetid("", 17)
+OWN = helper.make_opsetid("own", 1)
+
+
+def tensor(name):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])
+
+
+def node(operator, inputs, outputs, **attributes):
+    names = [[("" if one == "-" else one) for one in text.split()] for text in (inputs, outputs)]
+    return helper.make_node(operator, *names, **attributes)
+
+
+def call(operator, inputs, outputs, **attributes):
+    return node(operator, inputs, outputs, domain="own", **attributes)
+
+
+def refer(made, attribute, name, kind=AttributeProto.FLOAT):
+    made.attribute.add(name=attribute, ref_attr_name=name, type=kind)
+    return made
+
+
+def function(name, inputs, outputs, nodes, attributes=(), opsets=(OPSET, OWN), **defaults):
+    made = helper.make_function("own", name, inputs.split(), outputs.split(), nodes, list(opsets), list(attributes))
+    made.attribute_proto.extend(helper.make_attribute(key, value) for key, value in defaults.items())
+    return made
+
+
+def load_with(functions, nodes, inputs=("x",), outputs=("y",)):
+    graph = helper.make_graph(nodes, "g", [tensor(one) for one in inputs], [tensor(one) for one in outputs])
+    proto = helper.make_model(graph, opset_imports=[OPSET, OWN], ir_version=9)
+    proto.functions.extend(functions)
+    return load(proto)
+
+
+def shown(model):
+    return ["%s(%s)->%s" % (one.operator, ",".join(one.inputs), ",".join(one.outputs)) for one in model.graph.nodes]
+
+
+TWICE = function("Twice", "a", "b", [node("Add", "a a", "t"), node("Identity", "t", "b")])
+
+
+def test_names_inside_are_new_for_each_call():
+    model = load_with([TWICE], [call("Twice", "x", "m", name="one"), call("Twice", "m", "y")])
+    assert shown(model) == [
+        "Add(x,x)->one/t",
+        "Identity(one/t)->m",
+        "Add(m,m)->Twice_1/t",
+        "Identity(Twice_1/t)->y",
+    ]
+    assert [one.name for one in model.graph.nodes][:2] == ["one/Add_0", "one/Identity_1"]
+    assert model.functions == (("own", "Twice", ""),)
+    taken = load_with([TWICE], [node("Abs", "x", "one/t"), call("Twice", "one/t", "y", name="one")])
+    assert shown(taken)[1:] == ["Add(one/t,one/t)->one/t_1", "Identity(one/t_1)->y"]
+
+
+def test_attributes():
+    body = [refer(node("Elu", "a", "t"), "alpha", "slope"), refer(node("LeakyRelu", "t", "b"), "alpha", "other")]
+    with_default = function("F", "a", "b", body, ["slope"], other=0.5)
+    model = load_with([with_default], [call("F", "x", "m", slope=2.0), call("F", "m", "y", other=4.0)])
+    assert [one.attributes for one in model.graph.nodes] == [{"alpha": 2.0}, {"alpha": 0.5}, {}, {"alpha": 4.0}]
+
+
+def test_attributes_through_functions_of_functions():
+    inner = function("Inner", "a", "b", [refer(node("Elu", "a", "b"), "alpha", "slope")], slope=3.0)
+    outer = function("Outer", "a", "b", [refer(call("Inner", "a", "b"), "slope", "steep")], ["steep"])
+    model = load_with([outer, inner], [call("Outer", "x", "m", steep=2.0), call("Outer", "m", "y")])
+    assert [one.attributes for one in model.graph.nodes] == [{"alpha": 2.0}, {"alpha": 3.0}]
+    assert [one.name for one in model.graph.nodes] == ["Outer_0/Inner_0/Elu_0", "Outer_1/Inner_0/Elu_0"]
+
+
+def test_optional_inputs_and_outputs():
+    made = function("F", "a b", "p q", [node("Clip", "a b", "p"), node("Abs", "a", "q")])
+    model = load_with([made], [call("F", "x", "- y", name="f")])
+    assert shown(model) == ["Clip(x,)->f/p", "Abs(x)->y"]
+    model = load_with([made], [call("F", "x x", "y", name="f")])
+    assert shown(model) == ["Clip(x,x)->y", "Abs(x)->f/q"]
+
+
+def test_outputs_that_are_inputs_or_come_twice():
+    made = function("F", "a", "a t t", [node("Abs", "a", "t")])
+    model = load_with([made], [call("F", "x", "y z w")], outputs=("y", "z", "w"))
+    assert shown(model) == ["Abs(x)->z", "Identity(x)->y", "Identity(z)->w"]
+    assert model.graph.nodes[1].opset == 17
+
+
+def test_subgraphs_of_a_body():
+    branch = helper.make_graph([refer(node("Elu", "a", "b"), "alpha", "slope")], "branch", [], [tensor("b")])
+    loop = helper.make_graph(  # its own input has the name of the function's
+        [node("Add", "a t", "o"), node("Identity", "i", "go_on")],
+        "loop",
+        [tensor("n"), helper.make_tensor_value_info("i", TensorProto.BOOL, []), tensor("a")],
+        [helper.make_tensor_value_info("go_on", TensorProto.BOOL, []), tensor("o")],
+    )
+    body = [
+        node("If", "c", "b", then_branch=branch, else_branch=branch),
+        node("Abs", "b", "t"),
+        node("Loop", "- c a", "r", body=loop),
+    ]
+    made = function("F", "c a", "b r", body, ["slope"])
+    model = load_with([made], [call("F", "c x", "y z", name="f", slope=2.0)], ("c", "x"), ("y", "z"))
+    choose, _, repeat = model.graph.nodes
+    (inside,) = choose.attributes["then_branch"].nodes
+    assert (inside.inputs, inside.attributes, inside.opset) == (("x",), {"alpha": 2.0}, 17)
+    assert choose.outputs == ("y",) and choose.captures() == ["x"]
+    assert repeat.captures() == ["f/t"] and repeat.inputs == ("", "c", "x")
+    again = repeat.attributes["body"]
+    assert again.nodes[0].inputs == (again.inputs[2].name, "f/t") and again.inputs[2].name != "x"
+
+
+def test_calls_in_subgraphs_and_graphs_as_attributes():
+    branch = helper.make_graph([call("Twice", "x", "z", name="deep")], "branch", [], [tensor("z")])
+    choose = refer(refer(node("If", "c", "b"), "then_branch", "then", AttributeProto.GRAPH), "else_branch", "then", AttributeProto.GRAPH)
+    made = function("F", "c", "b", [choose], ["then"])
+    model = load_with([TWICE, made], [call("F", "c", "y", then=branch)], ("c", "x"))
+    (one,) = model.graph.nodes
+    assert [inner.operator for inner in one.attributes["then_branch"].nodes] == ["Add", "Identity"]
+    assert one.captures() == ["x"]
+
+
+def test_opsets_of_functions_stay():
+    old = function("Old", "a", "b", [node("Softmax", "a", "b")], opsets=[helper.make_opsetid("", 11)])
+    model = load_with([old], [call("Old", "x", "m"), node("Softmax", "m", "y")])
+    assert [one.opset for one in model.graph.nodes] == [11, 17]
+    new = function("New", "a", "b", [node("Abs", "a", "b")], opsets=[helper.make_opsetid("", 29)])
+    with pytest.raises(UnsupportedError, match="opset 29"):
+        load_with([new], [call("New", "x", "y")])
+    lost = function("Lost", "a", "b", [node("Abs", "a", "b", domain="nowhere")])
+    with pytest.raises(InvalidModelError, match="'nowhere'"):
+        load_with([lost], [call("Lost", "x", "y")])
+
+
+def test_overloads():
+    """Written as bytes, so that an onnx without overloads can make them."""
+
+    def overloaded(message, number, name):
+        return type(message).FromString(message.SerializeToString() + bytes([number << 3 | 2, len(name)]) + name)
+
+    first = overloaded(function("F", "a", "b", [node("Abs", "a", "b")]), 13, b"one")
+    second = overloaded(function("F", "a", "b", [node("Neg", "a", "b")]), 13, b"two")
+    calls = [overloaded(call("F", "x", "m"), 8, b"two"), overloaded(call("F", "m", "y"), 8, b"one")]
+    assert isinstance(first, FunctionProto) and isinstance(calls[0], NodeProto)
+    assert [one.operator for one in load_with([first, second], calls).graph.nodes] == ["Neg", "Abs"]
+
+
+def test_a_function_in_place_of_a_standard_operator():
+    made = helper.make_function("ai.onnx", "Relu", ["a"], ["b"], [node("Abs", "a", "b")], [OPSET])
+    assert shown(load_with([made], [node("Relu", "x", "y")])) == ["Abs(x)->y"]
+
+
+def test_recursion_is_refused():
+    first = function("First", "a", "b", [call("Second", "a", "b")])
+    second = function("Second", "a", "b", [call("First", "a", "b")])
+    with pytest.raises(InvalidModelError, match="own::First -> own::Second -> own::First"):
+        load_with([first, second], [call("First", "x", "y")])
+    load_with([first, second], [node("Abs", "x", "y")])
+
+
+def test_bodies_that_grow_without_bounds_are_refused():
+    many = [function("F0", "a", "b", [node("Abs", "a", "b")])]
+    for level in range(1, 40):
+        inner = "F%d" % (level - 1)
+        many.append(function("F%d" % level, "a", "b", [call(inner, "a", "t"), call(inner, "t", "b")]))
+    from onnx_compat.model import functions
+
+    limit, functions.LIMIT = functions.LIMIT, 10000
+    try:
+        with pytest.raises(UnsupportedError, match="10000"):
+            load_with(many, [call("F39", "x", "y")])
+    finally:
+        functions.LIMIT = limit
+    deep = [function("F0", "a", "b", [node("Abs", "a", "b")])]
+    deep += [function("F%d" % level, "a", "b", [call("F%d" % (level - 1), "a", "b")]) for level in range(1, 100)]
+    with pytest.raises(UnsupportedError, match="more than 64 deep"):
+        load_with(deep, [call("F99", "x", "y")])
+
+
+def test_calls_that_do_not_fit():
+    for inputs, outputs in (("x x", "y"), ("x", "y z")):
+        with pytest.raises(InvalidModelError, match="takes 1 inputs and gives 1 outputs") as caught:
+            load_with([TWICE], [call("Twice", inputs, outputs, name="n")])
+        assert caught.value.node == "n"
+    with pytest.raises(InvalidModelError, match="two functions own::Twice"):
+        load_with([TWICE, TWICE], [call("Twice", "x", "y")])
+    undefined = function("F", "a", "b", [node("Add", "a nothing", "b")])
+    with pytest.raises(InvalidModelError, match="nothing"):
+        load_with([undefined], [call("F", "x", "y")])
