@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -64,7 +65,8 @@ class Child:
     def __exit__(self, *_: object) -> None:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
-        stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # of a child that died, which was said already
+            stdin.close()
         stdout.close()
         try:
             self._process.wait(timeout=30)

@@ -1,0 +1,63 @@
+import json
+import sys
+
+import pytest
+
+from benchmarks.bench import Findings, Missing, Setting
+from benchmarks.measure import Figure, alternate, ratio
+from benchmarks.process import Child, ChildError
+from benchmarks.report import markdown, to_json
+
+
+def test_rounds_in_turns_and_each_round_in_another_order():
+    calls = []
+
+    def work(name):
+        calls.append(name)
+        return [1.0, 3.0, 2.0]
+
+    samples = alternate({"a": lambda: work("a"), "b": lambda: work("b")}, rounds=2)
+    assert samples == {"a": [2.0, 2.0], "b": [2.0, 2.0]}
+    assert calls == ["a", "b", "a", "b", "b", "a"]
+
+
+def test_a_slow_minute_does_not_change_a_ratio():
+    samples = {"ours": [1.0, 10.0, 1.0], "other": [2.0, 20.0, 2.0]}
+    found = ratio("x", samples, "ours", "other", aim=0.5)
+    assert (found.value, found.low, found.high, found.met) == (0.5, 0.5, 0.5, True)
+    assert ratio("x", samples, "other", "ours", aim=1.0).met is False
+    assert ratio("x", samples, "other", "ours").met is None
+
+
+def test_a_child_answers_fails_and_dies_by_name():
+    with Child("mine", sys.executable) as child:
+        assert set(child.call("versions", names=["pytest", "no-such-thing"])) == {"pytest"}
+        with pytest.raises(ChildError, match=r"mine: run: KeyError"):
+            child.call("run", name="never opened", times=1)
+        assert child.call("import", modules=["json"])["seconds"] >= 0
+    with Child("dead", sys.executable) as child:
+        child._process.kill()
+        child._process.wait()
+        with pytest.raises(ChildError, match="dead: the process died during `versions`"):
+            child.call("versions", names=[])
+
+
+def test_an_environment_that_is_not_there_is_named(tmp_path):
+    setting = Setting({"tflite-1": sys.executable, "tf2-1": str(tmp_path / "python")}, [], tmp_path, 1)
+    assert setting.python("tflite-") == ("tflite-1", sys.executable)
+    with pytest.raises(Missing, match=r"onnx2tf-\*"):
+        setting.python("onnx2tf-")
+    with pytest.raises(Missing, match="tf2-1"):
+        setting.python("tf2-")
+
+
+def test_the_page_says_what_was_missed_and_what_is_missing():
+    found = Findings(
+        [ratio("speed", {"a": [2.0], "b": [1.0]}, "a", "b", aim=1.0)],
+        [Figure("speed", "a", 2.0, "s")],
+        ["no onnx-tf here"],
+    )
+    page = markdown(found)
+    assert "| speed | a / b | 2.000 | 2.000 to 2.000 | 1 | <= 1 | MISSED |" in page
+    assert "- no onnx-tf here" in page
+    assert json.loads(to_json(found))["ratios"][0]["met"] is False
