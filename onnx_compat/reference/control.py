@@ -5,6 +5,7 @@ from typing import Any, Callable, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.dims import is_known
+from onnx_compat.ir import Spec
 from onnx_compat.shim import Emitter
 
 __all__ = ["Control"]
@@ -28,7 +29,7 @@ class Control(Emitter):
     def scan(
         self, state: Handles, xs: Handles, length: Any, *, reverse: bool, bodies: Bodies, captures: Handles
     ) -> Tuple[Any, ...]:
-        specs = [output.spec for output in self.node.outputs[len(state) :]]  # `node` is the body's own after its first round
+        specs = [output.spec for output in self.node.outputs[len(state) :]]  # in a round `node` is the body's own
         (count,) = length.known
         steps = []
         for k in reversed(range(count)) if reverse else range(count):
@@ -36,6 +37,10 @@ class Control(Emitter):
             steps.append(results[len(state) :])
             state = results[: len(state)]
         if not steps:  # a size that only a round could have told is zero
-            empty = [[0, *(size if is_known(size) else 0 for size in spec.shape[1:])] for spec in specs]
-            return (*state, *(np.zeros(shape, spec.dtype.numpy) for shape, spec in zip(empty, specs)))
+            return (*state, *map(_nothing, specs))
         return (*state, *map(np.stack, zip(*(steps[::-1] if reverse else steps))))
+
+
+def _nothing(spec: Spec) -> Any:
+    shape: Any = [0, *(size if is_known(size) else 0 for size in spec.shape[1:])]
+    return np.zeros(shape, spec.dtype.numpy)

@@ -14,8 +14,8 @@ __all__ = ["Elementwise"]
 
 
 def _ufunc(function: Any) -> Any:
-    """A ufunc as a method; functools.wraps needs more than a ufunc has in old numpys."""
-    return staticmethod(quiet(lambda *args: function(*args)))
+    """A ufunc, or a function like one, as a method."""
+    return staticmethod(quiet(function))
 
 
 def _through(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], Any]) -> Any:

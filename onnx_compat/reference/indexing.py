@@ -15,7 +15,7 @@ def _coordinates(x: Any, indices: Any, batch_dims: int) -> Tuple[Any, Tuple[Any,
     """x, and an index of numpy's that selects its slices: one array for each leading axis."""
     if indices.shape[-1] == 0:  # every slice is all of x: the only element of an axis of length one
         x = np.expand_dims(x, batch_dims)
-        indices = np.zeros(indices.shape[:-1] + (1,), np.int64)
+        indices = np.zeros((*indices.shape[:-1], 1), np.int64)
     lead = indices.ndim - 1
     grid = [
         np.arange(indices.shape[axis]).reshape([-1 if k == axis else 1 for k in range(lead)])

@@ -24,7 +24,8 @@ class Linear:
 
 def product(x: Any, y: Any) -> Any:
     """x @ y by the linear algebra library where it can be had: one call for a stack of rows, integers as float64 as
-    long as that is exact. float16 gives float32."""
+    long as that is exact. float16 gives float32.
+    """
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
         return product(x.reshape(-1, x.shape[-1]), y).reshape(x.shape[:-1] + y.shape[-1:])
     if x.dtype.kind in "iu":

@@ -18,33 +18,36 @@ def _greatest(dtype: Any) -> Any:
     return np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
 
 
+def _reduced(ufunc: Any, x: Any, axes: Sequence[int], keepdims: bool, initial: Any) -> Any:
+    """Symbolic sizes are combined as the objects that they are; everything else as the dtype that it has."""
+    dtype = None if x.dtype == object else x.dtype
+    wide = None if dtype is None else widened(x).dtype
+    return np.asarray(ufunc.reduce(x, tuple(axes), wide, keepdims=keepdims, initial=initial), dtype)
+
+
 class Reduction:
     """The primitives of `onnx_compat.primitives.reduction`."""
 
     @quiet
     def reduce_sum(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-        wide = widened(x)
-        total = np.add.reduce(wide, tuple(axes), wide.dtype, keepdims=keepdims, initial=0)
-        return np.asarray(total, None if x.dtype == object else x.dtype)
+        return _reduced(np.add, x, axes, keepdims, 0)
 
     @quiet
     def reduce_prod(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-        wide = widened(x)
-        total = np.multiply.reduce(wide, tuple(axes), wide.dtype, keepdims=keepdims, initial=1)
-        return np.asarray(total, None if x.dtype == object else x.dtype)
+        return _reduced(np.multiply, x, axes, keepdims, 1)
 
     @quiet
     def reduce_mean(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
         count = np.prod([x.shape[axis] for axis in axes], dtype=np.int64)
         wide = {"i": np.int64, "u": np.uint64}.get(x.dtype.kind, widened(x).dtype)
-        total = np.asarray(np.add.reduce(x, tuple(axes), wide, keepdims=keepdims))
+        total = _reduced(np.add, x.astype(wide, copy=False), axes, keepdims, 0)
         return Elementwise.div(total, np.asarray(count, total.dtype)).astype(x.dtype, copy=False)
 
     def reduce_max(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-        return np.maximum.reduce(x, tuple(axes), keepdims=keepdims, initial=_least(x.dtype))
+        return _reduced(np.maximum, x, axes, keepdims, _least(x.dtype))
 
     def reduce_min(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-        return np.minimum.reduce(x, tuple(axes), keepdims=keepdims, initial=_greatest(x.dtype))
+        return _reduced(np.minimum, x, axes, keepdims, _greatest(x.dtype))
 
     @quiet
     def softmax(self, x: Any, axis: int) -> Any:

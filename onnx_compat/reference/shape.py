@@ -36,7 +36,7 @@ class Shape:
         return x[tuple(map(slice, starts.known, ends.known, steps))]
 
     def reverse(self, x: Any, axes: Sequence[int]) -> Any:
-        return np.flip(x, axes)
+        return np.flip(x, tuple(axes))
 
     def tile(self, x: Any, repeats: Any) -> Any:
         return np.tile(x, repeats.known)
@@ -60,6 +60,6 @@ class Shape:
         if stride == 0:
             raise InvalidModelError("a range has the step 0")
         if start.dtype.kind != "f":
-            return np.arange(first, last, stride, start.dtype)
+            return np.arange(first, last, stride, dtype=start.dtype)
         count = max(math.ceil((last - first) / stride), 0)
         return (first + np.arange(count) * stride).astype(start.dtype)

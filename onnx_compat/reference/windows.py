@@ -84,7 +84,7 @@ def _padded(x: Any, pads: Pads, value: Any) -> Any:
     if not any(itertools.chain.from_iterable(pads)):
         return x
     space = x.shape[2:]
-    out = np.full([*x.shape[:2], *(low + size + high for (low, high), size in zip(pads, space))], value, x.dtype)
+    out: Any = np.full([*x.shape[:2], *(low + size + high for (low, high), size in zip(pads, space))], value, x.dtype)
     out[(Ellipsis, *(slice(low, low + size) for (low, _), size in zip(pads, space)))] = x
     return out
 
@@ -113,7 +113,7 @@ def _depthwise(x: Any, w: Any, strides: Ints, dilations: Ints, out: Any) -> None
     for image, target in zip(x, into):
         for first in range(0, channels, some):
             part = slice(first, first + some)
-            source, total = image[part, None], target[part]
+            source, total = image[part, None], target[part]  # type: Any, Any
             scratch = np.empty_like(total)
             for tap, seen in taps:
                 np.multiply(source[(Ellipsis, *seen)], weights[(part, slice(None), *tap)], scratch)
