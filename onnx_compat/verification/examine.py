@@ -54,6 +54,9 @@ def verify(
     got = _outputs(runnable.run(fed.values), names, by_name=converted is not None)
     answer = ask(loaded, fed.values, oracle)
     notes = list(answer.notes)
+    outside = list(getattr(runnable, "fallbacks", ()))
+    if outside:
+        notes.append("outside of the framework, in the fallback, ran %s" % ", ".join(map(repr, outside)))
     if subject == answer.oracle:
         notes.append("the model was compared with itself, which proves nothing: install onnxruntime")
     comparisons: List[Comparison] = []

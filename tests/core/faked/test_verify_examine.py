@@ -60,6 +60,13 @@ def test_a_model_compared_with_itself_is_noted():
     assert "proves nothing" in verify("m.onnx", shim="reference", oracle="reference").notes[0]
 
 
+def test_what_ran_in_the_fallback_is_noted(monkeypatch, runnable):
+    monkeypatch.setattr(runnable, "fallbacks", ["add_0"], raising=False)
+    assert verify("m.onnx", shim="tf2", oracle="reference").notes == [
+        "outside of the framework, in the fallback, ran 'add_0'"
+    ]
+
+
 @pytest.mark.parametrize("error", [MissingDependencyError("it is not installed"), UnsupportedError("it cannot")])
 def test_the_reference_stands_in_for_onnxruntime(monkeypatch, error):
     def refuse(model, inputs):
