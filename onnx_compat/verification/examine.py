@@ -44,6 +44,7 @@ def verify(
 
     loaded = load(model)
     fed = _values(inputs, loaded.inputs, seed, dims)
+    runnable: Any
     if converted is None:
         runnable = prepare(loaded, shim=shim)
         subject = "shim %s" % runnable.shim
