@@ -1,3 +1,67 @@
-"""One ONNX model, any TensorFlow-family runtime, any version of it."""
+"""One ONNX model, any TensorFlow-family runtime, any version of it.
+
+    import onnx_compat
+
+    model = onnx_compat.prepare("model.onnx")           # on the best framework that works here
+    outputs = model.run({"image": array})               # numpy arrays, in the model's order and by name
+    onnx_compat.convert("model.onnx", "model.tflite")   # or a SavedModel folder, .pb, .keras
+    onnx_compat.verify("model.onnx").ok                 # beside onnxruntime, at a stated tolerance
+
+Importing this package imports no framework, and nothing that is not used.
+"""
+
+from typing import TYPE_CHECKING, Any, List
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from onnx_compat.conversion import convert
+    from onnx_compat.errors import OnnxCompatError
+    from onnx_compat.model import Model, load
+    from onnx_compat.ops import op
+    from onnx_compat.runnable import Runnable, prepare, run
+    from onnx_compat.select import shims
+    from onnx_compat.survey import support
+    from onnx_compat.verification import verify
+
+__all__ = [
+    "Model",
+    "OnnxCompatError",
+    "Runnable",
+    "convert",
+    "load",
+    "op",
+    "prepare",
+    "run",
+    "shims",
+    "support",
+    "verify",
+]
+
+_WHERE = {
+    "Model": "onnx_compat.model",
+    "OnnxCompatError": "onnx_compat.errors",
+    "Runnable": "onnx_compat.runnable",
+    "convert": "onnx_compat.conversion",
+    "load": "onnx_compat.model",
+    "op": "onnx_compat.ops",
+    "prepare": "onnx_compat.runnable",
+    "run": "onnx_compat.runnable",
+    "shims": "onnx_compat.select",
+    "support": "onnx_compat.survey",
+    "verify": "onnx_compat.verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Each name is imported when it is first used."""
+    if name not in _WHERE:
+        raise AttributeError("module 'onnx_compat' has no attribute '%s'" % name)
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(_WHERE[name]), name)
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted(set(globals()) | set(_WHERE))

@@ -11,7 +11,7 @@ from onnx_compat.dims import Atom, Dim, Extent, is_known
 from onnx_compat.errors import OnnxCompatError, UnsupportedError
 from onnx_compat.ir import Const, Extents, Node, Ref, Region, Spec
 
-__all__ = ["Sizes", "emit", "execute"]
+__all__ = ["Sizes", "attempt", "emit", "execute"]
 
 
 class Sizes:
@@ -57,6 +57,14 @@ def emit(region: Region, emitter: Any, handles: Sequence[Any]) -> List[Any]:
     return _Walk(emitter, {}).region(region, handles)
 
 
+def attempt(region: Region, emitter: Any, handles: Sequence[Any]) -> Dict[str, OnnxCompatError]:
+    """Emit what can be emitted, in a scratch place: the errors by the name of the ONNX node that they came from."""
+    walk = _Walk(emitter, {})
+    walk.failed = {}
+    walk.region(region, handles)
+    return walk.failed
+
+
 def execute(node: Node, emitter: Any) -> None:
     """Run one node at once: its arguments' handles are on their refs, and so will its results' be."""
     walk = _Walk(emitter, {})
@@ -72,6 +80,7 @@ class _Walk:
     def __init__(self, emitter: Any, env: Dict[Ref, Any]) -> None:
         self.emitter = emitter
         self.env = env
+        self.failed: Optional[Dict[str, OnnxCompatError]] = None  # errors are collected here, if anywhere
         self._sizes: Dict[Atom, Any] = {}
 
     def region(self, region: Region, handles: Sequence[Any]) -> List[Any]:
@@ -80,7 +89,13 @@ class _Walk:
         last: Dict[Ref, int] = {ref: k for k, node in enumerate(nodes) for ref in node.uses()}
         kept = set(ref for ref in region.outputs if isinstance(ref, Ref))
         for k, node in enumerate(nodes):
-            self.node(node)
+            try:
+                self.node(node)
+            except OnnxCompatError as error:
+                if self.failed is None or node.origin is None:
+                    raise
+                self.failed.setdefault(node.origin.node, error)
+                self.env.update((ref, self.emitter.placeholder(ref.spec)) for ref in node.outputs)
             if self.emitter.concrete:  # what nobody reads any more is memory
                 for ref in node.uses():
                     if last[ref] == k and ref not in kept:
@@ -114,7 +129,8 @@ class _Walk:
             raise _located(UnsupportedError(reason), node) from error
         if len(node.outputs) == 1 and not isinstance(results, tuple):
             results = (results,)
-        self.env.update(zip(node.outputs, results))
+        for ref, value in zip(node.outputs, results):
+            self.env[ref] = emitter.finish(value, ref.spec.dtype)
 
     def _body(self, region: Region) -> Callable[..., List[Any]]:
         """The region as a function of its inputs, then of what it captures (the same handles may be passed through)."""

@@ -4,7 +4,7 @@ A message answers four questions, in this order: what happened, where (node, ope
 do about it. `OnnxCompatError` carries them as fields, so a program can read them and a person gets one plain text.
 """
 
-from typing import Any, Optional
+from typing import Any, Optional, Set
 
 __all__ = [
     "ConversionError",
@@ -76,6 +76,9 @@ class NeedsKnownError(UnsupportedError):
     def __init__(self, reason: str, value: Any = None, **where: Any) -> None:
         super().__init__(reason, **where)
         self.value = value
+        #: The graph inputs that the value comes from: through their values, and through their sizes.
+        self.values: Set[str] = set()
+        self.sizes: Set[str] = set()
 
 
 class InputError(OnnxCompatError, ValueError):

@@ -11,7 +11,7 @@ import numpy as np
 from onnx_compat.dims import Extent, atoms_of, is_known
 from onnx_compat.dtypes import DType
 
-__all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec"]
+__all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec", "refs", "sources"]
 
 
 class Spec(NamedTuple):
@@ -137,17 +137,37 @@ class Region:
         return list(found)
 
 
+def sources(arg: Any) -> Tuple[Set[Ref], Set[Ref]]:
+    """The inputs of the outermost region that something depends on: through their values, and through their sizes."""
+    found: Dict[Tuple[Ref, bool], None] = {}
+    waiting = [(ref, kind) for ref, kind in _reads((arg,))]
+    while waiting:
+        ref, sized = waiting.pop()
+        if (ref, sized) not in found:
+            found[ref, sized] = None
+            if ref.node is not None:
+                waiting.extend((inner, sized or kind) for inner, kind in _reads(ref.node.args))
+                waiting.extend((inner, sized) for region in ref.node.regions for inner in region.captures())
+    ends = [(ref, sized) for ref, sized in found if ref.node is None]
+    return {ref for ref, sized in ends if not sized}, {ref for ref, sized in ends if sized}
+
+
+def _reads(args: Iterable[Any]) -> Iterator[Tuple[Ref, bool]]:
+    """The values that are read, and whether only a size of each is."""
+    for arg in args:
+        if isinstance(arg, Ref):
+            yield arg, False
+        elif isinstance(arg, Extents):
+            for dim in arg.dims:
+                for atom in atoms_of(dim):
+                    yield atom.args[0], atom.kind == "axis"
+        elif isinstance(arg, (tuple, list)):
+            yield from _reads(arg)
+
+
 def refs(arg: Any) -> Iterable[Ref]:
     return _refs((arg,))
 
 
 def _refs(args: Iterable[Any]) -> Iterator[Ref]:
-    for arg in args:
-        if isinstance(arg, Ref):
-            yield arg
-        elif isinstance(arg, Extents):
-            for dim in arg.dims:
-                for atom in atoms_of(dim):
-                    yield atom.args[0]
-        elif isinstance(arg, (tuple, list)):
-            yield from _refs(arg)
+    return (ref for ref, _ in _reads(args))

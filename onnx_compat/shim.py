@@ -72,6 +72,7 @@ class Native(NamedTuple):
 
     accepts: Callable[..., bool]
     method: str
+    spatial: bool
 
 
 class Emitter:
@@ -119,6 +120,11 @@ class Emitter:
         """A handle of an unknown value of this type, in a scratch place. Sizes that are not ints are unknown."""
         raise NotImplementedError
 
+    def finish(self, handle: Any, dtype: DType) -> Any:
+        """What a primitive gave, as values of its dtype: an emitter that carries the dtype in a wider one of its
+        framework comes back from there (see `DType.round`). Called for every result."""
+        return handle
+
     # -- concrete emitters only -------------------------------------------------------------------------------------
     def shape(self, handle: Any) -> Tuple[int, ...]:
         """The shape of a handle that holds a value."""
@@ -129,15 +135,18 @@ class Emitter:
         raise NotImplementedError
 
 
-def native(operator: str, accepts: Optional[Callable[..., bool]] = None, domain: str = "") -> Callable[[Any], Any]:
-    """Declare a method of an emitter as a fast path for a whole operator.
+def native(
+    operator: str, accepts: Optional[Callable[..., bool]] = None, domain: str = "", spatial: bool = False
+) -> Callable[[Any], Any]:
+    """Declare a method of an emitter as a fast path for a whole operator. With `spatial`, its first input and output
+    are images in the shim's layout; everything else is in the order as written.
 
     `accepts(node, inputs, attributes)` says whether it takes this case (`inputs`: the traced Tensors, None where left
     out); the composed meaning serves otherwise. The method gets the inputs' handles, then the attributes by name.
     """
 
     def declare(method: Any) -> Any:
-        method.native = (domain, operator, accepts or (lambda *_: True))
+        method.native = (domain, operator, accepts or (lambda *_: True), spatial)
         return method
 
     return declare
@@ -149,8 +158,8 @@ def natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
     for name in dir(type(emitter)):
         declared = getattr(getattr(type(emitter), name), "native", None)
         if isinstance(declared, tuple):
-            domain, operator, accepts = declared
-            found[domain, operator] = Native(accepts, name)
+            domain, operator, accepts, spatial = declared
+            found[domain, operator] = Native(accepts, name, spatial)
     return found
 
 
@@ -158,6 +167,8 @@ class Shim(abc.ABC):
     """A framework, as the core sees it. One instance, named by the entry point, lives in each distribution."""
 
     name: str = ""
+    #: The modules that tell that the user works with this framework, e.g. ("tensorflow",).
+    modules: Tuple[str, ...] = ()
     #: Format name -> (suffix of the path, "" for a folder; what it is), e.g. {"tflite": (".tflite", "TF Lite file")}.
     formats: Mapping[str, Tuple[str, str]] = {}
 

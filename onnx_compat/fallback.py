@@ -1,0 +1,67 @@
+"""Where the parts of a model go that a shim cannot do: onnxruntime if it is installed and takes the part, else the
+reference."""
+
+from typing import Any, FrozenSet, List
+
+
+from onnx_compat.feeds import Feed, public
+from onnx_compat.model import Model
+from onnx_compat.model.write import extract
+
+__all__ = ["fallback_domains", "fallback_runnable"]
+
+
+def fallback_domains() -> FrozenSet[str]:
+    """The domains whose operators the fallback may know although the core does not."""
+    return frozenset(["com.microsoft"] if _onnxruntime() is not None else [])
+
+
+def fallback_runnable(model: Model) -> Any:
+    """Something that runs a part, by `run_checked`."""
+    from onnx_compat import select
+    from onnx_compat.runnable import Runnable
+
+    runtime = _onnxruntime()
+    if runtime is not None:
+        try:
+            return _OnnxRuntime(model, runtime)
+        except Exception:  # whatever it is that onnxruntime does not take, the reference is asked next
+            pass
+    return Runnable(model, select.find("reference"), None, natives=False, fallback=False)
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    return onnxruntime
+
+
+class _OnnxRuntime:
+    """A part as an onnxruntime session."""
+
+    traces = 0
+
+    def __init__(self, model: Model, runtime: Any) -> None:
+        graph = model.graph
+        proto = extract(model, graph.nodes, list(graph.inputs), list(graph.outputs))
+        options = runtime.SessionOptions()
+        options.log_severity_level = 4
+        self._session = runtime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        self._names = [one.name for one in graph.outputs]
+        self.fallbacks: List[str] = [node.name for node in graph.nodes]
+
+    def run_checked(self, feed: Feed) -> List[Any]:
+        from onnx_compat.dtypes import from_public
+        from onnx_compat.value import NOTHING
+
+        def checked(value: Any) -> Any:
+            if value is None:
+                return NOTHING
+            return [checked(item) for item in value] if isinstance(value, list) else from_public(value)
+
+        results = self._session.run(self._names, {name: public(value) for name, value in feed.items()})
+        return [checked(value) for value in results]
+
+

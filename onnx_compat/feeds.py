@@ -1,0 +1,162 @@
+"""What a caller feeds, checked against what the model declares, and brought into the form that programs take.
+
+A program takes tensors only. A sequence is fed as its items, an empty optional as nothing: so the structure of the
+inputs (`Form`) is part of what a program was recorded for.
+"""
+
+import difflib
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from onnx_compat.dtypes import DType, from_public, to_public
+from onnx_compat.errors import InputError
+from onnx_compat.model import OptionalType, SequenceType, TensorType, ValueInfo
+from onnx_compat.shim import Port
+from onnx_compat.value import NOTHING, Sequence_, Tensor
+
+__all__ = ["Feed", "Form", "by_name", "flattened", "form_of", "ports", "public", "rebuilt"]
+
+Feed = Dict[str, Any]
+
+
+class Form(NamedTuple):
+    """The structure of one fed value: 'tensor' with its dtype and rank, 'sequence' with its items, or 'nothing'."""
+
+    kind: str
+    dtype: Optional[DType] = None
+    rank: int = 0
+    items: Tuple[Any, ...] = ()
+
+
+def by_name(inputs: Union[Mapping[str, Any], Sequence[Any]], declared: Sequence[ValueInfo], needed: Sequence[str]) -> Feed:
+    """The inputs by name, each checked against its declared type."""
+    names = [one.name for one in declared]
+    if not isinstance(inputs, Mapping):
+        if isinstance(inputs, (str, bytes)) or not isinstance(inputs, (list, tuple)):
+            raise InputError(
+                "inputs are a dict by name or a sequence in the model's order, not %s" % type(inputs).__name__,
+                hint="the model's inputs are %s" % (names,),
+            )
+        if not len(needed) <= len(inputs) <= len(names):
+            raise InputError("%d inputs were given, the model takes %d: %s" % (len(inputs), len(needed), list(needed)))
+        inputs = dict(zip(needed if len(inputs) == len(needed) else names, inputs))
+    for name in inputs:
+        if name not in names:
+            close = difflib.get_close_matches(str(name), names, 1)
+            hint = "did you mean '%s'?" % close[0] if close else "the model's inputs are %s" % (names,)
+            raise InputError("the model has no input named '%s'" % (name,), hint=hint)
+    missing = [name for name in needed if name not in inputs]
+    if missing:
+        raise InputError("the input %s is not given" % ", ".join("'%s'" % name for name in missing))
+    sizes: Dict[str, Tuple[int, str]] = {}
+    return {one.name: _checked(inputs[one.name], one.name, one.type, sizes) for one in declared if one.name in inputs}
+
+
+def _checked(value: Any, name: str, declared: Any, sizes: Dict[str, Tuple[int, str]]) -> Any:
+    """The value as a carrier array with its dtype (a pair), a list of such, or NOTHING."""
+    if isinstance(declared, OptionalType):
+        return NOTHING if value is None else _checked(value, name, declared.element, sizes)
+    if isinstance(declared, SequenceType):
+        if not isinstance(value, (list, tuple)):
+            raise InputError("the input '%s' is a sequence: give a list, not %s" % (name, type(value).__name__))
+        return [_checked(item, "%s[%d]" % (name, k), declared.element, {}) for k, item in enumerate(value)]
+    if isinstance(value, (list, tuple)) and not isinstance(declared, TensorType):
+        return [_checked(item, "%s[%d]" % (name, k), None, {}) for k, item in enumerate(value)]
+    if value is None:
+        raise InputError("the input '%s' is None" % name, hint="give an array of type %s" % (declared,))
+    wanted = declared.dtype if isinstance(declared, TensorType) else None
+    array, dtype = _array(value, name, wanted)
+    if isinstance(declared, TensorType) and declared.shape is not None:
+        _check_shape(array.shape, declared, name, sizes)
+    return array, dtype
+
+
+def _array(value: Any, name: str, wanted: Optional[DType]) -> Tuple[np.ndarray, DType]:
+    if not isinstance(value, (np.ndarray, np.generic)) and wanted is not None and not hasattr(value, "dtype"):
+        try:
+            return np.asarray(value, wanted.numpy), wanted  # a plain list or number has no dtype of its own to respect
+        except (TypeError, ValueError) as error:
+            raise InputError("the input '%s' cannot be read as %s: %s" % (name, wanted.name, error)) from error
+    array, dtype = from_public(np.asarray(value))
+    if wanted is None or dtype == wanted:
+        return array, dtype
+    if not wanted.native and array.dtype == wanted.numpy:
+        return array, wanted  # a carrier array, as outputs are given where ml_dtypes is not installed
+    raise InputError(
+        "the input '%s' is %s, the model takes %s" % (name, dtype.name, wanted.name),
+        hint="convert it: array.astype(%r)" % (wanted.name if wanted.native else str(wanted.numpy)),
+    )
+
+
+def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: Dict[str, Tuple[int, str]]) -> None:
+    assert declared.shape is not None
+    if len(shape) != len(declared.shape):
+        raise InputError(
+            "the input '%s' has rank %d (shape %s), the model takes rank %d: %s"
+            % (name, len(shape), list(shape), len(declared.shape), declared)
+        )
+    for axis, (size, expected) in enumerate(zip(shape, declared.shape)):
+        if isinstance(expected, str):
+            known, where = sizes.setdefault(expected, (size, name))
+            if known != size:
+                raise InputError(
+                    "the size '%s' is %d in the input '%s' and %d in '%s'" % (expected, known, where, size, name),
+                    hint="both inputs must agree on it",
+                )
+        elif expected is not None and size != expected:
+            raise InputError(
+                "the input '%s' has size %d on axis %d (shape %s), the model takes %s"
+                % (name, size, axis, list(shape), declared)
+            )
+
+
+def public(value: Any) -> Any:
+    """A value in this form (of an output) as the caller gets it."""
+    if value is NOTHING:
+        return None
+    if isinstance(value, list):
+        return [public(item) for item in value]
+    return to_public(*value)
+
+
+def form_of(value: Any) -> Form:
+    if value is NOTHING:
+        return Form("nothing")
+    if isinstance(value, list):
+        return Form("sequence", items=tuple(form_of(item) for item in value))
+    array, dtype = value
+    return Form("tensor", dtype, array.ndim)
+
+
+def ports(name: str, form: Form, declared: Any) -> List[Port]:
+    """The tensors that a value of this form is fed as."""
+    if form.kind == "nothing":
+        return []
+    if form.kind == "sequence":
+        return [port for k, item in enumerate(form.items) for port in ports("%s.%d" % (name, k), item, None)]
+    while isinstance(declared, OptionalType):
+        declared = declared.element
+    shape = declared.shape if isinstance(declared, TensorType) else None
+    assert form.dtype is not None
+    return [Port(name, form.dtype, tuple(shape) if shape is not None else (None,) * form.rank)]
+
+
+def flattened(value: Any) -> List[np.ndarray]:
+    """The arrays of a checked value, in the order of its ports."""
+    if value is NOTHING:
+        return []
+    if isinstance(value, list):
+        return [array for item in value for array in flattened(item)]
+    return [value[0]]
+
+
+def rebuilt(form: Form, tensors: "List[Tensor]", element: Optional[DType] = None) -> Any:
+    """A traced value of this form from (the front of) a list of tensors, which it consumes."""
+    if form.kind == "nothing":
+        return NOTHING
+    if form.kind == "sequence":
+        items = tuple(rebuilt(item, tensors) for item in form.items)
+        dtype = items[0].dtype if items and isinstance(items[0], Tensor) else element or DType.of("float32")
+        return Sequence_(dtype, items)
+    return tensors.pop(0)

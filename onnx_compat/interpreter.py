@@ -1,0 +1,167 @@
+"""Walking an ONNX graph: every node's meaning is applied to traced values, in order."""
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from onnx_compat.errors import InvalidModelError, OnnxCompatError, UnsupportedError
+from onnx_compat.ir import Origin, Spec
+from onnx_compat.layout import normal
+from onnx_compat.model import Constant, Graph, Node
+from onnx_compat.ops import Operator, lookup
+from onnx_compat.primitives.base import apply
+from onnx_compat.primitives.linear import spatial_order
+from onnx_compat.shim import Native
+from onnx_compat.trace import current
+from onnx_compat.value import Sequence_, Tensor
+
+__all__ = ["Context", "Interpreter"]
+
+Natives = Mapping[Tuple[str, str], Native]
+Scope = Dict[str, Any]
+
+
+class Context:
+    """What the meaning of an operator may ask about the node that it is applied for."""
+
+    def __init__(self, interpreter: "Interpreter", node: Node, scope: Scope) -> None:
+        self.node = node
+        self.opset = node.opset
+        self.scope = scope
+        self.interpreter = interpreter
+
+    def wants(self, output: int) -> bool:
+        """Whether the output of this number is used by anybody."""
+        return output < len(self.node.outputs) and bool(self.node.outputs[output])
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs the node names."""
+        return len(self.node.outputs)
+
+    def body(self, graph: Graph) -> Callable[..., List[Any]]:
+        """A subgraph as a function of its inputs; it sees the values around the node."""
+        return lambda *inputs: self.interpreter.run(graph, inputs, self.scope)
+
+
+class _Missing:
+    """The output of a node that could not be applied."""
+
+
+_MISSING = _Missing()
+
+
+class Interpreter:
+    """Applies the nodes of a graph to values. When it is `tolerant`, an operator that cannot be applied does not end
+    the walk: it is noted in `failed`, and what reads its outputs in `unseen`."""
+
+    def __init__(self, natives: Optional[Natives] = None, tolerant: bool = False) -> None:
+        self.natives: Natives = natives or {}
+        self.tolerant = tolerant
+        #: Node name -> 'native' or 'composed', as it was done.
+        self.done: Dict[str, str] = {}
+        self.failed: Dict[str, OnnxCompatError] = {}
+        self.unseen: Set[str] = set()
+        #: The values that failed and unseen nodes read: the walk must go on computing them.
+        self.read: List[Tensor] = []
+
+    def run(self, graph: Graph, inputs: Sequence[Any], outer: Optional[Scope] = None) -> List[Any]:
+        """The graph's outputs for these inputs (missing ones take their default)."""
+        scope: Scope = dict(outer or {})
+        scope.update((one.name, value) for one, value in zip(graph.inputs, inputs) if value is not None)
+        for name, initializer in graph.initializers.items():
+            if not (scope.get(name) is not None and name in {one.name for one in graph.inputs}):
+                array = initializer.array()
+                scope[name] = Tensor(initializer.dtype, array.shape, array)
+        last = self._last_uses(graph)
+        for k, node in enumerate(graph.nodes):
+            for name, value in zip(node.outputs, self._apply(node, scope)):
+                if name:
+                    scope[name] = value
+            for name in last.get(k, ()):
+                scope.pop(name, None)
+        return [scope[one.name] for one in graph.outputs]
+
+    @staticmethod
+    def _last_uses(graph: Graph) -> Dict[int, List[str]]:
+        """After which node each value is needed no more; so that an execution does not hold what nobody reads."""
+        last: Dict[str, int] = {}
+        for k, node in enumerate(graph.nodes):
+            for name in node.inputs + tuple(node.captures()) + node.outputs:
+                last[name] = k
+        for one in graph.outputs:
+            last.pop(one.name, None)
+        found: Dict[int, List[str]] = {}
+        for name, k in last.items():
+            found.setdefault(k, []).append(name)
+        return found
+
+    def _apply(self, node: Node, scope: Scope) -> Sequence[Any]:
+        trace = current()
+        outer, trace.origin = trace.origin, Origin(node.name, node.operator, node.opset)
+        try:
+            inputs = [scope[name] if name else None for name in node.inputs]
+            if any(scope.get(name) is _MISSING for name in node.inputs + tuple(node.captures())):
+                self.unseen.add(node.name)
+                return self._missing(node, scope)
+            meaning = lookup(node.domain, node.operator, node.opset)
+            attributes = meaning.bind(inputs, {name: _value(v) for name, v in node.attributes.items()})
+            results = self._composed(meaning, node, inputs, attributes, scope)
+            return self._native(node, inputs, attributes, results)
+        except OnnxCompatError as error:
+            error.at(**node.where)
+            if not self.tolerant or isinstance(error, InvalidModelError):
+                raise
+            self.failed[node.name] = error
+            return self._missing(node, scope)
+        except (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError) as error:
+            reason = "its meaning could not be applied to these inputs: %s: %s" % (type(error).__name__, error)
+            raise UnsupportedError(reason, hint=_REPORT, **node.where) from error
+        finally:
+            trace.origin = outer
+
+    def _missing(self, node: Node, scope: Scope) -> Sequence[Any]:
+        read = [scope.get(name) for name in node.inputs + tuple(node.captures())]
+        self.read.extend(value for value in read if isinstance(value, Tensor) and not value.known)
+        return [_MISSING] * len(node.outputs)
+
+    def _composed(
+        self, meaning: Operator, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any], scope: Scope
+    ) -> Sequence[Any]:
+        if meaning.context:
+            inputs = [Context(self, node, scope), *inputs]
+        while inputs and inputs[-1] is None:  # trailing inputs that are left out take their defaults
+            inputs = inputs[:-1]
+        results = meaning.function(*inputs, **attributes)
+        self.done[node.name] = "composed"
+        return results if isinstance(results, (tuple, list)) and not isinstance(results, Sequence_) else (results,)
+
+    def _native(
+        self, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any], composed: Sequence[Any]
+    ) -> Sequence[Any]:
+        """The shim's own version of the operator, if it takes this case. What the composed meaning recorded says what
+        the results are; nobody uses it then, so it is not emitted."""
+        native = self.natives.get((node.domain, node.operator))
+        results = [value for value in composed if value is not None]
+        if native is None or any(not isinstance(value, Tensor) or value.known for value in results):
+            return composed
+        if not native.accepts(node, inputs, attributes):
+            return composed
+        orders = [spatial_order(v.rank) if native.spatial and v.rank > 2 and k == 0 else None for k, v in enumerate(results)]
+        args = [
+            None if v is None else current().argument(v, normal(spatial_order(v.rank)) if native.spatial and k == 0 else None)
+            for k, v in enumerate(inputs)
+        ]
+        specs = [Spec(value.dtype, value.shape) for value in results]
+        self.done[node.name] = "native"
+        return apply(native.method, args, dict(attributes), specs, orders)
+
+
+_REPORT = "if onnx.checker accepts the model, this is a defect of onnx-compat: please report it with the model"
+
+
+def _value(value: Any) -> Any:
+    """An attribute as a meaning takes it: a stored tensor becomes a Tensor."""
+    if isinstance(value, Constant):
+        return Tensor(value.dtype, value.array.shape, value.array)
+    return value
+
+

@@ -1,0 +1,109 @@
+"""Where the meanings of operators are registered and found.
+
+    @op("HardSwish", since=14)
+    def hard_swish(x):
+        return x * clip(x / 6 + 0.5, 0, 1)
+
+The function's signature is the operator's schema: positional parameters are inputs under ONNX's names (one with a
+default may be left out and is then None or the default; `*xs` takes any number), keyword-only parameters are attributes
+with ONNX's defaults (one without a default is required). A first parameter named `ctx` gets the node's `Context`.
+"""
+
+import inspect
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+
+from onnx_compat.errors import InvalidModelError, UnsupportedError
+
+__all__ = ["OPERATORS", "Operator", "lookup", "op", "registered"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Operator(NamedTuple):
+    """One meaning: what an operator does from one version of its domain on."""
+
+    name: str
+    domain: str
+    since: int
+    function: Callable[..., Any]
+    inputs: Tuple[inspect.Parameter, ...]
+    attributes: Dict[str, inspect.Parameter]
+    context: bool
+
+    def bind(self, inputs: Sequence[Any], attributes: Dict[str, Any]) -> Dict[str, Any]:
+        """Check a call against the signature; gives the keyword arguments."""
+        variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in self.inputs)
+        if len(inputs) > len(self.inputs) and not variadic:
+            raise InvalidModelError("%d inputs were given, %s takes %d" % (len(inputs), self.name, len(self.inputs)))
+        for k, parameter in enumerate(self.inputs):
+            missing = k >= len(inputs) or inputs[k] is None
+            if missing and parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
+                raise InvalidModelError("the input '%s' (number %d) is missing" % (parameter.name, k))
+        attributes = {name: value for name, value in attributes.items() if name not in _IGNORED}
+        for name in attributes:
+            if name not in self.attributes:
+                raise InvalidModelError("%s has no attribute '%s' in this version" % (self.name, name))
+        for name, parameter in self.attributes.items():
+            if parameter.default is parameter.empty and name not in attributes:
+                raise InvalidModelError("the attribute '%s' is missing" % name)
+        return attributes
+
+
+OPERATORS: Dict[Tuple[str, str], Dict[int, Operator]] = {}
+#: Attributes of the first versions that never meant anything to an execution.
+_IGNORED = frozenset(["consumed_inputs"])
+
+
+def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callable[[F], F]:
+    """Register a meaning for the versions in which it begins, or is confirmed with nothing changed that matters here."""
+
+    def register(function: F) -> F:
+        parameters = list(inspect.signature(function).parameters.values())
+        context = bool(parameters) and parameters[0].name == "ctx"
+        inputs = tuple(p for p in parameters[context:] if p.kind is not p.KEYWORD_ONLY)
+        attributes = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+        for version in [since] if isinstance(since, int) else since:
+            meaning = Operator(name, domain, version, function, inputs, attributes, context)
+            OPERATORS.setdefault((domain, name), {})[version] = meaning
+        return function
+
+    return register
+
+
+def lookup(domain: str, name: str, opset: int) -> Operator:
+    """The meaning of an operator under an opset: its latest version that is not newer."""
+    _load()
+    versions = OPERATORS.get((domain, name))
+    if versions is None:
+        raise UnsupportedError(_unknown(domain, name), hint="register a meaning for it with onnx_compat.op")
+    fitting = [version for version in versions if version <= opset]
+    if not fitting:
+        first = min(versions)
+        raise UnsupportedError(
+            "%s is known from opset %d on, the model uses opset %d" % (name, first, opset),
+            hint="export the model again with opset %d or newer" % first,
+        )
+    return versions[max(fitting)]
+
+
+def registered() -> List[Operator]:
+    """Every meaning that there is."""
+    _load()
+    return [meaning for versions in OPERATORS.values() for meaning in versions.values()]
+
+
+def _unknown(domain: str, name: str) -> str:
+    if domain:
+        return "no meaning is known for the custom operator %s::%s" % (domain, name)
+    return "there is no operator '%s'" % name
+
+
+_LOADED: Optional[bool] = None
+
+
+def _load() -> None:
+    """Import the families on first use: `import onnx_compat` alone does not pay for them."""
+    global _LOADED
+    if _LOADED is None:
+        _LOADED = True
+        from onnx_compat.ops import families  # noqa: F401

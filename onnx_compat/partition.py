@@ -1,0 +1,130 @@
+"""A model cut into parts, where a shim cannot do all of it: the others run in the fallback.
+
+The parts run one after the other and hand their values over as arrays. A part is prepared when its inputs are there
+for the first time, so its types need not be known before; and a value that an operator needs to be known is an input
+of a part of its own, which then specialises on it.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from onnx_compat.errors import OnnxCompatError
+from onnx_compat.feeds import Feed
+from onnx_compat.model import Graph, Model, Node, SequenceType, TensorType, ValueInfo
+from onnx_compat.value import NOTHING
+
+__all__ = ["Part", "PartitionedPlan", "cut"]
+
+
+class Part(NamedTuple):
+    """Nodes that run together, what they read from outside and what others need of them."""
+
+    nodes: Tuple[Node, ...]
+    inputs: Tuple[str, ...]
+    outputs: Tuple[str, ...]
+    fallback: bool
+
+
+def cut(graph: Graph, fallback: Set[str], staged: Set[str]) -> List[Part]:
+    """The nodes in as few parts as a greedy walk gives: all that is ready of one kind, then all of the other.
+
+    `fallback`: names of nodes that the shim cannot do. `staged`: nodes that may not share a part with what they read.
+    """
+    waiting = list(graph.nodes)
+    made = {one.name for one in graph.inputs} | set(graph.initializers)
+    groups: List[Tuple[bool, List[Node]]] = []
+    want, idle = False, 0
+    while waiting and idle < 2:
+        taken = _ready(waiting, made, want, fallback, staged)
+        if taken:
+            groups.append((want, taken))
+            made.update(name for node in taken for name in node.outputs)
+            done = {id(node) for node in taken}
+            waiting = [node for node in waiting if id(node) not in done]
+        idle = 0 if taken else idle + 1
+        want = not want
+    return _parts(graph, groups)
+
+
+def _ready(waiting: Sequence[Node], made: Set[str], want: bool, fallback: Set[str], staged: Set[str]) -> List[Node]:
+    """The nodes of the wanted kind that can run now, in order, with those that become ready through them."""
+    local = set(made)
+    taken: List[Node] = []
+    for node in waiting:
+        reads = {name for name in node.inputs + tuple(node.captures()) if name}
+        inside = made if node.name in staged else local
+        if (node.name in fallback) == want and reads <= inside:
+            taken.append(node)
+            local.update(node.outputs)
+    return taken
+
+
+def _parts(graph: Graph, groups: Sequence[Tuple[bool, Sequence[Node]]]) -> List[Part]:
+    needed_later: Set[str] = {one.name for one in graph.outputs}
+    parts: List[Part] = []
+    for fallback, nodes in reversed(list(groups)):
+        made = {name for node in nodes for name in node.outputs if name}
+        reads = dict.fromkeys(n for node in nodes for n in node.inputs + tuple(node.captures()) if n and n not in made)
+        inputs = tuple(name for name in reads if name not in graph.initializers or _overridable(graph, name))
+        ordered = [name for node in nodes for name in node.outputs if name in needed_later]
+        parts.append(Part(tuple(nodes), inputs, tuple(ordered), fallback))
+        needed_later.update(inputs)
+    return parts[::-1]
+
+
+def _overridable(graph: Graph, name: str) -> bool:
+    return any(one.name == name for one in graph.inputs)
+
+
+def part_model(model: Model, part: Part, values: Dict[str, Any]) -> Model:
+    """A part as a model of its own; the types of its inputs are read off the values that it gets."""
+    graph = model.graph
+    reads = {name for node in part.nodes for name in node.inputs + tuple(node.captures())}
+    declared = {one.name: one.type for one in graph.inputs}
+    inputs = [ValueInfo(name, declared.get(name) or _type_of(values[name])) for name in part.inputs if name in values]
+    initializers = {name: one for name, one in graph.initializers.items() if name in reads and name not in values}
+    outputs = [ValueInfo(name, graph.value_info.get(name)) for name in part.outputs]
+    inner = Graph(graph.name, inputs, outputs, part.nodes, initializers, graph.value_info)
+    return Model(inner, model.opsets, model.ir_version, model.path, model.functions, source=model.source)
+
+
+def _type_of(value: Any) -> Any:
+    if value is NOTHING:
+        return None
+    if isinstance(value, list):
+        return SequenceType(_type_of(value[0]) if value else None)
+    array, dtype = value
+    return TensorType(dtype, (None,) * array.ndim)
+
+
+class PartitionedPlan:
+    """The parts, each prepared by `prepare(model, fallback)` when first reached."""
+
+    native = None
+
+    def __init__(self, model: Model, parts: Sequence[Part], prepare: Any, reasons: Dict[str, OnnxCompatError]) -> None:
+        self.model = model
+        self.parts = list(parts)
+        self.reasons = reasons
+        self._prepare = prepare
+        self._runnables: List[Optional[Any]] = [None] * len(parts)
+
+    @property
+    def fallbacks(self) -> List[str]:
+        """The nodes that run in the fallback, as far as is known (a part tells more once it was prepared)."""
+        own = [node.name for part in self.parts if part.fallback for node in part.nodes]
+        inner = [n for part, r in zip(self.parts, self._runnables) if r and not part.fallback for n in r.fallbacks]
+        return own + inner
+
+    @property
+    def traces(self) -> int:
+        return sum(runnable.traces for runnable in self._runnables if runnable is not None)
+
+    def run(self, feed: Feed) -> List[Any]:
+        values: Dict[str, Any] = dict(feed)
+        for k, part in enumerate(self.parts):
+            given = {name: values[name] for name in part.inputs if name in values}
+            if self._runnables[k] is None:
+                self._runnables[k] = self._prepare(part_model(self.model, part, given), part.fallback)
+            results = self._runnables[k].run_checked(given)  # type: ignore[union-attr]
+            values.update(zip(part.outputs, results))
+        return [values[one.name] for one in self.model.graph.outputs]

@@ -1,0 +1,188 @@
+"""A model recorded for one form of its inputs, and ways to run it: compiled by the shim, or executed as it is traced."""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import NeedsKnownError
+from onnx_compat.feeds import Feed, Form, flattened, form_of, ports, rebuilt
+from onnx_compat.fuse import fuse
+from onnx_compat.interpreter import Interpreter
+from onnx_compat.ir import Extents, Ref, Spec, sources
+from onnx_compat.model import Graph, Model, SequenceType
+from onnx_compat.program import record, trace_for
+from onnx_compat.shim import Compiled, Emitter, Port, Program
+from onnx_compat.value import NOTHING, Sequence_, Tensor
+
+__all__ = ["CompiledPlan", "Fixed", "ImmediatePlan", "Recorded", "recorded"]
+
+
+class Recorded(NamedTuple):
+    """A model as a program, and how its outputs are put together from the program's."""
+
+    program: Program
+    tree: List[Any]  # an output: an index of the program's outputs, a known (array, dtype), a list, or NOTHING
+    done: Dict[str, str]  # node name -> 'native' or 'composed'
+
+
+class Fixed(NamedTuple):
+    """What a recording takes for granted: the values of some inputs, the shapes of others."""
+
+    values: Feed = {}
+    shapes: Dict[str, Tuple[int, ...]] = {}
+
+
+def inputs_of(graph: Graph, forms: Dict[str, Form], fixed: Fixed) -> List[Port]:
+    types = {one.name: one.type for one in graph.inputs}
+    found: List[Port] = []
+    for name, form in forms.items():
+        if name not in fixed.values:
+            open_ports = ports(name, form, types[name])
+            shape = fixed.shapes.get(name) if form.kind == "tensor" else None
+            found.extend(open_ports if shape is None else [port._replace(shape=shape) for port in open_ports])
+    return found
+
+
+def recorded(
+    model: Model, emitter: Emitter, forms: Dict[str, Form], fixed: Fixed, interpreter: Interpreter, whole: bool = False
+) -> Recorded:
+    """Record the model for inputs of these forms. With `whole`, outputs that are known already are in the program too:
+    a file has to hold them."""
+    graph = model.graph
+    given = inputs_of(graph, forms, fixed)
+    inputs: Dict[Ref, str] = {}
+    trees: List[List[Any]] = []
+    leaves: List[Tensor] = []
+
+    def body(*tensors: Tensor) -> Sequence[Tensor]:
+        inputs.update((tensor.ref, port.name.split(".")[0]) for tensor, port in zip(tensors, given) if tensor.ref)
+        values = _traced_inputs(graph, forms, fixed, list(tensors))
+        trees.append([_leaf(value, leaves, whole) for value in interpreter.run(graph, values)])
+        return leaves + interpreter.read
+
+    try:
+        program = record(body, given, emitter, name=graph.name or "model")
+    except NeedsKnownError as error:
+        error.values, error.sizes = _origins(error, inputs)
+        raise
+    fuse(program.region, emitter.layout, emitter.filter_layout)
+    program = _named(program, trees[0], [one.name for one in graph.outputs])
+    return Recorded(program, trees[0], interpreter.done)
+
+
+def _origins(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
+    """The names of the inputs that the value which is needed comes from."""
+    tensor = error.value
+    if tensor is None:
+        return set(), set()
+    arg = tensor.ref if tensor.value is None else Extents(tuple(tensor.value.reshape(-1)))
+    by_value, by_size = sources((arg, Extents(tensor.shape)) if tensor.value is None else arg)
+    return {inputs[ref] for ref in by_value if ref in inputs}, {inputs[ref] for ref in by_size if ref in inputs}
+
+
+def _traced_inputs(graph: Graph, forms: Dict[str, Form], fixed: Fixed, tensors: List[Tensor]) -> List[Any]:
+    values = []
+    for one in graph.inputs:
+        if one.name in fixed.values:
+            array, dtype = fixed.values[one.name]
+            values.append(Tensor(dtype, array.shape, array))
+        elif one.name in forms:
+            element = one.type.element if isinstance(one.type, SequenceType) else None
+            values.append(rebuilt(forms[one.name], tensors, getattr(element, "dtype", None)))
+        else:
+            values.append(None)  # the initializer of this name serves
+    return values
+
+
+def _leaf(value: Any, leaves: List[Tensor], whole: bool) -> Any:
+    """Where an output is found: in the program's outputs, or known already."""
+    if not isinstance(value, (Tensor, Sequence_)):
+        return NOTHING
+    if isinstance(value, Sequence_):
+        return [_leaf(item, leaves, whole) for item in value.items]
+    if value.known and not whole:
+        return value.value, value.dtype
+    leaves.append(value)
+    return len(leaves) - 1
+
+
+def _named(program: Program, tree: List[Any], names: Sequence[str]) -> Program:
+    """The program's outputs under the names of the graph's."""
+    outputs = list(program.outputs)
+
+    def visit(item: Any, name: str) -> None:
+        if isinstance(item, int):
+            outputs[item] = outputs[item]._replace(name=name)
+        elif isinstance(item, list):
+            for k, part in enumerate(item):
+                visit(part, "%s.%d" % (name, k))
+
+    for name, item in zip(names, tree):
+        visit(item, name)
+    return program._replace(outputs=tuple(outputs))
+
+
+def assembled(item: Any, arrays: Sequence[np.ndarray], dtypes: Sequence[DType]) -> Any:
+    """An output, in the form of a checked feed, from the program's."""
+    if isinstance(item, list):
+        return [assembled(part, arrays, dtypes) for part in item]
+    return (arrays[item], dtypes[item]) if isinstance(item, int) else item
+
+
+class CompiledPlan:
+    """The program in the framework's compiled form."""
+
+    fallbacks: Sequence[str] = ()
+
+    def __init__(self, made: Recorded, compiled: Optional[Compiled], fixed: Fixed) -> None:
+        self.made = made
+        self.compiled = compiled
+        self.fixed = frozenset(fixed.values)
+        self._dtypes = [port.dtype for port in made.program.outputs]
+
+    @property
+    def native(self) -> Any:
+        return self.compiled.native if self.compiled is not None else None
+
+    @property
+    def traces(self) -> int:
+        return self.compiled.traces if self.compiled is not None else 0
+
+    def run(self, feed: Feed) -> List[Any]:
+        arrays = [array for name, value in feed.items() if name not in self.fixed for array in flattened(value)]
+        results = self.compiled.run(arrays) if self.compiled is not None else []
+        return [assembled(item, results, self._dtypes) for item in self.made.tree]
+
+
+class ImmediatePlan:
+    """The model executed operator by operator: what no compiled form can express."""
+
+    fallbacks: Sequence[str] = ()
+    native = None
+    traces = 0
+
+    def __init__(self, model: Model, executor: Emitter) -> None:
+        self.model = model
+        self.executor = executor
+
+    def run(self, feed: Feed) -> List[Any]:
+        graph = self.model.graph
+        forms = {name: form_of(value) for name, value in feed.items()}
+        trace = trace_for(self.executor, immediate=True)
+        with trace.active():
+            tensors = []
+            for port, array in zip(inputs_of(graph, forms, Fixed()), (a for v in feed.values() for a in flattened(v))):
+                ref = Ref(Spec(port.dtype, tuple(array.shape)))
+                ref.handle = self.executor.constant(array, port.dtype)
+                tensors.append(Tensor(port.dtype, array.shape, ref=ref))
+            values = Interpreter().run(graph, _traced_inputs(graph, forms, Fixed(), tensors))
+            return [self._fetched(trace, value) for value in values]
+
+    def _fetched(self, trace: Any, value: Any) -> Any:
+        if value is NOTHING or value is None:
+            return NOTHING
+        if isinstance(value, Sequence_):
+            return [self._fetched(trace, item) for item in value.items]
+        return np.asarray(trace.demand(value, "an output")), value.dtype
+

@@ -1,0 +1,231 @@
+"""A model prepared on a shim: it checks what it is fed, records the model for what that turns out to need, and runs it.
+
+Usually the model is recorded once, when it is prepared. It is recorded again, and the result kept, only for what a
+program cannot leave open: the values of an input that an operator needs to be known, the rank of an input that the
+model leaves unknown, the length of a sequence.
+"""
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+
+from onnx_compat import select
+from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
+from onnx_compat.fallback import fallback_runnable
+from onnx_compat.feeds import Feed, Form, by_name, form_of, public
+from onnx_compat.model import Model, TensorType, ValueInfo, load
+from onnx_compat.partition import PartitionedPlan, cut
+from onnx_compat.interpreter import Interpreter
+from onnx_compat.plan import CompiledPlan, Fixed, ImmediatePlan, recorded
+from onnx_compat.shim import Shim, natives
+from onnx_compat.survey import survey
+
+__all__ = ["Outputs", "Runnable", "prepare", "run"]
+
+Inputs = Union[Mapping[str, Any], Sequence[Any]]
+#: An input of more elements than this is not made part of a program: it is data.
+_SPECIALISE_UP_TO = 4096
+
+
+class Outputs(List[Any]):
+    """The outputs in the graph's order: a list, and by name too: `outputs["logits"]`."""
+
+    def __init__(self, values: Sequence[Any], names: Sequence[str]) -> None:
+        super().__init__(values)
+        self.names = tuple(names)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError("there is no output '%s'; the outputs are %s" % (key, list(self.names)))
+            return super().__getitem__(self.names.index(key))
+        return super().__getitem__(key)
+
+    def as_dict(self) -> Dict[str, Any]:
+        return dict(zip(self.names, self))
+
+
+class Runnable:
+    """A prepared model. `run` may be called any number of times, with any sizes that the model leaves open."""
+
+    def __init__(self, model: Model, shim: Shim, device: Optional[str], natives: bool, fallback: bool) -> None:
+        self.model = model
+        self.device = device
+        self._shim = shim
+        self._natives = natives
+        self._fallback = fallback
+        self._by_value: Set[str] = set()  # the inputs that it is specialised on, by their values
+        self._by_shape: Set[str] = set()  # and by their sizes
+        self._plans: Dict[Any, Any] = {}
+        self._latest: Any = None
+        graph = model.graph
+        self.inputs: Tuple[ValueInfo, ...] = graph.inputs
+        self.outputs: Tuple[ValueInfo, ...] = graph.outputs
+        self._needed = [one.name for one in graph.required]
+        self._prepare_ahead()
+
+    # -- what the caller sees ------------------------------------------------------------------------------------------
+    @property
+    def shim(self) -> str:
+        """The name of the shim that it runs on."""
+        return self._shim.name
+
+    @property
+    def native(self) -> Any:
+        """The framework's own object; None as long as, or where, there is not just one."""
+        return self._latest.native if self._latest is not None else None
+
+    @property
+    def fallbacks(self) -> List[str]:
+        """The nodes that run outside of the framework, known so far."""
+        return [name for plan in self._plans.values() for name in plan.fallbacks]
+
+    @property
+    def traces(self) -> int:
+        """How often the framework traced or compiled the model so far."""
+        return sum(plan.traces for plan in self._plans.values())
+
+    def run(self, inputs: Inputs) -> Outputs:
+        """The outputs for these inputs: a dict by name, or a sequence in the model's order."""
+        feed = by_name(inputs, self.inputs, self._needed)
+        try:
+            values = self.run_checked(feed)
+        except OnnxCompatError as error:
+            raise error.at(shim=self.shim) from error.__cause__
+        return Outputs([public(value) for value in values], [one.name for one in self.outputs])
+
+    __call__ = run
+
+    # -- plans ---------------------------------------------------------------------------------------------------------
+    def run_checked(self, feed: Feed) -> List[Any]:
+        """The same on values that were checked, and giving such (see `feeds`)."""
+        forms = {name: form_of(value) for name, value in feed.items()}
+        key = self._key(feed, forms)
+        if key not in self._plans:
+            plan = self._plan(feed, forms)
+            key = self._key(feed, forms)  # it may have turned out that values matter
+            self._plans[key] = plan
+        self._latest = self._plans[key]
+        result: List[Any] = self._latest.run(feed)
+        return result
+
+    def _key(self, feed: Feed, forms: Dict[str, Form]) -> Any:
+        """What a plan is good for: the structure of the inputs, and what it is specialised on."""
+        values = tuple((name, _digest(feed[name])) for name in sorted(self._by_value) if name in feed)
+        shapes = tuple((name, _shape(feed[name])) for name in sorted(self._by_shape) if name in feed)
+        return tuple(sorted(forms.items())), values, shapes
+
+    def _prepare_ahead(self) -> None:
+        """Record and compile now if the model says all that is needed; else at the first run."""
+        forms: Dict[str, Form] = {}
+        for one in self.model.graph.required:
+            if not isinstance(one.type, TensorType) or one.type.shape is None or one.type.dtype is None:
+                return
+            forms[one.name] = Form("tensor", one.type.dtype, len(one.type.shape))
+        plan = self._plan(None, forms)
+        if plan is not None:
+            self._plans[self._key({}, forms)] = self._latest = plan
+
+    def _plan(self, feed: Optional[Feed], forms: Dict[str, Form]) -> Any:
+        """A plan for inputs of this form. Ahead of time, without a feed, one that needs values is left for later."""
+        while True:
+            fixed = self._fixing(feed)
+            try:
+                return self._compiled(forms, fixed)
+            except NeedsKnownError as error:
+                more = (error.values - self._by_value) | (error.sizes - self._by_shape - self._by_value)
+                if more and (feed is None or all(_small(feed[name]) for name in error.values)):
+                    self._by_value |= error.values
+                    self._by_shape |= error.sizes
+                    if feed is None:
+                        return None
+                    continue
+                if feed is None:
+                    return None
+                return self._eager() or self._partitioned({}, {error.node or ""}, error)
+            except UnsupportedError as error:
+                return self._divided(forms, fixed, error)
+
+    def _fixing(self, feed: Optional[Feed]) -> Fixed:
+        if feed is None:
+            return Fixed()
+        values = {name: feed[name] for name in self._by_value if name in feed}
+        shapes = {name: _shape(feed[name]) for name in self._by_shape if name in feed and name not in values}
+        return Fixed(values, {name: shape for name, shape in shapes.items() if shape is not None})
+
+    def _compiled(self, forms: Dict[str, Form], fixed: Fixed) -> CompiledPlan:
+        emitter = self._shim.emitter()
+        made = recorded(self.model, emitter, forms, fixed, Interpreter(natives(emitter) if self._natives else None))
+        compiled = self._shim.compile(made.program, self.device) if made.program.region.outputs else None
+        return CompiledPlan(made, compiled, fixed)
+
+    def _eager(self) -> Optional[ImmediatePlan]:
+        executor = self._shim.executor()
+        return ImmediatePlan(self.model, executor) if executor is not None else None
+
+    def _divided(self, forms: Dict[str, Form], fixed: Fixed, error: UnsupportedError) -> Any:
+        """A plan in parts around the nodes that the shim cannot do."""
+        failed = dict(survey(self.model, self._shim, forms, fixed, self._natives).failed)
+        if error.node is not None:
+            failed.setdefault(error.node, error)
+        if not failed:  # the model as a whole was refused
+            failed = {node.name: error for node in self.model.graph.nodes}
+        needing = {name for name, why in failed.items() if isinstance(why, NeedsKnownError)}
+        return self._partitioned({n: why for n, why in failed.items() if n not in needing}, needing, error)
+
+    def _partitioned(self, failed: Dict[str, OnnxCompatError], staged: Set[str], error: OnnxCompatError) -> Any:
+        graph = self.model.graph
+        if not self._fallback and failed:
+            raise error
+        names = {node.name for node in graph.nodes}
+        inner = {n for n in failed if n not in names}  # inside a subgraph: the whole node goes
+        failing = {node.name for node in graph.nodes if node.name in failed or _holds(node, inner)}
+        staging = {node.name for node in graph.nodes if node.name in staged or _holds(node, staged)}
+        parts = cut(graph, failing, staging)
+        if len(parts) <= 1 and not failing:
+            raise error  # nothing is won by cutting
+        return PartitionedPlan(self.model, parts, self._part, failed)
+
+    def _part(self, model: Model, fallback: bool) -> Any:
+        if fallback:
+            return fallback_runnable(model)
+        return Runnable(model, self._shim, self.device, self._natives, self._fallback)
+
+
+def _holds(node: Any, names: Set[str]) -> bool:
+    return any(inner.name in names for graph in node.subgraphs() for inner in graph.walk())
+
+
+def _small(value: Any) -> bool:
+    return isinstance(value, tuple) and value[0].size <= _SPECIALISE_UP_TO
+
+
+def _digest(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return repr(value)
+    array = value[0]
+    return array.shape, array.tobytes() if array.dtype != object else tuple(array.reshape(-1))
+
+
+def _shape(value: Any) -> Any:
+    return tuple(value[0].shape) if isinstance(value, tuple) else None
+
+
+def prepare(
+    model: Any, shim: Optional[str] = None, device: Optional[str] = None, natives: bool = True, fallback: bool = True
+) -> Runnable:
+    """Prepare a model (a path, bytes, a ModelProto, or what `load` gave) to run on a shim, or on the best one here.
+
+    `natives=False` uses only the composed meanings; `fallback=False` refuses a model that needs one.
+    """
+    if not isinstance(model, Model):
+        model = load(model)
+    decision = select.decide(shim)
+    try:
+        return Runnable(model, select.find(decision.name), device, natives, fallback)
+    except OnnxCompatError as error:
+        raise error.at(shim=decision.name) from error.__cause__
+
+
+def run(model: Any, inputs: Inputs, shim: Optional[str] = None) -> Outputs:
+    """Prepare a model and run it once."""
+    return prepare(model, shim).run(inputs)
+

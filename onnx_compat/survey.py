@@ -1,0 +1,83 @@
+"""What a shim can do of a model, node by node, without running anything."""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Set
+
+from onnx_compat import select
+from onnx_compat.emission import attempt
+from onnx_compat.errors import NeedsKnownError, OnnxCompatError
+from onnx_compat.fallback import fallback_domains
+from onnx_compat.feeds import Form
+from onnx_compat.interpreter import Interpreter
+from onnx_compat.model import Graph, Model, Node, SequenceType, TensorType, load
+from onnx_compat.ops import OPERATORS
+from onnx_compat.plan import Fixed, recorded
+from onnx_compat.shim import Shim, natives
+
+__all__ = ["NodeSupport", "Survey", "declared_forms", "support", "survey"]
+
+
+class NodeSupport(NamedTuple):
+    """One node of a model on one shim. `status`: native, composed, fallback or unsupported; `reason`: why, or how."""
+
+    node: str
+    operator: str
+    opset: int
+    status: str
+    reason: str
+
+
+class Survey(NamedTuple):
+    """`failed`: the nodes that the shim cannot do. `unseen`: nodes that could not be looked at, because the types that
+    they get are only known when a failed one has run. `done`: how each of the others is done."""
+
+    failed: Dict[str, OnnxCompatError]
+    unseen: Set[str]
+    done: Dict[str, str]
+
+
+def survey(model: Model, shim: Shim, forms: Dict[str, Form], fixed: Fixed, use_natives: bool = True) -> Survey:
+    """Record what can be recorded, and try to emit it in a scratch place."""
+    with shim.scratch() as emitter:
+        interpreter = Interpreter(natives(emitter) if use_natives else None, tolerant=True)
+        made = recorded(model, emitter, forms, fixed, interpreter)
+        handles = [emitter.placeholder(ref.spec) for ref in made.program.region.inputs]
+        failed = dict(attempt(made.program.region, emitter, handles), **interpreter.failed)
+    return Survey(failed, interpreter.unseen, interpreter.done)
+
+
+def declared_forms(graph: Graph) -> Dict[str, Form]:
+    """The forms of the inputs as the model declares them; sequences empty and ranks zero where it does not say."""
+    forms: Dict[str, Form] = {}
+    for one in graph.required:
+        if isinstance(one.type, SequenceType):
+            forms[one.name] = Form("sequence")
+        elif isinstance(one.type, TensorType) and one.type.dtype is not None:
+            forms[one.name] = Form("tensor", one.type.dtype, one.type.rank or 0)
+        else:
+            forms[one.name] = Form("nothing")
+    return forms
+
+
+def support(model: Any, shim: Optional[str] = None) -> List[NodeSupport]:
+    """What would become of each node of a model on a shim (by default the one that `prepare` would use)."""
+    if not isinstance(model, Model):
+        model = load(model)
+    name = select.decide(shim).name
+    found = survey(model, select.find(name), declared_forms(model.graph), Fixed())
+    return [_of(node, found, name) for node in model.graph.walk()]
+
+
+def _of(node: Node, found: Survey, shim: str) -> NodeSupport:
+    error = found.failed.get(node.name)
+    if isinstance(error, NeedsKnownError):
+        status, reason = "composed", "prepared again for each value that it needs: " + error.reason
+    elif error is not None:
+        known = (node.domain, node.operator) in OPERATORS
+        status = "fallback" if known or node.domain in fallback_domains() else "unsupported"
+        reason = error.reason
+    elif node.name in found.unseen:
+        status, reason = "composed", "not looked at: the types that it gets are only known when the model runs"
+    else:
+        status = found.done.get(node.name, "composed")
+        reason = "the shim's own kernel" if status == "native" else "its meaning over the shim's primitives"
+    return NodeSupport(node.name, node.operator, node.opset, status, reason)
