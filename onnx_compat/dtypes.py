@@ -164,7 +164,9 @@ float6e2m3 = DType("float6e2m3", 27, 6, "f", "float32")
 float6e3m2 = DType("float6e3m2", 28, 6, "f", "float32")
 
 #: Every element type, in the order of their ONNX numbers.
-ALL: Tuple[DType, ...] = tuple(sorted((d for d in list(globals().values()) if isinstance(d, DType)), key=lambda d: d.onnx))
+ALL: Tuple[DType, ...] = tuple(
+    sorted((d for d in list(globals().values()) if isinstance(d, DType)), key=lambda d: d.onnx)
+)
 _BY_ONNX = {d.onnx: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL}
 

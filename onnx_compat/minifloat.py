@@ -99,9 +99,8 @@ class Format:
         code: Array = np.searchsorted(self._steps(mode), size, side="right")
         code = np.where(code > self.top, self._too_large(saturate), code).astype(self.code_type)
         if not self.signed:
-            unfit: Array = np.isnan(values) | (values < 0)
-            if not saturate:
-                unfit |= size < self.magnitude(0)
+            with np.errstate(invalid="ignore"):  # old numpy warns when it compares NaN
+                unfit: Array = np.isnan(values) | (values < 0) | (size < (0 if saturate else self.magnitude(0)))
             return np.where(unfit, self.code_type.type(self.nan), code)
         code = np.where(np.isnan(values), self.code_type.type(self.nan), code)
         negative: Array = np.signbit(values)

@@ -1,8 +1,8 @@
 """Models: read, checked, functions inlined, and seen as plain objects. See `load` and `Model`."""
 
 from .attributes import Empty
-from .graph import Constant, Graph, Model, Node, ValueInfo
-from .initializer import Initializer
+from .graph import Graph, Model, Node, ValueInfo
+from .initializer import Constant, Initializer
 from .load import load
 from .types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 from .write import extract, to_proto

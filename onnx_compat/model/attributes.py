@@ -11,7 +11,7 @@ references              `Reference`, in the body of a function only, until the f
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Tuple
 
 from ..errors import InvalidModelError, UnsupportedError
-from .graph import Constant
+from .initializer import Constant
 from .wire import Record, numbers
 
 if TYPE_CHECKING:
@@ -100,12 +100,7 @@ def _converter(field: str, reader: "Reader") -> Callable[[Any], Any]:
     if field in ("tp", "type_protos"):
         return reader.type
     read = reader.tensor if field in ("t", "tensors") else reader.sparse
-
-    def constant(record: Record) -> Constant:
-        tensor = read(record, "")
-        return Constant(tensor.array(), tensor.dtype, tensor.name)
-
-    return constant
+    return lambda record: Constant.of(read(record, ""))
 
 
 def _string(value: bytes) -> Any:

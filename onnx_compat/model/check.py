@@ -35,7 +35,7 @@ def _check(graph: Graph, outer: FrozenSet[str], names: Names) -> Graph:
                 raise InvalidModelError(
                     "it uses '%s', which is no initializer, no input and no node's output" % name,
                     hint="the initializer or the node that gave this value is missing: " + _AGAIN,
-                    **node.where
+                    **node.where,
                 )
     for one in graph.outputs:
         if one.name not in visible:

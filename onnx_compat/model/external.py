@@ -37,7 +37,8 @@ class Folder:
         length = _count(entries, "length", needed, tensor)
         if length != needed:
             raise InvalidModelError(
-                "the external data of tensor '%s' is %d bytes long, its type and shape need %d" % (tensor, length, needed),
+                "the external data of tensor '%s' is %d bytes long, its type and shape need %d"
+                % (tensor, length, needed),
                 hint="export the model again",
             )
         if offset + length > size:
@@ -56,7 +57,8 @@ class Folder:
             path = os.path.realpath(os.path.join(self.named, location))
         if not path or not any(path.startswith(os.path.join(root, "")) for root in self.roots):
             raise InvalidModelError(
-                "the external data of tensor '%s' is at '%s', which is not inside the model's folder" % (tensor, location),
+                "the external data of tensor '%s' is at '%s', which is not inside the model's folder"
+                % (tensor, location),
                 hint="put the data file beside the model and give its location relative to it, without links that lead out",
             )
         return path
@@ -96,5 +98,7 @@ def _count(entries: Dict[str, str], key: str, default: int, tensor: str) -> int:
     if not text:
         return default
     if not (text.isascii() and text.isdigit()) or len(text) > 19:
-        raise InvalidModelError("the external data of tensor '%s' has the %s '%s', not a count of bytes" % (tensor, key, text))
+        raise InvalidModelError(
+            "the external data of tensor '%s' has the %s '%s', not a count of bytes" % (tensor, key, text)
+        )
     return int(text)

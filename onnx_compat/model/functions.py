@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 from ..errors import InvalidModelError, UnsupportedError
 from .attributes import Reference
 from .graph import Graph, Node, ValueInfo
+from .initializer import Constant
 from .names import Names, defined
 from .read import Function, Key
 from .versions import known
@@ -45,9 +46,7 @@ class _Inliner:
 
     def graph(self, graph: Graph, opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> Graph:
         nodes = self.nodes(graph.nodes, opsets, calls)
-        return Graph(
-            graph.name, graph.inputs, graph.outputs, nodes, graph.initializers, graph.value_info, graph.doc
-        )
+        return Graph(graph.name, graph.inputs, graph.outputs, nodes, graph.initializers, graph.value_info, graph.doc)
 
     def nodes(self, nodes: Iterable[Node], opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> List[Node]:
         """These nodes with their opset, calls of functions replaced, in subgraphs too."""
@@ -83,7 +82,7 @@ class _Inliner:
             raise InvalidModelError(
                 "the model uses the domain '%s' without importing a version of it" % (node.domain or "ai.onnx"),
                 hint="add the domain to the model's opset_import",
-                **node.where
+                **node.where,
             )
         return version
 
@@ -99,7 +98,7 @@ class _Inliner:
             raise InvalidModelError(
                 "function %s takes %d inputs and gives %d outputs, the call has %d and %d"
                 % (_spell(function.key), len(formal.inputs), len(formal.outputs), len(node.inputs), len(node.outputs)),
-                **node.where
+                **node.where,
             )
         scope = {one.name: "" for one in formal.inputs}
         scope.update(zip((one.name for one in formal.inputs), node.inputs))
@@ -149,12 +148,30 @@ class _Copy:
 
     def value(self, value: Any, scope: Dict[str, str]) -> Any:
         if isinstance(value, Reference):
-            return self.given.get(value.name)
+            return self.again(self.given.get(value.name))
         if isinstance(value, Graph):
             return self.graph(value, scope)
         if isinstance(value, tuple) and value and isinstance(value[0], Graph):
             return tuple(self.graph(one, scope) for one in value)
+        return self.again(value)
+
+    def again(self, value: Any) -> Any:
+        """The same value, sharing nothing that can be let go of or renamed: a copy may be used in many places."""
+        if isinstance(value, Constant):
+            return value.copy()
+        if isinstance(value, Graph):
+            stored = {name: one.copy() for name, one in value.initializers.items()}
+            nodes = [self.node_again(one) for one in value.nodes]
+            return Graph(value.name, value.inputs, value.outputs, nodes, stored, value.value_info, value.doc)
+        if isinstance(value, tuple) and value and isinstance(value[0], (Constant, Graph)):
+            return tuple(map(self.again, value))
         return value
+
+    def node_again(self, node: Node) -> Node:
+        self.inliner.count(node)
+        attributes = {name: self.again(value) for name, value in node.attributes.items()}
+        names = node.domain, node.opset, node.name, node.overload
+        return Node(node.operator, node.inputs, node.outputs, attributes, *names)
 
     def name(self, name: str, scope: Dict[str, str]) -> str:
         if name and name not in scope:
@@ -165,7 +182,7 @@ class _Copy:
         """A subgraph of the body; the names that it defines are its own, whatever they are called outside."""
         scope = {name: new for name, new in outer.items() if name not in graph.names}
         inputs = [ValueInfo(self.name(one.name, scope), one.type) for one in graph.inputs]
-        initializers = {self.name(name, scope): one for name, one in graph.initializers.items()}
+        initializers = {self.name(name, scope): one.copy() for name, one in graph.initializers.items()}
         nodes = self.nodes(graph.nodes, scope)
         outputs = [ValueInfo(self.name(one.name, scope), one.type) for one in graph.outputs]
         info = {self.name(name, scope): kind for name, kind in graph.value_info.items() if name in scope}

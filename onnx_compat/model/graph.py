@@ -5,13 +5,12 @@ nodes were sorted. Nothing here changes once built, except that an initializer's
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..dtypes import DType
 from .types import Type
 
 if TYPE_CHECKING:
     from .initializer import Initializer
 
-__all__ = ["Constant", "Graph", "Model", "Node", "ValueInfo"]
+__all__ = ["Graph", "Model", "Node", "ValueInfo"]
 
 
 class ValueInfo(NamedTuple):
@@ -162,14 +161,6 @@ class Graph:
 
     def __repr__(self) -> str:
         return "<Graph %s: %d nodes, %d initializers>" % (self.name, len(self.nodes), len(self.initializers))
-
-
-class Constant(NamedTuple):
-    """A tensor in an attribute: its carrier array (see `onnx_compat.dtypes`) and its type."""
-
-    array: Any
-    dtype: DType
-    name: str = ""
 
 
 class Model:

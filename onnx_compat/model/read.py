@@ -119,7 +119,8 @@ def opsets(records: Sequence[Record]) -> Dict[str, int]:
         domain = normalise(one.domain)
         if found.setdefault(domain, one.version) != one.version:
             raise InvalidModelError(
-                "the model imports versions %d and %d of domain '%s'" % (found[domain], one.version, domain or "ai.onnx"),
+                "the model imports versions %d and %d of domain '%s'"
+                % (found[domain], one.version, domain or "ai.onnx"),
                 hint="export the model again with one version",
             )
     return found

@@ -132,10 +132,14 @@ def sparse(record: Record, folder: Optional[Folder], name: str = "") -> Initiali
     if count * values.dtype.numpy.itemsize > SPARSE_LIMIT:
         raise UnsupportedError("%s would take %d elements when made dense" % (where, count))
     flat = len(indices.shape) == 1
-    if indices.dtype is not dtypes.int64 or len(values.shape) != 1 or (
-        indices.shape != values.shape if flat else indices.shape != (values.shape[0], len(shape))
+    if (
+        indices.dtype is not dtypes.int64
+        or len(values.shape) != 1
+        or (indices.shape != values.shape if flat else indices.shape != (values.shape[0], len(shape)))
     ):
-        raise InvalidModelError("%s has values %s and indices %s that do not belong together" % (where, values, indices))
+        raise InvalidModelError(
+            "%s has values %s and indices %s that do not belong together" % (where, values, indices)
+        )
     places = indices.array()
     if not flat:
         if ((places < 0) | (places >= np.array(shape, np.int64))).any():

@@ -99,7 +99,9 @@ def parse(source: Source, message: Type[Record]) -> Tuple[Record, Set[str]]:
 
 
 def _bad(message: Type[Record], why: str) -> InvalidModelError:
-    return InvalidModelError("this is no ONNX model, or a damaged one: %s in its %s" % (why, message.__name__), hint=_NOT_ONNX)
+    return InvalidModelError(
+        "this is no ONNX model, or a damaged one: %s in its %s" % (why, message.__name__), hint=_NOT_ONNX
+    )
 
 
 def _varint(data: Any, position: int, stop: int) -> Tuple[int, int]:
@@ -217,7 +219,9 @@ def _packed(form: str) -> Callable[[Source, int, int], Array]:
 
     def read(source: Source, start: int, stop: int) -> Array:
         if (stop - start) % dtype.itemsize:
-            raise InvalidModelError("this is no ONNX model, or a damaged one: packed numbers do not end", hint=_NOT_ONNX)
+            raise InvalidModelError(
+                "this is no ONNX model, or a damaged one: packed numbers do not end", hint=_NOT_ONNX
+            )
         return np.require(source.take(start, stop).view(dtype), requirements=["A"])
 
     return read

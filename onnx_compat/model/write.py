@@ -11,7 +11,8 @@ from .. import dtypes
 from ..dtypes import DType
 from ..errors import ConversionError, InvalidModelError, UnsupportedError
 from .attributes import KINDS, Empty
-from .graph import Constant, Graph, Model, Node, ValueInfo
+from .graph import Graph, Model, Node, ValueInfo
+from .initializer import Constant
 from .storage import packed
 from .types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 from .versions import ir_for
@@ -61,7 +62,7 @@ def _opsets(graph: Graph, imported: Dict[str, int]) -> Dict[str, int]:
                 "one model cannot hold nodes of versions %d and %d of domain '%s'"
                 % (found[node.domain], node.opset, node.domain or "ai.onnx"),
                 hint="write the nodes of each version as a part of their own",
-                **node.where
+                **node.where,
             )
     if not found and "" in imported:
         found[""] = imported[""]

@@ -26,9 +26,11 @@ def every_code(dtype):
 def same(one, other):
     """Equal values with equal signs; NaN equals NaN."""
     nan = np.isnan(one)
-    return np.array_equal(nan, np.isnan(other)) and np.array_equal(
-        np.where(nan, 0, one), np.where(nan, 0, other)
-    ) and np.array_equal(np.signbit(one) | nan, np.signbit(other) | nan)
+    return (
+        np.array_equal(nan, np.isnan(other))
+        and np.array_equal(np.where(nan, 0, one), np.where(nan, 0, other))
+        and np.array_equal(np.signbit(one) | nan, np.signbit(other) | nan)
+    )
 
 
 def test_every_type_of_onnx_is_known_by_number():
@@ -91,7 +93,9 @@ def test_rounding_against_ml_dtypes(one, wide):
     random = np.random.RandomState(0)
     values = random.randint(0, 2**32, 100000, np.int64).astype(np.uint32).view(np.float32)
     table = one.format.decode(every_code(one))
-    middles = (np.unique(table[np.isfinite(table)])[:-1].astype(np.float64) + np.unique(table[np.isfinite(table)])[1:]) / 2
+    middles = (
+        np.unique(table[np.isfinite(table)])[:-1].astype(np.float64) + np.unique(table[np.isfinite(table)])[1:]
+    ) / 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # casts of NaN, and those that go to infinity
         values = np.concatenate([values, random.standard_normal(100000).astype(np.float32) * 8, table, middles])

@@ -17,7 +17,9 @@ def model_of(**entries):
     weights = TensorProto(name="w", data_type=1, dims=[2, 3], data_location=TensorProto.EXTERNAL)
     for key, value in entries.items():
         weights.external_data.add(key=key, value=str(value))
-    graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", [], [onnx.ValueInfoProto(name="y")], [weights])
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["w"], ["y"])], "g", [], [onnx.ValueInfoProto(name="y")], [weights]
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -43,7 +45,9 @@ def test_data_is_read_when_asked_for(folder, monkeypatch):
     assert not one.array().flags.writeable
     monkeypatch.chdir(folder)
     assert np.array_equal(load("m.onnx").graph.initializers["w"].array(), WEIGHTS)
-    assert np.array_equal(load(save(folder, location="./data.bin", offset="8")).graph.initializers["w"].array(), WEIGHTS)
+    assert np.array_equal(
+        load(save(folder, location="./data.bin", offset="8")).graph.initializers["w"].array(), WEIGHTS
+    )
 
 
 def test_bytes_need_a_folder(folder):
@@ -88,7 +92,16 @@ def test_places_in_the_file_that_do_not_fit(folder, entries, says):
 def test_places_outside_of_the_folder(folder):
     (folder / "sub").mkdir()
     outside = folder.parent / "secret.bin"
-    for location in ("../secret.bin", "sub/../../secret.bin", "sub/../data.bin", str(outside), "", "..\\secret.bin", "a\0b", "."):
+    for location in (
+        "../secret.bin",
+        "sub/../../secret.bin",
+        "sub/../data.bin",
+        str(outside),
+        "",
+        "..\\secret.bin",
+        "a\0b",
+        ".",
+    ):
         with pytest.raises(InvalidModelError, match="not inside the model's folder") as caught:
             load(save(folder, location=location))
         assert "'w'" in str(caught.value)

@@ -118,12 +118,41 @@ def test_subgraphs_of_a_body():
 
 def test_calls_in_subgraphs_and_graphs_as_attributes():
     branch = helper.make_graph([call("Twice", "x", "z", name="deep")], "branch", [], [tensor("z")])
-    choose = refer(refer(node("If", "c", "b"), "then_branch", "then", AttributeProto.GRAPH), "else_branch", "then", AttributeProto.GRAPH)
+    choose = refer(
+        refer(node("If", "c", "b"), "then_branch", "then", AttributeProto.GRAPH),
+        "else_branch",
+        "then",
+        AttributeProto.GRAPH,
+    )
     made = function("F", "c", "b", [choose], ["then"])
     model = load_with([TWICE, made], [call("F", "c", "y", then=branch)], ("c", "x"))
     (one,) = model.graph.nodes
     assert [inner.operator for inner in one.attributes["then_branch"].nodes] == ["Add", "Identity"]
     assert one.captures() == ["x"]
+
+
+def test_copies_share_nothing_that_can_be_let_go_of():
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [2], [1, 2])
+    branch = helper.make_graph([node("Identity", "w", "z")], "branch", [], [tensor("z")], [weights])
+    body = [
+        node("Constant", "", "k", value=weights),
+        refer(node("Constant", "", "l"), "value", "given", AttributeProto.TENSOR),
+        node("If", "c", "b", then_branch=branch, else_branch=branch),
+        refer(node("If", "c", "d"), "then_branch", "branch", AttributeProto.GRAPH),
+        node("Sum", "k l b d", "s"),
+    ]
+    made = function("F", "c", "s", body, ["given", "branch"])
+    calls = [call("F", "c", out, given=weights, branch=branch) for out in ("y", "z")]
+    nodes = load_with([made], calls, ("c",), ("y", "z")).graph.nodes
+    stored = [one.attributes["value"] for one in nodes if one.operator == "Constant"]
+    for choose in (one for one in nodes if one.operator == "If"):
+        stored += [one for graph in choose.subgraphs() for one in graph.initializers.values()]
+    assert len(stored) == 10
+    for one in stored:
+        assert (one.array() if callable(one.array) else one.array).tolist() == [1, 2]
+        one.release()
+    inner = [one.name for node in nodes for graph in node.subgraphs() for one in graph.nodes]
+    assert len(set(inner)) == len(inner) == 6
 
 
 def test_opsets_of_functions_stay():

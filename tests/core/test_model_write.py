@@ -44,7 +44,7 @@ def described(graph):
         if hasattr(value, "nodes"):
             return described(value)
         if hasattr(value, "array"):
-            return value.dtype, value.array.tolist()
+            return value.dtype, value.shape, value.array.tolist()
         return tuple(map(plain, value)) if type(value) is tuple else value
 
     return (
@@ -52,7 +52,15 @@ def described(graph):
         graph.outputs,
         {name: (one.type, one.array().tolist()) for name, one in graph.initializers.items()},
         [
-            (one.operator, one.domain, one.opset, one.name, one.inputs, one.outputs, plain(tuple(one.attributes.items())))
+            (
+                one.operator,
+                one.domain,
+                one.opset,
+                one.name,
+                one.inputs,
+                one.outputs,
+                plain(tuple(one.attributes.items())),
+            )
             for one in graph.nodes
         ],
     )
@@ -88,7 +96,11 @@ def test_a_part():
     assert [one.operator for one in part.graph.nodes] == ["If", "ReduceSum"]
     assert set(part.graph.initializers) == {"w", "v"} and part.inputs == tuple(inputs)
     fed = extract(model, nodes, [*inputs, ValueInfo("w", TensorType(dtypes.float32, (2,)))], outputs)
-    assert [one.name for one in fed.graph.initializer] == ["v"] and [one.name for one in load(fed).inputs] == ["c", "a", "w"]
+    assert [one.name for one in fed.graph.initializer] == ["v"] and [one.name for one in load(fed).inputs] == [
+        "c",
+        "a",
+        "w",
+    ]
     with pytest.raises(InvalidModelError, match="'a'"):
         extract(model, nodes, inputs[:1], outputs)
 
