@@ -4,7 +4,6 @@ import importlib
 
 import numpy as np
 import pytest
-
 from onnx_compat_tflite import flatbuffer as fb
 
 

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.flatbuffer.names import ENUMS, OPERATORS
 from onnx_compat_tflite.flatbuffer.schema import TABLES, UNION_MEMBERS, complete

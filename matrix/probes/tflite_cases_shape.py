@@ -1,0 +1,396 @@
+# mypy: disable-error-code="misc"
+"""The cases of the operators that move elements, reduce them, or pick among them."""
+
+from typing import Any, Callable, Dict, Tuple
+
+import numpy as np
+
+from matrix.probes.tflite_cases import EVERY, NUMBERS, add, case, ints, known, positive, sample
+
+Array = Any
+MOVED = EVERY
+INDEX = ("int32", "int64")
+
+
+def _named(feature: str, index: str, plain: str = "int32") -> str:
+    return feature if index == plain else (feature + " " if feature else "") + index + " index"
+
+
+# -- reductions -------------------------------------------------------------------------------------------------------
+def _mean(x: Array, axis: Any, keepdims: bool) -> Array:
+    return np.asarray(np.mean(x.astype("float64"), axis=axis, keepdims=keepdims)).astype(x.dtype)
+
+
+REDUCTIONS: Dict[str, Tuple[Callable[..., Array], Any, bool]] = {
+    "SUM": (
+        lambda x, axis, keepdims: np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)),
+        NUMBERS,
+        False,
+    ),
+    "MEAN": (_mean, NUMBERS, True),
+    "REDUCE_MAX": (np.max, NUMBERS, False),
+    "REDUCE_MIN": (np.min, NUMBERS, False),
+    "REDUCE_PROD": (
+        lambda x, axis, keepdims: np.asarray(np.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype)),
+        NUMBERS,
+        True,
+    ),
+    "REDUCE_ANY": (np.any, ["bool"], False),
+    "REDUCE_ALL": (np.all, ["bool"], False),
+}
+for _name, (_f, _dtypes, _small) in REDUCTIONS.items():
+    for _feature, _shape, _axes, _keep in (
+        ("", (2, 3, 4), (1,), True),
+        ("no keep_dims", (2, 3, 4), (0, 2), False),
+        ("all axes", (3, 5), (0, 1), False),
+        ("rank 5", (1, 2, 3, 2, 2), (1, 3), True),
+        ("rank 6", (1, 2, 3, 2, 2, 2), (1, 3), True),
+    ):
+
+        def _make(d: str, f: Any = _f, s: Any = _shape, a: Any = _axes, k: bool = _keep, small: bool = _small) -> Any:
+            x = sample(d, s, small)
+            return case([x, ints(*a)], np.asarray(f(x, axis=a, keepdims=k)), keep_dims=k)
+
+        add(_name, _feature, _dtypes, _make)
+
+for _name, _f in (("ARG_MAX", np.argmax), ("ARG_MIN", np.argmin)):
+    for _out in INDEX:
+
+        def _arg(d: str, f: Any = _f, out: str = _out) -> Any:
+            x = sample(d, (2, 5))
+            return case([x, ints(1)], f(x, axis=1).astype(out), output_type=out)
+
+        add(_name, "" if _out == "int32" else "int64 output", [*NUMBERS, "bool"], _arg)
+for _flags in ({}, {"exclusive": True}, {"reverse": True}):
+
+    def _cumsum(d: str, flags: Any = _flags) -> Any:
+        x = sample(d, (2, 4), True)
+        y = x[:, ::-1] if flags.get("reverse") else x
+        y = np.cumsum(y, axis=1, dtype=x.dtype)
+        if flags.get("exclusive"):
+            y = y - x
+        return case([x, known(np.int32(1))], y[:, ::-1].copy() if flags.get("reverse") else y, **flags)
+
+    add("CUMSUM", " ".join(_flags), NUMBERS, _cumsum)
+
+# -- moving -----------------------------------------------------------------------------------------------------------
+for _i in INDEX:
+    add(
+        "RESHAPE",
+        _named("", _i),
+        MOVED,
+        lambda d, i=_i: case([sample(d), ints(3, 2, dtype=i)], sample(d).reshape(3, 2)),
+    )
+    for _rank in (3, 4, 5, 6, 7):
+
+        def _transpose(d: str, rank: int = _rank, i: str = _i) -> Any:
+            x = sample(d, (2, 3, 1, 2, 2, 1, 2)[:rank])
+            perm = [*range(1, rank), 0]
+            return case([x, ints(*perm, dtype=i)], x.transpose(perm).copy())
+
+        add("TRANSPOSE", _named("" if _rank == 3 else "rank %d" % _rank, _i), MOVED, _transpose)
+    for _rank in (2, 4, 5, 6):
+
+        def _slice(d: str, rank: int = _rank, i: str = _i) -> Any:
+            x = sample(d, (3,) * rank)
+            return case([x, ints(*[1] * rank, dtype=i), ints(*[2] * rank, dtype=i)], x[(slice(1, 3),) * rank].copy())
+
+        def _strided(d: str, rank: int = _rank, i: str = _i) -> Any:
+            x = sample(d, (4,) * rank)
+            edges = [ints(*[value] * rank, dtype=i) for value in (3, -5, -2)]
+            return case([x, *edges], x[(slice(3, None, -2),) * rank].copy())
+
+        def _pad(d: str, rank: int = _rank, i: str = _i) -> Any:
+            x = sample(d, (2,) * rank)
+            return case([x, known(np.array([[1, 2]] * rank, i))], np.pad(x, [(1, 2)] * rank, mode="constant"))
+
+        def _padv2(d: str, rank: int = _rank, i: str = _i) -> Any:
+            x, value = sample(d, (2,) * rank), positive(d, (1,)).reshape(())
+            padded = np.pad(x, [(1, 2)] * rank, mode="constant", constant_values=value)
+            return case([x, known(np.array([[1, 2]] * rank, i)), known(value)], padded.astype(d))
+
+        _feature = _named("" if _rank == 2 else "rank %d" % _rank, _i)
+        add("SLICE", _feature, MOVED, _slice)
+        add("STRIDED_SLICE", _feature, MOVED, _strided)
+        add("PAD", _feature, [*NUMBERS, "bool"], _pad)
+        add("PADV2", _feature, [*NUMBERS, "bool"], _padv2)
+
+        def _broadcast(d: str, rank: int = _rank, i: str = _i) -> Any:
+            x, shape = sample(d, (2, 1)), (*(2,) * (rank - 1), 3)
+            return case([x, ints(*shape, dtype=i)], np.broadcast_to(x, shape).copy())
+
+        add("BROADCAST_TO", _feature, MOVED, _broadcast)
+
+        def _tile(d: str, rank: int = _rank, i: str = _i) -> Any:
+            x = sample(d, (2,) * rank)
+            return case([x, ints(*range(1, rank + 1), dtype=i)], np.tile(x, range(1, rank + 1)))
+
+        add("TILE", _feature, MOVED, _tile)
+    for _mode in ("reflect", "symmetric"):
+
+        def _mirror(d: str, mode: Any = _mode, i: str = _i) -> Any:
+            x = sample(d, (3, 4))
+            return case(
+                [x, known(np.array([[1, 2], [2, 0]], i))], np.pad(x, [(1, 2), (2, 0)], mode=mode), mode=mode.upper()
+            )
+
+        add("MIRROR_PAD", _named(_mode, _i), NUMBERS, _mirror)
+    add(
+        "EXPAND_DIMS", _named("", _i), MOVED, lambda d, i=_i: case([sample(d), ints(-1, dtype=i)], sample(d)[..., None])
+    )
+    add(
+        "FILL",
+        _named("", _i),
+        MOVED,
+        lambda d, i=_i: case(
+            [ints(2, 3, dtype=i), sample(d, (1,)).reshape(())],
+            np.full((2, 3), sample(d, (1,))[0], dtype=sample(d).dtype),
+        ),
+    )
+    add(
+        "GATHER",
+        _named("", _i),
+        MOVED,
+        lambda d, i=_i: case([sample(d, (4, 3)), np.array([2, 0], i)], sample(d, (4, 3))[[2, 0]], axis=0),
+    )
+    add(
+        "GATHER",
+        _named("axis", _i),
+        MOVED,
+        lambda d, i=_i: case(
+            [sample(d, (2, 4, 3)), np.array([[2], [0]], i)], sample(d, (2, 4, 3))[:, [[2], [0]]], axis=1
+        ),
+    )
+    add(
+        "GATHER",
+        _named("batch", _i),
+        MOVED,
+        lambda d, i=_i: case(
+            [sample(d, (2, 4)), np.array([[2, 1], [0, 3]], i)],
+            np.take_along_axis(sample(d, (2, 4)), np.array([[2, 1], [0, 3]]), 1),
+            axis=1,
+            batch_dims=1,
+        ),
+    )
+    add(
+        "GATHER_ND",
+        _named("", _i),
+        MOVED,
+        lambda d, i=_i: case([sample(d, (3, 4)), np.array([[2, 1], [0, 3]], i)], sample(d, (3, 4))[[2, 0], [1, 3]]),
+    )
+
+    def _scatter(d: str, i: str = _i) -> Any:
+        values = sample(d, (2, 3))
+        out = np.zeros((4, 3), values.dtype)
+        out[[2, 0]] = values
+        return case([np.array([[2], [0]], i), values, ints(4, 3, dtype=i)], out)
+
+    def _accumulate(d: str, i: str = _i) -> Any:
+        values = sample(d, (2,), True)
+        return case([np.array([[1], [1]], i), values, ints(3, dtype=i)], np.array([0, values.sum(), 0]).astype(d))
+
+    add("SCATTER_ND", _named("", _i), [*NUMBERS, "bool"], _scatter)
+    add("SCATTER_ND", _named("adds duplicates", _i), NUMBERS, _accumulate)
+
+    def _one_hot(d: str, i: str = _i) -> Any:
+        on, off = positive(d, (1,)).reshape(()), np.zeros((), d)
+        out = np.where(np.eye(3, dtype=bool)[[2, 0]], on, off).astype(d)
+        return case([np.array([2, 0], i), known(np.int32(3)), known(on), known(off)], out, axis=-1)
+
+    add("ONE_HOT", _named("", _i), [*NUMBERS, "bool"], _one_hot)
+    add(
+        "SHAPE",
+        "" if _i == "int32" else "int64 output",
+        MOVED,
+        lambda d, i=_i: case([sample(d)], np.array([2, 3], i), out_type=i),
+    )
+
+    def _update(d: str, i: str = _i) -> Any:
+        x, part = sample(d, (4, 3)), sample(d, (2, 2), seed=4)
+        out = x.copy()
+        out[1:3, 1:3] = part
+        return case([x, part, np.array([1, 1], i)], out)
+
+    add("DYNAMIC_UPDATE_SLICE", _named("", _i), [*NUMBERS, "bool"], _update)
+
+    def _reverse_sequence(d: str, i: str = _i) -> Any:
+        x = sample(d, (2, 4))
+        out = x.copy()
+        out[0, :3], out[1, :2] = x[0, :3][::-1], x[1, :2][::-1]
+        return case([x, np.array([3, 2], i)], out, seq_dim=1, batch_dim=0)
+
+    add("REVERSE_SEQUENCE", _named("", _i), NUMBERS, _reverse_sequence)
+
+    def _topk(d: str, i: str = _i) -> Any:
+        x = np.array([[3, 1, 2, 4], [1, 4, 3, 2]], d)
+        values = np.array([[4, 3], [4, 3]], d)
+        return case([x, known(np.array(2, i))], [values, np.array([[3, 0], [1, 2]], np.int32)])
+
+    add("TOPK_V2", _named("", _i), NUMBERS, _topk)
+
+    def _unique(d: str, i: str = _i) -> Any:
+        x = positive(d, (6,)) if d != "bool" else sample(d, (6,))
+        order = list(dict.fromkeys(x.tolist()))
+        return case([x], [np.array(order, d), np.array([order.index(v) for v in x.tolist()], i)], idx_out_type=i)
+
+    add("UNIQUE", "" if _i == "int32" else "int64 output", NUMBERS, _unique)
+
+for _feature, _masks, _index in (
+    ("ellipsis_mask", {"ellipsis_mask": 1}, (Ellipsis, slice(0, 2))),
+    ("new_axis_mask", {"new_axis_mask": 1}, (None, slice(0, 2))),
+    ("shrink_axis_mask", {"shrink_axis_mask": 1}, (0, slice(0, 2))),
+    ("begin_mask end_mask", {"begin_mask": 3, "end_mask": 3}, (slice(None), slice(None))),
+):
+
+    def _masked(d: str, masks: Any = _masks, index: Any = _index) -> Any:
+        x = sample(d, (2, 3))
+        return case([x, ints(0, 0), ints(1, 2), ints(1, 1)], x[index].copy(), **masks)
+
+    add("STRIDED_SLICE", _feature, MOVED, _masked)
+
+add("CONCATENATION", "empty part", MOVED, lambda d: case([sample(d), sample(d, (2, 0))], sample(d), axis=1))
+add(
+    "CONCATENATION",
+    "",
+    MOVED,
+    lambda d: case([sample(d), sample(d, seed=2)], np.concatenate([sample(d), sample(d, seed=2)], 1), axis=1),
+)
+add(
+    "CONCATENATION",
+    "rank 6",
+    MOVED,
+    lambda d: case(
+        [sample(d, (2,) * 6), sample(d, (2,) * 6, seed=2)],
+        np.concatenate([sample(d, (2,) * 6), sample(d, (2,) * 6, seed=2)], 1),
+        axis=1,
+    ),
+)
+add(
+    "SPLIT",
+    "",
+    MOVED,
+    lambda d: case([known(np.int32(1)), sample(d, (2, 4))], np.split(sample(d, (2, 4)), 2, 1), num_splits=2),
+)
+add(
+    "SPLIT_V",
+    "",
+    MOVED,
+    lambda d: case(
+        [sample(d, (2, 4)), ints(1, 3), known(np.int32(1))],
+        [sample(d, (2, 4))[:, :1].copy(), sample(d, (2, 4))[:, 1:].copy()],
+        num_splits=2,
+    ),
+)
+add(
+    "PACK",
+    "",
+    MOVED,
+    lambda d: case([sample(d), sample(d, seed=2)], np.stack([sample(d), sample(d, seed=2)], 1), values_count=2, axis=1),
+)
+add(
+    "UNPACK",
+    "",
+    MOVED,
+    lambda d: case(
+        [sample(d, (3, 2))], [sample(d, (3, 2))[:, 0].copy(), sample(d, (3, 2))[:, 1].copy()], num=2, axis=1
+    ),
+)
+add("SQUEEZE", "", MOVED, lambda d: case([sample(d, (2, 1, 3))], sample(d, (2, 1, 3))[:, 0], squeeze_dims=[1]))
+add("REVERSE_V2", "", MOVED, lambda d: case([sample(d), ints(1)], sample(d)[:, ::-1].copy()))
+add("REVERSE_V2", "two axes", MOVED, lambda d: case([sample(d), ints(0, 1)], sample(d)[::-1, ::-1].copy()))
+add("RANK", "", MOVED, lambda d: case([sample(d)], np.array(2, np.int32)))
+add(
+    "SELECT",
+    "",
+    MOVED,
+    lambda d: case(
+        [sample("bool"), sample(d), sample(d, seed=2)], np.where(sample("bool"), sample(d), sample(d, seed=2))
+    ),
+)
+for _rank in (3, 5, 6):
+
+    def _select(d: str, rank: int = _rank) -> Any:
+        c, x, y = sample("bool", (3, 1)), sample(d, (2,) * (rank - 2) + (3, 2)), sample(d, (2,), seed=2)
+        return case([c, x, y], np.where(c, x, y))
+
+    add("SELECT_V2", "broadcast rank %d" % _rank, MOVED, _select)
+add(
+    "SELECT_V2",
+    "",
+    MOVED,
+    lambda d: case(
+        [sample("bool"), sample(d), sample(d, seed=2)], np.where(sample("bool"), sample(d), sample(d, seed=2))
+    ),
+)
+add(
+    "WHERE",
+    "",
+    [*NUMBERS, "bool"],
+    lambda d: case([sample(d, small=True)], np.argwhere(sample(d, small=True)).astype(np.int64)),
+)
+add(
+    "RANGE", "", NUMBERS, lambda d: case([np.array(1, d), np.array(9, d), np.array(3, d)], np.arange(1, 9, 3).astype(d))
+)
+add(
+    "SPACE_TO_DEPTH",
+    "",
+    NUMBERS,
+    lambda d: case([sample(d, (1, 2, 2, 3))], sample(d, (1, 2, 2, 3)).reshape(1, 1, 1, 12), block_size=2),
+)
+add(
+    "DEPTH_TO_SPACE",
+    "",
+    NUMBERS,
+    lambda d: case([sample(d, (1, 1, 1, 12))], sample(d, (1, 1, 1, 12)).reshape(1, 2, 2, 3), block_size=2),
+)
+add(
+    "SPACE_TO_BATCH_ND",
+    "",
+    NUMBERS,
+    lambda d: case(
+        [sample(d, (1, 2, 2, 1)), ints(2, 2), known(np.zeros((2, 2), np.int32))],
+        sample(d, (1, 2, 2, 1)).reshape(4, 1, 1, 1),
+    ),
+)
+add(
+    "BATCH_TO_SPACE_ND",
+    "",
+    NUMBERS,
+    lambda d: case(
+        [sample(d, (4, 1, 1, 1)), ints(2, 2), known(np.zeros((2, 2), np.int32))],
+        sample(d, (4, 1, 1, 1)).reshape(1, 2, 2, 1),
+    ),
+)
+add("MATRIX_DIAG", "", NUMBERS, lambda d: case([sample(d, (3,))], np.diag(sample(d, (3,)))))
+add(
+    "BROADCAST_ARGS",
+    "",
+    ["int32", "int64"],
+    lambda d: case([np.array([2, 1], d), np.array([3], d)], np.array([2, 3], d)),
+)
+add(
+    "SEGMENT_SUM",
+    "",
+    NUMBERS,
+    lambda d: case(
+        [sample(d, (3, 2), True), np.array([0, 0, 1], np.int32)],
+        np.stack([sample(d, (3, 2), True)[:2].sum(0), sample(d, (3, 2), True)[2]]).astype(d),
+    ),
+)
+add(
+    "DILATE",
+    "",
+    NUMBERS,
+    lambda d: case(
+        [positive(d, (2,)), ints(2), known(np.zeros((), d))],
+        np.array([positive(d, (2,))[0], 0, positive(d, (2,))[1]], d),
+    ),
+)
+add("BITCAST", "float32", ["float32"], lambda d: case([sample(d)], sample(d).view(np.int32)))
+for _to in [*NUMBERS, "bool", "complex64"]:
+
+    def _cast(d: str, to: str = _to) -> Any:
+        x = sample(d) if to[0] != "u" or d == "bool" else positive(d)
+        return case([x], x.astype(to), in_data_type=d, out_data_type=to)
+
+    add("CAST", "to " + _to, [*NUMBERS, "bool", "complex64"], _cast)

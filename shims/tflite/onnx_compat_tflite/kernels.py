@@ -1,0 +1,107 @@
+"""What the TFLite kernels do: which types and ranks each takes on every runtime, and which only newer ones add.
+
+`kernel_facts` holds what was measured, one-operator models against numpy, with the default delegate and without; ask it
+through `Kernels`. A file should run everywhere, so `Kernels()` knows the common facts alone; `Kernels(Interpreter)` adds
+what the given runtime turns out to have, by loading (never running) small models.
+
+What a table cannot say, seen on tflite-runtime 2.7 and LiteRT 2.3, for whoever writes operators with these kernels:
+
+Shapes
+- Two inputs of different shape and rank over 4 end the process on 2.7 for ADD, MUL, comparisons, POW, SELECT_V2 and
+  more ("broadcast rank 5"). Bring them to one shape first (BROADCAST_TO takes 6 dimensions), or merge neighbouring axes
+  until 4 are left. SUB, DIV, MAXIMUM and MINIMUM do 5, none of them 6. Equal shapes: any rank.
+- A RESHAPE to a scalar works, with the shape as an empty option or as an empty constant. -1 in it works, also resized.
+- The shape operand of RESHAPE, the indices of SCATTER_ND, begin and end of STRIDED_SLICE, the axes of a reduction, the
+  permutation and TOPK_V2's k must be int32. An int64 permutation, or int64 PAD amounts on 2.7, give wrong numbers silently.
+- Negative axes work in reductions; no axes at all leave the tensor as it is. WHERE takes no scalar.
+- REVERSE_V2 of several axes is wrong on 2.7: reverse one axis at a time. Grouped CONV_2D begins with 2.9: split it.
+- CONV_2D and DEPTHWISE_CONV_2D refuse a missing bias; give zeros. FULLY_CONNECTED and TRANSPOSE_CONV do without.
+
+Numbers
+- int8, uint8 and int16 are quantised types to most kernels: without a scale ADD, SUB and comparisons divide by zero and
+  end the process, MUL, SUM, MEAN and RELU give wrong numbers. Only what the table lists is safe; else compute in int32.
+- MAXIMUM and MINIMUM keep a NaN of the second input but drop one of the first. REDUCE_MAX on 2.7 drops every NaN, on
+  LiteRT by position. RELU keeps NaN; RELU6 on 2.7 gives 0 for it.
+- CAST of a float out of range saturates on LiteRT and wraps on 2.7. NaN to bool is True. Float to int truncates.
+- DIV of int32 truncates; by zero it ends the process on 2.7 and is an error on LiteRT (also FLOOR_DIV, FLOOR_MOD).
+- FLOOR_MOD takes the divisor's sign (ONNX Mod with fmod=0). ROUND is half to even. POW of a negative base: NaN as in C.
+- GATHER out of range reads foreign memory on 2.7 and is an error on LiteRT; negative indices are an error on both.
+- ARG_MAX takes the first of equals, TOPK_V2 too.
+
+Graphs
+- An operator on constants alone runs. An output may be an input, a constant, or another output again; no operator at
+  all is fine too.
+- Tensors without elements: 2.7 can neither be given nor asked for one (skip `set_tensor`, make the result from the
+  shape); a constant without elements is not a constant to any runtime. XNNPACK refuses a BATCH_MATMUL over 0 elements.
+- float16 weights: a constant, DEQUANTIZE, then the float32 operator: runs everywhere.
+"""
+
+from typing import Any, Dict, FrozenSet, Optional, Tuple
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.kernel_facts import USES, VERSIONS
+
+__all__ = ["Kernels"]
+
+Accepted = Tuple[FrozenSet[str], FrozenSet[str]]
+
+
+def _versions() -> Dict[str, Tuple[int, int]]:
+    rows = (line.split() for line in VERSIONS.strip().splitlines())
+    return {name: (int(oldest), int(newest)) for name, oldest, newest in rows}
+
+
+def _uses() -> Dict[Tuple[str, str], Accepted]:
+    uses: Dict[Tuple[str, str], Accepted] = {}
+    for line in USES.strip().splitlines():
+        operator, features, types = line.split(":")
+        everywhere, newer = (frozenset(part.split()) for part in types.split("|"))
+        for feature in features.split(","):
+            uses[operator, feature.strip()] = everywhere, newer
+    return uses
+
+
+_VERSIONS = _versions()
+_USES = _uses()
+
+
+class Kernels:
+    """Answers what may be written into a file. `interpreter` is a runtime's Interpreter class to write for; None: for all."""
+
+    def __init__(self, interpreter: Optional[Any] = None) -> None:
+        self._interpreter = interpreter
+        self._known: Dict[Tuple[str, int], bool] = {}
+
+    def accepts(self, operator: str, dtype: str, feature: str = "plain") -> bool:
+        """Whether the kernel takes this type and gives the right numbers. Features are named in `kernel_facts`.
+
+        A use that was never measured is not accepted.
+        """
+        everywhere, newer = _USES.get((operator, feature), (frozenset(), frozenset()))
+        return dtype in everywhere or (dtype in newer and self._has_newer(operator))
+
+    def has(self, operator: str, version: int = 1) -> bool:
+        """Whether the operator exists in this version, whatever its types: for those that no table of types describes."""
+        oldest, newest = _VERSIONS.get(operator, (0, 0))
+        return version <= oldest or (version <= newest and self._loads(operator, version))
+
+    def _has_newer(self, operator: str) -> bool:
+        """An operator that has got new versions is asked for the last one. Others tell nothing: then all those must be there."""
+        oldest, newest = _VERSIONS[operator]
+        if newest > oldest:
+            return self._loads(operator, newest)
+        return all(self._loads(name, last) for name, (first, last) in _VERSIONS.items() if last > first)
+
+    def _loads(self, operator: str, version: int) -> bool:
+        """A trial: a runtime refuses an operator version that it does not know when it loads the model."""
+        if self._interpreter is None:
+            return False
+        if (operator, version) not in self._known:
+            tensor = fb.TensorSpec("t", "float32", (1,))
+            graph = fb.SubGraph([tensor], [fb.OperatorSpec(operator, [0], [0], version=version)], [0], [0])
+            try:
+                self._interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
+                self._known[operator, version] = True
+            except (RuntimeError, ValueError):
+                self._known[operator, version] = False
+        return self._known[operator, version]

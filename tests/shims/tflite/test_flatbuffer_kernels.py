@@ -1,0 +1,53 @@
+"""The table of kernel facts, and the runtime that is here against it."""
+
+import importlib
+
+import pytest
+from onnx_compat_tflite.flatbuffer.names import ENUMS, OPERATORS
+from onnx_compat_tflite.kernel_facts import USES, VERSIONS
+from onnx_compat_tflite.kernels import Kernels
+
+
+def _interpreter():
+    for name in ("ai_edge_litert.interpreter", "tflite_runtime.interpreter"):
+        try:
+            return importlib.import_module(name).Interpreter
+        except ImportError:
+            continue
+    return None
+
+
+def test_common_facts():
+    kernels = Kernels()
+    assert kernels.accepts("ADD", "int64")
+    assert not kernels.accepts("ADD", "int8")
+    assert not kernels.accepts("ADD", "float32", "broadcast rank 5")
+    assert kernels.accepts("SUB", "float32", "broadcast rank 5")
+    assert not kernels.accepts("GELU", "float32")
+    assert not kernels.accepts("NO_SUCH", "float32")
+    assert kernels.has("WHILE")
+    assert not kernels.has("GELU")
+    assert not kernels.has("ADD", 5)
+
+
+@pytest.mark.skipif(_interpreter() is None, reason="no TFLite interpreter is installed")
+def test_a_runtime_adds_what_it_has():
+    kernels = Kernels(_interpreter())
+    assert kernels.accepts("ADD", "int64")
+    assert not kernels.accepts("ADD", "int8")
+    # The two go together: the operator is there, so its kernel is.
+    assert kernels.accepts("GELU", "float32") == kernels.has("GELU")
+    assert not kernels.has("GELU", 14)
+
+
+def test_the_table_speaks_of_known_things():
+    for line in USES.strip().splitlines():
+        operator, features, types = line.split(":")
+        assert operator in OPERATORS.numbers
+        assert all(feature.strip() for feature in features.split(","))
+        assert set(types.replace("|", " ").split()) <= set(ENUMS["TensorType"].names)
+        assert types.count("|") == 1
+    for line in VERSIONS.strip().splitlines():
+        name, oldest, newest = line.split()
+        assert name in OPERATORS.numbers
+        assert int(oldest) <= int(newest)
