@@ -85,10 +85,7 @@ class _Walk:
 
     def region(self, region: Region, handles: Sequence[Any]) -> List[Any]:
         self.env.update(zip(region.inputs, handles))
-        nodes = region.live()
-        last: Dict[Ref, int] = {ref: k for k, node in enumerate(nodes) for ref in node.uses()}
-        kept = set(ref for ref in region.outputs if isinstance(ref, Ref))
-        for k, node in enumerate(nodes):
+        for node, spent in zip(region.live(), region.spent()):
             try:
                 self.node(node)
             except OnnxCompatError as error:
@@ -97,9 +94,8 @@ class _Walk:
                 self.failed.setdefault(node.origin.node, error)
                 self.env.update((ref, self.emitter.placeholder(ref.spec)) for ref in node.outputs)
             if self.emitter.concrete:  # what nobody reads any more is memory
-                for ref in node.uses():
-                    if last[ref] == k and ref not in kept:
-                        self.env.pop(ref, None)
+                for ref in spent:
+                    self.env.pop(ref, None)
         return [self.argument(output) for output in region.outputs]
 
     def node(self, node: Node) -> None:

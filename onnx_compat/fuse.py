@@ -31,7 +31,7 @@ def fuse(region: Region, layout: str, filter_layout: str) -> Region:
         else:
             assert producer is not None
             kept[kept.index(producer)] = folded
-    region.nodes = kept
+    region.replace(kept)
     return region
 
 

@@ -111,9 +111,34 @@ class Region:
         self.inputs = tuple(inputs)
         self.outputs: Tuple[Arg, ...] = ()
         self.nodes: List[Node] = []
+        self._live: Optional[List[Node]] = None
+        self._spent: Optional[List[Tuple[Ref, ...]]] = None
+
+    def replace(self, nodes: Sequence[Node]) -> None:
+        """Other nodes for the same inputs and outputs."""
+        self.nodes = list(nodes)
+        self._live = self._spent = None
 
     def live(self) -> List[Node]:
-        """The nodes that the outputs need, in order. Whatever only served a folded value is gone."""
+        """The nodes that the outputs need, in order. Whatever only served a folded value is gone. (Asked for only when
+        the region is complete, and kept: an execution asks every time.)"""
+        if self._live is None:
+            self._live = self._needed()
+        return self._live
+
+    def spent(self) -> List[Tuple[Ref, ...]]:
+        """For each live node, the values that nobody reads after it."""
+        if self._spent is None:
+            kept = set(_refs(self.outputs))
+            last = {ref: k for k, node in enumerate(self.live()) for ref in node.uses()}
+            ends: List[List[Ref]] = [[] for _ in self.live()]
+            for ref, k in last.items():
+                if ref not in kept:
+                    ends[k].append(ref)
+            self._spent = [tuple(refs) for refs in ends]
+        return self._spent
+
+    def _needed(self) -> List[Node]:
         needed: Set[Ref] = set(_refs(self.outputs))
         kept = []
         for node in reversed(self.nodes):

@@ -40,8 +40,10 @@ def survey(model: Model, shim: Shim, forms: Dict[str, Form], fixed: Fixed, use_n
     with shim.scratch() as emitter:
         interpreter = Interpreter(natives(emitter) if use_natives else None, tolerant=True)
         made = recorded(model, emitter, forms, fixed, interpreter)
-        handles = [emitter.placeholder(ref.spec) for ref in made.program.region.inputs]
-        failed = dict(attempt(made.program.region, emitter, handles), **interpreter.failed)
+        failed = dict(interpreter.failed)
+        if not emitter.concrete:  # over values, to emit is to execute
+            handles = [emitter.placeholder(ref.spec) for ref in made.program.region.inputs]
+            failed.update(attempt(made.program.region, emitter, handles))
     return Survey(failed, interpreter.unseen, interpreter.done)
 
 
