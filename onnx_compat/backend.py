@@ -1,8 +1,8 @@
 """The official ONNX Backend API (`onnx.backend.base`) over the shim that is selected.
 
-    import onnx_compat.backend as backend
-    rep = backend.prepare(model_proto, device="CPU")
-    outputs = rep.run(inputs)
+import onnx_compat.backend as backend
+rep = backend.prepare(model_proto, device="CPU")
+outputs = rep.run(inputs)
 """
 
 from typing import Any, Optional, Sequence, Tuple
@@ -11,7 +11,8 @@ from onnx import ModelProto, NodeProto, helper
 from onnx.backend import base
 
 from onnx_compat.errors import OnnxCompatError
-from onnx_compat.runnable import Runnable, prepare as prepare_runnable
+from onnx_compat.runnable import Runnable
+from onnx_compat.runnable import prepare as prepare_runnable
 from onnx_compat.survey import support
 
 __all__ = ["BackendRep", "OnnxCompatBackend", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
@@ -48,7 +49,12 @@ class OnnxCompatBackend(base.Backend):  # type: ignore[misc]
 
     @classmethod
     def run_node(
-        cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Optional[Sequence[Any]] = None, **kwargs: Any
+        cls,
+        node: NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Optional[Sequence[Any]] = None,
+        **kwargs: Any,
     ) -> Tuple[Any, ...]:
         """One operator, under the newest opset that the installed onnx knows (or `opset_version`)."""
         import numpy as np
@@ -67,7 +73,7 @@ class OnnxCompatBackend(base.Backend):  # type: ignore[misc]
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        return device.split(":")[0].upper() in ("CPU", "CUDA")
+        return device.split(":", maxsplit=1)[0].upper() in ("CPU", "CUDA")
 
 
 def _device(device: str) -> Optional[str]:

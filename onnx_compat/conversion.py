@@ -74,33 +74,42 @@ def convert(model: Any, path: Any, to: Optional[str] = None, shim: Optional[str]
     target = os.path.abspath(os.fspath(path))
     form = form_of_path(target, to)
     writer = _writer(form, shim)
-    if not isinstance(model, Model):
+    own = not isinstance(model, Model)
+    if own:
         model = load(model)
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise ConversionError("the folder of '%s' does not exist" % path, hint="make it first")
     if os.path.isdir(target) != (writer.formats[form][0] == "") and os.path.exists(target):
-        raise ConversionError("'%s' is there and is no %s" % (path, writer.formats[form][1]), hint="choose another path")
+        raise ConversionError(
+            "'%s' is there and is no %s" % (path, writer.formats[form][1]), hint="choose another path"
+        )
     scratch = tempfile.mkdtemp(prefix=".onnx-compat-", dir=folder)
     try:
         made = os.path.join(scratch, os.path.basename(target))
-        _export(model, writer, made, form)
+        _export(model, writer, made, form, own)
         _replace(made, target, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return Path(target)
 
 
-def _export(model: Model, writer: Shim, path: str, form: str) -> None:
+def _export(model: Model, writer: Shim, path: str, form: str, own: bool) -> None:
+    """`own`: nobody else has the model, so that its weights need not be kept beside what was made of them."""
     emitter = writer.emitter()
     try:
         interpreter = Interpreter(natives(emitter))
         program = recorded(model, emitter, declared_forms(model.graph), Fixed(), interpreter, whole=True).program
+        if own:
+            for initializer in model.graph.initializers.values():
+                initializer.release()
         writer.export(program, path, form)
     except NeedsKnownError as error:
         names = sorted(error.values | error.sizes)
         hint = "fix %s: an initializer instead of an input, or given sizes" % ", ".join(names) if names else error.hint
-        raise ConversionError("a file cannot leave this open: " + error.reason, hint=hint, **_where(error, writer)) from error
+        raise ConversionError(
+            "a file cannot leave this open: " + error.reason, hint=hint, **_where(error, writer)
+        ) from error
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__
 

@@ -208,14 +208,14 @@ def ceildiv(a: Extent, b: Extent) -> Extent:
 
 def maximum(a: Extent, b: Extent) -> Extent:
     try:
-        return b if a < b else a
+        return max(a, b)
     except Undecided:
         return Dim.atom("max", a, b)
 
 
 def minimum(a: Extent, b: Extent) -> Extent:
     try:
-        return a if a < b else b
+        return min(b, a)
     except Undecided:
         return Dim.atom("min", a, b)
 
@@ -256,7 +256,7 @@ def _exact(a: Extent, b: Extent) -> Optional[Extent]:
     divisor = _terms(b)
     if len(divisor) != 1:
         return 1 if same(a, b) and divisor else None
-    (monomial, factor), = divisor.items()
+    ((monomial, factor),) = divisor.items()
     terms: Dict[_Monomial, int] = {}
     for term, count in _terms(a).items():
         rest = list(term)

@@ -219,5 +219,3 @@ def _located(error: OnnxCompatError, node: Node) -> OnnxCompatError:
 
 def _first_line(error: BaseException) -> str:
     return "%s: %s" % (type(error).__name__, (str(error).strip().splitlines() or [""])[0])
-
-

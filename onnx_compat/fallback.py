@@ -1,8 +1,8 @@
 """Where the parts of a model go that a shim cannot do: onnxruntime if it is installed and takes the part, else the
-reference."""
+reference.
+"""
 
 from typing import Any, FrozenSet, List
-
 
 from onnx_compat.feeds import Feed, public
 from onnx_compat.model import Model
@@ -63,5 +63,3 @@ class _OnnxRuntime:
 
         results = self._session.run(self._names, {name: public(value) for name, value in feed.items()})
         return [checked(value) for value in results]
-
-

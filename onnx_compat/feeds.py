@@ -29,7 +29,9 @@ class Form(NamedTuple):
     items: Tuple[Any, ...] = ()
 
 
-def by_name(inputs: Union[Mapping[str, Any], Sequence[Any]], declared: Sequence[ValueInfo], needed: Sequence[str]) -> Feed:
+def by_name(
+    inputs: Union[Mapping[str, Any], Sequence[Any]], declared: Sequence[ValueInfo], needed: Sequence[str]
+) -> Feed:
     """The inputs by name, each checked against its declared type."""
     names = [one.name for one in declared]
     if not isinstance(inputs, Mapping):

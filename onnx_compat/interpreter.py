@@ -51,7 +51,8 @@ _MISSING = _Missing()
 
 class Interpreter:
     """Applies the nodes of a graph to values. When it is `tolerant`, an operator that cannot be applied does not end
-    the walk: it is noted in `failed`, and what reads its outputs in `unseen`."""
+    the walk: it is noted in `failed`, and what reads its outputs in `unseen`.
+    """
 
     def __init__(self, natives: Optional[Natives] = None, tolerant: bool = False) -> None:
         self.natives: Natives = natives or {}
@@ -138,16 +139,21 @@ class Interpreter:
         self, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any], composed: Sequence[Any]
     ) -> Sequence[Any]:
         """The shim's own version of the operator, if it takes this case. What the composed meaning recorded says what
-        the results are; nobody uses it then, so it is not emitted."""
+        the results are; nobody uses it then, so it is not emitted.
+        """
         native = self.natives.get((node.domain, node.operator))
         results = [value for value in composed if value is not None]
         if native is None or any(not isinstance(value, Tensor) or value.known for value in results):
             return composed
         if not native.accepts(node, inputs, attributes):
             return composed
-        orders = [spatial_order(v.rank) if native.spatial and v.rank > 2 and k == 0 else None for k, v in enumerate(results)]
+        orders = [
+            spatial_order(v.rank) if native.spatial and v.rank > 2 and k == 0 else None for k, v in enumerate(results)
+        ]
         args = [
-            None if v is None else current().argument(v, normal(spatial_order(v.rank)) if native.spatial and k == 0 else None)
+            None
+            if v is None
+            else current().argument(v, normal(spatial_order(v.rank)) if native.spatial and k == 0 else None)
             for k, v in enumerate(inputs)
         ]
         specs = [Spec(value.dtype, value.shape) for value in results]
@@ -163,5 +169,3 @@ def _value(value: Any) -> Any:
     if isinstance(value, Constant):
         return Tensor(value.dtype, value.array.shape, value.array)
     return value
-
-

@@ -121,7 +121,8 @@ class Region:
 
     def live(self) -> List[Node]:
         """The nodes that the outputs need, in order. Whatever only served a folded value is gone. (Asked for only when
-        the region is complete, and kept: an execution asks every time.)"""
+        the region is complete, and kept: an execution asks every time.)
+        """
         if self._live is None:
             self._live = self._needed()
         return self._live

@@ -63,8 +63,6 @@ def fitted(tensor: Tensor, order: Order, rank: int) -> Arg:
     return current().argument(tensor, order if tensor.rank == rank else None)
 
 
-
-
 def dropped(order: Order, axes: Sequence[int]) -> Order:
     """The order of what is left when logical axes are taken out."""
     if order is None:

@@ -48,7 +48,8 @@ def recorded(
     model: Model, emitter: Emitter, forms: Dict[str, Form], fixed: Fixed, interpreter: Interpreter, whole: bool = False
 ) -> Recorded:
     """Record the model for inputs of these forms. With `whole`, outputs that are known already are in the program too:
-    a file has to hold them."""
+    a file has to hold them.
+    """
     graph = model.graph
     given = inputs_of(graph, forms, fixed)
     inputs: Dict[Ref, str] = {}
@@ -185,4 +186,3 @@ class ImmediatePlan:
         if isinstance(value, Sequence_):
             return [self._fetched(trace, item) for item in value.items]
         return np.asarray(trace.demand(value, "an output")), value.dtype
-

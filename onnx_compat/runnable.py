@@ -11,9 +11,9 @@ from onnx_compat import select
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.fallback import fallback_runnable
 from onnx_compat.feeds import Feed, Form, by_name, form_of, public
+from onnx_compat.interpreter import Interpreter
 from onnx_compat.model import Model, TensorType, ValueInfo, load
 from onnx_compat.partition import PartitionedPlan, cut
-from onnx_compat.interpreter import Interpreter
 from onnx_compat.plan import CompiledPlan, Fixed, ImmediatePlan, recorded
 from onnx_compat.shim import Shim, natives
 from onnx_compat.survey import survey
@@ -228,4 +228,3 @@ def prepare(
 def run(model: Any, inputs: Inputs, shim: Optional[str] = None) -> Outputs:
     """Prepare a model and run it once."""
     return prepare(model, shim).run(inputs)
-

@@ -105,7 +105,9 @@ def probe(name: str) -> Probe:
 
 def decide(name: Optional[str] = None) -> Decision:
     """The shim to use. One that is asked for by name and does not work is an error, never replaced."""
-    asked, why = (name, "asked for by name") if name else (os.environ.get("ONNX_COMPAT_SHIM"), "ONNX_COMPAT_SHIM is set")
+    asked, why = (
+        (name, "asked for by name") if name else (os.environ.get("ONNX_COMPAT_SHIM"), "ONNX_COMPAT_SHIM is set")
+    )
     if asked:
         found = probe(asked)
         if not found.available:

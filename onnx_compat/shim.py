@@ -31,7 +31,8 @@ class Probe(NamedTuple):
 
 class Port(NamedTuple):
     """A tensor that goes into or comes out of a program. A size is an int; or it is only known at run time: None, or a
-    name, where equal names are equal sizes."""
+    name, where equal names are equal sizes.
+    """
 
     name: str
     dtype: DType
@@ -122,7 +123,8 @@ class Emitter:
 
     def finish(self, handle: Any, dtype: DType) -> Any:
         """What a primitive gave, as values of its dtype: an emitter that carries the dtype in a wider one of its
-        framework comes back from there (see `DType.round`). Called for every result."""
+        framework comes back from there (see `DType.round`). Called for every result.
+        """
         return handle
 
     # -- concrete emitters only -------------------------------------------------------------------------------------
@@ -186,7 +188,8 @@ class Shim(abc.ABC):
 
     def executor(self) -> Optional[Emitter]:
         """A concrete emitter that executes as it goes, for models that no compiled form can express; None if the
-        framework has no such mode (the part then runs in the fallback)."""
+        framework has no such mode (the part then runs in the fallback).
+        """
         return None
 
     @contextmanager

@@ -28,7 +28,8 @@ class NodeSupport(NamedTuple):
 
 class Survey(NamedTuple):
     """`failed`: the nodes that the shim cannot do. `unseen`: nodes that could not be looked at, because the types that
-    they get are only known when a failed one has run. `done`: how each of the others is done."""
+    they get are only known when a failed one has run. `done`: how each of the others is done.
+    """
 
     failed: Dict[str, OnnxCompatError]
     unseen: Set[str]

@@ -29,7 +29,8 @@ def current() -> "Trace":
 
 class Trace:
     """Records nodes into the innermost open region. With `immediate` set, also executes each one at once: then every
-    size is a number and every value can be looked at, which is how a model runs that no compiled form can express."""
+    size is a number and every value can be looked at, which is how a model runs that no compiled form can express.
+    """
 
     def __init__(self, layout: str = "channels_first", filter_layout: str = "OIHW", immediate: Any = None) -> None:
         self.layout = layout
@@ -53,7 +54,8 @@ class Trace:
     def region(self, specs: Sequence[Spec], body: Callable[..., Sequence[Tensor]]) -> Region:
         """Record `body`, called with one Tensor per spec, as a region of its own. Its outputs have no pending order.
 
-        A size may be a name: the same name is the same unknown size."""
+        A size may be a name: the same name is the same unknown size.
+        """
         names: Dict[str, Dim] = {}
         region = Region([_settled(Ref(spec), names) for spec in specs])
         arranged, self._arranged = self._arranged, dict(self._arranged)  # made inside, it does not exist outside

@@ -59,7 +59,11 @@ class Tensor:
         return total
 
     def __repr__(self) -> str:
-        return "Tensor(%s%s%s)" % (self.dtype.name, list(self.shape), " = %r" % self.value if self.value is not None else "")
+        return "Tensor(%s%s%s)" % (
+            self.dtype.name,
+            list(self.shape),
+            " = %r" % self.value if self.value is not None else "",
+        )
 
     # Arithmetic and comparison operators are added by onnx_compat.primitives.elementwise, next to their meaning.
     __hash__ = object.__hash__

@@ -3,7 +3,7 @@
 from .attributes import Empty
 from .graph import Graph, Model, Node, ValueInfo
 from .initializer import Constant, Initializer
-from .load import load
+from .loading import load
 from .types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
 from .write import extract, to_proto
 

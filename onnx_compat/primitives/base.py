@@ -43,8 +43,34 @@ def primitive(kinds: str = "fiub") -> Callable[[F], F]:
 
 # The integer arithmetic that shape computations are made of: folded also when some of the ints are symbols.
 _SYMBOLIC = frozenset(
-    "neg add sub mul div floordiv mod maximum minimum equal less less_equal where cast reshape transpose broadcast_to "
-    "concat slice take reverse reduce_prod reduce_sum gather_nd tile pad".split()
+    [
+        "neg",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "floordiv",
+        "mod",
+        "maximum",
+        "minimum",
+        "equal",
+        "less",
+        "less_equal",
+        "where",
+        "cast",
+        "reshape",
+        "transpose",
+        "broadcast_to",
+        "concat",
+        "slice",
+        "take",
+        "reverse",
+        "reduce_prod",
+        "reduce_sum",
+        "gather_nd",
+        "tile",
+        "pad",
+    ]
 )
 
 
@@ -177,6 +203,9 @@ def _bounded_by(extent: Extent, bound: Extent) -> bool:
     if not isinstance(extent, Dim) or len(extent.terms) != 1:
         return False
     ((monomial, factor),) = extent.terms.items()
-    return factor == 1 and len(monomial) == 1 and monomial[0].kind == "min" and any(same(a, bound) for a in monomial[0].args)
-
-
+    return (
+        factor == 1
+        and len(monomial) == 1
+        and monomial[0].kind == "min"
+        and any(same(a, bound) for a in monomial[0].args)
+    )

@@ -21,7 +21,8 @@ Body = Callable[..., Sequence[Tensor]]
 def cond(pred: Any, then_body: Body, else_body: Body) -> List[Tensor]:
     """The results of one of two functions without arguments, as the scalar says; only that one is executed.
 
-    Emitter: cond(pred, bodies=[then, else], captures=[...])."""
+    Emitter: cond(pred, bodies=[then, else], captures=[...]).
+    """
     pred = lift(pred)
     decided = current().peek(pred)
     if decided is not None:
@@ -36,7 +37,8 @@ def cond(pred: Any, then_body: Body, else_body: Body) -> List[Tensor]:
 def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) -> List[Tensor]:
     """`state = body(*state)` for as long as `test(*state)` holds. Sizes may change on the way, ranks and dtypes not.
 
-    Emitter: while_loop(*state, bodies=[test, body], captures=[...])."""
+    Emitter: while_loop(*state, bodies=[test, body], captures=[...]).
+    """
     state = [lift(value) for value in state]
     if current().immediate is not None:
         while current().demand(test(*state), "a loop condition").reshape(()):
@@ -59,7 +61,8 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
     """`*state, *ys = body(*state, *slices)` for each slice of the xs along their first axis (from the last one if
     `reverse`): gives the final states, then the ys stacked along a new first axis, each where its slice was.
 
-    Emitter: scan(state, xs, sizes_of_length, count of states, reverse, bodies=[body], captures=[...])."""
+    Emitter: scan(state, xs, sizes_of_length, count of states, reverse, bodies=[body], captures=[...]).
+    """
     state, xs = [lift(value) for value in state], [lift(x) for x in xs]
     if current().immediate is not None or (isinstance(length, int) and length <= 1):
         return _unrolled(body, state, xs, int(length), reverse)  # type: ignore[arg-type]

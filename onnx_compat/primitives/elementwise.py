@@ -3,7 +3,7 @@
 Two operands have one dtype; integers wrap; nothing is promoted. A Python number takes the dtype of the tensor it meets.
 """
 
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence
 
 from onnx_compat import dtypes
 from onnx_compat.dims import same_shape
@@ -19,14 +19,17 @@ _Meaning = Callable[..., Any]
 Binary = Callable[[Any, Any], Tensor]
 
 
-def elementwise(name: str, operands: Sequence[Tensor], dtype: DType, **params: Any) -> Tensor:
-    folded = fold(name, operands, [dtype], **params)
+def elementwise(
+    name: str, operands: Sequence[Tensor], result: DType, params: Optional[Dict[str, Any]] = None
+) -> Tensor:
+    params = params or {}
+    folded = fold(name, operands, [result], **params)
     if folded is not None:
         return folded[0]
     shape = broadcast(*[operand.shape for operand in operands])
     order = common(operands, len(shape))
     args = [fitted(operand, order, len(shape)) for operand in operands]
-    return apply(name, args, params, [Spec(dtype, shape)], [order])[0]
+    return apply(name, args, params, [Spec(result, shape)], [order])[0]
 
 
 def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Unary]:
@@ -97,7 +100,7 @@ def neg(x: Any) -> Any:
 
 
 @unary("fiuc")
-def abs(x: Any) -> Any:  # noqa: A001
+def abs(x: Any) -> Any:
     """|x|; the least integer stays itself."""
 
 
@@ -202,7 +205,7 @@ def ceil(x: Any) -> Any:
 
 
 @unary("f")
-def round(x: Any) -> Any:  # noqa: A001
+def round(x: Any) -> Any:
     """The nearest integer; of two, the even one."""
 
 
@@ -263,7 +266,7 @@ def fmod(x: Any, y: Any) -> Any:
 
 
 @binary("fiu", neutral=1)
-def pow(x: Any, y: Any) -> Any:  # noqa: A001
+def pow(x: Any, y: Any) -> Any:
     """x to the y."""
 
 
@@ -371,16 +374,17 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
 @primitive("fiubc")
 def cast(x: Any, dtype: DType) -> Tensor:
     """x in another numeric dtype, as C does: floats to integers truncate toward zero, wider integers to narrower ones
-    wrap, anything but zero is True; a float out of the integer's range, or NaN, gives any number but no exception."""
+    wrap, anything but zero is True; a float out of the integer's range, or NaN, gives any number but no exception.
+    """
     x = lift(x)
-    return x if x.dtype == dtype else elementwise("cast", [x], dtype, dtype=dtype)
+    return x if x.dtype == dtype else elementwise("cast", [x], dtype, {"dtype": dtype})
 
 
 @primitive("fiu")
 def clip(x: Any, low: Optional[float] = None, high: Optional[float] = None) -> Tensor:
     """x held between two Python numbers, of which either may be absent: min(max(x, low), high); NaN stays NaN."""
     x = lift(x)
-    return x if low is None and high is None else elementwise("clip", [x], x.dtype, low=low, high=high)
+    return x if low is None and high is None else elementwise("clip", [x], x.dtype, {"low": low, "high": high})
 
 
 def relu(x: Any) -> Tensor:

@@ -41,7 +41,8 @@ def take(x: Any, indices: Any, axis: int) -> Tensor:
 @primitive("fiubsc")
 def take_along(x: Any, indices: Any, axis: int) -> Tensor:
     """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1: one index an element; the indices' other axes may be
-    shorter than those of x."""
+    shorter than those of x.
+    """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
     folded = fold("take_along", [x, indices], [x.dtype], axis=axis)
@@ -67,7 +68,8 @@ def gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Tensor:
 @primitive("fiubsc")
 def scatter_nd(x: Any, indices: Any, updates: Any, reduction: str = "none") -> Tensor:
     """x with the slices at the rows of `indices` replaced by, or combined with, `updates`: 'none' (the last one wins),
-    'add', 'mul', 'max', 'min'."""
+    'add', 'mul', 'max', 'min'.
+    """
     x, indices, updates = lift(x), lift(indices), scalar(updates, lift(x))
     folded = fold("scatter_nd", [x, indices, updates], [x.dtype], reduction=reduction)
     if folded is not None:
@@ -90,7 +92,8 @@ def nonzero(x: Any) -> Tensor:
 @primitive("fiu")
 def top_k(x: Any, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
     """The k largest (or smallest) elements along an axis, in that order, and their int64 indices; of equal elements the
-    one with the lower index comes first."""
+    one with the lower index comes first.
+    """
     from onnx_compat.ir import Extents
 
     x = lift(x)

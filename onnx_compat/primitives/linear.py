@@ -4,7 +4,7 @@ Convolutions and pools work in the order that the shim prefers (`Trace.layout`);
 `Trace.filter_layout`. Spatial padding is a pair (before, after) of sizes for each spatial axis.
 """
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, Sequence, Tuple
 
 from onnx_compat.dims import Extent, floordiv, is_known
 from onnx_compat.errors import InvalidModelError
@@ -21,7 +21,8 @@ Pads = Sequence[Tuple[Extent, Extent]]
 @primitive("fiuc")
 def matmul(x: Any, y: Any, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
     """The matrix product over the last two axes (ranks of two at least), leading axes broadcast; the flags swap an
-    operand's last two axes first; the bias, a vector as long as the last axis of the result, is added."""
+    operand's last two axes first; the bias, a vector as long as the last axis of the result, is added.
+    """
     x, y = lift(x), lift(y)
     if x.dtype != y.dtype:
         raise InvalidModelError("matmul of %s and %s: both must have one dtype" % (x.dtype.name, y.dtype.name))
@@ -85,7 +86,8 @@ def conv(
     """The cross-correlation of x [N, C, spatial...] with w [M, C / groups, kernel...], zeros around, plus bias [M].
 
     The emitter sees x in the shim's layout and w in its filter layout; a depthwise one (groups = C > 1) comes as
-    `depthwise_conv`, its filter as [1, kernel..., M] for channels-last shims."""
+    `depthwise_conv`, its filter as [1, kernel..., M] for channels-last shims.
+    """
     x, w = lift(x), lift(w)
     rank = x.rank
     x, pads = _settled(x, pads)
@@ -118,7 +120,8 @@ def conv_transpose(
     """The gradient of a convolution with respect to its input, in full (nothing cropped): x [N, C, spatial...] with
     w [C, M / groups, kernel...] gives [N, M, (size - 1) * stride + (kernel - 1) * dilation + 1 ...], plus bias [M].
 
-    The filter comes in the shim's filter layout, where I is C and O is M / groups."""
+    The filter comes in the shim's filter layout, where I is C and O is M / groups.
+    """
     x, w = lift(x), lift(w)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
     params = {"strides": tuple(strides), "dilations": tuple(dilations), "groups": groups}
@@ -151,7 +154,8 @@ def _pool(name: str, x: Tensor, kernel: Sequence[int], params: Any, pads: Sequen
 @primitive("fiu")
 def max_pool(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Pads) -> Tensor:
     """The largest element under a window that slides over [N, C, spatial...]; padding never wins. `kernel` and the
-    others have an entry for each spatial axis."""
+    others have an entry for each spatial axis.
+    """
     x = lift(x)
     x, settled = _settled(x, pads, x.dtype.min if x.dtype.kind != "f" else -float("inf"))
     params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(settled)}

@@ -30,7 +30,9 @@ def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
     return declare
 
 
-def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool, dtype: Optional[DType] = None) -> Tensor:
+def reduce(
+    name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool, dtype: Optional[DType] = None
+) -> Tensor:
     places = sorted({axis_of(axis, x.rank) for axis in (range(x.rank) if axes is None else axes)})
     if not places:
         return x

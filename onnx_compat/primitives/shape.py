@@ -131,7 +131,7 @@ def stack(xs: Sequence[Any], axis: int) -> Tensor:
 
 
 @primitive("fiubsc")
-def slice(x: Any, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Tensor:  # noqa: A001
+def slice(x: Any, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Tensor:
     """x[start:end:step] on every axis, by Python's rules: negative counts from the end, and out of range is clamped.
 
     Steps are numbers; an end of None goes to the edge in the direction of the step.
@@ -159,7 +159,8 @@ def _bounds(shape: Sizes, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> T
 
     A backward slice that includes element 0 ends at -_FAR, which every framework clamps to 'before the first'.
     """
-    begin, stop = [], []
+    begin: List[Extent] = []
+    stop: List[Extent] = []
     for extent, start, end, step in zip(shape, starts, ends, steps):
         if step == 0:
             raise InvalidModelError("a slice has step 0")
@@ -247,7 +248,8 @@ def tile(x: Any, repeats: Sizes) -> Tensor:
 @primitive("fiubsc")
 def pad(x: Any, before: Sizes, after: Sizes, mode: str = "constant", value: Any = 0) -> Tensor:
     """Elements added at both ends of each axis: a constant, the edge, the mirror image without ('reflect') the edge, or
-    the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype."""
+    the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype.
+    """
     x = lift(x)
     if all(same(size, 0) for size in (*before, *after)):
         return x
@@ -293,5 +295,3 @@ def iota(length: Extent, dtype: DType = int64) -> Tensor:
 def shape_of(x: Any) -> Tensor:
     """The shape as an int64 vector; nothing is computed for it until somebody needs the numbers at run time."""
     return lift(list(lift(x).shape), int64) if lift(x).rank else lift(np.zeros(0, np.int64))
-
-

@@ -1,0 +1,29 @@
+"""Small models for tests, in a line each."""
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+
+
+def value(name: str, shape: Optional[Sequence[Any]] = None, dtype: int = FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def model(
+    nodes: Sequence[Any],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    constants: Optional[dict] = None,
+    opset: int = 13,
+    extra_opsets: Sequence[Any] = (),
+) -> Any:
+    initializers = [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()]
+    graph = helper.make_graph(list(nodes), "graph", list(inputs), list(outputs), initializers)
+    opsets = [helper.make_opsetid("", opset), *extra_opsets]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+node = helper.make_node
