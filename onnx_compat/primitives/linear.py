@@ -12,6 +12,7 @@ from onnx_compat.ir import Arg, Spec
 from onnx_compat.layout import channels_last, normal
 from onnx_compat.primitives.base import apply, broadcast, fold, primitive
 from onnx_compat.primitives.shape import pad as pad_
+from onnx_compat.primitives.shape import transpose
 from onnx_compat.trace import current
 from onnx_compat.value import Order, Tensor, lift
 
@@ -125,7 +126,8 @@ def conv_transpose(
     x, w = lift(x), lift(w)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
     params = {"strides": tuple(strides), "dilations": tuple(dilations), "groups": groups}
-    folded = fold("conv_transpose", operands, [x.dtype], **params)
+    filters_first = transpose(w, [1, 0, *range(2, w.rank)])
+    folded = fold("conv_transpose", [x, filters_first, *operands[2:]], [x.dtype], **params)
     if folded is not None:
         return folded[0]
     spatial = tuple(

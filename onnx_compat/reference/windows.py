@@ -44,13 +44,14 @@ class Windows:
         self, x: Any, w: Any, bias: Any = None, *, strides: Ints, dilations: Ints, groups: int = 1
     ) -> Any:
         batch, channels, space = x.shape[0], x.shape[1] // groups, x.shape[2:]
-        filters, kernel = w.shape[1], w.shape[2:]
+        filters, kernel = w.shape[0], w.shape[2:]
         lengths = [
             (size - 1) * stride + (taps - 1) * dilation + 1
             for size, taps, stride, dilation in zip(space, kernel, strides, dilations)
         ]
         wide = widened(x).reshape(batch, groups, channels, _size(space))
-        matrix = widened(w).reshape(groups, channels, filters * _size(kernel)).swapaxes(1, 2)
+        matrix = widened(w).reshape(filters, groups, channels, _size(kernel)).transpose(1, 0, 3, 2)
+        matrix = matrix.reshape(groups, filters * _size(kernel), channels)
         out = np.zeros((batch, groups, filters, *lengths), wide.dtype)
         for image, into in zip(wide, out):  # what every element adds to the window that it spreads over
             spread = np.matmul(matrix, image).reshape((groups, filters, *kernel, *space))
@@ -154,6 +155,6 @@ def _pooled(combine: Callable[..., Any], x: Any, kernel: Ints, strides: Ints, di
         seen = [x[(*before, *where)] for _, where in _taps([taps], [places], [stride], [dilation])]
         total = np.array(seen[0])
         for other in seen[1:]:
-            combine(total, other, total)
+            combine(total, other, out=total)
         x = total
     return x

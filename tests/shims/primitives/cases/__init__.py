@@ -1,0 +1,21 @@
+"""What each primitive is tried with: `CASES` maps its name to a function that makes a case, out of what hypothesis draws."""
+
+from cases import control, elementwise, indexing, linear, random, reduction, shape
+from cases.making import CASES, FLAVOURS, Case, Flavour, Making, batches, dtypes_of
+
+__all__ = [
+    "CASES",
+    "FLAVOURS",
+    "Case",
+    "Flavour",
+    "Making",
+    "batches",
+    "control",
+    "dtypes_of",
+    "elementwise",
+    "indexing",
+    "linear",
+    "random",
+    "reduction",
+    "shape",
+]

@@ -1,0 +1,62 @@
+"""What a shim is known not to do with a primitive, as data; a gap that is closed fails the test that it excuses.
+
+[[gap]]                                  # tests/gaps/primitives-<shim>.toml
+primitives = ["take", "top_k"]           # exact names
+dtypes = ["uint32", "uint64"]            # exact names
+sizes = "any"                            # "fixed" or "symbolic": excused only there
+cells = ["*"]                            # patterns of cells of the matrix
+kind = "framework"                       # ours: to be done here; framework: it cannot; never: makes no sense
+exception = "UnsupportedError"           # the exact class, or "Mismatch" for a wrong answer
+reason = "..."
+"""
+
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from cases.making import CASES, dtypes_of
+
+
+class Gap(NamedTuple):
+    primitives: List[str]
+    dtypes: List[str]
+    sizes: str
+    cells: List[str]
+    kind: str
+    exception: str
+    reason: str
+
+    def excuses(self, symbolic: bool, error: BaseException) -> bool:
+        there = {"any": True, "fixed": not symbolic, "symbolic": symbolic}[self.sizes]
+        return there and type(error).__name__ == self.exception
+
+
+def load(path: Path) -> List[Gap]:
+    """The gaps of a file, all of which name what exists; none if there is no such file."""
+    if not path.exists():
+        return []
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    entries: List[Dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8")).get("gap", [])
+    gaps = [Gap(**entry) for entry in entries]
+    for gap in gaps:
+        assert gap.kind in ("ours", "framework", "never") and gap.sizes in ("any", "fixed", "symbolic"), gap
+        assert gap.reason.strip() and gap.cells, gap
+        for name in gap.primitives:
+            tried = {dtype.name for dtype in dtypes_of(name)} if name in CASES else set()
+            assert set(gap.dtypes) <= tried, "%s: a stale gap: %s is not tried with %s" % (path.name, name, gap.dtypes)
+    return gaps
+
+
+def find(gaps: List[Gap], primitive: str, dtype: str, cell: str) -> Optional[Gap]:
+    """The gap of a primitive and a dtype here; at most one may be declared."""
+    found = [
+        gap
+        for gap in gaps
+        if primitive in gap.primitives and dtype in gap.dtypes and any(fnmatchcase(cell, one) for one in gap.cells)
+    ]
+    assert len(found) < 2, "%s of %s is declared %d times" % (primitive, dtype, len(found))
+    return found[0] if found else None

@@ -1,0 +1,247 @@
+"""Drawing a case: shapes and parameters by hypothesis, values by a drawn seed from what is known to be trouble.
+
+A batch has one case of each flavour, so that even the plainest batch meets empty tensors, unknown sizes and NaN.
+"""
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+from onnx_compat import dtypes
+from onnx_compat.dtypes import DType
+from onnx_compat.primitives import PRIMITIVES
+from onnx_compat.value import Tensor, lift
+
+Array = Any
+Shape = Tuple[int, ...]
+
+
+class Flavour(NamedTuple):
+    """sizes: 'fixed'; 'named', unknown but equal ones are known to be equal; 'unknown'.
+    shape: 'plain', 'ones' or 'empty'. values: 'plain', 'special' (NaN, infinities, -0.0) or 'extreme'.
+    """
+
+    sizes: str
+    shape: str
+    values: str
+
+
+FLAVOURS = [
+    Flavour("fixed", "plain", "plain"),
+    Flavour("fixed", "plain", "special"),
+    Flavour("fixed", "ones", "extreme"),
+    Flavour("fixed", "empty", "plain"),
+    Flavour("named", "plain", "special"),
+    Flavour("unknown", "plain", "extreme"),
+    Flavour("unknown", "ones", "plain"),
+    Flavour("named", "empty", "plain"),
+]
+
+#: Those a primitive is tried with, by its kinds. The smallest ones only where no arithmetic is done.
+_DTYPES = {
+    "f": "float16 float32 float64 bfloat16",
+    "i": "int8 int16 int32 int64",
+    "u": "uint8 uint16 uint32 uint64",
+    "b": "bool",
+    "s": "string float8e4m3fn int4 uint4",
+    "c": "complex64 complex128",
+}
+
+
+def dtypes_of(primitive: str) -> List[DType]:
+    """The dtypes that a primitive is tried with."""
+    kinds = PRIMITIVES[primitive].kinds
+    if primitive == "cast":
+        return [dtype for dtype in dtypes.ALL if dtype.kind in kinds]
+    names = [name for kind in kinds for name in _DTYPES[kind].split()]
+    if primitive.startswith("string"):
+        names = ["string"]
+    if primitive in ("equal", "scatter_nd"):  # compares, combines
+        names = [name for name in names if name not in ("float8e4m3fn", "int4", "uint4")]
+    return [DType.of(name) for name in names]
+
+
+class Input(NamedTuple):
+    """A tensor that the program is fed. The sizes of these axes are known whatever the flavour."""
+
+    array: Array
+    dtype: DType
+    known: Tuple[int, ...]
+
+
+class Case(NamedTuple):
+    """One application: `apply` takes a Tensor for each input. `ignored` marks elements of the first result that are
+    left open; `check`, where it is given, replaces the comparison.
+    """
+
+    flavour: Flavour
+    inputs: List[Input]
+    apply: Callable[..., Any]
+    said: str
+    exact: bool
+    ignored: Optional[Array]
+    check: Optional[Callable[[List[Array]], None]]
+
+    def __repr__(self) -> str:
+        return "%s, %s" % (self.said, self.flavour)
+
+
+Maker = Callable[["Making"], Any]
+CASES: Dict[str, Maker] = {}
+_TEXTS = ["", "a", "Bc", "Grüße", "日本", "ÉTÉ", "x y"]
+
+
+def case(names: str) -> Callable[[Maker], Maker]:
+    """Declare how cases of these primitives (names between blanks) are made: the function gives what is applied to the inputs it made."""
+
+    def declare(maker: Maker) -> Maker:
+        CASES.update(dict.fromkeys(names.split(), maker))
+        return maker
+
+    return declare
+
+
+class Making:
+    """The making of one case."""
+
+    def __init__(self, draw: Any, name: str, dtype: DType, flavour: Flavour) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.flavour = flavour
+        self.inputs: List[Input] = []
+        self.notes: List[str] = []
+        self.ignored: Optional[Array] = None
+        self.exact = "s" in PRIMITIVES[name].kinds
+        self.check: Optional[Callable[[List[Array]], None]] = None
+        self._draw = draw
+        self._rng = np.random.RandomState(draw(st.integers(0, 2**16)))
+
+    # -- choices -----------------------------------------------------------------------------------------------------
+    def choose(self, options: Sequence[Any]) -> Any:
+        return self._draw(st.sampled_from(list(options)))
+
+    def number(self, low: int, high: int) -> int:
+        return int(self._draw(st.integers(low, high)))
+
+    def yes(self) -> bool:
+        return bool(self._draw(st.booleans()))
+
+    def noted(self, **params: Any) -> Dict[str, Any]:
+        """Parameters, kept to be shown when the case fails."""
+        self.notes.extend("%s=%r" % item for item in params.items())
+        return params
+
+    # -- shapes ------------------------------------------------------------------------------------------------------
+    def shape(self, low: int = 0, high: int = 4, least: int = 0) -> Shape:
+        """A shape of a rank in this range; no size below `least`."""
+        rank = self.number(min(max(low, 2 if self.flavour.shape == "plain" else 1), high), high)
+        if self.flavour.values == "special" and low == 0 and self.yes():
+            rank = 0
+        sizes = [self.size() for _ in range(rank)]
+        if self.flavour.shape == "empty" and rank:
+            sizes[self.number(0, rank - 1)] = 0
+        return tuple(max(size, least) for size in sizes)
+
+    def size(self) -> int:
+        return self.number(1, 2) if self.flavour.shape == "ones" else self.number(2, 5)
+
+    def narrowed(self, shape: Shape) -> Shape:
+        """One that broadcasts to `shape`: ones for some sizes, some leading axes left out."""
+        cut = self.number(0, len(shape)) if self.yes() else 0
+        return tuple(1 if self.number(0, 3) == 3 else size for size in shape[cut:])
+
+    # -- values ------------------------------------------------------------------------------------------------------
+    def values(self, shape: Shape, dtype: Optional[DType] = None, values: Optional[str] = None) -> Array:
+        dtype = dtype or self.dtype
+        values = values or self.flavour.values
+        if dtype.kind == "b":
+            return self._rng.rand(*shape) < 0.5 if shape else np.asarray(self._rng.rand() < 0.5)
+        if dtype.kind == "s":
+            return _objects(self._rng.choice(_TEXTS, shape), shape)
+        if dtype.kind in "iu":
+            return self._integers(shape, dtype, values)
+        if dtype.kind == "c":
+            real, imaginary = self.normal(shape), self.normal(shape)
+            return (real + 1j * imaginary).astype(dtype.numpy)
+        array = self.normal(shape) * 3
+        if values == "special":
+            array = self.mixed(array, [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0])
+        elif values == "extreme":
+            array = self.mixed(array, [dtype.max, dtype.min, 100.0, -100.0, 2.0**-12, 0.5, -0.5])
+        return dtype.round(array)
+
+    def normal(self, shape: Shape) -> Array:
+        return np.asarray(self._rng.standard_normal(shape), np.float64)
+
+    def within(self, shape: Shape, low: float, high: float, dtype: Optional[DType] = None) -> Array:
+        """Evenly between two bounds (integers: both included)."""
+        dtype = dtype or self.dtype
+        if dtype.kind in "iu":
+            return np.asarray(self._rng.randint(int(low), int(high) + 1, shape), dtype.numpy)
+        return dtype.round(np.asarray(self._rng.uniform(low, high, shape)))
+
+    def mixed(self, array: Array, others: Sequence[float]) -> Array:
+        """Half of the elements replaced by some of the others."""
+        chosen = np.asarray(self._rng.choice(np.asarray(others), array.shape))
+        return np.where(self._rng.random_sample(array.shape) < 0.5, chosen, array)
+
+    def order(self, count: int) -> List[int]:
+        return [int(k) for k in self._rng.permutation(count)]
+
+    def _integers(self, shape: Shape, dtype: DType, values: str) -> Array:
+        low, high = max(dtype.min, -5), min(dtype.max, 9)
+        array = self._rng.randint(low, high + 1, shape)
+        if values == "extreme":
+            far = [dtype.min, dtype.max, dtype.max - 1, dtype.min + 1, dtype.max // 2 + 1, 0, 1]
+            chosen = np.asarray(far, dtype.numpy)[self._rng.randint(0, len(far), shape)]
+            return np.where(self._rng.random_sample(shape) < 0.6, chosen, np.asarray(array).astype(dtype.numpy))
+        return np.asarray(array).astype(dtype.numpy)
+
+    # -- inputs ------------------------------------------------------------------------------------------------------
+    def feed(self, array: Array, dtype: Optional[DType] = None, known: Sequence[int] = ()) -> int:
+        """An input of the program; gives its place."""
+        self.inputs.append(Input(array, dtype or self.dtype, tuple(axis % max(array.ndim, 1) for axis in known)))
+        return len(self.inputs) - 1
+
+    def feed_or_fix(self, array: Array, dtype: Optional[DType] = None, known: Sequence[int] = ()) -> Any:
+        """An input, or a constant: a function from the Tensors of all inputs to the Tensor of this one."""
+        if self.yes():
+            place = self.feed(array, dtype, known)
+            return lambda tensors: tensors[place]
+        self.notes.append("constant %s%s" % ((dtype or self.dtype).name, list(array.shape)))
+        tensor = lift(array, dtype or self.dtype)
+        return lambda _: tensor
+
+    def perhaps(self, array: Array, known: Sequence[int] = ()) -> Any:
+        """An input, a constant, or nothing."""
+        return self.feed_or_fix(array, known=known) if self.yes() else lambda _: None
+
+
+def _objects(array: Array, shape: Shape) -> Array:
+    out = np.empty(shape, object)
+    for place in np.ndindex(*shape):
+        out[place] = str(np.asarray(array)[place])
+    return out
+
+
+def _made(draw: Any, name: str, dtype: DType, flavour: Flavour) -> Case:
+    making = Making(draw, name, dtype, flavour)
+    applied = CASES[name](making)
+    shapes = ", ".join("%s%s" % (one.dtype.name, list(one.array.shape)) for one in making.inputs)
+    said = "%s(%s; %s)" % (name, shapes, ", ".join(making.notes))
+    return Case(flavour, making.inputs, applied, said, making.exact, making.ignored, making.check)
+
+
+def batches(name: str, dtype: DType) -> Any:
+    """One case of each flavour, together in one program."""
+
+    @st.composite
+    def drawn(draw: Any) -> List[Case]:
+        return [_made(draw, name, dtype, flavour) for flavour in FLAVOURS]
+
+    return drawn()
+
+
+def listed(results: Any) -> List[Tensor]:
+    return list(results) if isinstance(results, (list, tuple)) else [results]

@@ -1,0 +1,36 @@
+"""The shim under test is the one that ONNX_COMPAT_SHIM names, else the reference (against itself: fixed and unknown sizes)."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from onnx_compat import select
+
+HERE = Path(__file__).parent
+if "cases" not in sys.modules:  # importable without the folder on the path
+    spec = importlib.util.spec_from_file_location(
+        "cases", str(HERE / "cases" / "__init__.py"), submodule_search_locations=[str(HERE / "cases")]
+    )
+    assert spec is not None and spec.loader is not None
+    sys.modules["cases"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["cases"])
+
+from cases import gaps  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def shim() -> Any:
+    found = select.find(os.environ.get("ONNX_COMPAT_SHIM", "reference"))
+    probe = found.probe()
+    assert probe.available, probe.reason
+    return found
+
+
+@pytest.fixture(scope="session")
+def declared(shim: Any) -> List[gaps.Gap]:
+    found: List[gaps.Gap] = gaps.load(HERE.parents[1] / "gaps" / ("primitives-%s.toml" % shim.name))
+    return found

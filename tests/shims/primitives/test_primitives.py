@@ -1,0 +1,149 @@
+"""Every primitive of the shim under test, for every dtype, equals the reference; or is a declared gap."""
+
+import os
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+import pytest
+from cases import CASES, Case, batches, dtypes_of, gaps
+from cases.making import listed
+from hypothesis import HealthCheck, Phase, given, settings
+
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import OnnxCompatError
+from onnx_compat.primitives import PRIMITIVES
+from onnx_compat.program import record
+from onnx_compat.reference.shim import SHIM as REFERENCE
+from onnx_compat.shim import Port
+
+EXAMPLES = int(os.environ.get("ONNX_COMPAT_EXAMPLES", "2"))
+PAIRS = [(name, dtype) for name in sorted(PRIMITIVES) if name in CASES for dtype in dtypes_of(name)]
+
+
+class Mismatch(AssertionError):
+    """The shim gave another answer than the reference."""
+
+
+def test_every_primitive_has_cases() -> None:
+    assert set(CASES) == set(PRIMITIVES)
+
+
+@pytest.mark.parametrize(("name", "dtype"), PAIRS, ids=["%s-%s" % (name, dtype.name) for name, dtype in PAIRS])
+def test_equals_the_reference(name: str, dtype: DType, shim: Any, declared: List[gaps.Gap]) -> None:
+    gap = gaps.find(declared, name, dtype.name, os.environ.get("ONNX_COMPAT_CELL", ""))
+    excused: List[str] = []
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],  # a batch names the case that fails: there is nothing to shrink
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(batches(name, dtype))
+    def agrees(cases: List[Case]) -> None:
+        try:
+            _compare(shim, cases)
+        except Exception:  # noqa: BLE001  (whatever it was is found again below)
+            for case in cases:  # one by one, to find out which
+                error = _alone(shim, case)
+                if error is not None:
+                    if gap is None or not gap.excuses(case.flavour.sizes != "fixed", error):
+                        raise error from None
+                    excused.append(str(error))
+
+    agrees()
+    if gap is not None:
+        assert excused, "the gap is closed: %s" % (gap,)
+        pytest.xfail(gap.reason)
+
+
+def _alone(shim: Any, case: Case) -> Optional[BaseException]:
+    try:
+        _compare(shim, [case])
+    except OnnxCompatError as error:
+        error.reason += "\n  in: %r" % (case,)
+        return error
+    except Exception as error:  # noqa: BLE001
+        return error
+    return None
+
+
+def _compare(shim: Any, cases: Sequence[Case]) -> None:
+    expected = _run(REFERENCE, cases, symbolic=False)
+    for case, theirs, ours in zip(cases, _run(shim, cases, symbolic=True), expected):
+        if case.check is not None:
+            case.check(theirs)
+            continue
+        if len(theirs) != len(ours):
+            raise Mismatch("%d results, not %d: %r" % (len(theirs), len(ours), case))
+        for k, (one, other) in enumerate(zip(theirs, ours)):
+            difference = _difference(np.asarray(one), other, case, None if k else case.ignored)
+            if difference:
+                fed = "\n".join("input: %r" % (entry.array,) for entry in case.inputs)
+                raise Mismatch("%s\n%r\n%s\ngot:\n%r\nexpected:\n%r" % (difference, case, fed, one, other))
+
+
+def _run(shim: Any, cases: Sequence[Case], symbolic: bool) -> List[List[Any]]:
+    """All cases as one program; the results of each."""
+    ports: List[Port] = []
+    for number, case in enumerate(cases):
+        for place, one in enumerate(case.inputs):
+            ports.append(Port("i%d_%d" % (number, place), one.dtype, _sizes(case, number, place, symbolic)))
+    counts: List[int] = []
+
+    def body(*tensors: Any) -> List[Any]:
+        results: List[Any] = []
+        taken = 0
+        for case in cases:
+            mine = listed(case.apply(*tensors[taken : taken + len(case.inputs)]))
+            taken += len(case.inputs)
+            counts.append(len(mine))
+            results += mine
+        return results
+
+    program = record(body, ports, shim.emitter())
+    arrays = shim.compile(program).run([np.array(one.array) for case in cases for one in case.inputs])
+    assert len(arrays) == sum(counts)
+    ends = np.cumsum([0, *counts])
+    return [list(arrays[first:last]) for first, last in zip(ends[:-1], ends[1:])]
+
+
+def _sizes(case: Case, number: int, place: int, symbolic: bool) -> Any:
+    one = case.inputs[place]
+    sizes: List[Any] = list(one.array.shape)
+    if symbolic and case.flavour.sizes != "fixed":
+        for axis, size in enumerate(sizes):
+            if axis not in one.known and (size != 1 or case.flavour.sizes == "unknown"):
+                sizes[axis] = "c%d_n%d" % (number, size) if case.flavour.sizes == "named" else None
+    return tuple(sizes)
+
+
+def _difference(got: Any, expected: Any, case: Case, ignored: Any) -> str:
+    if got.dtype != expected.dtype:
+        return "dtype %s, not %s" % (got.dtype, expected.dtype)
+    if got.shape != expected.shape:
+        return "shape %s, not %s" % (got.shape, expected.shape)
+    kept = np.ones(got.shape, bool) if ignored is None else ~np.asarray(ignored)
+    got, expected = got[kept], expected[kept]
+    if expected.dtype.kind not in "fc":
+        return "" if np.array_equal(got, expected) else "other values"
+    if case.exact:
+        same = np.array_equal(np.isnan(got), np.isnan(expected)) and np.array_equal(
+            *[np.where(np.isnan(a), 0, a) for a in (got, expected)]
+        )
+        if expected.dtype.kind == "f":
+            known = ~np.isnan(expected)
+            same = same and np.array_equal(np.signbit(got[known]), np.signbit(expected[known]))
+        return "" if same else "other values"
+    close = np.isclose(got, expected, rtol=_tolerance(case), atol=_tolerance(case), equal_nan=True)
+    return "" if np.all(close) else "not close"
+
+
+def _tolerance(case: Case) -> float:
+    """A few units in the last place of the coarsest dtype that goes in."""
+    floats = [one.dtype for one in case.inputs if one.dtype.kind in "fc"]
+    digits = [8 * d.numpy.itemsize if d.format is None else 8 for d in floats if d.kind == "f"]
+    coarse = {8: 4e-2, 16: 4e-3, 32: 4e-5, 64: 1e-9}
+    return max([coarse[digit] for digit in digits] or [4e-5])
