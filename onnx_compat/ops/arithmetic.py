@@ -1,0 +1,97 @@
+"""Arithmetic of two operands and more.
+
+Up to opset 6, B is lined up with A from `axis` on (with A's last axes without it); from opset 7 on both broadcast.
+"""
+
+from functools import reduce
+from typing import Any, Callable, List, Optional
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+__all__ = ["binary", "lined_up"]
+
+Binary = Callable[[Any, Any], Tensor]
+
+
+def lined_up(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
+    """B with trailing axes of length one, so that its first one meets A's `axis`."""
+    if axis is None or not b.rank:
+        return b
+    return p.reshape(b, b.shape + (1,) * (a.rank - p.axis_of(axis, a.rank) - b.rank))
+
+
+def binary(name: str, function: Binary, old: List[int], new: List[int]) -> None:
+    """Register an operator of two operands: with `axis` and `broadcast` in its old versions, without in the new."""
+
+    def aligned(A: Any, B: Any, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
+        return function(A, lined_up(A, B, axis))
+
+    def meaning(A: Any, B: Any) -> Tensor:
+        return function(A, B)
+
+    op(name, since=old)(aligned)
+    op(name, since=new)(meaning)
+
+
+def power(x: Tensor, y: Tensor) -> Tensor:
+    """x to the y in x's dtype, whatever dtype the exponent has."""
+    if y.known and y.value is not None and y.rank == 0 and y.value == 2:
+        return p.mul(x, x)
+    if x.dtype.kind != "f" and y.dtype.kind == "f":
+        return p.cast(p.pow(p.cast(x, y.dtype), y), x.dtype)
+    return p.pow(x, p.cast(y, x.dtype))
+
+
+binary("Add", p.add, [1, 6], [7, 13, 14])
+binary("Sub", p.sub, [1, 6], [7, 13, 14])
+binary("Mul", p.mul, [1, 6], [7, 13, 14])
+binary("Div", p.div, [1, 6], [7, 13, 14])
+binary("Pow", power, [1], [7, 12, 13, 15])
+
+
+@op("Mod", since=(10, 13, 28))
+def mod(A: Any, B: Any, *, fmod: int = 0) -> Tensor:
+    return p.fmod(A, B) if fmod else p.mod(A, B)
+
+
+@op("Sum", since=(1, 6, 8, 13))
+def sum(*data_0: Any) -> Tensor:
+    return reduce(p.add, data_0)
+
+
+@op("Mean", since=(1, 6, 8, 13))
+def mean(*data_0: Any) -> Tensor:
+    return reduce(p.add, data_0) / len(data_0)  # type: ignore[no-any-return]
+
+
+@op("Max", since=(1, 6, 8, 12, 13))
+def max(*data_0: Any) -> Tensor:
+    return reduce(p.maximum, data_0)
+
+
+@op("Min", since=(1, 6, 8, 12, 13))
+def min(*data_0: Any) -> Tensor:
+    return reduce(p.minimum, data_0)
+
+
+@op("Clip", since=(1, 6))
+def clip_6(input: Any, *, min: float = -np.inf, max: float = np.inf) -> Tensor:
+    """The default bounds are the ends of the dtype: only infinities beyond them would notice."""
+    return _held(input, min, max)
+
+
+@op("Clip", since=(11, 12, 13))
+def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    if all(bound is None or bound.known for bound in (min, max)):
+        low, high = (None if bound is None else bound.value.reshape(()).item() for bound in (min, max))
+        return p.clip(input, low, high)
+    raised = input if min is None else p.maximum(input, p.reshape(min, ()))
+    return raised if max is None else p.minimum(raised, p.reshape(max, ()))
+
+
+def _held(x: Tensor, low: float, high: float) -> Tensor:
+    return p.clip(x, None if low <= x.dtype.min else low, None if high >= x.dtype.max else high)

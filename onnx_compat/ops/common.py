@@ -1,0 +1,60 @@
+"""Small things that the meanings of many operators share."""
+
+from typing import Any, List, Optional, Sequence
+
+from onnx_compat.dims import Extent
+from onnx_compat.dtypes import DType, float32
+from onnx_compat.primitives import axis_of, cast, reshape
+from onnx_compat.value import Tensor, known
+
+__all__ = ["along", "computed_in", "every", "in_float", "number", "numbers", "pairs", "places", "product"]
+
+
+def numbers(tensor: Tensor, what: str) -> List[int]:
+    """The elements of an integer tensor, now."""
+    return [int(v) for v in known(tensor, what).reshape(-1)]
+
+
+def number(tensor: Tensor, what: str) -> Any:
+    """The only element of a tensor, now, as a Python number."""
+    return known(tensor, what).reshape(-1)[0].item()
+
+
+def places(axes: Sequence[int], rank: int) -> List[int]:
+    """Logical axes counted from the front."""
+    return [axis_of(int(axis), rank) for axis in axes]
+
+
+def product(extents: Sequence[Extent]) -> Extent:
+    total: Extent = 1
+    for extent in extents:
+        total = total * extent
+    return total
+
+
+def every(values: Optional[Sequence[int]], count: int, default: int) -> List[int]:
+    """An attribute with an entry for each spatial axis, or its default for each."""
+    return list(values) if values else [default] * count
+
+
+def pairs(pads: Sequence[Any]) -> List[Any]:
+    """[x1_begin, x2_begin … x1_end, x2_end …] as (begin, end) for each axis."""
+    half = len(pads) // 2
+    return list(zip(pads[:half], pads[half:]))
+
+
+def along(vector: Any, axis: int, rank: int) -> Tensor:
+    """A vector shaped to lie along one axis of something of this rank."""
+    vector = reshape(vector, vector.shape if vector.rank else (1,))
+    return reshape(vector, tuple(vector.shape[0] if k == axis else 1 for k in range(rank)))
+
+
+def computed_in(x: Tensor, stash: int = 1) -> DType:
+    """The dtype in which an operator with a `stash_type` computes: the stash where it is wider than x."""
+    wanted = DType.of(stash)
+    return wanted if x.dtype.kind != "f" or x.dtype.bits < wanted.bits else x.dtype
+
+
+def in_float(function: Any, x: Tensor) -> Tensor:
+    """A function of floats applied to numbers of any type: integers go through float32 and come back."""
+    return function(x) if x.dtype.kind in "fc" else cast(function(cast(x, float32)), x.dtype)

@@ -1,0 +1,100 @@
+"""Values that come from attributes or from other values' shapes alone."""
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import DType, float32, int64, string
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import product
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, ints, lift
+
+
+@op("Constant", since=1)
+def constant_1(*, value: Any) -> Tensor:
+    return value  # type: ignore[no-any-return]
+
+
+@op("Constant", since=(9, 11, 12, 13, 19, 21, 23, 24, 25))
+def constant(
+    *,
+    value: Any = None,
+    sparse_value: Any = None,
+    value_float: Optional[float] = None,
+    value_floats: Optional[Sequence[float]] = None,
+    value_int: Optional[int] = None,
+    value_ints: Optional[Sequence[int]] = None,
+    value_string: Optional[str] = None,
+    value_strings: Optional[Sequence[str]] = None,
+) -> Tensor:
+    typed = [
+        (value_float, float32),
+        (value_floats, float32),
+        (value_int, int64),
+        (value_ints, int64),
+        (value_string, string),
+        (value_strings, string),
+    ]
+    given = [v for v in (value, sparse_value) if v is not None]
+    given += [lift(np.asarray(v, dtype.numpy), dtype) for v, dtype in typed if v is not None]
+    if len(given) != 1:
+        raise InvalidModelError("a Constant has exactly one value, not %d" % len(given))
+    return given[0]
+
+
+@op("ConstantOfShape", since=(9, 20, 21, 23, 24, 25))
+def constant_of_shape(input: Any, *, value: Any = None) -> Tensor:
+    value = lift(0.0, float32) if value is None else p.reshape(value, ())
+    return p.broadcast_to(value, ints(input))
+
+
+@op("EyeLike", since=(9, 22))
+def eye_like(input: Any, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
+    rows, columns = input.shape
+    diagonal = p.equal(p.unsqueeze(p.iota(rows), [1]) + k, p.iota(columns))
+    return p.cast(diagonal, input.dtype if dtype is None else DType.of(dtype))
+
+
+@op("Range", since=11)
+def range_11(start: Any, limit: Any, delta: Any) -> Tensor:
+    return p.arange(*[p.reshape(scalar, ()) for scalar in (start, limit, delta)])
+
+
+@op("Range", since=27)
+def range(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Tensor:
+    if start.dtype.kind == "f" and start.dtype.bits < 32:
+        stash = DType.of(stash_type)
+        return p.cast(range_11(*[p.cast(scalar, stash) for scalar in (start, limit, delta)]), start.dtype)
+    return range_11(start, limit, delta)
+
+
+@op("Shape", since=(1, 13))
+def shape_13(data: Any) -> Tensor:
+    return p.shape_of(data)
+
+
+@op("Shape", since=(15, 19, 21, 23, 24, 25))
+def shape(data: Any, *, start: int = 0, end: Optional[int] = None) -> Tensor:
+    return lift(list(data.shape[start:end]) or np.zeros(0, np.int64), int64)
+
+
+@op("Size", since=(1, 13, 19, 21, 23, 24, 25))
+def size(data: Any) -> Tensor:
+    return lift(product(data.shape), int64)
+
+
+@op("Trilu", since=14)
+def trilu(input: Any, k: Any = None, *, upper: int = 1) -> Tensor:
+    """The part of each matrix on the diagonal number k and above it (or below it)."""
+    offset = lift(0, int64) if k is None else p.reshape(k, ())
+    diagonal = p.unsqueeze(p.iota(input.shape[-2]), [1]) + offset
+    columns = p.iota(input.shape[-1])
+    kept = p.less_equal(diagonal, columns) if upper else p.less_equal(columns, diagonal)
+    return p.where(kept, input, lift(0, input.dtype))
+
+
+@op("Identity", since=(1, 13, 14, 16, 19, 21, 23, 24, 25))
+def identity(input: Any) -> Any:
+    return input

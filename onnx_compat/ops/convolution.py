@@ -1,0 +1,86 @@
+"""Convolutions."""
+
+from typing import Any, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, floordiv, is_known, maximum, same
+from onnx_compat.ops.common import every, pairs
+from onnx_compat.ops.registry import op
+from onnx_compat.ops.windows import Windows, reach
+from onnx_compat.value import Tensor
+
+Ints = Optional[Sequence[int]]
+
+
+@op("Conv", since=(1, 11, 22))
+def conv(
+    X: Any,
+    W: Any,
+    B: Any = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    kernel = kernel_shape or W.shape[2:]
+    windows = Windows.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
+    return p.conv(
+        X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group
+    )
+
+
+@op("ConvTranspose", since=(1, 11, 22))
+def conv_transpose(
+    X: Any,
+    W: Any,
+    B: Any = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    output_padding: Ints = None,
+    output_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    rank = X.rank - 2
+    step, apart, extra = every(strides, rank, 1), every(dilations, rank, 1), every(output_padding, rank, 0)
+    full = [
+        (extent - 1) * s + reach(k, d)
+        for extent, s, k, d in zip(X.shape[2:], step, kernel_shape or W.shape[2:], apart)
+    ]
+    wanted: Optional[Sequence[Extent]] = output_shape[-rank:] if output_shape else None
+    if wanted is None and auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [extent * s for extent, s in zip(X.shape[2:], step)]
+    if wanted is not None:
+        cut = [_cut(f + e, w, auto_pad == "SAME_UPPER") for f, e, w in zip(full, extra, wanted)]
+        sizes = list(wanted)
+    else:
+        given = pairs(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
+        cut = [low for low, _ in given]
+        sizes = [f + e - low - high for f, e, (low, high) in zip(full, extra, given)]
+    return _cropped(X, W, B, full, cut, sizes, {"strides": step, "dilations": apart, "groups": group})
+
+
+def _cut(extent: Extent, wanted: Extent, upper: bool) -> Extent:
+    """How much goes at the beginning; where more is wanted than there is, the end grows."""
+    total = maximum(extent - wanted, 0)
+    return floordiv(total, 2) if upper else total - floordiv(total, 2)
+
+
+def _cropped(
+    x: Tensor, w: Tensor, bias: Any, full: Sequence[Extent], cut: Sequence[Extent], sizes: Sequence[Extent], how: Any
+) -> Tensor:
+    """The part of the full result of these sizes from `cut` on. Beyond its end there is nothing but the bias."""
+    missing = [low + size - extent for low, size, extent in zip(cut, sizes, full)]
+    grows = [extent if is_known(extent) and extent > 0 else 0 for extent in missing]
+    late = bias is not None and any(grows)
+    y = p.conv_transpose(x, w, None if late else bias, **how)
+    y = p.pad(y, [0] * y.rank, [0, 0, *grows])
+    ends = [None if same(gap, grow) else low + size for gap, grow, low, size in zip(missing, grows, cut, sizes)]
+    y = p.slice(y, [0, 0, *cut], [None, None, *ends], [1] * y.rank)  # type: ignore[list-item]
+    return p.add(y, p.reshape(bias, bias.shape + (1,) * len(full))) if late else y

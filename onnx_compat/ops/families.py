@@ -1,0 +1,20 @@
+"""All families of operators: importing this registers every meaning."""
+
+from onnx_compat.ops import (
+    activation,
+    arithmetic,
+    casting,
+    constants,
+    convolution,
+    indexing,
+    linear,
+    logic,
+    mathematics,
+    normalization,
+    pooling,
+    reduction,
+    shape,
+    slicing,
+)
+
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,64 @@
+"""Products of matrices."""
+
+from typing import Any
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import is_known, same
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+
+@op("MatMul", since=(1, 9, 13))
+def matmul(A: Any, B: Any) -> Tensor:
+    """A vector is a row on the left and a column on the right, and its axis is gone afterwards."""
+    left = p.unsqueeze(A, [0]) if A.rank == 1 else A
+    right = p.unsqueeze(B, [1]) if B.rank == 1 else B
+    product = p.matmul(left, right)
+    gone = [-2] * (A.rank == 1) + [-1] * (B.rank == 1)
+    return p.squeeze(product, gone) if gone else product
+
+
+@op("Gemm", since=(1, 6))
+def gemm_6(
+    A: Any,
+    B: Any,
+    C: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    broadcast: int = 0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Tensor:
+    return gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
+
+
+@op("Gemm", since=(7, 9))
+def gemm_9(
+    A: Any, B: Any, C: Any, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
+) -> Tensor:
+    return gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
+
+
+@op("Gemm", since=(11, 13))
+def gemm(
+    A: Any, B: Any, C: Any = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
+) -> Tensor:
+    """The factor goes to whichever operand is known, and the summand along as a bias where it is one."""
+    if B.known or not A.known:
+        B = B * alpha
+    else:
+        A = A * alpha
+    summand = None if C is None or beta == 0 else C * beta
+    bias = None if summand is None else _bias(summand, B.shape[0 if transB else 1])
+    product = p.matmul(A, B, bias, bool(transA), bool(transB))
+    return product if summand is None or bias is not None else p.add(product, summand)
+
+
+def _bias(summand: Tensor, columns: Any) -> Any:
+    """The summand as a vector over columns, if it is no more than that."""
+    if summand.rank == 0 or any(not same(extent, 1) for extent in summand.shape[:-1]):
+        return None
+    if not same(summand.shape[-1], columns) or not is_known(columns):
+        return None
+    return p.reshape(summand, (columns,))

@@ -1,0 +1,90 @@
+"""Comparisons, logic, bits, and the choice between two values."""
+
+from typing import Any
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.arithmetic import binary
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+binary("Equal", p.equal, [1], [7, 11, 13, 19])
+binary("Less", p.less, [1], [7, 9, 13])
+binary("Greater", p.greater, [1], [7, 9, 13])
+binary("And", p.logical_and, [1], [7])
+binary("Or", p.logical_or, [1], [7])
+binary("Xor", p.logical_xor, [1], [7])
+
+
+@op("LessOrEqual", since=(12, 16))
+def less_or_equal(A: Any, B: Any) -> Tensor:
+    return p.less_equal(A, B)
+
+
+@op("GreaterOrEqual", since=(12, 16))
+def greater_or_equal(A: Any, B: Any) -> Tensor:
+    return p.greater_equal(A, B)
+
+
+@op("Not", since=1)
+def logical_not(X: Any) -> Tensor:
+    return p.logical_not(X)
+
+
+@op("BitwiseAnd", since=18)
+def bitwise_and(A: Any, B: Any) -> Tensor:
+    return p.bitwise_and(A, B)
+
+
+@op("BitwiseOr", since=18)
+def bitwise_or(A: Any, B: Any) -> Tensor:
+    return p.bitwise_or(A, B)
+
+
+@op("BitwiseXor", since=18)
+def bitwise_xor(A: Any, B: Any) -> Tensor:
+    return p.bitwise_xor(A, B)
+
+
+@op("BitwiseNot", since=18)
+def bitwise_not(X: Any) -> Tensor:
+    return p.bitwise_not(X)
+
+
+@op("BitShift", since=11)
+def bit_shift(X: Any, Y: Any, *, direction: str) -> Tensor:
+    if direction not in ("LEFT", "RIGHT"):
+        raise InvalidModelError("the direction of a shift is LEFT or RIGHT, not %r" % direction)
+    return p.shift_left(X, Y) if direction == "LEFT" else p.shift_right(X, Y)
+
+
+@op("BitShift", since=28)
+def bit_shift_28(X: Any, Y: Any, *, direction: str) -> Tensor:
+    """A signed number shifts to the right with copies of its sign: ~(~x >> y) for a negative one."""
+    if X.dtype.kind == "u":
+        return bit_shift(X, Y, direction=direction)
+    unsigned = X.dtype.of("u" + X.dtype.name)
+    amount = p.where(Y < 0, lift(X.dtype.bits, X.dtype), Y)
+    if direction == "LEFT":
+        return p.cast(bit_shift(p.cast(X, unsigned), p.cast(amount, unsigned), direction=direction), X.dtype)
+    positive = p.where(X < 0, p.bitwise_not(X), X)
+    shifted = p.cast(bit_shift(p.cast(positive, unsigned), p.cast(amount, unsigned), direction=direction), X.dtype)
+    return p.where(X < 0, p.bitwise_not(shifted), shifted)
+
+
+@op("Where", since=(9, 16))
+def where(condition: Any, X: Any, Y: Any) -> Tensor:
+    return p.where(condition, X, Y)
+
+
+@op("IsNaN", since=(9, 13, 20))
+def is_nan(X: Any) -> Tensor:
+    return p.is_nan(X)
+
+
+@op("IsInf", since=(10, 20))
+def is_inf(X: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
+    if detect_negative and detect_positive:
+        return p.is_inf(X)
+    side = X > 0 if detect_positive else X < 0
+    return p.logical_and(p.is_inf(X), side if detect_positive or detect_negative else p.is_nan(X))

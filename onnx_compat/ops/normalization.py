@@ -1,0 +1,180 @@
+"""Normalizations."""
+
+from typing import Any, List, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import floordiv
+from onnx_compat.ops.common import computed_in, places
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+Normalized = Tuple[Optional[Tensor], ...]
+
+
+def moments(x: Any, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
+    """The mean, the variance, and the distances from the mean."""
+    mean = p.reduce_mean(x, axes, keepdims=True)
+    distance = p.sub(x, mean)
+    variance = p.reduce_mean(p.mul(distance, distance), axes, keepdims=keepdims)
+    return mean if keepdims else p.squeeze(mean, axes), variance, distance
+
+
+def _per_channel(vector: Tensor, x: Tensor) -> Tensor:
+    """A vector over channels, or whatever is as large as x without its batch, to meet x."""
+    return p.reshape(vector, vector.shape + (1,) * (x.rank - 2)) if vector.rank == 1 and x.rank > 2 else vector
+
+
+def _scaled(x: Tensor, scale: Any, B: Any, mean: Any, var: Any, epsilon: float) -> Tensor:
+    """One factor and one summand a channel: known ones go into a convolution before."""
+    factor = p.div(p.cast(scale, var.dtype), p.sqrt(var + epsilon))
+    shift = p.sub(p.cast(B, var.dtype), p.mul(mean, factor))
+    factor, shift = (_per_channel(p.cast(vector, x.dtype), x) for vector in (factor, shift))
+    return p.add(p.mul(x, factor), shift)
+
+
+def _trained(X: Any, scale: Any, B: Any, mean: Any, var: Any, epsilon: float, momentum: float) -> List[Any]:
+    """With the statistics of this batch: y, the running mean and variance, and those of the batch."""
+    axes = [axis for axis in range(X.rank) if axis != 1]
+    now, spread, _ = moments(p.cast(X, mean.dtype), axes, keepdims=False)
+    running = [p.add(old * momentum, new * (1 - momentum)) for old, new in ((mean, now), (var, spread))]  # type: ignore[operator]
+    return [_scaled(X, scale, B, now, spread, epsilon), *running, now, spread]
+
+
+@op("BatchNormalization", since=(1, 6))
+def batch_normalization_6(
+    ctx: Any,
+    X: Any,
+    scale: Any,
+    B: Any,
+    mean: Any,
+    var: Any,
+    *,
+    epsilon: float = 1e-5,
+    is_test: int = 0,
+    momentum: float = 0.9,
+    spatial: int = 1,
+) -> Sequence[Any]:
+    if not is_test and ctx.outputs > 1:
+        return _trained(X, scale, B, mean, var, epsilon, momentum)
+    return [_scaled(X, scale, B, mean, var, epsilon)]
+
+
+@op("BatchNormalization", since=7)
+def batch_normalization_7(
+    ctx: Any,
+    X: Any,
+    scale: Any,
+    B: Any,
+    mean: Any,
+    var: Any,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    spatial: int = 1,
+) -> Sequence[Any]:
+    return batch_normalization_6(ctx, X, scale, B, mean, var, epsilon=epsilon, momentum=momentum)
+
+
+@op("BatchNormalization", since=9)
+def batch_normalization_9(
+    ctx: Any, X: Any, scale: Any, B: Any, mean: Any, var: Any, *, epsilon: float = 1e-5, momentum: float = 0.9
+) -> Sequence[Any]:
+    return batch_normalization_6(ctx, X, scale, B, mean, var, epsilon=epsilon, momentum=momentum)
+
+
+@op("BatchNormalization", since=(14, 15))
+def batch_normalization(
+    X: Any,
+    scale: Any,
+    B: Any,
+    input_mean: Any,
+    input_var: Any,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    training_mode: int = 0,
+) -> Sequence[Any]:
+    if training_mode:
+        return _trained(X, scale, B, input_mean, input_var, epsilon, momentum)[:3]
+    return [_scaled(X, scale, B, input_mean, input_var, epsilon)]
+
+
+@op("InstanceNormalization", since=(1, 6, 22))
+def instance_normalization(input: Any, scale: Any, B: Any, *, epsilon: float = 1e-5) -> Tensor:
+    _, variance, distance = moments(input, list(range(2, input.rank)))
+    factor = p.div(_per_channel(scale, input), p.sqrt(variance + epsilon))  # type: ignore[operator]
+    return p.add(p.mul(distance, factor), _per_channel(B, input))
+
+
+@op("GroupNormalization", since=18)
+def group_normalization_18(X: Any, scale: Any, bias: Any, *, num_groups: int, epsilon: float = 1e-5) -> Tensor:
+    """One scale and one bias for each group."""
+    share = floordiv(X.shape[1], num_groups)
+    repeated = [
+        p.reshape(p.broadcast_to(p.unsqueeze(vector, [1]), (num_groups, share)), (X.shape[1],))
+        for vector in (scale, bias)
+    ]
+    return group_normalization(X, *repeated, num_groups=num_groups, epsilon=epsilon)
+
+
+@op("GroupNormalization", since=21)
+def group_normalization(
+    X: Any, scale: Any, bias: Any, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
+) -> Tensor:
+    n, c = X.shape[:2]
+    groups = p.reshape(p.cast(X, computed_in(X, stash_type)), (n, num_groups, floordiv(c, num_groups), *X.shape[2:]))
+    _, variance, distance = moments(groups, list(range(2, groups.rank)))
+    normal = p.reshape(p.div(distance, p.sqrt(variance + epsilon)), X.shape)  # type: ignore[operator]
+    return p.add(p.mul(p.cast(normal, X.dtype), _per_channel(scale, X)), _per_channel(bias, X))
+
+
+@op("LayerNormalization", since=17)
+def layer_normalization(
+    ctx: Any, X: Any, Scale: Any, B: Any = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Normalized:
+    axes = list(range(p.axis_of(axis, X.rank), X.rank))
+    mean, variance, distance = moments(p.cast(X, computed_in(X, stash_type)), axes)
+    deviation = p.sqrt(variance + epsilon)  # type: ignore[operator]
+    y = p.mul(p.cast(p.div(distance, deviation), X.dtype), Scale)
+    y = y if B is None else p.add(y, B)
+    return y, mean, p.div(1.0, deviation) if ctx.wants(2) else None
+
+
+@op("RMSNormalization", since=23)
+def rms_normalization(X: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Tensor:
+    axes = list(range(p.axis_of(axis, X.rank), X.rank))
+    x: Any = p.cast(X, computed_in(X, stash_type))
+    square: Any = p.reduce_mean(x * x, axes, keepdims=True)
+    return p.mul(p.cast(x / p.sqrt(square + epsilon), scale.dtype), scale)
+
+
+@op("LpNormalization", since=(1, 22))
+def lp_normalization(input: Any, *, axis: int = -1, p: int = 2) -> Tensor:
+    return _lp_normalized(input, axis, p)
+
+
+def _lp_normalized(x: Any, axis: int, power: int) -> Tensor:
+    """Zeros stay zeros."""
+    if power == 1:
+        norm = p.reduce_sum(p.abs(x), [axis], keepdims=True)
+    else:
+        norm = p.sqrt(p.reduce_sum(x * x, [axis], keepdims=True))
+    return p.div(x, p.where(p.equal(norm, 0), 1, norm))
+
+
+@op("MeanVarianceNormalization", since=(9, 13))
+def mean_variance_normalization(X: Any, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
+    _, variance, distance = moments(X, places(axes, X.rank))
+    return p.div(distance, p.sqrt(variance) + 1e-9)  # type: ignore[operator]
+
+
+@op("LRN", since=(1, 13))
+def lrn(X: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
+    """Each element over a power of the sum of squares in the channels around it."""
+    low, high = (size - 1) // 2, size - 1 - (size - 1) // 2
+    rest = [0] * (X.rank - 2)
+    squares = p.pad(X * X, [0, low, *rest], [0, high, *rest])
+    total: Any = p.slice_axis(squares, 1, 0, X.shape[1])
+    for k in range(1, size):
+        total = total + p.slice_axis(squares, 1, k, X.shape[1] + k)
+    return p.div(X, p.pow(total * (alpha / size) + bias, beta))

@@ -1,0 +1,281 @@
+"""Pools: the largest, the mean, or a norm under windows that slide over space."""
+
+from typing import Any, List, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent
+from onnx_compat.dtypes import DType, int64
+from onnx_compat.ops.common import along, product
+from onnx_compat.ops.registry import op
+from onnx_compat.ops.windows import Windows
+from onnx_compat.value import Tensor, lift
+
+Ints = Optional[Sequence[int]]
+
+
+@op("MaxPool", since=1)
+def max_pool_1(
+    X: Any, *, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", pads: Ints = None, strides: Ints = None
+) -> Tensor:
+    return _max_pool(X, Windows.of(X.shape[2:], kernel_shape, auto_pad, pads, strides))
+
+
+@op("MaxPool", since=8)
+def max_pool_8(
+    ctx: Any,
+    X: Any,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    pads: Ints = None,
+    storage_order: int = 0,
+    strides: Ints = None,
+) -> Tuple[Tensor, Optional[Tensor]]:
+    windows = Windows.of(X.shape[2:], kernel_shape, auto_pad, pads, strides)
+    return _max_pool(X, windows), _indices(X, windows, storage_order) if ctx.wants(1) else None
+
+
+@op("MaxPool", since=(10, 11, 12, 22))
+def max_pool(
+    ctx: Any,
+    X: Any,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Ints = None,
+    pads: Ints = None,
+    storage_order: int = 0,
+    strides: Ints = None,
+) -> Tuple[Tensor, Optional[Tensor]]:
+    windows = Windows.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    windows = windows.rounded_up(X.shape[2:]) if ceil_mode else windows
+    return _max_pool(X, windows), _indices(X, windows, storage_order) if ctx.wants(1) else None
+
+
+def _max_pool(x: Tensor, windows: Windows) -> Tensor:
+    return p.max_pool(x, windows.kernel, windows.strides, windows.dilations, windows.pads)  # type: ignore[arg-type]
+
+
+def _indices(x: Tensor, windows: Windows, storage_order: int) -> Tensor:
+    """Where in the whole of x each maximum was: the first largest of each window, as a flat index."""
+    rank = len(windows.kernel)
+    counts = windows.count(x.shape[2:])
+    low, high = zip(*windows.pads)
+    least = x.dtype.min if x.dtype.kind != "f" else -float("inf")
+    patches = p.pad(x, [0, 0, *low], [0, 0, *high], value=least)
+    positions = [_positions(*axis) for axis in zip(counts, windows.kernel, windows.strides, windows.dilations)]
+    for k, places in enumerate(positions):  # [N, C, o1, k1, o2, k2 …]
+        patches = p.take(patches, p.reshape(places, (product(places.shape),)), 2 + 2 * k)
+        shape = patches.shape
+        patches = p.reshape(patches, (*shape[: 2 + 2 * k], *places.shape, *shape[3 + 2 * k :]))
+    perm = [0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)]
+    patches = p.transpose(patches, perm)
+    best = p.argmax(p.reshape(patches, (*patches.shape[: 2 + rank], product(windows.kernel))), -1)
+    coordinates = []
+    for k in reversed(range(rank)):
+        offset = p.mod(best, lift(windows.kernel[k], int64))
+        best = p.floordiv(best, lift(windows.kernel[k], int64))
+        start = along(p.iota(counts[k]) * windows.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)  # type: ignore[operator]
+        coordinates.insert(0, p.add(offset * windows.dilations[k], start))  # type: ignore[operator]
+    return _flat(x, coordinates, storage_order)
+
+
+def _positions(count: Extent, kernel: Extent, stride: int, dilation: int) -> Tensor:
+    """For each window, the padded places under it."""
+    starts = p.mul(p.iota(count), lift(stride, int64))
+    return p.add(p.unsqueeze(starts, [1]), p.mul(p.iota(kernel), lift(dilation, int64)))
+
+
+def _flat(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
+    """Row-major, or with the first spatial axis running fastest."""
+    extents = list(x.shape[2:])
+    order = list(range(len(extents)))[:: -1 if storage_order else 1]
+    index: Any = lift(0, int64)
+    for k in order:
+        index = p.add(p.mul(index, lift(extents[k], int64)), coordinates[k])
+    planes = p.add(
+        p.mul(along(p.iota(x.shape[0]), 0, x.rank), lift(x.shape[1], int64)), along(p.iota(x.shape[1]), 1, x.rank)
+    )
+    return p.add(index, p.mul(planes, lift(product(extents), int64)))
+
+
+@op("AveragePool", since=1)
+def average_pool_1(
+    X: Any, *, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", pads: Ints = None, strides: Ints = None
+) -> Tensor:
+    return average_pool(X, kernel_shape=kernel_shape, auto_pad=auto_pad, pads=pads, strides=strides)
+
+
+@op("AveragePool", since=7)
+def average_pool_7(
+    X: Any,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    count_include_pad: int = 0,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    return average_pool(
+        X,
+        kernel_shape=kernel_shape,
+        auto_pad=auto_pad,
+        count_include_pad=count_include_pad,
+        pads=pads,
+        strides=strides,
+    )
+
+
+@op("AveragePool", since=(10, 11))
+def average_pool_11(
+    X: Any,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    return average_pool(
+        X,
+        kernel_shape=kernel_shape,
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad,
+        pads=pads,
+        strides=strides,
+    )
+
+
+@op("AveragePool", since=(19, 22))
+def average_pool(
+    X: Any,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    count_include_pad: int = 0,
+    dilations: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    extents = X.shape[2:]
+    windows = Windows.of(extents, kernel_shape, auto_pad, pads, strides, dilations)
+    grown = windows.rounded_up(extents) if ceil_mode else windows
+    mean = _mean(X, grown)
+    if not grown.padded:
+        return mean
+    for k, axis in enumerate(zip(grown.count(extents), *grown)):
+        low, high = windows.pads[k] if count_include_pad else (0, 0)
+        share = _share(*axis[:4], begin=grown.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype)
+        mean = p.div(mean, along(share, 2 + k, X.rank))
+    return mean
+
+
+def _mean(x: Tensor, windows: Windows) -> Tensor:
+    """The mean under each window, padding counted as zeros."""
+    low, high = zip(*windows.pads)
+    padded = p.pad(x, [0, 0, *low], [0, 0, *high])
+    return p.avg_pool(padded, windows.kernel, windows.strides, windows.dilations)  # type: ignore[arg-type]
+
+
+def _share(
+    count: Extent,
+    kernel: Extent,
+    stride: int,
+    dilation: int,
+    *,
+    begin: Extent,
+    first: Extent,
+    last: Extent,
+    dtype: DType,
+) -> Tensor:
+    """Which part of each window along an axis lies from `first` to before `last`."""
+    places = p.sub(_positions(count, kernel, stride, dilation), lift(begin, int64))
+    inside = p.logical_and(p.greater_equal(places, lift(first, int64)), p.less(places, lift(last, int64)))
+    return p.reduce_mean(p.cast(inside, dtype), [1])
+
+
+@op("LpPool", since=1)
+def lp_pool_1(
+    X: Any,
+    *,
+    kernel_shape: Ints = None,
+    auto_pad: str = "NOTSET",
+    p: float = 2.0,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    return _lp_pool(X, Windows.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides), p)
+
+
+@op("LpPool", since=(2, 11))
+def lp_pool_11(
+    X: Any,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    p: int = 2,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    return lp_pool_1(X, kernel_shape=kernel_shape, auto_pad=auto_pad, p=p, pads=pads, strides=strides)
+
+
+@op("LpPool", since=(18, 22))
+def lp_pool(
+    X: Any,
+    *,
+    kernel_shape: Sequence[int],
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Ints = None,
+    p: int = 2,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    windows = Windows.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    return _lp_pool(X, windows.rounded_up(X.shape[2:]) if ceil_mode else windows, p)
+
+
+def _lp_pool(x: Tensor, windows: Windows, power: float) -> Tensor:
+    count = product(windows.kernel)
+    return _root(p.mul(_mean(_powered(x, power), windows), lift(count, x.dtype)), power)
+
+
+def _powered(x: Tensor, power: float) -> Tensor:
+    return p.mul(x, x) if power == 2 else p.pow(p.abs(x), power)
+
+
+def _root(x: Tensor, power: float) -> Tensor:
+    return p.sqrt(x) if power == 2 else p.pow(x, 1 / power)
+
+
+def spatial(x: Tensor) -> List[int]:
+    return list(range(2, x.rank))
+
+
+@op("GlobalAveragePool", since=(1, 22))
+def global_average_pool(X: Any) -> Tensor:
+    return p.reduce_mean(X, spatial(X), keepdims=True)
+
+
+@op("GlobalMaxPool", since=(1, 22))
+def global_max_pool(X: Any) -> Tensor:
+    return p.reduce_max(X, spatial(X), keepdims=True)
+
+
+@op("GlobalLpPool", since=1)
+def global_lp_pool_1(X: Any, *, p: float = 2.0) -> Tensor:
+    return _norm(X, p)
+
+
+@op("GlobalLpPool", since=(2, 22))
+def global_lp_pool(X: Any, *, p: int = 2) -> Tensor:
+    return _norm(X, p)
+
+
+def _norm(x: Tensor, power: float) -> Tensor:
+    return _root(p.reduce_sum(_powered(x, power), spatial(x), keepdims=True), power)

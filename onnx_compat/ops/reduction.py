@@ -1,0 +1,92 @@
+"""Operators that combine the elements along axes, in three generations: axes as an attribute, as an input of
+ReduceSum alone (13), as an input of all (18)."""
+
+from typing import Any, Callable, List, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.ops.common import in_float, numbers
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+Reduction = Callable[..., Tensor]
+
+
+def _reduction(name: str, function: Reduction, old: List[int], new: List[int]) -> None:
+    """`function(x, axes, keepdims)` takes None for all axes; an empty list reduces nothing."""
+
+    def by_attribute(data: Any, *, axes: Optional[Sequence[int]] = None, keepdims: int = 1) -> Tensor:
+        return function(data, list(axes) if axes else None, bool(keepdims))
+
+    def by_input(data: Any, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
+        along = [] if axes is None else numbers(axes, "the axes of a %s" % name)
+        return function(data, along if along or noop_with_empty_axes else None, bool(keepdims))
+
+    op(name, since=old)(by_attribute)
+    op(name, since=new)(by_input)
+
+
+def _l1(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+    return p.reduce_sum(p.abs(x), axes, keepdims)
+
+
+def _sum_square(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+    return p.reduce_sum(p.mul(x, x), axes, keepdims)
+
+
+def _l2(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+    return in_float(lambda f: p.sqrt(_sum_square(f, axes, keepdims)), x)
+
+
+def _log_sum(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+    return in_float(lambda f: p.log(p.reduce_sum(f, axes, keepdims)), x)
+
+
+def _log_sum_exp(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+    """Around the largest, so that nothing overflows; an infinite one stays out of the differences."""
+
+    def stable(f: Tensor) -> Tensor:
+        peak = p.reduce_max(f, axes, keepdims=True)
+        peak = p.where(p.is_inf(peak), 0, peak)
+        total = p.reduce_sum(p.exp(p.sub(f, peak)), axes, keepdims)
+        return p.add(p.log(total), peak if keepdims else p.reduce_max(peak, axes))
+
+    return in_float(stable, x)
+
+
+_reduction("ReduceSum", p.reduce_sum, [1, 11], [13])
+_reduction("ReduceMean", p.reduce_mean, [1, 11, 13], [18])
+_reduction("ReduceMax", p.reduce_max, [1, 11, 12, 13], [18, 20])
+_reduction("ReduceMin", p.reduce_min, [1, 11, 12, 13], [18, 20])
+_reduction("ReduceProd", p.reduce_prod, [1, 11, 13], [18])
+_reduction("ReduceL1", _l1, [1, 11, 13], [18])
+_reduction("ReduceL2", _l2, [1, 11, 13], [18])
+_reduction("ReduceSumSquare", _sum_square, [1, 11, 13], [18])
+_reduction("ReduceLogSum", _log_sum, [1, 11, 13], [18, 28])
+_reduction("ReduceLogSumExp", _log_sum_exp, [1, 11, 13], [18, 28])
+
+
+@op("ArgMax", since=(1, 11))
+def argmax_11(data: Any, *, axis: int = 0, keepdims: int = 1) -> Tensor:
+    return argmax(data, axis=axis, keepdims=keepdims)
+
+
+@op("ArgMax", since=(12, 13))
+def argmax(data: Any, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+    return _arg(p.argmax, data, axis, keepdims, select_last_index)
+
+
+@op("ArgMin", since=(1, 11))
+def argmin_11(data: Any, *, axis: int = 0, keepdims: int = 1) -> Tensor:
+    return argmin(data, axis=axis, keepdims=keepdims)
+
+
+@op("ArgMin", since=(12, 13))
+def argmin(data: Any, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+    return _arg(p.argmin, data, axis, keepdims, select_last_index)
+
+
+def _arg(function: Callable[[Any, int], Tensor], x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
+    """Of equals, the last is the first of the reversed axis."""
+    axis = p.axis_of(axis, x.rank)
+    index = p.sub(lift(x.shape[axis] - 1), function(p.reverse(x, [axis]), axis)) if last else function(x, axis)
+    return p.unsqueeze(index, [axis]) if keepdims else index

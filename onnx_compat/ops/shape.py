@@ -1,0 +1,165 @@
+"""Operators that change the shape of a value, and never its elements."""
+
+from typing import Any, List, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, atoms_of, floordiv, is_known, maximum, same
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.ops.common import numbers, places, product
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, ints, known
+
+
+@op("Reshape", since=1)
+def reshape_1(data: Any, *, shape: Sequence[int] = ()) -> Tensor:
+    return _reshaped(data, list(shape), allowzero=False)
+
+
+@op("Reshape", since=(5, 13))
+def reshape_5(data: Any, shape: Any) -> Tensor:
+    return reshape(data, shape)
+
+
+@op("Reshape", since=(14, 19, 21, 23, 24, 25))
+def reshape(data: Any, shape: Any, *, allowzero: int = 0) -> Tensor:
+    extents = ints(shape)
+    if any(not is_known(extent) and _may_be_special(extent) for extent in extents):
+        extents = [int(v) for v in known(shape, "the shape of a Reshape").reshape(-1)]
+    return _reshaped(data, extents, bool(allowzero))
+
+
+def _may_be_special(extent: Extent) -> bool:
+    """Whether the symbol could be a -1 or a 0 that means another size: it is a number that the graph was fed or has
+    computed, not the length of anything."""
+    return any(atom.kind == "element" for atom in atoms_of(extent))
+
+
+def _reshaped(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
+    """0 stands for the size of the input there (unless `allowzero`), -1 for whatever makes the counts agree."""
+    sizes = [data.shape[k] if same(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
+    open_ = [k for k, extent in enumerate(sizes) if same(extent, -1)]
+    if len(open_) > 1:
+        raise InvalidModelError("a shape has more than one -1: %s" % extents)
+    for k in open_:
+        sizes[k] = _remaining(data.shape, sizes[:k] + sizes[k + 1 :])
+    if all(map(is_known, (*sizes, *data.shape))) and product(sizes) != product(data.shape):
+        raise InvalidModelError("%s cannot be reshaped to %s" % (list(data.shape), extents))
+    return p.reshape(data, sizes)
+
+
+def _remaining(shape: Sequence[Extent], others: Sequence[Extent]) -> Extent:
+    """How often the other sizes fit into the whole; sizes that stand on both sides drop out first, being perhaps 0."""
+    whole, rest = list(shape), []
+    for extent in others:
+        twin = next((k for k, mine in enumerate(whole) if not is_known(mine) and same(mine, extent)), None)
+        if twin is None:
+            rest.append(extent)
+        else:
+            del whole[twin]
+    divisor = product(rest)
+    return 0 if same(divisor, 0) else floordiv(product(whole), divisor)
+
+
+@op("Flatten", since=(1, 9, 11, 13, 21, 23, 24, 25))
+def flatten(input: Any, *, axis: int = 1) -> Tensor:
+    axis = axis + input.rank if axis < 0 else axis
+    return p.reshape(input, (product(input.shape[:axis]), product(input.shape[axis:])))
+
+
+@op("Squeeze", since=(1, 11))
+def squeeze_11(data: Any, *, axes: Optional[Sequence[int]] = None) -> Tensor:
+    return _squeezed(data, axes)
+
+
+@op("Squeeze", since=(13, 21, 23, 24, 25))
+def squeeze(data: Any, axes: Any = None) -> Tensor:
+    return _squeezed(data, None if axes is None else numbers(axes, "the axes of a Squeeze"))
+
+
+def _squeezed(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
+    if axes is None:
+        if not all(map(is_known, x.shape)):
+            raise NeedsKnownError("a Squeeze without axes has a rank that depends on run-time sizes", x)
+        axes = [axis for axis, extent in enumerate(x.shape) if extent == 1]
+    for axis in places(axes, x.rank):
+        if is_known(x.shape[axis]) and x.shape[axis] != 1:
+            raise InvalidModelError("axis %d of %s is not of length one: it cannot be squeezed" % (axis, list(x.shape)))
+    return p.squeeze(x, axes) if len(axes) else x
+
+
+@op("Unsqueeze", since=(1, 11))
+def unsqueeze_11(data: Any, *, axes: Sequence[int]) -> Tensor:
+    return p.unsqueeze(data, axes)
+
+
+@op("Unsqueeze", since=(13, 21, 23, 24, 25))
+def unsqueeze(data: Any, axes: Any) -> Tensor:
+    return p.unsqueeze(data, numbers(axes, "the axes of an Unsqueeze"))
+
+
+@op("Transpose", since=(1, 13, 21, 23, 24, 25))
+def transpose(data: Any, *, perm: Optional[Sequence[int]] = None) -> Tensor:
+    return p.transpose(data, tuple(range(data.rank))[::-1] if perm is None else perm)
+
+
+@op("Expand", since=(8, 13))
+def expand(input: Any, shape: Any) -> Tensor:
+    wanted = ints(shape)
+    rank = max(input.rank, len(wanted))
+    here = (1,) * (rank - input.rank) + input.shape
+    there = [1] * (rank - len(wanted)) + wanted
+    return p.broadcast_to(input, [_met(*sizes) for sizes in zip(here, there)])
+
+
+def _met(here: Extent, there: Extent) -> Extent:
+    """The size that one of them is, and the other too unless it is 1."""
+    if same(here, 1) or same(here, there):
+        return there
+    if same(there, 1) or (is_known(here) and not is_known(there)):
+        return here
+    if is_known(here) and is_known(there):
+        raise InvalidModelError("an axis of length %s cannot be expanded to %s" % (here, there))
+    return there if is_known(there) else maximum(here, there)
+
+
+@op("Tile", since=1)
+def tile_1(input: Any, tiles: Any, axis: Any) -> Tensor:
+    along = p.axis_of(numbers(axis, "the axis of a Tile")[0], input.rank)
+    return p.tile(input, [ints(tiles)[0] if k == along else 1 for k in range(input.rank)])
+
+
+@op("Tile", since=(6, 13))
+def tile(input: Any, repeats: Any) -> Tensor:
+    return p.tile(input, ints(repeats))
+
+
+@op("DepthToSpace", since=1)
+def depth_to_space_1(input: Any, *, blocksize: int) -> Tensor:
+    return depth_to_space(input, blocksize=blocksize)
+
+
+@op("DepthToSpace", since=(11, 13, 28))
+def depth_to_space(input: Any, *, blocksize: int, mode: str = "DCR") -> Tensor:
+    n, c, h, w = input.shape
+    depth = floordiv(c, blocksize * blocksize)
+    if mode == "DCR":
+        blocks = p.reshape(input, (n, blocksize, blocksize, depth, h, w))
+        blocks = p.transpose(blocks, (0, 3, 4, 1, 5, 2))
+    else:
+        blocks = p.reshape(input, (n, depth, blocksize, blocksize, h, w))
+        blocks = p.transpose(blocks, (0, 1, 4, 2, 5, 3))
+    return p.reshape(blocks, (n, depth, h * blocksize, w * blocksize))
+
+
+@op("SpaceToDepth", since=(1, 13))
+def space_to_depth_13(input: Any, *, blocksize: int) -> Tensor:
+    return space_to_depth(input, blocksize=blocksize)
+
+
+@op("SpaceToDepth", since=28)
+def space_to_depth(input: Any, *, blocksize: int, mode: str = "DCR") -> Tensor:
+    n, c, h, w = input.shape
+    rows, columns = floordiv(h, blocksize), floordiv(w, blocksize)
+    blocks = p.reshape(input, (n, c, rows, blocksize, columns, blocksize))
+    blocks = p.transpose(blocks, (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
+    return p.reshape(blocks, (n, c * (blocksize * blocksize), rows, columns))

@@ -1,0 +1,150 @@
+"""Joining, cutting and padding along axes."""
+
+from typing import Any, List, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, ceildiv, floordiv, is_known, maximum, minimum, same
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import numbers, pairs, places
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, ints
+
+
+@op("Concat", since=1)
+def concat_1(*inputs: Any, axis: int = 1) -> Tensor:
+    return p.concat(inputs, axis)
+
+
+@op("Concat", since=(4, 11, 13))
+def concat(*inputs: Any, axis: int) -> Tensor:
+    return p.concat(inputs, axis)
+
+
+@op("Slice", since=1)
+def slice_1(
+    data: Any, *, starts: Sequence[int], ends: Sequence[int], axes: Optional[Sequence[int]] = None
+) -> Tensor:
+    return _sliced(data, starts, ends, range(len(starts)) if axes is None else axes, [1] * len(starts))
+
+
+@op("Slice", since=(10, 11, 13))
+def slice(data: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Tensor:
+    begin, stop = ints(starts), ints(ends)
+    along = range(len(begin)) if axes is None else numbers(axes, "the axes of a Slice")
+    strides = [1] * len(begin) if steps is None else numbers(steps, "the steps of a Slice")
+    return _sliced(data, begin, stop, along, strides)
+
+
+def _sliced(
+    x: Tensor, starts: Sequence[Extent], ends: Sequence[Extent], axes: Sequence[int], steps: Sequence[int]
+) -> Tensor:
+    begin: List[Any] = [None] * x.rank
+    stop: List[Any] = [None] * x.rank
+    strides = [1] * x.rank
+    for axis, start, end, step in zip(places(axes, x.rank), starts, ends, steps):
+        begin[axis], stop[axis], strides[axis] = start, _end(end, step), step
+    return p.slice(x, [0 if start is None else start for start in begin], stop, strides)
+
+
+def _end(end: Extent, step: int) -> Any:
+    """None where the slice goes on to the edge, as the extreme integers say."""
+    if is_known(end) and (end >= _FAR if step > 0 else end <= -_FAR):
+        return None
+    return end
+
+
+_FAR = 2**31 - 1
+
+
+@op("Split", since=1)
+def split_1(
+    ctx: Any, input: Any, lengths: Any = None, *, split: Optional[Sequence[int]] = None, axis: int = 0
+) -> List[Tensor]:
+    """The first version takes its sizes as an input or as an attribute, both of one name."""
+    return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
+
+
+@op("Split", since=(2, 11))
+def split_2(ctx: Any, input: Any, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
+    return p.split(input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
+
+
+@op("Split", since=13)
+def split_13(ctx: Any, input: Any, split: Any = None, *, axis: int = 0) -> List[Tensor]:
+    sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else ints(split)
+    return p.split(input, axis, sizes)
+
+
+@op("Split", since=18)
+def split(ctx: Any, input: Any, split: Any = None, *, axis: int = 0, num_outputs: Optional[int] = None) -> List[Tensor]:
+    """Into equal parts, of which the last is smaller if it must be."""
+    if split is not None:
+        return p.split(input, axis, ints(split))
+    return p.split(input, axis, _chunks(input.shape[axis], num_outputs or ctx.outputs))
+
+
+def _equal_parts(extent: Extent, count: int) -> List[Extent]:
+    if is_known(extent) and extent % count:
+        raise InvalidModelError("an axis of length %s cannot be split into %d equal parts" % (extent, count))
+    return [floordiv(extent, count)] * count
+
+
+def _chunks(extent: Extent, count: int) -> List[Extent]:
+    chunk = ceildiv(extent, count)
+    bounds = [minimum(chunk * k, extent) for k in range(count)] + [extent]
+    return [after - before for before, after in zip(bounds, bounds[1:])]
+
+
+@op("Pad", since=1)
+def pad_1(data: Any, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    return _padded(data, list(paddings), mode, value)
+
+
+@op("Pad", since=2)
+def pad_2(data: Any, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    return _padded(data, list(pads), mode, value)
+
+
+@op("Pad", since=(11, 13))
+def pad_11(data: Any, pads: Any, constant_value: Any = None, *, mode: str = "constant") -> Tensor:
+    return pad(data, pads, constant_value, mode=mode)
+
+
+@op("Pad", since=(18, 19, 21, 23, 24, 25))
+def pad(data: Any, pads: Any, constant_value: Any = None, axes: Any = None, *, mode: str = "constant") -> Tensor:
+    value = 0 if constant_value is None else p.reshape(constant_value, ())
+    along = None if axes is None else numbers(axes, "the axes of a Pad")
+    return _padded(data, ints(pads), mode, value, along)
+
+
+def _padded(
+    x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None
+) -> Tensor:
+    """Negative sizes cut off: first, so that what is mirrored is what is left."""
+    low: List[Extent] = [0] * x.rank
+    high: List[Extent] = [0] * x.rank
+    for axis, (before, after) in zip(places(range(x.rank) if axes is None else axes, x.rank), pairs(pads)):
+        low[axis], high[axis] = before, after
+    if any(is_known(size) and size < 0 for size in low + high):
+        starts = [-size if is_known(size) and size < 0 else 0 for size in low]
+        ends = [size if is_known(size) and size < 0 else None for size in high]
+        x = p.slice(x, starts, ends, [1] * x.rank)  # type: ignore[arg-type]
+        low, high = ([0 if is_known(size) and size < 0 else size for size in side] for side in (low, high))
+    return p.pad(x, low, high, mode=mode, value=value)
+
+
+@op("CenterCropPad", since=18)
+def center_crop_pad(input_data: Any, shape: Any, *, axes: Optional[Sequence[int]] = None) -> Tensor:
+    """Cut or filled with zeros, on both sides alike, until the axes have these lengths."""
+    x = input_data
+    for axis, wanted in zip(places(range(x.rank) if axes is None else axes, x.rank), ints(shape)):
+        here = x.shape[axis]
+        if same(here, wanted):
+            continue
+        start = floordiv(maximum(here - wanted, 0), 2)
+        x = p.slice_axis(x, axis, start, start + minimum(here, wanted))
+        missing = maximum(wanted - here, 0)
+        before = [floordiv(missing, 2) if k == axis else 0 for k in range(x.rank)]
+        after = [missing - floordiv(missing, 2) if k == axis else 0 for k in range(x.rank)]
+        x = p.pad(x, before, after)
+    return x

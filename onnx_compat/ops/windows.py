@@ -1,0 +1,77 @@
+"""Where a window stops on an axis: padding, automatic padding, rounding up."""
+
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+
+from onnx_compat.dims import Extent, ceildiv, floordiv, is_known, maximum, minimum, same
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import every, pairs
+
+__all__ = ["Windows", "reach", "same_padding"]
+
+Pads = List[Tuple[Extent, Extent]]
+
+
+def reach(kernel: Extent, dilation: int) -> Extent:
+    """How many places a dilated kernel spans."""
+    return (kernel - 1) * dilation + 1
+
+
+class Windows(NamedTuple):
+    """The windows of a convolution or a pool on its spatial axes."""
+
+    kernel: List[Extent]
+    strides: List[int]
+    dilations: List[int]
+    pads: Pads
+
+    @staticmethod
+    def of(
+        extents: Sequence[Extent],
+        kernel: Sequence[Extent],
+        auto_pad: str,
+        pads: Optional[Sequence[int]],
+        strides: Optional[Sequence[int]],
+        dilations: Optional[Sequence[int]] = None,
+    ) -> "Windows":
+        rank = len(extents)
+        step, apart = every(strides, rank, 1), every(dilations, rank, 1)
+        if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+            spans = [reach(k, d) for k, d in zip(kernel, apart)]
+            padding = [same_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in zip(extents, spans, step)]
+        elif auto_pad in ("VALID", "NOTSET", ""):
+            padding = pairs(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
+        else:
+            raise InvalidModelError("auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID, not %r" % auto_pad)
+        return Windows(list(kernel), step, apart, padding)
+
+    @property
+    def padded(self) -> bool:
+        return not all(same(size, 0) for pair in self.pads for size in pair)
+
+    def rounded_up(self, extents: Sequence[Extent]) -> "Windows":
+        """With so much padding at the end that a last window which still begins inside fits."""
+        rounded = map(_rounded_up, extents, self.kernel, self.strides, self.dilations, self.pads)
+        return self._replace(pads=list(rounded))
+
+    def count(self, extents: Sequence[Extent]) -> List[Extent]:
+        """How many windows there are on each axis."""
+        return [
+            floordiv(extent + low + high - reach(k, d), s) + 1
+            for extent, k, s, d, (low, high) in zip(extents, self.kernel, self.strides, self.dilations, self.pads)
+        ]
+
+
+def same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
+    """Padding for ceil(extent / stride) windows; of an odd number, the greater half at the end if `upper`."""
+    total = maximum((ceildiv(extent, stride) - 1) * stride + span - extent, 0)
+    half = floordiv(total, 2)
+    return (half, total - half) if upper else (total - half, half)
+
+
+def _rounded_up(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tuple[Extent, Extent]) -> Any:
+    low, high = pads
+    span = reach(kernel, dilation)
+    count = ceildiv(extent + low + high - span, stride) + 1
+    count = minimum(count, floordiv(extent + low - 1, stride) + 1)
+    needed = (count - 1) * stride + span - extent - low
+    return low, maximum(needed, high) if is_known(needed) else needed
