@@ -18,7 +18,7 @@ from onnx_compat.survey import support
 __all__ = ["BackendRep", "OnnxCompatBackend", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 
 
-class BackendRep(base.BackendRep):  # type: ignore[misc]
+class BackendRep(base.BackendRep):
     """A prepared model, as the Backend API knows it."""
 
     def __init__(self, runnable: Runnable) -> None:
@@ -29,7 +29,7 @@ class BackendRep(base.BackendRep):  # type: ignore[misc]
         return tuple(self.runnable.run(inputs))
 
 
-class OnnxCompatBackend(base.Backend):  # type: ignore[misc]
+class OnnxCompatBackend(base.Backend):
     """`ONNX_COMPAT_SHIM`, or the keyword `shim`, says which shim runs it."""
 
     @classmethod

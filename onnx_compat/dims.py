@@ -71,8 +71,8 @@ class Atom:
             bounds = [b for b in map(_lower, self.args) if b is not None]
             return max(bounds) if bounds else None
         if self.kind == "min":
-            bounds = [_lower(arg) for arg in self.args]
-            return None if None in bounds else min(bounds)  # type: ignore[type-var]
+            least = [b for b in map(_lower, self.args) if b is not None]
+            return min(least) if len(least) == len(self.args) else None
         if self.kind == "floordiv":
             return 0 if never_negative(self.args[0]) and never_negative(self.args[1]) else None
         if self.kind == "mod":
@@ -203,7 +203,9 @@ def floordiv(a: Extent, b: Extent) -> Extent:
 
 
 def ceildiv(a: Extent, b: Extent) -> Extent:
-    return -floordiv(-a, b) if is_known(a) and is_known(b) else floordiv(a + b - 1, b)
+    if never_negative(b):  # in this form it is also seen not to be negative
+        return floordiv(a + b - 1, b)
+    return -floordiv(-a, b)
 
 
 def maximum(a: Extent, b: Extent) -> Extent:

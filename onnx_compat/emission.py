@@ -28,7 +28,8 @@ class Sizes:
     def known(self) -> Optional[Tuple[int, ...]]:
         """All of them as ints; None when one is only known inside the framework."""
         values = [self._walk.size(dim) for dim in self.dims] if self._walk.emitter.concrete else self.dims
-        return tuple(int(v) for v in values) if all(isinstance(v, (int, np.integer)) for v in values) else None
+        ints = [int(v) for v in values if isinstance(v, (int, np.integer))]
+        return tuple(ints) if len(ints) == len(self.dims) else None
 
     @property
     def with_wildcard(self) -> Optional[Tuple[int, ...]]:

@@ -20,7 +20,7 @@ _LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
 def fuse(region: Region, layout: str, filter_layout: str) -> Region:
     """The same region (changed in place) with scales and shifts folded away."""
     nodes = region.live()
-    uses: Dict[Ref, int] = Counter(ref for node in nodes for ref in node.uses())
+    uses: "Counter[Ref]" = Counter(ref for one in nodes for ref in one.uses())
     uses.update(ref for output in region.outputs for ref in refs(output))
     kept: List[Node] = []
     for node in nodes:
@@ -57,7 +57,7 @@ def _folded(node: Node, producer: Node, layout: str, filter_layout: str) -> Opti
     constant = next(arg for arg in node.args if isinstance(arg, Const))
     if not is_known(shape[channel]):
         return None
-    vector = _per_channel(constant.array, channel, len(shape), int(shape[channel]))  # type: ignore[arg-type]
+    vector = _per_channel(constant.array, channel, len(shape), int(shape[channel]))
     if vector is None:
         return None
     bias = producer.args[2] if len(producer.args) > 2 else None
@@ -107,4 +107,5 @@ def _scaled(weights: np.ndarray, factor: np.ndarray, producer: Node, filter_layo
         axis = 0 if filter_layout.startswith("O") else weights.ndim - 1
     if weights.shape[axis] != factor.size:  # a grouped transposed convolution: its filter has M / groups channels
         return None
-    return (weights * factor.reshape([-1 if k == axis else 1 for k in range(weights.ndim)])).astype(weights.dtype)
+    scaled: np.ndarray = weights * factor.reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
+    return scaled.astype(weights.dtype)

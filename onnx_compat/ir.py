@@ -15,10 +15,11 @@ __all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec",
 
 
 class Spec(NamedTuple):
-    """The type of a tensor: its dtype, and its shape with `Dim`s where a size is unknown."""
+    """The type of a tensor: its dtype, and its shape with `Dim`s where a size is unknown. (Before it is recorded a
+    size may also be None, 'not told by any rule', or the name of an unknown one: see `Trace`.)"""
 
     dtype: DType
-    shape: Tuple[Extent, ...]
+    shape: Tuple[Any, ...]
 
     @property
     def rank(self) -> int:

@@ -83,7 +83,7 @@ def _origins(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], 
 
 
 def _traced_inputs(graph: Graph, forms: Dict[str, Form], fixed: Fixed, tensors: List[Tensor]) -> List[Any]:
-    values = []
+    values: List[Any] = []
     for one in graph.inputs:
         if one.name in fixed.values:
             array, dtype = fixed.values[one.name]

@@ -27,11 +27,11 @@ def record(
     """The program of `function`, called with one Tensor for each input."""
     trace = trace or trace_for(emitter)
     with trace.active():
-        region = trace.region([Spec(port.dtype, port.shape) for port in inputs], function)  # type: ignore[arg-type]
+        region = trace.region([Spec(port.dtype, port.shape) for port in inputs], function)
     names = output_names or ["output_%d" % k for k in range(len(region.outputs))]
-    specs = [output.spec for output in region.outputs]  # type: ignore[union-attr]
+    specs = [output.spec for output in region.outputs]
     outputs = [
-        Port(name, spec.dtype, tuple(size if is_known(size) else None for size in spec.shape))  # type: ignore[misc]
+        Port(name, spec.dtype, tuple(size if is_known(size) else None for size in spec.shape))
         for name, spec in zip(names, specs)
     ]
     return Program(name, tuple(inputs), tuple(outputs), region)

@@ -125,7 +125,7 @@ def decide(name: Optional[str] = None) -> Decision:
 
 def _imported() -> List[Tuple[str, str]]:
     """The shims whose framework the user has imported, with the module that tells."""
-    found = []
+    found: List[Tuple[str, str]] = []
     for name in installed():
         try:
             modules = find(name).modules

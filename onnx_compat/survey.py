@@ -67,10 +67,10 @@ def support(model: Any, shim: Optional[str] = None) -> List[NodeSupport]:
         model = load(model)
     name = select.decide(shim).name
     found = survey(model, select.find(name), declared_forms(model.graph), Fixed())
-    return [_of(node, found, name) for node in model.graph.walk()]
+    return [_of(node, found) for node in model.graph.walk()]
 
 
-def _of(node: Node, found: Survey, shim: str) -> NodeSupport:
+def _of(node: Node, found: Survey) -> NodeSupport:
     error = found.failed.get(node.name)
     if isinstance(error, NeedsKnownError):
         status, reason = "composed", "prepared again for each value that it needs: " + error.reason

@@ -5,7 +5,7 @@ for the shape arithmetic that a graph does. Or computed at run time: `ref` names
 pending permutation: physical axis j of the recorded result is logical axis `order[j]`; None means as written.
 """
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -17,6 +17,18 @@ from onnx_compat.ir import Ref, Spec
 __all__ = ["NOTHING", "Sequence_", "Tensor", "TensorLike", "ints", "known", "lift", "scalar"]
 
 Order = Optional[Tuple[int, ...]]
+
+
+def _arithmetic(name: str, reflected: bool = False) -> Callable[[Any, Any], "Tensor"]:
+    """An operator of Tensors: the primitive of this name."""
+
+    def method(self: Any, other: Any) -> "Tensor":
+        from onnx_compat.primitives import elementwise
+
+        function: Callable[[Any, Any], Tensor] = getattr(elementwise, name)
+        return function(other, self) if reflected else function(self, other)
+
+    return method
 
 
 class Tensor:
@@ -65,11 +77,23 @@ class Tensor:
             " = %r" % self.value if self.value is not None else "",
         )
 
-    # Arithmetic and comparison operators are added by onnx_compat.primitives.elementwise, next to their meaning.
-    __hash__ = object.__hash__
+    __add__, __radd__ = _arithmetic("add"), _arithmetic("add", reflected=True)
+    __sub__, __rsub__ = _arithmetic("sub"), _arithmetic("sub", reflected=True)
+    __mul__, __rmul__ = _arithmetic("mul"), _arithmetic("mul", reflected=True)
+    __truediv__, __rtruediv__ = _arithmetic("div"), _arithmetic("div", reflected=True)
+    __floordiv__, __rfloordiv__ = _arithmetic("floordiv"), _arithmetic("floordiv", reflected=True)
+    __mod__, __rmod__ = _arithmetic("mod"), _arithmetic("mod", reflected=True)
+    __pow__, __rpow__ = _arithmetic("pow"), _arithmetic("pow", reflected=True)
+    __lt__, __le__ = _arithmetic("less"), _arithmetic("less_equal")
+    __gt__, __ge__ = _arithmetic("greater"), _arithmetic("greater_equal")
+
+    def __neg__(self) -> "Tensor":
+        from onnx_compat.primitives import elementwise
+
+        return elementwise.neg(self)
 
 
-TensorLike = Union[Tensor, np.ndarray, int, float, bool, str]
+TensorLike = Union[Tensor, np.ndarray, int, float, bool, str, Sequence[Any]]
 
 
 class Sequence_(NamedTuple):  # noqa: N801  (typing.Sequence is used beside it everywhere)

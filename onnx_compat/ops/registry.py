@@ -9,6 +9,7 @@ default may be left out and is then None or the default; `*xs` takes any number)
 with ONNX's defaults (one without a default is required). A first parameter named `ctx` gets the node's `Context`.
 """
 
+import importlib
 import inspect
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -106,4 +107,4 @@ def _load() -> None:
     global _LOADED
     if _LOADED is None:
         _LOADED = True
-        from onnx_compat.ops import families  # noqa: F401
+        importlib.import_module("onnx_compat.ops.families")

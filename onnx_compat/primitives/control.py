@@ -29,7 +29,7 @@ def cond(pred: Any, then_body: Body, else_body: Body) -> List[Tensor]:
         return list(then_body() if decided.reshape(()) else else_body())
     regions = [current().region([], body) for body in (then_body, else_body)]
     outside = [_outside(region, _specs(region)) for region in regions]
-    specs = [_either(*pair, pred=pred) for pair in zip(*outside)]
+    specs = [_either(then, other, pred) for then, other in zip(*outside)]
     return apply("cond", [current().argument(pred)], {}, specs, [None] * len(specs), regions)
 
 

@@ -3,6 +3,7 @@
 Two operands have one dtype; integers wrap; nothing is promoted. A Python number takes the dtype of the tensor it meets.
 """
 
+import functools
 from typing import Any, Callable, Dict, Optional, Sequence
 
 from onnx_compat import dtypes
@@ -42,7 +43,7 @@ def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Una
             x = lift(x)
             return elementwise(name, [_checked(name, x, kinds)], dtype or x.dtype)
 
-        return _named(primitive(kinds)(function), applied)
+        return functools.update_wrapper(applied, primitive(kinds)(function))
 
     return declare
 
@@ -54,13 +55,17 @@ def binary(kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = N
         name = function.__name__
 
         def applied(x: Any, y: Any) -> Tensor:
-            x, y = paired(name, x, y)
-            _checked(name, x, kinds)
-            if neutral is not None and _is(y, neutral) and same_shape(broadcast(x.shape, y.shape), x.shape):
-                return x
-            return elementwise(name, [x, y], dtype or x.dtype)
+            left, right = paired(name, x, y)
+            _checked(name, left, kinds)
+            if (
+                neutral is not None
+                and _is(right, neutral)
+                and same_shape(broadcast(left.shape, right.shape), left.shape)
+            ):
+                return left
+            return elementwise(name, [left, right], dtype or left.dtype)
 
-        return _named(primitive(kinds)(function), applied)
+        return functools.update_wrapper(applied, primitive(kinds)(function))
 
     return declare
 
@@ -84,13 +89,6 @@ def _checked(name: str, x: Tensor, kinds: str) -> Tensor:
 
 def _is(y: Tensor, number: int) -> bool:
     return y.known and y.value is not None and y.value.size == 1 and bool(y.value.reshape(()) == number)
-
-
-def _named(function: Any, applied: Any) -> Any:
-    applied.__name__ = applied.__qualname__ = function.__name__
-    applied.__doc__ = function.__doc__
-    applied.__module__ = function.__module__
-    return applied
 
 
 # -- one operand -------------------------------------------------------------------------------------------------------
@@ -361,14 +359,13 @@ def not_equal(x: Any, y: Any) -> Tensor:
 @primitive("fiubsc")
 def where(condition: Any, x: Any, y: Any) -> Tensor:
     """x where the condition holds, else y; the three broadcast."""
-    x, y = paired("where", x, y)
-    condition = lift(condition)
-    if condition.known and condition.value is not None and condition.value.size == 1:
-        chosen, other = (x, y) if condition.value.reshape(()) else (y, x)
-        if same_shape(broadcast(condition.shape, x.shape, y.shape), chosen.shape):
+    yes, no = paired("where", x, y)
+    test = lift(condition)
+    if test.known and test.value is not None and test.value.size == 1:
+        chosen = yes if test.value.reshape(()) else no
+        if same_shape(broadcast(test.shape, yes.shape, no.shape), chosen.shape):
             return chosen
-        del other
-    return elementwise("where", [condition, x, y], x.dtype)
+    return elementwise("where", [test, yes, no], yes.dtype)
 
 
 @primitive("fiubc")
@@ -390,19 +387,3 @@ def clip(x: Any, low: Optional[float] = None, high: Optional[float] = None) -> T
 def relu(x: Any) -> Tensor:
     """x where positive, else zero."""
     return clip(x, 0, None)
-
-
-def _reflected(function: Binary) -> Callable[[Tensor, Any], Tensor]:
-    return lambda self, other: function(other, self)
-
-
-for _name, _function in {
-    "add": add, "sub": sub, "mul": mul, "truediv": div, "floordiv": floordiv, "mod": mod, "pow": pow,
-}.items():  # fmt: skip
-    setattr(Tensor, "__%s__" % _name, lambda self, other, function=_function: function(self, other))
-    setattr(Tensor, "__r%s__" % _name, _reflected(_function))
-Tensor.__neg__ = lambda self: neg(self)  # type: ignore[attr-defined]
-Tensor.__lt__ = lambda self, other: less(self, other)  # type: ignore[operator]
-Tensor.__le__ = lambda self, other: less_equal(self, other)  # type: ignore[operator]
-Tensor.__gt__ = lambda self, other: greater(self, other)  # type: ignore[operator]
-Tensor.__ge__ = lambda self, other: greater_equal(self, other)  # type: ignore[operator]

@@ -10,10 +10,10 @@ from onnx_compat.primitives.base import apply, fold, primitive
 from onnx_compat.primitives.elementwise import add, where
 from onnx_compat.primitives.shape import axis_of
 from onnx_compat.trace import current
-from onnx_compat.value import Tensor, lift, scalar
+from onnx_compat.value import Tensor, TensorLike, lift, scalar
 
 
-def nonnegative(indices: Any, extent: Extent) -> Tensor:
+def nonnegative(indices: TensorLike, extent: Extent) -> Tensor:
     """Indices counted from the front, as ONNX allows them from the end too."""
     indices = lift(indices)
     if indices.known and indices.value is not None and (indices.value.size == 0 or indices.value.min() >= 0):
@@ -23,7 +23,7 @@ def nonnegative(indices: Any, extent: Extent) -> Tensor:
 
 
 @primitive("fiubsc")
-def take(x: Any, indices: Any, axis: int) -> Tensor:
+def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """The slices of x at these (non-negative) indices of an axis; the indices' axes stand in its place."""
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -39,7 +39,7 @@ def take(x: Any, indices: Any, axis: int) -> Tensor:
 
 
 @primitive("fiubsc")
-def take_along(x: Any, indices: Any, axis: int) -> Tensor:
+def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1: one index an element; the indices' other axes may be
     shorter than those of x.
     """
@@ -53,7 +53,7 @@ def take_along(x: Any, indices: Any, axis: int) -> Tensor:
 
 
 @primitive("fiubsc")
-def gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Tensor:
+def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
     """The slices of x whose leading coordinates are the rows of `indices`, after `batch_dims` axes that both have."""
     x, indices = lift(x), lift(indices)
     folded = fold("gather_nd", [x, indices], [x.dtype], batch_dims=batch_dims)
@@ -66,7 +66,7 @@ def gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Tensor:
 
 
 @primitive("fiubsc")
-def scatter_nd(x: Any, indices: Any, updates: Any, reduction: str = "none") -> Tensor:
+def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reduction: str = "none") -> Tensor:
     """x with the slices at the rows of `indices` replaced by, or combined with, `updates`: 'none' (the last one wins),
     'add', 'mul', 'max', 'min'.
     """
@@ -79,7 +79,7 @@ def scatter_nd(x: Any, indices: Any, updates: Any, reduction: str = "none") -> T
 
 
 @primitive("fiub")
-def nonzero(x: Any) -> Tensor:
+def nonzero(x: TensorLike) -> Tensor:
     """The coordinates of the elements that are not zero, one column each, in row-major order: int64 [rank, count]."""
     x = lift(x)
     folded = fold("nonzero", [x], [int64])
@@ -90,7 +90,7 @@ def nonzero(x: Any) -> Tensor:
 
 
 @primitive("fiu")
-def top_k(x: Any, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
+def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
     """The k largest (or smallest) elements along an axis, in that order, and their int64 indices; of equal elements the
     one with the lower index comes first.
     """
@@ -108,7 +108,7 @@ def top_k(x: Any, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
     return apply("top_k", args, params, [Spec(x.dtype, shape), Spec(int64, shape)], [x.order, x.order])
 
 
-def _arg(name: str, x: Any, axis: int) -> Tensor:
+def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
     x = lift(x)
     axis = axis_of(axis, x.rank)
     folded = fold(name, [x], [int64], axis=axis)
@@ -120,19 +120,19 @@ def _arg(name: str, x: Any, axis: int) -> Tensor:
 
 
 @primitive("fiu")
-def argmax(x: Any, axis: int) -> Tensor:
+def argmax(x: TensorLike, axis: int) -> Tensor:
     """The int64 index of the first largest element along an axis, which is dropped."""
     return _arg("argmax", x, axis)
 
 
 @primitive("fiu")
-def argmin(x: Any, axis: int) -> Tensor:
+def argmin(x: TensorLike, axis: int) -> Tensor:
     """The int64 index of the first smallest element along an axis, which is dropped."""
     return _arg("argmin", x, axis)
 
 
 @primitive("fi")
-def cumsum(x: Any, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
+def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """The running sum along an axis, without the element itself if exclusive, from the far end if reversed."""
     x = lift(x)
     axis = axis_of(axis, x.rank)
@@ -144,7 +144,7 @@ def cumsum(x: Any, axis: int, exclusive: bool = False, reverse: bool = False) ->
     return apply("cumsum", [current().argument(x, x.order)], params, [x.spec], [x.order])[0]
 
 
-def one_hot(indices: Any, depth: Extent, axis: int = -1) -> Tensor:
+def one_hot(indices: TensorLike, depth: Extent, axis: int = -1) -> Tensor:
     """Whether each index is 0, 1, … depth - 1: booleans along a new axis."""
     from onnx_compat.primitives.elementwise import equal
     from onnx_compat.primitives.shape import iota, reshape, unsqueeze

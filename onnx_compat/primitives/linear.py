@@ -14,13 +14,15 @@ from onnx_compat.primitives.base import apply, broadcast, fold, primitive
 from onnx_compat.primitives.shape import pad as pad_
 from onnx_compat.primitives.shape import transpose
 from onnx_compat.trace import current
-from onnx_compat.value import Order, Tensor, lift
+from onnx_compat.value import Order, Tensor, TensorLike, lift
 
 Pads = Sequence[Tuple[Extent, Extent]]
 
 
 @primitive("fiuc")
-def matmul(x: Any, y: Any, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
+def matmul(
+    x: TensorLike, y: TensorLike, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False
+) -> Tensor:
     """The matrix product over the last two axes (ranks of two at least), leading axes broadcast; the flags swap an
     operand's last two axes first; the bias, a vector as long as the last axis of the result, is added.
     """
@@ -75,8 +77,8 @@ def _settled(x: Tensor, pads: Pads, value: Any = 0) -> Tuple[Tensor, List[Tuple[
 
 @primitive("f")
 def conv(
-    x: Any,
-    w: Any,
+    x: TensorLike,
+    w: TensorLike,
     bias: Any = None,
     *,
     strides: Sequence[int],
@@ -109,14 +111,14 @@ def conv(
 
 
 @primitive("f")
-def depthwise_conv(x: Any, w: Any, bias: Any = None, **params: Any) -> Tensor:
+def depthwise_conv(x: TensorLike, w: TensorLike, bias: Any = None, **params: Any) -> Tensor:
     """A convolution in which every output channel reads one input channel: M / C consecutive ones the same."""
     return conv(x, w, bias, **params)
 
 
 @primitive("f")
 def conv_transpose(
-    x: Any, w: Any, bias: Any = None, *, strides: Sequence[int], dilations: Sequence[int], groups: int = 1
+    x: TensorLike, w: TensorLike, bias: Any = None, *, strides: Sequence[int], dilations: Sequence[int], groups: int = 1
 ) -> Tensor:
     """The gradient of a convolution with respect to its input, in full (nothing cropped): x [N, C, spatial...] with
     w [C, M / groups, kernel...] gives [N, M, (size - 1) * stride + (kernel - 1) * dilation + 1 ...], plus bias [M].
@@ -154,7 +156,9 @@ def _pool(name: str, x: Tensor, kernel: Sequence[int], params: Any, pads: Sequen
 
 
 @primitive("fiu")
-def max_pool(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Pads) -> Tensor:
+def max_pool(
+    x: TensorLike, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Pads
+) -> Tensor:
     """The largest element under a window that slides over [N, C, spatial...]; padding never wins. `kernel` and the
     others have an entry for each spatial axis.
     """
@@ -165,7 +169,7 @@ def max_pool(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: S
 
 
 @primitive("f")
-def avg_pool(x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Tensor:
+def avg_pool(x: TensorLike, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Tensor:
     """The mean under a window that slides over [N, C, spatial...], only where it fits in full."""
     params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations)}
     return _pool("avg_pool", lift(x), kernel, params, [(0, 0)] * len(kernel))

@@ -8,7 +8,7 @@ from onnx_compat.layout import dropped, where_is
 from onnx_compat.primitives.base import apply, fold, primitive
 from onnx_compat.primitives.shape import axis_of
 from onnx_compat.trace import current
-from onnx_compat.value import Tensor, lift
+from onnx_compat.value import Tensor, TensorLike, lift
 
 Reduction = Callable[..., Tensor]
 
@@ -20,7 +20,7 @@ def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
         primitive(kinds)(function)
         name = function.__name__
 
-        def applied(x: Any, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Tensor:
+        def applied(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Tensor:
             return reduce(name, lift(x), axes, keepdims)
 
         applied.__name__ = applied.__qualname__ = name
@@ -51,31 +51,31 @@ def reduce(
 
 
 @reduction("fiuc")
-def reduce_sum(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+def reduce_sum(x: TensorLike, axes: Any = None, keepdims: bool = False) -> Any:
     """The sum; of nothing, zero."""
 
 
 @reduction("fiu")
-def reduce_mean(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+def reduce_mean(x: TensorLike, axes: Any = None, keepdims: bool = False) -> Any:
     """The mean; integers are divided with truncation; of nothing, NaN."""
 
 
 @reduction("fiub")
-def reduce_max(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+def reduce_max(x: TensorLike, axes: Any = None, keepdims: bool = False) -> Any:
     """The largest (true if any is true); NaN if one is NaN; of nothing, -inf, the least integer, False."""
 
 
 @reduction("fiub")
-def reduce_min(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+def reduce_min(x: TensorLike, axes: Any = None, keepdims: bool = False) -> Any:
     """The smallest (true if all are true); NaN if one is NaN; of nothing, inf, the greatest integer, True."""
 
 
 @reduction("fiu")
-def reduce_prod(x: Any, axes: Any = None, keepdims: bool = False) -> Any:
+def reduce_prod(x: TensorLike, axes: Any = None, keepdims: bool = False) -> Any:
     """The product; of nothing, one."""
 
 
-def _along(name: str, x: Any, axis: int) -> Tensor:
+def _along(name: str, x: TensorLike, axis: int) -> Tensor:
     x = lift(x)
     axis = axis_of(axis, x.rank)
     folded = fold(name, [x], [x.dtype], axis=axis)
@@ -86,12 +86,12 @@ def _along(name: str, x: Any, axis: int) -> Tensor:
 
 
 @primitive("f")
-def softmax(x: Any, axis: int) -> Tensor:
+def softmax(x: TensorLike, axis: int) -> Tensor:
     """e^x / sum(e^x) along an axis, without overflow for any x."""
     return _along("softmax", x, axis)
 
 
 @primitive("f")
-def log_softmax(x: Any, axis: int) -> Tensor:
+def log_softmax(x: TensorLike, axis: int) -> Tensor:
     """x - log(sum(e^x)) along an axis, without overflow for any x."""
     return _along("log_softmax", x, axis)

@@ -12,7 +12,7 @@ from onnx_compat.ir import Extents, Spec
 from onnx_compat.layout import common, dropped, inserted, permuted, regrouped, where_is
 from onnx_compat.primitives.base import apply, fold, primitive
 from onnx_compat.trace import current
-from onnx_compat.value import Tensor, lift
+from onnx_compat.value import Tensor, TensorLike, lift
 
 Sizes = Sequence[Extent]
 
@@ -25,7 +25,7 @@ def axis_of(axis: int, rank: int) -> int:
 
 
 @primitive("fiubsc")
-def reshape(x: Any, shape: Sizes) -> Tensor:
+def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     """The same elements, in row-major order, under another shape of the same size."""
     x = lift(x)
     shape = tuple(shape)
@@ -40,7 +40,7 @@ def reshape(x: Any, shape: Sizes) -> Tensor:
     return apply("reshape", [arg, sizes], {}, [Spec(x.dtype, shape)], [order])[0]
 
 
-def unsqueeze(x: Any, axes: Sequence[int]) -> Tensor:
+def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
     """Axes of length one put in at these places of the new shape."""
     x = lift(x)
     rank = x.rank + len(axes)
@@ -51,7 +51,7 @@ def unsqueeze(x: Any, axes: Sequence[int]) -> Tensor:
     return _restored(x, shape, inserted(x.order, places, rank))
 
 
-def squeeze(x: Any, axes: Sequence[int]) -> Tensor:
+def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
     """These axes, of length one, taken out."""
     x = lift(x)
     places = [axis_of(axis, x.rank) for axis in axes]
@@ -69,7 +69,7 @@ def _restored(x: Tensor, shape: Sizes, order: Any) -> Tensor:
 
 
 @primitive("fiubsc")
-def transpose(x: Any, perm: Sequence[int]) -> Tensor:
+def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
     """Axis i of the result is axis perm[i] of x. Recorded only when an operation needs the order: it stays pending."""
     x = lift(x)
     perm = tuple(axis_of(axis, x.rank) for axis in perm)
@@ -83,7 +83,7 @@ def transpose(x: Any, perm: Sequence[int]) -> Tensor:
 
 
 @primitive("fiubsc")
-def broadcast_to(x: Any, shape: Sizes) -> Tensor:
+def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
     """x repeated along axes of length one, and along new leading axes, until it has the shape."""
     x = lift(x)
     shape = tuple(shape)
@@ -116,7 +116,7 @@ def concat(xs: Sequence[Any], axis: int) -> Tensor:
     order = common(tensors, rank)
     args = tuple(current().argument(tensor, order) for tensor in tensors)
     shape = [_agreed([t.shape[k] for t in tensors]) for k in range(rank)]
-    shape[axis] = sum((t.shape[axis] for t in tensors[1:]), tensors[0].shape[axis])  # type: ignore[arg-type]
+    shape[axis] = sum((t.shape[axis] for t in tensors[1:]), tensors[0].shape[axis])
     return apply("concat", [args], {"axis": where_is(axis, order)}, [Spec(dtype, tuple(shape))], [order])[0]
 
 
@@ -131,7 +131,7 @@ def stack(xs: Sequence[Any], axis: int) -> Tensor:
 
 
 @primitive("fiubsc")
-def slice(x: Any, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Tensor:
+def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]) -> Tensor:
     """x[start:end:step] on every axis, by Python's rules: negative counts from the end, and out of range is clamped.
 
     Steps are numbers; an end of None goes to the edge in the direction of the step.
@@ -154,7 +154,7 @@ def slice(x: Any, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Tensor:
 _FAR = 2**31 - 1  # beyond every axis, and within the index type of every framework
 
 
-def _bounds(shape: Sizes, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Tuple[List[Extent], List[Extent]]:
+def _bounds(shape: Sizes, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]) -> Tuple[List[Extent], List[Extent]]:
     """The bounds as far as they can be normalised now: known ones into range, for a known axis; edges spelled out.
 
     A backward slice that includes element 0 ends at -_FAR, which every framework clamps to 'before the first'.
@@ -199,7 +199,7 @@ def _span(extent: Extent, begin: Extent, stop: Extent, step: int) -> Any:
     return None
 
 
-def slice_axis(x: Any, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
+def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
     """A slice along one axis."""
     x = lift(x)
     axis = axis_of(axis, x.rank)
@@ -210,7 +210,7 @@ def slice_axis(x: Any, axis: int, start: Extent, end: Optional[Extent], step: in
     return slice(x, starts, ends, steps)
 
 
-def split(x: Any, axis: int, sizes: Sizes) -> List[Tensor]:
+def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
     """Consecutive pieces of these sizes along an axis."""
     pieces, start = [], 0  # type: Tuple[List[Tensor], Extent]
     for size in sizes:
@@ -220,7 +220,7 @@ def split(x: Any, axis: int, sizes: Sizes) -> List[Tensor]:
 
 
 @primitive("fiubsc")
-def reverse(x: Any, axes: Sequence[int]) -> Tensor:
+def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
     """The elements in the opposite order along these axes."""
     x = lift(x)
     axes = tuple(axis_of(axis, x.rank) for axis in axes)
@@ -232,7 +232,7 @@ def reverse(x: Any, axes: Sequence[int]) -> Tensor:
 
 
 @primitive("fiubsc")
-def tile(x: Any, repeats: Sizes) -> Tensor:
+def tile(x: TensorLike, repeats: Sizes) -> Tensor:
     """x repeated that many times along each axis."""
     x = lift(x)
     if all(same(repeat, 1) for repeat in repeats):
@@ -246,7 +246,7 @@ def tile(x: Any, repeats: Sizes) -> Tensor:
 
 
 @primitive("fiubsc")
-def pad(x: Any, before: Sizes, after: Sizes, mode: str = "constant", value: Any = 0) -> Tensor:
+def pad(x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", value: Any = 0) -> Tensor:
     """Elements added at both ends of each axis: a constant, the edge, the mirror image without ('reflect') the edge, or
     the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype.
     """
@@ -270,7 +270,7 @@ def pad(x: Any, before: Sizes, after: Sizes, mode: str = "constant", value: Any 
 
 
 @primitive("fi")
-def arange(start: Any, stop: Any, step: Any) -> Tensor:
+def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
     """start, start + step, … up to but not including stop; three scalars of one dtype."""
     start, stop, step = lift(start), lift(stop), lift(step)
     folded = fold("arange", [start, stop, step], [start.dtype])
@@ -292,6 +292,6 @@ def iota(length: Extent, dtype: DType = int64) -> Tensor:
     return arange(lift(0, dtype), lift(length, dtype), lift(1, dtype))
 
 
-def shape_of(x: Any) -> Tensor:
+def shape_of(x: TensorLike) -> Tensor:
     """The shape as an int64 vector; nothing is computed for it until somebody needs the numbers at run time."""
     return lift(list(lift(x).shape), int64) if lift(x).rank else lift(np.zeros(0, np.int64))
