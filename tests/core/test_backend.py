@@ -1,0 +1,37 @@
+"""The official ONNX Backend API."""
+
+import numpy as np
+from building import model, node, value
+from onnx import helper
+
+import onnx_compat.backend as backend
+
+X = np.array([[-1.0, 2.0]], np.float32)
+
+
+def test_prepare_and_run() -> None:
+    rep = backend.prepare(model([node("Relu", ["x"], ["y"])], [value("x", ["n", 2])], [value("y")]), shim="reference")
+    (y,) = rep.run([X])
+    np.testing.assert_array_equal(y, [[0, 2]])
+
+
+def test_run_model_and_run_node() -> None:
+    proto = model([node("Neg", ["x"], ["y"])], [value("x", ["n", 2])], [value("y")])
+    np.testing.assert_array_equal(backend.run_model(proto, [X], shim="reference")[0], -X)
+    made = helper.make_node("Add", ["a", "b"], ["c"])
+    np.testing.assert_array_equal(backend.run_node(made, [X, X], shim="reference", opset_version=14)[0], X + X)
+
+
+def test_what_it_says_of_itself() -> None:
+    assert backend.supports_device("CPU")
+    assert backend.supports_device("CUDA:1")
+    assert not backend.supports_device("TPU")
+    proto = model([node("Neg", ["x"], ["y"])], [value("x", ["n", 2])], [value("y")])
+    assert backend.is_compatible(proto, shim="reference")
+    foreign = model(
+        [node("Nope", ["x"], ["y"], domain="d")],
+        [value("x", [2])],
+        [value("y")],
+        extra_opsets=[helper.make_opsetid("d", 1)],
+    )
+    assert not backend.is_compatible(foreign, shim="reference")

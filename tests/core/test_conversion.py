@@ -1,0 +1,102 @@
+"""Writing files: what is refused and how, and that a failure leaves nothing behind."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from building import INT64, model, node, value
+
+import onnx_compat
+from onnx_compat import select
+from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
+from onnx_compat.reference.shim import ReferenceShim
+from onnx_compat.select import Probe
+
+
+class Writer(ReferenceShim):
+    """Writes the names of the primitives, or fails half-way."""
+
+    name = "writer"
+    formats = {"listing": (".tflite", "list of primitives"), "folder": ("", "folder")}
+    breaks = False
+
+    def export(self, program: Any, path: str, form: str) -> None:
+        if form == "folder":
+            os.mkdir(path)
+            path = os.path.join(path, "listing")
+        with open(path, "w") as file:
+            file.write(" ".join(node.primitive for node in program.region.live()))
+            if self.breaks:
+                raise UnsupportedError("the disk has had enough")
+
+
+@pytest.fixture(name="writer")
+def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
+    shim = Writer()
+    monkeypatch.setitem(select._LOADED, "writer", shim)
+    monkeypatch.setitem(select._PROBED, "writer", Probe(True, "for tests"))
+    monkeypatch.setattr(select, "installed", lambda: {"writer": None})
+    return shim
+
+
+def relu() -> Any:
+    return model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y")])
+
+
+def test_a_file_and_a_folder_are_written_and_replaced(writer: Writer, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing").read_text() == "clip"
+        assert (onnx_compat.convert(relu(), tmp_path / "m", to="folder") / "listing").read_text() == "clip"
+    assert sorted(os.listdir(tmp_path)) == ["m", "m.tflite"]
+
+
+def test_a_failure_leaves_what_was_there(writer: Writer, tmp_path: Path) -> None:
+    target = tmp_path / "m.tflite"
+    target.write_text("before")
+    writer.breaks = True
+    with pytest.raises(UnsupportedError, match="had enough") as caught:
+        onnx_compat.convert(relu(), target, to="listing")
+    assert caught.value.shim == "writer"
+    assert target.read_text() == "before"
+    assert os.listdir(tmp_path) == ["m.tflite"]
+
+
+def test_the_model_of_the_user_is_as_before(writer: Writer, tmp_path: Path) -> None:
+    nodes = [node("MatMul", ["x", "w"], ["y"])]
+    proto = model(nodes, [value("x", ["n", 3])], [value("y")], {"w": np.ones((3, 2), np.float32)})
+    before = proto.SerializeToString()
+    loaded = onnx_compat.load(proto)
+    for given in (proto, loaded, loaded):
+        onnx_compat.convert(given, tmp_path / "m.tflite", to="listing")
+    assert proto.SerializeToString() == before
+
+
+def test_what_a_file_cannot_leave_open_is_named(writer: Writer, tmp_path: Path) -> None:
+    nodes = [node("ReduceSum", ["x", "axes"], ["y"])]
+    proto = model(nodes, [value("x", ["n", 3]), value("axes", [1], INT64)], [value("y")])
+    with pytest.raises(ConversionError, match="fix axes") as caught:
+        onnx_compat.convert(proto, tmp_path / "m.tflite", to="listing")
+    assert caught.value.operator == "ReduceSum"
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "message"),
+    [
+        ("m.docx", None, "is no suffix of a format"),
+        ("m.bin", "nonsense", "no installed shim writes the format 'nonsense'"),
+        ("m.keras", None, r"pip install 'onnx-compat\[keras\]'"),
+        ("missing/m.tflite", "listing", "the folder of"),
+    ],
+)
+def test_a_wrong_target_is_named(writer: Writer, tmp_path: Path, path: str, to: Any, message: str) -> None:
+    with pytest.raises(ConversionError, match=message):
+        onnx_compat.convert(relu(), tmp_path / path, to=to)
+
+
+def test_a_shim_that_does_not_work_says_why(writer: Writer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(select._PROBED, "writer", Probe(False, "the framework is broken"))
+    with pytest.raises(ShimError, match="the framework is broken"):
+        onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing")
