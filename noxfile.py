@@ -7,9 +7,7 @@ nox -t gate                        the cells that every change must pass; also `
 
 from __future__ import annotations
 
-import hashlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,10 +18,13 @@ sys.path.insert(0, str(ROOT))
 
 from matrix.data import REFERENCE, Cell, Environment, load
 from matrix.interpreters import find, folders
+from matrix.links import tell_uv
+from matrix.stamp import Stamp
 
 MATRIX = load()
 CELLS = list(MATRIX.cells.values())
 DIST = ROOT / "dist"
+TEST_SECONDS = 300
 
 nox.needs_version = ">=2026.10"
 nox.options.default_venv_backend = "uv"
@@ -34,22 +35,7 @@ nox.options.error_on_missing_interpreters = True
 nox.options.download_python = "never"
 
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), *folders()])
-
-
-def _find_links() -> None:
-    """Let uv see the local wheels that pip is configured with (a CPU build of torch, say): uv reads no pip configuration."""
-    if "UV_FIND_LINKS" not in os.environ:
-        told = os.environ.get("PIP_FIND_LINKS") or _pip("config", "get", "global.find-links")
-        if told:
-            os.environ["UV_FIND_LINKS"] = ",".join(told.split())
-
-
-def _pip(*arguments: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-_find_links()
+tell_uv()
 
 
 def _wheels(shim: str) -> list[str]:
@@ -69,23 +55,36 @@ def wheels(session: nox.Session) -> None:
 @nox.session(default=False)
 def suites(session: nox.Session) -> None:
     """Fetch the recorded test vectors into the cache that all cells read, once."""
-    release = MATRIX.suites_source.partition("==")[2]
-    code = [path.read_bytes() for path in sorted((ROOT / "matrix" / "suites").glob("*.py"))]
-    asked = repr((MATRIX.suites, release, os.environ.get("ONNX_COMPAT_CACHE"), code))
-    done = Path(session.cache_dir) / f"suites-{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
-    if done.exists():
-        session.log(f"fetched before; delete {done} to fetch again")
+    stamp = Stamp("suites", "suites", MATRIX.suites, MATRIX.suites_source)
+    if stamp.fresh():
+        session.log(f"fetched before; delete {stamp.path} to fetch again")
         return
     session.install("pip", MATRIX.suites_source, *MATRIX.tools["oracle"])
+    release = MATRIX.suites_source.partition("==")[2]
     session.run("python", "-m", "matrix.suites", "fetch", *MATRIX.suites, "--onnx", release)
-    done.touch()
+    stamp.write()
 
 
 @nox.session(default=False, python="3.11")
 def zoo(session: nox.Session) -> None:
-    """Export the zoo of models with torch into the cache that all cells read; `-- --size full` for the large ones."""
+    """Export the zoo of models with torch into the cache that all cells read, once."""
+    _zoo(session, "small")
+
+
+@nox.session(default=False, python="3.11", name="zoo-full")
+def zoo_full(session: nox.Session) -> None:
+    """The large models too, which the benchmarks measure."""
+    _zoo(session, "full")
+
+
+def _zoo(session: nox.Session, size: str) -> None:
+    stamp = Stamp(session.name, "zoo", size, MATRIX.tools["zoo"])
+    if stamp.fresh():
+        session.log(f"exported before; delete {stamp.path} to export again")
+        return
     session.install(*MATRIX.tools["zoo"])
-    session.run("python", "-m", "matrix.zoo", "generate", *(session.posargs or ["--size", "small"]))
+    session.run("python", "-m", "matrix.zoo", "generate", "--size", size)
+    stamp.write()
 
 
 @nox.session
@@ -101,7 +100,7 @@ def types(session: nox.Session) -> None:
     """Mypy, strict, on every package."""
     session.install(*MATRIX.tools["types"])
     packages = [f"--package={each.package}" for each in MATRIX.distributions.values()]
-    session.run("mypy", *packages, "--package=matrix")
+    session.run("mypy", *packages, "--package=matrix", "--package=benchmarks")
     session.run("mypy", "noxfile.py")
 
 
@@ -112,15 +111,7 @@ def floor(session: nox.Session) -> None:
     for distribution in MATRIX.distributions.values():
         oldest = MATRIX.floor(distribution)
         package = distribution.root / distribution.package
-        session.run(
-            "vermin",
-            "--quiet",
-            f"--target={oldest}-",
-            "--violations",
-            "--no-tips",
-            "--exclude=importlib.metadata",
-            str(package),
-        )
+        session.run("vermin", "--quiet", f"--target={oldest}-", "--violations", "--no-tips", str(package))
 
 
 @nox.session
@@ -132,12 +123,13 @@ def drift(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels", "suites"])
 def core(session: nox.Session) -> None:
-    """The core and the matrix itself, on the Python that runs nox."""
+    """The core, the matrix and the benchmarks themselves, on the Python that runs nox."""
     session.install(*_wheels(REFERENCE), MATRIX.suites_source, *MATRIX.tools["test"], *MATRIX.tools["oracle"], "tomli")
-    _pytest(session, ["tests/core", "tests/matrix", "tests/conformance"], REFERENCE)
+    tests = ["tests/core", "tests/matrix", "tests/benchmarks", "tests/conformance"]
+    _pytest(session, tests, REFERENCE, {"ONNX_COMPAT_SUITES": " ".join(MATRIX.suites)})
 
 
-@nox.session(requires=["wheels", "suites"], default=False)
+@nox.session(requires=["wheels", "suites", "zoo"], default=False)
 @nox.parametrize(["python", "cell"], [nox.param(cell.python, cell, id=cell.id, tags=cell.tags) for cell in CELLS])
 def cell(session: nox.Session, cell: Cell) -> None:
     """One real environment: the wheels, at exact pins, through the tests of their shim."""
@@ -146,17 +138,21 @@ def cell(session: nox.Session, cell: Cell) -> None:
     here = {
         "ONNX_COMPAT_CELL": cell.id,
         "ONNX_COMPAT_CONSTRAINTS": str(cell.constraints),
+        # Named, so that one that is not in the cache is an error.
+        "ONNX_COMPAT_SUITES": " ".join([*MATRIX.suites, *MATRIX.suites_generated]),
         "ONNX_COMPAT_RESULTS": str(ROOT / "results" / f"{cell.id}.json"),
     }
     _pytest(session, tests, cell.shim, {**cell.env, **here})
 
 
-def _pytest(session: nox.Session, tests: list[str], shim: str, env: dict[str, str] | None = None) -> None:
+def _pytest(session: nox.Session, tests: list[str], shim: str, env: dict[str, str]) -> None:
     """Run these tests, or those that the command line names; never as `python -m pytest`, which imports the source tree."""
     named = any(Path(argument.partition("::")[0]).exists() for argument in session.posargs)
+    # A test that hangs fails by its name; one that hangs inside the framework, where no signal arrives, shows its stack.
+    limits = [f"--timeout={TEST_SECONDS}", f"--override-ini=faulthandler_timeout={TEST_SECONDS + 60}"]
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "2"}
     session.run(
-        "pytest", *([] if named else tests), *session.posargs, env={"ONNX_COMPAT_SHIM": shim, **quiet, **(env or {})}
+        "pytest", *limits, *([] if named else tests), *session.posargs, env={"ONNX_COMPAT_SHIM": shim, **quiet, **env}
     )
 
 
@@ -176,7 +172,7 @@ def e2e(session: nox.Session) -> None:
     session.run("pytest", "tests/e2e", *session.posargs)
 
 
-@nox.session(requires=["wheels"], default=False)
+@nox.session(requires=["wheels", "zoo", "zoo-full"], default=False)
 def bench(session: nox.Session) -> None:
     """Measure conversion and latency beside the peers, each in an environment of its own."""
     pythons = {each.id: _environment(session, each, *_wheels(each.shim)) for each in MATRIX.benched}

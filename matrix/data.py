@@ -83,6 +83,7 @@ class Matrix:
     version: str
     suites: tuple[str, ...]
     suites_source: str
+    suites_generated: tuple[str, ...]
     tools: dict[str, tuple[str, ...]]
     distributions: dict[str, Distribution]
     cells: dict[str, Cell]
@@ -147,6 +148,7 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
             version=raw["version"],
             suites=tuple(raw["suites"]["names"]),
             suites_source=raw["suites"]["source"],
+            suites_generated=tuple(raw["suites"]["generated"]),
             tools={name: tuple(tools) for name, tools in raw["tools"].items()},
             distributions={key: _distribution(key, **entry) for key, entry in raw["distributions"].items()},
             cells=cells,

@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from matrix.data import Cell, Environment, Matrix, MatrixError
 from matrix.interpreters import find
+from matrix.links import tell_uv
 
 __all__ = ["lock", "missing", "wanted"]
 
@@ -45,6 +46,8 @@ def missing(matrix: Matrix, environment: Environment) -> list[str]:
 def lock(matrix: Matrix, environment: Environment) -> None:
     """Resolve, and write the result without the address it came from or a build's local label."""
     environment.constraints.parent.mkdir(exist_ok=True)
+    _forget(environment)
+    tell_uv()
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", find(environment.python)]
     command += ["--output-file", str(environment.constraints), "-"]
     done = subprocess.run(
@@ -55,3 +58,12 @@ def lock(matrix: Matrix, environment: Environment) -> None:
     text = environment.constraints.read_text(encoding="utf-8")
     # `torch==2.13.0+cpu` exists in one index only; `torch==2.13.0` accepts it and every other build.
     environment.constraints.write_text(re.sub(r"\+[\w.]+$", "", text, flags=re.MULTILINE), encoding="utf-8")
+
+
+def _forget(environment: Environment) -> None:
+    """Drop the stored pins that the cell itself pins: `torch==2.13.0`, kept from here, would rule out `2.13.0+cpu`."""
+    if environment.constraints.exists():
+        pinned = {canonicalize_name(Requirement(pin).name) for pin in environment.pins}
+        lines = environment.constraints.read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if canonicalize_name(Requirement(line).name) not in pinned]
+        environment.constraints.write_text("\n".join([*kept, ""]), encoding="utf-8")

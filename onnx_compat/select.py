@@ -46,7 +46,7 @@ _PROBED: Dict[str, Probe] = {}
 def installed() -> Dict[str, Any]:
     """The entry points of the shims that are installed, by name, in the order in which they are asked."""
     if sys.version_info >= (3, 8):
-        from importlib import metadata
+        from importlib import metadata  # novermin - Python 3.7 has the package below
     else:
         import importlib_metadata as metadata
     found: Any = metadata.entry_points()

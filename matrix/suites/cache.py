@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -22,6 +21,8 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 import numpy as np
 import onnx
 from onnx import numpy_helper
+
+from matrix.suites.place import cache_dir
 
 __all__ = ["ATOL", "RTOL", "Case", "DataSet", "Value", "cache_dir", "read_index", "write_case", "write_index"]
 
@@ -67,20 +68,6 @@ class Case(NamedTuple):
         graph = onnx.load(str(self.model)).graph
         for k in range(self.sets):
             yield _read_set(graph, self.model.parent / ("test_data_set_%d" % k))
-
-
-def cache_dir() -> Path:
-    """`ONNX_COMPAT_CACHE`, else the platform's folder for what can be fetched again."""
-    told = os.environ.get("ONNX_COMPAT_CACHE")
-    if told:
-        return Path(told)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "onnx-compat"
 
 
 def read_index(suite: str) -> List[Case]:

@@ -118,6 +118,6 @@ def test_the_data_of_a_release_is_understood(tmp_path: Path) -> None:
 def test_the_cache_is_where_the_platform_keeps_such_things(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache.cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("ONNX_COMPAT_CACHE")
-    monkeypatch.setattr(cache.sys, "platform", "linux")
+    monkeypatch.setattr("matrix.suites.place.sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache.cache_dir() == tmp_path / "onnx-compat"

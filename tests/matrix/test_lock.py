@@ -1,0 +1,25 @@
+"""Resolving a cell's pins: what is stored is kept, but for what the cell itself pins."""
+
+import subprocess
+
+from matrix import lock
+from matrix.data import Environment, load
+
+
+def test_a_stored_pin_of_the_cell_rules_out_no_other_build(tmp_path, monkeypatch):
+    (tmp_path / "matrix" / "constraints").mkdir(parents=True)
+    monkeypatch.setattr("matrix.data.ROOT", tmp_path)
+    monkeypatch.setattr(lock, "find", lambda python: "python" + python)
+    monkeypatch.setattr(lock, "tell_uv", lambda: None)
+    environment = Environment("x-py311", "3.11", ("torch==2.13.0",))
+    environment.constraints.write_text("numpy==2.4.6\ntorch==2.13.0\n", encoding="utf-8")
+
+    def resolve(command, **options):
+        assert environment.constraints.read_text(encoding="utf-8") == "numpy==2.4.6\n"
+        assert options["input"] == "torch==2.13.0"
+        environment.constraints.write_text("numpy==2.4.6\ntorch==2.13.0+cpu\n", encoding="utf-8")
+        return subprocess.CompletedProcess(command, 0, stderr="")
+
+    monkeypatch.setattr(lock.subprocess, "run", resolve)
+    lock.lock(load(), environment)
+    assert environment.constraints.read_text(encoding="utf-8") == "numpy==2.4.6\ntorch==2.13.0\n"

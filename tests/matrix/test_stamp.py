@@ -1,0 +1,30 @@
+"""What is in the cache is made again when what was asked for changes, and only then."""
+
+import pytest
+
+from matrix.stamp import Stamp
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONNX_COMPAT_CACHE", str(tmp_path / "cache"))
+
+
+def test_fresh_once_written_and_until_something_else_is_asked_for():
+    stamp = Stamp("zoo", "zoo", "small", "torch==1")
+    assert not stamp.fresh()
+    stamp.write()
+    assert Stamp("zoo", "zoo", "small", "torch==1").fresh()
+    assert not Stamp("zoo", "zoo", "small", "torch==2").fresh()
+    assert not Stamp("zoo-full", "zoo", "full", "torch==1").fresh()
+
+
+def test_other_code_makes_other_cases(tmp_path, monkeypatch):
+    room = tmp_path / "matrix" / "zoo"
+    room.mkdir(parents=True)
+    (room / "code.py").write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setattr("matrix.stamp.ROOT", tmp_path)
+    Stamp("zoo", "zoo").write()
+    assert Stamp("zoo", "zoo").fresh()
+    (room / "code.py").write_text("x = 2\n", encoding="utf-8")
+    assert not Stamp("zoo", "zoo").fresh()
