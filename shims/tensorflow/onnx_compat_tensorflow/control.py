@@ -1,0 +1,75 @@
+"""Branches and loops. Captured handles are read by the bodies as they are: TensorFlow carries them in."""
+
+from typing import Any, Callable, List, Sequence, Tuple
+
+from onnx_compat_tensorflow.base import Base
+from onnx_compat_tensorflow.tensors import static_shape, tf_dtype
+
+__all__ = ["Control"]
+
+Bodies = Sequence[Callable[..., Sequence[Any]]]
+Handles = Sequence[Any]
+
+
+class Control(Base):
+    """The primitives of `onnx_compat.primitives.control`."""
+
+    def cond(self, pred: Any, *, bodies: Bodies, captures: Handles) -> Tuple[Any, ...]:
+        shapes = [static_shape(output.spec.shape) for output in self.node.outputs]
+
+        def branch(body: Callable[..., Sequence[Any]]) -> Callable[[], List[Any]]:
+            # An identity: what passes through a branch unchanged has to belong to it.
+            return lambda: [
+                self._shaped_as(self.raw.Identity(input=result), shape)
+                for result, shape in zip(body(*captures), shapes)
+            ]
+
+        flag = self.raw.Reshape(tensor=pred, shape=self.vector([], self.tf.int32))
+        return tuple(self.tf.compat.v1.cond(flag, branch(bodies[0]), branch(bodies[1]), strict=True))
+
+    def while_loop(self, *state: Any, bodies: Bodies, captures: Handles) -> Tuple[Any, ...]:
+        tf = self.tf
+        shapes = [static_shape(output.spec.shape) for output in self.node.outputs]
+        test, body = bodies
+        empty = self.vector([], tf.int32)
+        return tuple(
+            tf.compat.v1.while_loop(
+                lambda *values: self.raw.Reshape(tensor=test(*values, *captures)[0], shape=empty),
+                lambda *values: [self._shaped_as(*pair) for pair in zip(body(*values, *captures), shapes)],
+                list(state),
+                shape_invariants=[tf.TensorShape(shape) for shape in shapes],
+                return_same_structure=True,
+            )
+        )
+
+    def scan(
+        self, state: Handles, xs: Handles, length: Any, *, reverse: bool, bodies: Bodies, captures: Handles
+    ) -> Tuple[Any, ...]:
+        tf, raw, count = self.tf, self.raw, len(state)
+        specs = [output.spec for output in self.node.outputs[count:]]  # in a round `node` is the body's own
+        one, zero = [self.number(value, tf.int32) for value in (1, 0)]
+        rounds = self.vector(length.scalars, tf.int32)[0]
+        arrays = [
+            tf.TensorArray(tf_dtype(tf, spec.dtype), rounds, element_shape=static_shape(spec.shape[1:]))
+            for spec in specs
+        ]
+
+        def step(done: Any, values: Handles, collected: Handles) -> Tuple[Any, Any, Any]:
+            place = raw.Sub(x=raw.Sub(x=rounds, y=one), y=done) if reverse else done
+            slices = [raw.GatherV2(params=x, indices=place, axis=zero) for x in xs]
+            results = bodies[0](*values, *slices, *captures)
+            for before, after in zip(values, results):
+                self._shaped_as(after, before.shape)
+            written = [array.write(place, value) for array, value in zip(collected, results[count:])]
+            return raw.AddV2(x=done, y=one), list(results[:count]), written
+
+        _, states, collected = tf.compat.v1.while_loop(
+            lambda done, *_: raw.Less(x=done, y=rounds), step, (zero, list(state), arrays), return_same_structure=True
+        )
+        return (*states, *(array.stack() for array in collected))
+
+    def _shaped_as(self, handle: Any, shape: Any) -> Any:
+        """With the shape that the model tells of it, which TensorFlow may have lost."""
+        if not self.concrete:
+            handle.set_shape(shape)
+        return handle

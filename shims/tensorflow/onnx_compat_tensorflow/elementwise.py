@@ -1,0 +1,183 @@
+"""Element by element."""
+
+import math
+from typing import Any, Callable, Dict, Optional
+
+import numpy as np
+
+from onnx_compat.dtypes import DType
+from onnx_compat_tensorflow.base import Base
+from onnx_compat_tensorflow.tensors import tf_dtype
+
+__all__ = ["Elementwise"]
+
+
+def _unary(op: str) -> Callable[[Any, Any], Any]:
+    return lambda self, x: self.op(op, x)
+
+
+def _binary(op: str) -> Callable[[Any, Any, Any], Any]:
+    return lambda self, x, y: self.op(op, x, y)
+
+
+class Elementwise(Base):
+    """The primitives of `onnx_compat.primitives.elementwise`."""
+
+    # -- one operand ---------------------------------------------------------------------------------------------------
+    def abs(self, x: Any) -> Any:
+        if x.dtype.is_unsigned:
+            return x
+        if not x.dtype.is_complex:
+            return self.op("Abs", x)
+        return self.raw.Cast(x=self.raw.ComplexAbs(x=x, Tout=x.dtype.real_dtype), DstT=x.dtype)
+
+    def sign(self, x: Any) -> Any:
+        if x.dtype.is_unsigned:
+            return self.raw.Cast(x=self.raw.NotEqual(x=x, y=self._zero(x)), DstT=x.dtype)
+        signs = self.op("Sign", x)
+        if x.dtype.is_floating and not self.features.holds("Sign keeps NaN"):
+            signs = self.op("SelectV2", x, signs, condition=self.op("IsNan", x))
+        return signs
+
+    def cast(self, x: Any, dtype: DType) -> Any:
+        target = tf_dtype(self.tf, dtype)
+        if x.dtype == target:
+            return x
+        return self.raw.Cast(x=x, DstT=target)
+
+    def clip(self, x: Any, low: Optional[float] = None, high: Optional[float] = None) -> Any:
+        if x.dtype.is_floating and low == 0 and self._rectifies(high):
+            return self.op("Relu" if high is None else "Relu6", x)
+        if low is not None:
+            x = self.maximum(x, self._bound(low, x.dtype, math.ceil))
+        return x if high is None else self.minimum(x, self._bound(high, x.dtype, math.floor))
+
+    def _rectifies(self, high: Optional[float]) -> bool:
+        op = {None: "Relu", 6: "Relu6"}.get(high)
+        return op is not None and self.features.holds(op + " keeps NaN")
+
+    def _bound(self, value: float, dtype: Any, rounding: Callable[[float], int]) -> Any:
+        """A bound in the dtype; for integers, the nearest one inside that the dtype has."""
+        if dtype.is_integer:
+            info = np.iinfo(dtype.as_numpy_dtype)
+            value = rounding(min(max(value, int(info.min)), int(info.max)))
+        return self.number(value, dtype)
+
+    def _zero(self, like: Any) -> Any:
+        return self.number(0, like.dtype)
+
+    # -- division ------------------------------------------------------------------------------------------------------
+    def div(self, x: Any, y: Any) -> Any:
+        return self._quotient("TruncateDiv", x, y) if x.dtype.is_integer else self.op("RealDiv", x, y)
+
+    def floordiv(self, x: Any, y: Any) -> Any:
+        if x.dtype.is_integer:
+            return self._quotient("FloorDiv", x, y)
+        return self.op("Floor", self.op("RealDiv", x, y))
+
+    def mod(self, x: Any, y: Any) -> Any:
+        return self._remainder("FloorMod", x, y)
+
+    def fmod(self, x: Any, y: Any) -> Any:
+        return self._remainder("TruncateMod", x, y)
+
+    def _quotient(self, op: str, x: Any, y: Any) -> Any:
+        """Division that never traps: not by zero, and not of the least integer by -1."""
+        if x.dtype == self.tf.uint64 and not self.features.offers(op, "uint64", 2):
+            return self._unsigned_quotient(x, self._divisor(y))
+        known = self.static(y)
+        if known is not None and not np.isin(known, (0, -1)).any():
+            return self.op(op, x, y)
+        whole = self.op(op, x, self._divisor(y))
+        if x.dtype.is_unsigned:
+            return whole
+        return self.op("SelectV2", self.op("Neg", x), whole, condition=self.equal(y, self.number(-1, y.dtype)))
+
+    def _remainder(self, op: str, x: Any, y: Any) -> Any:
+        if not x.dtype.is_integer:
+            return self.op(op, x, y)
+        safe = self._divisor(y)
+        if x.dtype == self.tf.uint64 and not self.features.offers(op, "uint64", 2):
+            return self.op("Sub", x, self.op("Mul", self._quotient("TruncateDiv", x, safe), safe))
+        return self.op(op, x, safe)
+
+    def _divisor(self, y: Any) -> Any:
+        """y where it can be divided by, else 1."""
+        unfit = self.equal(y, self._zero(y))
+        if not y.dtype.is_unsigned:
+            unfit = self.raw.LogicalOr(x=unfit, y=self.equal(y, self.number(-1, y.dtype)))
+        return self.op("SelectV2", self.number(1, y.dtype), y, condition=unfit)
+
+    def _unsigned_quotient(self, x: Any, y: Any) -> Any:
+        """Of 64 bits, by signed division of the upper 63: right but for at most one, which the remainder tells."""
+        raw, tf = self.raw, self.tf
+        upper = raw.Bitcast(input=raw.RightShift(x=x, y=self.number(1, x.dtype)), type=tf.int64)
+        large = raw.Less(x=raw.Bitcast(input=y, type=tf.int64), y=self.number(0, tf.int64))
+        divisor = raw.SelectV2(condition=large, t=self.number(1, tf.int64), e=raw.Bitcast(input=y, type=tf.int64))
+        half = raw.TruncateDiv(x=upper, y=divisor)
+        whole = raw.Bitcast(input=raw.AddV2(x=half, y=half), type=tf.uint64)
+        rest = self.op("Sub", x, self.op("Mul", whole, y))
+        more = self.op("AddV2", whole, raw.Cast(x=self.op("LessEqual", y, rest), DstT=tf.uint64))
+        return self.op("SelectV2", raw.Cast(x=self.op("LessEqual", y, x), DstT=tf.uint64), more, condition=large)
+
+    # -- two operands --------------------------------------------------------------------------------------------------
+    def pow(self, x: Any, y: Any) -> Any:
+        known = self.static(y)
+        if not x.dtype.is_integer or x.dtype.is_unsigned or (known is not None and (known >= 0).all()):
+            return self.op("Pow", x, y)
+        zero, one = self._zero(x), self.number(1, x.dtype)
+        whole = self.op("Pow", x, self.op("Maximum", y, zero))
+        odd = self.equal(self.raw.BitwiseAnd(x=y, y=one), one)
+        unit = self.equal(self.op("Abs", x), one)  # 1 / x^n is 1 or -1 for these two, and less than one for all others
+        inverse = self.op("SelectV2", self.op("SelectV2", x, one, condition=odd), zero, condition=unit)
+        return self.op("SelectV2", inverse, whole, condition=self.op("Less", y, zero))
+
+    def maximum(self, x: Any, y: Any) -> Any:
+        return self.raw.LogicalOr(x=x, y=y) if x.dtype.is_bool else self._extreme("Maximum", x, y)
+
+    def minimum(self, x: Any, y: Any) -> Any:
+        return self.raw.LogicalAnd(x=x, y=y) if x.dtype.is_bool else self._extreme("Minimum", x, y)
+
+    def _extreme(self, op: str, x: Any, y: Any) -> Any:
+        chosen = self.op(op, x, y)
+        if not x.dtype.is_floating or self.features.holds(op + " keeps NaN"):
+            return chosen
+        missing = self.raw.LogicalOr(x=self.op("IsNan", x), y=self.op("IsNan", y))
+        return self.op("SelectV2", self.op("AddV2", x, y), chosen, condition=missing)
+
+    def equal(self, x: Any, y: Any) -> Any:
+        return self.op("Equal", x, y)
+
+    def logical_xor(self, x: Any, y: Any) -> Any:
+        return self.raw.NotEqual(x=x, y=y)
+
+    def shift_left(self, x: Any, y: Any) -> Any:
+        return self._shifted("LeftShift", x, y)
+
+    def shift_right(self, x: Any, y: Any) -> Any:
+        return self._shifted("RightShift", x, y)
+
+    def _shifted(self, op: str, x: Any, y: Any) -> Any:
+        last = self.number(8 * x.dtype.size - 1, y.dtype)
+        shifted = self.op(op, x, self.op("Minimum", y, last))
+        return self.op("SelectV2", self._zero(x), shifted, condition=self.op("Less", last, y))
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        return self.op("SelectV2", x, y, condition=condition)
+
+
+_UNARY: Dict[str, str] = {
+    "neg": "Neg", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin",
+    "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh",
+    "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid", "floor": "Floor", "ceil": "Ceil", "round": "Round",
+    "is_nan": "IsNan", "is_inf": "IsInf", "logical_not": "LogicalNot", "bitwise_not": "Invert",
+}  # fmt: skip
+_BINARY: Dict[str, str] = {
+    "add": "AddV2", "sub": "Sub", "mul": "Mul", "atan2": "Atan2", "less": "Less", "less_equal": "LessEqual",
+    "logical_and": "LogicalAnd", "logical_or": "LogicalOr", "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr",
+    "bitwise_xor": "BitwiseXor",
+}  # fmt: skip
+for _name, _op in _UNARY.items():
+    setattr(Elementwise, _name, _unary(_op))
+for _name, _op in _BINARY.items():
+    setattr(Elementwise, _name, _binary(_op))

@@ -1,0 +1,208 @@
+"""What the TensorFlow at hand can do: each question is asked once, of TensorFlow itself, in a tiny graph on the CPU.
+
+Nothing is concluded from a version. What a release promises and what its kernels do are two things: one that ignores a
+dilation, or that loses a NaN, answers by giving the wrong numbers.
+"""
+
+import threading
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import UnsupportedError
+from onnx_compat_tensorflow.kernels import ACCUMULATING, Route, call, kernel, routes, trial
+
+__all__ = ["Features"]
+
+
+class Features:
+    """The answers for one imported `tensorflow`."""
+
+    def __init__(self, tf: Any) -> None:
+        self.tf = tf
+        self._answers: Dict[Any, Any] = {}
+        self._lock = threading.RLock()
+
+    # -- kernels -------------------------------------------------------------------------------------------------------
+    def has(self, op: str) -> bool:
+        """Whether there is a raw op of this name."""
+        return hasattr(self.tf.raw_ops, op)
+
+    def runs(self, op: str, dtype: str, operands: int) -> bool:
+        """Whether the op has a kernel for the dtype."""
+
+        def tried() -> bool:
+            arrays = trial(op, operands, DType.of(dtype).numpy)
+            return self.run(lambda *xs: call(self.tf.raw_ops, op, xs, kernel(op).attributes), *arrays) is not None
+
+        return self.has(op) and (dtype == "float32" or bool(self._once((op, dtype), tried)))
+
+    def route(self, op: str, dtype: str, operands: int) -> Optional[Route]:
+        """How the op is had for the dtype: None as it is, or through another dtype."""
+        return self._once(("route", op, dtype), lambda: self._route(op, dtype, operands))  # type: ignore[no-any-return]
+
+    def _route(self, op: str, dtype: str, operands: int) -> Optional[Route]:
+        precise = not (dtype == "float16" and op in ACCUMULATING)
+        if precise and self.runs(op, dtype, operands):
+            return None
+        for route in routes(op, dtype):
+            if self.runs(op, route.dtype, operands):
+                return route
+        raise UnsupportedError("this TensorFlow has no kernel of %s for %s" % (op, dtype))
+
+    def offers(self, op: str, dtype: str, operands: int = 1) -> bool:
+        """Whether the op can be had for the dtype at all."""
+        try:
+            self.route(op, dtype, operands)
+        except UnsupportedError:
+            return False
+        return True
+
+    # -- behaviours ----------------------------------------------------------------------------------------------------
+    def holds(self, behaviour: str) -> bool:
+        """Whether one of `BEHAVIOURS` is what happens here."""
+        build, feeds, expected = BEHAVIOURS[behaviour]
+
+        def tried() -> bool:
+            got = self.run(lambda *xs: build(self.tf.raw_ops, *xs), *feeds)
+            expects = np.asarray(expected, np.float32)
+            return got is not None and got.shape == expects.shape and np.allclose(got, expects, equal_nan=True)
+
+        return bool(self._once(behaviour, tried))
+
+    def run(self, build: Callable[..., Any], *arrays: np.ndarray) -> Optional[np.ndarray]:
+        """The (first) result of a graph built and run apart from everything; None if TensorFlow refuses."""
+        tf = self.tf
+        graph = tf.Graph()
+        try:
+            with graph.as_default(), tf.device("/CPU:0"):
+                feeds = [tf.compat.v1.placeholder(_tf_dtype(tf, a), a.shape) for a in arrays]
+                result = build(*feeds)
+                result = result[0] if isinstance(result, (tuple, list)) else result
+            with tf.compat.v1.Session(graph=graph) as session:
+                return np.asarray(session.run(result, dict(zip(feeds, arrays))))
+        except (tf.errors.OpError, TypeError, ValueError):
+            return None
+
+    def _once(self, question: Any, answer: Callable[[], Any]) -> Any:
+        with self._lock:
+            if question not in self._answers:
+                try:
+                    self._answers[question] = answer()
+                except UnsupportedError as error:
+                    self._answers[question] = error
+            found = self._answers[question]
+        if isinstance(found, UnsupportedError):
+            raise UnsupportedError(found.reason)
+        return found
+
+    def report(self, behaviours: Sequence[str]) -> Dict[str, bool]:
+        """The answers to show to a user."""
+        return {name: self.holds(name) for name in behaviours}
+
+
+def _tf_dtype(tf: Any, array: np.ndarray) -> Any:
+    return tf.string if array.dtype == object else tf.as_dtype(array.dtype)
+
+
+def _image(*shape: int) -> np.ndarray:
+    return np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
+
+
+def _nan_first(count: int) -> np.ndarray:
+    array = np.ones(count, np.float32)
+    array[0] = np.nan
+    return array
+
+
+_STEP = {"strides": [1, 1, 1, 1], "padding": "VALID"}
+_SIDES = [0, 0, 1, 0, 0, 1, 0, 0]
+_NANS = np.array([np.nan, 1] * 9, np.float32)
+_DILATED = np.array([1, 0, 1], np.float32)
+
+
+def _explicit(op: str) -> Callable[..., Any]:
+    def build(raw: Any, x: Any, w: Any) -> Any:
+        options = {"strides": [1, 1, 1, 1], "padding": "EXPLICIT", "explicit_paddings": _SIDES}
+        return getattr(raw, op)(input=x, filter=w, **options)
+
+    return build
+
+
+def _explicit_pool(raw: Any, x: Any) -> Any:
+    return raw.MaxPool(input=x, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="EXPLICIT", explicit_paddings=_SIDES)
+
+
+def _dilated_transpose(raw: Any, x: Any, w: Any) -> Any:
+    return raw.Conv2DBackpropInput(
+        input_sizes=[1, 1, 3, 1],
+        filter=w,
+        out_backprop=x,
+        dilations=[1, 1, 2, 1],
+        strides=[1, 1, 1, 1],
+        padding="VALID",
+    )
+
+
+def _grouped_transpose(raw: Any, x: Any, w: Any) -> Any:
+    return raw.Conv2DBackpropInput(input_sizes=[1, 1, 1, 4], filter=w, out_backprop=x, **_STEP)
+
+
+_X = _image(1, 2, 2, 1)
+_TAPS = np.ones((1, 2, 1, 1), np.float32)
+
+#: What is asked -> (a graph, what it is fed, what must come out).
+BEHAVIOURS: Dict[str, Any] = {
+    "Maximum keeps NaN": (lambda raw, x, y: raw.Maximum(x=y, y=x), [_NANS, np.ones_like(_NANS)], _NANS),
+    "Minimum keeps NaN": (lambda raw, x, y: raw.Minimum(x=y, y=x), [_NANS, np.ones_like(_NANS)], _NANS),
+    "Max keeps NaN": (lambda raw, x: raw.Max(input=x, axis=[0]), [_nan_first(17)], np.nan),
+    "Min keeps NaN": (lambda raw, x: raw.Min(input=x, axis=[0]), [_nan_first(17)], np.nan),
+    "Sign keeps NaN": (lambda raw, x: raw.Sign(x=x), [_NANS], _NANS),
+    "Relu keeps NaN": (lambda raw, x: raw.Relu(features=x), [_NANS], _NANS),
+    "Relu6 keeps NaN": (lambda raw, x: raw.Relu6(features=x), [_NANS], _NANS),
+    "grouped Conv2D": (
+        lambda raw, x, w: raw.Conv2D(input=x, filter=w, **_STEP),
+        [_image(1, 1, 1, 4), _image(1, 1, 2, 2)],
+        np.array([1 * 1 + 2 * 3, 3 * 2 + 4 * 4]).reshape(1, 1, 1, 2),
+    ),
+    "grouped Conv2DBackpropInput": (
+        _grouped_transpose,
+        [_image(1, 1, 1, 2), _image(1, 1, 2, 2)],
+        np.array([1, 3, 4, 8]).reshape(1, 1, 1, 4),
+    ),
+    "explicit Conv2D": (_explicit("Conv2D"), [_X, _TAPS], np.array([0, 0, 3, 2, 7, 4]).reshape(1, 3, 2, 1)),
+    "explicit DepthwiseConv2dNative": (
+        _explicit("DepthwiseConv2dNative"),
+        [_X, _TAPS],
+        np.array([0, 0, 3, 2, 7, 4]).reshape(1, 3, 2, 1),
+    ),
+    "explicit MaxPool": (_explicit_pool, [_X], np.array([2, 2, 4, 4]).reshape(1, 2, 2, 1)),
+    "dilated DepthwiseConv2dNative": (
+        lambda raw, x, w: raw.DepthwiseConv2dNative(input=x, filter=w, dilations=[1, 2, 2, 1], **_STEP),
+        [_image(1, 3, 3, 1), _image(2, 2, 1, 1)],
+        np.array([1 * 1 + 3 * 2 + 7 * 3 + 9 * 4]).reshape(1, 1, 1, 1),
+    ),
+    "unequal strides of DepthwiseConv2dNative": (
+        lambda raw, x, w: raw.DepthwiseConv2dNative(input=x, filter=w, strides=[1, 1, 2, 1], padding="VALID"),
+        [_image(1, 1, 3, 1), _image(1, 1, 1, 1)],
+        np.array([1, 3]).reshape(1, 1, 2, 1),
+    ),
+    "dilated Conv3D": (
+        lambda raw, x, w: raw.Conv3D(
+            input=x, filter=w, strides=[1, 1, 1, 1, 1], padding="VALID", dilations=[1, 1, 2, 2, 1]
+        ),
+        [_image(1, 1, 3, 3, 1), _image(1, 2, 2, 1, 1)],
+        np.array([1 * 1 + 3 * 2 + 7 * 3 + 9 * 4]).reshape(1, 1, 1, 1, 1),
+    ),
+    "dilated Conv2DBackpropInput": (
+        _dilated_transpose,
+        [_image(1, 1, 1, 1), _TAPS],
+        _DILATED.reshape(1, 1, 3, 1),
+    ),
+}
+
+
+def shown() -> List[str]:
+    """The behaviours that matter to a user, for `shims()` and the doctor."""
+    return ["grouped Conv2D", "explicit DepthwiseConv2dNative", "dilated DepthwiseConv2dNative", "Maximum keeps NaN"]

@@ -1,0 +1,131 @@
+"""Selecting, scattering and ordering elements."""
+
+from typing import Any, Tuple
+
+from onnx_compat_tensorflow.elementwise import Elementwise
+
+__all__ = ["Indexing"]
+
+_SCATTERS = {
+    "none": "TensorScatterUpdate",
+    "add": "TensorScatterAdd",
+    "max": "TensorScatterMax",
+    "min": "TensorScatterMin",
+}
+_SEGMENTS = {"mul": "UnsortedSegmentProd", "max": "UnsortedSegmentMax", "min": "UnsortedSegmentMin"}
+
+
+class Indexing(Elementwise):
+    """The primitives of `onnx_compat.primitives.indexing`."""
+
+    def take(self, x: Any, indices: Any, axis: int) -> Any:
+        return self.raw.GatherV2(params=x, indices=indices, axis=axis)
+
+    def take_along(self, x: Any, indices: Any, axis: int) -> Any:
+        """By places in the flat tensor: the index times its stride, and what each other axis adds."""
+        raw, rank = self.raw, self.rank(x)
+        strides = self._strides(self.sizes(x))
+        places = raw.Mul(x=raw.Cast(x=indices, DstT=self.tf.int64), y=strides[axis])
+        for other in range(rank):
+            if other != axis and self.shape_list(indices)[other] != 1:
+                steps = raw.Mul(x=self._iota(self.dim(indices, other)), y=strides[other])
+                places = raw.AddV2(x=places, y=raw.Reshape(tensor=steps, shape=[-1] + [1] * (rank - 1 - other)))
+        return raw.GatherV2(params=raw.Reshape(tensor=x, shape=[-1]), indices=places, axis=0)
+
+    def _strides(self, lengths: Any) -> Any:
+        """How far apart in memory neighbours along each axis are."""
+        return self.raw.Cumprod(x=lengths, axis=0, exclusive=True, reverse=True)
+
+    def _iota(self, length: Any) -> Any:
+        return self.tf.range(self.vector([length])[0])
+
+    def gather_nd(self, x: Any, indices: Any, batch_dims: int) -> Any:
+        if batch_dims == 0:
+            return self.op("GatherNd", x, indices=indices)
+        raw = self.raw
+        lead = self.lengths(indices)[:-1]
+        coordinates = [raw.Cast(x=indices, DstT=self.tf.int64)]
+        for axis in reversed(range(batch_dims)):
+            places = raw.Reshape(tensor=self._iota(lead[axis]), shape=[-1] + [1] * (len(lead) - axis))
+            coordinates.insert(0, raw.BroadcastTo(input=places, shape=self.vector([*lead, 1])))
+        return self.op("GatherNd", x, indices=raw.ConcatV2(values=coordinates, axis=-1))
+
+    # -- scattering ----------------------------------------------------------------------------------------------------
+    def scatter_nd(self, x: Any, indices: Any, updates: Any, reduction: str) -> Any:
+        if x.dtype.is_bool and reduction != "none":
+            return self._scattered_bools(x, indices, updates, reduction)
+        op = _SCATTERS.get(reduction)
+        keeps_nan = reduction in ("none", "add") or x.dtype.is_integer
+        if op is not None and keeps_nan and self.features.offers(op, x.dtype.base_dtype.name, 2):
+            return self.op(op, x, updates, indices=indices)
+        return self._combined(x, indices, updates, reduction)
+
+    def _scattered_bools(self, x: Any, indices: Any, updates: Any, reduction: str) -> Any:
+        narrow = self.tf.int32
+        both = [self.raw.Cast(x=tensor, DstT=narrow) for tensor in (x, updates)]
+        name = {"add": "max", "mul": "min"}.get(reduction, reduction)
+        return self.raw.Cast(x=self.scatter_nd(both[0], indices, both[1], name), DstT=x.dtype)
+
+    def _combined(self, x: Any, indices: Any, updates: Any, reduction: str) -> Any:
+        """The updates of each slice combined first, and then with the slice, where there are any."""
+        raw, tf = self.raw, self.tf
+        depth = self.shape_list(indices)[-1] or 0
+        lengths = self.lengths(x)
+        rows = raw.Prod(input=self.vector(lengths[:depth]), axis=[0])
+        inner = raw.Prod(input=self.vector(lengths[depth:]), axis=[0])
+        strides = self._strides(self.vector(lengths[:depth]))
+        places = raw.Sum(input=raw.Mul(x=raw.Cast(x=indices, DstT=tf.int64), y=strides), axis=[-1])
+        places = raw.Reshape(tensor=places, shape=[-1])
+        table = raw.Reshape(tensor=x, shape=self.vector([rows, inner]))
+        count = raw.Prod(input=raw.Shape(input=places, out_type=tf.int64), axis=[0])
+        changes = raw.Reshape(tensor=updates, shape=self.vector([count, inner]))
+        combined = self.op(_SEGMENTS[reduction], changes, segment_ids=places, num_segments=rows)
+        combine = {"mul": lambda a, b: self.op("Mul", a, b), "max": self.maximum, "min": self.minimum}[reduction]
+        hits = raw.UnsortedSegmentSum(data=tf.ones_like(places), segment_ids=places, num_segments=rows)
+        touched = raw.Reshape(tensor=raw.Greater(x=hits, y=self.number(0, tf.int64)), shape=[-1, 1])
+        result = self.op("SelectV2", combine(table, combined), table, condition=touched)
+        if x.dtype.is_floating and reduction != "mul":
+            result = self._with_nan(result, changes, places, rows, x.dtype)
+        return raw.Reshape(tensor=result, shape=self.sizes(x))
+
+    def _with_nan(self, result: Any, changes: Any, places: Any, rows: Any, dtype: Any) -> Any:
+        """NaN where one of the updates was: an extremum of segments does not keep it."""
+        missing = self.raw.Cast(x=self.op("IsNan", changes), DstT=self.tf.int32)
+        any_missing = self.raw.UnsortedSegmentSum(data=missing, segment_ids=places, num_segments=rows)
+        hit = self.raw.Greater(x=any_missing, y=self.number(0, self.tf.int32))
+        return self.op("SelectV2", self.number(float("nan"), dtype), result, condition=hit)
+
+    # -- ordering ------------------------------------------------------------------------------------------------------
+    def nonzero(self, x: Any) -> Any:
+        raw, tf = self.raw, self.tf
+        hit = x if x.dtype.is_bool else self.op("NotEqual", x, self.number(0, x.dtype))
+        if self.rank(x) == 0:
+            return raw.Fill(dims=self.vector([0, raw.Cast(x=hit, DstT=tf.int64)]), value=self.number(0, tf.int64))
+        return raw.Transpose(x=raw.Where(condition=hit), perm=[1, 0])
+
+    def top_k(self, x: Any, k: Any, axis: int, largest: bool) -> Tuple[Any, Any]:
+        (count,) = k.scalars
+        rank = self.rank(x)
+        swap = [*range(axis), rank - 1, *range(axis + 1, rank - 1), axis] if axis != rank - 1 else None
+        keys = x if largest else self._descending(x)
+        keys = keys if swap is None else self.op("Transpose", keys, perm=self.vector(swap, self.tf.int32))
+        found = self.op("TopKV2", keys, k=self.raw.Cast(x=self.vector([count])[0], DstT=self.tf.int32))
+        values, indices = found[0], self.raw.Cast(x=found[1], DstT=self.tf.int64)
+        values = values if largest else self._descending(values)
+        if swap is not None:
+            values = self.op("Transpose", values, perm=self.vector(swap, self.tf.int32))
+            indices = self.op("Transpose", indices, perm=self.vector(swap, self.tf.int32))
+        return values, indices
+
+    def _descending(self, x: Any) -> Any:
+        """The opposite order, and back."""
+        return self.op("Invert" if x.dtype.is_integer else "Neg", x)
+
+    def argmax(self, x: Any, axis: int) -> Any:
+        return self.op("ArgMax", x, dimension=axis, output_type=self.tf.int64)
+
+    def argmin(self, x: Any, axis: int) -> Any:
+        return self.op("ArgMin", x, dimension=axis, output_type=self.tf.int64)
+
+    def cumsum(self, x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
+        return self.op("Cumsum", x, axis=axis, exclusive=exclusive, reverse=reverse)

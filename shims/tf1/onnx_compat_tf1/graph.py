@@ -1,0 +1,74 @@
+"""A recorded program as a graph of its own, and a session of its own that runs it."""
+
+import weakref
+from contextlib import ExitStack
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+from onnx_compat_tensorflow.devices import device_name
+from onnx_compat_tensorflow.emitter import GraphEmitter
+from onnx_compat_tensorflow.features import Features
+from onnx_compat_tensorflow.names import operation_names
+from onnx_compat_tensorflow.running import run_errors
+from onnx_compat_tensorflow.tensors import decoded, encoded, tf_dtype
+from onnx_compat_tensorflow.weights import GRAPH_LIMIT, size
+
+from onnx_compat.emission import emit
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import Compiled, Program
+
+__all__ = ["BuiltGraph", "SessionModel", "session_for"]
+
+
+class BuiltGraph:
+    """The graph with its placeholders and outputs; both are named as in the model where TensorFlow takes the name."""
+
+    def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
+        weight = size(program)
+        if weight > GRAPH_LIMIT:
+            raise UnsupportedError(
+                "the weights take %d MB, and a graph of TensorFlow 1 holds no more than 2 GB" % (weight // 10**6),
+                hint="run it on the shim tf2, which keeps such weights in variables",
+            )
+        tf = self.tf = features.tf
+        self.program = program
+        self.graph = tf.Graph()
+        place = device_name(tf, device)
+        names = operation_names([port.name for port in (*program.inputs, *program.outputs)])
+        with self.graph.as_default(), ExitStack() as stack:
+            if place is not None:
+                stack.enter_context(tf.device(place))
+            self.inputs = [
+                tf.compat.v1.placeholder(tf_dtype(tf, port.dtype), list(port.sizes), names[port.name])
+                for port in program.inputs
+            ]
+            handles = emit(program.region, GraphEmitter(features), self.inputs)
+            self.outputs = [tf.identity(handle, names[port.name]) for port, handle in zip(program.outputs, handles)]
+
+
+def session_for(tf: Any, graph: Any) -> Any:
+    """A session that takes what memory it needs, and places what a device cannot do elsewhere."""
+    config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+    config.gpu_options.allow_growth = True
+    return tf.compat.v1.Session(graph=graph, config=config)
+
+
+class SessionModel(Compiled):
+    """`native` is the tf.Graph. Any number of threads may run it."""
+
+    def __init__(self, tf: Any, graph: Any, inputs: Sequence[Any], outputs: Sequence[Any], session: Any = None) -> None:
+        self.native = graph
+        self._tf = tf
+        session = session or session_for(tf, graph)
+        with graph.as_default():
+            self._call = session.make_callable(list(outputs), list(inputs))
+        weakref.finalize(self, session.close)
+
+    @classmethod
+    def of(cls, built: BuiltGraph) -> "SessionModel":
+        return cls(built.tf, built.graph, built.inputs, built.outputs)
+
+    def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        with run_errors(self._tf):
+            outputs = self._call(*map(encoded, arrays))
+        return [decoded(output) for output in outputs]

@@ -1,0 +1,50 @@
+"""Running a module, or a loaded signature, with numpy on both sides."""
+
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+from onnx_compat_tensorflow.features import Features
+from onnx_compat_tensorflow.running import run_errors
+from onnx_compat_tensorflow.tensors import decoded, encoded
+
+from onnx_compat.shim import Compiled, Program
+
+__all__ = ["CompiledModule", "CompiledSignature"]
+
+
+class CompiledModule(Compiled):
+    """`native` is the tf.Module."""
+
+    def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
+        from onnx_compat_tf2.module import OnnxModule
+
+        self.native = OnnxModule(program, features, device)
+        self._tf = features.tf
+        self._function = self.native.function
+
+    def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        constant = self._tf.constant
+        with run_errors(self._tf):
+            outputs = self._function(*[constant(encoded(array)) for array in arrays])
+        return [decoded(output.numpy()) for output in outputs]
+
+    @property
+    def traces(self) -> int:
+        return int(self.native.traces)
+
+
+class CompiledSignature(Compiled):
+    """A signature of a loaded SavedModel; `native` is what was loaded."""
+
+    def __init__(self, tf: Any, native: Any, signature: Any, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self.native = native
+        self._tf = tf
+        self._signature = signature
+        self._inputs = tuple(inputs)
+        self._outputs = tuple(outputs)
+
+    def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        feeds = {key: self._tf.constant(encoded(array)) for key, array in zip(self._inputs, arrays)}
+        with run_errors(self._tf):
+            found = self._signature(**feeds)
+        return [decoded(found[key].numpy()) for key in self._outputs]

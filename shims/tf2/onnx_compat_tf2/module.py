@@ -1,0 +1,68 @@
+"""A recorded program as a tf.Module with one tf.function: traced once, for every size that the model leaves open."""
+
+from contextlib import ExitStack
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+import tensorflow as tf
+from onnx_compat_tensorflow.devices import device_name
+from onnx_compat_tensorflow.emitter import GraphEmitter
+from onnx_compat_tensorflow.features import Features
+from onnx_compat_tensorflow.names import argument_names, operation_names
+from onnx_compat_tensorflow.tensors import tf_dtype
+from onnx_compat_tensorflow.weights import GRAPH_LIMIT, constants, size
+
+from onnx_compat.emission import emit
+from onnx_compat.shim import Program
+
+__all__ = ["OnnxModule"]
+
+#: Smaller constants stay in the graph even of a model whose weights do not fit there.
+_SMALL = 1 << 16
+
+
+class OnnxModule(tf.Module):  # type: ignore[misc]
+    """Callable with the model's inputs, in order or by name; gives a list of its outputs, in order.
+
+    Weights are constants of the graph, which TensorFlow optimises best; variables where a graph cannot hold them.
+    """
+
+    def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
+        super().__init__(name=operation_names([program.name])[program.name].replace("/", "_").replace(".", "_"))
+        self.traces = 0
+        self.arguments = argument_names(port.name for port in program.inputs)
+        self._device = device_name(tf, device)
+        self._weights: List[Any] = []
+        self._stored = self._variables(program) if size(program) > GRAPH_LIMIT else {}
+        self.specs = [
+            tf.TensorSpec(port.sizes, tf_dtype(tf, port.dtype), self.arguments[port.name]) for port in program.inputs
+        ]
+        names = operation_names(port.name for port in program.outputs)
+
+        def run(*inputs: Any) -> List[Any]:
+            self.traces += 1
+            emitter = GraphEmitter(features, self._weight if self._stored else None)
+            with ExitStack() as stack:
+                if self._device is not None:
+                    stack.enter_context(tf.device(self._device))
+                handles = emit(program.region, emitter, inputs)
+                return [tf.identity(handle, names[port.name]) for port, handle in zip(program.outputs, handles)]
+
+        function = tf.function(run, input_signature=self.specs, autograph=False)
+        self.function = function.get_concrete_function()
+
+    def __call__(self, *inputs: Any, **named: Any) -> List[Any]:
+        given = dict(zip(self.arguments, inputs), **named)
+        tensors = [tf.convert_to_tensor(given[name], spec.dtype) for name, spec in zip(self.arguments, self.specs)]
+        outputs: List[Any] = self.function(*tensors)
+        return outputs
+
+    def _variables(self, program: Program) -> Dict[int, Any]:
+        large = {key: array for key, array in constants(program).items() if array.nbytes > _SMALL}
+        stored = {key: tf.Variable(array, trainable=False) for key, array in large.items() if array.dtype != object}
+        self._weights = list(stored.values())
+        return stored
+
+    def _weight(self, array: np.ndarray) -> Any:
+        variable = self._stored.get(id(array))
+        return None if variable is None else variable.read_value()
