@@ -12,9 +12,14 @@ from onnx_compat.ops import (
     mathematics,
     normalization,
     pooling,
+    random,
+    recurrent,
     reduction,
+    resize,
+    sequences,
     shape,
     slicing,
+    text,
 )
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -4,6 +4,7 @@ from typing import Any
 
 from onnx_compat import primitives as p
 from onnx_compat.dims import is_known, same
+from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor
 
@@ -18,29 +19,7 @@ def matmul(A: Any, B: Any) -> Tensor:
     return p.squeeze(product, gone) if gone else product
 
 
-@op("Gemm", since=(1, 6))
-def gemm_6(
-    A: Any,
-    B: Any,
-    C: Any,
-    *,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    broadcast: int = 0,
-    transA: int = 0,
-    transB: int = 0,
-) -> Tensor:
-    return gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
-
-
-@op("Gemm", since=(7, 9))
-def gemm_9(
-    A: Any, B: Any, C: Any, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
-) -> Tensor:
-    return gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
-
-
-@op("Gemm", since=(11, 13))
+@op("Gemm", since=(7, 9, 11, 13))
 def gemm(
     A: Any, B: Any, C: Any = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
 ) -> Tensor:
@@ -53,6 +32,9 @@ def gemm(
     bias = None if summand is None else _bias(summand, B.shape[0 if transB else 1])
     product = p.matmul(A, B, bias, bool(transA), bool(transB))
     return product if summand is None or bias is not None else p.add(product, summand)
+
+
+op("Gemm", since=(1, 6))(older(gemm, ignored=["broadcast"]))
 
 
 def _bias(summand: Tensor, columns: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 from onnx_compat import primitives as p
 from onnx_compat.dims import floordiv
 from onnx_compat.ops.common import computed_in, places
+from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor
 
@@ -54,32 +55,14 @@ def batch_normalization_6(
     momentum: float = 0.9,
     spatial: int = 1,
 ) -> Sequence[Any]:
+    """Training is when its statistics are asked for. (Without `spatial`, each element of a sample has its own.)"""
     if not is_test and ctx.outputs > 1:
         return _trained(X, scale, B, mean, var, epsilon, momentum)
     return [_scaled(X, scale, B, mean, var, epsilon)]
 
 
-@op("BatchNormalization", since=7)
-def batch_normalization_7(
-    ctx: Any,
-    X: Any,
-    scale: Any,
-    B: Any,
-    mean: Any,
-    var: Any,
-    *,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
-    spatial: int = 1,
-) -> Sequence[Any]:
-    return batch_normalization_6(ctx, X, scale, B, mean, var, epsilon=epsilon, momentum=momentum)
-
-
-@op("BatchNormalization", since=9)
-def batch_normalization_9(
-    ctx: Any, X: Any, scale: Any, B: Any, mean: Any, var: Any, *, epsilon: float = 1e-5, momentum: float = 0.9
-) -> Sequence[Any]:
-    return batch_normalization_6(ctx, X, scale, B, mean, var, epsilon=epsilon, momentum=momentum)
+op("BatchNormalization", since=7)(older(batch_normalization_6, without=["is_test"]))
+op("BatchNormalization", since=9)(older(batch_normalization_6, without=["is_test", "spatial"]))
 
 
 @op("BatchNormalization", since=(14, 15))

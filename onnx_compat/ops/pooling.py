@@ -6,33 +6,12 @@ from onnx_compat import primitives as p
 from onnx_compat.dims import Extent
 from onnx_compat.dtypes import DType, int64
 from onnx_compat.ops.common import along, product
+from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.windows import Windows
 from onnx_compat.value import Tensor, lift
 
 Ints = Optional[Sequence[int]]
-
-
-@op("MaxPool", since=1)
-def max_pool_1(
-    X: Any, *, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", pads: Ints = None, strides: Ints = None
-) -> Tensor:
-    return _max_pool(X, Windows.of(X.shape[2:], kernel_shape, auto_pad, pads, strides))
-
-
-@op("MaxPool", since=8)
-def max_pool_8(
-    ctx: Any,
-    X: Any,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    pads: Ints = None,
-    storage_order: int = 0,
-    strides: Ints = None,
-) -> Tuple[Tensor, Optional[Tensor]]:
-    windows = Windows.of(X.shape[2:], kernel_shape, auto_pad, pads, strides)
-    return _max_pool(X, windows), _indices(X, windows, storage_order) if ctx.wants(1) else None
 
 
 @op("MaxPool", since=(10, 11, 12, 22))
@@ -51,6 +30,10 @@ def max_pool(
     windows = Windows.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     windows = windows.rounded_up(X.shape[2:]) if ceil_mode else windows
     return _max_pool(X, windows), _indices(X, windows, storage_order) if ctx.wants(1) else None
+
+
+op("MaxPool", since=8)(older(max_pool, without=["dilations", "ceil_mode"]))
+op("MaxPool", since=1)(older(max_pool, without=["dilations", "ceil_mode", "storage_order"]))
 
 
 def _max_pool(x: Tensor, windows: Windows) -> Tensor:
@@ -100,55 +83,6 @@ def _flat(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
     return p.add(index, p.mul(planes, lift(product(extents), int64)))
 
 
-@op("AveragePool", since=1)
-def average_pool_1(
-    X: Any, *, kernel_shape: Sequence[int], auto_pad: str = "NOTSET", pads: Ints = None, strides: Ints = None
-) -> Tensor:
-    return average_pool(X, kernel_shape=kernel_shape, auto_pad=auto_pad, pads=pads, strides=strides)
-
-
-@op("AveragePool", since=7)
-def average_pool_7(
-    X: Any,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    count_include_pad: int = 0,
-    pads: Ints = None,
-    strides: Ints = None,
-) -> Tensor:
-    return average_pool(
-        X,
-        kernel_shape=kernel_shape,
-        auto_pad=auto_pad,
-        count_include_pad=count_include_pad,
-        pads=pads,
-        strides=strides,
-    )
-
-
-@op("AveragePool", since=(10, 11))
-def average_pool_11(
-    X: Any,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    pads: Ints = None,
-    strides: Ints = None,
-) -> Tensor:
-    return average_pool(
-        X,
-        kernel_shape=kernel_shape,
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad,
-        pads=pads,
-        strides=strides,
-    )
-
-
 @op("AveragePool", since=(19, 22))
 def average_pool(
     X: Any,
@@ -172,6 +106,11 @@ def average_pool(
         share = _share(*axis[:4], begin=grown.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype)
         mean = p.div(mean, along(share, 2 + k, X.rank))
     return mean
+
+
+op("AveragePool", since=(10, 11))(older(average_pool, without=["dilations"]))
+op("AveragePool", since=7)(older(average_pool, without=["dilations", "ceil_mode"]))
+op("AveragePool", since=1)(older(average_pool, without=["dilations", "ceil_mode", "count_include_pad"]))
 
 
 def _mean(x: Tensor, windows: Windows) -> Tensor:
@@ -198,46 +137,24 @@ def _share(
     return p.reduce_mean(p.cast(inside, dtype), [1])
 
 
-@op("LpPool", since=1)
-def lp_pool_1(
-    X: Any,
-    *,
-    kernel_shape: Ints = None,
-    auto_pad: str = "NOTSET",
-    p: float = 2.0,
-    pads: Ints = None,
-    strides: Ints = None,
-) -> Tensor:
-    return _lp_pool(X, Windows.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides), p)
-
-
-@op("LpPool", since=(2, 11))
-def lp_pool_11(
-    X: Any,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    p: int = 2,
-    pads: Ints = None,
-    strides: Ints = None,
-) -> Tensor:
-    return lp_pool_1(X, kernel_shape=kernel_shape, auto_pad=auto_pad, p=p, pads=pads, strides=strides)
-
-
 @op("LpPool", since=(18, 22))
 def lp_pool(
     X: Any,
     *,
-    kernel_shape: Sequence[int],
+    kernel_shape: Ints = None,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
     dilations: Ints = None,
-    p: int = 2,
+    p: float = 2,
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    windows = Windows.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    """(The first version lets p be any number, and the kernel be missing.)"""
+    windows = Windows.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
     return _lp_pool(X, windows.rounded_up(X.shape[2:]) if ceil_mode else windows, p)
+
+
+op("LpPool", since=(1, 2, 11))(older(lp_pool, without=["dilations", "ceil_mode"]))
 
 
 def _lp_pool(x: Tensor, windows: Windows, power: float) -> Tensor:
@@ -267,13 +184,8 @@ def global_max_pool(X: Any) -> Tensor:
     return p.reduce_max(X, spatial(X), keepdims=True)
 
 
-@op("GlobalLpPool", since=1)
-def global_lp_pool_1(X: Any, *, p: float = 2.0) -> Tensor:
-    return _norm(X, p)
-
-
-@op("GlobalLpPool", since=(2, 22))
-def global_lp_pool(X: Any, *, p: int = 2) -> Tensor:
+@op("GlobalLpPool", since=(1, 2, 22))
+def global_lp_pool(X: Any, *, p: float = 2) -> Tensor:
     return _norm(X, p)
 
 

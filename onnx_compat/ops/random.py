@@ -1,0 +1,112 @@
+"""Random numbers, and Dropout."""
+
+from typing import Any, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent
+from onnx_compat.dtypes import DType, bool_, float32, int32
+from onnx_compat.ops.common import number
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+_WIDE = frozenset(["float16", "float32", "float64"])
+
+
+def _uniform(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
+    return p.random_uniform(shape, dtype if dtype.name in _WIDE else float32, seed)
+
+
+def _normal(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
+    return p.random_normal(shape, dtype if dtype.name in _WIDE else float32, seed)
+
+
+@op("RandomUniform", since=(1, 22))
+def random_uniform(
+    *, shape: Sequence[int], dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
+) -> Tensor:
+    numbers = _uniform(shape, DType.of(dtype), seed)
+    return p.cast(numbers * (high - low) + low, DType.of(dtype))
+
+
+@op("RandomNormal", since=(1, 22))
+def random_normal(
+    *, shape: Sequence[int], dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
+) -> Tensor:
+    return p.cast(_normal(shape, DType.of(dtype), seed) * scale + mean, DType.of(dtype))
+
+
+@op("RandomUniformLike", since=(1, 22))
+def random_uniform_like(
+    input: Any, *, dtype: Optional[int] = None, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
+) -> Tensor:
+    kind = input.dtype if dtype is None else DType.of(dtype)
+    return p.cast(_uniform(input.shape, kind, seed) * (high - low) + low, kind)
+
+
+@op("RandomNormalLike", since=(1, 22))
+def random_normal_like(
+    input: Any, *, dtype: Optional[int] = None, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
+) -> Tensor:
+    kind = input.dtype if dtype is None else DType.of(dtype)
+    return p.cast(_normal(input.shape, kind, seed) * scale + mean, kind)
+
+
+@op("Bernoulli", since=(15, 22))
+def bernoulli(input: Any, *, dtype: Optional[int] = None, seed: Optional[float] = None) -> Tensor:
+    """One with the probability that the input says, else zero."""
+    drawn = p.less(_uniform(input.shape, input.dtype, seed), p.cast(input, _drawn_in(input.dtype)))
+    return p.cast(drawn, input.dtype if dtype is None else DType.of(dtype))
+
+
+def _drawn_in(dtype: DType) -> DType:
+    return dtype if dtype.name in _WIDE else float32
+
+
+@op("Multinomial", since=(7, 22))
+def multinomial(input: Any, *, dtype: int = int32.onnx, sample_size: int = 1, seed: Optional[float] = None) -> Tensor:
+    """Classes drawn from unnormalized log-probabilities: how many sums of probabilities a uniform number passes."""
+    bounds = p.cumsum(p.softmax(input, -1), -1)
+    bounds = p.slice_axis(bounds, -1, 0, -1)  # the last is one, or just misses it
+    drawn = _uniform((input.shape[0], sample_size), input.dtype, seed)
+    passed = p.less_equal(p.unsqueeze(bounds, [1]), p.unsqueeze(p.cast(drawn, bounds.dtype), [2]))
+    return p.reduce_sum(p.cast(passed, DType.of(dtype)), [2])
+
+
+def _all_kept(data: Tensor, dtype: DType) -> Tensor:
+    return p.full(data.shape, 1, dtype)
+
+
+def _dropped(data: Any, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
+    kept = p.greater_equal(_uniform(data.shape, data.dtype, seed), ratio)
+    factor = 0.0 if ratio == 1 else 1 / (1 - ratio)
+    return p.mul(p.mul(data, p.cast(kept, data.dtype)), factor), kept
+
+
+@op("Dropout", since=(1, 6))
+def dropout_6(ctx: Any, data: Any, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
+    """Its mask has the dtype of the data."""
+    if is_test:
+        return data, _all_kept(data, data.dtype) if ctx.wants(1) else None
+    output, kept = _dropped(data, ratio, None)
+    return output, p.cast(kept, data.dtype)
+
+
+@op("Dropout", since=7)
+def dropout_7(ctx: Any, data: Any, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
+    """From here on inference is meant; the mask still has the dtype of the data."""
+    return data, _all_kept(data, data.dtype) if ctx.wants(1) else None
+
+
+@op("Dropout", since=10)
+def dropout_10(ctx: Any, data: Any, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
+    return data, _all_kept(data, bool_) if ctx.wants(1) else None
+
+
+@op("Dropout", since=(12, 13, 22))
+def dropout(
+    ctx: Any, data: Any, ratio: Any = None, training_mode: Any = None, *, seed: Optional[int] = None
+) -> Tuple[Tensor, Optional[Tensor]]:
+    share = 0.5 if ratio is None else number(ratio, "the ratio of a Dropout")
+    if training_mode is None or not number(training_mode, "the training_mode of a Dropout") or share == 0:
+        return dropout_10(ctx, data)
+    return _dropped(data, share, seed)

@@ -1,0 +1,282 @@
+"""Recurrent networks: a cell for each, one way to run it along the sequence in either direction."""
+
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent
+from onnx_compat.dtypes import int32
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.activation import elu, hard_sigmoid, leaky_relu, softplus, softsign, thresholded_relu
+from onnx_compat.ops.older import older
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+Ints = Optional[Sequence[int]]
+Floats = Sequence[float]
+Activation = Callable[[Any], Tensor]
+#: A cell: (the step's share of the gates, the states) -> the states after it; the first is the output.
+Cell = Callable[..., List[Tensor]]
+
+#: Name -> (function, default alpha, default beta); None where the function has no such parameter.
+_ACTIVATIONS = {
+    "relu": (lambda x, a, b: p.relu(x), None, None),
+    "tanh": (lambda x, a, b: p.tanh(x), None, None),
+    "sigmoid": (lambda x, a, b: p.sigmoid(x), None, None),
+    "softsign": (lambda x, a, b: softsign(x), None, None),
+    "softplus": (lambda x, a, b: softplus(x), None, None),
+    "affine": (lambda x, a, b: x * a + b, 1.0, 0.0),
+    "leakyrelu": (lambda x, a, b: leaky_relu(x, alpha=a), 0.01, None),
+    "thresholdedrelu": (lambda x, a, b: thresholded_relu(x, alpha=a), 1.0, None),
+    "scaledtanh": (lambda x, a, b: p.tanh(x * b) * a, 1.0, 1.0),
+    "hardsigmoid": (lambda x, a, b: hard_sigmoid(x, alpha=a, beta=b), 0.2, 0.5),
+    "elu": (lambda x, a, b: elu(x, alpha=a), 1.0, None),
+}  # type: Any
+
+
+def _activations(names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float]) -> List[Activation]:
+    """The functions by name, each taking its parameters from the lists in turn; what they get is clipped first."""
+    alpha, beta = iter(alphas), iter(betas)
+    found: List[Activation] = []
+    for name in names:
+        if name.lower() not in _ACTIVATIONS:
+            raise InvalidModelError("there is no activation '%s' for recurrent networks" % name)
+        function, a, b = _ACTIVATIONS[name.lower()]
+        a = a if a is None else next(alpha, a)
+        b = b if b is None else next(beta, b)
+        found.append(_clipped(function, a, b, clip))
+    return found
+
+
+def _clipped(function: Any, a: Any, b: Any, clip: Optional[float]) -> Activation:
+    if clip is None:
+        return lambda x: function(x, a, b)
+    return lambda x: function(p.clip(x, -clip, clip), a, b)
+
+
+class _Setting(NamedTuple):
+    """What the three operators share: their attributes and their common inputs."""
+
+    X: Any
+    W: Any
+    R: Any
+    B: Any
+    sequence_lens: Any
+    initial: Sequence[Any]
+    activations: List[Activation]
+    direction: str
+    layout: int
+
+    @property
+    def directions(self) -> Sequence[bool]:
+        """Whether each goes backwards. (Version 1 of GRU misspells its default.)"""
+        known = {"forward": (False,), "foward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+        if self.direction not in known:
+            raise InvalidModelError("the direction %r is none of forward, reverse, bidirectional" % self.direction)
+        return known[self.direction]
+
+
+def _run(setting: _Setting, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any]) -> List[Tensor]:
+    """Y [steps, directions, batch, hidden] and the last states [directions, batch, hidden] (batch first in layout 1).
+
+    The input's share of all gates is one product before the loop."""
+    X = p.transpose(setting.X, (1, 0, 2)) if setting.layout else setting.X
+    hidden = setting.R.shape[-1]
+    per_direction = len(setting.activations) // len(setting.directions)
+    results: List[List[Tensor]] = []
+    for k, backwards in enumerate(setting.directions):
+        W, R = (_nth(weights, k) for weights in (setting.W, setting.R))
+        B = None if setting.B is None else _nth(setting.B, k)
+        gates, inner = bias(B, hidden)
+        share = p.matmul(X, W, gates, transpose_y=True)
+        functions = setting.activations[k * per_direction : (k + 1) * per_direction]
+        states = [_start(one, k, X, hidden, setting.layout) for one in setting.initial]
+        cell = make_cell(R, inner, functions, hidden, k)
+        results.append(_walk(cell, states, share, setting.sequence_lens, backwards))
+    *finals, Y = [p.stack(list(parts), 1 if n == len(results[0]) - 1 else 0) for n, parts in enumerate(zip(*results))]
+    if setting.layout:
+        Y, finals = p.transpose(Y, (2, 0, 1, 3)), [p.transpose(state, (1, 0, 2)) for state in finals]
+    return [Y, *finals]
+
+
+def _nth(x: Any, k: int) -> Tensor:
+    return p.squeeze(p.slice_axis(x, 0, k, k + 1), [0])
+
+
+def _start(initial: Any, k: int, X: Tensor, hidden: Extent, layout: int) -> Tensor:
+    if initial is None:
+        return p.full((X.shape[1], hidden), 0, X.dtype)
+    return _nth(p.transpose(initial, (1, 0, 2)) if layout else initial, k)
+
+
+def _walk(cell: Cell, states: List[Tensor], share: Tensor, lengths: Any, backwards: bool) -> List[Tensor]:
+    """The last states, then the outputs. Beyond a sequence's own length nothing changes, and outputs are zero."""
+
+    def body(*values: Any) -> List[Tensor]:
+        before, step = values[: len(states)], values[len(states)]
+        after = cell(step, *before)
+        if lengths is None:
+            return [*after, after[0]]
+        inside = p.unsqueeze(p.less(values[-1], p.cast(lengths, int32)), [1])
+        kept = [p.where(inside, new, old) for new, old in zip(after, before)]
+        return [*kept, p.where(inside, after[0], 0)]
+
+    steps = share.shape[0]
+    xs = [share] if lengths is None else [share, p.iota(steps, int32)]
+    return p.scan(body, states, xs, steps, backwards)
+
+
+def _summed(B: Any, hidden: Extent) -> Tuple[Any, Any]:
+    """The biases of input and of state, which all gates simply add."""
+    if B is None:
+        return None, None
+    half = p.split(B, 0, [B.shape[0] // 2] * 2)
+    return p.add(*half), None
+
+
+def _recurrent(step: Any, state: Any, R: Any, bias: Any = None) -> Any:
+    return p.add(step, p.matmul(state, R, bias, transpose_y=True))
+
+
+# -- RNN ---------------------------------------------------------------------------------------------------------------
+def _rnn_cell(R: Any, inner: Any, functions: List[Activation], hidden: Extent, k: int) -> Cell:
+    (f,) = functions
+    return lambda step, h: [f(_recurrent(step, h, R))]
+
+
+@op("RNN", since=(14, 22))
+def rnn(
+    X: Any,
+    W: Any,
+    R: Any,
+    B: Any = None,
+    sequence_lens: Any = None,
+    initial_h: Any = None,
+    *,
+    activation_alpha: Floats = (),
+    activation_beta: Floats = (),
+    activations: Sequence[str] = (),
+    clip: Optional[float] = None,
+    direction: str = "forward",
+    hidden_size: Optional[int] = None,
+    layout: int = 0,
+) -> List[Tensor]:
+    functions = _activations(_named(activations, ["Tanh"], direction), activation_alpha, activation_beta, clip)
+    setting = _Setting(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
+    return _run(setting, _rnn_cell, _summed)
+
+
+def _named(names: Sequence[str], default: List[str], direction: str) -> Sequence[str]:
+    """The activations given (RNN's own default has one too many for a single direction), or the default ones."""
+    count = len(default) * (2 if direction == "bidirectional" else 1)
+    return list(names)[:count] if names else (default * 2)[:count]
+
+
+# -- GRU ---------------------------------------------------------------------------------------------------------------
+def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
+    def make(R: Any, inner: Any, functions: List[Activation], hidden: Any, k: int) -> Cell:
+        f, g = functions
+        R_zr, R_h = p.split(R, 0, [hidden * 2, hidden])
+
+        def cell(step: Any, h: Any) -> List[Tensor]:
+            step_zr, step_h = p.split(step, 1, [hidden * 2, hidden])
+            z, r = p.split(f(_recurrent(step_zr, h, R_zr)), 1, [hidden, hidden])
+            if linear_before_reset:
+                new = g(p.add(step_h, p.mul(r, p.matmul(h, R_h, inner, transpose_y=True))))
+            else:
+                new = g(_recurrent(step_h, p.mul(r, h), R_h))
+            return [p.add(new, p.mul(z, p.sub(h, new)))]
+
+        return cell
+
+    return make
+
+
+def _gru_bias(linear_before_reset: int) -> Callable[[Any, Any], Any]:
+    """With the reset behind the product, the new gate's state bias belongs inside of it."""
+
+    def split(B: Any, hidden: Any) -> Tuple[Any, Any]:
+        if B is None or not linear_before_reset:
+            return _summed(B, hidden)
+        W_zr, W_h, R_zr, R_h = p.split(B, 0, [hidden * 2, hidden, hidden * 2, hidden])
+        return p.concat([p.add(W_zr, R_zr), W_h], 0), R_h
+
+    return split
+
+
+@op("GRU", since=(14, 22))
+def gru(
+    X: Any,
+    W: Any,
+    R: Any,
+    B: Any = None,
+    sequence_lens: Any = None,
+    initial_h: Any = None,
+    *,
+    activation_alpha: Floats = (),
+    activation_beta: Floats = (),
+    activations: Sequence[str] = (),
+    clip: Optional[float] = None,
+    direction: str = "forward",
+    hidden_size: Optional[int] = None,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+) -> List[Tensor]:
+    names = _named(activations, ["Sigmoid", "Tanh"], direction)
+    functions = _activations(names, activation_alpha, activation_beta, clip)
+    setting = _Setting(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
+    return _run(setting, _gru_cell(linear_before_reset), _gru_bias(linear_before_reset))
+
+
+# -- LSTM --------------------------------------------------------------------------------------------------------------
+def _lstm_cell(P: Any, input_forget: int) -> Callable[..., Cell]:
+    def make(R: Any, inner: Any, functions: List[Activation], hidden: Any, k: int) -> Cell:
+        f, g, h = functions
+        peephole = [None] * 3 if P is None else p.split(_nth(P, k), 0, [hidden] * 3)
+
+        def seen(gate: Any, weights: Any, cell: Any) -> Any:
+            return gate if weights is None else p.add(gate, p.mul(weights, cell))
+
+        def cell(step: Any, H: Any, C: Any) -> List[Tensor]:
+            i, o, forget, c = p.split(_recurrent(step, H, R), 1, [hidden] * 4)
+            i = f(seen(i, peephole[0], C))
+            forget = p.sub(1.0, i) if input_forget else f(seen(forget, peephole[2], C))
+            C = p.add(p.mul(forget, C), p.mul(i, g(c)))
+            o = f(seen(o, peephole[1], C))
+            return [p.mul(o, h(C)), C]
+
+        return cell
+
+    return make
+
+
+@op("LSTM", since=(14, 22))
+def lstm(
+    X: Any,
+    W: Any,
+    R: Any,
+    B: Any = None,
+    sequence_lens: Any = None,
+    initial_h: Any = None,
+    initial_c: Any = None,
+    P: Any = None,
+    *,
+    activation_alpha: Floats = (),
+    activation_beta: Floats = (),
+    activations: Sequence[str] = (),
+    clip: Optional[float] = None,
+    direction: str = "forward",
+    hidden_size: Optional[int] = None,
+    input_forget: int = 0,
+    layout: int = 0,
+) -> List[Tensor]:
+    names = _named(activations, ["Sigmoid", "Tanh", "Tanh"], direction)
+    functions = _activations(names, activation_alpha, activation_beta, clip)
+    setting = _Setting(X, W, R, B, sequence_lens, [initial_h, initial_c], functions, direction, layout)
+    return _run(setting, _lstm_cell(P, input_forget), _summed)
+
+
+# -- older versions: batch always second; before 7 a flag for an output that was optional in any case ------------------
+for _name, _function, _first in (("RNN", rnn, [1]), ("GRU", gru, [3]), ("LSTM", lstm, [1])):
+    op(_name, since=7)(older(_function, without=["layout"]))
+    op(_name, since=_first)(older(_function, without=["layout"], ignored=["output_sequence"]))
+op("GRU", since=1)(older(gru, without=["layout", "linear_before_reset"], ignored=["output_sequence"]))

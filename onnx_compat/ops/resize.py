@@ -1,0 +1,157 @@
+"""Resize and Upsample: axis by axis, each output element a weighted sum of a few input elements.
+
+Where an element comes from is computed by primitives: known sizes fold to constants, unknown ones run in the model.
+"""
+
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import same
+from onnx_compat.dtypes import float32, int64
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import along, in_float, places
+from onnx_compat.ops.older import older
+from onnx_compat.ops.registry import op
+from onnx_compat.ops.sampling import Kernel, cubic, linear, nearest, origins
+from onnx_compat.ops.scaling import Scaled, by_scales, by_sizes
+from onnx_compat.value import Tensor, lift
+
+Ints = Optional[Sequence[int]]
+
+
+@op("Resize", since=19)
+def resize(
+    X: Any,
+    roi: Any = None,
+    scales: Any = None,
+    sizes: Any = None,
+    *,
+    antialias: int = 0,
+    axes: Ints = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Tensor:
+    chosen = places(range(X.rank) if axes is None else axes, X.rank)
+    if scales is not None and not same(scales.size, 0):
+        scaled = by_scales([X.shape[axis] for axis in chosen], scales)
+    elif sizes is not None:
+        scaled = by_sizes([X.shape[axis] for axis in chosen], sizes, keep_aspect_ratio_policy)
+    else:
+        raise InvalidModelError("a Resize needs either scales or sizes")
+    how = _How(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), bool(antialias))
+    crop = coordinate_transformation_mode == "tf_crop_and_resize"
+    edges = _edges(roi, len(chosen)) if crop else [(None, None)] * len(chosen)
+    return _resized(X, list(zip(chosen, scaled, edges)), how, extrapolation_value if crop else None)
+
+
+op("Resize", since=18)(older(resize))
+op("Resize", since=(11, 13))(older(resize, without=["antialias", "axes", "keep_aspect_ratio_policy"]))
+
+
+@op("Resize", since=10)
+def resize_10(X: Any, scales: Any, *, mode: str = "nearest") -> Tensor:
+    """The upper left corners of the pixels lie on one another; the nearest is rounded up where the image shrinks."""
+    how = _How(mode, "asymmetric", "simple")
+    return _resized(X, _all_axes(X, scales), how, None)
+
+
+@op("Upsample", since=(9, 10))
+def upsample(X: Any, scales: Any, *, mode: str = "nearest") -> Tensor:
+    return _resized(X, _all_axes(X, scales), _How(mode, "asymmetric", "floor"), None)
+
+
+@op("Upsample", since=7)
+def upsample_7(X: Any, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
+    return upsample(X, lift(list(scales), float32), mode=mode)
+
+
+@op("Upsample", since=1)
+def upsample_1(X: Any, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
+    return upsample(X, lift([1.0, 1.0, height_scale, width_scale], float32), mode=mode)
+
+
+class _How(NamedTuple):
+    """The attributes that say how to sample."""
+
+    mode: str
+    transformation: str
+    rounding: str
+    a: float = -0.75
+    exclude_outside: bool = False
+    antialias: bool = False
+
+    def kernel(self) -> Optional[Kernel]:
+        """The weight of a neighbour by its distance, and how far it reaches; None for the nearest alone."""
+        if self.mode in ("linear", "bilinear"):
+            return linear
+        if self.mode == "cubic":
+            return cubic(self.a)
+        if self.mode != "nearest":
+            raise InvalidModelError("a Resize is nearest, linear or cubic, not %r" % self.mode)
+        return None
+
+
+Axis = Tuple[int, Scaled, Tuple[Any, Any]]
+
+
+def _all_axes(X: Tensor, scales: Tensor) -> List[Axis]:
+    return [(axis, scaled, (None, None)) for axis, scaled in enumerate(by_scales(X.shape, scales))]
+
+
+def _edges(roi: Tensor, count: int) -> List[Tuple[Any, Any]]:
+    """Where the region of interest starts and ends on each axis, as scalars."""
+    values = [p.cast(p.reshape(value, ()), float32) for value in p.split(roi, 0, [1] * (2 * count))]
+    return list(zip(values[:count], values[count:]))
+
+
+def _resized(x: Tensor, axes: Sequence[Axis], how: _How, outside: Optional[float]) -> Tensor:
+    kernel = how.kernel()
+    if kernel is not None and x.dtype.kind != "f":
+        return in_float(lambda f: _resized(f, axes, how, outside), x)
+    beyond: List[Tensor] = []
+    for axis, scaled, (start, end) in axes:
+        if start is None and scaled.unchanged:
+            continue
+        places = origins(how.transformation, scaled, start, end)
+        if outside is not None:
+            last = lift(scaled.before - 1, int64)
+            missed = p.logical_or(p.less(places, 0), p.greater(places, p.cast(last, float32)))
+            beyond.append(along(missed, axis, x.rank))
+        if kernel is None:
+            x = p.take(x, nearest(places, how.rounding, scaled), axis)
+        else:
+            x = _weighted(x, axis, places, scaled, kernel, how)
+    for missed in beyond:
+        x = p.where(missed, outside, x)
+    return x
+
+
+def _weighted(x: Any, axis: int, places: Any, scaled: Scaled, kernel: Kernel, how: _How) -> Tensor:
+    """The sum over the neighbours of each place; those beyond the edge are the edge, or do not count."""
+    floor = p.floor(places)
+    base, fraction = p.cast(floor, int64), p.sub(places, floor)
+    width = scaled.narrowing() if how.antialias else 1.0
+    last = lift(scaled.before - 1, int64)
+    neighbours = [p.add(base, offset) for offset in kernel.offsets(width)]
+    weights: List[Any] = [
+        kernel.weight(p.mul(p.sub(float(offset), fraction), width)) for offset in kernel.offsets(width)
+    ]
+    if how.exclude_outside:
+        inside = [p.logical_and(p.greater_equal(n, 0), p.less_equal(n, last)) for n in neighbours]
+        weights = [p.where(kept, weight, 0) for kept, weight in zip(inside, weights)]
+    if how.exclude_outside or width != 1.0:
+        total = weights[0]
+        for weight in weights[1:]:
+            total = p.add(total, weight)
+        weights = [p.div(weight, total) for weight in weights]
+    result: Any = None
+    for neighbour, weight in zip(neighbours, weights):
+        held = p.minimum(p.maximum(neighbour, 0), last)
+        part = p.mul(p.take(x, held, axis), along(p.cast(weight, x.dtype), axis, x.rank))
+        result = part if result is None else p.add(result, part)
+    return result  # type: ignore[no-any-return]

@@ -1,0 +1,48 @@
+"""Operators on strings."""
+
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import string
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+
+@op("StringNormalizer", since=10)
+def string_normalizer(
+    X: Any,
+    *,
+    case_change_action: str = "NONE",
+    is_case_sensitive: int = 0,
+    locale: Optional[str] = None,
+    stopwords: Sequence[str] = (),
+) -> Tensor:
+    """Without the stop words, then in one case. Of nothing but stop words, a single empty string is left."""
+    change = {"NONE": lambda x: x, "LOWER": p.string_lower, "UPPER": p.string_upper}.get(case_change_action)
+    if change is None:
+        raise InvalidModelError("case_change_action is LOWER, UPPER or NONE, not %r" % case_change_action)
+    if not stopwords:
+        return change(X)
+    words = X if X.rank == 1 else p.squeeze(X, [0])
+    kept = _without(words, stopwords, bool(is_case_sensitive))
+    (left,) = p.cond(
+        p.equal(lift(kept.shape[0]), 0),
+        lambda: [_strings([""])],
+        lambda: [change(p.take(words, kept, 0))],
+    )
+    return left if X.rank == 1 else p.unsqueeze(left, [0])
+
+
+def _without(words: Tensor, stopwords: Sequence[str], sensitive: bool) -> Tensor:
+    """The places of the words that are no stop words."""
+    seen = words if sensitive else p.string_lower(words)
+    unwanted = _strings([word if sensitive else word.lower() for word in stopwords])
+    stopped: Any = p.equal(p.unsqueeze(seen, [1]), unwanted)
+    return p.squeeze(p.nonzero(p.logical_not(p.reduce_max(stopped, [1]))), [0])
+
+
+def _strings(texts: List[str]) -> Tensor:
+    return lift(np.asarray(texts, object), string)
