@@ -83,33 +83,38 @@ def inserted(order: Order, axes: Sequence[int], rank: int) -> Order:
     return normal(result)
 
 
-def regrouped(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -> Tuple[bool, Order]:
-    """Whether reshaping `before`, stored in `order`, to `after` can leave the data where it is; and the order then.
+def regrouped(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -> Tuple[Order, Order]:
+    """In which order to take `before`, stored in `order`, so that it can be reshaped to `after` as it lies; and the
+    order of the result.
 
     The two shapes are cut into groups of axes with equal products ([N, C, H, W] -> [N, g, C/g, H*W] is N; C -> g, C/g;
-    H, W -> H*W). Each group must be stored together, in order; then its new axes are stored in its place.
+    H, W -> H*W). A group that is stored together is put in order where it is (mostly it is already: nothing moves) and
+    its new axes take its place; if one is scattered, everything is taken as written.
     """
     if order is None:
-        return True, None
+        return None, None
     groups = _groups(before, after)
+    taken: List[int] = []
     place: List[int] = []
     physical = [axis for axis in order if not _unit(before[axis])]
-    while physical:
-        group = next((g for g in groups if physical[0] in g[0]), None)
-        if group is None:
-            return False, None
-        inside = [axis for axis in group[0] if not _unit(before[axis])]
-        if physical[: len(inside)] != inside:
-            return False, None
-        physical = physical[len(inside) :]
+    while len(taken) < len(physical):
+        group = next((g for g in groups if physical[len(taken)] in g[0]), None)
+        if group is None or sorted(physical[len(taken) : len(taken) + len(group[0])]) != group[0]:
+            return None, None
+        taken.extend(group[0])
         place.extend(group[1])
-    missing = [axis for axis in range(len(after)) if axis not in place]
-    if any(not _unit(after[axis]) for axis in missing):
-        return False, None
-    for axis in missing:
-        following = [k for k, other in enumerate(place) if other > axis]
-        place.insert(following[0] if following else len(place), axis)
-    return True, normal(place)
+    if any(not _unit(extent) for axis, extent in enumerate(after) if axis not in place):
+        return None, None
+    return order if taken == physical else _completed(taken, len(before)), _completed(place, len(after))
+
+
+def _completed(place: List[int], rank: int) -> Order:
+    """With the axes of length one that are missing, each before its neighbour."""
+    for axis in range(rank):
+        if axis not in place:
+            following = [k for k, other in enumerate(place) if other > axis]
+            place.insert(following[0] if following else len(place), axis)
+    return normal(place)
 
 
 def _unit(extent: Extent) -> bool:

@@ -34,8 +34,8 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
-    stays, order = regrouped(x.shape, x.order, shape)
-    arg = current().argument(x, x.order if stays else None)
+    taken, order = regrouped(x.shape, x.order, shape)
+    arg = current().argument(x, taken)
     sizes = Extents(permuted(shape, order))
     return apply("reshape", [arg, sizes], {}, [Spec(x.dtype, shape)], [order])[0]
 

@@ -1,0 +1,150 @@
+"""Symbolic sizes agree with the ints that they stand for, whatever those are; what cannot be decided is not guessed."""
+
+from typing import Any, Dict, List
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onnx_compat import dims
+from onnx_compat.dims import Dim, Undecided
+
+AXES = [Dim.atom("axis", "x%d" % k, 0) for k in range(3)]  # never negative
+ELEMENTS = [Dim.atom("element", "v%d" % k, 0) for k in range(2)]  # any integer
+
+_BINARY = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": dims.floordiv,
+    "%": lambda a, b: a % b,
+    "max": dims.maximum,
+    "min": dims.minimum,
+    "ceildiv": dims.ceildiv,
+}
+_KINDS = {"floordiv": "//", "mod": "%", "max": "max", "min": "min"}
+_COMPARED = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+leaves = st.sampled_from([*AXES, *ELEMENTS]) | st.integers(-4, 8)
+#: Expressions as trees: a leaf, or an operation with two trees.
+trees = st.recursive(leaves, lambda inner: st.tuples(st.sampled_from(sorted(_BINARY)), inner, inner), max_leaves=6)
+lengths = st.lists(st.integers(0, 7), min_size=len(AXES), max_size=len(AXES))
+numbers = st.lists(st.integers(-7, 7), min_size=len(ELEMENTS), max_size=len(ELEMENTS))
+
+
+class Undefined(Exception):
+    """A division by zero."""
+
+
+def _evaluated(tree: Any, values: Any) -> Any:
+    """The tree with its leaves replaced: by themselves to get a Dim, by ints to get an int."""
+    if not isinstance(tree, tuple):
+        return values(tree)
+    operation, left, right = tree
+    return _applied(operation, _evaluated(left, values), _evaluated(right, values))
+
+
+def _applied(operation: str, a: Any, b: Any) -> Any:
+    if operation in ("//", "%", "ceildiv") and not isinstance(b, Dim) and b == 0:
+        raise Undefined
+    return _BINARY[operation](a, b)
+
+
+def _value(size: Any, numbers: Dict[Any, int]) -> int:
+    """A size with its atoms replaced by ints, by what the atoms say they are."""
+    total = 0
+    for monomial, factor in dims._terms(size).items():
+        product = factor
+        for atom in monomial:
+            if atom.kind in ("axis", "element"):
+                product *= numbers[atom]
+            else:
+                left, right = (_value(arg, numbers) for arg in atom.args)
+                product *= _applied(_KINDS[atom.kind], left, right)
+        total += product
+    return total
+
+
+def _atoms(sizes: List[int], others: List[int]) -> Dict[Any, int]:
+    return {next(iter(dims.atoms_of(dim))): number for dim, number in zip([*AXES, *ELEMENTS], [*sizes, *others])}
+
+
+def _both(tree: Any, known: Dict[Any, int]) -> Any:
+    """The tree's value as it is computed symbolically and then replaced, and as it is computed with ints."""
+    symbolic = _evaluated(tree, lambda leaf: leaf)
+    return _value(symbolic, known), _evaluated(tree, lambda leaf: _value(leaf, known)), symbolic
+
+
+@given(trees, lengths, numbers)
+def test_arithmetic_agrees_with_ints(tree: Any, sizes: List[int], others: List[int]) -> None:
+    try:
+        replaced, plain, _ = _both(tree, _atoms(sizes, others))
+    except Undefined:
+        return
+    assert replaced == plain
+
+
+@given(trees, trees, st.sampled_from(sorted(_COMPARED)), lengths, numbers)
+def test_a_decided_comparison_holds_for_every_value(
+    left: Any, right: Any, operation: str, sizes: List[int], others: List[int]
+) -> None:
+    known = _atoms(sizes, others)
+    try:
+        a, plain_a, symbolic_a = _both(left, known)
+        b, plain_b, symbolic_b = _both(right, known)
+        decided = _COMPARED[operation](symbolic_a, symbolic_b)
+    except (Undecided, Undefined):
+        return
+    assert decided == _COMPARED[operation](plain_a, plain_b)
+    assert (a, b) == (plain_a, plain_b)
+
+
+@given(trees, lengths, numbers)
+def test_a_size_that_is_never_negative_is_not(tree: Any, sizes: List[int], others: List[int]) -> None:
+    try:
+        replaced, _, symbolic = _both(tree, _atoms(sizes, others))
+    except Undefined:
+        return
+    if dims.never_negative(symbolic):
+        assert replaced >= 0
+
+
+@given(trees, trees)
+def test_equal_polynomials_are_the_same_size(left: Any, right: Any) -> None:
+    try:
+        a, b = (_evaluated(tree, lambda leaf: leaf) for tree in (left, right))
+    except Undefined:
+        return
+    assert dims.same(a + b, b + a)
+    assert dims.same((a + b) * (a - b), a * a - b * b)
+    if isinstance(a * 2, Dim):
+        assert hash(a + a) == hash(a * 2)
+
+
+def test_what_depends_on_the_values_is_undecided() -> None:
+    n, m, _ = AXES
+    for question in (lambda: n == m, lambda: n < 3, lambda: n == 0, lambda: bool(n), lambda: ELEMENTS[0] >= 0):
+        with pytest.raises(Undecided):
+            question()
+
+
+def test_what_does_not_is_decided() -> None:
+    n, m, _ = AXES
+    assert n + 1 > 0 and n >= 0 and n != n + 1 and n * m + 3 > 2 and n - 1 < n
+    assert n - n == 0 and isinstance(n - n, int)
+    assert dims.floordiv(n * m * 6, m * 2) == n * 3
+    assert n * m % m == 0
+    assert dims.maximum(n + 2, n) == n + 2 and dims.minimum(n, -1) == -1
+
+
+def test_atoms_inside_operations_are_found() -> None:
+    n, m, k = AXES
+    found = set(dims.atoms_of(dims.floordiv(n + m, 3) * dims.maximum(k, n)))
+    assert found == {next(iter(dims.atoms_of(dim))) for dim in (n, m, k)}

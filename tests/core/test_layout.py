@@ -1,0 +1,347 @@
+"""Pending permutations: whatever a channels-last shim is given computes the same as the order as written, and a network
+of convolutions is given no transposition but those of its input and output.
+"""
+
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onnx_compat import primitives
+from onnx_compat.dims import is_known
+from onnx_compat.dtypes import float32
+from onnx_compat.emission import emit
+from onnx_compat.layout import channels_last, inserted, regrouped
+from onnx_compat.program import record
+from onnx_compat.reference import Reference
+from onnx_compat.shim import Port, Program
+from onnx_compat.value import lift
+
+
+class ChannelsLast(Reference):
+    """The reference for images and filters that are stored channels last."""
+
+    layout = "channels_last"
+    filter_layout = "HWIO"
+
+    def conv(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
+        return _last(super().conv(_first(x), _filters_first(w), bias, **params))
+
+    def depthwise_conv(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
+        return _last(super().conv(_first(x), np.moveaxis(w, -1, 0), bias, **params))
+
+    def conv_transpose(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
+        return _last(super().conv_transpose(_first(x), _filters_first(w), bias, **params))
+
+    def max_pool(self, x: Any, **params: Any) -> Any:
+        return _last(super().max_pool(_first(x), **params))
+
+    def avg_pool(self, x: Any, **params: Any) -> Any:
+        return _last(super().avg_pool(_first(x), **params))
+
+
+def _first(x: Any) -> Any:
+    return np.moveaxis(x, -1, 1)
+
+
+def _last(x: Any) -> Any:
+    return np.moveaxis(x, 1, -1)
+
+
+def _filters_first(w: Any) -> Any:
+    return np.moveaxis(np.moveaxis(w, -1, 0), -1, 1)
+
+
+# -- random sequences ------------------------------------------------------------------------------------------------
+Step = Callable[[Any], Any]
+
+
+class Making:
+    """Draws the next operation for a tensor of a shape that is known here, whatever the trace will know of it."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def number(self, low: int, high: int) -> int:
+        return int(self.data.draw(st.integers(low, high)))
+
+    def array(self, *shape: int) -> Any:
+        return np.random.RandomState(self.number(0, 999)).uniform(-1, 1, shape).astype(np.float32)
+
+    def step(self, name: str, shape: Tuple[int, ...]) -> Step:
+        return getattr(self, name)(shape, len(shape))
+
+    def transpose(self, shape: Any, rank: int) -> Step:
+        perm = self.data.draw(st.permutations(range(rank)))
+        return lambda x: primitives.transpose(x, perm)
+
+    def to_last(self, shape: Any, rank: int) -> Step:
+        perm = [0, *range(2, rank), 1] if rank > 2 else list(range(rank))
+        return lambda x: primitives.transpose(x, perm)
+
+    def conv(self, shape: Any, rank: int) -> Step:
+        if rank < 3 or rank > 5:
+            return self.relu(shape, rank)
+        groups = shape[1] if self.number(0, 2) == 2 else 1
+        filters = groups * self.number(1, 2)
+        w = self.array(filters, shape[1] // groups, *[1 + (size > 1) * self.number(0, 1) for size in shape[2:]])
+        bias = self.array(filters)
+        ones = [1] * (rank - 2)
+        pads = [(0, self.number(0, 1)) for _ in ones]
+        return lambda x: primitives.conv(
+            _countable(x, shape), w, bias, strides=ones, dilations=ones, pads=pads, groups=groups
+        )
+
+    def conv_transpose(self, shape: Any, rank: int) -> Step:
+        if rank < 3 or rank > 5:
+            return self.relu(shape, rank)
+        w = self.array(shape[1], 2, *[self.number(1, 2) for _ in shape[2:]])
+        strides = [self.number(1, 2) for _ in shape[2:]]
+        return lambda x: primitives.conv_transpose(_countable(x, shape), w, strides=strides, dilations=[1] * (rank - 2))
+
+    def pool(self, shape: Any, rank: int) -> Step:
+        if rank < 3 or rank > 5:
+            return self.relu(shape, rank)
+        kernel, ones = [min(2, size) for size in shape[2:]], [1] * (rank - 2)
+        if self.number(0, 1):
+            return lambda x: primitives.avg_pool(x, kernel, ones, ones)
+        return lambda x: primitives.max_pool(x, kernel, ones, ones, [(0, 0)] * (rank - 2))
+
+    def relu(self, shape: Any, rank: int) -> Step:
+        return primitives.relu
+
+    def add(self, shape: Any, rank: int) -> Step:
+        cut = self.number(0, rank)
+        other = self.array(*[size if self.number(0, 1) else 1 for size in shape[cut:]])
+        return lambda x: primitives.add(x, other)
+
+    def against_itself(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank - 1)
+        return lambda x: primitives.sub(primitives.tanh(x), primitives.reduce_max(x, [axis], keepdims=True))
+
+    def lower_rank(self, shape: Any, rank: int) -> Step:
+        if rank < 2:
+            return self.relu(shape, rank)
+        return lambda x: primitives.mul(x, primitives.reduce_mean(x, [0]))
+
+    def reduce(self, shape: Any, rank: int) -> Step:
+        axis, keep = self.number(0, rank - 1), bool(self.number(0, 1)) or rank < 2
+        return lambda x: primitives.reduce_mean(x, [axis], keepdims=keep)
+
+    def softmax(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank - 1)
+        return lambda x: primitives.softmax(x, axis)
+
+    def concat(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank - 1)
+        return lambda x: primitives.concat([x, primitives.neg(x)], axis)
+
+    def turned_and_joined(self, shape: Any, rank: int) -> Step:
+        """Two operands whose pending orders disagree."""
+        perm = self.data.draw(st.permutations(range(rank)))
+        back = [perm.index(axis) for axis in range(rank)]
+        return lambda x: primitives.add(
+            x,
+            primitives.transpose(primitives.exp(primitives.neg(primitives.relu(primitives.transpose(x, perm)))), back),
+        )
+
+    def slice(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank - 1)
+        if shape[axis] < 2:
+            return self.relu(shape, rank)
+        return lambda x: primitives.slice_axis(x, axis, 1, None)
+
+    def reverse(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank - 1)
+        return lambda x: primitives.reverse(x, [axis])
+
+    def pad(self, shape: Any, rank: int) -> Step:
+        before, after = ([self.number(0, 1) for _ in shape] for _ in range(2))
+        return lambda x: primitives.pad(x, before, after, value=0.5)
+
+    def take(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank - 1)
+        indices = np.asarray([[0], [shape[axis] - 1, 0], [[0, 0]]][self.number(0, 2 if rank < 5 else 1)])
+        return lambda x: primitives.take(x, indices, axis)
+
+    def top_k(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank - 1)
+        return lambda x: primitives.top_k(x, 1, axis)[0]
+
+    def cumsum(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank - 1)
+        return lambda x: primitives.cumsum(x, axis)
+
+    def merge(self, shape: Any, rank: int) -> Step:
+        if rank < 2:
+            return self.relu(shape, rank)
+        axis = self.number(0, rank - 2)
+        return lambda x: primitives.reshape(
+            x, [*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :]]
+        )
+
+    def divide(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank - 1)
+        if shape[axis] % 2 or rank > 5:
+            return self.relu(shape, rank)
+        return lambda x: primitives.reshape(x, [*x.shape[:axis], 2, x.shape[axis] // 2, *x.shape[axis + 1 :]])
+
+    def flatten(self, shape: Any, rank: int) -> Step:
+        return lambda x: primitives.reshape(x, [x.shape[0], lift(x).size // x.shape[0]] if rank else [1, 1])
+
+    def unsqueeze(self, shape: Any, rank: int) -> Step:
+        axis = self.number(0, rank)
+        return (lambda x: primitives.unsqueeze(x, [axis])) if rank < 6 else primitives.relu
+
+    def squeeze(self, shape: Any, rank: int) -> Step:
+        ones = [axis for axis, size in enumerate(shape) if size == 1]
+        return (lambda x: primitives.squeeze(x, ones[:1])) if rank > 1 else primitives.relu
+
+    def tile(self, shape: Any, rank: int) -> Step:
+        repeats = [self.number(1, 2) for _ in shape]
+        return lambda x: primitives.tile(x, repeats)
+
+    def matmul(self, shape: Any, rank: int) -> Step:
+        if rank < 2:
+            return self.relu(shape, rank)
+        w, flag = self.array(shape[-1], 3), bool(self.number(0, 1))
+        return lambda x: (
+            primitives.matmul(primitives.transpose(x, [*range(rank - 2), rank - 1, rank - 2]), w, transpose_x=True)
+            if flag
+            else (primitives.matmul(x, w))
+        )
+
+
+NAMES = sorted(name for name in vars(Making) if not name.startswith("_") and name not in ("number", "array", "step"))
+
+
+def _countable(x: Any, shape: Sequence[int]) -> Any:
+    """Channels must be known: where the trace has lost their number, it is stated again."""
+    x = lift(x)
+    return x if is_known(x.shape[1]) else primitives.reshape(x, [x.shape[0], shape[1], *x.shape[2:]])
+
+
+def _emitted(program: Program, *arrays: Any) -> List[Any]:
+    return emit(program.region, ChannelsLast(), list(arrays))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.data(),
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=8),
+    st.lists(st.integers(1, 4), min_size=3, max_size=4),
+    st.booleans(),
+)
+def test_any_sequence_computes_the_same(data: Any, names: List[str], shape: List[int], symbolic: bool) -> None:
+    making = Making(data)
+    x = making.array(*shape)
+    eager: Any = lift(x)
+    steps = []
+    for name in names:
+        step = making.step(name, eager.shape)
+        eager = step(eager)
+        steps.append(step)
+        if eager.size > 20_000:
+            break
+
+    def function(tensor: Any) -> Any:
+        for step in steps:
+            tensor = step(tensor)
+        return [tensor]
+
+    sizes: Any = ["n", *shape[1:2], *[None] * (len(shape) - 2)] if symbolic else shape
+    program = record(function, [Port("x", float32, tuple(sizes))], ChannelsLast())
+    (result,) = _emitted(program, x)
+    np.testing.assert_allclose(result, eager.value, rtol=1e-4, atol=1e-4)
+
+
+# -- no transpositions -----------------------------------------------------------------------------------------------
+def _weights(*shape: int) -> Any:
+    return np.random.RandomState(0).uniform(-0.3, 0.3, shape).astype(np.float32)
+
+
+def _same(x: Any, w: Any, stride: int = 1, groups: int = 1) -> Any:
+    edge = w.shape[2] // 2
+    return primitives.conv(x, w, strides=[stride] * 2, dilations=[1, 1], pads=[(edge, edge)] * 2, groups=groups)
+
+
+def _residual(x: Any) -> Any:
+    y = primitives.relu(_same(x, _weights(8, 3, 3, 3), 2))
+    z = primitives.mul(_same(primitives.relu(_same(y, _weights(8, 8, 3, 3))), _weights(8, 8, 1, 1)), _weights(8, 1, 1))
+    z = primitives.add(primitives.relu(primitives.add(y, z)), _weights(1, 8, 1, 1))
+    z = primitives.max_pool(z, [3, 3], [2, 2], [1, 1], [(1, 1), (1, 1)])
+    z = primitives.reduce_mean(z, [2, 3], keepdims=True)
+    return primitives.matmul(primitives.reshape(z, [x.shape[0], 8]), _weights(8, 5))
+
+
+def _squeeze_and_excite(x: Any) -> Any:
+    y = _same(x, _weights(8, 3, 1, 1))
+    y = _same(y, _weights(8, 1, 3, 3), groups=8)
+    gate = primitives.sigmoid(_same(primitives.reduce_mean(y, [2, 3], keepdims=True), _weights(8, 8, 1, 1)))
+    y = primitives.mul(primitives.mul(y, primitives.sigmoid(y)), gate)
+    parts = primitives.split(primitives.concat([y, y], 1), 1, [4, 12])
+    return primitives.softmax(primitives.reduce_max(primitives.pad(parts[1], [0, 0, 1, 1], [0, 0, 1, 1]), [2, 3]), 1)
+
+
+def _up_and_down(x: Any) -> Any:
+    down = primitives.relu(_same(x, _weights(4, 3, 3, 3), 2))
+    up = primitives.conv_transpose(down, _weights(4, 6, 2, 2), strides=[2, 2], dilations=[1, 1])
+    both = primitives.concat([up, x], 1)
+    return primitives.reduce_mean(_same(both, _weights(2, 9, 3, 3)), [2, 3])
+
+
+def _shuffle(x: Any) -> Any:
+    """ShuffleNet's: channels in groups, exchanged. What it needs is one transposition, not four."""
+    y = _same(x, _weights(6, 3, 1, 1))
+    height, width = y.shape[2:]
+    y = primitives.reshape(y, [y.shape[0], 2, 3, height, width])
+    y = primitives.reshape(primitives.transpose(y, [0, 2, 1, 3, 4]), [y.shape[0], 6, height, width])
+    return primitives.reduce_mean(_same(y, _weights(4, 6, 3, 3)), [2, 3])
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 8, 8), ("n", 3, "h", "w")], ids=["fixed", "symbolic"])
+@pytest.mark.parametrize(
+    ("network", "most"), [(_residual, 1), (_squeeze_and_excite, 1), (_up_and_down, 1), (_shuffle, 2)]
+)
+def test_networks_of_convolutions_are_not_transposed(network: Any, most: int, sizes: Any) -> None:
+    program = record(lambda x: [network(x)], [Port("x", float32, sizes)], ChannelsLast())
+    counts: Dict[str, int] = {}
+    for node in program.region.live():
+        counts[node.primitive] = counts.get(node.primitive, 0) + 1
+    assert counts.get("transpose", 0) <= most, counts
+    x = _weights(2, 3, 8, 8)
+    np.testing.assert_allclose(_emitted(program, x)[0], network(lift(x)).value, rtol=1e-4, atol=1e-5)
+
+
+# -- the rules themselves --------------------------------------------------------------------------------------------
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_a_reshape_of_the_order_that_is_taken_is_in_the_order_that_is_said(data: Any, shape: List[int]) -> None:
+    after = [int(n) for size in shape for n in _factors(data, size)]
+    if data.draw(st.booleans()) and len(after) > 1:
+        k = data.draw(st.integers(0, len(after) - 2))
+        after[k : k + 2] = [after[k] * after[k + 1]]
+    order = tuple(data.draw(st.permutations(range(len(shape)))))
+    taken, there = regrouped(shape, order, after)
+    logical = np.arange(int(np.prod(shape))).reshape(shape)
+    physical = logical.transpose(taken or range(len(shape)))
+    place = there or tuple(range(len(after)))
+    moved = physical.reshape([after[axis] for axis in place])
+    assert np.array_equal(moved.transpose(np.argsort(place)), logical.reshape(after))
+
+
+def _factors(data: Any, size: int) -> List[int]:
+    if size == 4 and data.draw(st.booleans()):
+        return [2, 2]
+    return (
+        data.draw(st.sampled_from([[size], [size], [1, size], [size, 1]]))
+        if size > 1
+        else data.draw(st.sampled_from([[1], []]))
+    )
+
+
+def test_axes_of_length_one_keep_an_image_channels_last() -> None:
+    assert channels_last(4) == (0, 2, 3, 1)
+    assert inserted((0, 2, 1), [3], 4) == (0, 2, 1, 3)
