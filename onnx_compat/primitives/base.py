@@ -93,10 +93,12 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
         results = getattr(REFERENCE, name)(*[_plain(arg) for arg in args], **params)
     except Undecided:
         return None
-    except (TypeError, ValueError):
+    except (IndexError, TypeError, ValueError) as error:
         if symbolic:  # a size of the result is itself a symbol: not a thing that numpy can build
             return None
-        raise
+        if isinstance(error, TypeError):
+            raise
+        raise InvalidModelError("'%s' is not possible with these values: %s" % (name, error)) from error
     if not isinstance(results, tuple):
         results = (results,)
     if symbolic:

@@ -168,6 +168,8 @@ def _bounds(shape: Sizes, starts: Sizes, ends: Sequence[Any], steps: Sequence[in
             end = extent if step > 0 else -_FAR
         if is_known(extent) and is_known(start) and is_known(end):
             begin_k, stop_k, _ = builtins.slice(int(start), int(end), step).indices(int(extent))  # type: ignore[arg-type]
+            if begin_k < 0:  # backward from before the first element: nothing
+                begin_k = stop_k = 0
             begin.append(begin_k)
             stop.append(-_FAR if stop_k < 0 else max(stop_k, begin_k) if step > 0 else stop_k)
         else:

@@ -1,0 +1,141 @@
+"""What is known is computed at once, also when it is made of symbolic sizes; what cannot be decided stays."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnx_compat import primitives
+from onnx_compat.dims import Dim, same
+from onnx_compat.dtypes import DType, float32
+from onnx_compat.emission import emit
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.program import record
+from onnx_compat.reference import Reference
+from onnx_compat.reference.shim import SHIM
+from onnx_compat.shim import Port
+from onnx_compat.value import Tensor, lift
+
+
+def _sizes() -> Any:
+    n, m = (Dim.atom("axis", name, 0) for name in "nm")
+    return n, m, lift([n, 3, m])
+
+
+def _is(tensor: Tensor, *expected: Any) -> bool:
+    assert tensor.value is not None
+    return len(tensor.value) == len(expected) and all(map(same, tensor.value, expected))
+
+
+def test_arithmetic_of_sizes() -> None:
+    n, m, shape = _sizes()
+    assert _is(primitives.add(shape, 1), n + 1, 4, m + 1)
+    assert _is(primitives.sub(10, shape), 10 - n, 7, 10 - m)
+    assert _is(primitives.mul(shape, np.asarray([2, 0, 1])), n * 2, 0, m)
+    assert _is(primitives.div(primitives.mul(shape, 4), 2), n * 2, 6, m * 2)
+    assert _is(primitives.floordiv(shape, 2), n // 2, 1, m // 2)
+    assert _is(primitives.mod(primitives.mul(shape, 6), 3), 0, 0, 0)
+    assert _is(primitives.neg(shape), -n, -3, -m)
+    assert _is(primitives.maximum(shape, 0), n, 3, m)
+    assert primitives.reduce_prod(shape).value.item() == n * m * 3
+    assert primitives.reduce_sum(shape, [0], keepdims=True).value[0] == n + m + 3
+
+
+def test_moving_sizes() -> None:
+    n, m, shape = _sizes()
+    assert _is(primitives.take(shape, np.asarray([2, 0]), 0), m, n)
+    assert _is(primitives.slice(shape, [1], [None], [1]), 3, m)
+    assert _is(primitives.concat([shape, np.asarray([-1])], 0), n, 3, m, -1)
+    assert _is(primitives.reverse(shape, [0]), m, 3, n)
+    assert _is(primitives.cast(shape, DType.of("int32")), n, 3, m)
+    assert _is(primitives.where(np.asarray([True, False, True]), shape, np.asarray([7, 7, 7])), n, 7, m)
+    assert _is(primitives.pad(shape, [1], [0], value=lift(5)), 5, n, 3, m)
+    assert _is(primitives.tile(shape, [2]), n, 3, m, n, 3, m)
+    assert primitives.reshape(shape, [3, 1]).value.shape == (3, 1)
+    assert primitives.broadcast_to(lift([n]), [2, 1]).value.shape == (2, 1)
+
+
+def test_a_decided_comparison_is_known_and_of_numbers_again() -> None:
+    n, _, shape = _sizes()
+    result = primitives.equal(shape, lift([n, 3, -1]))
+    assert result.known and result.value.dtype == bool and result.value.tolist() == [True, True, False]
+    known = primitives.sub(lift([n + 2]), lift([n]))
+    assert known.known and known.value.dtype == np.int64 and known.value.tolist() == [2]
+
+
+def test_what_depends_on_the_values_is_left_to_run_time() -> None:
+    def function(x: Any) -> Any:
+        shape = primitives.shape_of(x)
+        same_lengths = primitives.equal(
+            primitives.take(shape, np.asarray(0), 0), primitives.take(shape, np.asarray(1), 0)
+        )
+        assert not same_lengths.known
+        return [same_lengths, primitives.sign(primitives.sub(shape, 3)), primitives.div(primitives.sub(shape, 5), 2)]
+
+    program = record(function, [Port("x", float32, (None, None))], Reference())
+    for shape in [(2, 2), (4, 3)]:
+        same_lengths, signs, halves = emit(program.region, Reference(), [np.zeros(shape, np.float32)])
+        assert bool(same_lengths) == (shape[0] == shape[1])
+        assert signs.tolist() == [int(np.sign(size - 3)) for size in shape]
+        assert halves.tolist() == [int((size - 5) / 2) for size in shape]
+
+
+def test_shape_chains_leave_one_reshape() -> None:
+    def function(x: Any) -> Any:
+        shape = primitives.shape_of(x)
+        rows = primitives.mul(primitives.take(shape, np.asarray(0), 0), primitives.take(shape, np.asarray(1), 0))
+        target = primitives.concat([primitives.reshape(rows, [1]), primitives.slice(shape, [2], [None], [1])], 0)
+        return [primitives.reshape(x, list(target.value))]
+
+    program = record(function, [Port("x", float32, ("b", "s", 4))], Reference())
+    assert [node.primitive for node in program.region.live()] == ["reshape"]
+    assert SHIM.compile(program).run([np.zeros((2, 5, 4), np.float32)])[0].shape == (10, 4)
+
+
+def test_the_shim_gives_away_nothing_of_its_own() -> None:
+    constant = np.arange(3, dtype=np.float32)
+    program = record(
+        lambda x: [x, lift(constant), primitives.transpose(x, [1, 0])], [Port("x", float32, (2, 2))], Reference()
+    )
+    compiled = SHIM.compile(program)
+    x = np.ones((2, 2), np.float32)
+    for array in compiled.run([x]):
+        array[...] = -1
+    assert x.min() == 1 and constant.tolist() == [0, 1, 2]
+
+
+def test_carried_dtypes_are_rounded_when_they_run() -> None:
+    kind = DType.of("bfloat16")
+    program = record(lambda x, y: [primitives.add(x, y)], [Port(name, kind, ()) for name in "xy"], Reference())
+    one, small = np.asarray(1, np.float32), np.asarray(0.00390625, np.float32)
+    (result,) = SHIM.compile(program).run([one, small])
+    assert result.dtype == np.float32 and result == 1
+
+
+def test_what_no_value_can_be_is_the_models_error() -> None:
+    with pytest.raises(InvalidModelError, match="'take'"):
+        primitives.take(np.zeros(3, np.float32), np.asarray([7]), 0)
+    with pytest.raises(InvalidModelError, match="'reshape'"):
+        primitives.reshape(np.zeros(3, np.float32), [2, 2])
+
+
+def test_a_scan_over_nothing() -> None:
+    def body(total: Any, x: Any) -> Any:
+        return [primitives.add(total, x), total]
+
+    ports = [Port("s", float32, (2,)), Port("xs", float32, ("n", 2))]
+    program = record(lambda s, xs: primitives.scan(body, [s], [xs], xs.shape[0]), ports, Reference())
+    final, steps = SHIM.compile(program).run([np.ones(2, np.float32), np.zeros((0, 2), np.float32)])
+    assert final.tolist() == [1, 1] and steps.shape == (0, 2)
+
+
+@pytest.mark.parametrize("dtype", [float32, DType.of("float16")], ids=str)
+def test_seeds(dtype: DType) -> None:
+    program = record(
+        lambda x: [primitives.random_uniform(x.shape, dtype, seed) for seed in (1.0, 1.0, None, None)],
+        [Port("x", dtype, (300,))],
+        Reference(),
+    )
+    first, again, other, another = SHIM.compile(program).run([np.zeros(300, dtype.numpy)])
+    assert np.array_equal(first, again) and not np.array_equal(other, another)
+    assert first.dtype == dtype.numpy and first.min() >= 0 and first.max() < 1
