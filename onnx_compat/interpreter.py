@@ -22,10 +22,11 @@ Scope = Dict[str, Any]
 class Context:
     """What the meaning of an operator may ask about the node that it is applied for."""
 
-    def __init__(self, interpreter: "Interpreter", node: Node, scope: Scope) -> None:
+    def __init__(self, interpreter: "Interpreter", node: Node, scope: Scope, graph: Graph) -> None:
         self.node = node
         self.opset = node.opset
         self.scope = scope
+        self.graph = graph
         self.interpreter = interpreter
 
     def wants(self, output: int) -> bool:
@@ -74,7 +75,7 @@ class Interpreter:
                 scope[name] = Tensor(initializer.dtype, array.shape, array)
         last = self._last_uses(graph)
         for k, node in enumerate(graph.nodes):
-            for name, value in zip(node.outputs, self._apply(node, scope)):
+            for name, value in zip(node.outputs, self._apply(node, scope, graph)):
                 if name:
                     scope[name] = value
             for name in last.get(k, ()):
@@ -95,7 +96,7 @@ class Interpreter:
             found.setdefault(k, []).append(name)
         return found
 
-    def _apply(self, node: Node, scope: Scope) -> Sequence[Any]:
+    def _apply(self, node: Node, scope: Scope, graph: Graph) -> Sequence[Any]:
         trace = current()
         outer, trace.origin = trace.origin, Origin(node.name, node.operator, node.opset)
         try:
@@ -105,7 +106,7 @@ class Interpreter:
                 return self._missing(node, scope)
             meaning = lookup(node.domain, node.operator, node.opset)
             attributes = meaning.bind(inputs, {name: _value(v) for name, v in node.attributes.items()})
-            results = self._composed(meaning, node, inputs, attributes, scope)
+            results = self._composed(meaning, Context(self, node, scope, graph), inputs, attributes)
             return self._native(node, inputs, attributes, results)
         except OnnxCompatError as error:
             error.at(**node.where)
@@ -125,14 +126,14 @@ class Interpreter:
         return [_MISSING] * len(node.outputs)
 
     def _composed(
-        self, meaning: Operator, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any], scope: Scope
+        self, meaning: Operator, context: Context, inputs: Sequence[Any], attributes: Mapping[str, Any]
     ) -> Sequence[Any]:
         if meaning.context:
-            inputs = [Context(self, node, scope), *inputs]
+            inputs = [context, *inputs]
         while inputs and inputs[-1] is None:  # trailing inputs that are left out take their defaults
             inputs = inputs[:-1]
         results = meaning.function(*inputs, **attributes)
-        self.done[node.name] = "composed"
+        self.done[context.node.name] = "composed"
         return results if isinstance(results, (tuple, list)) and not isinstance(results, Sequence_) else (results,)
 
     def _native(

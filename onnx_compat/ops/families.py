@@ -20,6 +20,7 @@ from onnx_compat.ops import (
     shape,
     slicing,
     text,
+    training,
 )
 
 __all__ = [name for name in dir() if not name.startswith("_")]
