@@ -1,0 +1,194 @@
+"""If, Loop and Scan.
+
+What is known is decided now: a branch is chosen, a short loop is unrolled. Otherwise the bodies become parts of the
+program. Sequences and optionals pass through branches as long as both agree about what they are.
+"""
+
+from typing import Any, Callable, List, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, is_known, same_shape
+from onnx_compat.dtypes import bool_, int64
+from onnx_compat.errors import NeedsKnownError
+from onnx_compat.ir import Const, Region, Spec
+from onnx_compat.ops.common import places
+from onnx_compat.ops.flat import Form, flattened, rebuilt
+from onnx_compat.ops.registry import op
+from onnx_compat.trace import current
+from onnx_compat.value import Tensor, ints, lift
+
+#: A loop of at most so many rounds is written out.
+SHORT = 8
+
+
+@op("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
+def if_(ctx: Any, cond: Any, *, then_branch: Any, else_branch: Any) -> List[Any]:
+    decided = current().peek(cond)
+    if decided is not None:
+        return list(ctx.body(then_branch if decided.reshape(()) else else_branch)())
+    forms: List[Form] = []
+
+    def branch(graph: Any) -> Callable[[], List[Tensor]]:
+        def run() -> List[Tensor]:
+            tensors, form = flattened(ctx.body(graph)())
+            forms.append(form)
+            return tensors
+
+        return run
+
+    results = p.cond(p.reshape(cond, ()), branch(then_branch), branch(else_branch))
+    if forms[0] != forms[1]:
+        raise NeedsKnownError("the branches of an If give sequences or optionals of different make", cond)
+    return rebuilt(results, forms[0])
+
+
+# -- Loop --------------------------------------------------------------------------------------------------------------
+@op("Loop", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
+def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Any) -> List[Any]:
+    run = ctx.body(body)
+    rounds = None if M is None else current().peek(M)
+    limit = None if rounds is None else int(rounds.reshape(()))
+    begins = True if cond is None else current().peek(cond)
+    tensors = all(isinstance(value, Tensor) for value in v_initial)
+    short = limit is not None and limit <= SHORT
+    if begins is not None and not bool(begins):
+        limit = 0
+    if begins is not None and (short or not tensors or limit == 0 or current().immediate is not None):
+        unrolled = _unrolled(run, limit, list(v_initial))
+        if unrolled is not None:
+            return _finished(run, unrolled, v_initial)
+    if not tensors:
+        raise NeedsKnownError("a Loop over sequences needs a known number of rounds", M if M is not None else cond)
+    start = lift(True, bool_) if cond is None else p.reshape(cond, ())
+    return _recorded(run, None if M is None else p.reshape(M, ()), start, list(v_initial))
+
+
+def _unrolled(run: Any, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
+    """The states after the loop and, as the last entry, the rows of what each round adds; None if no end is in sight."""
+    rows: List[List[Any]] = []
+    while limit is None or len(rows) < limit:
+        proceeds, *results = run(lift(len(rows), int64), lift(True, bool_), *state)
+        state, row = results[: len(state)], results[len(state) :]
+        rows.append(row)
+        decided = current().peek(proceeds)
+        if decided is None or (limit is None and len(rows) > _FAR):
+            return None
+        if not decided.reshape(()):
+            break
+    return [state, rows]
+
+
+_FAR = 10000
+
+
+def _finished(run: Any, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
+    state, rows = unrolled
+    if rows:
+        return [*state, *(p.stack(list(column), 0) for column in zip(*rows))]
+    trial = _trial(run, v_initial)
+    outputs = trial.outputs[1 + len(v_initial) :]
+    return [*state, *(p.full((0, *_sizes(one.spec)), _blank(one.spec), one.spec.dtype) for one in outputs)]  # type: ignore[union-attr]
+
+
+def _blank(spec: Spec) -> Any:
+    return "" if spec.dtype.kind == "s" else 0
+
+
+def _sizes(spec: Spec) -> List[Extent]:
+    """The sizes of an empty result; one that only a round would tell is zero too."""
+    return [extent if is_known(extent) else 0 for extent in spec.shape]
+
+
+def _trial(run: Any, state: Sequence[Tensor]) -> Region:
+    """One round, recorded only to see what it is like."""
+    specs = [Spec(int64, ()), Spec(bool_, ()), *(value.spec for value in state)]
+    return current().region(specs, run)
+
+
+def _recorded(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
+    """As a scan where each round is like the other and none ends the loop; else round by round, results joined on."""
+    trial = _trial(run, state)
+    proceeds, *results = trial.outputs
+    endless = isinstance(proceeds, Const) and bool(proceeds.array.reshape(())) and start.known
+    specs = [one.spec for one in results]  # type: ignore[union-attr]
+    steady = all(same_shape(one.shape, spec.shape) for one, spec in zip(state, specs))
+    if endless and steady and M is not None:
+        count = ints(M)[0]
+
+        def step(*values: Any) -> List[Tensor]:
+            return list(run(values[-1], lift(True, bool_), *values[:-1]))[1:]
+
+        return p.scan(step, state, [p.iota(count)], count)
+    return _round_by_round(run, M, start, state, specs[len(state) :])
+
+
+def _round_by_round(
+    run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor], added: Sequence[Spec]
+) -> List[Any]:
+    count = len(state)
+    joined = [p.full((0, *_sizes(spec)), _blank(spec), spec.dtype) for spec in added]
+
+    def test(k: Any, proceeds: Any, *_: Any) -> Tensor:
+        return proceeds if M is None else p.logical_and(p.less(k, M), proceeds)
+
+    def body(k: Any, proceeds: Any, *values: Any) -> List[Tensor]:
+        again, *results = run(k, proceeds, *values[:count])
+        rows = [p.concat([old, p.unsqueeze(row, [0])], 0) for old, row in zip(values[count:], results[count:])]
+        return [p.add(k, 1), p.reshape(again, ()), *results[:count], *rows]
+
+    return p.while_loop(test, body, [lift(0, int64), start, *state, *joined])[2:]
+
+
+# -- Scan --------------------------------------------------------------------------------------------------------------
+@op("Scan", since=(9, 11, 16, 19, 21, 23, 24, 25))
+def scan(
+    ctx: Any,
+    *initial_state_and_scan_inputs: Any,
+    body: Any,
+    num_scan_inputs: int,
+    scan_input_axes: Sequence[int] = (),
+    scan_input_directions: Sequence[int] = (),
+    scan_output_axes: Sequence[int] = (),
+    scan_output_directions: Sequence[int] = (),
+) -> List[Tensor]:
+    count = len(initial_state_and_scan_inputs) - num_scan_inputs
+    state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
+    for k, x in enumerate(xs):
+        axis = places(scan_input_axes[k : k + 1] or [0], x.rank)[0]
+        x = p.transpose(x, [axis, *[other for other in range(x.rank) if other != axis]])
+        xs[k] = p.reverse(x, [0]) if any(scan_input_directions[k : k + 1]) else x
+    results = p.scan(ctx.body(body), list(state), xs, xs[0].shape[0])
+    finals, ys = results[:count], results[count:]
+    for k, y in enumerate(ys):
+        y = p.reverse(y, [0]) if any(scan_output_directions[k : k + 1]) else y
+        axis = places(scan_output_axes[k : k + 1] or [0], y.rank)[0]
+        perm = list(range(1, y.rank))
+        perm.insert(axis, 0)
+        ys[k] = p.transpose(y, perm)
+    return [*finals, *ys]
+
+
+@op("Scan", since=8)
+def scan_8(
+    ctx: Any,
+    sequence_lens: Any = None,
+    *initial_state_and_scan_inputs: Any,
+    body: Any,
+    num_scan_inputs: int,
+    directions: Sequence[int] = (),
+) -> List[Tensor]:
+    """Each entry of a batch on its own, as far as its sequence goes; what lies beyond are zeros."""
+    values = initial_state_and_scan_inputs
+    batch, steps = values[-1].shape[:2]
+    if not is_known(batch):
+        raise NeedsKnownError("a Scan of opset 8 needs a batch size that is known", values[-1])
+    lengths = [steps] * int(batch) if sequence_lens is None else ints(sequence_lens)
+    count = len(values) - num_scan_inputs
+    rows = []
+    for entry, length in enumerate(lengths):
+        own = [p.squeeze(p.slice_axis(value, 0, entry, entry + 1), [0]) for value in values]
+        own[count:] = [p.slice_axis(x, 0, 0, length) for x in own[count:]]
+        results = scan(ctx, *own, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions)
+        ys = [p.pad(y, [0] * y.rank, [steps - length] + [0] * (y.rank - 1)) for y in results[count:]]
+        rows.append([*results[:count], *ys])
+    return [p.stack(list(column), 0) for column in zip(*rows)]

@@ -1,0 +1,37 @@
+"""Values of any make as a flat list of tensors, and back: sequences and optionals are only seen by the trace."""
+
+from typing import Any, List, Sequence, Tuple
+
+from onnx_compat.value import NOTHING, Sequence_, Tensor
+
+__all__ = ["Form", "flattened", "rebuilt"]
+
+#: For each value 'tensor', 'nothing', or the dtype and the forms of a sequence's items.
+Form = List[Any]
+
+
+def flattened(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
+    tensors: List[Tensor] = []
+    form: Form = []
+    for value in values:
+        if isinstance(value, Sequence_):
+            items, inner = flattened(value.items)
+            tensors += items
+            form.append((value.dtype, inner))
+        elif value is NOTHING:
+            form.append("nothing")
+        else:
+            tensors.append(value)
+            form.append("tensor")
+    return tensors, form
+
+
+def rebuilt(tensors: Sequence[Tensor], form: Form) -> List[Any]:
+    left = iter(tensors)
+
+    def build(one: Any) -> Any:
+        if one == "tensor":
+            return next(left)
+        return NOTHING if one == "nothing" else Sequence_(one[0], tuple(map(build, one[1])))
+
+    return [build(one) for one in form]

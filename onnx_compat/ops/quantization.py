@@ -1,0 +1,182 @@
+"""From numbers to their quantized form and back: per tensor, per axis, per block."""
+
+from typing import Any, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import DType, float32, int32, uint8
+from onnx_compat.ops.convolution import conv
+from onnx_compat.ops.linear import matmul
+from onnx_compat.ops.older import older
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+Ints = Optional[Sequence[int]]
+
+
+def _met(parameter: Any, x: Tensor, axis: int, block_size: int = 0) -> Any:
+    """A scale or a zero point shaped to meet x: a scalar, a vector along the axis, or one entry for each block."""
+    if parameter.rank == 0 or (parameter.rank == 1 and parameter.shape[0] == 1 and not block_size):
+        return p.reshape(parameter, ())
+    axis = p.axis_of(axis, x.rank)
+    if not block_size:
+        return p.reshape(parameter, tuple(x.shape[axis] if k == axis else 1 for k in range(x.rank)))
+    wide = p.unsqueeze(parameter, [axis + 1])
+    repeated = p.tile(wide, [block_size if k == axis + 1 else 1 for k in range(wide.rank)])
+    shape = parameter.shape
+    joined = p.reshape(repeated, (*shape[:axis], shape[axis] * block_size, *shape[axis + 1 :]))
+    return p.slice_axis(joined, axis, 0, x.shape[axis])
+
+
+def _rounded(x: Any, zero_point: Any, dtype: DType) -> Tensor:
+    """x to the nearest number of an integer dtype, beyond its ends to the ends."""
+    shifted = p.round(x) if zero_point is None else p.add(p.round(x), p.cast(zero_point, x.dtype))
+    return p.cast(p.clip(shifted, dtype.min, dtype.max), dtype)
+
+
+@op("QuantizeLinear", since=(23, 24, 25, 28))
+def quantize_linear(
+    x: Any,
+    y_scale: Any,
+    y_zero_point: Any = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> Tensor:
+    dtype = y_zero_point.dtype if y_zero_point is not None else DType.of(output_dtype) if output_dtype else uint8
+    inside = DType.of(precision) if precision else y_scale.dtype if x.dtype.kind == "f" else float32
+    scaled = p.div(p.cast(x, inside), p.cast(_met(y_scale, x, axis, block_size), inside))
+    if dtype.kind == "f":
+        return _narrowed(scaled, dtype, bool(saturate))
+    zero = None if y_zero_point is None else _met(y_zero_point, x, axis, block_size)
+    return _rounded(scaled, zero, dtype)
+
+
+def _narrowed(x: Tensor, dtype: DType, saturate: bool) -> Tensor:
+    from onnx_compat.ops.casting import cast_23
+
+    return cast_23(x, to=dtype.onnx, saturate=int(saturate))
+
+
+op("QuantizeLinear", since=21)(older(quantize_linear, without=["precision"]))
+op("QuantizeLinear", since=19)(older(quantize_linear, without=["precision", "block_size", "output_dtype"]))
+op("QuantizeLinear", since=13)(older(quantize_linear, without=["precision", "block_size", "output_dtype", "saturate"]))
+op("QuantizeLinear", since=10)(
+    older(quantize_linear, without=["precision", "block_size", "output_dtype", "saturate", "axis"])
+)
+
+
+@op("DequantizeLinear", since=(23, 24, 25, 28))
+def dequantize_linear(
+    x: Any, x_scale: Any, x_zero_point: Any = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
+) -> Tensor:
+    scale = _met(x_scale, x, axis, block_size)
+    numbers = p.cast(x, int32) if x.dtype.kind in "iu" and x_zero_point is not None else x
+    if x_zero_point is not None:
+        numbers = p.sub(numbers, p.cast(_met(x_zero_point, x, axis, block_size), numbers.dtype))
+    scaled = p.mul(p.cast(numbers, scale.dtype), scale)
+    return p.cast(scaled, DType.of(output_dtype)) if output_dtype else scaled
+
+
+op("DequantizeLinear", since=21)(older(dequantize_linear, without=["output_dtype"]))
+op("DequantizeLinear", since=(13, 19))(older(dequantize_linear, without=["output_dtype", "block_size"]))
+op("DequantizeLinear", since=10)(older(dequantize_linear, without=["output_dtype", "block_size", "axis"]))
+
+
+@op("DynamicQuantizeLinear", since=11)
+def dynamic_quantize_linear(x: Any) -> Tuple[Tensor, Tensor, Tensor]:
+    """To uint8, by a range that holds all elements and zero."""
+    low: Any = p.minimum(p.reduce_min(x), 0)
+    high: Any = p.maximum(p.reduce_max(x), 0)
+    scale = p.div(p.sub(high, low), 255)
+    safe = p.where(p.equal(scale, 0), 1, scale)
+    zero = p.cast(p.clip(p.round(p.div(p.neg(low), safe)), 0, 255), uint8)
+    return _rounded(p.div(x, safe), zero, uint8), scale, zero
+
+
+def _centred(x: Any, zero_point: Any, axis: int = 0) -> Any:
+    """The distance from the zero point, in int32; one zero point for all, or one along an axis."""
+    wide = p.cast(x, int32)
+    if zero_point is None:
+        return wide
+    shaped = zero_point if zero_point.rank > 1 else _met(zero_point, x, axis)
+    return p.sub(wide, p.cast(shaped, int32))
+
+
+@op("MatMulInteger", since=10)
+def matmul_integer(A: Any, B: Any, a_zero_point: Any = None, b_zero_point: Any = None) -> Tensor:
+    """The zero points are one for all, or one for each row of A and each column of B."""
+    return matmul(_centred(A, a_zero_point, -2 if A.rank > 1 else -1), _centred(B, b_zero_point, -1))
+
+
+@op("QLinearMatMul", since=(10, 21))
+def qlinear_matmul(
+    a: Any,
+    a_scale: Any,
+    a_zero_point: Any,
+    b: Any,
+    b_scale: Any,
+    b_zero_point: Any,
+    y_scale: Any,
+    y_zero_point: Any,
+) -> Tensor:
+    product = matmul_integer(a, b, a_zero_point, b_zero_point)
+    factor = p.div(p.mul(_row(a_scale, a), p.cast(b_scale, a_scale.dtype)), p.cast(y_scale, a_scale.dtype))
+    return _rounded(p.mul(p.cast(product, factor.dtype), factor), y_zero_point, y_zero_point.dtype)
+
+
+def _row(scale: Any, x: Tensor) -> Any:
+    """A scale for each row as a column."""
+    return p.unsqueeze(scale, [1]) if scale.rank == 1 and scale.shape[0] != 1 else scale
+
+
+@op("ConvInteger", since=10)
+def conv_integer(
+    x: Any,
+    w: Any,
+    x_zero_point: Any = None,
+    w_zero_point: Any = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    """In float64, which holds every sum of products of bytes that fits into the int32 of the result."""
+    wide = [p.cast(value, DType.of("float64")) for value in (_centred(x, x_zero_point), _centred(w, w_zero_point, 0))]
+    window = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
+    return p.cast(conv(*wide, group=group, strides=strides, **window), int32)
+
+
+@op("QLinearConv", since=10)
+def qlinear_conv(
+    x: Any,
+    x_scale: Any,
+    x_zero_point: Any,
+    w: Any,
+    w_scale: Any,
+    w_zero_point: Any,
+    y_scale: Any,
+    y_zero_point: Any,
+    B: Any = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    window = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
+    total = conv_integer(x, w, x_zero_point, w_zero_point, group=group, strides=strides, **window)
+    if B is not None:
+        total = p.add(total, p.reshape(B, (*B.shape, *[1] * (x.rank - 2))))
+    factor = p.div(p.mul(x_scale, w_scale), y_scale)
+    if factor.rank == 1 and factor.shape[0] != 1:
+        factor = p.reshape(factor, (*factor.shape, *[1] * (x.rank - 2)))
+    scaled = p.mul(p.cast(total, factor.dtype), p.reshape(factor, factor.shape if factor.rank > 1 else ()))
+    return _rounded(scaled, y_zero_point, y_zero_point.dtype)
