@@ -51,7 +51,7 @@ def fitted(tensor: Tensor, order: Order, rank: int) -> Arg:
     """An operand for broadcasting to `rank` in `order`: lower ranks are filled with leading axes of length one."""
     if tensor.known and tensor.value is not None:
         array = tensor.value
-        if array.size == 1 and array.ndim <= rank:
+        if array.size == 1 and array.ndim < rank:  # of full rank, it may be what gives the result its rank
             return current().constant(array.reshape(()), tensor.dtype)
         if order is not None and array.ndim < rank:
             array = array.reshape((1,) * (rank - array.ndim) + array.shape)

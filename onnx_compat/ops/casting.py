@@ -55,10 +55,12 @@ def _cast(x: Tensor, dtype: DType, saturate: bool = True, mode: str = "up") -> T
             raise UnsupportedError("a Cast between strings and numbers is only done on known values yet")
         assert x.value is not None
         return Tensor(dtype, x.shape, _printed(x) if dtype.kind == "s" else _parsed(x.value, dtype))
+    rounding = mode if dtype.name == "float8e8m0" else "nearest"
     if dtype.format is not None and x.known:
         assert x.value is not None
-        rounding = {"up": "up", "down": "down", "nearest": "nearest"}[mode] if dtype.name == "float8e8m0" else "nearest"
         return Tensor(dtype, x.shape, dtype.round(x.value, saturate, rounding))
+    if dtype.format is not None and (not saturate or rounding != "nearest"):
+        raise UnsupportedError("a Cast to %s that overflows or rounds its own way needs known values yet" % dtype.name)
     return p.cast(x, dtype)
 
 

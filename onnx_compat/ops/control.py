@@ -125,18 +125,42 @@ def _recorded(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor])
 def _round_by_round(
     run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor], added: Sequence[Spec]
 ) -> List[Any]:
+    """Rows of a known shape are joined; others are strung out, and their shape is remembered."""
     count = len(state)
-    joined = [p.full((0, *_sizes(spec)), _blank(spec), spec.dtype) for spec in added]
+    joined = [_Rows(spec) for spec in added]
 
     def test(k: Any, proceeds: Any, *_: Any) -> Tensor:
         return proceeds if M is None else p.logical_and(p.less(k, M), proceeds)
 
     def body(k: Any, proceeds: Any, *values: Any) -> List[Tensor]:
         again, *results = run(k, proceeds, *values[:count])
-        rows = [p.concat([old, p.unsqueeze(row, [0])], 0) for old, row in zip(values[count:], results[count:])]
-        return [p.add(k, 1), p.reshape(again, ()), *results[:count], *rows]
+        rows = zip(joined, values[count::2], results[count:])
+        grown = [value for rows_of, old, row in rows for value in rows_of.with_row(old, row)]
+        return [p.add(k, 1), p.reshape(again, ()), *results[:count], *grown]
 
-    return p.while_loop(test, body, [lift(0, int64), start, *state, *joined])[2:]
+    empty = [value for rows in joined for value in rows.empty()]
+    k, _, *values = p.while_loop(test, body, [lift(0, int64), start, *state, *empty])
+    tails = zip(joined, values[count::2], values[count + 1 :: 2])
+    return [*values[:count], *(rows.done(k, found, shape) for rows, found, shape in tails)]
+
+
+class _Rows:
+    """What the rounds of a loop add to one output: all of it so far, and the shape of the last row."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.steady = spec.static
+
+    def empty(self) -> List[Tensor]:
+        shape = (0, *self.spec.shape) if self.steady else (0,)
+        return [p.full(shape, _blank(self.spec), self.spec.dtype), p.full((self.spec.rank,), 0, int64)]
+
+    def with_row(self, old: Tensor, row: Tensor) -> List[Tensor]:
+        new = p.unsqueeze(row, [0]) if self.steady else p.reshape(row, (row.size,))
+        return [p.concat([old, new], 0), p.shape_of(row)]
+
+    def done(self, k: Tensor, found: Tensor, shape: Tensor) -> Tensor:
+        return found if self.steady else p.reshape(found, (ints(k)[0], *ints(shape)))
 
 
 # -- Scan --------------------------------------------------------------------------------------------------------------
@@ -181,7 +205,7 @@ def scan_8(
     values = initial_state_and_scan_inputs
     batch, steps = values[-1].shape[:2]
     if not is_known(batch):
-        raise NeedsKnownError("a Scan of opset 8 needs a batch size that is known", values[-1])
+        raise NeedsKnownError("a Scan of opset 8 needs a batch size that is known", lift([batch]))
     lengths = [steps] * int(batch) if sequence_lens is None else ints(sequence_lens)
     count = len(values) - num_scan_inputs
     rows = []

@@ -3,7 +3,7 @@
 from typing import Any, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, floordiv, is_known, maximum, same
+from onnx_compat.dims import Extent, floordiv, maximum, same
 from onnx_compat.ops.common import every, pairs
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.windows import Windows, reach
@@ -77,8 +77,8 @@ def _cropped(
 ) -> Tensor:
     """The part of the full result of these sizes from `cut` on. Beyond its end there is nothing but the bias."""
     missing = [low + size - extent for low, size, extent in zip(cut, sizes, full)]
-    grows = [extent if is_known(extent) and extent > 0 else 0 for extent in missing]
-    late = bias is not None and any(grows)
+    grows = [maximum(extent, 0) for extent in missing]
+    late = bias is not None and not all(same(extent, 0) for extent in grows)
     y = p.conv_transpose(x, w, None if late else bias, **how)
     y = p.pad(y, [0] * y.rank, [0, 0, *grows])
     ends = [None if same(gap, grow) else low + size for gap, grow, low, size in zip(missing, grows, cut, sizes)]

@@ -3,8 +3,9 @@
 from typing import Any, List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent
+from onnx_compat.dims import Extent, is_known
 from onnx_compat.dtypes import int64
+from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ops.common import along, numbers, product
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, ints, lift
@@ -40,7 +41,10 @@ def _rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
     """Rows of coordinates into this shape, counted from the front."""
     if indices.known and (indices.value >= 0).all():  # type: ignore[operator]
         return indices
-    lengths = lift(list(shape[: int(indices.shape[-1])]), int64)  # type: ignore[arg-type]
+    depth = indices.shape[-1]
+    if not is_known(depth):
+        raise NeedsKnownError("the rank of what the indices select is not known", lift([depth]))
+    lengths = p.cast(lift(list(shape[: int(depth)]), int64), indices.dtype)  # type: ignore[arg-type]
     return p.where(p.less(indices, 0), p.add(indices, lengths), indices)
 
 

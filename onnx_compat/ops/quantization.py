@@ -3,7 +3,9 @@
 from typing import Any, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
+from onnx_compat.dims import same
 from onnx_compat.dtypes import DType, float32, int32, uint8
+from onnx_compat.ops.common import along
 from onnx_compat.ops.convolution import conv
 from onnx_compat.ops.linear import matmul
 from onnx_compat.ops.older import older
@@ -15,11 +17,11 @@ Ints = Optional[Sequence[int]]
 
 def _met(parameter: Any, x: Tensor, axis: int, block_size: int = 0) -> Any:
     """A scale or a zero point shaped to meet x: a scalar, a vector along the axis, or one entry for each block."""
-    if parameter.rank == 0 or (parameter.rank == 1 and parameter.shape[0] == 1 and not block_size):
+    if parameter.rank == 0 or (parameter.rank == 1 and same(parameter.shape[0], 1) and not block_size):
         return p.reshape(parameter, ())
     axis = p.axis_of(axis, x.rank)
     if not block_size:
-        return p.reshape(parameter, tuple(x.shape[axis] if k == axis else 1 for k in range(x.rank)))
+        return along(parameter, axis, x.rank)
     wide = p.unsqueeze(parameter, [axis + 1])
     repeated = p.tile(wide, [block_size if k == axis + 1 else 1 for k in range(wide.rank)])
     shape = parameter.shape
@@ -129,7 +131,7 @@ def qlinear_matmul(
 
 def _row(scale: Any, x: Tensor) -> Any:
     """A scale for each row as a column."""
-    return p.unsqueeze(scale, [1]) if scale.rank == 1 and scale.shape[0] != 1 else scale
+    return p.unsqueeze(scale, [1]) if scale.rank == 1 and not same(scale.shape[0], 1) else scale
 
 
 @op("ConvInteger", since=10)
@@ -174,9 +176,6 @@ def qlinear_conv(
     window = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     total = conv_integer(x, w, x_zero_point, w_zero_point, group=group, strides=strides, **window)
     if B is not None:
-        total = p.add(total, p.reshape(B, (*B.shape, *[1] * (x.rank - 2))))
-    factor = p.div(p.mul(x_scale, w_scale), y_scale)
-    if factor.rank == 1 and factor.shape[0] != 1:
-        factor = p.reshape(factor, (*factor.shape, *[1] * (x.rank - 2)))
-    scaled = p.mul(p.cast(total, factor.dtype), p.reshape(factor, factor.shape if factor.rank > 1 else ()))
-    return _rounded(scaled, y_zero_point, y_zero_point.dtype)
+        total = p.add(total, along(B, 1, x.rank))
+    factor = _met(p.div(p.mul(x_scale, w_scale), y_scale), x, 1)
+    return _rounded(p.mul(p.cast(total, factor.dtype), factor), y_zero_point, y_zero_point.dtype)

@@ -78,7 +78,7 @@ def split_to_sequence(input: Any, split: Any = None, *, axis: int = 0, keepdims:
 def _steps(x: Tensor, axis: int, step: int) -> List[Extent]:
     extent = x.shape[axis]
     if not is_known(extent):
-        raise NeedsKnownError("how long a sequence becomes depends on a run-time size", x)
+        raise NeedsKnownError("how long a sequence becomes depends on a run-time size", lift([extent]))
     return [minimum(step, extent - start) for start in range(0, int(extent), step)]  # type: ignore[call-overload]
 
 

@@ -79,7 +79,7 @@ def squeeze(data: Any, axes: Any = None) -> Tensor:
 def _squeezed(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
     if axes is None:
         if not all(map(is_known, x.shape)):
-            raise NeedsKnownError("a Squeeze without axes has a rank that depends on run-time sizes", x)
+            raise NeedsKnownError("a Squeeze without axes has a rank that depends on run-time sizes", p.shape_of(x))
         axes = [axis for axis, extent in enumerate(x.shape) if extent == 1]
     for axis in places(axes, x.rank):
         if is_known(x.shape[axis]) and x.shape[axis] != 1:

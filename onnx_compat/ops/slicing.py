@@ -112,7 +112,7 @@ def pad_11(data: Any, pads: Any, constant_value: Any = None, *, mode: str = "con
 
 @op("Pad", since=(18, 19, 21, 23, 24, 25))
 def pad(data: Any, pads: Any, constant_value: Any = None, axes: Any = None, *, mode: str = "constant") -> Tensor:
-    value = 0 if constant_value is None else p.reshape(constant_value, ())
+    value = None if constant_value is None else p.reshape(constant_value, ())
     along = None if axes is None else numbers(axes, "the axes of a Pad")
     return _padded(data, ints(pads), mode, value, along)
 

@@ -2,7 +2,7 @@
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
-from onnx_compat.dims import Extent, ceildiv, floordiv, is_known, maximum, minimum, same
+from onnx_compat.dims import Extent, ceildiv, floordiv, maximum, minimum, same
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.common import every, pairs
 
@@ -74,4 +74,4 @@ def _rounded_up(extent: Extent, kernel: Extent, stride: int, dilation: int, pads
     count = ceildiv(extent + low + high - span, stride) + 1
     count = minimum(count, floordiv(extent + low - 1, stride) + 1)
     needed = (count - 1) * stride + span - extent - low
-    return low, maximum(needed, high) if is_known(needed) else needed
+    return low, maximum(needed, 0)
