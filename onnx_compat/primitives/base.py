@@ -137,7 +137,7 @@ class KnownSizes:
 def _tensor(array: np.ndarray, dtype: DType) -> Tensor:
     if array.dtype == object and dtype.kind != "s" and not any(isinstance(v, Dim) for v in array.reshape(-1)):
         array = array.astype(dtype.numpy)
-    elif array.dtype != object and array.dtype != dtype.numpy:
+    elif array.dtype not in (object, dtype.numpy):
         raise AssertionError("the reference gave %s for %s" % (array.dtype, dtype.name))
     return Tensor(dtype, array.shape, array)
 

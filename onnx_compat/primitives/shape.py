@@ -248,14 +248,14 @@ def tile(x: TensorLike, repeats: Sizes) -> Tensor:
 
 
 @primitive("fiubsc")
-def pad(x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", value: Any = 0) -> Tensor:
+def pad(x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", value: Any = None) -> Tensor:
     """Elements added at both ends of each axis: a constant, the edge, the mirror image without ('reflect') the edge, or
-    the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype.
+    the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype: zero, or no text, by default.
     """
     x = lift(x)
     if all(same(size, 0) for size in (*before, *after)):
         return x
-    value = lift(value, x.dtype)
+    value = lift(("" if x.dtype.kind == "s" else 0) if value is None else value, x.dtype)
     args = [x, Extents(before), Extents(after), value]
     folded = fold("pad", args, [x.dtype], mode=mode)
     if folded is not None:

@@ -37,7 +37,7 @@ class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Contro
 
     def finish(self, handle: Any, dtype: DType) -> Any:
         """Always an array, never a numpy scalar; of values that the dtype has."""
-        array = np.asarray(handle)
+        array = np.asarray(handle, object if dtype.kind == "s" else None)
         return array if dtype.native or array.dtype == object else dtype.round(array)
 
     def dim(self, handle: Any, axis: int) -> int:
@@ -52,7 +52,7 @@ class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Contro
     def placeholder(self, spec: Spec) -> Any:
         """Zeros, one long where the size is unknown; they take no memory."""
         shape = [size if is_known(size) else 1 for size in spec.shape]
-        return np.broadcast_to(np.zeros((), spec.dtype.numpy), shape)  # type: ignore[arg-type]
+        return np.broadcast_to(np.zeros((), spec.dtype.numpy), shape)
 
     def shape(self, handle: Any) -> Tuple[int, ...]:
         return tuple(handle.shape)

@@ -20,6 +20,8 @@ _BOUNDED = {  # where it is smooth enough to be compared
 )
 def unary(make: Making) -> Any:
     make.exact = make.name in ("neg", "abs", "logical_not", "bitwise_not", "floor", "ceil", "round")
+    if make.dtype.kind == "c":
+        make.exact = make.name == "neg"
     shape = make.shape()
     array = make.values(shape)
     bound = _BOUNDED.get(make.name)
