@@ -7,7 +7,7 @@ from onnx_compat import primitives as p
 from onnx_compat.grad.rules import RULES, Application, rule, summed_to
 
 #: Of one operand: its derivative at x, where the value is y.
-_UNARY: Dict[str, Callable[[Any, Any], Any]] = {
+_UNARY: Dict[str, Callable[..., Any]] = {
     "neg": lambda x, y: -1,
     "abs": lambda x, y: p.sign(x),
     "exp": lambda x, y: y,
@@ -30,7 +30,7 @@ _UNARY: Dict[str, Callable[[Any, Any], Any]] = {
 }
 
 #: Of two operands: the derivatives by x and by y, times g, where the value is z.
-_BINARY: Dict[str, Callable[[Any, Any, Any, Any], List[Any]]] = {
+_BINARY: Dict[str, Callable[..., List[Any]]] = {
     "add": lambda x, y, z, g: [g, g],
     "sub": lambda x, y, z, g: [g, -g],
     "mul": lambda x, y, z, g: [g * y, g * x],
@@ -44,11 +44,11 @@ _BINARY: Dict[str, Callable[[Any, Any, Any, Any], List[Any]]] = {
 }
 
 
-def _unary(slope: Callable[[Any, Any], Any]) -> Callable[[Application, Any], List[Any]]:
-    return lambda at, g: [p.mul(g, slope(at.args[0], at.y))]
+def _unary(slope: Callable[..., Any]) -> Callable[[Application, Any], List[Any]]:
+    return lambda at, g: [p.mul(g, slope(*at.args, at.y))]
 
 
-def _binary(slopes: Callable[[Any, Any, Any, Any], List[Any]]) -> Callable[[Application, Any], List[Any]]:
+def _binary(slopes: Callable[..., List[Any]]) -> Callable[[Application, Any], List[Any]]:
     return lambda at, g: [summed_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
 
 
@@ -58,7 +58,7 @@ RULES.update({name: _binary(slopes) for name, slopes in _BINARY.items()})
 
 @rule("sign", "floor", "ceil", "round", "floordiv", "is_nan", "is_inf", "equal", "less", "less_equal")
 @rule("logical_not", "logical_and", "logical_or", "logical_xor", "argmax", "argmin", "nonzero", "one_hot")
-def _flat(at: Application, g: Any) -> List[Any]:
+def _flat(at: Application, _: Any) -> List[Any]:
     """A step: nothing changes for a small change of an operand."""
     return [None] * len(at.args)
 

@@ -1,5 +1,6 @@
 """What a rule is: a function from a recorded application of a primitive and the derivative of its result (of each
-result) to a list with the derivative of each argument, None where there is none."""
+result) to a list with the derivative of each argument, None where there is none.
+"""
 
 from typing import Any, Callable, Dict, List, Sequence
 
@@ -54,5 +55,3 @@ def summed_to(g: Tensor, shape: Sequence[Extent]) -> Tensor:
     axes = [axis for axis in range(lead, g.rank) if same(shape[axis - lead], 1) and not same(g.shape[axis], 1)]
     total = p.reduce_sum(g, [*range(lead), *axes], keepdims=True)
     return p.reshape(total, tuple(shape))
-
-

@@ -3,7 +3,7 @@
 from typing import Any, List, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent
+from onnx_compat.dims import Extent, is_known
 from onnx_compat.dtypes import int64
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.grad.rules import Application, rule, summed_to
@@ -50,10 +50,10 @@ def _slice(at: Application, g: Any) -> List[Any]:
     return [g, None, None]
 
 
-def _put_back(g: Any, indices: Tensor, axis: int, extent: Extent) -> Tensor:
+def _put_back(g: Any, indices: Any, axis: int, extent: Extent) -> Any:
     """The derivative of taking a vector of indices along an axis: the slices added up where they belong."""
-    if indices.known and indices.shape[0] == extent and list(indices.value) == list(range(extent)):  # type: ignore
-        return g  # type: ignore[no-any-return]
+    if indices.known and is_known(extent) and indices.value.tolist() == list(range(extent)):  # type: ignore[arg-type]
+        return g
     first = [axis, *[k for k in range(g.rank) if k != axis]]
     moved = p.transpose(g, first)
     empty = p.full((extent, *moved.shape[1:]), 0, g.dtype)
@@ -92,7 +92,7 @@ def _tile(at: Application, g: Any) -> List[Any]:
 
 @rule("pad")
 def _pad(at: Application, g: Any) -> List[Any]:
-    x, before, after, _ = at.args
+    x, before, _after, _ = at.args
     if at.params["mode"] != "constant":
         raise UnsupportedError("the derivative of padding with mode '%s' is not known" % at.params["mode"])
     ends = [low + extent for low, extent in zip(before, x.shape)]

@@ -12,12 +12,12 @@ from onnx_compat.value import Tensor
 
 
 @op("LeakyRelu", since=(1, 6, 16))
-def leaky_relu(X: Any, *, alpha: float = 0.01) -> Tensor:
+def leaky_relu(X: Tensor, *, alpha: float = 0.01) -> Tensor:
     return p.maximum(X, X * alpha) if 0 < alpha <= 1 else p.where(X < 0, X * alpha, X)
 
 
 @op("PRelu", since=(1, 6))
-def prelu_6(X: Any, slope: Any) -> Tensor:
+def prelu_6(X: Tensor, slope: Tensor) -> Tensor:
     """One slope for all, or one for each channel."""
     if slope.rank == 1 and X.rank > 2:
         slope = p.reshape(slope, slope.shape + (1,) * (X.rank - 2))
@@ -25,112 +25,112 @@ def prelu_6(X: Any, slope: Any) -> Tensor:
 
 
 @op("PRelu", since=(7, 9, 16))
-def prelu(X: Any, slope: Any) -> Tensor:
+def prelu(X: Tensor, slope: Tensor) -> Tensor:
     return p.where(X < 0, X * slope, X)
 
 
 @op("ThresholdedRelu", since=(10, 22))
-def thresholded_relu(X: Any, *, alpha: float = 1.0) -> Tensor:
-    return p.where(X > alpha, X, 0)
+def thresholded_relu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return p.where(alpha < X, X, 0)
 
 
 @op("Elu", since=(1, 6, 22))
-def elu(X: Any, *, alpha: float = 1.0) -> Tensor:
+def elu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
     return p.relu(X) + (p.exp(p.clip(X, None, 0)) - 1) * alpha
 
 
 @op("Celu", since=(12, 28))
-def celu(X: Any, *, alpha: float = 1.0) -> Tensor:
+def celu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
     return p.clip(X, 0, None) + p.clip((p.exp(X / alpha) - 1) * alpha, None, 0)
 
 
 @op("Selu", since=1)
-def selu_1(X: Any, *, alpha: float = 1.6732, gamma: float = 1.0507) -> Tensor:
+def selu_1(X: Tensor, *, alpha: float = 1.6732, gamma: float = 1.0507) -> Tensor:
     return elu(X, alpha=alpha) * gamma
 
 
 @op("Selu", since=(6, 22))
-def selu(X: Any, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> Tensor:
+def selu(X: Tensor, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> Tensor:
     return elu(X, alpha=alpha) * gamma
 
 
 @op("Shrink", since=9)
-def shrink(input: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
+def shrink(input: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
     return p.where(input < -lambd, input + bias, p.where(input > lambd, input - bias, 0))
 
 
 @op("HardSigmoid", since=(1, 6, 22))
-def hard_sigmoid(X: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+def hard_sigmoid(X: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
     return p.clip(X * alpha + beta, 0, 1)
 
 
 @op("HardSwish", since=(14, 22))
-def hard_swish(X: Any) -> Tensor:
-    return X * p.clip(X * (1 / 6) + 0.5, 0, 1)  # type: ignore[no-any-return]
+def hard_swish(X: Tensor) -> Tensor:
+    return X * p.clip(X * (1 / 6) + 0.5, 0, 1)
 
 
 @op("Swish", since=24)
-def swish(X: Any, *, alpha: float = 1.0) -> Tensor:
-    return X * p.sigmoid(X * alpha)  # type: ignore[no-any-return]
+def swish(X: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return X * p.sigmoid(X * alpha)
 
 
 @op("SwiGLU", since=28)
-def swiglu(A: Any, B: Any, *, alpha: float = 1.0) -> Tensor:
+def swiglu(A: Tensor, B: Tensor, *, alpha: float = 1.0) -> Tensor:
     return p.mul(swish(A, alpha=alpha), B)
 
 
 @op("Softplus", since=(1, 22))
-def softplus(X: Any) -> Tensor:
+def softplus(X: Tensor) -> Tensor:
     return p.relu(X) + p.log(p.exp(-p.abs(X)) + 1)
 
 
 @op("Softsign", since=(1, 22))
-def softsign(input: Any) -> Tensor:
-    return input / (p.abs(input) + 1)  # type: ignore[no-any-return]
+def softsign(input: Tensor) -> Tensor:
+    return input / (p.abs(input) + 1)
 
 
 @op("Mish", since=(18, 22))
-def mish(X: Any) -> Tensor:
-    return X * p.tanh(softplus(X))  # type: ignore[no-any-return]
+def mish(X: Tensor) -> Tensor:
+    return X * p.tanh(softplus(X))
 
 
 @op("Gelu", since=20)
-def gelu(X: Any, *, approximate: str = "none") -> Tensor:
+def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
     if approximate == "none":
-        return X * 0.5 * (p.erf(X * math.sqrt(0.5)) + 1)  # type: ignore[no-any-return]
+        return X * 0.5 * (p.erf(X * math.sqrt(0.5)) + 1)
     if approximate != "tanh":
         raise InvalidModelError("Gelu is approximated by 'none' or 'tanh', not %r" % approximate)
     inner = (X * X * X * 0.044715 + X) * math.sqrt(2 / math.pi)
-    return X * 0.5 * (p.tanh(inner) + 1)  # type: ignore[no-any-return]
+    return X * 0.5 * (p.tanh(inner) + 1)
 
 
 @op("Softmax", since=(1, 11))
-def softmax_11(input: Any, *, axis: int = 1) -> Tensor:
+def softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
     return _flattened(p.softmax, input, axis)
 
 
 @op("Softmax", since=13)
-def softmax(input: Any, *, axis: int = -1) -> Tensor:
+def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
     return p.softmax(input, axis)
 
 
 @op("LogSoftmax", since=(1, 11))
-def log_softmax_11(input: Any, *, axis: int = 1) -> Tensor:
+def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
     return _flattened(p.log_softmax, input, axis)
 
 
 @op("LogSoftmax", since=13)
-def log_softmax(input: Any, *, axis: int = -1) -> Tensor:
+def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
     return p.log_softmax(input, axis)
 
 
 @op("Hardmax", since=(1, 11))
-def hardmax_11(input: Any, *, axis: int = 1) -> Tensor:
+def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
     return _flattened(_hardmax, input, axis)
 
 
 @op("Hardmax", since=13)
-def hardmax(input: Any, *, axis: int = -1) -> Tensor:
+def hardmax(input: Tensor, *, axis: int = -1) -> Tensor:
     return _hardmax(input, axis)
 
 

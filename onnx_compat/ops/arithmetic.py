@@ -9,6 +9,7 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from onnx_compat import primitives as p
+from onnx_compat.ops.common import number
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor
 
@@ -54,40 +55,40 @@ binary("Pow", power, [1], [7, 12, 13, 15])
 
 
 @op("Mod", since=(10, 13, 28))
-def mod(A: Any, B: Any, *, fmod: int = 0) -> Tensor:
+def mod(A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
     return p.fmod(A, B) if fmod else p.mod(A, B)
 
 
 @op("Sum", since=(1, 6, 8, 13))
-def sum(*data_0: Any) -> Tensor:
+def sum(*data_0: Tensor) -> Tensor:
     return reduce(p.add, data_0)
 
 
 @op("Mean", since=(1, 6, 8, 13))
-def mean(*data_0: Any) -> Tensor:
-    return reduce(p.add, data_0) / len(data_0)  # type: ignore[no-any-return]
+def mean(*data_0: Tensor) -> Tensor:
+    return reduce(p.add, data_0) / len(data_0)
 
 
 @op("Max", since=(1, 6, 8, 12, 13))
-def max(*data_0: Any) -> Tensor:
+def max(*data_0: Tensor) -> Tensor:
     return reduce(p.maximum, data_0)
 
 
 @op("Min", since=(1, 6, 8, 12, 13))
-def min(*data_0: Any) -> Tensor:
+def min(*data_0: Tensor) -> Tensor:
     return reduce(p.minimum, data_0)
 
 
 @op("Clip", since=(1, 6))
-def clip_6(input: Any, *, min: float = -np.inf, max: float = np.inf) -> Tensor:
+def clip_6(input: Tensor, *, min: float = -np.inf, max: float = np.inf) -> Tensor:
     """The default bounds are the ends of the dtype: only infinities beyond them would notice."""
     return _held(input, min, max)
 
 
 @op("Clip", since=(11, 12, 13))
-def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
+def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = None) -> Tensor:
     if all(bound is None or bound.known for bound in (min, max)):
-        low, high = (None if bound is None else bound.value.reshape(()).item() for bound in (min, max))
+        low, high = (None if bound is None else number(bound, "a bound of a Clip") for bound in (min, max))
         return p.clip(input, low, high)
     raised = input if min is None else p.maximum(input, p.reshape(min, ()))
     return raised if max is None else p.minimum(raised, p.reshape(max, ()))

@@ -1,7 +1,5 @@
 """From one element type to another."""
 
-from typing import Any
-
 import numpy as np
 
 from onnx_compat import primitives as p
@@ -12,38 +10,38 @@ from onnx_compat.value import Tensor
 
 
 @op("Cast", since=1)
-def cast_1(input: Any, *, to: str) -> Tensor:
+def cast_1(input: Tensor, *, to: str) -> Tensor:
     """The type by its name in TensorProto: FLOAT, DOUBLE, INT64 …"""
     return _cast(input, DType.of(to.lower()))
 
 
 @op("Cast", since=(6, 9, 13))
-def cast_13(input: Any, *, to: int) -> Tensor:
+def cast_13(input: Tensor, *, to: int) -> Tensor:
     return _cast(input, DType.of(to))
 
 
 @op("Cast", since=(19, 21, 23))
-def cast_23(input: Any, *, to: int, saturate: int = 1) -> Tensor:
+def cast_23(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
     return _cast(input, DType.of(to), bool(saturate))
 
 
 @op("Cast", since=(24, 25, 28))
-def cast(input: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
+def cast(input: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
     return _cast(input, DType.of(to), bool(saturate), round_mode)
 
 
 @op("CastLike", since=15)
-def cast_like_15(input: Any, target_type: Any) -> Tensor:
+def cast_like_15(input: Tensor, target_type: Tensor) -> Tensor:
     return _cast(input, target_type.dtype)
 
 
 @op("CastLike", since=(19, 21, 23))
-def cast_like_23(input: Any, target_type: Any, *, saturate: int = 1) -> Tensor:
+def cast_like_23(input: Tensor, target_type: Tensor, *, saturate: int = 1) -> Tensor:
     return _cast(input, target_type.dtype, bool(saturate))
 
 
 @op("CastLike", since=(24, 25))
-def cast_like(input: Any, target_type: Any, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
+def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
     return _cast(input, target_type.dtype, bool(saturate), round_mode)
 
 
@@ -66,7 +64,7 @@ def _cast(x: Tensor, dtype: DType, saturate: bool = True, mode: str = "up") -> T
 
 def _printed(x: Tensor) -> np.ndarray:
     assert x.value is not None
-    texts = np.empty(x.shape, object)
+    texts = np.empty(x.value.shape, object)
     for place in np.ndindex(*x.value.shape):
         texts[place] = str(x.value[place])
     return texts

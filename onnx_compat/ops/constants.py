@@ -41,7 +41,7 @@ def constant(
     given += [lift(np.asarray(v, dtype.numpy), dtype) for v, dtype in typed if v is not None]
     if len(given) != 1:
         raise InvalidModelError("a Constant has exactly one value, not %d" % len(given))
-    return given[0]
+    return lift(given[0])
 
 
 @op("ConstantOfShape", since=(9, 20, 21, 23, 24, 25))

@@ -14,9 +14,9 @@ Ints = Optional[Sequence[int]]
 
 @op("Conv", since=(1, 11, 22))
 def conv(
-    X: Any,
-    W: Any,
-    B: Any = None,
+    X: Tensor,
+    W: Tensor,
+    B: Optional[Tensor] = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Ints = None,
@@ -27,16 +27,14 @@ def conv(
 ) -> Tensor:
     kernel = kernel_shape or W.shape[2:]
     windows = Windows.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
-    return p.conv(
-        X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group
-    )
+    return p.conv(X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group)
 
 
 @op("ConvTranspose", since=(1, 11, 22))
 def conv_transpose(
-    X: Any,
-    W: Any,
-    B: Any = None,
+    X: Tensor,
+    W: Tensor,
+    B: Optional[Tensor] = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Ints = None,
@@ -50,8 +48,7 @@ def conv_transpose(
     rank = X.rank - 2
     step, apart, extra = every(strides, rank, 1), every(dilations, rank, 1), every(output_padding, rank, 0)
     full = [
-        (extent - 1) * s + reach(k, d)
-        for extent, s, k, d in zip(X.shape[2:], step, kernel_shape or W.shape[2:], apart)
+        (extent - 1) * s + reach(k, d) for extent, s, k, d in zip(X.shape[2:], step, kernel_shape or W.shape[2:], apart)
     ]
     wanted: Optional[Sequence[Extent]] = output_shape[-rank:] if output_shape else None
     if wanted is None and auto_pad in ("SAME_UPPER", "SAME_LOWER"):
@@ -82,5 +79,5 @@ def _cropped(
     y = p.conv_transpose(x, w, None if late else bias, **how)
     y = p.pad(y, [0] * y.rank, [0, 0, *grows])
     ends = [None if same(gap, grow) else low + size for gap, grow, low, size in zip(missing, grows, cut, sizes)]
-    y = p.slice(y, [0, 0, *cut], [None, None, *ends], [1] * y.rank)  # type: ignore[list-item]
+    y = p.slice(y, [0, 0, *cut], [None, None, *ends], [1] * y.rank)
     return p.add(y, p.reshape(bias, bias.shape + (1,) * len(full))) if late else y

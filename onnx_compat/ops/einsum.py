@@ -14,7 +14,7 @@ Term = Tuple[Any, List[str]]
 
 
 @op("Einsum", since=(12, 28))
-def einsum(*Inputs: Any, equation: str) -> Tensor:
+def einsum(*Inputs: Tensor, equation: str) -> Tensor:
     terms, output = _parsed(equation.replace(" ", ""), Inputs)
     x, letters = _single(*terms[0])
     for k, term in enumerate(terms[1:], 2):

@@ -1,6 +1,6 @@
 """Selecting and replacing elements by index. ONNX lets indices count from the end; the primitives do not."""
 
-from typing import Any, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, is_known
@@ -8,38 +8,38 @@ from onnx_compat.dtypes import int64
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ops.common import along, numbers, product
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.value import Tensor, ints, known, lift
 
 
 @op("Gather", since=(1, 11, 13))
-def gather(data: Any, indices: Any, *, axis: int = 0) -> Tensor:
+def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     axis = p.axis_of(axis, data.rank)
     if indices.known and indices.size == 1 and indices.rank < 2 and data.value is None:
-        index = int(indices.value.reshape(()))  # one slice: it needs no gathering
+        index = numbers(indices, "an index")[0]  # one slice: it needs no gathering
         piece = p.slice_axis(data, axis, index, None if index == -1 else index + 1)
         return piece if indices.rank else p.squeeze(piece, [axis])
     return p.take(data, p.nonnegative(indices, data.shape[axis]), axis)
 
 
 @op("GatherElements", since=(11, 13))
-def gather_elements(data: Any, indices: Any, *, axis: int = 0) -> Tensor:
+def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     axis = p.axis_of(axis, data.rank)
     return p.take_along(data, p.nonnegative(indices, data.shape[axis]), axis)
 
 
 @op("GatherND", since=11)
-def gather_nd_11(data: Any, indices: Any) -> Tensor:
+def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
     return gather_nd(data, indices)
 
 
 @op("GatherND", since=(12, 13))
-def gather_nd(data: Any, indices: Any, *, batch_dims: int = 0) -> Tensor:
+def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     return p.gather_nd(data, _rows(indices, data.shape[batch_dims:]), batch_dims)
 
 
 def _rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
     """Rows of coordinates into this shape, counted from the front."""
-    if indices.known and (indices.value >= 0).all():  # type: ignore[operator]
+    if indices.known and known(indices, "indices").min(initial=0) >= 0:
         return indices
     depth = indices.shape[-1]
     if not is_known(depth):
@@ -49,17 +49,19 @@ def _rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
 
 
 @op("Scatter", since=(9, 11))
-def scatter(data: Any, indices: Any, updates: Any, *, axis: int = 0) -> Tensor:
+def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
     return scatter_elements(data, indices, updates, axis=axis)
 
 
 @op("ScatterElements", since=(11, 13))
-def scatter_elements_13(data: Any, indices: Any, updates: Any, *, axis: int = 0) -> Tensor:
+def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
     return scatter_elements(data, indices, updates, axis=axis)
 
 
 @op("ScatterElements", since=(16, 18))
-def scatter_elements(data: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none") -> Tensor:
+def scatter_elements(
+    data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
+) -> Tensor:
     """Each update at its own place, but for the coordinate along `axis`, which is its index."""
     axis = p.axis_of(axis, data.rank)
     indices = p.cast(p.nonnegative(indices, data.shape[axis]), int64)
@@ -74,22 +76,22 @@ def _coordinate(shape: Sequence[Extent], axis: int) -> Tensor:
 
 
 @op("ScatterND", since=(11, 13))
-def scatter_nd_13(data: Any, indices: Any, updates: Any) -> Tensor:
+def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     return scatter_nd(data, indices, updates)
 
 
 @op("ScatterND", since=(16, 18))
-def scatter_nd(data: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Tensor:
+def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     return p.scatter_nd(data, _rows(indices, data.shape), updates, reduction)
 
 
 @op("NonZero", since=9)
-def nonzero(X: Any) -> Tensor:
+def nonzero(X: Tensor) -> Tensor:
     return p.nonzero(X)
 
 
 @op("Compress", since=(9, 11, 28))
-def compress(input: Any, condition: Any, *, axis: Optional[int] = None) -> Tensor:
+def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) -> Tensor:
     """The slices whose condition holds; what lies beyond the condition's end is left out."""
     if axis is None:
         return p.take(p.reshape(input, (product(input.shape),)), _where_true(condition), 0)
@@ -101,7 +103,7 @@ def _where_true(condition: Tensor) -> Tensor:
 
 
 @op("OneHot", since=(9, 11, 28))
-def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1) -> Tensor:
+def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     """Indices of any number type, also counted from the end; one out of range is nowhere hot."""
     length = ints(p.cast(depth, int64))[0]
     hot = p.one_hot(p.nonnegative(p.cast(indices, int64), length), length, axis)
@@ -110,22 +112,22 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1) -> Tensor:
 
 
 @op("TopK", since=1)
-def top_k_1(X: Any, *, k: int, axis: int = -1) -> List[Tensor]:
+def top_k_1(X: Tensor, *, k: int, axis: int = -1) -> List[Tensor]:
     return p.top_k(X, k, axis)
 
 
 @op("TopK", since=10)
-def top_k_10(X: Any, K: Any, *, axis: int = -1) -> List[Tensor]:
+def top_k_10(X: Tensor, K: Tensor, *, axis: int = -1) -> List[Tensor]:
     return p.top_k(X, ints(K)[0], axis)
 
 
 @op("TopK", since=(11, 24))
-def top_k(X: Any, K: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> List[Tensor]:
+def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> List[Tensor]:
     return p.top_k(X, ints(K)[0], axis, bool(largest))
 
 
 @op("CumSum", since=(11, 14))
-def cumsum(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
+def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
     place = numbers(axis, "the axis of a CumSum")[0]
     if x.dtype.kind == "u":
         return p.cast(p.cumsum(p.cast(x, int64), place, bool(exclusive), bool(reverse)), x.dtype)
@@ -133,7 +135,7 @@ def cumsum(x: Any, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Tensor
 
 
 @op("ReverseSequence", since=(10, 28))
-def reverse_sequence(input: Any, sequence_lens: Any, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
+def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
     """The first `sequence_lens[b]` steps of batch entry b in the opposite order, the others where they are."""
     steps = along(p.iota(input.shape[time_axis], sequence_lens.dtype), time_axis, input.rank)
     lengths = along(sequence_lens, batch_axis, input.rank)

@@ -1,6 +1,6 @@
 """Products of matrices."""
 
-from typing import Any
+from typing import Any, Optional
 
 from onnx_compat import primitives as p
 from onnx_compat.dims import is_known, same
@@ -10,7 +10,7 @@ from onnx_compat.value import Tensor
 
 
 @op("MatMul", since=(1, 9, 13))
-def matmul(A: Any, B: Any) -> Tensor:
+def matmul(A: Tensor, B: Tensor) -> Tensor:
     """A vector is a row on the left and a column on the right, and its axis is gone afterwards."""
     left = p.unsqueeze(A, [0]) if A.rank == 1 else A
     right = p.unsqueeze(B, [1]) if B.rank == 1 else B
@@ -21,7 +21,14 @@ def matmul(A: Any, B: Any) -> Tensor:
 
 @op("Gemm", since=(7, 9, 11, 13))
 def gemm(
-    A: Any, B: Any, C: Any = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
+    A: Tensor,
+    B: Tensor,
+    C: Optional[Tensor] = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
 ) -> Tensor:
     """The factor goes to whichever operand is known, and the summand along as a bias where it is one."""
     if B.known or not A.known:

@@ -1,7 +1,5 @@
 """Comparisons, logic, bits, and the choice between two values."""
 
-from typing import Any
-
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.arithmetic import binary
@@ -17,49 +15,49 @@ binary("Xor", p.logical_xor, [1], [7])
 
 
 @op("LessOrEqual", since=(12, 16))
-def less_or_equal(A: Any, B: Any) -> Tensor:
+def less_or_equal(A: Tensor, B: Tensor) -> Tensor:
     return p.less_equal(A, B)
 
 
 @op("GreaterOrEqual", since=(12, 16))
-def greater_or_equal(A: Any, B: Any) -> Tensor:
+def greater_or_equal(A: Tensor, B: Tensor) -> Tensor:
     return p.greater_equal(A, B)
 
 
 @op("Not", since=1)
-def logical_not(X: Any) -> Tensor:
+def logical_not(X: Tensor) -> Tensor:
     return p.logical_not(X)
 
 
 @op("BitwiseAnd", since=18)
-def bitwise_and(A: Any, B: Any) -> Tensor:
+def bitwise_and(A: Tensor, B: Tensor) -> Tensor:
     return p.bitwise_and(A, B)
 
 
 @op("BitwiseOr", since=18)
-def bitwise_or(A: Any, B: Any) -> Tensor:
+def bitwise_or(A: Tensor, B: Tensor) -> Tensor:
     return p.bitwise_or(A, B)
 
 
 @op("BitwiseXor", since=18)
-def bitwise_xor(A: Any, B: Any) -> Tensor:
+def bitwise_xor(A: Tensor, B: Tensor) -> Tensor:
     return p.bitwise_xor(A, B)
 
 
 @op("BitwiseNot", since=18)
-def bitwise_not(X: Any) -> Tensor:
+def bitwise_not(X: Tensor) -> Tensor:
     return p.bitwise_not(X)
 
 
 @op("BitShift", since=11)
-def bit_shift(X: Any, Y: Any, *, direction: str) -> Tensor:
+def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
     if direction not in ("LEFT", "RIGHT"):
         raise InvalidModelError("the direction of a shift is LEFT or RIGHT, not %r" % direction)
     return p.shift_left(X, Y) if direction == "LEFT" else p.shift_right(X, Y)
 
 
 @op("BitShift", since=28)
-def bit_shift_28(X: Any, Y: Any, *, direction: str) -> Tensor:
+def bit_shift_28(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
     """A signed number shifts to the right with copies of its sign: ~(~x >> y) for a negative one."""
     if X.dtype.kind == "u":
         return bit_shift(X, Y, direction=direction)
@@ -73,17 +71,17 @@ def bit_shift_28(X: Any, Y: Any, *, direction: str) -> Tensor:
 
 
 @op("Where", since=(9, 16))
-def where(condition: Any, X: Any, Y: Any) -> Tensor:
+def where(condition: Tensor, X: Tensor, Y: Tensor) -> Tensor:
     return p.where(condition, X, Y)
 
 
 @op("IsNaN", since=(9, 13, 20))
-def is_nan(X: Any) -> Tensor:
+def is_nan(X: Tensor) -> Tensor:
     return p.is_nan(X)
 
 
 @op("IsInf", since=(10, 20))
-def is_inf(X: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
+def is_inf(X: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
     if detect_negative and detect_positive:
         return p.is_inf(X)
     side = X > 0 if detect_positive else X < 0

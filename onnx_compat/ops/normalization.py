@@ -37,18 +37,18 @@ def _trained(X: Any, scale: Any, B: Any, mean: Any, var: Any, epsilon: float, mo
     """With the statistics of this batch: y, the running mean and variance, and those of the batch."""
     axes = [axis for axis in range(X.rank) if axis != 1]
     now, spread, _ = moments(p.cast(X, mean.dtype), axes, keepdims=False)
-    running = [p.add(old * momentum, new * (1 - momentum)) for old, new in ((mean, now), (var, spread))]  # type: ignore[operator]
+    running = [p.add(old * momentum, new * (1 - momentum)) for old, new in ((mean, now), (var, spread))]
     return [_scaled(X, scale, B, now, spread, epsilon), *running, now, spread]
 
 
 @op("BatchNormalization", since=(1, 6))
 def batch_normalization_6(
     ctx: Any,
-    X: Any,
-    scale: Any,
-    B: Any,
-    mean: Any,
-    var: Any,
+    X: Tensor,
+    scale: Tensor,
+    B: Tensor,
+    mean: Tensor,
+    var: Tensor,
     *,
     epsilon: float = 1e-5,
     is_test: int = 0,
@@ -67,11 +67,11 @@ op("BatchNormalization", since=9)(older(batch_normalization_6, without=["is_test
 
 @op("BatchNormalization", since=(14, 15))
 def batch_normalization(
-    X: Any,
-    scale: Any,
-    B: Any,
-    input_mean: Any,
-    input_var: Any,
+    X: Tensor,
+    scale: Tensor,
+    B: Tensor,
+    input_mean: Tensor,
+    input_var: Tensor,
     *,
     epsilon: float = 1e-5,
     momentum: float = 0.9,
@@ -83,14 +83,14 @@ def batch_normalization(
 
 
 @op("InstanceNormalization", since=(1, 6, 22))
-def instance_normalization(input: Any, scale: Any, B: Any, *, epsilon: float = 1e-5) -> Tensor:
+def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: float = 1e-5) -> Tensor:
     _, variance, distance = moments(input, list(range(2, input.rank)))
-    factor = p.div(_per_channel(scale, input), p.sqrt(variance + epsilon))  # type: ignore[operator]
+    factor = p.div(_per_channel(scale, input), p.sqrt(variance + epsilon))
     return p.add(p.mul(distance, factor), _per_channel(B, input))
 
 
 @op("GroupNormalization", since=18)
-def group_normalization_18(X: Any, scale: Any, bias: Any, *, num_groups: int, epsilon: float = 1e-5) -> Tensor:
+def group_normalization_18(X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5) -> Tensor:
     """One scale and one bias for each group."""
     share = floordiv(X.shape[1], num_groups)
     repeated = [
@@ -102,29 +102,38 @@ def group_normalization_18(X: Any, scale: Any, bias: Any, *, num_groups: int, ep
 
 @op("GroupNormalization", since=21)
 def group_normalization(
-    X: Any, scale: Any, bias: Any, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
+    X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
     n, c = X.shape[:2]
     groups = p.reshape(p.cast(X, computed_in(X, stash_type)), (n, num_groups, floordiv(c, num_groups), *X.shape[2:]))
     _, variance, distance = moments(groups, list(range(2, groups.rank)))
-    normal = p.reshape(p.div(distance, p.sqrt(variance + epsilon)), X.shape)  # type: ignore[operator]
+    normal = p.reshape(p.div(distance, p.sqrt(variance + epsilon)), X.shape)
     return p.add(p.mul(p.cast(normal, X.dtype), _per_channel(scale, X)), _per_channel(bias, X))
 
 
 @op("LayerNormalization", since=17)
 def layer_normalization(
-    ctx: Any, X: Any, Scale: Any, B: Any = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+    ctx: Any,
+    X: Tensor,
+    Scale: Tensor,
+    B: Optional[Tensor] = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
 ) -> Normalized:
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     mean, variance, distance = moments(p.cast(X, computed_in(X, stash_type)), axes)
-    deviation = p.sqrt(variance + epsilon)  # type: ignore[operator]
+    deviation = p.sqrt(variance + epsilon)
     y = p.mul(p.cast(p.div(distance, deviation), X.dtype), Scale)
     y = y if B is None else p.add(y, B)
     return y, mean, p.div(1.0, deviation) if ctx.wants(2) else None
 
 
 @op("RMSNormalization", since=23)
-def rms_normalization(X: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Tensor:
+def rms_normalization(
+    X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Tensor:
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     x: Any = p.cast(X, computed_in(X, stash_type))
     square: Any = p.reduce_mean(x * x, axes, keepdims=True)
@@ -132,7 +141,7 @@ def rms_normalization(X: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e
 
 
 @op("LpNormalization", since=(1, 22))
-def lp_normalization(input: Any, *, axis: int = -1, p: int = 2) -> Tensor:
+def lp_normalization(input: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
     return _lp_normalized(input, axis, p)
 
 
@@ -146,13 +155,13 @@ def _lp_normalized(x: Any, axis: int, power: int) -> Tensor:
 
 
 @op("MeanVarianceNormalization", since=(9, 13))
-def mean_variance_normalization(X: Any, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
+def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
     _, variance, distance = moments(X, places(axes, X.rank))
-    return p.div(distance, p.sqrt(variance) + 1e-9)  # type: ignore[operator]
+    return p.div(distance, p.sqrt(variance) + 1e-9)
 
 
 @op("LRN", since=(1, 13))
-def lrn(X: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
+def lrn(X: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
     """Each element over a power of the sum of squares in the channels around it."""
     low, high = (size - 1) // 2, size - 1 - (size - 1) // 2
     rest = [0] * (X.rank - 2)

@@ -8,7 +8,8 @@ __all__ = ["older"]
 
 def older(function: Callable[..., Any], without: Sequence[str] = (), ignored: Sequence[str] = ()) -> Callable[..., Any]:
     """The function with a signature that lacks some parameters (they keep their defaults), and has some attributes of
-    its own time that change nothing about what is computed."""
+    its own time that change nothing about what is computed.
+    """
 
     def meaning(*inputs: Any, **attributes: Any) -> Any:
         return function(*inputs, **{name: value for name, value in attributes.items() if name not in ignored})

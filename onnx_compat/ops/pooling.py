@@ -17,7 +17,7 @@ Ints = Optional[Sequence[int]]
 @op("MaxPool", since=(10, 11, 12, 22))
 def max_pool(
     ctx: Any,
-    X: Any,
+    X: Tensor,
     *,
     kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
@@ -43,7 +43,7 @@ def _max_pool(x: Tensor, windows: Windows) -> Tensor:
 def _indices(x: Tensor, windows: Windows, storage_order: int) -> Tensor:
     """Where in the whole of x each maximum was: the first largest of each window, as a flat index."""
     rank = len(windows.kernel)
-    counts = windows.count(x.shape[2:])
+    counts = windows.counts(x.shape[2:])
     low, high = zip(*windows.pads)
     least = x.dtype.min if x.dtype.kind != "f" else -float("inf")
     patches = p.pad(x, [0, 0, *low], [0, 0, *high], value=least)
@@ -55,12 +55,12 @@ def _indices(x: Tensor, windows: Windows, storage_order: int) -> Tensor:
     perm = [0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)]
     patches = p.transpose(patches, perm)
     best = p.argmax(p.reshape(patches, (*patches.shape[: 2 + rank], product(windows.kernel))), -1)
-    coordinates = []
+    coordinates: List[Tensor] = []
     for k in reversed(range(rank)):
         offset = p.mod(best, lift(windows.kernel[k], int64))
         best = p.floordiv(best, lift(windows.kernel[k], int64))
-        start = along(p.iota(counts[k]) * windows.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)  # type: ignore[operator]
-        coordinates.insert(0, p.add(offset * windows.dilations[k], start))  # type: ignore[operator]
+        start = along(p.iota(counts[k]) * windows.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)
+        coordinates.insert(0, p.add(offset * windows.dilations[k], start))
     return _flat(x, coordinates, storage_order)
 
 
@@ -85,7 +85,7 @@ def _flat(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
 
 @op("AveragePool", since=(19, 22))
 def average_pool(
-    X: Any,
+    X: Tensor,
     *,
     kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
@@ -101,7 +101,7 @@ def average_pool(
     mean = _mean(X, grown)
     if not grown.padded:
         return mean
-    for k, axis in enumerate(zip(grown.count(extents), *grown)):
+    for k, axis in enumerate(zip(grown.counts(extents), *grown)):
         low, high = windows.pads[k] if count_include_pad else (0, 0)
         share = _share(*axis[:4], begin=grown.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype)
         mean = p.div(mean, along(share, 2 + k, X.rank))
@@ -139,7 +139,7 @@ def _share(
 
 @op("LpPool", since=(18, 22))
 def lp_pool(
-    X: Any,
+    X: Tensor,
     *,
     kernel_shape: Ints = None,
     auto_pad: str = "NOTSET",
@@ -175,17 +175,17 @@ def spatial(x: Tensor) -> List[int]:
 
 
 @op("GlobalAveragePool", since=(1, 22))
-def global_average_pool(X: Any) -> Tensor:
+def global_average_pool(X: Tensor) -> Tensor:
     return p.reduce_mean(X, spatial(X), keepdims=True)
 
 
 @op("GlobalMaxPool", since=(1, 22))
-def global_max_pool(X: Any) -> Tensor:
+def global_max_pool(X: Tensor) -> Tensor:
     return p.reduce_max(X, spatial(X), keepdims=True)
 
 
 @op("GlobalLpPool", since=(1, 2, 22))
-def global_lp_pool(X: Any, *, p: float = 2) -> Tensor:
+def global_lp_pool(X: Tensor, *, p: float = 2) -> Tensor:
     return _norm(X, p)
 
 

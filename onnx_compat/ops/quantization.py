@@ -1,6 +1,6 @@
 """From numbers to their quantized form and back: per tensor, per axis, per block."""
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.dims import same
@@ -37,9 +37,9 @@ def _rounded(x: Any, zero_point: Any, dtype: DType) -> Tensor:
 
 @op("QuantizeLinear", since=(23, 24, 25, 28))
 def quantize_linear(
-    x: Any,
-    y_scale: Any,
-    y_zero_point: Any = None,
+    x: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Optional[Tensor] = None,
     *,
     axis: int = 1,
     block_size: int = 0,
@@ -72,7 +72,13 @@ op("QuantizeLinear", since=10)(
 
 @op("DequantizeLinear", since=(23, 24, 25, 28))
 def dequantize_linear(
-    x: Any, x_scale: Any, x_zero_point: Any = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Optional[Tensor] = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
 ) -> Tensor:
     scale = _met(x_scale, x, axis, block_size)
     numbers = p.cast(x, int32) if x.dtype.kind in "iu" and x_zero_point is not None else x
@@ -88,7 +94,7 @@ op("DequantizeLinear", since=10)(older(dequantize_linear, without=["output_dtype
 
 
 @op("DynamicQuantizeLinear", since=11)
-def dynamic_quantize_linear(x: Any) -> Tuple[Tensor, Tensor, Tensor]:
+def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     """To uint8, by a range that holds all elements and zero."""
     low: Any = p.minimum(p.reduce_min(x), 0)
     high: Any = p.maximum(p.reduce_max(x), 0)
@@ -108,21 +114,23 @@ def _centred(x: Any, zero_point: Any, axis: int = 0) -> Any:
 
 
 @op("MatMulInteger", since=10)
-def matmul_integer(A: Any, B: Any, a_zero_point: Any = None, b_zero_point: Any = None) -> Tensor:
+def matmul_integer(
+    A: Tensor, B: Tensor, a_zero_point: Optional[Tensor] = None, b_zero_point: Optional[Tensor] = None
+) -> Tensor:
     """The zero points are one for all, or one for each row of A and each column of B."""
     return matmul(_centred(A, a_zero_point, -2 if A.rank > 1 else -1), _centred(B, b_zero_point, -1))
 
 
 @op("QLinearMatMul", since=(10, 21))
 def qlinear_matmul(
-    a: Any,
-    a_scale: Any,
-    a_zero_point: Any,
-    b: Any,
-    b_scale: Any,
-    b_zero_point: Any,
-    y_scale: Any,
-    y_zero_point: Any,
+    a: Tensor,
+    a_scale: Tensor,
+    a_zero_point: Tensor,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero_point: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
 ) -> Tensor:
     product = matmul_integer(a, b, a_zero_point, b_zero_point)
     factor = p.div(p.mul(_row(a_scale, a), p.cast(b_scale, a_scale.dtype)), p.cast(y_scale, a_scale.dtype))
@@ -136,10 +144,10 @@ def _row(scale: Any, x: Tensor) -> Any:
 
 @op("ConvInteger", since=10)
 def conv_integer(
-    x: Any,
-    w: Any,
-    x_zero_point: Any = None,
-    w_zero_point: Any = None,
+    x: Tensor,
+    w: Tensor,
+    x_zero_point: Optional[Tensor] = None,
+    w_zero_point: Optional[Tensor] = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Ints = None,
@@ -150,21 +158,21 @@ def conv_integer(
 ) -> Tensor:
     """In float64, which holds every sum of products of bytes that fits into the int32 of the result."""
     wide = [p.cast(value, DType.of("float64")) for value in (_centred(x, x_zero_point), _centred(w, w_zero_point, 0))]
-    window = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
+    window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     return p.cast(conv(*wide, group=group, strides=strides, **window), int32)
 
 
 @op("QLinearConv", since=10)
 def qlinear_conv(
-    x: Any,
-    x_scale: Any,
-    x_zero_point: Any,
-    w: Any,
-    w_scale: Any,
-    w_zero_point: Any,
-    y_scale: Any,
-    y_zero_point: Any,
-    B: Any = None,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor,
+    w: Tensor,
+    w_scale: Tensor,
+    w_zero_point: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+    B: Optional[Tensor] = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Ints = None,
@@ -173,7 +181,7 @@ def qlinear_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    window = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
+    window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     total = conv_integer(x, w, x_zero_point, w_zero_point, group=group, strides=strides, **window)
     if B is not None:
         total = p.add(total, along(B, 1, x.rank))

@@ -78,7 +78,8 @@ class _Setting(NamedTuple):
 def _run(setting: _Setting, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any]) -> List[Tensor]:
     """Y [steps, directions, batch, hidden] and the last states [directions, batch, hidden] (batch first in layout 1).
 
-    The input's share of all gates is one product before the loop."""
+    The input's share of all gates is one product before the loop.
+    """
     X = p.transpose(setting.X, (1, 0, 2)) if setting.layout else setting.X
     hidden = setting.R.shape[-1]
     per_direction = len(setting.activations) // len(setting.directions)
@@ -145,12 +146,12 @@ def _rnn_cell(R: Any, inner: Any, functions: List[Activation], hidden: Extent, k
 
 @op("RNN", since=(14, 22))
 def rnn(
-    X: Any,
-    W: Any,
-    R: Any,
-    B: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Optional[Tensor] = None,
+    sequence_lens: Optional[Tensor] = None,
+    initial_h: Optional[Tensor] = None,
     *,
     activation_alpha: Floats = (),
     activation_beta: Floats = (),
@@ -205,12 +206,12 @@ def _gru_bias(linear_before_reset: int) -> Callable[[Any, Any], Any]:
 
 @op("GRU", since=(14, 22))
 def gru(
-    X: Any,
-    W: Any,
-    R: Any,
-    B: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Optional[Tensor] = None,
+    sequence_lens: Optional[Tensor] = None,
+    initial_h: Optional[Tensor] = None,
     *,
     activation_alpha: Floats = (),
     activation_beta: Floats = (),
@@ -251,14 +252,14 @@ def _lstm_cell(P: Any, input_forget: int) -> Callable[..., Cell]:
 
 @op("LSTM", since=(14, 22))
 def lstm(
-    X: Any,
-    W: Any,
-    R: Any,
-    B: Any = None,
-    sequence_lens: Any = None,
-    initial_h: Any = None,
-    initial_c: Any = None,
-    P: Any = None,
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Optional[Tensor] = None,
+    sequence_lens: Optional[Tensor] = None,
+    initial_h: Optional[Tensor] = None,
+    initial_c: Optional[Tensor] = None,
+    P: Optional[Tensor] = None,
     *,
     activation_alpha: Floats = (),
     activation_beta: Floats = (),

@@ -1,5 +1,6 @@
 """Operators that combine the elements along axes, in three generations: axes as an attribute, as an input of
-ReduceSum alone (13), as an input of all (18)."""
+ReduceSum alone (13), as an input of all (18).
+"""
 
 from typing import Any, Callable, List, Optional, Sequence
 
@@ -66,22 +67,22 @@ _reduction("ReduceLogSumExp", _log_sum_exp, [1, 11, 13], [18, 28])
 
 
 @op("ArgMax", since=(1, 11))
-def argmax_11(data: Any, *, axis: int = 0, keepdims: int = 1) -> Tensor:
+def argmax_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
     return argmax(data, axis=axis, keepdims=keepdims)
 
 
 @op("ArgMax", since=(12, 13))
-def argmax(data: Any, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+def argmax(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
     return _arg(p.argmax, data, axis, keepdims, select_last_index)
 
 
 @op("ArgMin", since=(1, 11))
-def argmin_11(data: Any, *, axis: int = 0, keepdims: int = 1) -> Tensor:
+def argmin_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
     return argmin(data, axis=axis, keepdims=keepdims)
 
 
 @op("ArgMin", since=(12, 13))
-def argmin(data: Any, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+def argmin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
     return _arg(p.argmin, data, axis, keepdims, select_last_index)
 
 

@@ -21,10 +21,10 @@ Ints = Optional[Sequence[int]]
 
 @op("Resize", since=19)
 def resize(
-    X: Any,
-    roi: Any = None,
-    scales: Any = None,
-    sizes: Any = None,
+    X: Tensor,
+    roi: Optional[Tensor] = None,
+    scales: Optional[Tensor] = None,
+    sizes: Optional[Tensor] = None,
     *,
     antialias: int = 0,
     axes: Ints = None,
@@ -43,9 +43,13 @@ def resize(
         scaled = by_sizes([X.shape[axis] for axis in chosen], sizes, keep_aspect_ratio_policy)
     else:
         raise InvalidModelError("a Resize needs either scales or sizes")
-    how = _How(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), bool(antialias))
+    how = _How(
+        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), bool(antialias)
+    )
     crop = coordinate_transformation_mode == "tf_crop_and_resize"
-    edges = _edges(roi, len(chosen)) if crop else [(None, None)] * len(chosen)
+    if crop and roi is None:
+        raise InvalidModelError("a Resize with tf_crop_and_resize needs a roi")
+    edges = _edges(lift(roi), len(chosen)) if crop else [(None, None)] * len(chosen)
     return _resized(X, list(zip(chosen, scaled, edges)), how, extrapolation_value if crop else None)
 
 
@@ -54,24 +58,24 @@ op("Resize", since=(11, 13))(older(resize, without=["antialias", "axes", "keep_a
 
 
 @op("Resize", since=10)
-def resize_10(X: Any, scales: Any, *, mode: str = "nearest") -> Tensor:
+def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
     """The upper left corners of the pixels lie on one another; the nearest is rounded up where the image shrinks."""
     how = _How(mode, "asymmetric", "simple")
     return _resized(X, _all_axes(X, scales), how, None)
 
 
 @op("Upsample", since=(9, 10))
-def upsample(X: Any, scales: Any, *, mode: str = "nearest") -> Tensor:
+def upsample(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
     return _resized(X, _all_axes(X, scales), _How(mode, "asymmetric", "floor"), None)
 
 
 @op("Upsample", since=7)
-def upsample_7(X: Any, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
+def upsample_7(X: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
     return upsample(X, lift(list(scales), float32), mode=mode)
 
 
 @op("Upsample", since=1)
-def upsample_1(X: Any, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
+def upsample_1(X: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
     return upsample(X, lift([1.0, 1.0, height_scale, width_scale], float32), mode=mode)
 
 

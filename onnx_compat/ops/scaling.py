@@ -36,7 +36,9 @@ class Scaled(NamedTuple):
         factor = self.factor
         if factor is None:
             if not (is_known(self.before) and is_known(self.after)):
-                raise NeedsKnownError("an antialiased Resize needs sizes that are known", lift([self.before, self.after]))
+                raise NeedsKnownError(
+                    "an antialiased Resize needs sizes that are known", lift([self.before, self.after])
+                )
             factor = float(self.after) / float(self.before)  # type: ignore[arg-type]
         return min(1.0, factor)
 
@@ -51,10 +53,12 @@ def by_scales(extents: Sequence[Extent], scales: Tensor) -> List[Scaled]:
 def _grown(extent: Extent, factor: float) -> Extent:
     """floor(extent * factor), in float32 as everybody computes it; of a symbol, with the factor as a fraction."""
     if is_known(extent):
-        return int(np.floor(np.float32(extent) * np.float32(factor)))
+        return int(np.floor(np.float32(int(extent)) * np.float32(factor)))  # type: ignore[arg-type]
     fraction = Fraction(factor).limit_denominator(1000)
     if np.float32(float(fraction)) != np.float32(factor):
-        raise NeedsKnownError("a size times %r is not a fraction of it: the size must be known" % factor, lift([extent]))
+        raise NeedsKnownError(
+            "a size times %r is not a fraction of it: the size must be known" % factor, lift([extent])
+        )
     return floordiv(extent * fraction.numerator, fraction.denominator)
 
 
@@ -65,7 +69,9 @@ def by_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[Scal
     if policy == "stretch":
         return [Scaled(before, after, None) for before, after in zip(extents, wanted)]
     if not all(map(is_known, (*extents, *wanted))):
-        raise NeedsKnownError("a Resize that keeps the aspect ratio needs sizes that are known", lift([*extents, *wanted]))
+        raise NeedsKnownError(
+            "a Resize that keeps the aspect ratio needs sizes that are known", lift([*extents, *wanted])
+        )
     ratios = [after / before for before, after in zip(extents, wanted)]  # type: ignore[operator]
     factor: Any = min(ratios) if policy == "not_larger" else max(ratios)
-    return [Scaled(before, int(np.floor(before * factor + 0.5)), factor) for before in extents]  # type: ignore[arg-type]
+    return [Scaled(before, int(np.floor(before * factor + 0.5)), factor) for before in extents]

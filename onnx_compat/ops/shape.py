@@ -1,6 +1,6 @@
 """Operators that change the shape of a value, and never its elements."""
 
-from typing import Any, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, atoms_of, floordiv, is_known, maximum, same
@@ -11,17 +11,17 @@ from onnx_compat.value import Tensor, ints, known
 
 
 @op("Reshape", since=1)
-def reshape_1(data: Any, *, shape: Sequence[int] = ()) -> Tensor:
+def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
     return _reshaped(data, list(shape), allowzero=False)
 
 
 @op("Reshape", since=(5, 13))
-def reshape_5(data: Any, shape: Any) -> Tensor:
+def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
     return reshape(data, shape)
 
 
 @op("Reshape", since=(14, 19, 21, 23, 24, 25))
-def reshape(data: Any, shape: Any, *, allowzero: int = 0) -> Tensor:
+def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
     extents = ints(shape)
     if any(not is_known(extent) and _may_be_special(extent) for extent in extents):
         extents = [int(v) for v in known(shape, "the shape of a Reshape").reshape(-1)]
@@ -30,7 +30,8 @@ def reshape(data: Any, shape: Any, *, allowzero: int = 0) -> Tensor:
 
 def _may_be_special(extent: Extent) -> bool:
     """Whether the symbol could be a -1 or a 0 that means another size: it is a number that the graph was fed or has
-    computed, not the length of anything."""
+    computed, not the length of anything.
+    """
     return any(atom.kind == "element" for atom in atoms_of(extent))
 
 
@@ -61,18 +62,18 @@ def _remaining(shape: Sequence[Extent], others: Sequence[Extent]) -> Extent:
 
 
 @op("Flatten", since=(1, 9, 11, 13, 21, 23, 24, 25))
-def flatten(input: Any, *, axis: int = 1) -> Tensor:
+def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
     axis = axis + input.rank if axis < 0 else axis
     return p.reshape(input, (product(input.shape[:axis]), product(input.shape[axis:])))
 
 
 @op("Squeeze", since=(1, 11))
-def squeeze_11(data: Any, *, axes: Optional[Sequence[int]] = None) -> Tensor:
+def squeeze_11(data: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
     return _squeezed(data, axes)
 
 
 @op("Squeeze", since=(13, 21, 23, 24, 25))
-def squeeze(data: Any, axes: Any = None) -> Tensor:
+def squeeze(data: Tensor, axes: Optional[Tensor] = None) -> Tensor:
     return _squeezed(data, None if axes is None else numbers(axes, "the axes of a Squeeze"))
 
 
@@ -88,22 +89,22 @@ def _squeezed(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
 
 
 @op("Unsqueeze", since=(1, 11))
-def unsqueeze_11(data: Any, *, axes: Sequence[int]) -> Tensor:
+def unsqueeze_11(data: Tensor, *, axes: Sequence[int]) -> Tensor:
     return p.unsqueeze(data, axes)
 
 
 @op("Unsqueeze", since=(13, 21, 23, 24, 25))
-def unsqueeze(data: Any, axes: Any) -> Tensor:
+def unsqueeze(data: Tensor, axes: Tensor) -> Tensor:
     return p.unsqueeze(data, numbers(axes, "the axes of an Unsqueeze"))
 
 
 @op("Transpose", since=(1, 13, 21, 23, 24, 25))
-def transpose(data: Any, *, perm: Optional[Sequence[int]] = None) -> Tensor:
+def transpose(data: Tensor, *, perm: Optional[Sequence[int]] = None) -> Tensor:
     return p.transpose(data, tuple(range(data.rank))[::-1] if perm is None else perm)
 
 
 @op("Expand", since=(8, 13))
-def expand(input: Any, shape: Any) -> Tensor:
+def expand(input: Tensor, shape: Tensor) -> Tensor:
     wanted = ints(shape)
     rank = max(input.rank, len(wanted))
     here = (1,) * (rank - input.rank) + input.shape
@@ -123,23 +124,23 @@ def _met(here: Extent, there: Extent) -> Extent:
 
 
 @op("Tile", since=1)
-def tile_1(input: Any, tiles: Any, axis: Any) -> Tensor:
+def tile_1(input: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
     along = p.axis_of(numbers(axis, "the axis of a Tile")[0], input.rank)
     return p.tile(input, [ints(tiles)[0] if k == along else 1 for k in range(input.rank)])
 
 
 @op("Tile", since=(6, 13))
-def tile(input: Any, repeats: Any) -> Tensor:
+def tile(input: Tensor, repeats: Tensor) -> Tensor:
     return p.tile(input, ints(repeats))
 
 
 @op("DepthToSpace", since=1)
-def depth_to_space_1(input: Any, *, blocksize: int) -> Tensor:
+def depth_to_space_1(input: Tensor, *, blocksize: int) -> Tensor:
     return depth_to_space(input, blocksize=blocksize)
 
 
 @op("DepthToSpace", since=(11, 13, 28))
-def depth_to_space(input: Any, *, blocksize: int, mode: str = "DCR") -> Tensor:
+def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
     n, c, h, w = input.shape
     depth = floordiv(c, blocksize * blocksize)
     if mode == "DCR":
@@ -152,12 +153,12 @@ def depth_to_space(input: Any, *, blocksize: int, mode: str = "DCR") -> Tensor:
 
 
 @op("SpaceToDepth", since=(1, 13))
-def space_to_depth_13(input: Any, *, blocksize: int) -> Tensor:
+def space_to_depth_13(input: Tensor, *, blocksize: int) -> Tensor:
     return space_to_depth(input, blocksize=blocksize)
 
 
 @op("SpaceToDepth", since=28)
-def space_to_depth(input: Any, *, blocksize: int, mode: str = "DCR") -> Tensor:
+def space_to_depth(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
     n, c, h, w = input.shape
     rows, columns = floordiv(h, blocksize), floordiv(w, blocksize)
     blocks = p.reshape(input, (n, c, rows, blocksize, columns, blocksize))

@@ -11,24 +11,26 @@ from onnx_compat.value import Tensor, ints
 
 
 @op("Concat", since=1)
-def concat_1(*inputs: Any, axis: int = 1) -> Tensor:
+def concat_1(*inputs: Tensor, axis: int = 1) -> Tensor:
     return p.concat(inputs, axis)
 
 
 @op("Concat", since=(4, 11, 13))
-def concat(*inputs: Any, axis: int) -> Tensor:
+def concat(*inputs: Tensor, axis: int) -> Tensor:
     return p.concat(inputs, axis)
 
 
 @op("Slice", since=1)
 def slice_1(
-    data: Any, *, starts: Sequence[int], ends: Sequence[int], axes: Optional[Sequence[int]] = None
+    data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Optional[Sequence[int]] = None
 ) -> Tensor:
     return _sliced(data, starts, ends, range(len(starts)) if axes is None else axes, [1] * len(starts))
 
 
 @op("Slice", since=(10, 11, 13))
-def slice(data: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Tensor:
+def slice(
+    data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None, steps: Optional[Tensor] = None
+) -> Tensor:
     begin, stop = ints(starts), ints(ends)
     along = range(len(begin)) if axes is None else numbers(axes, "the axes of a Slice")
     strides = [1] * len(begin) if steps is None else numbers(steps, "the steps of a Slice")
@@ -58,25 +60,27 @@ _FAR = 2**31 - 1
 
 @op("Split", since=1)
 def split_1(
-    ctx: Any, input: Any, lengths: Any = None, *, split: Optional[Sequence[int]] = None, axis: int = 0
+    ctx: Any, input: Tensor, lengths: Optional[Tensor] = None, *, split: Optional[Sequence[int]] = None, axis: int = 0
 ) -> List[Tensor]:
     """The first version takes its sizes as an input or as an attribute, both of one name."""
     return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
 
 
 @op("Split", since=(2, 11))
-def split_2(ctx: Any, input: Any, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
+def split_2(ctx: Any, input: Tensor, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
     return p.split(input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
 
 
 @op("Split", since=13)
-def split_13(ctx: Any, input: Any, split: Any = None, *, axis: int = 0) -> List[Tensor]:
+def split_13(ctx: Any, input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
     sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else ints(split)
     return p.split(input, axis, sizes)
 
 
 @op("Split", since=18)
-def split(ctx: Any, input: Any, split: Any = None, *, axis: int = 0, num_outputs: Optional[int] = None) -> List[Tensor]:
+def split(
+    ctx: Any, input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, num_outputs: Optional[int] = None
+) -> List[Tensor]:
     """Into equal parts, of which the last is smaller if it must be."""
     if split is not None:
         return p.split(input, axis, ints(split))
@@ -96,30 +100,35 @@ def _chunks(extent: Extent, count: int) -> List[Extent]:
 
 
 @op("Pad", since=1)
-def pad_1(data: Any, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     return _padded(data, list(paddings), mode, value)
 
 
 @op("Pad", since=2)
-def pad_2(data: Any, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+def pad_2(data: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     return _padded(data, list(pads), mode, value)
 
 
 @op("Pad", since=(11, 13))
-def pad_11(data: Any, pads: Any, constant_value: Any = None, *, mode: str = "constant") -> Tensor:
+def pad_11(data: Tensor, pads: Tensor, constant_value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
     return pad(data, pads, constant_value, mode=mode)
 
 
 @op("Pad", since=(18, 19, 21, 23, 24, 25))
-def pad(data: Any, pads: Any, constant_value: Any = None, axes: Any = None, *, mode: str = "constant") -> Tensor:
+def pad(
+    data: Tensor,
+    pads: Tensor,
+    constant_value: Optional[Tensor] = None,
+    axes: Optional[Tensor] = None,
+    *,
+    mode: str = "constant",
+) -> Tensor:
     value = None if constant_value is None else p.reshape(constant_value, ())
     along = None if axes is None else numbers(axes, "the axes of a Pad")
     return _padded(data, ints(pads), mode, value, along)
 
 
-def _padded(
-    x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None
-) -> Tensor:
+def _padded(x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None) -> Tensor:
     """Negative sizes cut off: first, so that what is mirrored is what is left."""
     low: List[Extent] = [0] * x.rank
     high: List[Extent] = [0] * x.rank
@@ -128,13 +137,13 @@ def _padded(
     if any(is_known(size) and size < 0 for size in low + high):
         starts = [-size if is_known(size) and size < 0 else 0 for size in low]
         ends = [size if is_known(size) and size < 0 else None for size in high]
-        x = p.slice(x, starts, ends, [1] * x.rank)  # type: ignore[arg-type]
+        x = p.slice(x, starts, ends, [1] * x.rank)
         low, high = ([0 if is_known(size) and size < 0 else size for size in side] for side in (low, high))
     return p.pad(x, low, high, mode=mode, value=value)
 
 
 @op("CenterCropPad", since=18)
-def center_crop_pad(input_data: Any, shape: Any, *, axes: Optional[Sequence[int]] = None) -> Tensor:
+def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
     """Cut or filled with zeros, on both sides alike, until the axes have these lengths."""
     x = input_data
     for axis, wanted in zip(places(range(x.rank) if axes is None else axes, x.rank), ints(shape)):

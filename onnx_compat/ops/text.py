@@ -13,7 +13,7 @@ from onnx_compat.value import Tensor, lift
 
 @op("StringNormalizer", since=10)
 def string_normalizer(
-    X: Any,
+    X: Tensor,
     *,
     case_change_action: str = "NONE",
     is_case_sensitive: int = 0,
@@ -25,7 +25,7 @@ def string_normalizer(
     if change is None:
         raise InvalidModelError("case_change_action is LOWER, UPPER or NONE, not %r" % case_change_action)
     if not stopwords:
-        return change(X)
+        return lift(change(X))
     words = X if X.rank == 1 else p.squeeze(X, [0])
     kept = _without(words, stopwords, bool(is_case_sensitive))
     (left,) = p.cond(

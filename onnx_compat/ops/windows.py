@@ -53,7 +53,7 @@ class Windows(NamedTuple):
         rounded = map(_rounded_up, extents, self.kernel, self.strides, self.dilations, self.pads)
         return self._replace(pads=list(rounded))
 
-    def count(self, extents: Sequence[Extent]) -> List[Extent]:
+    def counts(self, extents: Sequence[Extent]) -> List[Extent]:
         """How many windows there are on each axis."""
         return [
             floordiv(extent + low + high - reach(k, d), s) + 1
