@@ -1,0 +1,238 @@
+"""What every family of primitives builds on: operators, constants, run-time sizes, and types that a kernel lacks.
+
+A kernel that does not take a type is served with the next wider type that holds every value of it, and the result is
+brought back: integers wrap as they would have, and float16 is rounded once. Where there is no such type the primitive
+is unsupported; it is never computed in a type that holds less.
+"""
+
+import functools
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
+
+import numpy as np
+
+from onnx_compat import dtypes
+from onnx_compat.dims import is_known, same
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir import Spec
+from onnx_compat.shim import Emitter
+from onnx_compat_tflite.graph import Graph, Handle, held
+from onnx_compat_tflite.kernels import Kernels
+
+__all__ = ["Base", "through"]
+
+_WIDER = {
+    "bool": "uint8",
+    "int8": "int32",
+    "uint8": "int32",
+    "int16": "int32",
+    "uint16": "int32",
+    "int32": "int64",
+    "uint32": "int64",
+    "float16": "float32",
+}
+
+#: Primitives that compute nothing: whatever their operands hold, their results hold too.
+_MOVES = frozenset(
+    "reshape transpose broadcast_to concat slice reverse tile pad take take_along gather_nd where cond while_loop scan"
+    " max_pool maximum minimum reduce_max reduce_min top_k".split()
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def through(*builtins: str) -> Callable[[F], F]:
+    """A method for types that these kernels all take; it serves other types through a wider one."""
+
+    def declare(method: F) -> F:
+        @functools.wraps(method)
+        def applied(self: "Base", x: Handle, *rest: Any, **params: Any) -> Any:
+            if all(self.kernels.accepts(builtin, x.dtype) for builtin in builtins):
+                return method(self, x, *rest, **params)
+            return self.widened(applied, builtins, x, rest, params)
+
+        return applied  # type: ignore[return-value]
+
+    return declare
+
+
+class Base(Emitter):
+    """Operators are appended to the innermost open subgraph."""
+
+    layout = "channels_last"
+    filter_layout = "OHWI"
+    index_dtype = dtypes.int32
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels = kernels
+        self.graphs: List[Graph] = [Graph("main")]
+        self._open: List[Graph] = [self.graphs[0]]
+
+    # -- subgraphs and operators ---------------------------------------------------------------------------------------
+    @property
+    def graph(self) -> Graph:
+        return self._open[-1]
+
+    @contextmanager
+    def subgraph(self, name: str) -> Iterator[Tuple[int, Graph]]:
+        """A new subgraph, with its number, into which operators go meanwhile."""
+        graph = Graph("%s_%d" % (name, len(self.graphs)))
+        self.graphs.append(graph)
+        self._open.append(graph)
+        node = getattr(self, "node", None)
+        try:
+            yield len(self.graphs) - 1, graph
+        finally:
+            self._open.pop()
+            if node is not None:
+                self.node = node
+
+    def add_op(
+        self, builtin: str, inputs: Sequence[Optional[Handle]], dtype: str, dims: Sequence[Any], **options: Any
+    ) -> Handle:
+        """Append an operator of one result."""
+        return self.graph.add(builtin, inputs, self.known_type(dtype), dims, self._name(), **options)
+
+    def add_ops(
+        self, builtin: str, inputs: Sequence[Optional[Handle]], results: Sequence[Tuple[str, Any]], **options: Any
+    ) -> List[Handle]:
+        """Append an operator of several results."""
+        return self.graph.add_many(builtin, inputs, results, self._name(), **options)
+
+    def _name(self) -> Optional[str]:
+        node = getattr(self, "node", None)
+        return node.origin.node if node is not None and node.origin is not None else None
+
+    # -- types -----------------------------------------------------------------------------------------------------------
+    def accepts(self, builtin: str, dtype: str, feature: str = "plain") -> bool:
+        return self.kernels.accepts(builtin, dtype, feature)
+
+    def known_type(self, dtype: str) -> str:
+        """The type, if the runtime has it at all."""
+        if not self.accepts("RESHAPE", dtype):
+            raise UnsupportedError("this TFLite runtime has no tensors of %s" % dtype)
+        return dtype
+
+    def demand(self, builtin: str, dtype: str, feature: str = "plain") -> None:
+        if not self.accepts(builtin, dtype, feature):
+            raise self.lacking(builtin, dtype, feature)
+
+    def lacking(self, builtin: str, dtype: str, feature: str = "plain") -> UnsupportedError:
+        what = "" if feature == "plain" else " (%s)" % feature
+        return UnsupportedError("the %s kernel of TFLite does not take %s%s" % (builtin, dtype, what))
+
+    def widened(
+        self, method: Callable[..., Any], builtins: Sequence[str], x: Handle, rest: Sequence[Any], params: Dict[str, Any]
+    ) -> Any:
+        """What `method` gives in the next wider type, in x's own."""
+        wider = _WIDER.get(x.dtype)
+        if wider is None:
+            builtin = next(name for name in builtins if not self.accepts(name, x.dtype))
+            raise self.lacking(builtin, x.dtype)
+
+        def up(item: Any) -> Any:
+            if isinstance(item, (list, tuple)):
+                return [up(part) for part in item]
+            return self.to(item, wider) if isinstance(item, Handle) and item.dtype == x.dtype else item
+
+        result = method(self, up(x), *up(rest), **params)
+        if isinstance(result, tuple):
+            return tuple(self.to(part, x.dtype) if part.dtype == wider else part for part in result)
+        return self.to(result, x.dtype) if result.dtype == wider else result
+
+    def to(self, x: Handle, dtype: str) -> Handle:
+        """A CAST, as C does it."""
+        if x.dtype == dtype:
+            return x
+        if x.constant and x.array.dtype.kind != "f":
+            return Handle.of(x.array.astype(dtype))
+        if x.dtype == "float16" and not self.accepts("CAST", "float16", "to float32"):
+            single = self.add_op("DEQUANTIZE", [x], "float32", x.dims)
+            return single if dtype == "float32" else self.to(single, dtype)
+        self.demand("CAST", x.dtype, "to %s" % dtype)
+        return self.add_op("CAST", [x], dtype, x.dims, in_data_type=x.dtype, out_data_type=dtype)
+
+    # -- constants -------------------------------------------------------------------------------------------------------
+    def constant(self, array: np.ndarray, dtype: DType) -> Handle:
+        return Handle(self.known_type(held(array)), array.shape, array=array)
+
+    def like(self, x: Handle, value: Any) -> Handle:
+        """A scalar of x's type."""
+        return Handle.of(np.asarray(value, x.dtype))
+
+    def ints(self, *values: int) -> Handle:
+        """A vector of int32: what shapes, axes and permutations are given as."""
+        return Handle.of(np.asarray(values, np.int32))
+
+    # -- sizes at run time -------------------------------------------------------------------------------------------------
+    def dim(self, handle: Handle, axis: int) -> Any:
+        size = handle.dims[axis]
+        if isinstance(size, int):
+            return size
+        key = (handle.index, axis)
+        if key not in self.graph.known:
+            begin, end, step = self.ints(axis), self.ints(axis + 1), self.ints(1)
+            self.graph.known[key] = self.add_op(
+                "STRIDED_SLICE", [self.shape_tensor(handle), begin, end, step], "int32", (), shrink_axis_mask=1
+            )
+        return self.graph.known[key]
+
+    def shape_tensor(self, handle: Handle) -> Handle:
+        """The shape as an int32 vector."""
+        if handle.static:
+            return self.ints(*handle.dims)
+        if handle.index not in self.graph.known:
+            self.graph.known[handle.index] = self.add_op("SHAPE", [handle], "int32", (handle.rank,), out_type="int32")
+        found: Handle = self.graph.known[handle.index]
+        return found
+
+    def element(self, handle: Handle, index: Optional[int]) -> Any:
+        if handle.constant:
+            return int(handle.array.reshape(-1)[index or 0])
+        vector = self.to(handle, "int32")
+        if index is None:
+            return vector
+        ends = [self.ints(index), self.ints(index + 1), self.ints(1)]
+        return self.add_op("STRIDED_SLICE", [vector, *ends], "int32", (), shrink_axis_mask=1)
+
+    def stack(self, scalars: Sequence[Any]) -> Handle:
+        handles = [self.scalar(value) for value in scalars]
+        if all(handle.constant for handle in handles):
+            return self.ints(*[int(handle.array) for handle in handles])
+        return self.add_op("PACK", handles, "int32", (len(handles),), values_count=len(handles), axis=0)
+
+    def scalar(self, size: Any) -> Handle:
+        """A size as an int32 scalar."""
+        return size if isinstance(size, Handle) else Handle.of(np.asarray(size, np.int32))
+
+    def placeholder(self, spec: Spec) -> Handle:
+        dims = tuple(size if is_known(size) else None for size in spec.shape)
+        return self.graph.input("scratch", self.known_type(held(spec.dtype.numpy)), dims)
+
+    def finish(self, handle: Handle, dtype: DType) -> Handle:
+        """Take over what the trace knows of the sizes; refuse numbers that a carried type would have to be rounded to."""
+        if not dtype.native and self.node.primitive not in _MOVES:
+            raise UnsupportedError("no TFLite kernel rounds to %s" % dtype.name)
+        if len(self.node.outputs) == 1 and not handle.constant:
+            self.refine(handle, self.out.shape)
+        return handle
+
+    def refine(self, handle: Handle, dims: Sequence[Any]) -> Handle:
+        """Sizes that are known better than the operator could tell."""
+        if len(dims) == handle.rank:
+            handle.dims = tuple(better(a, b) for a, b in zip(handle.dims, dims))
+            tensor = self.graph.spec.tensors[handle.index]
+            tensor.shape = tuple(max(size, 1) if size < 0 else size for size in handle.signature)
+            tensor.shape_signature = None if handle.static else handle.signature
+        return handle
+
+
+def better(a: Any, b: Any) -> Any:
+    """Of two descriptions of one size, the one that says more."""
+    return a if isinstance(a, int) or b is None else b
+
+
+def equal_sizes(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two shapes are provably the same."""
+    return len(a) == len(b) and all(x is not None and y is not None and same(x, y) for x, y in zip(a, b))

@@ -1,0 +1,78 @@
+"""Operations on the bits of integers. Only new runtimes have a kernel (of exclusive or), so numbers are taken apart."""
+
+from typing import Any
+
+import numpy as np
+
+from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.linear import Linear
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Bitwise"]
+
+
+class Bitwise(Linear):
+    """The bits of a number stand along a new last axis."""
+
+    def bitwise_not(self, x: Handle) -> Handle:
+        last = np.iinfo(x.dtype).max if x.dtype.startswith("uint") else -1
+        return self.sub(self.like(x, last), x)
+
+    def bitwise_and(self, x: Handle, y: Handle) -> Handle:
+        return self._combined_bits(x, y, "LOGICAL_AND")
+
+    def bitwise_or(self, x: Handle, y: Handle) -> Handle:
+        return self._combined_bits(x, y, "LOGICAL_OR")
+
+    def bitwise_xor(self, x: Handle, y: Handle) -> Handle:
+        if self.accepts("BITWISE_XOR", x.dtype):
+            return self.elementwise("BITWISE_XOR", [x, y])
+        return self._combined_bits(x, y, "NOT_EQUAL")
+
+    def _combined_bits(self, x: Handle, y: Handle, logical: str) -> Handle:
+        count = 8 * np.dtype(x.dtype).itemsize
+        wide = "int32" if count < 32 else "int64"
+        both = self.elementwise(logical, [self._bits(self.to(h, wide), count) for h in (x, y)], "bool")
+        powers = [np.array(2**k if k < 63 else -(2**63)).astype("int64") for k in range(count)]
+        weights = Handle.of(np.array(powers).astype(wide))
+        total = self.reduced("SUM", self.mul(self.to(both, wide), weights), [both.rank - 1], False)
+        return self.to(total, x.dtype)
+
+    def _bits(self, x: Handle, count: int) -> Handle:
+        """The lowest bits, as booleans: bit k of a number is whether it modulo 2^(k + 1) is 2^k at least."""
+        column = self._with_axis(x, 0)
+        if count < 64:
+            moduli = Handle.of(np.array([2 ** (k + 1) for k in range(count)], x.dtype))
+            halves = Handle.of(np.array([2**k for k in range(count)], x.dtype))
+            return self.elementwise("LESS_EQUAL", [halves, self.elementwise("FLOOR_MOD", [column, moduli])], "bool")
+        zero = self.like(x, 0)
+        negative = self.less(column, zero)
+        rest = self.where(negative, self.add(column, self.like(x, -(2**63))), column)
+        low = self._bits(x, 62)
+        high = self.elementwise("LESS_EQUAL", [self.like(x, 2**62), rest], "bool")
+        return self._joined(low, [high, negative], low.rank - 1)
+
+    # -- shifts ------------------------------------------------------------------------------------------------------------
+    @through("FLOOR_MOD", "MUL")
+    def _powers_of_two(self, y: Handle, limit: int) -> Handle:
+        """2^y by a table, 0 from the limit on."""
+        table = Handle.of(np.array([2**k for k in range(limit)] + [0], y.dtype))
+        place = self.minimum(self.like(y, limit), y)
+        return self.gathered(table, self.to(place, "int32"), 0)
+
+    def shift_left(self, x: Handle, y: Handle) -> Handle:
+        return self._shifted_bits(x, y, True)
+
+    def shift_right(self, x: Handle, y: Handle) -> Handle:
+        return self._shifted_bits(x, y, False)
+
+    def _shifted_bits(self, x: Handle, y: Handle, left: bool) -> Handle:
+        """In int64, where no power of two that matters is lost."""
+        count = 8 * np.dtype(x.dtype).itemsize
+        wide: Any = self.to(x, "int64"), self.to(y, "int64")
+        power = self._powers_of_two(wide[1], count)
+        if left:
+            return self.to(self.mul(wide[0], power), x.dtype)
+        zero = self.like(power, 0)
+        gone = self.equal(power, zero)
+        return self.to(self.where(gone, zero, self.floordiv(wide[0], power)), x.dtype)

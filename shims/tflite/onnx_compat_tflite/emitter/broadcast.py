@@ -1,0 +1,99 @@
+"""Operands of different shape for kernels that broadcast only four axes (older ones end the process beyond that)."""
+
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.dims import same
+from onnx_compat_tflite.emitter.base import Base, equal_sizes
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Broadcasting", "joined"]
+
+_AXES = 4
+
+
+def joined(shapes: Sequence[Sequence[Any]]) -> Tuple[Any, ...]:
+    """The shape that these have in common, None where it cannot be told."""
+    rank = max(map(len, shapes))
+    return tuple(_size([s[axis - rank] for s in shapes if len(s) >= rank - axis]) for axis in range(rank))
+
+
+def _size(sizes: Sequence[Any]) -> Any:
+    other = [size for size in sizes if not (isinstance(size, int) and size == 1)]
+    known = [size for size in other if isinstance(size, int)]
+    if known or not other:
+        return known[0] if known else 1
+    first = other[0]
+    return first if first is not None and all(s is not None and same(first, s) for s in other) else None
+
+
+class Broadcasting(Base):
+    """Element-wise operators."""
+
+    def elementwise(self, builtin: str, operands: Sequence[Handle], dtype: Optional[str] = None, **options: Any) -> Handle:
+        """An operator over operands that broadcast together; the result has the type of the last one, or `dtype`."""
+        met, restored = self.meet(operands)
+        result = self.add_op(builtin, met, dtype or operands[-1].dtype, joined([h.dims for h in met]), **options)
+        return restored(result)
+
+    def meet(self, operands: Sequence[Handle]) -> Tuple[List[Handle], Callable[[Handle], Handle]]:
+        """The operands in shapes that every kernel broadcasts, and how the result gets its own shape again."""
+        shapes = [handle.dims for handle in operands]
+        whole = joined(shapes)
+        if len(whole) <= _AXES or all(equal_sizes(shape, shapes[0]) for shape in shapes[1:]):
+            return list(operands), lambda result: result
+        if all(handle.static for handle in operands):
+            groups = _groups(shapes, len(whole))
+            if len(groups) <= _AXES:
+                met = [self.shaped(handle, _merged(handle.dims, groups, len(whole))) for handle in operands]
+                return met, lambda result: self.shaped(result, whole)
+            target = self.ints(*whole)
+        else:
+            target = self.shape_tensor(operands[0])
+            for handle in operands[1:]:
+                dims = (max(handle.rank, target.dims[0]),)
+                target = self.add_op("BROADCAST_ARGS", [target, self.shape_tensor(handle)], "int32", dims)
+        return [self.spread(handle, target, whole) for handle in operands], lambda result: result
+
+    def shaped(self, x: Handle, dims: Sequence[Any]) -> Handle:
+        """x under another static shape."""
+        if tuple(dims) == x.dims:
+            return x
+        if x.constant:
+            return Handle.of(x.array.reshape(dims))
+        if not dims:
+            return self.add_op("RESHAPE", [x], x.dtype, (), new_shape=[])
+        return self.add_op("RESHAPE", [x, self.ints(*dims)], x.dtype, dims)
+
+    def spread(self, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
+        """x broadcast to a shape that is a tensor."""
+        if equal_sizes(x.dims, dims):
+            return x
+        if x.constant and all(isinstance(size, int) for size in dims) and int(np.prod(dims)) <= 64:
+            return Handle.of(np.broadcast_to(x.array, dims).copy())
+        if not self.accepts("BROADCAST_TO", x.dtype):
+            return self.widened(lambda _, y: self.spread(y, target, dims), ["BROADCAST_TO"], x, (), {})
+        return self.add_op("BROADCAST_TO", [x, target], x.dtype, dims)
+
+
+def _groups(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
+    """Neighbouring axes that broadcast alike, as one axis each; axes of length one everywhere belong to any."""
+    groups: List[List[int]] = []
+    before: Any = None
+    for axis in range(rank):
+        sizes = [shape[axis - rank] if len(shape) >= rank - axis else 1 for shape in shapes]
+        pattern = None if all(size == 1 for size in sizes) else [size == 1 for size in sizes]
+        if groups and (pattern is None or before is None or pattern == before):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+        before = pattern or before
+    return groups
+
+
+def _merged(dims: Sequence[int], groups: Sequence[Sequence[int]], rank: int) -> Tuple[int, ...]:
+    full = (1,) * (rank - len(dims)) + tuple(dims)
+    return tuple(int(np.prod([full[axis] for axis in group])) for group in groups)
+
+

@@ -1,0 +1,180 @@
+"""Branches and loops, as subgraphs. What a body reads from outside comes in as further inputs; constants are its own."""
+
+from typing import Any, Callable, List, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.emission import Sizes
+from onnx_compat_tflite.emitter.pools import Pools
+from onnx_compat_tflite.graph import Graph, Handle
+
+__all__ = ["Control"]
+
+Bodies = Sequence[Callable[..., Sequence[Handle]]]
+
+_UNROLLED = 8  # rounds of a known scan that are written out
+
+
+class Control(Pools):
+    """IF and WHILE."""
+
+    def cond(self, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
+        node = self.node
+        pred = self._truth(pred)
+        specs = [(_held(ref), _outer(ref.spec.shape)) for ref in node.outputs]
+        branches = []
+        for name, body in zip(("then", "else"), bodies):
+            with self.subgraph(name) as (number, graph):
+                graph.finish(body(*self._inside(graph, captures)), [None] * len(specs))
+                branches.append(number)
+        options = {"then_subgraph_index": branches[0], "else_subgraph_index": branches[1]}
+        return tuple(self.add_ops("IF", [pred, *_variable(captures)], specs, **options))
+
+    def _truth(self, pred: Handle) -> Handle:
+        pred = self.to(pred, "bool")
+        return pred if pred.rank == 0 else self.add_op("RESHAPE", [pred], "bool", (), new_shape=[])
+
+    def _inside(self, graph: Graph, outer: Sequence[Handle]) -> List[Handle]:
+        """Inputs of a subgraph for handles of the one around it."""
+        found: List[Handle] = []
+        for handle in outer:
+            if handle.constant:
+                found.append(handle)
+            else:
+                found.append(graph.input("%s/in_%d" % (graph.spec.name, len(found)), handle.dtype, handle.dims))
+                found[-1].nonnegative = handle.nonnegative
+        return found
+
+    def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
+        shapes = [_outer(ref.spec.shape) for ref in self.node.outputs]
+
+        def test(inner: Sequence[Handle], outside: Sequence[Handle]) -> Handle:
+            return self._truth(bodies[0](*inner, *outside)[0])
+
+        def body(inner: Sequence[Handle], outside: Sequence[Handle]) -> Sequence[Handle]:
+            return bodies[1](*inner, *outside)
+
+        return tuple(self.loop(test, body, state, captures, shapes))
+
+    def loop(
+        self,
+        test: Callable[..., Handle],
+        body: Callable[..., Sequence[Handle]],
+        state: Sequence[Handle],
+        captures: Sequence[Handle],
+        shapes: Sequence[Sequence[Any]],
+    ) -> List[Handle]:
+        """WHILE over the state, and over the captures, which every round hands on."""
+        fixed = _variable(captures)
+        start = [Handle(handle.dtype, dims) for handle, dims in zip(state, shapes)]
+        numbers = []
+        for name in ("test", "body"):
+            with self.subgraph(name) as (number, graph):
+                inner = self._inside(graph, [*start, *captures])
+                values, outside = inner[: len(state)], inner[len(state) :]
+                if name == "test":
+                    graph.finish([test(values, outside)], [None])
+                else:
+                    graph.finish([*body(values, outside), *_variable(outside)], [None] * (len(state) + len(fixed)))
+                numbers.append(number)
+        results = [(handle.dtype, handle.dims) for handle in [*start, *fixed]]
+        options = {"cond_subgraph_index": numbers[0], "body_subgraph_index": numbers[1]}
+        return self.add_ops("WHILE", [*state, *fixed], results, **options)[: len(state)]
+
+    # -- scans -------------------------------------------------------------------------------------------------------------
+    def scan(
+        self,
+        state: Sequence[Handle],
+        xs: Sequence[Handle],
+        length: Any,
+        *,
+        reverse: bool,
+        bodies: Bodies,
+        captures: Sequence[Handle]
+    ) -> Tuple[Handle, ...]:
+        known = length.known
+        if known is not None and 0 < known[0] <= _UNROLLED:
+            return self._unrolled(state, xs, known[0], reverse, bodies[0], captures)
+        return self._scanned(state, xs, length, reverse, bodies[0], captures)
+
+    def _unrolled(
+        self, state: Sequence[Handle], xs: Sequence[Handle], length: int, reverse: bool, body: Any, captures: Any
+    ) -> Tuple[Handle, ...]:
+        node = self.node
+        steps: List[Sequence[Handle]] = []
+        for k in reversed(range(length)) if reverse else range(length):
+            results = body(*state, *[self._row(x, Handle.of(np.asarray(k, np.int32))) for x in xs], *captures)
+            state = results[: len(state)]
+            steps.append(results[len(state) :])
+        self.node = node
+        return (*state, *[self._piled(rows) for rows in zip(*(steps[::-1] if reverse else steps))])
+
+    def _row(self, x: Handle, place: Handle) -> Handle:
+        return self.gathered(x, place, 0)
+
+    def _piled(self, rows: Sequence[Handle]) -> Handle:
+        """Rows of one shape along a new first axis."""
+        return self._packed(rows[0], rows[1:])
+
+    def _packed(self, first: Handle, others: Sequence[Handle]) -> Handle:
+        rows = [first, *others]
+        if not self.accepts("PACK", first.dtype):
+            return self.widened(type(self)._packed, ["PACK"], first, (others,), {})
+        dims = (len(rows), *first.dims)
+        return self.add_op("PACK", rows, first.dtype, dims, values_count=len(rows), axis=0)
+
+    def _scanned(
+        self, state: Sequence[Handle], xs: Sequence[Handle], length: Any, reverse: bool, body: Any, captures: Any
+    ) -> Tuple[Handle, ...]:
+        """A loop with a counter. The collected rows are written into zeros of the final shape."""
+        node, count = self.node, self.scalar(length.scalars[0])
+        states, scanned = len(state), len(xs)
+        specs = [ref.spec for ref in node.outputs[states:]]
+        piles = [self._zeros(_held(ref), Sizes(ref.spec.shape, length._walk)) for ref in node.outputs[states:]]
+        zero, one = (Handle.of(np.asarray(number, np.int32)) for number in (0, 1))
+        outer = [count, *xs, *captures]
+
+        def test(inner: Sequence[Handle], outside: Sequence[Handle]) -> Handle:
+            return self.elementwise("LESS", [inner[0], outside[0]], "bool")
+
+        def round_(inner: Sequence[Handle], outside: Sequence[Handle]) -> List[Handle]:
+            place = inner[0]
+            if reverse:
+                place = self.sub(self.sub(outside[0], one), place)
+            rows = [self._row(x, place) for x in outside[1 : 1 + scanned]]
+            results = body(*inner[1 : 1 + states], *rows, *outside[1 + scanned :])
+            grown = [self._written(pile, y, place) for pile, y in zip(inner[1 + states :], results[states:])]
+            return [self.add(inner[0], one), *results[:states], *grown]
+
+        shapes: List[Sequence[Any]] = [()]
+        shapes += [_outer(ref.spec.shape) for ref in node.outputs[:states]]
+        shapes += [_outer(spec.shape) for spec in specs]
+        return tuple(self.loop(test, round_, [zero, *state, *piles], outer, shapes)[1:])
+
+    def _zeros(self, dtype: str, sizes: Any) -> Handle:
+        shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
+        value = Handle.of(np.asarray("" if dtype == "string" else 0, object if dtype == "string" else dtype))
+        return self.spread(value, shape, tuple(sizes.dims) if sizes.known is None else sizes.known)
+
+    def _written(self, pile: Handle, row: Handle, place: Handle) -> Handle:
+        """The pile with a row put in: by the kernel for it, or by choosing between the two."""
+        row_shape = self._joined(self.ints(1), [self.shape_tensor(row)], 0) if not row.static else self.ints(1, *row.dims)
+        high = self.add_op("RESHAPE", [row, row_shape], row.dtype, (1, *row.dims))
+        if self.accepts("DYNAMIC_UPDATE_SLICE", pile.dtype):
+            start = self.stack([place, *[0] * row.rank])
+            return self.add_op("DYNAMIC_UPDATE_SLICE", [pile, high, start], pile.dtype, pile.dims)
+        here = self.equal(self.grid(pile, 0), place)
+        return self.where(here, high, pile)
+
+
+def _held(ref: Any) -> str:
+    name = ref.spec.dtype.numpy.name
+    return "string" if name == "object" else str(name)
+
+
+def _outer(shape: Sequence[Any]) -> Tuple[Any, ...]:
+    return tuple(shape)
+
+
+def _variable(handles: Sequence[Handle]) -> List[Handle]:
+    return [handle for handle in handles if not handle.constant]

@@ -1,0 +1,157 @@
+"""Primitives of one element at a time that a kernel does, or a few."""
+
+from typing import Any, Optional
+
+import numpy as np
+
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import UnsupportedError
+from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.broadcast import Broadcasting
+from onnx_compat_tflite.graph import Handle, held
+
+__all__ = ["Elementwise"]
+
+
+def _unary(builtin: str) -> Any:
+    @through(builtin)
+    def method(self: "Elementwise", x: Handle) -> Handle:
+        return self.unary(builtin, x)
+
+    return method
+
+
+def _binary(builtin: str) -> Any:
+    @through(builtin)
+    def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
+        return self.elementwise(builtin, [x, y])
+
+    return method
+
+
+def _compare(builtin: str) -> Any:
+    @through(builtin)
+    def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
+        return self.elementwise(builtin, [x, y], "bool")
+
+    return method
+
+
+def _extreme(builtin: str, logical: str) -> Any:
+    """The kernels keep a NaN of the second operand only."""
+
+    def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
+        if x.dtype == "bool":
+            return self.elementwise(logical, [x, y])
+        if y.constant:
+            x, y = y, x
+        return extreme(self, x, y)
+
+    @through(builtin)
+    def extreme(self: "Elementwise", x: Handle, y: Handle) -> Handle:
+        if x.dtype in ("float32", "float16") and not (x.constant and not np.isnan(x.array).any()):
+            return self.where(self.is_nan(x), x, self.elementwise(builtin, [x, y]))
+        return self.elementwise(builtin, [x, y])
+
+    return method
+
+
+class Elementwise(Broadcasting):
+    """Everything but the mathematics that no kernel has (see functions) and the division of integers (see integers)."""
+
+    exp = _unary("EXP")
+    log = _unary("LOG")
+    sqrt = _unary("SQRT")
+    sin = _unary("SIN")
+    cos = _unary("COS")
+    tanh = _unary("TANH")
+    sigmoid = _unary("LOGISTIC")
+    floor = _unary("FLOOR")
+    ceil = _unary("CEIL")
+    round = _unary("ROUND")
+    logical_not = _unary("LOGICAL_NOT")
+    add = _binary("ADD")
+    sub = _binary("SUB")
+    mul = _binary("MUL")
+    maximum = _extreme("MAXIMUM", "LOGICAL_OR")
+    minimum = _extreme("MINIMUM", "LOGICAL_AND")
+    less = _compare("LESS")
+    less_equal = _compare("LESS_EQUAL")
+    logical_and = _compare("LOGICAL_AND")
+    logical_or = _compare("LOGICAL_OR")
+
+    def unary(self, builtin: str, x: Handle) -> Handle:
+        return self.add_op(builtin, [x], x.dtype, x.dims)
+
+    @through("NEG")
+    def _negated(self, x: Handle) -> Handle:
+        return self.unary("NEG", x)
+
+    def neg(self, x: Handle) -> Handle:
+        return self._negated(x)
+
+    def abs(self, x: Handle) -> Handle:
+        if x.dtype.startswith("uint"):
+            return x
+        if x.dtype == "float32":
+            return self.unary("ABS", x)
+        return self._magnitude(x)
+
+    @through("MAXIMUM", "NEG")
+    def _magnitude(self, x: Handle) -> Handle:
+        if x.dtype == "float32":
+            return self.unary("ABS", x)
+        return self.elementwise("MAXIMUM", [x, self.neg(x)])
+
+    @through("GREATER", "SELECT_V2")
+    def sign(self, x: Handle) -> Handle:
+        zero = self.like(x, 0)
+        up = self.where(self.less(zero, x), self.like(x, 1), x)
+        return up if x.dtype.startswith("uint") else self.where(self.less(x, zero), self.like(x, -1), up)
+
+    @through("NOT_EQUAL")
+    def is_nan(self, x: Handle) -> Handle:
+        return self.elementwise("NOT_EQUAL", [x, x], "bool")
+
+    @through("ABS", "EQUAL")
+    def is_inf(self, x: Handle) -> Handle:
+        return self.elementwise("EQUAL", [self.unary("ABS", x), self.like(x, np.inf)], "bool")
+
+    @through("EQUAL")
+    def equal(self, x: Handle, y: Handle) -> Handle:
+        return self.elementwise("EQUAL", [x, y], "bool")
+
+    def logical_xor(self, x: Handle, y: Handle) -> Handle:
+        return self.elementwise("NOT_EQUAL", [x, y], "bool")
+
+    def where(self, condition: Handle, x: Handle, y: Handle) -> Handle:
+        return self._chosen(x, y, condition)
+
+    @through("SELECT_V2")
+    def _chosen(self, x: Handle, y: Handle, condition: Handle) -> Handle:
+        return self.elementwise("SELECT_V2", [condition, x, y])
+
+    def cast(self, x: Handle, dtype: DType) -> Handle:
+        if not dtype.native:
+            raise UnsupportedError("no TFLite kernel rounds to %s" % dtype.name)
+        return self.to(x, self.known_type(held(dtype.numpy)))
+
+    def clip(self, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:
+        if x.dtype == "float32" and low == 0 and high in (None, 6):
+            result = self.unary("RELU" if high is None else "RELU6", x)
+            result.nonnegative = True
+            return result
+        if low is not None:
+            x = self.maximum(_bound(x, low, np.ceil), x)
+        if high is not None:
+            x = self.minimum(_bound(x, high, np.floor), x)
+        return x
+
+
+def _bound(x: Handle, value: float, rounding: Any) -> Handle:
+    """A bound as a scalar; for integers, the nearest one inside that the type has."""
+    kind = np.dtype(x.dtype)
+    if kind.kind == "f":
+        return Handle.of(np.asarray(value).astype(kind))
+    info = np.iinfo(kind)
+    return Handle.of(np.asarray(int(rounding(min(max(value, int(info.min)), int(info.max)))), kind))

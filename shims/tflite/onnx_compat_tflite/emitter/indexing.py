@@ -1,0 +1,196 @@
+"""Primitives that select and order elements."""
+
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.padding import Padding
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Indexing"]
+
+
+class Indexing(Padding):
+    """Places are computed in int32: no tensor has more elements."""
+
+    def take(self, x: Handle, indices: Handle, axis: int) -> Handle:
+        if indices.dtype not in ("int32", "int64"):
+            indices = self.to(indices, "int32")
+        if x.constant and not x.array.size:
+            x = self.graph.copy(x)
+        if x.dtype == "string":
+            return self._text_at(x, indices, axis)
+        return self.gathered(x, indices, axis)
+
+    def _text_at(self, x: Handle, indices: Handle, axis: int) -> Handle:
+        """Strings are gathered by coordinates only: along the first axis."""
+        if axis != 0:
+            raise self.lacking("GATHER", x.dtype)
+        return self._at(x, self._unsqueezed(indices), indices.dims + x.dims[1:])
+
+    def _unsqueezed(self, x: Handle) -> Handle:
+        """With a last axis of length one."""
+        if x.static:
+            return self.shaped(x, (*x.dims, 1))
+        last = Handle.of(np.asarray(x.rank, np.int32))
+        return self.add_op("EXPAND_DIMS", [x, last], x.dtype, (*x.dims, 1))
+
+    @through("GATHER_ND")
+    def _at(self, x: Handle, coordinates: Handle, dims: Sequence[Any]) -> Handle:
+        return self.add_op("GATHER_ND", [x, coordinates], x.dtype, dims)
+
+    def take_along(self, x: Handle, indices: Handle, axis: int) -> Handle:
+        indices = self.to(indices, "int32")
+        coordinates = [self.grid(indices, k) if k != axis else indices for k in range(x.rank)]
+        if x.dtype == "string":
+            spread = [self.spread(c, self.shape_tensor(indices), indices.dims) for c in coordinates]
+            joined = self.add_op(
+                "PACK", spread, "int32", (*indices.dims, x.rank), values_count=x.rank, axis=indices.rank
+            )
+            return self._at(x, joined, indices.dims)
+        places = self.flat_places(coordinates, x)
+        return self.gathered(self.flat(x), places, 0)
+
+    def grid(self, x: Handle, axis: int, rank: Optional[int] = None) -> Handle:
+        """0, 1, 2, … along one axis of x, in a shape that broadcasts to x's (with more axes of length one after it)."""
+        length = self.dim(x, axis)
+        shape = [1] * (x.rank if rank is None else rank)
+        if isinstance(length, int):
+            shape[axis] = length
+            return Handle.of(np.arange(length, dtype=np.int32).reshape(shape))
+        shape[axis] = -1
+        dims = [None if size < 0 else size for size in shape]
+        return self.add_op("RESHAPE", [self.counted(length), self.ints(*shape)], "int32", dims)
+
+    def flat(self, x: Handle) -> Handle:
+        if x.static:
+            return self.shaped(x, (int(np.prod(x.dims)),))
+        return self.add_op("RESHAPE", [x, self.ints(-1)], x.dtype, (None,))
+
+    def flat_places(self, coordinates: Sequence[Handle], x: Handle) -> Handle:
+        """Where in x, in row-major order, the elements at these coordinates lie (one for each of the first axes)."""
+        total: Any = None
+        for axis, coordinate in enumerate(coordinates):
+            if total is not None:
+                total = self._folded("MUL", total, self.scalar(self.dim(x, axis)))
+            total = coordinate if total is None else self._folded("ADD", total, coordinate)
+        return total if total is not None else Handle.of(np.zeros((), np.int32))
+
+    def _folded(self, builtin: str, x: Handle, y: Handle) -> Handle:
+        if x.constant and y.constant:
+            return Handle.of((x.array * y.array if builtin == "MUL" else x.array + y.array).astype(x.dtype))
+        if builtin == "MUL" and y.constant and y.array.size == 1 and y.array == 1:
+            return x
+        return self.elementwise(builtin, [x, y])
+
+    # -- coordinates -------------------------------------------------------------------------------------------------------
+    def gather_nd(self, x: Handle, indices: Handle, batch_dims: int) -> Handle:
+        depth = int(indices.dims[-1])
+        dims = self.out.shape
+        if depth == 0:
+            return self._everywhere(x, indices, batch_dims, dims)
+        if batch_dims:
+            heads = [self._column(self.grid(indices, axis, indices.rank - 1), indices) for axis in range(batch_dims)]
+            indices = self._joined(heads[0], [*heads[1:], self.to(indices, "int32")], indices.rank - 1)
+        elif indices.dtype not in ("int32", "int64"):
+            indices = self.to(indices, "int32")
+        return self._at(x, indices, dims)
+
+    def _column(self, grid: Handle, indices: Handle) -> Handle:
+        """A grid over the rows of `indices` as a column of coordinates."""
+        dims = indices.dims[:-1]
+        column = (*dims, 1)
+        if all(isinstance(size, int) for size in dims):
+            target = self.ints(*column)
+        else:
+            rows = self.part(self.shape_tensor(indices), 0, 0, indices.rank - 1)
+            target = self._joined(rows, [self.ints(1)], 0)
+        return self.spread(self._unsqueezed(grid), target, column)
+
+    def _everywhere(self, x: Handle, indices: Handle, batch_dims: int, dims: Sequence[Any]) -> Handle:
+        """All of x (of its batch) for every row of coordinates that is empty."""
+        if not all(isinstance(size, int) for size in dims) or not x.static:
+            raise self.lacking("GATHER_ND", x.dtype, "no coordinates, unknown sizes")
+        between = len(dims) - x.rank
+        wide = x.dims[:batch_dims] + (1,) * between + x.dims[batch_dims:]
+        return self.spread(self.shaped(x, wide), self.ints(*[int(size) for size in dims]), dims)
+
+    def nonzero(self, x: Handle) -> Handle:
+        if x.dtype != "bool":
+            x = self.logical_not(self.equal(x, self.like(x, 0)))
+        if x.rank == 0:
+            count = self.to(self._found(self.shaped(x, (1,))), "int32")
+            rows = self.part(self.shape_tensor(count), 0, 0, 1)
+            target = self._joined(self.ints(0), [rows], 0)
+            return self.spread(Handle.of(np.zeros((), np.int64)), target, (0, None))
+        return self.transpose(self._found(x), (1, 0))
+
+    def _found(self, x: Handle) -> Handle:
+        return self.add_op("WHERE", [x], "int64", (None, x.rank))
+
+    # -- order -------------------------------------------------------------------------------------------------------------
+    def top_k(self, x: Handle, sizes: Any, axis: int, largest: bool) -> Tuple[Handle, ...]:
+        k = self.scalar(sizes.scalars[0])
+        last = x.rank - 1
+        perm = [a for a in range(x.rank) if a != axis] + [axis]
+        back = [perm.index(a) for a in range(x.rank)]
+        moved = self.transpose(x, perm) if axis != last else x
+        values, places = self.sorted(moved, k, largest)
+        if axis != last:
+            values, places = self.transpose(values, back), self.transpose(places, back)
+        results = values, self.to(places, "int64")
+        for handle, ref in zip(results, self.node.outputs):
+            self.refine(handle, ref.spec.shape)
+        return results
+
+    def sorted(self, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
+        """The first k along the last axis in order, and their int32 places; of equal ones the first comes first."""
+        if not largest:
+            values, places = self.sorted(self._opposite(x), k)
+            return self._opposite(values), places
+        return self._largest(x, k)
+
+    @through("TOPK_V2")
+    def _largest(self, x: Handle, k: Handle) -> Any:
+        dims = (*x.dims[:-1], int(k.array) if k.constant else None)
+        return tuple(self.add_ops("TOPK_V2", [x, k], [(x.dtype, dims), ("int32", dims)]))
+
+    def _opposite(self, x: Handle) -> Handle:
+        """In the opposite order; its own inverse. No integer overflows."""
+        if np.dtype(x.dtype).kind == "f":
+            return self.neg(x)
+        last = np.iinfo(x.dtype).max if x.dtype.startswith("uint") else -1
+        return self.sub(self.like(x, last), x)
+
+    def argmax(self, x: Handle, axis: int) -> Handle:
+        if x.dtype == "int64" or not self.accepts("ARG_MAX", "int32"):
+            return self._by_order(x, axis, True)
+        return self._place(x, axis, "ARG_MAX")
+
+    def argmin(self, x: Handle, axis: int) -> Handle:
+        return self._by_order(x, axis, False) if x.dtype == "int64" else self._place(x, axis, "ARG_MIN")
+
+    def _place(self, x: Handle, axis: int, builtin: str) -> Handle:
+        if not self.accepts(builtin, x.dtype):
+            return self.widened(type(self)._narrow_place, [builtin], x, (axis, builtin), {})
+        place = Handle.of(np.asarray(axis, np.int32))
+        dims = x.dims[:axis] + x.dims[axis + 1 :]
+        return self.add_op(builtin, [x, place], "int64", dims, output_type="int64")
+
+    def _narrow_place(self, x: Handle, axis: int, builtin: str) -> Handle:
+        return self.argmax(x, axis) if builtin == "ARG_MAX" else self.argmin(x, axis)
+
+    def _by_order(self, x: Handle, axis: int, largest: bool) -> Handle:
+        perm = [a for a in range(x.rank) if a != axis] + [axis]
+        moved = self.transpose(x, perm)
+        _, places = self.sorted(moved, Handle.of(np.asarray(1, np.int32)), largest)
+        first = self.add_op(
+            "SQUEEZE", [places], "int32", places.dims[:-1], squeeze_dims=[x.rank - 1]
+        )
+        return self.to(first, "int64")
+
+    @through("CUMSUM")
+    def cumsum(self, x: Handle, axis: int, exclusive: bool, reverse: bool) -> Handle:
+        along = Handle.of(np.asarray(axis, np.int32))
+        return self.add_op("CUMSUM", [x, along], x.dtype, x.dims, exclusive=exclusive, reverse=reverse)

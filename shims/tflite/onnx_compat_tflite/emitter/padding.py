@@ -1,0 +1,98 @@
+"""Elements added at the ends of axes."""
+
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.shape import Shape
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Padding"]
+
+
+class Padding(Shape):
+    """A constant by PADV2, a mirror image by MIRROR_PAD where it fits; everything else by gathering along each axis."""
+
+    def pad(self, x: Handle, before: Any, after: Any, value: Handle, mode: str) -> Handle:
+        low, high = before.known, after.known
+        if mode == "constant":
+            if low is not None and high is not None:
+                return self.surrounded(x, list(zip(low, high)), value)
+            dims = (len(before), 2)
+            ends = self.add_op("PACK", [before.tensor, after.tensor], "int32", dims, values_count=2, axis=1)
+            return self._padded(x, value, ends, self.out.shape)
+        dims = self.out.shape
+        if mode == "reflect" and low is not None and high is not None and _mirrors(x, low, high):
+            return self._mirrored(x, Handle.of(np.asarray([low, high], np.int32).T), dims)
+        for axis, (first, last) in enumerate(zip(before.scalars, after.scalars)):
+            if not (first == 0 and last == 0 and isinstance(first, int) and isinstance(last, int)):
+                places = self._places(self.dim(x, axis), first, last, mode)
+                x = self.gathered(x, places, axis)
+        return x
+
+    def surrounded(self, x: Handle, pads: Sequence[Any], value: Optional[Handle] = None) -> Handle:
+        """x with (before, after) known numbers of elements at each axis; of zeros without a value."""
+        if not any(low or high for low, high in pads):
+            return x
+        dims = [size + low + high if isinstance(size, int) else None for size, (low, high) in zip(x.dims, pads)]
+        if x.rank > 5 and x.static:
+            return self._surrounded_in_groups(x, pads, value, dims)
+        ends = Handle.of(np.asarray(pads, np.int32).reshape(-1, 2))
+        if value is None or (value.constant and not value.array.any() and not np.signbit(value.array).any()):
+            return self._zero_padded(x, ends, dims)
+        return self._padded(x, value, ends, dims)
+
+    def _surrounded_in_groups(self, x: Handle, pads: Sequence[Any], value: Any, dims: Sequence[Any]) -> Handle:
+        """Axes that are not padded are one with their neighbours."""
+        sizes: List[int] = []
+        ends: List[Any] = []
+        for size, pair in zip(x.dims, pads):
+            if ends and not any(pair) and not any(ends[-1]):
+                sizes[-1] *= size
+            else:
+                sizes.append(size)
+                ends.append(pair)
+        if len(sizes) > 5:
+            raise self.lacking("PADV2", x.dtype, "rank %d" % x.rank)
+        return self.shaped(self.surrounded(self.shaped(x, sizes), ends, value), dims)
+
+    @through("PAD")
+    def _zero_padded(self, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
+        return self.add_op("PAD", [x, ends], x.dtype, dims)
+
+    @through("PADV2")
+    def _padded(self, x: Handle, value: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
+        return self.add_op("PADV2", [x, ends, value], x.dtype, dims)
+
+    @through("MIRROR_PAD")
+    def _mirrored(self, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
+        self.demand("MIRROR_PAD", x.dtype, "reflect")
+        return self.add_op("MIRROR_PAD", [x, ends], x.dtype, dims, mode="REFLECT")
+
+    @through("GATHER")
+    def gathered(self, x: Handle, places: Handle, axis: int) -> Handle:
+        """The slices of x at these places of an axis."""
+        dims = x.dims[:axis] + places.dims + x.dims[axis + 1 :]
+        return self.add_op("GATHER", [x, places], x.dtype, dims, axis=axis)
+
+    def _places(self, length: Any, before: Any, after: Any, mode: str) -> Handle:
+        """Which element stands at each place of a padded axis."""
+        if all(isinstance(size, int) for size in (length, before, after)):
+            kinds = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+            return Handle.of(np.pad(np.arange(length, dtype=np.int32), (before, after), kinds[mode]))
+        size, first, last = (self.scalar(value) for value in (length, before, after))
+        place = self.sub(self.counted(self.add(self.add(first, size), last)), first)
+        end = self.sub(size, self.like(size, 1))
+        if mode == "edge":
+            return self.minimum(end, self.maximum(self.like(size, 0), place))
+        if mode == "wrap":
+            return self.mod(place, size)
+        period = self.maximum(self.like(size, 1), self.mul(end, self.like(end, 2)))
+        turned = self.mod(place, period)
+        return self.minimum(turned, self.sub(period, turned)) if mode == "reflect" else turned
+
+
+def _mirrors(x: Handle, low: Sequence[int], high: Sequence[int]) -> bool:
+    """Whether every mirror image is within its axis (and the kernel's tensors have few axes)."""
+    return x.static and x.rank <= 5 and all(max(a, b) < size for a, b, size in zip(low, high, x.dims))

@@ -1,0 +1,109 @@
+"""Pools: kernels for two axes of floats; otherwise axis by axis, as the largest (or the sum) of shifted slices."""
+
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat_tflite.emitter.windows import Windows, padding_of, places, raised, where_to
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Pools"]
+
+Ints = Sequence[int]
+
+
+class Pools(Windows):
+    """The same trick as for convolutions serves one spatial axis; three are pooled two and one."""
+
+    def max_pool(self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints, pads: Sequence[Tuple[int, int]]) -> Handle:
+        where = {"kernel": kernel, "strides": strides, "dilations": dilations, "pads": pads}
+        if x.dtype == "float16":
+            return self.to(self.max_pool(self.to(x, "float32"), **where), "float16")
+        if len(kernel) == 1:
+            return self.lowered(self.max_pool(self.lifted(x), **raised(where)))
+        fits = self.accepts("MAX_POOL_2D", x.dtype) and len(kernel) == 2 and _dense(kernel, dilations)
+        padding = padding_of(x.dims[1:-1], kernel, strides, dilations, pads) if fits else None
+        if padding is None:
+            x = self._fenced(x, [(0, 0), *pads, (0, 0)])
+            padding = "VALID"
+        if fits:
+            return self._pooled("MAX_POOL_2D", x, padding, where)
+        if len(kernel) == 3 and x.dtype == "float32" and x.static and _dense(kernel, dilations):
+            return self._in_two("MAX_POOL_2D", x, where)
+        return self._by_slices(x, where, self.maximum)
+
+    def _fenced(self, x: Handle, pads: Sequence[Tuple[int, int]]) -> Handle:
+        """With what never wins around it; beside numbers that are not negative that is zero."""
+        if x.nonnegative:
+            return self.surrounded(x, pads)
+        kind = np.dtype(x.dtype)
+        least = -np.inf if kind.kind == "f" else np.iinfo(kind).min
+        return self.surrounded(x, pads, self.like(x, least))
+
+    def avg_pool(self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints) -> Handle:
+        where = {"kernel": kernel, "strides": strides, "dilations": dilations, "pads": [(0, 0)] * len(kernel)}
+        if x.dtype == "float16":
+            return self.to(self.avg_pool(self.to(x, "float32"), kernel, strides, dilations), "float16")
+        if x.dtype != "float32":
+            raise self.lacking("AVERAGE_POOL_2D", x.dtype)
+        if len(kernel) == 1:
+            parts = raised(where)
+            return self.lowered(self.avg_pool(self.lifted(x), parts["kernel"], parts["strides"], parts["dilations"]))
+        if len(kernel) == 2 and _dense(kernel, dilations):
+            return self._pooled("AVERAGE_POOL_2D", x, "VALID", where)
+        if len(kernel) == 3 and x.static and _dense(kernel, dilations):
+            return self._in_two("AVERAGE_POOL_2D", x, where)
+        total = self._by_slices(x, where, self.add)
+        return self.mul(total, self.like(x, 1 / np.prod(kernel)))
+
+    def _pooled(self, builtin: str, x: Handle, padding: str, where: Any) -> Handle:
+        kernel, strides = where["kernel"], where["strides"]
+        space = where_to(x.dims[1:-1], kernel, where, padding)
+        options = {"padding": padding, "filter_height": kernel[0], "filter_width": kernel[1]}
+        options.update(stride_h=strides[0], stride_w=strides[1])
+        result = self.add_op(builtin, [x], x.dtype, (x.dims[0], *space, x.dims[-1]), **options)
+        result.nonnegative = x.nonnegative
+        return result
+
+    def _in_two(self, builtin: str, x: Handle, where: Any) -> Handle:
+        """Height and width, then depth: windows are boxes."""
+        batch, depth, height, width, channels = x.dims
+        kernel, strides = where["kernel"], where["strides"]
+        flat = self.shaped(x, (batch * depth, height, width, channels))
+        inner = {"kernel": kernel[1:], "strides": strides[1:], "dilations": (1, 1)}
+        first = self._pooled(builtin, flat, "VALID", inner)
+        high, wide = first.dims[1:3]
+        deep = self.shaped(first, (batch, depth, high * wide, channels))
+        outer = {"kernel": (kernel[0], 1), "strides": (strides[0], 1), "dilations": (1, 1)}
+        second = self._pooled(builtin, deep, "VALID", outer)
+        return self.shaped(second, (batch, second.dims[1], high, wide, channels))
+
+    def _by_slices(self, x: Handle, where: Any, combine: Callable[[Handle, Handle], Handle]) -> Handle:
+        for axis, along in enumerate(zip(where["kernel"], where["strides"], where["dilations"]), 1):
+            if along[:2] != (1, 1):
+                x = self._along_axis(x, axis, along, combine)
+        return x
+
+    def _along_axis(
+        self, x: Handle, axis: int, along: Tuple[int, int, int], combine: Callable[[Handle, Handle], Handle]
+    ) -> Handle:
+        taps, stride, dilation = along
+        dims: List[Any] = list(x.dims)
+        dims[axis] = places(dims[axis], *along)
+        total: Optional[Handle] = None
+        for k in range(taps):
+            left_over = (taps - 1 - k) * dilation
+            seen = self._every(x, axis, k * dilation, -left_over if left_over else 2**31 - 1, stride, dims)
+            total = seen if total is None else combine(total, seen)
+        assert total is not None
+        return total
+
+    def _every(self, x: Handle, axis: int, start: int, stop: int, stride: int, dims: Sequence[Any]) -> Handle:
+        begin, end, steps = [0] * x.rank, [2**31 - 1] * x.rank, [1] * x.rank
+        begin[axis], end[axis], steps[axis] = start, stop, stride
+        return self._cut(x, self.ints(*begin), self.ints(*end), steps, dims)
+
+
+def _dense(kernel: Ints, dilations: Ints) -> bool:
+    """Whether no window has gaps."""
+    return all(dilation == 1 or taps == 1 for taps, dilation in zip(kernel, dilations))

@@ -1,0 +1,34 @@
+"""Random numbers."""
+
+import struct
+from typing import Any, Optional
+
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import UnsupportedError
+from onnx_compat_tflite.emitter.control import Control
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Random"]
+
+
+class Random(Control):
+    """The kernels draw float32, which holds a float16 drawn so, and is a float64 of fewer bits."""
+
+    def random_uniform(self, sizes: Any, dtype: DType, seed: Optional[float]) -> Handle:
+        return self._drawn("RANDOM_UNIFORM", sizes, dtype, seed)
+
+    def random_normal(self, sizes: Any, dtype: DType, seed: Optional[float]) -> Handle:
+        return self._drawn("RANDOM_STANDARD_NORMAL", sizes, dtype, seed)
+
+    def _drawn(self, builtin: str, sizes: Any, dtype: DType, seed: Optional[float]) -> Handle:
+        if not self.kernels.has(builtin):
+            raise UnsupportedError("this TFLite runtime has no %s" % builtin)
+        shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
+        options = {} if seed is None else {"seed": _bits(seed), "seed2": 1}
+        numbers = self.add_op(builtin, [shape], "float32", self.out.shape, **options)
+        return self.to(numbers, dtype.numpy.name)
+
+
+def _bits(seed: float) -> int:
+    """A whole number for a seed that is a float."""
+    return int(struct.unpack("<i", struct.pack("<f", seed))[0])

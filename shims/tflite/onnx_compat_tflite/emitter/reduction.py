@@ -1,0 +1,115 @@
+"""Primitives that combine the elements along axes."""
+
+from typing import Any, List, Sequence
+
+import numpy as np
+
+from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.scatter import Scatter
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Reduction"]
+
+
+def _reduction(builtin: str, neutral: Any) -> Any:
+    def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+        if 0 in x.dims and x.static:
+            return self.nothing(x, axes, keepdims, neutral(np.dtype(x.dtype)))
+        return reduce(self, x, axes, keepdims)
+
+    @through(builtin)
+    def reduce(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+        return self.reduced(builtin, x, axes, keepdims)
+
+    return method
+
+
+def _extreme(builtin: str, logical: str, neutral: Any) -> Any:
+    """The kernels lose a NaN here or there."""
+    plain = _reduction(builtin, neutral)
+
+    def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+        if x.dtype == "bool" and not (0 in x.dims and x.static):
+            return self.reduced(logical, x, axes, keepdims)
+        result: Handle = plain(self, x, axes, keepdims)
+        if np.dtype(x.dtype).kind != "f" or (0 in x.dims and x.static):
+            return result
+        lost = self.reduced("REDUCE_ANY", self.is_nan(x), axes, keepdims)
+        return self.where(lost, self.like(x, np.nan), result)
+
+    return method
+
+
+def _least(kind: Any) -> Any:
+    return -np.inf if kind.kind == "f" else False if kind.kind == "b" else np.iinfo(kind).min
+
+
+def _greatest(kind: Any) -> Any:
+    return np.inf if kind.kind == "f" else True if kind.kind == "b" else np.iinfo(kind).max
+
+
+class Reduction(Scatter):
+    """Axes are physical, sorted and not negative."""
+
+    reduce_sum = _reduction("SUM", lambda kind: 0)
+    reduce_prod = _reduction("REDUCE_PROD", lambda kind: 1)
+    reduce_max = _extreme("REDUCE_MAX", "REDUCE_ANY", _least)
+    reduce_min = _extreme("REDUCE_MIN", "REDUCE_ALL", _greatest)
+
+    def reduced(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+        dims = _left(x.dims, axes, keepdims)
+        return self.add_op(builtin, [x, self.ints(*axes)], x.dtype, dims, keep_dims=bool(keepdims))
+
+    def nothing(self, x: Handle, axes: Sequence[int], keepdims: bool, value: Any) -> Handle:
+        """What combining no elements gives, everywhere."""
+        return Handle.of(np.full(_left(x.dims, axes, keepdims), value, x.dtype))
+
+    def reduce_mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+        if np.dtype(x.dtype).kind == "f":
+            return self._mean(x, axes, keepdims)
+        total = self.reduce_sum(self.to(x, "int64"), axes, keepdims)
+        count = self.scalar(1)
+        for axis in axes:
+            count = self._folded("MUL", count, self.scalar(self.dim(x, axis)))
+        return self.to(self.div(total, self.to(count, "int64")), x.dtype)
+
+    def _mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+        if 0 in x.dims and x.static:
+            return self.nothing(x, axes, keepdims, np.nan)
+        return self._float_mean(x, axes, keepdims)
+
+    @through("MEAN")
+    def _float_mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+        return self.reduced("MEAN", x, axes, keepdims)
+
+    # -- along one axis ----------------------------------------------------------------------------------------------------
+    def softmax(self, x: Handle, axis: int) -> Handle:
+        return self._along_last(x, axis, "SOFTMAX", beta=1.0)
+
+    def log_softmax(self, x: Handle, axis: int) -> Handle:
+        return self._along_last(x, axis, "LOG_SOFTMAX")
+
+    def _along_last(self, x: Handle, axis: int, builtin: str, **options: Any) -> Handle:
+        last = x.rank - 1
+        if 0 in x.dims:
+            return x
+        if x.rank > 5 and x.static and axis == last:
+            flat = self.shaped(x, (int(np.prod(x.dims[:-1])), x.dims[-1]))
+            return self.shaped(self._normalised(flat, builtin, options), x.dims)
+        if axis == last:
+            return self._normalised(x, builtin, options)
+        perm: List[int] = list(range(x.rank))
+        perm[axis], perm[last] = last, axis
+        return self.transpose(self._normalised(self.transpose(x, perm), builtin, options), perm)
+
+    def _normalised(self, x: Handle, builtin: str, options: Any) -> Handle:
+        if x.dtype == "float16":
+            return self.to(self._normalised(self.to(x, "float32"), builtin, options), "float16")
+        self.demand(builtin, x.dtype)
+        return self.add_op(builtin, [x], x.dtype, x.dims, **options)
+
+
+def _left(dims: Sequence[Any], axes: Sequence[int], keepdims: bool) -> List[Any]:
+    if keepdims:
+        return [1 if axis in axes else size for axis, size in enumerate(dims)]
+    return [size for axis, size in enumerate(dims) if axis not in axes]

@@ -1,0 +1,146 @@
+"""Scattering. The kernel adds up what meets at one place, into zeros: the last one, a product or an extreme take more.
+
+Rows that meet at one place are brought together by sorting them stably by their place. Then the first of each run
+stands for it, after it has taken in the others by doubling steps; all the rest go to a place beyond the end.
+"""
+
+from typing import Any, Optional, Tuple
+
+import numpy as np
+
+from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.indexing import Indexing
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Scatter"]
+
+_COMBINED = {"mul": "mul", "max": "maximum", "min": "minimum"}
+
+
+class Scatter(Indexing):
+    """x is seen as rows: one for each place that an index may name."""
+
+    def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
+        return self._scattered(x, updates, indices, reduction)
+
+    @through("SCATTER_ND", "SELECT_V2")
+    def _scattered(self, x: Handle, updates: Handle, indices: Handle, reduction: str) -> Handle:
+        depth = int(indices.dims[-1])
+        places = self._places_of(indices, x, depth)
+        rows, values = self._rows(x, depth), self._rows(updates, indices.rank - 1)
+        if reduction == "add":
+            added = self._spread_rows(values, places, rows, self._count(x, depth))
+            return self._back(self.elementwise("ADD", [rows, added]), x)
+        if not (places.constant and np.unique(places.array).size == places.array.size):
+            values, places = self._distinct(values, places, reduction, self._count(x, depth))
+        return self._back(self._replaced(rows, values, places, reduction, self._count(x, depth)), x)
+
+    # -- rows --------------------------------------------------------------------------------------------------------------
+    def _places_of(self, indices: Handle, x: Handle, depth: int) -> Handle:
+        """The row of x that each row of indices names."""
+        if indices.constant:
+            columns = np.moveaxis(indices.array.reshape(-1, depth), -1, 0) if depth else []
+            count = int(np.prod(indices.dims[:-1]))
+            found = self.flat_places([Handle.of(np.asarray(c, np.int32)) for c in columns], x)
+            return Handle.of(np.zeros(count, np.int32)) if depth == 0 else found
+        if depth == 0:
+            return Handle.of(np.zeros(int(np.prod(indices.dims[:-1])), np.int32))
+        small = self.to(indices, "int32")
+        flat = self.add_op("RESHAPE", [small, self.ints(-1, depth)], "int32", (_product(indices.dims[:-1]), depth))
+        columns = [self._column_at(flat, k) for k in range(depth)]
+        return self.flat_places(columns, x)
+
+    def _column_at(self, x: Handle, k: int) -> Handle:
+        ends = [self.ints(0, k), self.ints(0, k + 1), self.ints(1, 1)]
+        options = {"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": 2}
+        return self.add_op("STRIDED_SLICE", [x, *ends], "int32", x.dims[:1], **options)
+
+    def _rows(self, x: Handle, depth: int) -> Handle:
+        """x as a matrix, its first `depth` axes one."""
+        width, count = _product(x.dims[depth:]), _product(x.dims[:depth])
+        if isinstance(width, int) and isinstance(count, int):
+            return self.shaped(x, (count, width))
+        if x.constant:
+            x = self.graph.copy(x)
+        shape = self.stack([self._count(x, depth), self._count(x, depth, True)])
+        return self.add_op("RESHAPE", [x, shape], x.dtype, (count, width))
+
+    def _count(self, x: Handle, depth: int, after: bool = False) -> Any:
+        """How many elements the first `depth` axes have together (or the others): an int, or a scalar."""
+        axes = range(depth, x.rank) if after else range(depth)
+        total: Any = 1
+        for axis in axes:
+            size = self.dim(x, axis)
+            both = isinstance(total, int) and isinstance(size, int)
+            total = total * size if both else self._folded("MUL", self.scalar(total), self.scalar(size))
+        return total
+
+    def _back(self, rows: Handle, x: Handle) -> Handle:
+        if x.static:
+            return self.shaped(rows, x.dims)
+        return self.add_op("RESHAPE", [rows, self.shape_tensor(x)], x.dtype, x.dims)
+
+    def _spread_rows(self, values: Handle, places: Handle, rows: Handle, count: Any) -> Handle:
+        """The sums of the values at each place of a matrix of zeros like `rows`, `count` rows high."""
+        dims = (count if isinstance(count, int) else None, rows.dims[1])
+        shape = self.stack([count, self.dim(rows, 1)])
+        return self.add_op("SCATTER_ND", [self._unsqueezed(places), values, shape], values.dtype, dims)
+
+    def _replaced(self, rows: Handle, values: Handle, places: Handle, reduction: str, count: Any) -> Handle:
+        """With distinct places (or places beyond the end): what is there is replaced by, or combined with, the values."""
+        more = count + 1 if isinstance(count, int) else self._folded("ADD", count, Handle.of(np.asarray(1, np.int32)))
+        ones = Handle.of(np.ones((), np.int32))
+        marks = self._unsqueezed(self.spread(ones, self.shape_tensor(places), places.dims))
+        touched = self._spread_rows(marks, places, marks, more)
+        given = self._spread_rows(values, places, rows, more)
+        mask = self.less(Handle.of(np.zeros((), np.int32)), self._first_rows(touched, count))
+        given = self._first_rows(given, count)
+        if reduction in _COMBINED:
+            given = getattr(self, _COMBINED[reduction])(rows, given)
+        return self.where(mask, given, rows)
+
+    def _first_rows(self, x: Handle, count: Any) -> Handle:
+        size = self.stack([count, Handle.of(np.asarray(-1, np.int32))])
+        return self._boxed(x, self.ints(0, 0), size, (count if isinstance(count, int) else None, x.dims[1]))
+
+    # -- rows that meet ----------------------------------------------------------------------------------------------------
+    def _distinct(self, values: Handle, places: Handle, reduction: str, count: Any) -> Tuple[Handle, Handle]:
+        """The rows in the order of their places, of each run the first one as the result of all, the others sent away."""
+        total = self.scalar(self.dim(places, 0))
+        last = self.reverse(places, [0])
+        ordered, order = self.sorted(last, total)
+        original = self.sub(self.sub(total, Handle.of(np.asarray(1, np.int32))), order)
+        rows = self.gathered(values, original, 0)
+        if reduction in _COMBINED:
+            rows = self._combined(rows, ordered, reduction)
+        one = Handle.of(np.asarray([-1], np.int32))
+        shifted = self._joined(one, [self._shifted(ordered, 1)], 0)
+        shifted.dims = ordered.dims
+        repeated = self.equal(ordered, shifted)
+        return rows, self.where(repeated, self.scalar(count), ordered)
+
+    def _combined(self, rows: Handle, ordered: Handle, reduction: str) -> Handle:
+        """Each row takes in the one that stands 1, 2, 4, … after it, where both belong to one place."""
+        length = ordered.dims[0]
+        if not isinstance(length, int):
+            raise self.lacking("SCATTER_ND", rows.dtype, "'%s' of an unknown number of updates" % reduction)
+        step = 1
+        while step < length:
+            same = self.equal(self.part(ordered, 0, 0, length - step), self.part(ordered, 0, step, length))
+            head, tail = self.part(rows, 0, 0, length - step), self.part(rows, 0, step, length)
+            taken = getattr(self, _COMBINED[reduction])(head, tail)
+            head = self.where(self._unsqueezed(same), taken, head)
+            rows = self._joined(head, [self.part(rows, 0, length - step, length)], 0)
+            step *= 2
+        return rows
+
+    def _shifted(self, x: Handle, step: int) -> Handle:
+        """A vector without its last elements."""
+        length = x.dims[0]
+        dims = (length - step,) if isinstance(length, int) else (None,)
+        return self._cut(x, self.ints(0), self.ints(-step), [1], dims)
+
+
+def _product(dims: Any) -> Optional[Any]:
+    sizes = list(dims)
+    return int(np.prod(sizes)) if all(isinstance(size, int) for size in sizes) else None

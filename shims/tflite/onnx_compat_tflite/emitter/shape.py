@@ -1,0 +1,204 @@
+"""Primitives that move, repeat, join or cut data."""
+
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat.dims import same
+from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.functions import Functions
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Shape"]
+
+
+def _merged_runs(moving: Sequence[bool]) -> List[List[int]]:
+    """The axes, neighbours that both stay as they are together."""
+    runs: List[List[int]] = []
+    for axis, moves in enumerate(moving):
+        if runs and not moves and not moving[runs[-1][-1]]:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return runs
+
+
+class Shape(Functions):
+    """Kernels take five axes everywhere; more are merged where they move together."""
+
+    # -- another shape, another order ----------------------------------------------------------------------------------
+    def reshape(self, x: Handle, sizes: Any) -> Handle:
+        if sizes.known is not None:
+            return self.shaped(x, sizes.known)
+        if x.constant:
+            x = self.graph.copy(x)
+        fixed = sizes.with_wildcard
+        shape = sizes.tensor if fixed is None else self.ints(*fixed)
+        return self.add_op("RESHAPE", [x, shape], x.dtype, self.out.shape)
+
+    def transpose(self, x: Handle, perm: Sequence[int]) -> Handle:
+        if x.constant:
+            return Handle.of(x.array.transpose(perm))
+        if list(perm) == sorted(perm):
+            return x
+        if len(perm) > 5 and x.static:
+            return self._transposed_in_groups(x, perm)
+        return self._transposed(x, tuple(perm))
+
+    @through("TRANSPOSE")
+    def _transposed(self, x: Handle, perm: Sequence[int]) -> Handle:
+        if len(perm) > 5:
+            self.demand("TRANSPOSE", x.dtype, "rank %d" % len(perm))
+        return self.add_op("TRANSPOSE", [x, self.ints(*perm)], x.dtype, [x.dims[axis] for axis in perm])
+
+    def _transposed_in_groups(self, x: Handle, perm: Sequence[int]) -> Handle:
+        """Axes of length one are left out, and axes that stay neighbours are one."""
+        groups: List[List[int]] = []
+        for axis in perm:
+            if x.dims[axis] == 1:
+                continue
+            if groups and all(x.dims[k] == 1 for k in range(groups[-1][-1] + 1, axis)) and groups[-1][-1] < axis:
+                groups[-1].append(axis)
+            else:
+                groups.append([axis])
+        order = sorted(groups)
+        merged = self.shaped(x, [int(np.prod([x.dims[axis] for axis in group])) for group in order])
+        moved = self._transposed(merged, tuple(order.index(group) for group in groups)) if len(groups) > 1 else merged
+        return self.shaped(moved, [x.dims[axis] for axis in perm])
+
+    def broadcast_to(self, x: Handle, sizes: Any) -> Handle:
+        known = sizes.known
+        target = self.ints(*known) if known is not None else sizes.tensor
+        if x.dtype == "string":
+            return self._repeated_text(x, known)
+        if x.rank == 0 and self.accepts("FILL", x.dtype) and not (known is not None and int(np.prod(known)) <= 64):
+            return self.add_op("FILL", [target, x], x.dtype, self.out.shape)
+        if len(sizes) > 6 and known is not None:
+            return self._spread_in_groups(x, known)
+        return self.spread(x, target, self.out.shape if known is None else known)
+
+    def _spread_in_groups(self, x: Handle, sizes: Sequence[int]) -> Handle:
+        full = (1,) * (len(sizes) - x.rank) + x.dims
+        runs = _merged_runs([here != there for here, there in zip(full, sizes)])
+        narrow, wide = ([int(np.prod([dims[axis] for axis in run])) for run in runs] for dims in (full, sizes))
+        return self.shaped(self.spread(self.shaped(x, narrow), self.ints(*wide), wide), sizes)
+
+    def _repeated_text(self, x: Handle, known: Optional[Sequence[int]]) -> Handle:
+        if known is None or not x.static:
+            raise self.lacking("BROADCAST_TO", x.dtype)
+        full = (1,) * (len(known) - x.rank) + x.dims
+        repeats = [there if here == 1 else 1 for here, there in zip(full, known)]
+        return self._tiled(self.shaped(x, full), self.ints(*repeats), known)
+
+    # -- joining -----------------------------------------------------------------------------------------------------------
+    def concat(self, xs: Sequence[Handle], axis: int) -> Handle:
+        parts = [x for x in xs if x.dims[axis] != 0] or list(xs[:1])
+        if len(parts) == 1:
+            return parts[0]
+        return self._joined(parts[0], parts[1:], axis)
+
+    @through("CONCATENATION")
+    def _joined(self, first: Handle, others: Sequence[Handle], axis: int) -> Handle:
+        parts = [first, *others]
+        dims: List[Any] = list(first.dims)
+        lengths = [part.dims[axis] for part in parts]
+        dims[axis] = sum(lengths) if all(isinstance(length, int) for length in lengths) else None
+        return self.add_op("CONCATENATION", parts, first.dtype, dims, axis=axis)
+
+    def tile(self, x: Handle, sizes: Any) -> Handle:
+        repeats = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
+        return self._tiled(x, repeats, self.out.shape)
+
+    @through("TILE")
+    def _tiled(self, x: Handle, repeats: Handle, dims: Sequence[Any]) -> Handle:
+        return self.add_op("TILE", [x, repeats], x.dtype, dims)
+
+    # -- cutting -----------------------------------------------------------------------------------------------------------
+    def slice(self, x: Handle, starts: Any, ends: Any, steps: Sequence[int]) -> Handle:
+        begin, end = starts.known, ends.known
+        if x.constant:
+            x = self.graph.copy(x)
+        if begin is not None and end is not None:
+            return self._cut_known(x, begin, end, steps)
+        dims = self.out.shape
+        return self._cut(x, starts.tensor, ends.tensor, steps, dims)
+
+    def _cut_known(self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
+        dims = [_span(*along) for along in zip(x.dims, begin, end, steps)]
+        moving = [not same(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]
+        moving = [moves or step != 1 for moves, step in zip(moving, steps)]
+        if x.rank > 5 and x.static:
+            runs = _merged_runs(moving)
+            sizes = [int(np.prod([x.dims[axis] for axis in run])) for run in runs]
+            ends = [end[run[0]] if len(run) == 1 else size for run, size in zip(runs, sizes)]
+            parts = self.shaped(x, sizes), [begin[run[0]] for run in runs], ends, [steps[run[0]] for run in runs]
+            if len(runs) < x.rank:
+                return self.shaped(self._cut_known(*parts), dims)
+        if x.static and all(step == 1 for step in steps) and min(begin, default=0) >= 0:
+            return self._boxed(x, self.ints(*begin), self.ints(*dims), dims)
+        return self._cut(x, self.ints(*begin), self.ints(*end), steps, dims)
+
+    @through("SLICE")
+    def _boxed(self, x: Handle, begin: Handle, sizes: Handle, dims: Sequence[Any]) -> Handle:
+        if x.rank > 5:
+            self.demand("SLICE", x.dtype, "rank 6")
+        return self.add_op("SLICE", [x, begin, sizes], x.dtype, dims)
+
+    @through("STRIDED_SLICE")
+    def _cut(self, x: Handle, begin: Handle, end: Handle, steps: Sequence[int], dims: Sequence[Any]) -> Handle:
+        if x.rank > 5:
+            self.demand("STRIDED_SLICE", x.dtype, "rank 6")
+        return self.add_op("STRIDED_SLICE", [x, begin, end, self.ints(*steps)], x.dtype, dims)
+
+    def part(self, x: Handle, axis: int, start: int, stop: int) -> Handle:
+        """x[start:stop] along one axis, of a known length."""
+        if x.constant:
+            return Handle.of(x.array[(slice(None),) * axis + (slice(start, stop),)])
+        begin, size = [0] * x.rank, [-1] * x.rank
+        begin[axis], size[axis] = start, stop - start
+        dims = x.dims[:axis] + (stop - start,) + x.dims[axis + 1 :]
+        return self._boxed(x, self.ints(*begin), self.ints(*size), dims)
+
+    def reverse(self, x: Handle, axes: Sequence[int]) -> Handle:
+        """Backward slices: of all axes at once, and of every type that can be cut."""
+        steps = [-1 if axis in axes else 1 for axis in range(x.rank)]
+        far = -(2**31) + 1
+        begin = [-1 if axis in axes else 0 for axis in range(x.rank)]
+        end = [far if axis in axes else 2**31 - 1 for axis in range(x.rank)]
+        return self._cut_known(x, begin, end, steps) if x.rank > 5 else self._cut(
+            x, self.ints(*begin), self.ints(*end), steps, x.dims
+        )
+
+    # -- counting ------------------------------------------------------------------------------------------------------------
+    def arange(self, start: Handle, stop: Handle, step: Handle) -> Handle:
+        """Counted first, in int32: kernels add up steps, and their rounding with them."""
+        distance = self.sub(stop, start)
+        if np.dtype(start.dtype).kind == "f":
+            count = self.to(self.ceil(self.div(distance, step)), "int32")
+        else:
+            count = self.to(self.neg(self.floordiv(self.neg(distance), step)), "int32")
+        places = self.counted(self.maximum(self.like(count, 0), count))
+        scaled = self.mul(self.to(places, start.dtype), step) if not _is(step, 1) else self.to(places, start.dtype)
+        return scaled if _is(start, 0) else self.add(scaled, start)
+
+    def counted(self, length: Any) -> Handle:
+        """0, 1, … length - 1 in int32."""
+        if isinstance(length, int):
+            return Handle.of(np.arange(length, dtype=np.int32))
+        if length.constant:
+            return Handle.of(np.arange(int(length.array), dtype=np.int32))
+        zero, one = (Handle.of(np.asarray(number, np.int32)) for number in (0, 1))
+        return self.add_op("RANGE", [zero, length, one], "int32", (None,))
+
+
+def _is(x: Handle, number: int) -> bool:
+    return x.constant and bool((x.array == number).all())
+
+
+def _span(extent: Any, begin: int, end: int, step: int) -> Any:
+    """How many elements a slice has; None if the axis is not known well enough."""
+    if isinstance(extent, int):
+        return len(range(*slice(begin, None if step < 0 and end < -extent else end, step).indices(extent)))
+    if step == 1 and begin == 0 and end == 2**31 - 1:
+        return extent
+    return None

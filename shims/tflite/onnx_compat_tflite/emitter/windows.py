@@ -1,0 +1,221 @@
+"""Convolutions: of one, two or three spatial axes, channels last, filters [O, kernel..., I]."""
+
+import itertools
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat_tflite.emitter.linear import Linear
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Windows", "padding_of"]
+
+Ints = Sequence[int]
+Pads = Sequence[Tuple[int, int]]
+
+
+def padding_of(space: Sequence[Any], kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> Optional[str]:
+    """TFLite's name for the padding: VALID, SAME where it means just these pads, or None."""
+    if not any(itertools.chain.from_iterable(pads)):
+        return "VALID"
+    for size, taps, stride, dilation, pair in zip(space, kernel, strides, dilations, pads):
+        reach = (taps - 1) * dilation
+        if stride == 1:
+            total = reach
+        elif isinstance(size, int):
+            total = max((-(-size // stride) - 1) * stride + reach + 1 - size, 0)
+        else:
+            return None
+        if tuple(pair) != (total // 2, total - total // 2):
+            return None
+    return "SAME"
+
+
+def places(size: Any, kernel: int, stride: int, dilation: int) -> Any:
+    """How many places a window has on an axis."""
+    return max((size - (kernel - 1) * dilation - 1) // stride + 1, 0) if isinstance(size, int) else None
+
+
+class Windows(Linear):
+    """One spatial axis is treated as two, of which the first has length one."""
+
+    # -- convolutions ------------------------------------------------------------------------------------------------------
+    def conv(
+        self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, strides: Ints, dilations: Ints, pads: Pads, groups: int
+    ) -> Handle:
+        def convolve(x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+            if len(where["strides"]) == 3:
+                return self._grouped(self._conv_3d, x, w, bias, groups, where)
+            if groups > 1 and not self.accepts("CONV_2D", x.dtype, "grouped"):
+                return self._grouped(self._conv_2d, x, w, bias, groups, where)
+            return self._conv_2d(x, w, bias, **where)
+
+        return self._spatial(convolve, x, w, bias, w.dims[0], strides=strides, dilations=dilations, pads=pads)
+
+    def depthwise_conv(
+        self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, strides: Ints, dilations: Ints, pads: Pads, groups: int
+    ) -> Handle:
+        if len(strides) == 3:
+            dense = self.transpose(w, [w.rank - 1, *range(1, w.rank - 1), 0])
+            return self.conv(x, dense, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
+        return self._spatial(
+            self._depthwise, x, w, bias, w.dims[-1], strides=strides, dilations=dilations, pads=pads
+        )
+
+    def _spatial(
+        self, method: Callable[..., Handle], x: Handle, w: Handle, bias: Optional[Handle], channels: Any, **where: Any
+    ) -> Handle:
+        """What all of them share: the type, the number of axes, a bias (their kernels want one), and the padding."""
+        if x.dtype == "float16":
+            wide = [None if h is None else self.to(h, "float32") for h in (x, w, bias)]
+            return self.to(self._spatial(method, *wide, channels, **where), x.dtype)
+        if x.dtype != "float32":
+            raise self.lacking("CONV_2D", x.dtype)
+        rank = len(where["strides"])
+        if rank not in (1, 2, 3):
+            raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % rank)
+        if rank == 1:
+            result = self._spatial(method, self.lifted(x), self.lifted(w), bias, channels, **raised(where))
+            return self.lowered(result)
+        if bias is None:
+            bias = Handle.of(np.zeros(channels, np.float32))
+        padding = padding_of(x.dims[1:-1], w.dims[1:-1], **where)
+        if padding is None:
+            x = self.surrounded(x, [(0, 0), *where["pads"], (0, 0)])
+            padding = "VALID"
+        space = where_to(x.dims[1:-1], w.dims[1:-1], where, padding)
+        where = {"strides": where["strides"], "dilations": where["dilations"], "padding": padding}
+        return method(x, w, bias, dims=(x.dims[0], *space, channels), **where)
+
+    def lifted(self, x: Handle) -> Handle:
+        """With an axis of length one before the only spatial one."""
+        dims = (x.dims[0], 1, *x.dims[1:])
+        if x.static:
+            return self.shaped(x, dims)
+        return self.add_op("EXPAND_DIMS", [x, Handle.of(np.asarray(1, np.int32))], x.dtype, dims)
+
+    def lowered(self, x: Handle) -> Handle:
+        dims = (x.dims[0], *x.dims[2:])
+        if x.static:
+            return self.shaped(x, dims)
+        return self.add_op("SQUEEZE", [x], x.dtype, dims, squeeze_dims=[1])
+
+    def _conv_2d(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+        return self.add_op("CONV_2D", [x, w, bias], x.dtype, where["dims"], **_options(where))
+
+    def _depthwise(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+        multiplier = int(w.dims[-1]) // int(x.dims[-1])
+        options = dict(_options(where), depth_multiplier=multiplier)
+        return self.add_op("DEPTHWISE_CONV_2D", [x, w, bias], x.dtype, where["dims"], **options)
+
+    def _conv_3d(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+        if any(step != 1 for step in where["dilations"]):
+            w = self.stuffed(w, where["dilations"])
+        depth, height, width = where["strides"]
+        filters = self.transpose(w, (1, 2, 3, 4, 0))
+        options = {"padding": where["padding"], "stride_d": depth, "stride_h": height, "stride_w": width}
+        return self.add_op("CONV_3D", [x, filters, bias], x.dtype, where["dims"], **options)
+
+    def _grouped(
+        self, method: Callable[..., Handle], x: Handle, w: Handle, bias: Handle, groups: int, where: Any
+    ) -> Handle:
+        """Group by group."""
+        if groups == 1:
+            return method(x, w, bias, **where)
+        channels, filters = int(x.dims[-1]) // groups, int(w.dims[0]) // groups
+        dims = (*where["dims"][:-1], filters)
+        parts: List[Handle] = []
+        for k in range(groups):
+            inner = self.part(x, x.rank - 1, k * channels, (k + 1) * channels)
+            own = self.part(w, 0, k * filters, (k + 1) * filters), self.part(bias, 0, k * filters, (k + 1) * filters)
+            parts.append(method(inner, *own, **dict(where, dims=dims)))
+        return self.concat(parts, x.rank - 1)
+
+    def stuffed(self, w: Handle, dilations: Ints) -> Handle:
+        """A filter with zeros between its taps."""
+        for axis, dilation in enumerate(dilations, 1):
+            taps = int(w.dims[axis])
+            if dilation > 1 and taps > 1:
+                apart = (*w.dims[: axis + 1], 1, *w.dims[axis + 1 :])
+                pads = [(0, 0)] * (axis + 1) + [(0, dilation - 1)] + [(0, 0)] * (w.rank - axis - 1)
+                merged = (*w.dims[:axis], taps * dilation, *w.dims[axis + 1 :])
+                if w.constant:
+                    wide = Handle.of(np.pad(w.array.reshape(apart), pads).reshape(merged))
+                else:
+                    wide = self.shaped(self.surrounded(self.shaped(w, apart), pads), merged)
+                w = self.part(wide, axis, 0, (taps - 1) * dilation + 1)
+        return w
+
+    # -- transposed convolutions -------------------------------------------------------------------------------------------
+    def conv_transpose(
+        self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, strides: Ints, dilations: Ints, groups: int
+    ) -> Handle:
+        if x.dtype == "float16":
+            wide = [None if h is None else self.to(h, "float32") for h in (x, w, bias)]
+            made = self.conv_transpose(*wide, strides=strides, dilations=dilations, groups=groups)
+            return self.to(made, x.dtype)
+        if x.dtype != "float32":
+            raise self.lacking("TRANSPOSE_CONV", x.dtype)
+        w = self.stuffed(w, dilations)
+        if len(strides) == 1:
+            return self.lowered(self._spread_out(self.lifted(x), self.lifted(w), bias, (1, *strides), groups))
+        if len(strides) > 3:
+            raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % len(strides))
+        return self._spread_out(x, w, bias, strides, groups)
+
+    def _spread_out(self, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int) -> Handle:
+        """The full result, group by group."""
+        sizes: List[Any] = [self.dim(x, 0)]
+        for axis, stride in enumerate(strides, 1):
+            size, taps = self.dim(x, axis), int(w.dims[axis])
+            if isinstance(size, int):
+                sizes.append((size - 1) * stride + taps)
+            else:
+                scaled = self._folded("MUL", size, Handle.of(np.asarray(stride, np.int32)))
+                sizes.append(self._folded("ADD", scaled, Handle.of(np.asarray(taps - stride, np.int32))))
+        shape = self.stack([*sizes, int(w.dims[0])])
+        dims = [size if isinstance(size, int) else None for size in sizes] + [w.dims[0]]
+        channels = int(x.dims[-1]) // groups
+        parts = []
+        for k in range(groups):
+            inner = x if groups == 1 else self.part(x, x.rank - 1, k * channels, (k + 1) * channels)
+            own = w if groups == 1 else self.part(w, w.rank - 1, k * channels, (k + 1) * channels)
+            parts.append(self._transposed_conv(inner, own, bias if groups == 1 else None, shape, dims, strides))
+        joined = self.concat(parts, x.rank - 1)
+        return joined if bias is None or groups == 1 else self.add(joined, bias)
+
+    def _transposed_conv(
+        self, x: Handle, w: Handle, bias: Optional[Handle], shape: Handle, dims: Sequence[Any], strides: Ints
+    ) -> Handle:
+        options = {"padding": "VALID", "stride_h": strides[-2], "stride_w": strides[-1]}
+        if len(strides) == 2:
+            operands = [shape, w, x] if bias is None else [shape, w, x, bias]
+            return self.add_op("TRANSPOSE_CONV", operands, x.dtype, dims, **options)
+        filters = self.transpose(w, (1, 2, 3, 0, 4))
+        spread = self.add_op("CONV_3D_TRANSPOSE", [shape, filters, x], x.dtype, dims, stride_d=strides[0], **options)
+        return spread if bias is None else self.add(spread, bias)
+
+
+def raised(where: Any) -> Any:
+    """The parameters of one spatial axis for two."""
+    ones = {"strides": 1, "dilations": 1, "kernel": 1, "pads": (0, 0)}
+    return {name: (ones[name], *values) for name, values in where.items()}
+
+
+def where_to(space: Sequence[Any], kernel: Ints, where: Any, padding: str) -> List[Any]:
+    """The spatial sizes of the result."""
+    if padding == "SAME":
+        return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, where["strides"])]
+    return [places(*along) for along in zip(space, kernel, where["strides"], where["dilations"])]
+
+
+def _options(where: Any) -> Any:
+    (stride_h, stride_w), (dilation_h, dilation_w) = where["strides"], where["dilations"]
+    return {
+        "padding": where["padding"],
+        "stride_h": stride_h,
+        "stride_w": stride_w,
+        "dilation_h_factor": dilation_h,
+        "dilation_w_factor": dilation_w,
+    }

@@ -1,0 +1,115 @@
+"""Which TFLite runtime is here, and what it can do."""
+
+import importlib
+import sys
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+
+from onnx_compat_tflite.kernels import Kernels
+
+__all__ = ["NEEDS", "Runtime", "features", "find", "kernels"]
+
+#: Where an Interpreter is looked for. TensorFlow's own only serves a user who has imported TensorFlow already.
+_MODULES = (("ai_edge_litert.interpreter", "ai_edge_litert"), ("tflite_runtime.interpreter", "tflite_runtime"))
+NEEDS = "pip install 'onnx-compat[tflite]'"
+
+#: Feature -> the operator whose presence tells it, and the version from which on.
+_TOLD_BY: Dict[str, Tuple[str, int]] = {
+    "grouped convolutions": ("CONV_2D", 6),
+    "float16 arithmetic": ("ADD", 6),
+    "broadcasting over rank 4": ("GELU", 1),
+    "dynamic update slice": ("DYNAMIC_UPDATE_SLICE", 1),
+    "random uniform": ("RANDOM_UNIFORM", 1),
+    "bitwise xor": ("BITWISE_XOR", 1),
+}
+
+
+class Runtime(NamedTuple):
+    """A module with an Interpreter in it."""
+
+    module: Any
+    name: str
+    version: str
+
+    def interpreter(self, plain: bool = False, **where: Any) -> Any:
+        """An Interpreter; `plain` without the default delegate (XNNPACK)."""
+        if plain:
+            resolvers = getattr(self.module, "OpResolverType", None)
+            if resolvers is not None:
+                where["experimental_op_resolver_type"] = resolvers.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        return self.module.Interpreter(**where)
+
+
+_FOUND: Dict[str, Any] = {}
+
+
+def find() -> Tuple[Optional[Runtime], str]:
+    """The runtime that serves here; or None, and why."""
+    if "runtime" not in _FOUND:
+        _FOUND["runtime"], _FOUND["reason"] = _look()
+    if _FOUND["runtime"] is None and "tensorflow" in sys.modules:
+        _FOUND["runtime"], _FOUND["reason"] = _tensorflows()
+    return _FOUND["runtime"], _FOUND["reason"]
+
+
+def _look() -> Tuple[Optional[Runtime], str]:
+    broken = ""
+    for module, package in _MODULES:
+        try:
+            return Runtime(importlib.import_module(module), package, _version(package)), "%s is installed" % package
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.split(".")[0] != package:
+                broken = "%s is installed and needs %s" % (package, error.name)
+        except Exception as error:  # noqa: BLE001  (whatever an extension module raises when it does not load)
+            broken = "%s does not import: %s" % (package, str(error).split("\n", maxsplit=1)[0])
+    return None, broken or "no TFLite runtime is installed: %s" % NEEDS
+
+
+def _tensorflows() -> Tuple[Optional[Runtime], str]:
+    """The interpreter inside the TensorFlow that the user has imported."""
+    tensorflow = sys.modules["tensorflow"]
+    lite = getattr(tensorflow, "lite", None)
+    if lite is None or not hasattr(lite, "Interpreter"):
+        return None, "TensorFlow is imported here but has no TFLite interpreter: %s" % NEEDS
+    module = lite.experimental if hasattr(lite.experimental, "OpResolverType") else lite
+    version = str(getattr(tensorflow, "__version__", ""))
+    return Runtime(_Joined(lite.Interpreter, getattr(module, "OpResolverType", None)), "tensorflow", version), (
+        "the interpreter of the TensorFlow that is imported"
+    )
+
+
+class _Joined(NamedTuple):
+    """What a runtime's module has, from where TensorFlow keeps it."""
+
+    Interpreter: Any
+    OpResolverType: Any
+
+
+def _version(package: str) -> str:
+    try:
+        metadata = importlib.import_module("importlib.metadata")
+    except ImportError:
+        try:
+            metadata = importlib.import_module("importlib_metadata")
+        except ImportError:
+            return ""
+    version: Callable[[str], str] = metadata.version
+    for name in (package, package.replace("_", "-"), package.replace("_", "-") + "-nightly"):
+        try:
+            return version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def kernels() -> Kernels:
+    """What the kernels of the runtime here do; those of every runtime where none is here."""
+    if "kernels" not in _FOUND:
+        runtime = find()[0]
+        _FOUND["kernels"] = Kernels(None if runtime is None else runtime.module.Interpreter)
+    found: Kernels = _FOUND["kernels"]
+    return found
+
+
+def features() -> Dict[str, bool]:
+    """Feature -> whether the runtime has it, by loading (never running) tiny models."""
+    return {name: kernels().has(*told) for name, told in _TOLD_BY.items()}

@@ -1,0 +1,40 @@
+"""The inputs and outputs of a .tflite file, ours or another's."""
+
+from typing import Dict, List, Optional, Tuple
+
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import Port
+from onnx_compat_tflite import flatbuffer as fb
+
+__all__ = ["ports"]
+
+Ports = Tuple[Port, ...]
+
+
+def ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
+    """By the names of the signature, in the order of the graph; by the tensors' own where there is no signature."""
+    main = model.subgraphs[0]
+    signature = next((one for one in model.signatures if one.subgraph == 0), None)
+    if signature is None:
+        inputs = {main.tensors[index].name: index for index in main.inputs}
+        outputs = {main.tensors[index].name: index for index in main.outputs}
+    else:
+        inputs, outputs = signature.inputs, signature.outputs
+    return _ordered(main, inputs, main.inputs), _ordered(main, outputs, main.outputs)
+
+
+def _ordered(graph: fb.SubGraph, named: Dict[str, int], order: List[int]) -> Ports:
+    names = {index: name for name, index in named.items()}
+    return tuple(_port(graph.tensors[index], names.get(index)) for index in order)
+
+
+def _port(tensor: fb.TensorSpec, name: Optional[str]) -> Port:
+    if tensor.quantization is not None and tensor.quantization.scale:
+        raise UnsupportedError(
+            "tensor '%s' of the file is quantised, and ONNX has no such type" % tensor.name,
+            hint="convert with float inputs and outputs",
+        )
+    sizes = tensor.shape if tensor.shape_signature is None else tensor.shape_signature
+    shape = tuple(size if size >= 0 else None for size in sizes)
+    return Port(name or tensor.name, DType.of(tensor.dtype), shape)

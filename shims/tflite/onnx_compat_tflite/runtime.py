@@ -1,0 +1,121 @@
+"""Running a flatbuffer.
+
+An interpreter runs on as many threads as the process may use processors, and under the default delegate (XNNPACK).
+That delegate cannot always follow when a tensor changes its shape: then an interpreter without it takes over, for good.
+Calls from several threads take turns.
+"""
+
+import os
+import threading
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import Compiled, Port
+from onnx_compat_tflite.features import Runtime
+
+__all__ = ["Interpreted", "threads"]
+
+_ERRORS = (RuntimeError, ValueError)
+
+
+def threads() -> int:
+    """The processors that this process may use, of which small kernels use no more than a few well."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, min(len(os.sched_getaffinity(0)), 4))
+    return max(1, min(os.cpu_count() or 1, 4))
+
+
+class Interpreted(Compiled):
+    """One interpreter; `native` is it. `source` is `model_content` or `model_path`."""
+
+    def __init__(
+        self, runtime: Runtime, source: Dict[str, Any], inputs: Sequence[Port], outputs: Sequence[Port]
+    ) -> None:
+        self._runtime = runtime
+        self._source = source
+        self._inputs = tuple(inputs)
+        self._outputs = tuple(outputs)
+        self._lock = threading.Lock()
+        self._plain = False
+        self._shapes: Optional[List[Tuple[int, ...]]] = None
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            self.native = self._runtime.interpreter(self._plain, num_threads=threads(), **self._source)
+        except _ERRORS as error:
+            if not self._plain:
+                self._plain = True
+                self._open()
+                return
+            raise _refused("does not load the model", error) from error
+        self._places = [detail["index"] for detail in self.native.get_input_details()]
+        self._results = [detail["index"] for detail in self.native.get_output_details()]
+        self._shapes = None
+
+    def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        with self._lock:
+            try:
+                return self._run(arrays)
+            except _ERRORS as error:
+                if self._plain:
+                    raise _refused("could not run the model", error) from error
+            self._plain = True
+            self._open()
+            try:
+                return self._run(arrays)
+            except _ERRORS as error:
+                raise _refused("could not run the model", error) from error
+
+    def _run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        shapes = [tuple(array.shape) for array in arrays]
+        if shapes != self._shapes:
+            self._allocate(shapes)
+        for place, array in zip(self._places, arrays):
+            if array.size:  # there is nothing to give otherwise, and old runtimes take it amiss
+                self.native.set_tensor(place, _given(array))
+        self.native.invoke()
+        return [self._taken(place, port) for place, port in zip(self._results, self._outputs)]
+
+    def _allocate(self, shapes: List[Tuple[int, ...]]) -> None:
+        for place, shape, detail in zip(self._places, shapes, self.native.get_input_details()):
+            if tuple(detail["shape"]) != shape:
+                self.native.resize_tensor_input(place, shape)
+        self._shapes = None
+        self.native.allocate_tensors()
+        self._shapes = shapes
+
+    def _taken(self, place: int, port: Port) -> np.ndarray:
+        shape = next(d["shape"] for d in self.native.get_output_details() if d["index"] == place)
+        if 0 in shape:
+            return np.zeros(tuple(shape), port.dtype.numpy)
+        array = self.native.get_tensor(place)
+        if port.dtype.kind == "s":
+            return _text(array, tuple(shape))
+        return np.asarray(array)
+
+
+def _given(array: np.ndarray) -> np.ndarray:
+    """As the runtime takes it: strings as bytes."""
+    if array.dtype != object:
+        return np.ascontiguousarray(array).reshape(array.shape)
+    encoded = np.empty(array.shape, object)
+    for place in np.ndindex(*array.shape):
+        encoded[place] = str(array[place]).encode("utf-8", "surrogateescape")
+    return encoded
+
+
+def _text(array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
+    out = np.empty(shape, object)
+    items = np.asarray(array, object).reshape(shape)
+    for place in np.ndindex(*shape):
+        item = items[place]
+        out[place] = item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
+    return out
+
+
+def _refused(what: str, error: BaseException) -> UnsupportedError:
+    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [type(error).__name__]
+    return UnsupportedError("the TFLite runtime %s: %s" % (what, lines[0]), shim="tflite")

@@ -1,0 +1,74 @@
+"""The shim: ONNX programs as TFLite flatbuffers, and the runtimes that run them."""
+
+import os
+from contextlib import contextmanager
+from typing import Any, Iterator, Optional, Tuple
+
+from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
+from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
+from onnx_compat_tflite import features
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.build import build
+from onnx_compat_tflite.emitter import TFLiteEmitter
+from onnx_compat_tflite.loading import ports
+from onnx_compat_tflite.runtime import Interpreted
+
+__all__ = ["SHIM", "TFLiteShim"]
+
+
+class TFLiteShim(Shim):
+    """TensorFlow is not needed for anything here, and never imported."""
+
+    name = "tflite"
+    modules = ("ai_edge_litert", "tflite_runtime")
+    formats = {"tflite": (".tflite", "TensorFlow Lite flatbuffer")}
+
+    def probe(self) -> Probe:
+        runtime, reason = features.find()
+        if runtime is None:
+            return Probe(False, reason)
+        return Probe(True, reason, runtime.name, runtime.version, features.features())
+
+    def emitter(self) -> Emitter:
+        return TFLiteEmitter(features.kernels())
+
+    @contextmanager
+    def scratch(self) -> Iterator[Emitter]:
+        """Operators are appended to a model that nobody writes."""
+        yield self.emitter()
+
+    def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
+        if device not in (None, "cpu"):
+            raise UnsupportedError("the TFLite runtime runs on the CPU here, not on %r" % device, shim=self.name)
+        content = fb.to_bytes(build(program, features.kernels()))
+        return Interpreted(self._runtime(), {"model_content": content}, program.inputs, program.outputs)
+
+    def export(self, program: Program, path: str, form: str) -> None:
+        model = build(program, features.kernels())
+        fb.write(model, path, check=self._accepted)
+
+    def _accepted(self, path: str) -> None:
+        """Load the file and allocate its tensors, as whoever gets it will."""
+        try:
+            self._runtime().interpreter(plain=True, model_path=path).allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            raise ConversionError(
+                "the TFLite runtime refuses the file: %s" % str(error).strip().split("\n")[-1],
+                hint="this is a bug of onnx-compat: please report it with the model",
+                shim=self.name,
+            ) from error
+
+    def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
+        model = fb.read(path)
+        inputs, outputs = ports(model)
+        where: Any = {"model_path": os.fspath(path)}
+        return Interpreted(self._runtime(), where, inputs, outputs), inputs, outputs
+
+    def _runtime(self) -> features.Runtime:
+        runtime, reason = features.find()
+        if runtime is None:
+            raise ShimError(reason, hint=features.NEEDS, shim=self.name)
+        return runtime
+
+
+SHIM = TFLiteShim()
