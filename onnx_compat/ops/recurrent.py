@@ -33,17 +33,21 @@ _ACTIVATIONS = {
 }  # type: Any
 
 
-def _activations(names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float]) -> List[Activation]:
-    """The functions by name, each taking its parameters from the lists in turn; what they get is clipped first."""
+def _activations(
+    names: Sequence[str], alphas: Floats, betas: Floats, clips: Sequence[Optional[float]]
+) -> List[Activation]:
+    """The functions by name, each taking its parameters from the lists in turn; what they get is clipped first.
+
+    `clips` has the bound for each function of a cell."""
     alpha, beta = iter(alphas), iter(betas)
     found: List[Activation] = []
-    for name in names:
+    for k, name in enumerate(names):
         if name.lower() not in _ACTIVATIONS:
             raise InvalidModelError("there is no activation '%s' for recurrent networks" % name)
         function, a, b = _ACTIVATIONS[name.lower()]
         a = a if a is None else next(alpha, a)
         b = b if b is None else next(beta, b)
-        found.append(_clipped(function, a, b, clip))
+        found.append(_clipped(function, a, b, clips[k % len(clips)]))
     return found
 
 
@@ -161,7 +165,7 @@ def rnn(
     hidden_size: Optional[int] = None,
     layout: int = 0,
 ) -> List[Tensor]:
-    functions = _activations(_named(activations, ["Tanh"], direction), activation_alpha, activation_beta, clip)
+    functions = _activations(_named(activations, ["Tanh"], direction), activation_alpha, activation_beta, [clip])
     setting = _Setting(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
     return _run(setting, _rnn_cell, _summed)
 
@@ -223,7 +227,7 @@ def gru(
     linear_before_reset: int = 0,
 ) -> List[Tensor]:
     names = _named(activations, ["Sigmoid", "Tanh"], direction)
-    functions = _activations(names, activation_alpha, activation_beta, clip)
+    functions = _activations(names, activation_alpha, activation_beta, [clip, clip])
     setting = _Setting(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
     return _run(setting, _gru_cell(linear_before_reset), _gru_bias(linear_before_reset))
 
@@ -271,7 +275,8 @@ def lstm(
     layout: int = 0,
 ) -> List[Tensor]:
     names = _named(activations, ["Sigmoid", "Tanh", "Tanh"], direction)
-    functions = _activations(names, activation_alpha, activation_beta, clip)
+    clips = [clip, clip, None]  # it bounds what goes into the gates, not the cell on its way out
+    functions = _activations(names, activation_alpha, activation_beta, clips)
     setting = _Setting(X, W, R, B, sequence_lens, [initial_h, initial_c], functions, direction, layout)
     return _run(setting, _lstm_cell(P, input_forget), _summed)
 
