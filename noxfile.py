@@ -25,6 +25,8 @@ MATRIX = load()
 CELLS = list(MATRIX.cells.values())
 DIST = ROOT / "dist"
 TEST_SECONDS = 300
+# A framework may abort the process, or hang where no signal arrives: in a worker, that is one failed test with a name.
+APART = ["--numprocesses=auto", "--timeout-method=thread", "--tb=short"]
 
 nox.needs_version = ">=2026.10"
 nox.options.default_venv_backend = "uv"
@@ -142,18 +144,14 @@ def cell(session: nox.Session, cell: Cell) -> None:
         "ONNX_COMPAT_SUITES": " ".join([*MATRIX.suites, *MATRIX.suites_generated]),
         "ONNX_COMPAT_RESULTS": str(ROOT / "results" / f"{cell.id}.json"),
     }
-    _pytest(session, tests, cell.shim, {**cell.env, **here})
+    _pytest(session, tests, cell.shim, {**cell.env, **here}, *APART)
 
 
-def _pytest(session: nox.Session, tests: list[str], shim: str, env: dict[str, str]) -> None:
+def _pytest(session: nox.Session, tests: list[str], shim: str, env: dict[str, str], *options: str) -> None:
     """Run these tests, or those that the command line names; never as `python -m pytest`, which imports the source tree."""
     named = any(Path(argument.partition("::")[0]).exists() for argument in session.posargs)
-    # A test that hangs fails by its name; one that hangs inside the framework, where no signal arrives, shows its stack.
-    limits = [f"--timeout={TEST_SECONDS}", f"--override-ini=faulthandler_timeout={TEST_SECONDS + 60}"]
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "2"}
-    session.run(
-        "pytest", *limits, *([] if named else tests), *session.posargs, env={"ONNX_COMPAT_SHIM": shim, **quiet, **env}
-    )
+    told = [f"--timeout={TEST_SECONDS}", *options, *([] if named else tests), *session.posargs]
+    session.run("pytest", *told, env={"ONNX_COMPAT_SHIM": shim, "TF_CPP_MIN_LOG_LEVEL": "2", **env})
 
 
 @nox.session(default=False, venv_backend="none")

@@ -30,6 +30,7 @@ _expose("matrix", ROOT / "matrix")
 _expose("harness", Path(__file__).parent / "harness")
 
 from harness import gaps, select, tally  # noqa: E402
+from harness.run import FAIL  # noqa: E402
 
 from matrix.suites.cache import read_index  # noqa: E402
 
@@ -71,6 +72,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Of every worker, where there are several: what a test found travels with its report."""
     if report.when == "call":
         _RESULTS.extend(tally.Result(*value) for name, value in report.user_properties if name == "conformance")
+    elif report.when == "???" and "test_suites.py::test_case[" in report.nodeid:  # what its worker ran when it died
+        case = report.nodeid.partition("[")[2][:-1]
+        _RESULTS.append(tally.Result(case, FAIL, str(report.longrepr).splitlines()[0], 0.0))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
