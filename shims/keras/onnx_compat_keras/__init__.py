@@ -1,3 +1,9 @@
-"""The keras shim: ONNX models as Keras 3 models, on any back end."""
+"""The keras shim: ONNX models as Keras 3 models, on any back end.
+
+`SHIM` is what the core finds by the entry point. Importing this package imports neither Keras nor a back end.
+"""
+
+from onnx_compat_keras.shim import SHIM
 
 __version__ = "0.1.0"
+__all__ = ["SHIM"]

@@ -1,0 +1,123 @@
+"""What every emitter over arrays knows: constants that are kept, sizes that are numbers, values on their way out."""
+
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat import dtypes
+from onnx_compat.dims import is_known
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir import Const, Region, Spec
+from onnx_compat.shim import Emitter
+from onnx_compat_keras.arrays.elementwise import Elementwise
+from onnx_compat_keras.arrays.indexing import Indexing
+from onnx_compat_keras.arrays.normalization import Normalization
+from onnx_compat_keras.arrays.recurrent import Recurrent
+from onnx_compat_keras.arrays.reduction import Reduction
+from onnx_compat_keras.arrays.shape import Shape
+from onnx_compat_keras.arrays.sizes import numbers
+
+__all__ = ["Arrays", "constants", "numbers"]
+
+
+class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Recurrent, Emitter):
+    """An emitter whose handles are arrays of a namespace like numpy. Their shapes are always numbers."""
+
+    layout = "channels_last"
+    filter_layout = "HWIO"
+    index_dtype = dtypes.int64
+
+    #: The namespace: numpy's names and arguments.
+    xp: Any
+    #: Which back end this is, for messages.
+    back_end = ""
+
+    def __init__(self) -> None:
+        self.held: Dict[int, Any] = {}
+        self.entropy: Any = None  # what random numbers without a seed come from, if each run brings it along
+
+    # -- for each back end -----------------------------------------------------------------------------------------
+    def array(self, values: np.ndarray, dtype: DType) -> Any:
+        """A handle of these carried values."""
+        raise NotImplementedError
+
+    def values(self, handle: Any, dtype: DType) -> np.ndarray:
+        """The carried values of a handle."""
+        raise NotImplementedError
+
+    # -- the same for all -----------------------------------------------------------------------------------------
+    def constant(self, array: np.ndarray, dtype: DType) -> Any:
+        held = self.held.get(id(array))
+        return self.array(array, dtype) if held is None else held
+
+    def hold(self, held: Dict[int, Any]) -> None:
+        """Take these handles for the arrays of these identities."""
+        self.held = held
+
+    def dim(self, handle: Any, axis: int) -> int:
+        return int(handle.shape[axis])
+
+    def stack(self, scalars: Sequence[Any]) -> Any:
+        return self.xp.stack([self.xp.asarray(scalar) for scalar in scalars])
+
+    def shape(self, handle: Any) -> Tuple[int, ...]:
+        return tuple(int(size) for size in handle.shape)
+
+    def fetch(self, handle: Any) -> np.ndarray:
+        return self.values(handle, self.dtype_of(handle))
+
+    def dtype_of(self, handle: Any) -> DType:
+        """The type that a handle shows by itself."""
+        raise NotImplementedError
+
+    def finish(self, handle: Any, dtype: DType) -> Any:
+        if dtype.native or dtype.name == "bfloat16" or dtype.kind == "s":
+            return handle
+        if dtype.format is not None:
+            return self.rounded(handle, dtype)
+        low = self.xp.bitwise_and(handle, self.like((1 << dtype.bits) - 1, handle))
+        if dtype.kind == "u":
+            return low
+        half = self.like(1 << (dtype.bits - 1), handle)
+        return self.xp.subtract(self.xp.bitwise_xor(low, half), half)
+
+    def rounded(self, handle: Any, dtype: DType) -> Any:
+        """The values of a small float nearest to these: they are carried in float32."""
+        raise NotImplementedError
+
+    def like(self, number: Any, handle: Any) -> Any:
+        """A number as a scalar of the handle's own dtype."""
+        return self.xp.asarray(number, dtype=handle.dtype)
+
+    def zeros(self, spec: Spec) -> Any:
+        """Zeros of this type; sizes that are not known are one."""
+        shape = [int(size) if is_known(size) and size is not None else 1 for size in spec.shape]  # type: ignore[arg-type]
+        if spec.dtype.kind == "s":
+            raise self.refused("text")
+        return self.array(np.zeros(shape, spec.dtype.numpy), spec.dtype)
+
+    def placeholder(self, spec: Spec) -> Any:
+        return self.zeros(spec)
+
+    def refused(self, what: str, hint: Optional[str] = None) -> UnsupportedError:
+        return UnsupportedError("Keras on %s has no %s" % (self.back_end, what), hint=hint)
+
+
+def constants(region: Region) -> Dict[int, Const]:
+    """The known values that a program reads, also inside its branches and loops, by the identity of their arrays."""
+    found: Dict[int, Const] = {}
+    for node in region.live():
+        _collect(node.args, found)
+        for inner in node.regions:
+            found.update(constants(inner))
+    _collect(region.outputs, found)
+    return found
+
+
+def _collect(args: Any, found: Dict[int, Const]) -> None:
+    for arg in args:
+        if isinstance(arg, Const):
+            found[id(arg.array)] = arg
+        elif isinstance(arg, (tuple, list)):
+            _collect(arg, found)

@@ -1,0 +1,107 @@
+"""What this Keras and its back end can do: looked for, never deduced from a version."""
+
+import importlib
+from contextlib import nullcontext
+from typing import Any, ContextManager, Dict, Optional
+
+__all__ = ["BACK_ENDS", "back_end", "features", "tensorflow_emitter", "wide"]
+
+#: The back ends that this shim knows, and the module that each is.
+BACK_ENDS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch"}
+
+
+def back_end() -> str:
+    """The back end that Keras runs on here: the user's choice, made before Keras was imported."""
+    import keras
+
+    return str(keras.backend.backend())
+
+
+def wide() -> ContextManager[Any]:
+    """A context in which JAX has 64-bit types, for this thread only; nothing on the other back ends."""
+    if back_end() != "jax":
+        return nullcontext()
+    import jax
+
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)  # type: ignore[no-any-return]
+    from jax.experimental import enable_x64
+
+    return enable_x64()  # type: ignore[no-any-return, no-untyped-call]
+
+
+def tensorflow_emitter() -> Optional[Any]:
+    """The module of the primitives on TensorFlow, from the distribution that the TensorFlow shims share."""
+    try:
+        return importlib.import_module("onnx_compat_tensorflow")
+    except ImportError:
+        return None
+
+
+def features() -> Dict[str, Any]:
+    """What was found, for `shims()` and the doctor."""
+    name = back_end()
+    found: Dict[str, Any] = {"back_end": name, "back_end_version": _version(BACK_ENDS[name])}
+    found["text"] = name == "tensorflow"
+    found["dynamic_sizes"] = name != "jax"
+    return found
+
+
+def _version(module: str) -> str:
+    return str(getattr(importlib.import_module(module), "__version__", "?"))
+
+
+def missing() -> Optional[str]:
+    """Why this Keras cannot be used, in words; None if it can."""
+    name = back_end()
+    if name not in BACK_ENDS:
+        return "Keras runs on the back end '%s'; this shim knows %s (set KERAS_BACKEND)" % (name, ", ".join(BACK_ENDS))
+    if name == "tensorflow" and tensorflow_emitter() is None:
+        return "on the TensorFlow back end the distribution onnx-compat-tensorflow is needed: pip install it"
+    return None
+
+
+def keeps(name: str, dtype: str) -> bool:
+    """Whether keras.ops.<name> computes a 64-bit type in 64 bits here; tried once, on four numbers."""
+    key = (name, dtype)
+    if key not in _KEEPS:
+        _KEEPS[key] = _tried(name, dtype)
+    return _KEEPS[key]
+
+
+_KEEPS: Dict[Any, bool] = {}
+
+
+def _tried(name: str, dtype: str) -> bool:
+    import keras
+    import numpy as np
+
+    with wide():
+        x = keras.ops.convert_to_tensor(np.array([[1, 2], [3, 4]], dtype))
+        function = getattr(keras.ops, name, None)
+        for args in ([x], [x, x]):
+            try:
+                result = function(*args)  # type: ignore[misc]
+            except Exception:  # noqa: S112  (it takes other arguments)
+                continue
+            kind = keras.backend.standardize_dtype(result.dtype) if hasattr(result, "dtype") else dtype
+            return "64" in kind or kind == "bool"
+    return True
+
+
+def has_type(dtype: str) -> bool:
+    """Whether Keras has tensors of this type here, as themselves."""
+    if dtype not in _TYPES:
+        import keras
+        import numpy as np
+
+        try:
+            with wide():
+                tensor = keras.ops.convert_to_tensor(np.zeros(1, dtype))
+                _TYPES[dtype] = keras.backend.standardize_dtype(tensor.dtype) == dtype
+        except (TypeError, ValueError):
+            _TYPES[dtype] = False
+    return _TYPES[dtype]
+
+
+_TYPES: Dict[str, bool] = {}

@@ -1,0 +1,67 @@
+"""Selecting and ordering, on symbolic tensors."""
+
+from typing import Any, Tuple
+
+import numpy as np
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.shape import fixed
+
+__all__ = ["Indexing"]
+
+
+class Indexing(Base):
+    """The primitives of `onnx_compat.primitives.indexing` that keras.ops has exactly."""
+
+    def take(self, x: Any, indices: Any, axis: int) -> Any:
+        if isinstance(x, Known) and not isinstance(indices, Known) and axis == 0 and x.ndim == 2 and x.array.size:
+            rows, width = x.array.shape
+            table = np.ascontiguousarray(x.array)
+            if x.dtype.kind == "f":
+                return self.layer(
+                    "Embedding", indices, weights=[table], input_dim=rows, output_dim=width,
+                    embeddings_initializer="zeros",
+                )  # fmt: skip
+        if isinstance(indices, Known) and not isinstance(x, Known):
+            return self._picked(x, indices.array, axis)
+        return self.ops.take(self.tensor(x), self.tensor(indices), axis=axis)
+
+    def _picked(self, x: Any, places: np.ndarray, axis: int) -> Any:
+        if places.ndim == 0:
+            return self.ops.get_item(x, (slice(None),) * axis + (int(places),))
+        places = places.astype(np.int32) if abs(places).max(initial=0) < 2**31 else places
+        return self.ops.take(x, self.operand(Known(places, self.index_of(places))), axis=axis)
+
+    def index_of(self, places: np.ndarray) -> Any:
+        from onnx_compat.dtypes import DType
+
+        return DType.of(places.dtype)
+
+    def take_along(self, x: Any, indices: Any, axis: int) -> Any:
+        x, indices = self.tensor(x), self.tensor(indices)
+        pairs = [pair for k, pair in enumerate(zip(x.shape, indices.shape)) if k != axis]
+        if any(a != b or a is None for a, b in pairs[1:]) or (pairs and pairs[0][0] != pairs[0][1]):
+            raise UnsupportedError("a Keras model takes along an axis where all other axes are equal")
+        return self.ops.take_along_axis(x, indices, axis=axis)
+
+    def top_k(self, x: Any, k: Any, axis: int, largest: bool = True) -> Tuple[Any, Any]:
+        count = fixed(k)
+        x = self.tensor(x)
+        if count is None or not largest or axis != len(x.shape) - 1 or self.back_end == "torch":
+            raise UnsupportedError("a Keras model has the known number of largest elements of the last axis only")
+        values, places = self.ops.top_k(x, count[0])
+        return values, self.ops.cast(places, "int64")
+
+    def argmax(self, x: Any, axis: int) -> Any:
+        return self.ops.cast(self.ops.argmax(self.tensor(x), axis=axis), "int64")
+
+    def argmin(self, x: Any, axis: int) -> Any:
+        return self.ops.cast(self.ops.argmin(self.tensor(x), axis=axis), "int64")
+
+    def cumsum(self, x: Any, axis: int, exclusive: bool = False, reverse: bool = False) -> Any:
+        if exclusive:
+            raise UnsupportedError("a Keras model has inclusive running sums only")
+        x = self.tensor(x)
+        total = self.ops.cumsum(self.ops.flip(x, axis) if reverse else x, axis=axis)
+        return self.ops.flip(total, axis) if reverse else total

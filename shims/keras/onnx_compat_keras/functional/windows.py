@@ -1,0 +1,198 @@
+"""Convolutions, pools and products as layers."""
+
+from typing import Any, List, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.shape import Shape
+
+__all__ = ["Windows"]
+
+Pads = Sequence[Tuple[int, int]]
+
+
+class Windows(Shape, Base):
+    """The primitives of `onnx_compat.primitives.linear`."""
+
+    # -- convolutions --------------------------------------------------------------------------------------------------
+    def conv(
+        self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, pads: Pads, groups: int
+    ) -> Any:
+        space = len(strides)
+        self._space(space)
+        if isinstance(w, Known) and (bias is None or isinstance(bias, Known)):
+            kernel, dilations = _settled(np.asarray(w.array), strides, dilations)
+            x, padding = self._padded(x, kernel.shape[:space], strides, dilations, pads)
+            return self.layer(
+                "Conv%dD" % space, x, weights=_weights(kernel, bias), filters=kernel.shape[-1],
+                kernel_size=kernel.shape[:space], strides=_one(strides), padding=padding, dilation_rate=_one(dilations),
+                groups=groups, use_bias=bias is not None, data_format="channels_last", kernel_initializer="zeros",
+            )  # fmt: skip
+        if not all(stride == 1 for stride in strides) and not all(dilation == 1 for dilation in dilations):
+            raise UnsupportedError("Keras has no convolution with strides and dilations")
+        x, padding = self._padded(x, w.shape[:space], strides, dilations, pads)
+        out = self.ops.conv(
+            self.tensor(x), self.tensor(w), strides=_one(strides), padding=padding, data_format="channels_last",
+            dilation_rate=_one(dilations),
+        )  # fmt: skip
+        return out if bias is None else self.ops.add(out, self.tensor(bias))
+
+    def depthwise_conv(
+        self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, pads: Pads, groups: int
+    ) -> Any:
+        space = len(strides)
+        if not isinstance(w, Known) or not (bias is None or isinstance(bias, Known)):
+            raise UnsupportedError("the filter of a depthwise Keras layer is a weight")
+        filters = np.asarray(w.array)[0]
+        if space > 2 or len(set(strides)) > 1 or x.shape[-1] is None:
+            grouped = Known(filters[..., None, :], w.dtype)
+            return self.conv(x, grouped, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
+        kernel, dilations = _settled(filters, strides, dilations)
+        if len(set(dilations)) > 1:
+            kernel, dilations = _spread(kernel, dilations)
+        x, padding = self._padded(x, kernel.shape[:space], strides, dilations, pads)
+        multiplier = kernel.shape[-1] // groups
+        split = kernel.reshape(*kernel.shape[:-1], groups, multiplier)
+        return self.layer(
+            "DepthwiseConv%dD" % space, x, weights=_weights(split, bias), kernel_size=kernel.shape[:space],
+            strides=_one(strides), padding=padding, dilation_rate=_one(dilations), depth_multiplier=multiplier,
+            use_bias=bias is not None, data_format="channels_last", depthwise_initializer="zeros",
+        )  # fmt: skip
+
+    def conv_transpose(self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, groups: int) -> Any:
+        space = len(strides)
+        self._space(space)
+        if not isinstance(w, Known) or not (bias is None or isinstance(bias, Known)):
+            raise UnsupportedError("the filter of a transposed Keras convolution is a weight")
+        if groups > 1:
+            return self._in_groups(x, w, bias, strides, dilations, groups)
+        kernel, _ = _spread(np.asarray(w.array), dilations)
+        kernel = np.swapaxes(kernel, -1, -2)
+        wide = [max(size, stride) for size, stride in zip(kernel.shape, strides)]
+        kernel = np.pad(kernel, [(0, more - size) for more, size in zip(wide, kernel.shape)] + [(0, 0)] * 2)
+        out = self.layer(
+            "Conv%dDTranspose" % space, x, weights=_weights(kernel, bias), filters=kernel.shape[-2],
+            kernel_size=kernel.shape[:space], strides=_one(strides), padding="valid", use_bias=bias is not None,
+            data_format="channels_last", kernel_initializer="zeros",
+        )  # fmt: skip
+        excess = [more - size for more, size in zip(wide, [(n - 1) * d + 1 for n, d in zip(w.array.shape, dilations)])]
+        if not any(excess):
+            return out
+        return self.ops.get_item(out, (slice(None), *(slice(None, -more or None) for more in excess), slice(None)))
+
+    def _in_groups(self, x: Any, w: Known, bias: Any, strides: Any, dilations: Any, groups: int) -> Any:
+        """Keras has no transposed convolution in groups: one each, side by side."""
+        width, each = w.array.shape[-2] // groups, w.array.shape[-1]
+        parts: List[Any] = []
+        for k in range(groups):
+            part = self.ops.get_item(x, (Ellipsis, slice(k * width, (k + 1) * width)))
+            filters = Known(w.array[..., k * width : (k + 1) * width, :], w.dtype)
+            shift = None if bias is None else Known(bias.array[k * each : (k + 1) * each], bias.dtype)
+            parts.append(self.conv_transpose(part, filters, shift, strides=strides, dilations=dilations, groups=1))
+        return self.layer("Concatenate", parts, axis=-1)
+
+    def _padded(self, x: Any, kernel: Any, strides: Any, dilations: Any, pads: Pads) -> Tuple[Any, str]:
+        """The image and the padding of the layer: what "same" does by itself is left to it."""
+        x = self.tensor(x)
+        if not any(any(pair) for pair in pads):
+            return x, "valid"
+        spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations)]
+        if all(map(_is_same, x.shape[1:-1], spans, strides, pads)):
+            return x, "same"
+        zero = Known(np.zeros((), self.out.dtype.numpy), self.out.dtype)
+        return self.surrounded(x, [(0, 0), *pads, (0, 0)], zero), "valid"
+
+    def _space(self, space: int) -> None:
+        if space not in (1, 2, 3):
+            raise UnsupportedError("Keras convolves over one to three spatial axes, not %d" % space)
+
+    # -- pools -------------------------------------------------------------------------------------------------------
+    def max_pool(self, x: Any, kernel: Any, strides: Any, dilations: Any, pads: Pads) -> Any:
+        x = self.tensor(x)
+        dtype = self.out.dtype
+        self._pool(kernel, dilations)
+        if dtype.kind != "f":
+            raise UnsupportedError("Keras pools floats only")
+        padding = "valid"
+        if any(any(pair) for pair in pads):
+            if all(map(_is_same, x.shape[1:-1], kernel, strides, pads)):
+                padding = "same"
+            else:
+                x = self.ops.pad(x, [(0, 0), *pads, (0, 0)], constant_values=-float("inf"))
+        return self._pooled("Max", x, kernel, strides, padding)
+
+    def avg_pool(self, x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
+        self._pool(kernel, dilations)
+        return self._pooled("Average", self.tensor(x), kernel, strides, "valid")
+
+    def _pool(self, kernel: Any, dilations: Any) -> None:
+        if len(kernel) not in (1, 2, 3) or any(dilation != 1 for dilation in dilations):
+            raise UnsupportedError("Keras pools over one to three spatial axes, without dilations")
+
+    def _pooled(self, kind: str, x: Any, kernel: Any, strides: Any, padding: str) -> Any:
+        return self.layer(
+            "%sPooling%dD" % (kind, len(kernel)), x, pool_size=_one(kernel), strides=_one(strides), padding=padding,
+            data_format="channels_last",
+        )  # fmt: skip
+
+    # -- products ------------------------------------------------------------------------------------------------------
+    def matmul(self, x: Any, y: Any, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False) -> Any:
+        if self.out.dtype.kind != "f":
+            raise UnsupportedError("a Keras model multiplies matrices of floats only")
+        if transpose_x:
+            x = self._swapped(x)
+        if isinstance(y, Known):
+            y = Known(np.swapaxes(y.array, -1, -2), y.dtype) if transpose_y else y
+            if y.ndim == 2 and (bias is None or isinstance(bias, Known)) and not isinstance(x, Known):
+                return self.layer(
+                    "Dense", x, weights=_weights(np.ascontiguousarray(y.array), bias), units=y.array.shape[1],
+                    use_bias=bias is not None, kernel_initializer="zeros",
+                )  # fmt: skip
+        elif transpose_y:
+            y = self._swapped(y)
+        out = self.ops.matmul(self.tensor(x), self.tensor(y))
+        return out if bias is None else self.ops.add(out, self.tensor(bias))
+
+    def _swapped(self, x: Any) -> Any:
+        if isinstance(x, Known):
+            return Known(np.swapaxes(x.array, -1, -2), x.dtype)
+        rank = len(x.shape)
+        return self.ops.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def _one(sizes: Sequence[int]) -> Any:
+    """The number, where it is the same for every axis."""
+    return int(sizes[0]) if len(set(sizes)) == 1 else tuple(map(int, sizes))
+
+
+def _weights(kernel: np.ndarray, bias: Any) -> List[np.ndarray]:
+    return [np.ascontiguousarray(kernel)] + ([] if bias is None else [np.ascontiguousarray(bias.array)])
+
+
+def _is_same(size: Any, span: int, stride: int, pads: Tuple[int, int]) -> bool:
+    """Whether "same" padding is just this: half on each side, the odd one after."""
+    if stride == 1:
+        total = span - 1
+    elif size is None:
+        return False
+    else:
+        total = max((-(-size // stride) - 1) * stride + span - size, 0)
+    return tuple(pads) == (total // 2, total - total // 2)
+
+
+def _settled(kernel: np.ndarray, strides: Sequence[int], dilations: Sequence[int]) -> Tuple[np.ndarray, Any]:
+    """Keras has strides or dilations: with both, the zeros between the taps become part of the filter."""
+    if all(dilation == 1 for dilation in dilations) or all(stride == 1 for stride in strides):
+        return kernel, dilations
+    return _spread(kernel, dilations)
+
+
+def _spread(kernel: np.ndarray, dilations: Sequence[int]) -> Tuple[np.ndarray, Any]:
+    if all(dilation == 1 for dilation in dilations):
+        return kernel, dilations
+    spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel.shape, dilations)]
+    wide = np.zeros((*spans, *kernel.shape[-2:]) if kernel.ndim > len(spans) + 1 else (*spans, kernel.shape[-1]), kernel.dtype)
+    wide[tuple(slice(None, None, dilation) for dilation in dilations)] = kernel
+    return wide, (1,) * len(spans)

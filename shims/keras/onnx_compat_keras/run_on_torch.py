@@ -1,0 +1,38 @@
+"""Running on torch: at once, without gradients. There is nothing to trace."""
+
+from typing import Any, List, Sequence
+
+import numpy as np
+import torch
+
+from onnx_compat_keras.on_torch import TorchArrays
+from onnx_compat_keras.running import Running
+
+__all__ = ["RUNNING"]
+
+
+class _Eager(Running):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._io = TorchArrays(torch_device(self.device))
+        self.counted = 1
+
+    def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        with torch.inference_mode():
+            inputs = [self._io.array(array, port.dtype) for array, port in zip(arrays, self.inputs)]
+            outputs = self.body.compute(self.body.weights(), inputs, None)
+            return [
+                np.array(self._io.values(output, port.dtype), order="C") for output, port in zip(outputs, self.outputs)
+            ]
+
+
+def torch_device(name: Any) -> Any:
+    """A device of torch by a name like "cpu" or "gpu:1"; by default the one that Keras puts its variables on."""
+    import keras
+
+    if name is None:
+        return keras.ops.zeros(()).device
+    return torch.device(str(name).lower().replace("gpu", "cuda"))
+
+
+RUNNING = _Eager

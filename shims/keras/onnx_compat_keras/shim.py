@@ -1,0 +1,68 @@
+"""The keras shim."""
+
+import importlib
+import os
+from typing import Any, Optional, Tuple
+
+from onnx_compat.errors import ConversionError, OnnxCompatError, UnsupportedError
+from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
+
+__all__ = ["SHIM", "KerasShim"]
+
+
+class KerasShim(Shim):
+    """Keras 3, on the back end that the user has chosen."""
+
+    name = "keras"
+    modules = ("keras",)
+    formats = {"keras": (".keras", "Keras model of stock layers")}
+
+    def probe(self) -> Probe:
+        try:
+            keras = importlib.import_module("keras")
+        except Exception as error:  # whatever a broken installation or back end raises
+            chosen = os.environ.get("KERAS_BACKEND")
+            reason = "Keras cannot be imported%s: %s: %s" % (
+                " on the back end '%s'" % chosen if chosen else "",
+                type(error).__name__,
+                error,
+            )
+            return Probe(False, reason, "keras")
+        version = str(getattr(keras, "__version__", "?"))
+        if not hasattr(keras, "ops"):
+            return Probe(False, "this is Keras %s, without keras.ops: Keras 3 is needed" % version, "keras", version)
+        from onnx_compat_keras.features import missing, features
+
+        lack = missing()
+        if lack:
+            return Probe(False, lack, "keras", version)
+        found = features()
+        return Probe(True, "Keras on %s %s" % (found["back_end"], found["back_end_version"]), "keras", version, found)
+
+    def emitter(self) -> Emitter:
+        from onnx_compat_keras.emitted import emitter
+
+        return emitter()
+
+    def executor(self) -> Optional[Emitter]:
+        from onnx_compat_keras.emitted import executor
+
+        return executor()
+
+    def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
+        from onnx_compat_keras.compiling import compiled
+
+        return compiled(program, device)
+
+    def export(self, program: Program, path: str, form: str) -> None:
+        from onnx_compat_keras.saving import save
+
+        save(program, path)
+
+    def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
+        from onnx_compat_keras.saving import load
+
+        return load(path)
+
+
+SHIM = KerasShim()
