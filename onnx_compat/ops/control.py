@@ -100,9 +100,9 @@ def _sizes(spec: Spec) -> List[Extent]:
 
 
 def _trial(run: Any, state: Sequence[Tensor]) -> Region:
-    """One round, recorded only to see what it is like."""
-    specs = [Spec(int64, ()), Spec(bool_, ()), *(value.spec for value in state)]
-    return current().region(specs, run)
+    """One round, recorded only to see what it is like. It begins, so its condition holds."""
+    specs = [Spec(int64, ()), *(value.spec for value in state)]
+    return current().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
 
 
 def _recorded(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
@@ -132,8 +132,8 @@ def _round_by_round(
     def test(k: Any, proceeds: Any, *_: Any) -> Tensor:
         return proceeds if M is None else p.logical_and(p.less(k, M), proceeds)
 
-    def body(k: Any, proceeds: Any, *values: Any) -> List[Tensor]:
-        again, *results = run(k, proceeds, *values[:count])
+    def body(k: Any, _: Any, *values: Any) -> List[Tensor]:
+        again, *results = run(k, lift(True, bool_), *values[:count])
         rows = zip(joined, values[count::2], results[count:])
         grown = [value for rows_of, old, row in rows for value in rows_of.with_row(old, row)]
         return [p.add(k, 1), p.reshape(again, ()), *results[:count], *grown]

@@ -85,7 +85,7 @@ def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str
     return p.scatter_nd(data, _rows(indices, data.shape), updates, reduction)
 
 
-@op("NonZero", since=9)
+@op("NonZero", since=(9, 13))
 def nonzero(X: Tensor) -> Tensor:
     return p.nonzero(X)
 

@@ -38,7 +38,8 @@ def _activations(
 ) -> List[Activation]:
     """The functions by name, each taking its parameters from the lists in turn; what they get is clipped first.
 
-    `clips` has the bound for each function of a cell."""
+    `clips` has the bound for each function of a cell.
+    """
     alpha, beta = iter(alphas), iter(betas)
     found: List[Activation] = []
     for k, name in enumerate(names):

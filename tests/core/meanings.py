@@ -1,0 +1,68 @@
+"""Operators applied in a line: to known values, or recorded for unknown ones and then run by the reference."""
+
+from typing import Any, Callable, List, Sequence
+
+import numpy as np
+
+from onnx_compat.dtypes import DType
+from onnx_compat.ops import lookup
+from onnx_compat.program import record
+from onnx_compat.reference.shim import SHIM
+from onnx_compat.shim import Port
+from onnx_compat.value import Tensor, lift
+
+__all__ = ["applied", "meaning", "primitives", "recorded"]
+
+
+def meaning(name: str, opset: int, domain: str = "") -> Callable[..., Any]:
+    """The operator as a function of Tensors, arrays and attributes."""
+    function = lookup(domain, name, opset).function
+    return lambda *inputs, **attributes: function(*map(_lifted, inputs), **attributes)
+
+
+def _lifted(value: Any) -> Any:
+    if isinstance(value, (list, int, float, bool, str)):
+        value = np.asarray(value)
+        value = value.astype(np.float32) if value.dtype == np.float64 else value
+        value = value.astype(object) if value.dtype.kind == "U" else value
+    return lift(value) if isinstance(value, np.ndarray) else value
+
+
+def applied(name: str, opset: int, *inputs: Any, **attributes: Any) -> Any:
+    """The first result for known inputs, as an array."""
+    result = meaning(name, opset)(*inputs, **attributes)
+    return _array(result[0] if isinstance(result, (list, tuple)) and not isinstance(result, Tensor) else result)
+
+
+def _array(result: Tensor) -> np.ndarray:
+    assert result.known, "%r is not known" % (result,)
+    assert result.value is not None
+    return result.value
+
+
+class Recorded:
+    """A function recorded for inputs of these shapes (None or a name: unknown); called with arrays it runs."""
+
+    def __init__(self, function: Callable[..., Any], shapes: Sequence[Sequence[Any]], dtype: str, emitter: Any) -> None:
+        ports = [Port("x%d" % k, DType.of(dtype), tuple(shape)) for k, shape in enumerate(shapes)]
+        self.program = record(lambda *xs: _listed(function(*xs)), ports, emitter or SHIM.emitter())
+        self.compiled = SHIM.compile(self.program)
+
+    def __call__(self, *arrays: Any) -> Any:
+        results = self.compiled.run([np.asarray(array) for array in arrays])
+        return results[0] if len(results) == 1 else results
+
+
+def _listed(results: Any) -> List[Tensor]:
+    return [one for one in results if one is not None] if isinstance(results, (list, tuple)) else [results]
+
+
+def recorded(
+    function: Callable[..., Any], *shapes: Sequence[Any], dtype: str = "float32", emitter: Any = None
+) -> Recorded:
+    return Recorded(function, shapes, dtype, emitter)
+
+
+def primitives(one: Recorded) -> List[str]:
+    """The primitives that are left of it, in order."""
+    return [node.primitive for node in one.program.region.live()]

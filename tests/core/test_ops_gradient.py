@@ -1,0 +1,105 @@
+"""Derivatives beside finite differences, and the operator that asks for them."""
+
+import itertools
+
+import numpy as np
+import pytest
+from building import FLOAT, model, node, value
+from onnx import helper
+
+from onnx_compat import dtypes, grad, load
+from onnx_compat import primitives as p
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.grad.elementwise import _BINARY, _UNARY
+from onnx_compat.interpreter import Interpreter
+from onnx_compat.program import record
+from onnx_compat.reference.shim import SHIM
+from onnx_compat.shim import Port
+from onnx_compat.value import lift
+
+
+def evaluated(function, arrays):
+    ports = [Port("x%d" % k, dtypes.float64, array.shape) for k, array in enumerate(arrays)]
+    return SHIM.compile(record(function, ports, SHIM.emitter())).run(arrays)
+
+
+def check(function, *shapes, offset=0.1):
+    """Each derivative of a weighted sum of the results, against a small step to either side."""
+    random = np.random.RandomState(7)
+    arrays = [random.rand(*shape) * 0.8 + offset for shape in shapes]
+    weights = random.rand(*evaluated(lambda *xs: [function(*xs)], arrays)[0].shape)
+
+    def derived(*xs):
+        variables = [grad.variable(x) for x in xs]
+        return grad.gradients(p.mul(function(*variables), lift(weights)), variables)
+
+    def total():
+        return (evaluated(lambda *xs: [function(*xs)], arrays)[0] * weights).sum()
+
+    for array, found in zip(arrays, evaluated(derived, arrays)):
+        for place in list(itertools.islice(np.ndindex(*array.shape), 0, None, 3)):
+            kept = array[place]
+            array[place] = kept + 1e-5
+            above = total()
+            array[place] = kept - 1e-5
+            assert found[place] == pytest.approx((above - total()) / 2e-5, rel=1e-4, abs=1e-5)
+            array[place] = kept
+
+
+@pytest.mark.parametrize("name", sorted(_UNARY))
+def test_functions_of_one(name):
+    check(getattr(p, name), (2, 3), offset=1.1 if name == "acosh" else 0.1)
+
+
+@pytest.mark.parametrize("name", sorted(_BINARY))
+def test_functions_of_two(name):
+    check(getattr(p, name), (2, 3), (3,))
+
+
+MOVED = {
+    "transpose": (lambda x: p.add(p.transpose(x, (1, 0)), lift(np.ones((3, 2)))), [(2, 3)]),
+    "reshape": (lambda x: p.reshape(x, (3, 2)), [(2, 3)]),
+    "broadcast": (lambda x: p.broadcast_to(x, (4, 2, 3)), [(2, 1)]),
+    "concat": (lambda x, y: p.concat([x, y], 1), [(2, 3), (2, 2)]),
+    "slice": (lambda x: p.slice(x, [0, 4], [2, None], [1, -2]), [(3, 5)]),
+    "take": (lambda x: p.take(x, lift(np.array([2, 0, 2])), 1), [(2, 3)]),
+    "pad": (lambda x: p.pad(x, [1, 0], [0, 2]), [(3, 2)]),
+    "where": (lambda x, y: p.where(lift(np.array([True, False, True])), x, y), [(2, 3), (1,)]),
+    "clip": (lambda x: p.clip(x, 0.3, 0.6), [(5,)]),
+    "top_k": (lambda x: p.top_k(x, 2, 1)[0], [(3, 4)]),
+    "softmax": (lambda x: p.softmax(x, 1), [(2, 3)]),
+    "reduce_max": (lambda x: p.reduce_max(x, [1]), [(2, 3)]),
+    "reduce_mean": (lambda x: p.reduce_mean(x, [0], keepdims=True), [(2, 3)]),
+    "matmul": (lambda x, y, b: p.matmul(x, y, b, True, True), [(4, 3), (5, 4), (5,)]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MOVED))
+def test_what_moves_and_combines(name):
+    function, shapes = MOVED[name]
+    check(function, *shapes)
+
+
+def test_what_has_no_rule_is_refused():
+    with pytest.raises(UnsupportedError, match="top_k|nonzero|derivative"):
+        check(lambda x: p.take_along(x, lift(np.array([[0]])), 0), (2, 2))
+
+
+def test_gradient_by_a_known_weight():
+    """d(sum((x w)^2)) / dw, where w is an initializer: it would be folded away if it were not the variable."""
+    made = model(
+        [
+            node("MatMul", ["x", "w"], ["h"]),
+            node("Mul", ["h", "h"], ["hh"]),
+            node("ReduceSum", ["hh"], ["y"], keepdims=0),
+            node("Gradient", ["w", "x"], ["dw"], domain="ai.onnx.preview.training", xs=["w"], zs=["x"], y="y"),
+        ],
+        [value("x", [1, 2])],
+        [value("dw", dtype=FLOAT)],
+        {"w": np.array([[1.0], [2.0]], np.float32)},
+        extra_opsets=[helper.make_opsetid("ai.onnx.preview.training", 1)],
+    )
+    graph = load(made).graph
+    program = record(lambda x: Interpreter().run(graph, [x]), [Port("x", dtypes.float32, (1, 2))], SHIM.emitter())
+    (dw,) = SHIM.compile(program).run([np.array([[3.0, 1.0]], np.float32)])
+    assert dw.tolist() == [[30], [10]]

@@ -1,0 +1,181 @@
+"""Shapes, slices and indices, with sizes that are known and with sizes that are not."""
+
+import numpy as np
+import pytest
+from meanings import applied, meaning, primitives, recorded
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted", "allowzero", "expected"),
+    [
+        ((2, 3, 4), [0, -1], 0, (2, 12)),
+        ((2, 3, 4), [4, 0, -1], 0, (4, 3, 2)),
+        ((0, 3), [0, 5], 1, (0, 5)),
+        ((0, 3), [-1, 3], 0, (0, 3)),
+        ((2, 3), [-1], 0, (6,)),
+        ((1,), [], 0, ()),
+    ],
+)
+def test_reshape(shape, wanted, allowzero, expected):
+    x = np.zeros(shape, np.float32)
+    assert applied("Reshape", 14, x, np.array(wanted, np.int64), allowzero=allowzero).shape == expected
+
+
+def test_a_reshape_that_cannot_be():
+    with pytest.raises(InvalidModelError, match="cannot be reshaped"):
+        applied("Reshape", 13, np.zeros((2, 3), np.float32), np.array([4, 2]))
+    with pytest.raises(InvalidModelError, match="more than one -1"):
+        applied("Reshape", 13, np.zeros((2, 3), np.float32), np.array([-1, -1]))
+
+
+def test_a_reshape_by_symbols_leaves_no_arithmetic():
+    """Shape -> Gather -> Concat -> Reshape, as exporters write a change of shape for any batch."""
+
+    def function(x):
+        batch = meaning("Gather", 13)(meaning("Shape", 13)(x), np.array([0]))
+        return meaning("Reshape", 13)(x, p.concat([batch, np.array([-1, 4])], 0))
+
+    run = recorded(function, ["n", "t", 8])
+    assert primitives(run) == ["reshape"]
+    for n, t in ((2, 3), (5, 1)):
+        assert run(np.zeros((n, t, 8), np.float32)).shape == (n, 2 * t, 4)
+
+
+def test_a_reshape_to_numbers_of_the_run_is_specialised():
+    with pytest.raises(NeedsKnownError, match="shape of a Reshape"):
+        recorded(lambda x, s: meaning("Reshape", 13)(x, p.cast(s, p.shape_of(x).dtype)), [4], [2])
+
+
+def test_expand_as_exporters_write_it():
+    """Where(shape == -1, 1, shape) is decided while tracing."""
+
+    def function(x):
+        wanted = p.concat([meaning("Shape", 13)(x), np.array([-1])], 0)
+        wanted = p.where(p.equal(wanted, -1), 1, wanted)
+        return meaning("Expand", 13)(p.unsqueeze(x, [1]), wanted)
+
+    run = recorded(function, ["n"])
+    assert run([1.0, 2.0]).tolist() == [[1], [2]]
+    assert "where" not in primitives(run)
+
+
+def test_expand_both_ways():
+    x = np.arange(3, dtype=np.float32).reshape(3, 1)
+    assert applied("Expand", 8, x, np.array([2, 1, 4])).shape == (2, 3, 4)
+    assert applied("Expand", 8, x, np.array([1])).shape == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps", "expected"),
+    [
+        ([1], [2**63 - 1], [0], [1], [1, 2, 3, 4]),
+        ([-1], [-(2**63)], [0], [-1], [4, 3, 2, 1, 0]),
+        ([-2], [-1], [0], [1], [3]),
+        ([4], [0], [-1], [-2], [4, 2]),
+        ([9], [20], [0], [1], []),
+    ],
+)
+def test_slices(starts, ends, axes, steps, expected):
+    bounds = [np.array(one, np.int64) for one in (starts, ends, axes, steps)]
+    assert applied("Slice", 13, np.arange(5, dtype=np.float32), *bounds).tolist() == expected
+    later = recorded(lambda x: meaning("Slice", 13)(x, *bounds), ["n"])
+    assert later(np.arange(5, dtype=np.float32)).tolist() == expected
+
+
+def test_a_slice_by_a_symbol():
+    def function(x, y):
+        return meaning("Slice", 13)(x, np.array([0]), p.shape_of(y), np.array([1]))
+
+    run = recorded(function, [2, None], [None])
+    assert run(np.zeros((2, 9), np.float32), np.zeros(4, np.float32)).shape == (2, 4)
+
+
+def test_one_index_is_a_slice():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    run = recorded(lambda x: meaning("Gather", 13)(x, np.array(-1), axis=1), ["n", None])
+    assert "take" not in primitives(run)
+    assert run(x).tolist() == [2, 5]
+
+
+def test_a_split_with_a_smaller_last_part():
+    class Two:
+        outputs = 2
+
+    parts = meaning("Split", 18)(Two, np.arange(5, dtype=np.float32), num_outputs=2)
+    assert [part.value.tolist() for part in parts] == [[0, 1, 2], [3, 4]]
+    later = recorded(lambda x: meaning("Split", 18)(Two, x, num_outputs=2), ["n"])
+    assert [part.tolist() for part in later([1.0, 2.0, 3.0])] == [[1, 2], [3]]
+    with pytest.raises(InvalidModelError, match="equal parts"):
+        meaning("Split", 11)(Two, np.zeros(5, np.float32))
+
+
+def test_padding():
+    x = np.array([[1.0, 2.0, 3.0]], np.float32)
+    assert applied("Pad", 2, x, pads=[0, 1, 0, -1], value=9.0).tolist() == [[9, 1, 2]]
+    assert applied("Pad", 18, x, np.array([2, 0]), None, np.array([-1]), mode="reflect").tolist() == [[3, 2, 1, 2, 3]]
+    assert applied("Pad", 19, x, np.array([0, 1, 0, 0]), mode="wrap").tolist() == [[3, 1, 2, 3]]
+
+
+def test_squeeze_and_unsqueeze():
+    x = np.zeros((1, 3, 1), np.float32)
+    assert applied("Squeeze", 11, x).shape == (3,)
+    assert applied("Squeeze", 13, x, np.array([-1])).shape == (1, 3)
+    assert applied("Unsqueeze", 13, x, np.array([0, -1])).shape == (1, 1, 3, 1, 1)
+    with pytest.raises(InvalidModelError, match="not of length one"):
+        applied("Squeeze", 13, x, np.array([1]))
+    with pytest.raises(NeedsKnownError):
+        recorded(meaning("Squeeze", 13), [1, None])
+
+
+def test_shape_of_a_part():
+    x = np.zeros((2, 3, 4), np.float32)
+    assert applied("Shape", 15, x, start=-2).tolist() == [3, 4]
+    assert applied("Shape", 15, x, start=2, end=1).tolist() == []
+    assert applied("Size", 13, x) == 24
+
+
+def test_triangles():
+    x = np.ones((2, 3), np.float32)
+    assert applied("Trilu", 14, x).tolist() == [[1, 1, 1], [0, 1, 1]]
+    assert applied("Trilu", 14, x, np.array(-1), upper=0).tolist() == [[0, 0, 0], [1, 0, 0]]
+
+
+def test_scattering_along_an_axis():
+    x, indices, updates = np.zeros((2, 3), np.float32), np.array([[-1], [0]]), np.array([[5], [7]], np.float32)
+    assert applied("ScatterElements", 18, x, indices, updates, axis=1).tolist() == [[0, 0, 5], [7, 0, 0]]
+    twice = applied(
+        "ScatterElements", 18, x, np.array([[1, 1]]), np.array([[2, 3]], np.float32), axis=1, reduction="add"
+    )
+    assert twice.tolist() == [[0, 5, 0], [0, 0, 0]]
+
+
+def test_indices_from_the_end():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert applied("GatherND", 13, x, np.array([[-1, -1], [0, 1]])).tolist() == [5, 1]
+    assert applied("GatherElements", 13, x, np.array([[-1, 0]]), axis=1).tolist() == [[2, 0]]
+    hot = applied("OneHot", 11, np.array([-1, 7, 0]), np.array([3]), np.array([2, 5]))
+    assert hot.tolist() == [[2, 2, 5], [2, 2, 2], [5, 2, 2]]
+
+
+def test_sequences_turned_around():
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    assert applied("ReverseSequence", 10, x, np.array([3, 2])).tolist() == [[4, 3], [2, 1], [0, 5]]
+    turned = applied("ReverseSequence", 10, x.T, np.array([3, 2]), batch_axis=0, time_axis=1)
+    assert turned.tolist() == [[4, 2, 0], [3, 1, 5]]
+
+
+def test_einsum():
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(3, 4)
+    for equation, arrays in (
+        ("ij,jk->ik", (x, y)),
+        ("ij->ji", (x,)),
+        ("ij,ij", (x, x)),
+        ("...j,jk", (x, y)),
+        ("ij,jk->", (x, y)),
+    ):
+        expected = np.einsum(equation, *arrays)
+        np.testing.assert_allclose(applied("Einsum", 12, *arrays, equation=equation), expected)
+    assert applied("Einsum", 12, np.eye(3, dtype=np.float32) * 2, equation="ii") == 6
