@@ -56,6 +56,11 @@ class Handle:
         return all(isinstance(size, int) for size in self.dims)
 
     @property
+    def empty(self) -> bool:
+        """Whether it is known to have no elements."""
+        return any(isinstance(size, int) and size == 0 for size in self.dims)
+
+    @property
     def signature(self) -> Tuple[int, ...]:
         """The sizes as a tensor has them: -1 where unknown."""
         return tuple(size if isinstance(size, int) else -1 for size in self.dims)

@@ -7,7 +7,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
 
-__all__ = ["ports"]
+__all__ = ["fragile", "ports"]
 
 Ports = Tuple[Port, ...]
 
@@ -22,6 +22,17 @@ def ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
     else:
         inputs, outputs = signature.inputs, signature.outputs
     return _ordered(main, inputs, main.inputs), _ordered(main, outputs, main.outputs)
+
+
+def fragile(model: fb.ModelSpec) -> bool:
+    """Whether some kernel would end the process if a size that is not known were zero: a softmax over that axis."""
+    for graph in model.subgraphs:
+        for operator in graph.operators:
+            if operator.builtin in ("SOFTMAX", "LOG_SOFTMAX"):
+                sizes = graph.tensors[operator.inputs[0] or 0].shape_signature
+                if sizes is not None and list(sizes)[-1:] == [-1]:
+                    return True
+    return False
 
 
 def _ordered(graph: fb.SubGraph, named: Dict[str, int], order: List[int]) -> Ports:

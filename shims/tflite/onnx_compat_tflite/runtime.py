@@ -28,15 +28,22 @@ def threads() -> int:
 
 
 class Interpreted(Compiled):
-    """One interpreter; `native` is it. `source` is `model_content` or `model_path`."""
+    """One interpreter; `native` is it. `source` is `model_content` or `model_path`; `nonempty` says that the model has
+    a kernel that ends the process when a size that is not known turns out to be zero."""
 
     def __init__(
-        self, runtime: Runtime, source: Dict[str, Any], inputs: Sequence[Port], outputs: Sequence[Port]
+        self,
+        runtime: Runtime,
+        source: Dict[str, Any],
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+        nonempty: bool = False,
     ) -> None:
         self._runtime = runtime
         self._source = source
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
+        self._nonempty = nonempty
         self._lock = threading.Lock()
         self._plain = False
         self._shapes: Optional[List[Tuple[int, ...]]] = None
@@ -71,6 +78,12 @@ class Interpreted(Compiled):
 
     def _run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         shapes = [tuple(array.shape) for array in arrays]
+        if self._nonempty and any(0 in shape for shape in shapes):
+            raise UnsupportedError(
+                "the SOFTMAX kernel of TFLite cannot be given an axis that may be empty, and an input is empty",
+                hint="prepare the model with fixed sizes, or use another shim for empty inputs",
+                shim="tflite",
+            )
         if shapes != self._shapes:
             self._allocate(shapes)
         for place, array in zip(self._places, arrays):
@@ -98,9 +111,11 @@ class Interpreted(Compiled):
 
 
 def _given(array: np.ndarray) -> np.ndarray:
-    """As the runtime takes it: strings as bytes."""
+    """As the runtime takes it: strings as bytes, and one alone not as an object."""
     if array.dtype != object:
         return np.ascontiguousarray(array).reshape(array.shape)
+    if array.ndim == 0:
+        return np.array(str(array).encode("utf-8", "surrogateescape"))
     encoded = np.empty(array.shape, object)
     for place in np.ndindex(*array.shape):
         encoded[place] = str(array[place]).encode("utf-8", "surrogateescape")

@@ -10,7 +10,7 @@ from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 from onnx_compat_tflite.emitter import TFLiteEmitter
-from onnx_compat_tflite.loading import ports
+from onnx_compat_tflite.loading import fragile, ports
 from onnx_compat_tflite.runtime import Interpreted
 
 __all__ = ["SHIM", "TFLiteShim"]
@@ -40,8 +40,9 @@ class TFLiteShim(Shim):
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         if device not in (None, "cpu"):
             raise UnsupportedError("the TFLite runtime runs on the CPU here, not on %r" % device, shim=self.name)
-        content = fb.to_bytes(build(program, features.kernels()))
-        return Interpreted(self._runtime(), {"model_content": content}, program.inputs, program.outputs)
+        model = build(program, features.kernels())
+        source = {"model_content": fb.to_bytes(model)}
+        return Interpreted(self._runtime(), source, program.inputs, program.outputs, fragile(model))
 
     def export(self, program: Program, path: str, form: str) -> None:
         model = build(program, features.kernels())
@@ -62,7 +63,7 @@ class TFLiteShim(Shim):
         model = fb.read(path)
         inputs, outputs = ports(model)
         where: Any = {"model_path": os.fspath(path)}
-        return Interpreted(self._runtime(), where, inputs, outputs), inputs, outputs
+        return Interpreted(self._runtime(), where, inputs, outputs, fragile(model)), inputs, outputs
 
     def _runtime(self) -> features.Runtime:
         runtime, reason = features.find()

@@ -126,10 +126,8 @@ class Base(Emitter):
         self, method: Callable[..., Any], builtins: Sequence[str], x: Handle, rest: Sequence[Any], params: Dict[str, Any]
     ) -> Any:
         """What `method` gives in the next wider type, in x's own."""
-        wider = _WIDER.get(x.dtype)
-        if wider is None:
-            builtin = next(name for name in builtins if not self.accepts(name, x.dtype))
-            raise self.lacking(builtin, x.dtype)
+        builtin = next(name for name in builtins if not self.accepts(name, x.dtype))
+        wider = self._wider_type(x.dtype, builtin)
 
         def up(item: Any) -> Any:
             if isinstance(item, (list, tuple)):
@@ -140,6 +138,15 @@ class Base(Emitter):
         if isinstance(result, tuple):
             return tuple(self.to(part, x.dtype) if part.dtype == wider else part for part in result)
         return self.to(result, x.dtype) if result.dtype == wider else result
+
+    def _wider_type(self, dtype: str, builtin: str) -> str:
+        if dtype not in _WIDER:
+            raise self.lacking(builtin, dtype)
+        return _WIDER[dtype]
+
+    def wider(self, x: Handle, builtin: str) -> Handle:
+        """x in the next wider type, for a kernel that does not take its own."""
+        return self.to(x, self._wider_type(x.dtype, builtin))
 
     def to(self, x: Handle, dtype: str) -> Handle:
         """A CAST, as C does it."""

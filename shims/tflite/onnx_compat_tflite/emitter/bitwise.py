@@ -1,10 +1,11 @@
-"""Operations on the bits of integers. Only new runtimes have a kernel (of exclusive or), so numbers are taken apart."""
+"""Operations on the bits of integers, and their powers. Only new runtimes have a kernel (of exclusive or), so numbers are taken apart."""
 
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 
 from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.broadcast import joined
 from onnx_compat_tflite.emitter.linear import Linear
 from onnx_compat_tflite.graph import Handle
 
@@ -52,6 +53,31 @@ class Bitwise(Linear):
         high = self.elementwise("LESS_EQUAL", [self.like(x, 2**62), rest], "bool")
         return self._joined(low, [high, negative], low.rank - 1)
 
+    # -- powers ------------------------------------------------------------------------------------------------------------
+    @through("FLOOR_MOD", "MUL", "LESS")
+    def integer_power(self, x: Handle, y: Handle) -> Handle:
+        """By squaring for as long as an exponent has bits left; 1 / x^n is 1, -1, or less than one."""
+        zero, one = self.like(x, 0), self.like(x, 1)
+        shape = joined([x.dims, y.dims])
+
+        def test(inner: Sequence[Handle], outside: Sequence[Handle]) -> Handle:
+            left = self.less(zero, inner[2])
+            return self.reduced("REDUCE_ANY", self.flat(left), [0], False)
+
+        def body(inner: Sequence[Handle], outside: Sequence[Handle]) -> Sequence[Handle]:
+            total, base, exponent = inner
+            odd = self.equal(self.mod(exponent, self.like(x, 2)), one)
+            total = self.where(odd, self.mul(total, base), total)
+            return [total, self.mul(base, base), self.div(exponent, self.like(x, 2))]
+
+        start = self.add(self.mul(x, zero), one)
+        start = self.add(start, self.mul(y, zero))
+        state = [start, self.add(x, self.mul(start, zero)), self.maximum(zero, self.add(y, self.mul(start, zero)))]
+        whole = self.loop(test, body, state, [], [shape] * 3)[0]
+        odd = self.where(self.equal(self.mod(y, self.like(y, 2)), zero), one, x)
+        unit = self.equal(self.mul(x, x), one)
+        return self.where(self.less(y, zero), self.where(unit, odd, zero), whole)
+
     # -- shifts ------------------------------------------------------------------------------------------------------------
     @through("FLOOR_MOD", "MUL")
     def _powers_of_two(self, y: Handle, limit: int) -> Handle:
@@ -69,7 +95,7 @@ class Bitwise(Linear):
     def _shifted_bits(self, x: Handle, y: Handle, left: bool) -> Handle:
         """In int64, where no power of two that matters is lost."""
         count = 8 * np.dtype(x.dtype).itemsize
-        wide: Any = self.to(x, "int64"), self.to(y, "int64")
+        wide = [self.to(x, "int64"), self.to(y, "int64")]
         power = self._powers_of_two(wide[1], count)
         if left:
             return self.to(self.mul(wide[0], power), x.dtype)

@@ -4,6 +4,7 @@ from typing import Any, Callable, List, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat.dims import atoms_of
 from onnx_compat.emission import Sizes
 from onnx_compat_tflite.emitter.pools import Pools
 from onnx_compat_tflite.graph import Graph, Handle
@@ -130,7 +131,7 @@ class Control(Pools):
         node, count = self.node, self.scalar(length.scalars[0])
         states, scanned = len(state), len(xs)
         specs = [ref.spec for ref in node.outputs[states:]]
-        piles = [self._zeros(_held(ref), Sizes(ref.spec.shape, length._walk)) for ref in node.outputs[states:]]
+        piles = self._piles(node.outputs[states:], length, lambda: self._first_round(state, xs, body, captures))
         zero, one = (Handle.of(np.asarray(number, np.int32)) for number in (0, 1))
         outer = [count, *xs, *captures]
 
@@ -151,10 +152,27 @@ class Control(Pools):
         shapes += [_outer(spec.shape) for spec in specs]
         return tuple(self.loop(test, round_, [zero, *state, *piles], outer, shapes)[1:])
 
-    def _zeros(self, dtype: str, sizes: Any) -> Handle:
-        shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
-        value = Handle.of(np.asarray("" if dtype == "string" else 0, object if dtype == "string" else dtype))
-        return self.spread(value, shape, tuple(sizes.dims) if sizes.known is None else sizes.known)
+    def _piles(self, refs: Sequence[Any], length: Any, first: Callable[[], Sequence[Handle]]) -> List[Handle]:
+        """Zeros for the rows to be written into. Where the trace cannot tell how long a row is, a first round does."""
+        own = set(refs)
+        told = [not any(atom.args[0] in own for size in ref.spec.shape for atom in atoms_of(size)) for ref in refs]
+        rows = [] if all(told) else first()
+        piles = []
+        for k, ref in enumerate(refs):
+            sizes = Sizes(ref.spec.shape if told[k] else length.dims, length._walk)
+            shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
+            if not told[k]:
+                shape = self._joined(shape, [self.shape_tensor(rows[k])], 0)
+            dtype = _held(ref)
+            value = Handle.of(np.asarray("" if dtype == "string" else 0, object if dtype == "string" else dtype))
+            piles.append(self.spread(value, shape, ref.spec.shape))
+        return piles
+
+    def _first_round(self, state: Sequence[Handle], xs: Sequence[Handle], body: Any, captures: Any) -> Sequence[Handle]:
+        node, start = self.node, Handle.of(np.zeros((), np.int32))
+        results: Sequence[Handle] = body(*state, *[self._row(x, start) for x in xs], *captures)
+        self.node = node
+        return results[len(state) :]
 
     def _written(self, pile: Handle, row: Handle, place: Handle) -> Handle:
         """The pile with a row put in: by the kernel for it, or by choosing between the two."""

@@ -59,7 +59,6 @@ def _extreme(builtin: str, logical: str) -> Any:
 class Elementwise(Broadcasting):
     """Everything but the mathematics that no kernel has (see functions) and the division of integers (see integers)."""
 
-    exp = _unary("EXP")
     log = _unary("LOG")
     sqrt = _unary("SQRT")
     sin = _unary("SIN")
@@ -82,6 +81,11 @@ class Elementwise(Broadcasting):
 
     def unary(self, builtin: str, x: Handle) -> Handle:
         return self.add_op(builtin, [x], x.dtype, x.dims)
+
+    @through("EXP")
+    def exp(self, x: Handle) -> Handle:
+        """XNNPACK makes zero of NaN; the larger one of e^x and x is e^x, or that NaN."""
+        return self.elementwise("MAXIMUM", [self.unary("EXP", x), x])
 
     @through("NEG")
     def _negated(self, x: Handle) -> Handle:

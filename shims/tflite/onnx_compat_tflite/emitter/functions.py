@@ -117,12 +117,16 @@ class Functions(Integers):
         root = self._half_exp(self.abs(x))
         return self.add(self.mul(self._times(root, 0.5), root), self.div(self.div(self.like(x, 0.5), root), root))
 
+    def _far_log(self, x: Handle) -> Handle:
+        """log(2 x) of a large x (XNNPACK's logarithm of the very largest is infinite)."""
+        return self._plus(self.log(self._times(x, 0.5)), 2 * _LN2)
+
     @_composed
     def asinh(self, x: Handle) -> Handle:
         size = self.abs(x)
         near = self._odd(self.minimum(self.like(x, 0.5), size), _ASINH)
         middle = self.log(self.add(size, self.sqrt(self._plus(self.mul(size, size), 1))))
-        far = self._plus(self.log(size), _LN2)
+        far = self._far_log(size)
         rest = self.where(self.less(size, self.like(x, _HUGE)), middle, far)
         return self._signed(self.where(self.less(size, self.like(x, 0.5)), near, rest), x)
 
@@ -132,7 +136,7 @@ class Functions(Integers):
         bounded = self.minimum(self.like(x, 0.5), beyond)
         near = self.mul(self.sqrt(self._times(bounded, 2)), self._polynomial(bounded, _ACOSH))
         middle = self.log(self.add(x, self.sqrt(self.mul(beyond, self._plus(x, 1)))))
-        far = self._plus(self.log(x), _LN2)
+        far = self._far_log(x)
         rest = self.where(self.less(x, self.like(x, _HUGE)), middle, far)
         return self.where(self.less(self.like(x, 0.5), beyond), rest, near)
 

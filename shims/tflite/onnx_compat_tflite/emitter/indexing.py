@@ -173,7 +173,7 @@ class Indexing(Padding):
 
     def _place(self, x: Handle, axis: int, builtin: str) -> Handle:
         if not self.accepts(builtin, x.dtype):
-            return self.widened(type(self)._narrow_place, [builtin], x, (axis, builtin), {})
+            return self._narrow_place(self.wider(x, builtin), axis, builtin)
         place = Handle.of(np.asarray(axis, np.int32))
         dims = x.dims[:axis] + x.dims[axis + 1 :]
         return self.add_op(builtin, [x, place], "int64", dims, output_type="int64")

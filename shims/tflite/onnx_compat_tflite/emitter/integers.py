@@ -3,7 +3,6 @@
 
 import numpy as np
 
-from onnx_compat.errors import UnsupportedError
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.elementwise import Elementwise
 from onnx_compat_tflite.graph import Handle
@@ -43,7 +42,9 @@ class Integers(Elementwise):
         if x.dtype == "int32":
             whole = self.elementwise("FLOOR_DIV", [x, safe])
         else:
-            whole = self._exact_quotient(self.sub(x, self.elementwise("FLOOR_MOD", [x, safe])), safe)
+            rest = self._remainder(x, safe)
+            whole = self._exact_quotient(self.sub(x, rest), safe)
+            whole = self.where(self._apart(rest, safe), self.sub(whole, self.like(x, 1)), whole)
         return self._by_minus_one(x, y, whole)
 
     @through("FLOOR_MOD")
@@ -59,11 +60,15 @@ class Integers(Elementwise):
 
     def _remainder(self, x: Handle, y: Handle) -> Handle:
         """With the sign of x: the floored remainder, less y where the signs differ."""
-        zero = self.like(x, 0)
         floored = self.elementwise("FLOOR_MOD", [x, y])
-        differ = self.logical_xor(self.less(x, zero), self.less(y, zero))
-        apart = self.logical_and(differ, self.logical_not(self.equal(floored, zero)))
-        return self.where(apart, self.sub(floored, y), floored)
+        wrong = self.logical_and(self._apart(x, y), self.logical_not(self.equal(floored, self.like(x, 0))))
+        return self.where(wrong, self.sub(floored, y), floored)
+
+    def _apart(self, x: Handle, y: Handle) -> Handle:
+        """Whether one of the two is negative and the other positive (y is not zero)."""
+        zero = self.like(x, 0)
+        opposite = self.logical_xor(self.less(x, zero), self.less(y, zero))
+        return self.logical_and(opposite, self.logical_not(self.equal(x, zero)))
 
     def _divisor(self, y: Handle) -> Handle:
         """y, or 1 in its place where it is 0 or -1."""
@@ -92,36 +97,24 @@ class Integers(Elementwise):
         assert total is not None
         return total
 
-    # -- powers ----------------------------------------------------------------------------------------------------------
+    @through("POW")
+    def _power(self, x: Handle, y: Handle) -> Handle:
+        return self.elementwise("POW", [x, y])
+
     def pow(self, x: Handle, y: Handle) -> Handle:
         exponent = y.array.reshape(-1)[0].item() if y.constant and y.array.size == 1 else None
-        if exponent in (2, 3) and x.rank >= y.rank:
-            return self._repeated(x, int(exponent))
-        if _integer(x) and x.dtype not in ("uint8", "int8", "uint16", "int16", "int32"):
-            if exponent is None or not 0 <= exponent <= 64:
-                raise UnsupportedError("no TFLite kernel takes powers of %s" % x.dtype)
-            return self._repeated(x, int(exponent))
-        return self._power(x, y)
+        if x.rank < y.rank or exponent is None or not 0 < exponent <= 64 or exponent != int(exponent):
+            return self.integer_power(x, y) if _integer(x) else self._power(x, y)
+        return self._repeated(x, int(exponent)) if _integer(x) or exponent < 4 else self._power(x, y)
+
+    def integer_power(self, x: Handle, y: Handle) -> Handle:
+        """Powers of integers to exponents that are not known."""
+        raise NotImplementedError
 
     def _repeated(self, x: Handle, exponent: int) -> Handle:
         """x to a small known power, by squaring."""
-        if exponent == 0:
-            return self.add(self.mul(x, self.like(x, 0)), self.like(x, 1))
-        half = x if exponent < 2 else self._repeated(x, exponent // 2)
-        whole = x if exponent < 2 else self.mul(half, half)
-        return self.mul(whole, x) if exponent > 1 and exponent % 2 else whole
-
-    @through("POW")
-    def _power(self, x: Handle, y: Handle) -> Handle:
-        if not _integer(x):
-            return self.elementwise("POW", [x, y])
-        zero, one = self.like(x, 0), self.like(x, 1)
-        whole = self.elementwise("POW", [x, self.elementwise("MAXIMUM", [zero, y])])
-        if y.constant and (y.array >= 0).all():
-            return whole
-        # 1 / x^n is 1 or -1 for these two, and less than one for all others.
-        odd = self.where(self.equal(self.mod(y, self.like(y, 2)), zero), one, x)
-        unit = self.equal(self.abs(x), one)
-        return self.where(self.less(y, zero), self.where(unit, odd, zero), whole)
-
-
+        if exponent == 1:
+            return x
+        half = self._repeated(x, exponent // 2)
+        whole = self.mul(half, half)
+        return self.mul(whole, x) if exponent % 2 else whole

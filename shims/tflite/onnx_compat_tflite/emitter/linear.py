@@ -24,7 +24,7 @@ class Linear(Reduction):
             return self.to(self.matmul(*wide, transpose_x=transpose_x, transpose_y=transpose_y), x.dtype)
         if x.dtype != "float32":
             return self._biased(self._summed(x, y, transpose_x, transpose_y), bias)
-        if y.constant and y.rank == 2 and 0 not in y.dims:
+        if y.constant and y.rank == 2 and not y.empty:
             left = self._swapped(x) if transpose_x else x
             return self._connected(left, y if transpose_y else self._swapped(y), bias)
         return self._biased(self._batched(x, y, transpose_x, transpose_y), bias)
@@ -60,7 +60,7 @@ class Linear(Reduction):
         dims = (1,) * (rank - x.rank) + x.dims
         if x.static:
             return self.shaped(x, dims)
-        if sum(not isinstance(size, int) for size in dims) == 1 and 0 not in dims:
+        if sum(not isinstance(size, int) for size in dims) == 1 and not x.empty:
             shape = self.ints(*[size if isinstance(size, int) else -1 for size in dims])
         else:
             shape = self._joined(self.ints(*dims[: rank - x.rank]), [self.shape_tensor(x)], 0)

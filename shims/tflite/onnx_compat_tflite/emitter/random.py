@@ -3,6 +3,8 @@
 import struct
 from typing import Any, Optional
 
+import numpy as np
+
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_tflite.emitter.control import Control
@@ -26,6 +28,8 @@ class Random(Control):
         shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
         options = {} if seed is None else {"seed": _bits(seed), "seed2": 1}
         numbers = self.add_op(builtin, [shape], "float32", self.out.shape, **options)
+        if dtype.name == "float16" and builtin == "RANDOM_UNIFORM":  # nothing is rounded up to 1
+            numbers = self.minimum(Handle.of(np.float32(1 - 2**-11)), numbers)
         return self.to(numbers, dtype.numpy.name)
 
 

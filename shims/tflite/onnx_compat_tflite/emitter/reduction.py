@@ -13,7 +13,7 @@ __all__ = ["Reduction"]
 
 def _reduction(builtin: str, neutral: Any) -> Any:
     def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        if 0 in x.dims and x.static:
+        if x.empty and x.static:
             return self.nothing(x, axes, keepdims, neutral(np.dtype(x.dtype)))
         return reduce(self, x, axes, keepdims)
 
@@ -29,10 +29,10 @@ def _extreme(builtin: str, logical: str, neutral: Any) -> Any:
     plain = _reduction(builtin, neutral)
 
     def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        if x.dtype == "bool" and not (0 in x.dims and x.static):
+        if x.dtype == "bool" and not (x.empty and x.static):
             return self.reduced(logical, x, axes, keepdims)
         result: Handle = plain(self, x, axes, keepdims)
-        if np.dtype(x.dtype).kind != "f" or (0 in x.dims and x.static):
+        if np.dtype(x.dtype).kind != "f" or (x.empty and x.static):
             return result
         lost = self.reduced("REDUCE_ANY", self.is_nan(x), axes, keepdims)
         return self.where(lost, self.like(x, np.nan), result)
@@ -74,7 +74,7 @@ class Reduction(Scatter):
         return self.to(self.div(total, self.to(count, "int64")), x.dtype)
 
     def _mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        if 0 in x.dims and x.static:
+        if x.empty and x.static:
             return self.nothing(x, axes, keepdims, np.nan)
         return self._float_mean(x, axes, keepdims)
 
@@ -91,7 +91,7 @@ class Reduction(Scatter):
 
     def _along_last(self, x: Handle, axis: int, builtin: str, **options: Any) -> Handle:
         last = x.rank - 1
-        if 0 in x.dims:
+        if x.empty:
             return x
         if x.rank > 5 and x.static and axis == last:
             flat = self.shaped(x, (int(np.prod(x.dims[:-1])), x.dims[-1]))

@@ -4,7 +4,7 @@ Rows that meet at one place are brought together by sorting them stably by their
 stands for it, after it has taken in the others by doubling steps; all the rest go to a place beyond the end.
 """
 
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -20,10 +20,12 @@ _COMBINED = {"mul": "mul", "max": "maximum", "min": "minimum"}
 class Scatter(Indexing):
     """x is seen as rows: one for each place that an index may name."""
 
+    loop: Callable[..., List[Handle]]  # see control
+
     def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
         return self._scattered(x, updates, indices, reduction)
 
-    @through("SCATTER_ND", "SELECT_V2")
+    @through("SCATTER_ND", "SELECT_V2", "ADD")
     def _scattered(self, x: Handle, updates: Handle, indices: Handle, reduction: str) -> Handle:
         depth = int(indices.dims[-1])
         places = self._places_of(indices, x, depth)
@@ -122,17 +124,33 @@ class Scatter(Indexing):
     def _combined(self, rows: Handle, ordered: Handle, reduction: str) -> Handle:
         """Each row takes in the one that stands 1, 2, 4, … after it, where both belong to one place."""
         length = ordered.dims[0]
-        if not isinstance(length, int):
-            raise self.lacking("SCATTER_ND", rows.dtype, "'%s' of an unknown number of updates" % reduction)
-        step = 1
-        while step < length:
-            same = self.equal(self.part(ordered, 0, 0, length - step), self.part(ordered, 0, step, length))
-            head, tail = self.part(rows, 0, 0, length - step), self.part(rows, 0, step, length)
-            taken = getattr(self, _COMBINED[reduction])(head, tail)
-            head = self.where(self._unsqueezed(same), taken, head)
-            rows = self._joined(head, [self.part(rows, 0, length - step, length)], 0)
-            step *= 2
-        return rows
+        if isinstance(length, int):
+            step = 1
+            while step < length:
+                rows = self._taken_in(rows, ordered, Handle.of(np.asarray(step, np.int32)), length, reduction)
+                step *= 2
+            return rows
+
+        def test(inner: Sequence[Handle], outside: Sequence[Handle]) -> Handle:
+            return self.elementwise("LESS", [inner[0], outside[1]], "bool")
+
+        def body(inner: Sequence[Handle], outside: Sequence[Handle]) -> Sequence[Handle]:
+            step, count = inner[0], outside[1]
+            return [self.add(step, step), self._taken_in(inner[1], outside[0], step, count, reduction)]
+
+        first = Handle.of(np.ones((), np.int32))
+        captures = [ordered, self.scalar(self.dim(ordered, 0))]
+        return self.loop(test, body, [first, rows], captures, [(), rows.dims])[1]
+
+    def _taken_in(self, rows: Handle, ordered: Handle, step: Handle, length: Any, reduction: str) -> Handle:
+        """Each row combined with the one `step` after it, if that has the same place."""
+        count = self.scalar(length)
+        there = self.add(self.counted(length), step)
+        inside = self.elementwise("LESS", [there, count], "bool")
+        there = self.minimum(self.sub(count, Handle.of(np.ones((), np.int32))), there)
+        meets = self.logical_and(inside, self.equal(self.gathered(ordered, there, 0), ordered))
+        taken = getattr(self, _COMBINED[reduction])(rows, self.gathered(rows, there, 0))
+        return self.where(self._unsqueezed(meets), taken, rows)
 
     def _shifted(self, x: Handle, step: int) -> Handle:
         """A vector without its last elements."""

@@ -92,7 +92,7 @@ class Shape(Functions):
 
     # -- joining -----------------------------------------------------------------------------------------------------------
     def concat(self, xs: Sequence[Handle], axis: int) -> Handle:
-        parts = [x for x in xs if x.dims[axis] != 0] or list(xs[:1])
+        parts = [x for x in xs if not (isinstance(x.dims[axis], int) and x.dims[axis] == 0)] or list(xs[:1])
         if len(parts) == 1:
             return parts[0]
         return self._joined(parts[0], parts[1:], axis)
