@@ -58,11 +58,18 @@ def emit(region: Region, emitter: Any, handles: Sequence[Any]) -> List[Any]:
     return _Walk(emitter, {}).region(region, handles)
 
 
-def attempt(region: Region, emitter: Any, handles: Sequence[Any]) -> Dict[str, OnnxCompatError]:
+class _Refused:
+    """In the place of a handle that the framework cannot hold; whatever reads it fails with the reason."""
+
+    def __init__(self, error: OnnxCompatError) -> None:
+        self.error = error
+
+
+def attempt(region: Region, emitter: Any) -> Dict[str, OnnxCompatError]:
     """Emit what can be emitted, in a scratch place: the errors by the name of the ONNX node that they came from."""
     walk = _Walk(emitter, {})
     walk.failed = {}
-    walk.region(region, handles)
+    walk.region(region, [walk.stand_in(ref) for ref in region.inputs])
     return walk.failed
 
 
@@ -93,11 +100,11 @@ class _Walk:
                 if self.failed is None or node.origin is None:
                     raise
                 self.failed.setdefault(node.origin.node, error)
-                self.env.update((ref, self.emitter.placeholder(ref.spec)) for ref in node.outputs)
+                self.env.update((ref, self.stand_in(ref)) for ref in node.outputs)
             if self.emitter.concrete:  # what nobody reads any more is memory
                 for ref in spent:
                     self.env.pop(ref, None)
-        return [self.argument(output) for output in region.outputs]
+        return [] if self.failed is not None else [self.argument(output) for output in region.outputs]
 
     def node(self, node: Node) -> None:
         emitter = self.emitter
@@ -140,10 +147,20 @@ class _Walk:
 
         return body
 
+    def stand_in(self, ref: Ref) -> Any:
+        """A handle of an unknown value of this type."""
+        try:
+            return self.emitter.placeholder(ref.spec)
+        except UnsupportedError as error:
+            return _Refused(error)
+
     # -- arguments -----------------------------------------------------------------------------------------------------
     def argument(self, arg: Any) -> Any:
         if isinstance(arg, Ref):
-            return self.env[arg] if arg in self.env else arg.handle
+            handle = self.env[arg] if arg in self.env else arg.handle
+            if isinstance(handle, _Refused):
+                raise UnsupportedError(handle.error.reason, hint=handle.error.hint)
+            return handle
         if isinstance(arg, Const):
             return self.emitter.constant(arg.array, arg.spec.dtype)
         if isinstance(arg, Extents):

@@ -104,8 +104,15 @@ class Runnable:
             key = self._key(feed, forms)  # it may have turned out that values matter
             self._plans[key] = plan
         self._latest = self._plans[key]
-        result: List[Any] = self._latest.run(feed)
-        return result
+        try:
+            return self._latest.run(feed)  # type: ignore[no-any-return]
+        except UnsupportedError as error:
+            # What is compiled for each shape anew (on JAX), or executed, may only now turn out not to be possible.
+            if isinstance(self._latest, PartitionedPlan):
+                raise
+            eager = not isinstance(self._latest, ImmediatePlan)
+            self._latest = self._plans[key] = self._otherwise(forms, self._fixing(feed), error, eager)
+            return self._latest.run(feed)  # type: ignore[no-any-return]
 
     def _key(self, feed: Feed, forms: Dict[str, Form]) -> Any:
         """What a plan is good for: the structure of the inputs, and what it is specialised on."""
@@ -140,9 +147,9 @@ class Runnable:
                     continue
                 if feed is None:
                     return None
-                return self._eager() or self._partitioned({}, {error.node or ""}, error)
+                return self._otherwise(forms, fixed, error)
             except UnsupportedError as error:
-                return self._divided(forms, fixed, error)
+                return self._otherwise(forms, fixed, error, eager=False)
 
     def _fixing(self, feed: Optional[Feed]) -> Fixed:
         if feed is None:
@@ -157,21 +164,27 @@ class Runnable:
         compiled = self._shim.compile(made.program, self.device) if made.program.region.outputs else None
         return CompiledPlan(made, compiled, fixed)
 
-    def _eager(self) -> Optional[ImmediatePlan]:
-        executor = self._shim.executor()
-        return ImmediatePlan(self.model, executor) if executor is not None else None
-
-    def _divided(self, forms: Dict[str, Form], fixed: Fixed, error: UnsupportedError) -> Any:
-        """A plan in parts around the nodes that the shim cannot do."""
+    def _otherwise(
+        self, forms: Dict[str, Form], fixed: Fixed, error: UnsupportedError, eager: bool = True
+    ) -> Union[ImmediatePlan, PartitionedPlan]:
+        """A plan for what the compiled form cannot express: step by step where only a value is not known in time and
+        the framework can go step by step; else in parts, around the nodes that the shim cannot do."""
         failed = dict(survey(self.model, self._shim, forms, fixed, self._natives).failed)
-        if error.node is not None:
-            failed.setdefault(error.node, error)
+        needing = {name for name, why in failed.items() if isinstance(why, NeedsKnownError)}
+        executor = self._shim.executor()
+        if eager and executor is not None and len(needing) == len(failed):
+            return ImmediatePlan(self.model, executor)
+        if error.node is not None and error.node not in failed:
+            failed[error.node] = error
+            if isinstance(error, NeedsKnownError):
+                needing.add(error.node)
         if not failed:  # the model as a whole was refused
             failed = {node.name: error for node in self.model.graph.nodes}
-        needing = {name for name, why in failed.items() if isinstance(why, NeedsKnownError)}
         return self._partitioned({n: why for n, why in failed.items() if n not in needing}, needing, error)
 
-    def _partitioned(self, failed: Dict[str, OnnxCompatError], staged: Set[str], error: OnnxCompatError) -> Any:
+    def _partitioned(
+        self, failed: Dict[str, OnnxCompatError], staged: Set[str], error: OnnxCompatError
+    ) -> PartitionedPlan:
         graph = self.model.graph
         if not self._fallback and failed:
             raise error

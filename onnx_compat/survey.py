@@ -43,8 +43,7 @@ def survey(model: Model, shim: Shim, forms: Dict[str, Form], fixed: Fixed, use_n
         made = recorded(model, emitter, forms, fixed, interpreter)
         failed = dict(interpreter.failed)
         if not emitter.concrete:  # over values, to emit is to execute
-            handles = [emitter.placeholder(ref.spec) for ref in made.program.region.inputs]
-            failed.update(attempt(made.program.region, emitter, handles))
+            failed.update(attempt(made.program.region, emitter))
     return Survey(failed, interpreter.unseen, interpreter.done)
 
 
