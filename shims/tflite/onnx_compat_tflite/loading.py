@@ -25,14 +25,22 @@ def ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
 
 
 def fragile(model: fb.ModelSpec) -> bool:
-    """Whether some kernel would end the process if a size that is not known were zero: a softmax over that axis."""
+    """Whether some kernel would end the process if a size that is not known were zero: a softmax over that axis, and
+    in old runtimes a pool of nothing."""
     for graph in model.subgraphs:
         for operator in graph.operators:
             if operator.builtin in ("SOFTMAX", "LOG_SOFTMAX"):
-                sizes = graph.tensors[operator.inputs[0] or 0].shape_signature
-                if sizes is not None and list(sizes)[-1:] == [-1]:
+                sizes = _open_sizes(graph, operator)
+                if sizes and sizes[-1] < 0:
                     return True
+            elif operator.builtin == "AVERAGE_POOL_2D" and min(_open_sizes(graph, operator), default=0) < 0:
+                return True
     return False
+
+
+def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:
+    """The sizes of the first input, -1 where unknown; nothing if all are known."""
+    return tuple(graph.tensors[operator.inputs[0] or 0].shape_signature or ())
 
 
 def _ordered(graph: fb.SubGraph, named: Dict[str, int], order: List[int]) -> Ports:

@@ -80,7 +80,7 @@ class Interpreted(Compiled):
         shapes = [tuple(array.shape) for array in arrays]
         if self._nonempty and any(0 in shape for shape in shapes):
             raise UnsupportedError(
-                "the SOFTMAX kernel of TFLite cannot be given an axis that may be empty, and an input is empty",
+                "an input is empty, and TFLite has a kernel in this model (SOFTMAX, AVERAGE_POOL_2D) that cannot bear that",
                 hint="prepare the model with fixed sizes, or use another shim for empty inputs",
                 shim="tflite",
             )

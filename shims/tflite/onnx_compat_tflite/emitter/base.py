@@ -43,12 +43,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def through(*builtins: str) -> Callable[[F], F]:
-    """A method for types that these kernels all take; it serves other types through a wider one."""
+    """A method for types that these kernels all take (or a feature of theirs: "MIRROR_PAD reflect"); it serves other
+    types through a wider one."""
 
     def declare(method: F) -> F:
         @functools.wraps(method)
         def applied(self: "Base", x: Handle, *rest: Any, **params: Any) -> Any:
-            if all(self.kernels.accepts(builtin, x.dtype) for builtin in builtins):
+            if all(self.accepts(builtin, x.dtype) for builtin in builtins):
                 return method(self, x, *rest, **params)
             return self.widened(applied, builtins, x, rest, params)
 
@@ -106,7 +107,8 @@ class Base(Emitter):
 
     # -- types -----------------------------------------------------------------------------------------------------------
     def accepts(self, builtin: str, dtype: str, feature: str = "plain") -> bool:
-        return self.kernels.accepts(builtin, dtype, feature)
+        name, _, named = builtin.partition(" ")
+        return self.kernels.accepts(name, dtype, named or feature)
 
     def known_type(self, dtype: str) -> str:
         """The type, if the runtime has it at all."""

@@ -65,9 +65,8 @@ class Padding(Shape):
     def _padded(self, x: Handle, value: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
         return self.add_op("PADV2", [x, ends, value], x.dtype, dims)
 
-    @through("MIRROR_PAD")
+    @through("MIRROR_PAD reflect")
     def _mirrored(self, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
-        self.demand("MIRROR_PAD", x.dtype, "reflect")
         return self.add_op("MIRROR_PAD", [x, ends], x.dtype, dims, mode="REFLECT")
 
     @through("GATHER")

@@ -61,7 +61,10 @@ class Pools(Windows):
         space = where_to(x.dims[1:-1], kernel, where, padding)
         options = {"padding": padding, "filter_height": kernel[0], "filter_width": kernel[1]}
         options.update(stride_h=strides[0], stride_w=strides[1])
-        result = self.add_op(builtin, [x], x.dtype, (x.dims[0], *space, x.dims[-1]), **options)
+        dims = (x.dims[0], *space, x.dims[-1])
+        if x.empty and all(isinstance(size, int) for size in dims):
+            return Handle.of(np.zeros(dims, x.dtype))
+        result = self.add_op(builtin, [x], x.dtype, dims, **options)
         result.nonnegative = x.nonnegative
         return result
 
