@@ -7,9 +7,11 @@ from typing import Any, Callable, Dict, List, Sequence
 from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, same
 from onnx_compat.ir import Const, Extents, Node, Ref
+from onnx_compat.primitives.base import result
+from onnx_compat.trace import current
 from onnx_compat.value import Tensor
 
-__all__ = ["RULES", "Application", "rule", "summed_to"]
+__all__ = ["RULES", "Application", "rule", "stored_as_is", "summed_to"]
 
 Rule = Callable[..., Sequence[Any]]
 RULES: Dict[str, Rule] = {}
@@ -36,11 +38,17 @@ def stored(arg: Any) -> Any:
     return arg
 
 
+def stored_as_is(x: Tensor) -> Tensor:
+    """Without a pending order: a derivative is added to others as it lies."""
+    return x if x.order is None else result(current().argument(x))  # type: ignore[arg-type]
+
+
 class Application:
     """A recorded node, with everything as it is stored: its arguments, parameters and results."""
 
     def __init__(self, node: Node) -> None:
         self.args: List[Any] = [stored(arg) for arg in node.args]
+        self.primitive = node.primitive
         self.params: Any = node.params
         self.outputs: List[Any] = [stored(output) for output in node.outputs]
 

@@ -6,8 +6,8 @@ from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, is_known
 from onnx_compat.dtypes import int64
 from onnx_compat.errors import UnsupportedError
-from onnx_compat.grad.rules import Application, rule, summed_to
-from onnx_compat.value import Tensor, lift
+from onnx_compat.grad.rules import Application, rule, stored_as_is, summed_to
+from onnx_compat.value import lift
 
 
 @rule("reshape")
@@ -18,15 +18,7 @@ def _reshape(at: Application, g: Any) -> List[Any]:
 @rule("transpose")
 def _transpose(at: Application, g: Any) -> List[Any]:
     perm = at.params["perm"]
-    return [_stored(p.transpose(g, [perm.index(axis) for axis in range(len(perm))]))]
-
-
-def _stored(x: Tensor) -> Tensor:
-    """Without a pending order: it is added to others as it lies."""
-    from onnx_compat.primitives.base import result
-    from onnx_compat.trace import current
-
-    return x if x.order is None else result(current().argument(x))  # type: ignore[arg-type]
+    return [stored_as_is(p.transpose(g, [perm.index(axis) for axis in range(len(perm))]))]
 
 
 @rule("broadcast_to")
@@ -58,7 +50,7 @@ def _put_back(g: Any, indices: Any, axis: int, extent: Extent) -> Any:
     moved = p.transpose(g, first)
     empty = p.full((extent, *moved.shape[1:]), 0, g.dtype)
     summed = p.scatter_nd(empty, p.unsqueeze(p.cast(indices, int64), [1]), moved, "add")
-    return _stored(p.transpose(summed, [first.index(k) for k in range(g.rank)]))
+    return stored_as_is(p.transpose(summed, [first.index(k) for k in range(g.rank)]))
 
 
 @rule("take")

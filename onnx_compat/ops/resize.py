@@ -99,6 +99,14 @@ class _How(NamedTuple):
             raise InvalidModelError("a Resize is nearest, linear or cubic, not %r" % self.mode)
         return None
 
+    def copies(self, scaled: Scaled) -> bool:
+        """Whether the nearest elements are each one so many times, the factor being whole."""
+        if scaled.factor is None or scaled.factor != int(scaled.factor):
+            return False
+        if self.transformation == "asymmetric":
+            return self.rounding in ("floor", "simple")
+        return self.transformation in ("half_pixel", "pytorch_half_pixel") and self.rounding.startswith("round_prefer")
+
 
 Axis = Tuple[int, Scaled, Tuple[Any, Any]]
 
@@ -120,6 +128,9 @@ def _resized(x: Tensor, axes: Sequence[Axis], how: _How, outside: Optional[float
     beyond: List[Tensor] = []
     for axis, scaled, (start, end) in axes:
         if start is None and scaled.unchanged:
+            continue
+        if kernel is None and how.copies(scaled):
+            x = p.take(x, p.floordiv(p.iota(scaled.after), int(scaled.factor or 1)), axis)
             continue
         places = origins(how.transformation, scaled, start, end)
         if outside is not None:
