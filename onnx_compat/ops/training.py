@@ -1,4 +1,4 @@
-"""ai.onnx.preview.training: derivatives, and the steps of optimizers."""
+"""ai.onnx.preview.training: derivatives."""
 
 from typing import Any, List, Sequence
 

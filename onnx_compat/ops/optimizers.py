@@ -1,0 +1,81 @@
+"""ai.onnx.preview.training: one step of an optimizer, on any number of tensors.
+
+Inputs and outputs go by kind: all tensors, then all their gradients, then all of each quantity that is carried along.
+"""
+
+from typing import Any, Callable, List, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+_DOMAIN = "ai.onnx.preview.training"
+
+
+def _each(inputs: Sequence[Any], kinds: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
+    """The step applied to each tensor with what belongs to it; the results by kind again."""
+    if not inputs or len(inputs) % kinds:
+        raise InvalidModelError("an optimizer that takes %d values for each tensor got %d" % (kinds, len(inputs)))
+    count = len(inputs) // kinds
+    rows = [step(*inputs[k::count]) for k in range(count)]
+    return [value for column in zip(*rows) for value in column]
+
+
+@op("Adagrad", since=1, domain=_DOMAIN)
+def adagrad(
+    R: Tensor,
+    T: Tensor,
+    *inputs: Any,
+    decay_factor: float = 0.0,
+    epsilon: float = 1e-6,
+    norm_coefficient: float = 0.0,
+) -> List[Tensor]:
+    rate = p.div(R, p.cast(T, R.dtype) * decay_factor + 1)
+
+    def step(X: Any, G: Any, H: Any) -> Sequence[Tensor]:
+        G = X * norm_coefficient + G
+        H = H + G * G
+        return X - rate * G / (p.sqrt(H) + epsilon), H
+
+    return _each(inputs, 3, step)
+
+
+@op("Adam", since=1, domain=_DOMAIN)
+def adam(
+    R: Tensor,
+    T: Tensor,
+    *inputs: Any,
+    alpha: float = 0.9,
+    beta: float = 0.999,
+    epsilon: float = 1e-6,
+    norm_coefficient: float = 0.0,
+    norm_coefficient_post: float = 0.0,
+) -> List[Tensor]:
+    rounds = p.cast(T, R.dtype)
+    ratio = p.div(p.sqrt(1 - p.pow(beta, rounds)), 1 - p.pow(alpha, rounds))
+    rate = p.where(p.greater(T, 0), p.mul(R, ratio), R)
+
+    def step(X: Any, G: Any, V: Any, H: Any) -> Sequence[Tensor]:
+        G = X * norm_coefficient + G
+        V = V * alpha + G * (1 - alpha)
+        H = H * beta + G * G * (1 - beta)
+        return (X - rate * V / (p.sqrt(H) + epsilon)) * (1 - norm_coefficient_post), V, H
+
+    return _each(inputs, 4, step)
+
+
+@op("Momentum", since=1, domain=_DOMAIN)
+def momentum(
+    R: Tensor, T: Tensor, *inputs: Any, alpha: float, beta: float, mode: str, norm_coefficient: float
+) -> List[Tensor]:
+    if mode not in ("standard", "nesterov"):
+        raise InvalidModelError("the mode of a Momentum is standard or nesterov, not %r" % mode)
+    share = p.where(p.greater(T, 0), lift(beta, R.dtype), lift(1, R.dtype))
+
+    def step(X: Any, G: Any, V: Any) -> Sequence[Tensor]:
+        G = X * norm_coefficient + G
+        V = V * alpha + share * G
+        return X - R * (G + V * alpha if mode == "nesterov" else V), V
+
+    return _each(inputs, 3, step)
