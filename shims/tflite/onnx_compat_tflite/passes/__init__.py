@@ -1,12 +1,20 @@
 """Improving a finished list of operators, without changing what it computes."""
 
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.activation import fuse_activations
+from onnx_compat_tflite.passes.hard import name_activations
+from onnx_compat_tflite.passes.moves import drop_moves
+from onnx_compat_tflite.passes.padding import fold_padding
 from onnx_compat_tflite.passes.sweep import sweep
 
 __all__ = ["improve"]
 
 
 def improve(model: fb.ModelSpec) -> None:
-    """Every subgraph, in place."""
+    """Every subgraph, in place. A subgraph keeps its inputs and outputs."""
     for graph in model.subgraphs:
+        drop_moves(graph)
+        name_activations(graph)
+        fuse_activations(graph)
+        fold_padding(graph)
         sweep(graph)

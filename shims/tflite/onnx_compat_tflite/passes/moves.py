@@ -1,0 +1,61 @@
+"""Reshapes and casts that undo or repeat each other."""
+
+from typing import Optional
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.view import View
+
+__all__ = ["drop_moves"]
+
+_RESHAPES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
+#: What holds every value of a type.
+_HOLDS = {
+    "bool": ("uint8", "int8", "int16", "int32", "int64", "float32"),
+    "int8": ("int16", "int32", "int64", "float32"),
+    "uint8": ("int16", "int32", "int64", "float32"),
+    "int16": ("int32", "int64", "float32"),
+    "int32": ("int64",),
+    "uint32": ("int64",),
+    "float16": ("float32",),
+}
+
+
+def drop_moves(graph: fb.SubGraph) -> None:
+    """Each operator reads the oldest tensor that serves; what is then not read is swept away."""
+    view = View(graph)
+    for operator in graph.operators:
+        if operator.builtin == "RESHAPE":
+            inner = view.writer(operator.inputs[0], *_RESHAPES)
+            if inner is not None and inner.inputs[0] is not None:
+                view.read_instead(operator, 0, inner.inputs[0])
+        elif operator.builtin == "CAST":
+            source = _before_cast(view, operator)
+            if source is not None:
+                view.read_instead(operator, 0, source)
+                operator.options = dict(operator.options, in_data_type=graph.tensors[source].dtype)
+        for place, index in enumerate(operator.inputs):
+            same = None if index is None else _unchanged(view, index)
+            if same is not None:
+                view.read_instead(operator, place, same)
+
+
+def _before_cast(view: View, operator: fb.OperatorSpec) -> Optional[int]:
+    """What was cast to a type that holds all of it before it was cast again."""
+    inner = view.writer(operator.inputs[0], "CAST")
+    if inner is None or inner.inputs[0] is None:
+        return None
+    first, held = (view.graph.tensors[index].dtype for index in (inner.inputs[0], inner.outputs[0]))
+    return inner.inputs[0] if held in _HOLDS.get(first, ()) else None
+
+
+def _unchanged(view: View, index: int) -> Optional[int]:
+    """The tensor that this one is a copy of."""
+    operator = view.writer(index, "RESHAPE", "CAST")
+    if operator is None or operator.inputs[0] is None:
+        return None
+    source = operator.inputs[0]
+    before, after = view.graph.tensors[source], view.graph.tensors[index]
+    if operator.builtin == "CAST":
+        return source if before.dtype == after.dtype else None
+    known = before.shape_signature is None and after.shape_signature is None
+    return source if known and tuple(before.shape) == tuple(after.shape) else None

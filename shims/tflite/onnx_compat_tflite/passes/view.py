@@ -1,0 +1,69 @@
+"""Looking at a subgraph from its tensors: who writes one, who reads it, what is known of it."""
+
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+
+__all__ = ["View"]
+
+
+class View:
+    """Made anew for every pass; `replace` keeps it true."""
+
+    def __init__(self, graph: fb.SubGraph) -> None:
+        self.graph = graph
+        self._writers: Dict[int, fb.OperatorSpec] = {}
+        self._readers: Dict[int, List[fb.OperatorSpec]] = {}
+        for operator in graph.operators:
+            for index in operator.outputs:
+                self._writers[index] = operator
+            for index in operator.inputs:
+                if index is not None:
+                    self._readers.setdefault(index, []).append(operator)
+
+    def writer(self, index: Optional[int], *builtins: str) -> Optional[fb.OperatorSpec]:
+        """The operator that writes a tensor, if it is one of these."""
+        found = self._writers.get(-1 if index is None else index)
+        return found if found is not None and found.builtin in builtins else None
+
+    def only_read_by(self, index: int, operator: fb.OperatorSpec) -> bool:
+        """Whether nobody but this operator needs the tensor."""
+        readers = self._readers.get(index, [])
+        return all(reader is operator for reader in readers) and index not in self.graph.outputs
+
+    def constant(self, index: Optional[int]) -> Any:
+        """The array of a constant tensor, else None."""
+        return None if index is None else self.graph.tensors[index].buffer
+
+    def number(self, index: Optional[int]) -> Optional[float]:
+        """The value of a constant of one element."""
+        array = self.constant(index)
+        return float(np.asarray(array).reshape(())) if array is not None and np.size(array) == 1 else None
+
+    def sizes(self, index: int) -> Sequence[int]:
+        """The sizes of a tensor, -1 where unknown."""
+        tensor = self.graph.tensors[index]
+        return tensor.shape if tensor.shape_signature is None else tensor.shape_signature
+
+    def read_instead(self, operator: fb.OperatorSpec, place: int, index: int) -> None:
+        """Let an operator read another tensor at a place of its inputs."""
+        inputs = list(operator.inputs)
+        before = inputs[place]
+        inputs[place] = index
+        operator.inputs = inputs
+        if before is not None and before not in inputs:
+            self._readers[before].remove(operator)
+        self._readers.setdefault(index, []).append(operator)
+
+    def turn_into(
+        self, operator: fb.OperatorSpec, builtin: str, inputs: Sequence[int], **options: Any
+    ) -> None:
+        """Make another operator of one, with the same result."""
+        for index in set(operator.inputs):
+            if index is not None:
+                self._readers[index] = [reader for reader in self._readers[index] if reader is not operator]
+        operator.builtin, operator.inputs, operator.options = builtin, list(inputs), options
+        for index in inputs:
+            self._readers.setdefault(index, []).append(operator)
