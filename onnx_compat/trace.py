@@ -105,9 +105,10 @@ class Trace:
         there = order or tuple(range(tensor.rank))
         if here == there:
             return tensor.ref
-        if (tensor.ref, there) not in self._arranged:
-            self._arranged[tensor.ref, there] = self._transposed(tensor.ref, tuple(here.index(axis) for axis in there))
-        return self._arranged[tensor.ref, there]
+        perm = tuple(here.index(axis) for axis in there)
+        if (tensor.ref, perm) not in self._arranged:
+            self._arranged[tensor.ref, perm] = self._transposed(tensor.ref, perm)
+        return self._arranged[tensor.ref, perm]
 
     def _transposed(self, ref: Ref, perm: Tuple[int, ...]) -> Ref:
         shape = tuple(ref.spec.shape[axis] for axis in perm)
