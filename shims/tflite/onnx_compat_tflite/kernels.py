@@ -61,6 +61,8 @@ def _uses() -> Dict[Tuple[str, str], Accepted]:
     return uses
 
 
+#: How a runtime says that it has no such operator, or not in this version.
+_UNKNOWN = ("Didn't find op", "builtin_code out of range", "Unresolved")
 _VERSIONS = _versions()
 _USES = _uses()
 
@@ -102,6 +104,6 @@ class Kernels:
             try:
                 self._interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
                 self._known[operator, version] = True
-            except (RuntimeError, ValueError):
-                self._known[operator, version] = False
+            except (RuntimeError, ValueError) as error:  # a kernel that is there may still miss its options
+                self._known[operator, version] = not any(words in str(error) for words in _UNKNOWN)
         return self._known[operator, version]

@@ -26,7 +26,8 @@ def ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
 
 def fragile(model: fb.ModelSpec) -> bool:
     """Whether some kernel would end the process if a size that is not known were zero: a softmax over that axis, and
-    in old runtimes a pool of nothing."""
+    in old runtimes a pool of nothing.
+    """
     for graph in model.subgraphs:
         for operator in graph.operators:
             if operator.builtin in ("SOFTMAX", "LOG_SOFTMAX"):

@@ -29,7 +29,8 @@ def threads() -> int:
 
 class Interpreted(Compiled):
     """One interpreter; `native` is it. `source` is `model_content` or `model_path`; `nonempty` says that the model has
-    a kernel that ends the process when a size that is not known turns out to be zero."""
+    a kernel that ends the process when a size that is not known turns out to be zero.
+    """
 
     def __init__(
         self,

@@ -44,7 +44,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def through(*builtins: str) -> Callable[[F], F]:
     """A method for types that these kernels all take (or a feature of theirs: "MIRROR_PAD reflect"); it serves other
-    types through a wider one."""
+    types through a wider one.
+    """
 
     def declare(method: F) -> F:
         @functools.wraps(method)

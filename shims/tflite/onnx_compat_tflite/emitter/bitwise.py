@@ -1,6 +1,6 @@
 """Operations on the bits of integers, and their powers. Only new runtimes have a kernel (of exclusive or), so numbers are taken apart."""
 
-from typing import Any, Sequence
+from typing import Sequence
 
 import numpy as np
 
