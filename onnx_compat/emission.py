@@ -157,7 +157,7 @@ class _Walk:
     # -- arguments -----------------------------------------------------------------------------------------------------
     def argument(self, arg: Any) -> Any:
         if isinstance(arg, Ref):
-            handle = self.env[arg] if arg in self.env else arg.handle
+            handle = self.env.get(arg, arg.handle)
             if isinstance(handle, _Refused):
                 raise UnsupportedError(handle.error.reason, hint=handle.error.hint)
             return handle

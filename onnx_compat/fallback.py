@@ -21,13 +21,19 @@ def fallback_runnable(model: Model) -> Any:
     from onnx_compat import select
     from onnx_compat.runnable import Runnable
 
+    session = _session(model)
+    return session or Runnable(model, select.find("reference"), None, natives=False, fallback=False)
+
+
+def _session(model: Model) -> Any:
+    """The part in onnxruntime; None if that is not installed or does not take it."""
     runtime = _onnxruntime()
-    if runtime is not None:
-        try:
-            return _OnnxRuntime(model, runtime)
-        except Exception:  # whatever it is that onnxruntime does not take, the reference is asked next
-            pass
-    return Runnable(model, select.find("reference"), None, natives=False, fallback=False)
+    if runtime is None:
+        return None
+    try:
+        return _OnnxRuntime(model, runtime)
+    except Exception:  # noqa: BLE001 (its errors have no common base; whatever it refuses, the reference is asked next)
+        return None
 
 
 def _onnxruntime() -> Any:

@@ -20,7 +20,7 @@ _LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
 def fuse(region: Region, layout: str, filter_layout: str) -> Region:
     """The same region (changed in place) with scales and shifts folded away."""
     nodes = region.live()
-    uses: "Counter[Ref]" = Counter(ref for one in nodes for ref in one.uses())
+    uses: Counter[Ref] = Counter(ref for one in nodes for ref in one.uses())
     uses.update(ref for output in region.outputs for ref in refs(output))
     kept: List[Node] = []
     for node in nodes:

@@ -16,7 +16,8 @@ __all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec",
 
 class Spec(NamedTuple):
     """The type of a tensor: its dtype, and its shape with `Dim`s where a size is unknown. (Before it is recorded a
-    size may also be None, 'not told by any rule', or the name of an unknown one: see `Trace`.)"""
+    size may also be None, 'not told by any rule', or the name of an unknown one: see `Trace`.)
+    """
 
     dtype: DType
     shape: Tuple[Any, ...]

@@ -168,7 +168,8 @@ class Runnable:
         self, forms: Dict[str, Form], fixed: Fixed, error: UnsupportedError, eager: bool = True
     ) -> Union[ImmediatePlan, PartitionedPlan]:
         """A plan for what the compiled form cannot express: step by step where only a value is not known in time and
-        the framework can go step by step; else in parts, around the nodes that the shim cannot do."""
+        the framework can go step by step; else in parts, around the nodes that the shim cannot do.
+        """
         failed = dict(survey(self.model, self._shim, forms, fixed, self._natives).failed)
         needing = {name for name, why in failed.items() if isinstance(why, NeedsKnownError)}
         executor = self._shim.executor()

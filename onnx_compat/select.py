@@ -98,7 +98,7 @@ def probe(name: str) -> Probe:
             _PROBED[name] = find(name).probe()
         except ShimError as error:
             return Probe(False, error.reason)
-        except Exception as error:  # a broken framework may raise anything, and must not break the others
+        except Exception as error:  # noqa: BLE001 (a broken framework may raise anything, and must not break the others)
             _PROBED[name] = Probe(False, "the probe failed: %s: %s" % (type(error).__name__, error))
     return _PROBED[name]
 

@@ -11,7 +11,7 @@ with ONNX's defaults (one without a default is required). A first parameter name
 
 import importlib
 import inspect
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar, Union
 
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 
@@ -99,12 +99,6 @@ def _unknown(domain: str, name: str) -> str:
     return "there is no operator '%s'" % name
 
 
-_LOADED: Optional[bool] = None
-
-
 def _load() -> None:
     """Import the families on first use: `import onnx_compat` alone does not pay for them."""
-    global _LOADED
-    if _LOADED is None:
-        _LOADED = True
-        importlib.import_module("onnx_compat.ops.families")
+    importlib.import_module("onnx_compat.ops.families")

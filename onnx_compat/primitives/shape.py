@@ -154,7 +154,9 @@ def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int
 _FAR = 2**31 - 1  # beyond every axis, and within the index type of every framework
 
 
-def _bounds(shape: Sizes, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]) -> Tuple[List[Extent], List[Extent]]:
+def _bounds(
+    shape: Sizes, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]
+) -> Tuple[List[Extent], List[Extent]]:
     """The bounds as far as they can be normalised now: known ones into range, for a known axis; edges spelled out.
 
     A backward slice that includes element 0 ends at -_FAR, which every framework clamps to 'before the first'.

@@ -7,7 +7,7 @@ import numpy as np
 from onnx_compat import select
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.reference import Reference
-from onnx_compat.reference.shim import Replayed, ReferenceShim
+from onnx_compat.reference.shim import ReferenceShim, Replayed
 
 
 class LimitedEmitter(Reference):

@@ -4,7 +4,7 @@ import numpy as np
 from building import model, node, value
 from onnx import helper
 
-import onnx_compat.backend as backend
+from onnx_compat import backend
 
 X = np.array([[-1.0, 2.0]], np.float32)
 

@@ -139,7 +139,7 @@ def test_an_unknown_operator_is_named_with_what_to_do() -> None:
         [value("y")],
         extra_opsets=[__import__("onnx").helper.make_opsetid("my.domain", 1)],
     )
-    with pytest.raises(UnsupportedError, match="my.domain::Frobnicate") as caught:
+    with pytest.raises(UnsupportedError, match=r"my\.domain::Frobnicate") as caught:
         onnx_compat.run(proto, [X], shim="reference")
     assert caught.value.node == "here"
     assert caught.value.hint
