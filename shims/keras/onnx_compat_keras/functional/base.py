@@ -1,6 +1,7 @@
 """What the emitter of functional models is made of: symbolic tensors, layers with weights and names, constants."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import keras
 import numpy as np
@@ -13,12 +14,13 @@ from onnx_compat.shim import Emitter
 from onnx_compat_keras.features import back_end, has_type, keeps
 from onnx_compat_keras.functional.names import Names
 
-__all__ = ["Base", "Known", "Length", "is_known"]
+__all__ = ["Base", "Counted", "Known", "Length", "is_known", "policy"]
 
 _LITERAL = 16  # elements: a constant up to this size may stand in the model's description; a larger one is a weight
 
 
-class Known(NamedTuple):
+@dataclass(frozen=True)
+class Known:
     """A value that is known now. It is up to its user whether it becomes a weight of a layer or a number in a call."""
 
     array: np.ndarray
@@ -33,14 +35,24 @@ class Known(NamedTuple):
         return self.array.ndim
 
 
-class Length(NamedTuple):
+@dataclass(frozen=True)
+class Length:
     """The length of an axis that is only known when the model runs."""
 
     handle: Any
     axis: int
 
 
-Handle = Union[Known, Any]
+@dataclass(frozen=True)
+class Counted:
+    """A tensor of lengths and numbers, of an integer type."""
+
+    sizes: Tuple[Any, ...]
+    shape: Tuple[int, ...]
+    dtype: DType
+
+
+Handle = Union[Known, Length, Counted, Any]
 
 
 def is_known(*handles: Any) -> bool:
@@ -80,6 +92,7 @@ class Base(Emitter):
         self.names = names
         self.back_end = back_end()
         self.source: Any = None  # an input: what a constant hangs on, since every tensor comes from one
+        self.computed: Optional[DType] = None  # the type of what is made, where it is not that of the result
         self._zero: Any = None
         self._held: Dict[int, Any] = {}
         self._ones: Dict[Any, Any] = {}
@@ -122,7 +135,7 @@ class Base(Emitter):
     ) -> Any:
         """The result of a new layer, whose weights are set when it is built."""
         self.check(kind)
-        dtype = config.pop("dtype", None) or self.node.outputs[0].spec.dtype
+        dtype = self.computed or self.node.outputs[0].spec.dtype
         made = getattr(keras.layers, kind)(name=self.names.fresh(self._origin()), dtype=policy(dtype), **config)
         self.names.given[id(made)] = made
         result = made(*inputs, **(call or {}))
@@ -138,6 +151,8 @@ class Base(Emitter):
         """A symbolic tensor of whatever a handle is."""
         if isinstance(handle, Known):
             return self.held(handle)
+        if isinstance(handle, Counted):
+            return self._of_sizes(handle)
         return self.counted(handle) if isinstance(handle, Length) else handle
 
     def operand(self, handle: Handle) -> Any:
@@ -155,7 +170,7 @@ class Base(Emitter):
     def held(self, known: Known) -> Any:
         """A constant as the only row of an embedding: the one stock layer that holds any array and gives it exactly."""
         if id(known.array) not in self._held:
-            array, dtype = known
+            array, dtype = known.array, known.dtype
             if dtype.kind in "iub" and dtype.bits < 32:  # too narrow for a weight
                 value = keras.ops.cast(self._row(array.astype(np.int32), dtypes.int32), dtype.name)
             else:
@@ -218,10 +233,18 @@ class Base(Emitter):
         raise UnsupportedError("a computed size is no axis of a functional Keras model")
 
     def element(self, handle: Any, index: Optional[int]) -> Any:
+        if isinstance(handle, Counted):
+            return handle.sizes[index or 0]
         return self.tensor(handle) if index is None else self.name(keras.ops.get_item(handle, (index,)))
 
     def stack(self, scalars: Sequence[Any]) -> Any:
-        return self.name(keras.ops.stack([self.tensor(scalar) for scalar in scalars]))
+        return Counted(tuple(scalars), (len(scalars),), self.index_dtype)
+
+    def _of_sizes(self, counted: Counted) -> Any:
+        parts = [self.tensor(size) for size in counted.sizes]
+        whole = parts[0] if not counted.shape else self.name(keras.ops.stack(parts))
+        whole = whole if len(counted.shape) < 2 else self.name(keras.ops.reshape(whole, counted.shape))
+        return whole if counted.dtype.name == "int64" else self.name(keras.ops.cast(whole, counted.dtype.name))
 
     def placeholder(self, spec: Spec) -> Any:
         sizes = [int(size) if isinstance(size, (int, np.integer)) else None for size in spec.shape]

@@ -1,6 +1,7 @@
 """Element by element, on symbolic tensors."""
 
 import math
+from dataclasses import replace
 from typing import Any, Optional
 
 import numpy as np
@@ -9,7 +10,7 @@ from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import Const, Ref
 from onnx_compat_keras.arrays.elementwise import within
-from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.base import Base, Counted, Known
 
 __all__ = ["Elementwise"]
 
@@ -41,7 +42,6 @@ class Elementwise(Base):
     asinh = _same("arcsinh")
     acosh = _same("arccosh")
     atanh = _same("arctanh")
-    erf = _same("erf")
     floor = _same("floor")
     ceil = _same("ceil")
     round = _same("round")
@@ -58,7 +58,6 @@ class Elementwise(Base):
     mul = _same("multiply")
     sub = _same("subtract")
     atan2 = _same("arctan2")
-    minimum = _same("minimum")
     equal = _same("equal")
     less = _same("less")
     less_equal = _same("less_equal")
@@ -75,7 +74,14 @@ class Elementwise(Base):
             return self.layer("Add", [x, y])
         return self.ops.add(*self.operands(x, y))
 
+    def minimum(self, x: Any, y: Any) -> Any:
+        if self.out.dtype.kind == "b":
+            return self.logical_and(x, y)
+        return self.ops.minimum(*self.operands(x, y))
+
     def maximum(self, x: Any, y: Any) -> Any:
+        if self.out.dtype.kind == "b":
+            return self.logical_or(x, y)
         slope = self._scaled(self.node.args[1], self.node.args[0]) if self.node.primitive == "maximum" else None
         if slope is not None and slope.size == 1 and self.out.dtype.kind == "f":  # LeakyRelu with a slope up to one
             return self.layer("LeakyReLU", self.tensor(x), negative_slope=slope.item())
@@ -118,7 +124,7 @@ class Elementwise(Base):
 
     def _alike(self, x: Any, y: Any) -> bool:
         """Two different tensors of one known shape (but for the batch): what merging layers take."""
-        if isinstance(x, (Known, tuple)) or isinstance(y, (Known, tuple)) or x is y:
+        if not hasattr(x, "_keras_history") or not hasattr(y, "_keras_history") or x is y:
             return False
         return len(x.shape) > 1 and tuple(x.shape) == tuple(y.shape) and None not in x.shape[1:]
 
@@ -132,6 +138,12 @@ class Elementwise(Base):
         return x if high is None else self.ops.minimum(x, within(high, dtype)(math.floor).item())
 
     # -- detours -------------------------------------------------------------------------------------------------------
+    def erf(self, x: Any) -> Any:
+        x = self.tensor(x)
+        if self.out.dtype.name == "float64":  # TensorFlow gives NaN for an infinity; from six on it is one
+            x = self.ops.minimum(self.ops.maximum(x, -8.0), 8.0)
+        return self.ops.erf(x)
+
     def neg(self, x: Any) -> Any:
         if self.out.dtype.kind == "u":
             raise UnsupportedError("a Keras model does not negate unsigned integers")
@@ -180,6 +192,8 @@ class Elementwise(Base):
         return self.ops.power(*self.operands(x, y))
 
     def cast(self, x: Any, dtype: DType) -> Any:
+        if isinstance(x, Counted) and dtype.kind == "i" and dtype.bits >= 32:
+            return replace(x, dtype=dtype)
         x = self.tensor(x)
         if dtype.kind == "b":
             return self.ops.not_equal(x, 0)

@@ -1,15 +1,15 @@
 """Moving, repeating, joining and cutting, on symbolic tensors."""
 
+from dataclasses import replace
 from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat import dtypes
-from onnx_compat.dims import is_known as is_number
 from onnx_compat.dims import same
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_keras.arrays.shape import PLACES
-from onnx_compat_keras.functional.base import Base, Known, Length
+from onnx_compat_keras.functional.base import Base, Counted, Known, Length
 
 __all__ = ["Shape", "fixed"]
 
@@ -30,6 +30,8 @@ class Shape(Base):
             sizes = fixed(shape)
             if sizes is not None:
                 return Known(x.array.reshape(sizes), x.dtype)
+        if isinstance(x, Counted):
+            return replace(x, shape=fixed(shape))
         x = self.tensor(x)
         target = self._wildcard(shape)
         batch = self._batch_stays(shape, x)
@@ -188,12 +190,7 @@ class Shape(Base):
         return self.ops.pad(x, [tuple(map(int, pair)) for pair in around], constant_values=number)
 
     def arange(self, start: Any, stop: Any, step: Any) -> Any:
-        dtype = self.out.dtype
-        if isinstance(stop, Length) and isinstance(start, Known) and isinstance(step, Known):
-            places = self.ops.cast(self.places(stop), dtype.name)
-            if start.array.item() == 0 and step.array.item() == 1:
-                return places
+        if isinstance(stop, Counted) and isinstance(start, Known) and isinstance(step, Known):
+            if isinstance(stop.sizes[0], Length) and start.array.item() == 0 and step.array.item() == 1:
+                return self.ops.cast(self.places(stop.sizes[0]), self.out.dtype.name)
         raise UnsupportedError("a Keras model counts from zero to the length of an axis only")
-
-    def _number(self, size: Any) -> bool:
-        return is_number(size)

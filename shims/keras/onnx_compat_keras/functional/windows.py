@@ -4,6 +4,7 @@ from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat import dtypes
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_keras.functional.base import Base, Known
 from onnx_compat_keras.functional.shape import Shape
@@ -22,6 +23,8 @@ class Windows(Shape, Base):
     ) -> Any:
         space = len(strides)
         self._space(space)
+        if self._half():
+            return self._through_float32(self.conv, x, w, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
         if isinstance(w, Known) and (bias is None or isinstance(bias, Known)):
             kernel, dilations = _settled(np.asarray(w.array), strides, dilations)
             x, padding = self._padded(x, kernel.shape[:space], strides, dilations, pads)
@@ -32,6 +35,8 @@ class Windows(Shape, Base):
             )  # fmt: skip
         if not all(stride == 1 for stride in strides) and not all(dilation == 1 for dilation in dilations):
             raise UnsupportedError("Keras has no convolution with strides and dilations")
+        if groups > 1:
+            raise UnsupportedError("the filter of a grouped Keras layer is a weight")
         x, padding = self._padded(x, w.shape[:space], strides, dilations, pads)
         out = self.ops.conv(
             self.tensor(x), self.tensor(w), strides=_one(strides), padding=padding, data_format="channels_last",
@@ -45,6 +50,10 @@ class Windows(Shape, Base):
         space = len(strides)
         if not isinstance(w, Known) or not (bias is None or isinstance(bias, Known)):
             raise UnsupportedError("the filter of a depthwise Keras layer is a weight")
+        if self._half():
+            return self._through_float32(
+                self.depthwise_conv, x, w, bias, strides=strides, dilations=dilations, pads=pads, groups=groups
+            )
         filters = np.asarray(w.array)[0]
         if space > 2 or len(set(strides)) > 1 or x.shape[-1] is None:
             grouped = Known(filters[..., None, :], w.dtype)
@@ -66,6 +75,10 @@ class Windows(Shape, Base):
         self._space(space)
         if not isinstance(w, Known) or not (bias is None or isinstance(bias, Known)):
             raise UnsupportedError("the filter of a transposed Keras convolution is a weight")
+        if self._half():
+            return self._through_float32(
+                self.conv_transpose, x, w, bias, strides=strides, dilations=dilations, groups=groups
+            )
         if groups > 1:
             return self._in_groups(x, w, bias, strides, dilations, groups)
         kernel, _ = _spread(np.asarray(w.array), dilations)
@@ -101,12 +114,30 @@ class Windows(Shape, Base):
         spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations)]
         if all(map(_is_same, x.shape[1:-1], spans, strides, pads)):
             return x, "same"
-        zero = Known(np.zeros((), self.out.dtype.numpy), self.out.dtype)
+        dtype = self.computed or self.out.dtype
+        zero = Known(np.zeros((), dtype.numpy), dtype)
         return self.surrounded(x, [(0, 0), *pads, (0, 0)], zero), "valid"
 
     def _space(self, space: int) -> None:
         if space not in (1, 2, 3):
             raise UnsupportedError("Keras convolves over one to three spatial axes, not %d" % space)
+
+    def _half(self) -> bool:
+        """Whether TensorFlow would add up in float16."""
+        return self.back_end == "tensorflow" and self.computed is None and self.out.dtype.name == "float16"
+
+    def _through_float32(self, method: Any, x: Any, w: Any, bias: Any, **params: Any) -> Any:
+        def widened(handle: Any) -> Any:
+            if isinstance(handle, Known):
+                return Known(handle.array.astype(np.float32), dtypes.float32)
+            return None if handle is None else self.ops.cast(handle, "float32")
+
+        self.computed = dtypes.float32
+        try:
+            out = method(widened(x), widened(w), widened(bias), **params)
+        finally:
+            self.computed = None
+        return self.ops.cast(out, "float16")
 
     # -- pools -------------------------------------------------------------------------------------------------------
     def max_pool(self, x: Any, kernel: Any, strides: Any, dilations: Any, pads: Pads) -> Any:

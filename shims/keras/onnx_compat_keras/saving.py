@@ -1,0 +1,58 @@
+"""The `.keras` file: stock Keras alone, so that it is loaded without this library."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Sequence, Tuple
+
+import keras
+
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import ConversionError, InvalidModelError, UnsupportedError
+from onnx_compat.shim import Compiled, Port, Program
+from onnx_compat_keras.compiling import Functional
+from onnx_compat_keras.features import wide
+from onnx_compat_keras.functional import functional
+from onnx_compat_keras.running import running
+
+__all__ = ["load", "save"]
+
+
+def save(program: Program, path: str) -> None:
+    """Write the program as a functional model; the error names the node that keeps it from being one."""
+    try:
+        model = functional(program)
+    except UnsupportedError as error:
+        raise ConversionError(
+            "the model cannot be written as a Keras file: " + error.reason,
+            hint=error.hint or "give its inputs fixed sizes, or convert it to a SavedModel or a TF Lite file",
+            node=error.node,
+            operator=error.operator,
+            opset=error.opset,
+            shim="keras",
+        ) from error
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as folder:
+        file = Path(folder) / "model.keras"  # Keras insists on the suffix
+        with wide():
+            model.save(file)
+        shutil.move(str(file), path)
+
+
+def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
+    """A `.keras` file as something that runs. Nothing in it is executed: Keras' safe mode is on."""
+    try:
+        with wide():
+            model = keras.saving.load_model(path, compile=False, safe_mode=True)
+    except (ValueError, TypeError, OSError, KeyError) as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        raise InvalidModelError("Keras does not load '%s': %s" % (path, first), shim="keras") from error
+    if not isinstance(model, keras.Model) or not hasattr(model, "inputs"):
+        raise InvalidModelError("'%s' does not hold a functional Keras model" % path, shim="keras")
+    inputs = _ports([tensor.name for tensor in model.inputs], model.inputs)
+    outputs = _ports(model.output_names, model.outputs)
+    return running(Functional(model), model, inputs, outputs), inputs, outputs
+
+
+def _ports(names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:
+    return tuple(Port(name, DType.of(tensor.dtype), tuple(tensor.shape)) for name, tensor in zip(names, tensors))
