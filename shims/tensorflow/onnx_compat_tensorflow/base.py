@@ -1,11 +1,11 @@
 """What the families of primitives share: raw ops with their detours, constants, sizes, and the static shapes of results."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat.dtypes import DType
-from onnx_compat.ir import Spec
+from onnx_compat.ir import Ref, Spec
 from onnx_compat.shim import Emitter
 from onnx_compat_tensorflow.features import Features
 from onnx_compat_tensorflow.kernels import Route, call
@@ -21,6 +21,8 @@ _FOREIGN = frozenset("Equal NotEqual Less LessEqual ArgMax ArgMin IsNan IsInf".s
 class Base(Emitter):
     """TensorFlow tensors as handles."""
 
+    #: The inputs of the model. What has a size of theirs is never empty: a model with an empty input is built without.
+    fed: FrozenSet[Ref] = frozenset()
     layout = "channels_last"
     filter_layout = "HWIO"
 
@@ -64,6 +66,10 @@ class Base(Emitter):
 
     def _turned(self, bits: Any) -> Any:
         return self.raw.BitwiseXor(x=bits, y=self.number(np.iinfo(np.int64).min, bits.dtype))
+
+    def computed(self, x: Any) -> str:
+        """The dtype that sums of products of these numbers are made in."""
+        return "float64" if x.dtype == self.tf.float64 else "float32"
 
     # -- constants -----------------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Any:

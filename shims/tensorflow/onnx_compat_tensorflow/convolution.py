@@ -24,7 +24,7 @@ class Convolution(Windows):
             convolve = {2: self._plane, 3: self._volume}.get(len(window.strides))
             if convolve is None:
                 raise self.unsupported_space("convolution", len(window.strides))
-            if groups == 1 or (len(window.strides) == 2 and self.features.holds("grouped Conv2D")):
+            if groups == 1 or (len(window.strides) == 2 and self.features.holds("grouped Conv2D", self.computed(x))):
                 return convolve(window, x, w)
             return self.in_groups(lambda part, weight: convolve(window, part, weight), x, w, groups, -1)
 
@@ -35,13 +35,13 @@ class Convolution(Windows):
         return Window(tuple(kernel), tuple(strides), tuple(dilations), tuple(tuple(p) for p in pads))  # type: ignore[misc]
 
     def _plane(self, window: Window, x: Any, w: Any) -> Any:
-        x, padding, window = self.padded(x, window, self.features.holds("explicit Conv2D"))
-        return self.op("Conv2D", x, w, **self.options(padding, window))
+        x, padding, window = self.padded(x, window, self.features.holds("explicit Conv2D", self.computed(x)))
+        return self.with_batch(lambda x: self.op("Conv2D", x, w, **self.options(padding, window)), x)
 
     def _volume(self, window: Window, x: Any, w: Any) -> Any:
         x, padding, window = self.padded(x, window, explicit=False)
-        if not window.dilated or self.features.holds("dilated Conv3D"):
-            return self.op("Conv3D", x, w, **self.options(padding, window))
+        if not window.dilated or self.features.holds("dilated Conv3D", self.computed(x)):
+            return self.with_batch(lambda x: self.op("Conv3D", x, w, **self.options(padding, window)), x)
         dense = self.tf.nn.convolution(x, w, padding=padding, dilations=list(window.dilations))
         return self.every(dense, window.strides)
 
@@ -59,15 +59,17 @@ class Convolution(Windows):
         return self.biased(self.on_plane(window, self._depthwise, x, table), bias)
 
     def _depthwise(self, window: Window, x: Any, w: Any) -> Any:
-        op, holds = "DepthwiseConv2dNative", self.features.holds
-        if window.strides[0] != window.strides[1] and not holds("unequal strides of " + op):
+        op, dtype, holds = "DepthwiseConv2dNative", self.computed(x), self.features.holds
+        if window.strides[0] != window.strides[1] and not holds("unequal strides of " + op, dtype):
             return self.every(self._depthwise(window.in_steps(), x, w), window.strides)
-        if window.dilated and not holds("dilated " + op):
+        if window.dilated and not holds("dilated " + op, dtype):
             x, padding, window = self.padded(x, window, explicit=False)
             dense = self.tf.compat.v1.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], padding, rate=list(window.dilations))
             return self.every(dense, window.strides)
-        x, padding, window = self.padded(x, window, holds("explicit " + op))
-        return self.op(op, x, w, **self.options(padding, window))
+        # Not "EXPLICIT", although the kernel may know it: some releases fuse it with a bias, forget the padding on the
+        # way, and end the process.
+        x, padding, window = self.padded(x, window, explicit=False)
+        return self.with_batch(lambda x: self.op(op, x, w, **self.options(padding, window)), x)
 
     # -- transposed ----------------------------------------------------------------------------------------------------
     def conv_transpose(
@@ -78,7 +80,9 @@ class Convolution(Windows):
         def apply(window: Window, x: Any, w: Any) -> Any:
             if len(window.strides) > 3:
                 raise self.unsupported_space("transposed convolution", len(window.strides))
-            whole = len(window.strides) == 2 and self.features.holds("grouped Conv2DBackpropInput")
+            whole = len(window.strides) == 2 and self.features.holds(
+                "grouped Conv2DBackpropInput", self.computed(x)
+            )
             if groups == 1:
                 return self._transposed(window, x, self._swapped(w), 1)
             if whole:
@@ -99,7 +103,7 @@ class Convolution(Windows):
 
     def _transposed(self, window: Window, x: Any, w: Any, groups: int) -> Any:
         plane = len(window.strides) == 2
-        if not (plane and self.features.holds("dilated Conv2DBackpropInput")):
+        if not (plane and self.features.holds("dilated Conv2DBackpropInput", self.computed(x))):
             w = self.spread(w, window.dilations)
             window = window._replace(dilations=(1,) * len(window.strides))
         lengths, kernel = self.lengths(x), self.lengths(w)

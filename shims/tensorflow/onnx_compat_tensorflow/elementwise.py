@@ -33,7 +33,7 @@ class Elementwise(Base):
 
     def sign(self, x: Any) -> Any:
         if x.dtype.is_unsigned:
-            return self.raw.Cast(x=self.raw.NotEqual(x=x, y=self._zero(x)), DstT=x.dtype)
+            return self.raw.Cast(x=self.op("NotEqual", x, self._zero(x)), DstT=x.dtype)
         signs = self.op("Sign", x)
         if x.dtype.is_floating and not self.features.holds("Sign keeps NaN"):
             signs = self.op("SelectV2", x, signs, condition=self.op("IsNan", x))

@@ -60,16 +60,16 @@ class Features:
         return True
 
     # -- behaviours ----------------------------------------------------------------------------------------------------
-    def holds(self, behaviour: str) -> bool:
-        """Whether one of `BEHAVIOURS` is what happens here."""
+    def holds(self, behaviour: str, dtype: str = "float32") -> bool:
+        """Whether one of `BEHAVIOURS` is what happens here, to numbers of this dtype."""
         build, feeds, expected = BEHAVIOURS[behaviour]
 
         def tried() -> bool:
-            got = self.run(lambda *xs: build(self.tf.raw_ops, *xs), *feeds)
+            got = self.run(lambda *xs: build(self.tf.raw_ops, *xs), *[feed.astype(dtype) for feed in feeds])
             expects = np.asarray(expected, np.float32)
             return got is not None and got.shape == expects.shape and np.allclose(got, expects, equal_nan=True)
 
-        return bool(self._once(behaviour, tried))
+        return bool(self._once((behaviour, dtype), tried))
 
     def run(self, build: Callable[..., Any], *arrays: np.ndarray) -> Optional[np.ndarray]:
         """The (first) result of a graph built and run apart from everything; None if TensorFlow refuses."""
@@ -171,12 +171,8 @@ BEHAVIOURS: Dict[str, Any] = {
         [_image(1, 1, 1, 2), _image(1, 1, 2, 2)],
         np.array([1, 3, 4, 8]).reshape(1, 1, 1, 4),
     ),
+    "empty Conv2D": (_explicit("Conv2D"), [_X[:0], _TAPS], np.zeros((0, 3, 2, 1))),
     "explicit Conv2D": (_explicit("Conv2D"), [_X, _TAPS], np.array([0, 0, 3, 2, 7, 4]).reshape(1, 3, 2, 1)),
-    "explicit DepthwiseConv2dNative": (
-        _explicit("DepthwiseConv2dNative"),
-        [_X, _TAPS],
-        np.array([0, 0, 3, 2, 7, 4]).reshape(1, 3, 2, 1),
-    ),
     "explicit MaxPool": (_explicit_pool, [_X], np.array([2, 2, 4, 4]).reshape(1, 2, 2, 1)),
     "dilated DepthwiseConv2dNative": (
         lambda raw, x, w: raw.DepthwiseConv2dNative(input=x, filter=w, dilations=[1, 2, 2, 1], **_STEP),
@@ -205,4 +201,4 @@ BEHAVIOURS: Dict[str, Any] = {
 
 def shown() -> List[str]:
     """The behaviours that matter to a user, for `shims()` and the doctor."""
-    return ["grouped Conv2D", "explicit DepthwiseConv2dNative", "dilated DepthwiseConv2dNative", "Maximum keeps NaN"]
+    return ["grouped Conv2D", "explicit Conv2D", "dilated DepthwiseConv2dNative", "Maximum keeps NaN"]

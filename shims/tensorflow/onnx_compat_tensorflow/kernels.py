@@ -19,8 +19,8 @@ class Kernel(NamedTuple):
     attributes: Dict[str, Any] = {}
 
 
-def _one(name: str, shape: Tuple[int, ...] = (1,), **attributes: Any) -> Kernel:
-    return Kernel((name,), (shape,), attributes)
+def _one(name: str, size: Tuple[int, ...] = (1,), **attributes: Any) -> Kernel:
+    return Kernel((name,), (size,), attributes)
 
 
 def _two(first: str, second: str, one: Tuple[int, ...], two: Tuple[int, ...], **attributes: Any) -> Kernel:
@@ -33,6 +33,7 @@ _STRIDES, _STRIDES3 = [1, 1, 1, 1], [1, 1, 1, 1, 1]
 _KERNELS: Dict[str, Kernel] = {
     "ArgMax": _one("input", dimension=0),
     "ArgMin": _one("input", dimension=0),
+    "Atan2": _two("y", "x", (1,), (1,)),
     "AvgPool": _one("value", _IMAGE, ksize=_STRIDES, strides=_STRIDES, padding="VALID"),
     "AvgPool3D": _one("input", _VOLUME, ksize=_STRIDES3, strides=_STRIDES3, padding="VALID"),
     "BatchMatMulV2": Kernel(shapes=((1, 1, 1), (1, 1, 1))),

@@ -4,6 +4,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat.dims import Dim, Extent
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_tensorflow.linear import Linear
 from onnx_compat_tensorflow.shape import Shape
@@ -64,6 +65,20 @@ class Windows(Linear, Shape):
         tall = self.raw.ExpandDims(input=x, axis=1)
         wide = [self.reshaped(w, [1, *self.lengths(w)]) for w in weights]
         return self.raw.Squeeze(input=apply(window.as_plane(), tall, *wide), axis=[1])
+
+    def with_batch(self, convolve: Callable[[Any], Any], x: Any) -> Any:
+        """Some releases give an empty batch a wrong shape, or end the process: there an image of zeros goes along."""
+        if self.features.holds("empty Conv2D") or not self._may_be_empty(self.node.args[0].spec.shape[0]):  # type: ignore[union-attr]
+            return convolve(x)
+        image = self.raw.Fill(dims=self.vector([1, *self.lengths(x)[1:]]), value=self.number(0, x.dtype))
+        return convolve(self.raw.ConcatV2(values=[x, image], axis=0))[:-1]
+
+    def _may_be_empty(self, batch: Extent) -> bool:
+        """Whether the batch can be empty though no input of the model is."""
+        if not isinstance(batch, Dim):
+            return batch == 0
+        atoms = [atom for monomial in batch.terms for atom in monomial]
+        return len(batch.terms) != 1 or not all(atom.kind == "axis" and atom.args[0] in self.fed for atom in atoms)
 
     def padded(self, x: Any, window: Window, explicit: bool, value: Any = 0) -> Tuple[Any, str, Window]:
         """x, how the kernel shall pad it, and the window that is left: padded before where the kernel cannot."""

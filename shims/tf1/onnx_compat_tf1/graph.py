@@ -42,7 +42,7 @@ class BuiltGraph:
                 tf.compat.v1.placeholder(tf_dtype(tf, port.dtype), list(port.sizes), names[port.name])
                 for port in program.inputs
             ]
-            handles = emit(program.region, GraphEmitter(features), self.inputs)
+            handles = emit(program.region, GraphEmitter(features), self.inputs)  # for inputs of size zero too
             self.outputs = [tf.identity(handle, names[port.name]) for port, handle in zip(program.outputs, handles)]
 
 

@@ -21,16 +21,25 @@ class CompiledModule(Compiled):
         self.native = OnnxModule(program, features, device)
         self._tf = features.tf
         self._function = self.native.function
+        self._for_empty: Any = None
+        self._build_for_empty = lambda: OnnxModule(program, features, device, empty=True)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         constant = self._tf.constant
+        function = self._function if all(array.size for array in arrays) else self._careful()
         with run_errors(self._tf):
-            outputs = self._function(*[constant(encoded(array)) for array in arrays])
+            outputs = function(*[constant(encoded(array)) for array in arrays])
         return [decoded(output.numpy()) for output in outputs]
+
+    def _careful(self) -> Any:
+        """For inputs of size zero: built when the first one comes."""
+        if self._for_empty is None:
+            self._for_empty = self._build_for_empty()
+        return self._for_empty.function
 
     @property
     def traces(self) -> int:
-        return int(self.native.traces)
+        return int(self.native.traces) + (int(self._for_empty.traces) if self._for_empty is not None else 0)
 
 
 class CompiledSignature(Compiled):

@@ -1,5 +1,6 @@
 """A recorded program as a tf.Module with one tf.function: traced once, for every size that the model leaves open."""
 
+import re
 from contextlib import ExitStack
 from typing import Any, Dict, List, Optional
 
@@ -25,10 +26,13 @@ class OnnxModule(tf.Module):  # type: ignore[misc]
     """Callable with the model's inputs, in order or by name; gives a list of its outputs, in order.
 
     Weights are constants of the graph, which TensorFlow optimises best; variables where a graph cannot hold them.
+    With `empty` it also takes inputs of size zero, which kernels may not.
     """
 
-    def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
-        super().__init__(name=operation_names([program.name])[program.name].replace("/", "_").replace(".", "_"))
+    def __init__(
+        self, program: Program, features: Features, device: Optional[str] = None, empty: bool = False
+    ) -> None:
+        super().__init__(name="model_" + re.sub(r"\W", "_", program.name))  # tf.Module takes identifiers only
         self.traces = 0
         self.arguments = argument_names(port.name for port in program.inputs)
         self._device = device_name(tf, device)
@@ -42,6 +46,7 @@ class OnnxModule(tf.Module):  # type: ignore[misc]
         def run(*inputs: Any) -> List[Any]:
             self.traces += 1
             emitter = GraphEmitter(features, self._weight if self._stored else None)
+            emitter.fed = frozenset() if empty else frozenset(program.region.inputs)
             with ExitStack() as stack:
                 if self._device is not None:
                     stack.enter_context(tf.device(self._device))
