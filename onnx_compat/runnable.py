@@ -104,15 +104,15 @@ class Runnable:
             key = self._key(feed, forms)  # it may have turned out that values matter
             self._plans[key] = plan
         self._latest = self._plans[key]
-        try:
-            return self._latest.run(feed)  # type: ignore[no-any-return]
-        except UnsupportedError as error:
-            # What is compiled for each shape anew (on JAX), or executed, may only now turn out not to be possible.
-            if isinstance(self._latest, PartitionedPlan):
-                raise
-            eager = not isinstance(self._latest, ImmediatePlan)
-            self._latest = self._plans[key] = self._otherwise(forms, self._fixing(feed), error, eager)
-            return self._latest.run(feed)  # type: ignore[no-any-return]
+        while True:
+            try:
+                return self._latest.run(feed)  # type: ignore[no-any-return]
+            except UnsupportedError as error:
+                # What is compiled for each shape anew (on JAX), or executed, may only now turn out not to be possible.
+                if isinstance(self._latest, PartitionedPlan):
+                    raise
+                eager = isinstance(self._latest, CompiledPlan)
+                self._latest = self._plans[key] = self._otherwise(forms, self._fixing(feed), error, eager)
 
     def _key(self, feed: Feed, forms: Dict[str, Form]) -> Any:
         """What a plan is good for: the structure of the inputs, and what it is specialised on."""

@@ -12,6 +12,7 @@ from onnx_compat.model import Graph, Model, Node, SequenceType, TensorType, load
 from onnx_compat.ops import OPERATORS
 from onnx_compat.plan import Fixed, recorded
 from onnx_compat.shim import Shim, natives
+from onnx_compat.typesonly import TypesOnly
 
 __all__ = ["NodeSupport", "Survey", "declared_forms", "support", "survey"]
 
@@ -42,8 +43,8 @@ def survey(model: Model, shim: Shim, forms: Dict[str, Form], fixed: Fixed, use_n
         interpreter = Interpreter(natives(emitter) if use_natives else None, tolerant=True)
         made = recorded(model, emitter, forms, fixed, interpreter)
         failed = dict(interpreter.failed)
-        if not emitter.concrete:  # over values, to emit is to execute
-            failed.update(attempt(made.program.region, emitter))
+        # Over values, to emit would be to execute.
+        failed.update(attempt(made.program.region, TypesOnly(emitter) if emitter.concrete else emitter))
     return Survey(failed, interpreter.unseen, interpreter.done)
 
 

@@ -70,4 +70,5 @@ def _whole(name: str) -> bool:
 
 
 for _name in [*PRIMITIVES, *filter(_whole, dir(GraphEmitter))]:
-    setattr(GraphEmitter, _name, _placed(_name, getattr(GraphEmitter, _name)))
+    if hasattr(GraphEmitter, _name):  # a primitive that is new to the core runs in the fallback
+        setattr(GraphEmitter, _name, _placed(_name, getattr(GraphEmitter, _name)))
