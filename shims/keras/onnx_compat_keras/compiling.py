@@ -2,7 +2,7 @@
 
 from typing import Any, List, Optional, Sequence
 
-from onnx_compat.errors import OnnxCompatError
+from onnx_compat.errors import OnnxCompatError, UnsupportedError
 from onnx_compat.shim import Compiled, Program
 from onnx_compat_keras.emitted import Emitted
 from onnx_compat_keras.features import back_end
@@ -35,6 +35,9 @@ class Functional(Body):
 
 def compiled(program: Program, device: Optional[str] = None) -> Compiled:
     """The program on the back end at hand."""
+    for port in (*program.inputs, *program.outputs):
+        if port.dtype.kind == "s" and back_end() != "tensorflow":
+            raise UnsupportedError("'%s' is text, which Keras on %s does not have" % (port.name, back_end()))
     ports = (program.inputs, program.outputs, device)
     try:
         model = functional(program)

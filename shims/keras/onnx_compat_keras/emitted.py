@@ -1,14 +1,16 @@
 """A program as a body that is emitted: primitive by primitive, in the back end's own functions."""
 
-from typing import Any, List, Optional, Sequence
+from contextlib import contextmanager
+from typing import Any, Iterator, List, Optional, Sequence
 
 from onnx_compat.emission import emit
 from onnx_compat.shim import Emitter, Program
 from onnx_compat_keras.arrays.base import Arrays, constants
 from onnx_compat_keras.features import back_end, wide
 from onnx_compat_keras.running import Body
+from onnx_compat_keras.scratch import scratch
 
-__all__ = ["Emitted", "emitter", "executor"]
+__all__ = ["Emitted", "emitter", "executor", "scratched"]
 
 _LARGE = 256  # elements; a smaller constant may be part of what is compiled
 
@@ -42,6 +44,17 @@ def executor() -> Emitter:
     from onnx_compat_keras.on_tensorflow import TensorFlowExecutor, probed
 
     return TensorFlowExecutor(probed())
+
+
+@contextmanager
+def scratched() -> Iterator[Emitter]:
+    """An emitter to try out what can be emitted."""
+    emits = emitter()
+    if isinstance(emits, Arrays):
+        yield scratch(emits)
+    else:
+        with emits.tf.Graph().as_default():  # type: ignore[attr-defined]
+            yield emits
 
 
 class Emitted(Body):

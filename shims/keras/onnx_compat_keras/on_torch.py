@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir import Const, Node, Ref
 from onnx_compat_keras.arrays import Arrays
 from onnx_compat_keras.arrays.sizes import numbers
 from onnx_compat_keras.on_torch_windows import Windows
@@ -20,6 +21,14 @@ __all__ = ["TorchArrays"]
 
 _STORAGE = {"uint16": torch.int32, "uint32": torch.int64, "uint64": torch.int64, "bool": torch.bool}
 _CARRIED = ("uint16", "uint32")
+
+
+#: What cannot be done on the bits of a uint64: whatever asks for its magnitude.
+_ORDERED = frozenset(
+    "abs sign div floordiv mod fmod pow maximum minimum less less_equal shift_right clip reduce_mean reduce_max "
+    "reduce_min top_k argmax argmin max_pool".split()
+)
+_WINDOWS = frozenset(["conv", "depthwise_conv", "conv_transpose"])
 
 
 class _Namespace:
@@ -92,6 +101,18 @@ class TorchArrays(Windows, Arrays):
         super().__init__()
         self.device = device
 
+    @property
+    def node(self) -> Node:
+        """The node under way; one that cannot be done is refused before anything of it is."""
+        return self._node
+
+    @node.setter
+    def node(self, node: Node) -> None:
+        self._node = node
+        refusal = self.refusal(node)
+        if refusal is not None:
+            raise refusal
+
     # -- values ------------------------------------------------------------------------------------------------------
     def array(self, values: np.ndarray, dtype: DType) -> Any:
         if dtype.kind == "s":
@@ -134,6 +155,14 @@ class TorchArrays(Windows, Arrays):
 
     def rounded(self, handle: Any, dtype: DType) -> Any:
         return torch.from_numpy(np.asarray(dtype.round(handle.cpu().numpy()))).to(handle.device)
+
+    def refusal(self, node: Node) -> Optional[UnsupportedError]:
+        first = node.args[0] if node.args else None
+        if isinstance(first, (Ref, Const)) and first.spec.dtype.name == "uint64" and _by_magnitude(node):
+            return self.refused("64-bit unsigned integers that could be compared or divided")
+        if node.primitive in _WINDOWS and node.outputs[0].spec.rank > 5:
+            return self.refused("convolutions over more than three spatial axes")
+        return super().refusal(node)
 
     def integral(self, x: Any) -> bool:
         return not (x.is_floating_point() or x.is_complex() or x.dtype is torch.bool)
@@ -252,34 +281,14 @@ class TorchArrays(Windows, Arrays):
     string_upper = string_lower
 
 
+def _by_magnitude(node: Node) -> bool:
+    return (
+        node.primitive in _ORDERED
+        or (node.primitive == "cast" and node.outputs[0].spec.dtype.kind not in "iub")
+        or (node.primitive == "scatter_nd" and node.params["reduction"] in ("max", "min"))
+    )
+
+
 def _storage(dtype: DType) -> Any:
     """The torch type of handles."""
     return torch.bfloat16 if dtype.name == "bfloat16" else _STORAGE.get(dtype.name) or getattr(torch, dtype.numpy.name)
-
-
-#: What cannot be done on the bits of a uint64: whatever asks for its magnitude.
-_ORDERED = (
-    "abs sign div floordiv mod fmod pow maximum minimum less less_equal shift_right clip cast reduce_mean reduce_max "
-    "reduce_min top_k argmax argmin max_pool scatter_nd"
-).split()
-
-
-def _guarded(name: str) -> Any:
-    method = getattr(TorchArrays, name)
-
-    def guarded(self: TorchArrays, *args: Any, **params: Any) -> Any:
-        first = self.node.args[0] if self.node.primitive == name and self.node.args else None
-        spec = getattr(first, "spec", None)
-        if spec is not None and spec.dtype.name == "uint64":
-            if name == "scatter_nd" and params["reduction"] not in ("max", "min"):
-                return method(self, *args, **params)
-            if name == "cast" and params.get("dtype", args[-1]).kind in "iub":
-                return method(self, *args, **params)
-            raise UnsupportedError("torch has no 64-bit unsigned integers that could be compared or divided")
-        return method(self, *args, **params)
-
-    return guarded
-
-
-for _name in _ORDERED:
-    setattr(TorchArrays, _name, _guarded(_name))

@@ -10,8 +10,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from onnx_compat.errors import UnsupportedError
-
 __all__ = ["Windows"]
 
 Pads = Sequence[Tuple[int, int]]
@@ -71,18 +69,14 @@ class Windows:
 
     def _convolved(self, x: Any, w: Any, bias: Any, strides: Any, dilations: Any, pads: Pads, groups: int) -> Any:
         x = _channels_first(x)
-        kernel = _CONV.get(x.ndim - 2)
-        if kernel is None:
-            raise UnsupportedError("torch convolves over one to three spatial axes, not %d" % (x.ndim - 2))
+        kernel = _CONV[x.ndim - 2]
         if all(low == high for low, high in pads):
             return _channels_last(kernel(x, w, bias, strides, [low for low, _ in pads], dilations, groups))
         return _channels_last(kernel(_around(x, pads, 0.0), w, bias, strides, 0, dilations, groups))
 
     def conv_transpose(self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, groups: int) -> Any:
         space = tuple(range(w.ndim - 2))
-        kernel = _TRANSPOSED.get(x.ndim - 2)
-        if kernel is None:
-            raise UnsupportedError("torch convolves over one to three spatial axes, not %d" % (x.ndim - 2))
+        kernel = _TRANSPOSED[x.ndim - 2]
         filters = self._filter(w, "transposed", lambda w: w.permute((w.ndim - 2, w.ndim - 1, *space)))
         out = kernel(_channels_first(x), filters, bias, strides, 0, 0, groups, dilations)
         return _channels_last(out)

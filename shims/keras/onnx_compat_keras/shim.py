@@ -2,9 +2,9 @@
 
 import importlib
 import os
-from typing import Any, Optional, Tuple
+from contextlib import contextmanager
+from typing import Iterator, Optional, Tuple
 
-from onnx_compat.errors import ConversionError, OnnxCompatError, UnsupportedError
 from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
 
 __all__ = ["SHIM", "KerasShim"]
@@ -31,7 +31,7 @@ class KerasShim(Shim):
         version = str(getattr(keras, "__version__", "?"))
         if not hasattr(keras, "ops"):
             return Probe(False, "this is Keras %s, without keras.ops: Keras 3 is needed" % version, "keras", version)
-        from onnx_compat_keras.features import missing, features
+        from onnx_compat_keras.features import features, missing
 
         lack = missing()
         if lack:
@@ -43,6 +43,13 @@ class KerasShim(Shim):
         from onnx_compat_keras.emitted import emitter
 
         return emitter()
+
+    @contextmanager
+    def scratch(self) -> Iterator[Emitter]:
+        from onnx_compat_keras.emitted import scratched
+
+        with scratched() as emitter:
+            yield emitter
 
     def executor(self) -> Optional[Emitter]:
         from onnx_compat_keras.emitted import executor

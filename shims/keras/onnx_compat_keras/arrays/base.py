@@ -8,7 +8,7 @@ from onnx_compat import dtypes
 from onnx_compat.dims import is_known
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Const, Region, Spec
+from onnx_compat.ir import Const, Node, Ref, Region, Spec
 from onnx_compat.shim import Emitter
 from onnx_compat_keras.arrays.elementwise import Elementwise
 from onnx_compat_keras.arrays.indexing import Indexing
@@ -45,6 +45,11 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Recurrent, 
     def values(self, handle: Any, dtype: DType) -> np.ndarray:
         """The carried values of a handle."""
         raise NotImplementedError
+
+    def refusal(self, node: Node) -> Optional[UnsupportedError]:
+        """Why a node cannot be done here, whatever the values; None if nothing speaks against it."""
+        specs = [arg.spec for arg in node.args if isinstance(arg, (Ref, Const))] + [ref.spec for ref in node.outputs]
+        return self.refused("text") if any(spec.dtype.kind == "s" for spec in specs) else None
 
     # -- the same for all -----------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Any:
