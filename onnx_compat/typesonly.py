@@ -13,7 +13,8 @@ __all__ = ["TypesOnly"]
 
 class TypesOnly:
     """Stands in for an emitter whose handles are values: it refuses a primitive that the emitter has no method for, and
-    a dtype of which the emitter cannot hold a constant; everything else is taken to work."""
+    a dtype of which the emitter cannot hold a constant; everything else is taken to work.
+    """
 
     concrete = False
     node: Node
