@@ -42,8 +42,11 @@ class Convolution(Windows):
         x, padding, window = self.padded(x, window, explicit=False)
         if not window.dilated or self.features.holds("dilated Conv3D", self.computed(x)):
             return self.with_batch(lambda x: self.op("Conv3D", x, w, **self.options(padding, window)), x)
-        dense = self.tf.nn.convolution(x, w, padding=padding, dilations=list(window.dilations))
-        return self.every(dense, window.strides)
+
+        def dilated(x: Any, w: Any) -> Any:
+            return self.tf.nn.convolution(x, w, padding=padding, dilations=list(window.dilations))
+
+        return self.every(self.with_batch(lambda x: self.precisely(dilated, x, w), x), window.strides)
 
     # -- depthwise -----------------------------------------------------------------------------------------------------
     def depthwise_conv(
@@ -64,8 +67,11 @@ class Convolution(Windows):
             return self.every(self._depthwise(window.in_steps(), x, w), window.strides)
         if window.dilated and not holds("dilated " + op, dtype):
             x, padding, window = self.padded(x, window, explicit=False)
-            dense = self.tf.compat.v1.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], padding, rate=list(window.dilations))
-            return self.every(dense, window.strides)
+
+            def dilated(x: Any, w: Any) -> Any:
+                return self.tf.compat.v1.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], padding, rate=list(window.dilations))
+
+            return self.every(self.with_batch(lambda x: self.precisely(dilated, x, w), x), window.strides)
         # Not "EXPLICIT", although the kernel may know it: some releases fuse it with a bias, forget the padding on the
         # way, and end the process.
         x, padding, window = self.padded(x, window, explicit=False)
@@ -80,9 +86,7 @@ class Convolution(Windows):
         def apply(window: Window, x: Any, w: Any) -> Any:
             if len(window.strides) > 3:
                 raise self.unsupported_space("transposed convolution", len(window.strides))
-            whole = len(window.strides) == 2 and self.features.holds(
-                "grouped Conv2DBackpropInput", self.computed(x)
-            )
+            whole = len(window.strides) == 2 and self.features.holds("grouped Conv2DBackpropInput", self.computed(x))
             if groups == 1:
                 return self._transposed(window, x, self._swapped(w), 1)
             if whole:

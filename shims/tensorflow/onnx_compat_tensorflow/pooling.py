@@ -23,7 +23,7 @@ class Pooling(Windows):
         least = -np.inf if x.dtype.is_floating else np.iinfo(dtype).min
         op = {2: "MaxPool", 3: "MaxPool3D"}.get(len(window.strides), "")
         if window.dilated or not op or not self.features.offers(op, x.dtype.name):
-            x, _, window = self.padded(x, window._replace(kernel=(None,) * len(window.kernel)), False, least)
+            x, _, window = self.padded(x, window, False, least, same=False)
             return self._sliding(self.maximum, x, window)
         x, padding, window = self.padded(x, window, op == "MaxPool" and self.features.holds("explicit MaxPool"), least)
         return self.op(op, x, ksize=full(window.kernel), **self.options(padding, window))

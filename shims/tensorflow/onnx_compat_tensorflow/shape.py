@@ -76,7 +76,7 @@ class Shape(Base):
     def _mirrored(self, x: Any, axis: int, low: Any, high: Any, mode: str) -> Any:
         """An axis lengthened by copies of its own elements: at place i stands the element of an index that i gives."""
         size = self.dim(x, axis)
-        if size == 0:
+        if isinstance(size, int) and size == 0:
             raise InvalidModelError("an empty axis has no element to pad it with (mode %s)" % mode)
         if all(isinstance(length, (int, np.integer)) for length in (size, low, high)):
             index = self.tf.constant(_PLACES[mode](np, np.arange(-low, size + high), size))

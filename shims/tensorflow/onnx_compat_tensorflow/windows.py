@@ -66,6 +66,14 @@ class Windows(Linear, Shape):
         wide = [self.reshaped(w, [1, *self.lengths(w)]) for w in weights]
         return self.raw.Squeeze(input=apply(window.as_plane(), tall, *wide), axis=[1])
 
+    def precisely(self, convolve: Callable[..., Any], *tensors: Any) -> Any:
+        """In the dtype that sums of products are made in."""
+        dtype = tensors[0].dtype
+        wide = self.tf.as_dtype(self.computed(tensors[0]))
+        if dtype == wide:
+            return convolve(*tensors)
+        return self.raw.Cast(x=convolve(*[self.raw.Cast(x=t, DstT=wide) for t in tensors]), DstT=dtype)
+
     def with_batch(self, convolve: Callable[[Any], Any], x: Any) -> Any:
         """Some releases give an empty batch a wrong shape, or end the process: there an image of zeros goes along."""
         if self.features.holds("empty Conv2D") or not self._may_be_empty(self.node.args[0].spec.shape[0]):  # type: ignore[union-attr]
@@ -80,11 +88,13 @@ class Windows(Linear, Shape):
         atoms = [atom for monomial in batch.terms for atom in monomial]
         return len(batch.terms) != 1 or not all(atom.kind == "axis" and atom.args[0] in self.fed for atom in atoms)
 
-    def padded(self, x: Any, window: Window, explicit: bool, value: Any = 0) -> Tuple[Any, str, Window]:
+    def padded(
+        self, x: Any, window: Window, explicit: bool, value: Any = 0, same: bool = True
+    ) -> Tuple[Any, str, Window]:
         """x, how the kernel shall pad it, and the window that is left: padded before where the kernel cannot."""
         if not any(window.around):
             return x, "VALID", window
-        if self._is_same(self.shape_list(x)[1:-1], window):
+        if same and self._is_same(self.shape_list(x)[1:-1], window):
             return x, "SAME", window
         if explicit:
             return x, "EXPLICIT", window
