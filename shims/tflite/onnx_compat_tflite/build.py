@@ -32,5 +32,3 @@ def build(program: Program, kernels: Kernels) -> fb.ModelSpec:
     inputs = dict(zip([port.name for port in program.inputs], main.inputs))
     model.signatures.append(fb.Signature(inputs, dict(zip(names, main.outputs)), SIGNATURE))
     return model
-
-

@@ -111,7 +111,7 @@ class Graph:
         dtype: str,
         dims: Sequence[Any],
         name: Optional[str] = None,
-        **options: Any
+        **options: Any,
     ) -> Handle:
         """Append an operator of one result."""
         return self.add_many(builtin, inputs, [(dtype, dims)], name, **options)[0]
@@ -122,7 +122,7 @@ class Graph:
         inputs: Sequence[Optional[Handle]],
         results: Sequence[Tuple[str, Sequence[Any]]],
         name: Optional[str] = None,
-        **options: Any
+        **options: Any,
     ) -> List[Handle]:
         places = [None if handle is None else self.place(handle) for handle in inputs]
         stem = "%s/%s" % (name or self.spec.name, builtin.lower())

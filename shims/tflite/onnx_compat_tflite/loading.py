@@ -24,7 +24,7 @@ def ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
     return _ordered(main, inputs, main.inputs), _ordered(main, outputs, main.outputs)
 
 
-def fragile(model: fb.ModelSpec) -> bool:
+def fragile(model: fb.ModelSpec, old: bool) -> bool:
     """Whether some kernel would end the process if a size that is not known were zero: a softmax over that axis, and
     in old runtimes a pool of nothing.
     """
@@ -34,7 +34,7 @@ def fragile(model: fb.ModelSpec) -> bool:
                 sizes = _open_sizes(graph, operator)
                 if sizes and sizes[-1] < 0:
                     return True
-            elif operator.builtin == "AVERAGE_POOL_2D" and min(_open_sizes(graph, operator), default=0) < 0:
+            elif old and operator.builtin == "AVERAGE_POOL_2D" and min(_open_sizes(graph, operator), default=0) < 0:
                 return True
     return False
 

@@ -125,7 +125,7 @@ def _given(array: np.ndarray) -> np.ndarray:
 
 def _text(array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
     out = np.empty(shape, object)
-    items = np.asarray(array, object).reshape(shape)
+    items: Any = np.asarray(array, object).reshape(shape)
     for place in np.ndindex(*shape):
         item = items[place]
         out[place] = item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)

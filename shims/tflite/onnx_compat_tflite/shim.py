@@ -42,7 +42,7 @@ class TFLiteShim(Shim):
             raise UnsupportedError("the TFLite runtime runs on the CPU here, not on %r" % device, shim=self.name)
         model = build(program, features.kernels())
         source = {"model_content": fb.to_bytes(model)}
-        return Interpreted(self._runtime(), source, program.inputs, program.outputs, fragile(model))
+        return Interpreted(self._runtime(), source, program.inputs, program.outputs, self._fragile(model))
 
     def export(self, program: Program, path: str, form: str) -> None:
         model = build(program, features.kernels())
@@ -63,7 +63,10 @@ class TFLiteShim(Shim):
         model = fb.read(path)
         inputs, outputs = ports(model)
         where: Any = {"model_path": os.fspath(path)}
-        return Interpreted(self._runtime(), where, inputs, outputs, fragile(model)), inputs, outputs
+        return Interpreted(self._runtime(), where, inputs, outputs, self._fragile(model)), inputs, outputs
+
+    def _fragile(self, model: fb.ModelSpec) -> bool:
+        return fragile(model, old=not features.kernels().has("GELU"))
 
     def _runtime(self) -> features.Runtime:
         runtime, reason = features.find()

@@ -126,7 +126,12 @@ class Base(Emitter):
         return UnsupportedError("the %s kernel of TFLite does not take %s%s" % (builtin, dtype, what))
 
     def widened(
-        self, method: Callable[..., Any], builtins: Sequence[str], x: Handle, rest: Sequence[Any], params: Dict[str, Any]
+        self,
+        method: Callable[..., Any],
+        builtins: Sequence[str],
+        x: Handle,
+        rest: Sequence[Any],
+        params: Dict[str, Any],
     ) -> Any:
         """What `method` gives in the next wider type, in x's own."""
         builtin = next(name for name in builtins if not self.accepts(name, x.dtype))
@@ -151,11 +156,16 @@ class Base(Emitter):
         """x in the next wider type, for a kernel that does not take its own."""
         return self.to(x, self._wider_type(x.dtype, builtin))
 
+    def in_float32(self, method: Callable[..., Handle], *operands: Optional[Handle], **params: Any) -> Handle:
+        """What a method gives in float32, as float16."""
+        single = [None if operand is None else self.to(operand, "float32") for operand in operands]
+        return self.to(method(*single, **params), "float16")
+
     def to(self, x: Handle, dtype: str) -> Handle:
         """A CAST, as C does it."""
         if x.dtype == dtype:
             return x
-        if x.constant and x.array.dtype.kind != "f":
+        if x.constant and x.array.dtype.kind != "f" and x.dtype != "string":
             return Handle.of(x.array.astype(dtype))
         if x.dtype == "float16" and not self.accepts("CAST", "float16", "to float32"):
             single = self.add_op("DEQUANTIZE", [x], "float32", x.dims)

@@ -60,11 +60,11 @@ class Bitwise(Linear):
         zero, one = self.like(x, 0), self.like(x, 1)
         shape = joined([x.dims, y.dims])
 
-        def test(inner: Sequence[Handle], outside: Sequence[Handle]) -> Handle:
+        def test(inner: Sequence[Handle], _: Sequence[Handle]) -> Handle:
             left = self.less(zero, inner[2])
             return self.reduced("REDUCE_ANY", self.flat(left), [0], False)
 
-        def body(inner: Sequence[Handle], outside: Sequence[Handle]) -> Sequence[Handle]:
+        def body(inner: Sequence[Handle], _: Sequence[Handle]) -> Sequence[Handle]:
             total, base, exponent = inner
             odd = self.equal(self.mod(exponent, self.like(x, 2)), one)
             total = self.where(odd, self.mul(total, base), total)

@@ -31,7 +31,9 @@ def _size(sizes: Sequence[Any]) -> Any:
 class Broadcasting(Base):
     """Element-wise operators."""
 
-    def elementwise(self, builtin: str, operands: Sequence[Handle], dtype: Optional[str] = None, **options: Any) -> Handle:
+    def elementwise(
+        self, builtin: str, operands: Sequence[Handle], dtype: Optional[str] = None, **options: Any
+    ) -> Handle:
         """An operator over operands that broadcast together; the result has the type of the last one, or `dtype`."""
         met, restored = self.meet(operands)
         result = self.add_op(builtin, met, dtype or operands[-1].dtype, joined([h.dims for h in met]), **options)
@@ -73,7 +75,8 @@ class Broadcasting(Base):
         if x.constant and all(isinstance(size, int) for size in dims) and int(np.prod(dims)) <= 64:
             return Handle.of(np.broadcast_to(x.array, dims).copy())
         if not self.accepts("BROADCAST_TO", x.dtype):
-            return self.widened(lambda _, y: self.spread(y, target, dims), ["BROADCAST_TO"], x, (), {})
+            narrow: Handle = self.widened(lambda _, y: self.spread(y, target, dims), ["BROADCAST_TO"], x, (), {})
+            return narrow
         return self.add_op("BROADCAST_TO", [x, target], x.dtype, dims)
 
 
@@ -95,5 +98,3 @@ def _groups(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
 def _merged(dims: Sequence[int], groups: Sequence[Sequence[int]], rank: int) -> Tuple[int, ...]:
     full = (1,) * (rank - len(dims)) + tuple(dims)
     return tuple(int(np.prod([full[axis] for axis in group])) for group in groups)
-
-

@@ -91,7 +91,7 @@ class Control(Pools):
         *,
         reverse: bool,
         bodies: Bodies,
-        captures: Sequence[Handle]
+        captures: Sequence[Handle],
     ) -> Tuple[Handle, ...]:
         known = length.known
         if known is not None and 0 < known[0] <= _UNROLLED:
@@ -120,7 +120,8 @@ class Control(Pools):
     def _packed(self, first: Handle, others: Sequence[Handle]) -> Handle:
         rows = [first, *others]
         if not self.accepts("PACK", first.dtype):
-            return self.widened(type(self)._packed, ["PACK"], first, (others,), {})
+            packed: Handle = self.widened(type(self)._packed, ["PACK"], first, (others,), {})
+            return packed
         dims = (len(rows), *first.dims)
         return self.add_op("PACK", rows, first.dtype, dims, values_count=len(rows), axis=0)
 
@@ -176,7 +177,9 @@ class Control(Pools):
 
     def _written(self, pile: Handle, row: Handle, place: Handle) -> Handle:
         """The pile with a row put in: by the kernel for it, or by choosing between the two."""
-        row_shape = self._joined(self.ints(1), [self.shape_tensor(row)], 0) if not row.static else self.ints(1, *row.dims)
+        row_shape = (
+            self._joined(self.ints(1), [self.shape_tensor(row)], 0) if not row.static else self.ints(1, *row.dims)
+        )
         high = self.add_op("RESHAPE", [row, row_shape], row.dtype, (1, *row.dims))
         if self.accepts("DYNAMIC_UPDATE_SLICE", pile.dtype):
             start = self.stack([place, *[0] * row.rank])

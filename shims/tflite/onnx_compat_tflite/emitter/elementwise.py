@@ -1,6 +1,6 @@
 """Primitives of one element at a time that a kernel does, or a few."""
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from onnx_compat_tflite.graph import Handle, held
 
 __all__ = ["Elementwise"]
 
+Method = Callable[..., Handle]
 
-def _unary(builtin: str) -> Any:
+
+def _unary(builtin: str) -> Method:
     @through(builtin)
     def method(self: "Elementwise", x: Handle) -> Handle:
         return self.unary(builtin, x)
@@ -21,7 +23,7 @@ def _unary(builtin: str) -> Any:
     return method
 
 
-def _binary(builtin: str) -> Any:
+def _binary(builtin: str) -> Method:
     @through(builtin)
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         return self.elementwise(builtin, [x, y])
@@ -29,7 +31,7 @@ def _binary(builtin: str) -> Any:
     return method
 
 
-def _compare(builtin: str) -> Any:
+def _compare(builtin: str) -> Method:
     @through(builtin)
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         return self.elementwise(builtin, [x, y], "bool")
@@ -37,7 +39,7 @@ def _compare(builtin: str) -> Any:
     return method
 
 
-def _extreme(builtin: str, logical: str) -> Any:
+def _extreme(builtin: str, logical: str) -> Method:
     """The kernels keep a NaN of the second operand only."""
 
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:

@@ -5,7 +5,7 @@ polynomials were fitted to the functions in float64 over the stated range, by th
 z = x^2.
 """
 
-from typing import Any, Sequence
+from typing import Callable, Sequence
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _LN2 = float(np.log(2))
 _HUGE = 1e4  # from here on x^2 + 1 is x^2 in float32
 
 
-def _composed(method: Any) -> Any:
+def _composed(method: Callable[..., Handle]) -> Callable[..., Handle]:
     return through("MUL", "ADD", "SELECT_V2", "SQRT")(method)
 
 
@@ -87,7 +87,9 @@ class Functions(Integers):
         zero, one = self.like(x, 0), self.like(x, 1)
         up, right = self.abs(x), self.abs(y)
         longer, shorter = self.maximum(up, right), self.minimum(up, right)
-        ratio = self.where(self.equal(up, right), self.where(self.equal(up, zero), zero, one), self.div(shorter, longer))
+        ratio = self.where(
+            self.equal(up, right), self.where(self.equal(up, zero), zero, one), self.div(shorter, longer)
+        )
         angle = self.atan(ratio)
         angle = self.where(self.less(right, up), self.sub(self.like(x, np.pi / 2), angle), angle)
         angle = self.where(self.less(self._side(y), zero), self.sub(self.like(x, np.pi), angle), angle)

@@ -149,7 +149,8 @@ class Indexing(Padding):
         if not largest:
             values, places = self.sorted(self._opposite(x), k)
             return self._opposite(values), places
-        return self._largest(x, k)
+        first: Tuple[Handle, Handle] = self._largest(x, k)
+        return first
 
     @through("TOPK_V2")
     def _largest(self, x: Handle, k: Handle) -> Any:
@@ -185,9 +186,7 @@ class Indexing(Padding):
         perm = [a for a in range(x.rank) if a != axis] + [axis]
         moved = self.transpose(x, perm)
         _, places = self.sorted(moved, Handle.of(np.asarray(1, np.int32)), largest)
-        first = self.add_op(
-            "SQUEEZE", [places], "int32", places.dims[:-1], squeeze_dims=[x.rank - 1]
-        )
+        first = self.add_op("SQUEEZE", [places], "int32", places.dims[:-1], squeeze_dims=[x.rank - 1])
         return self.to(first, "int64")
 
     @through("CUMSUM")

@@ -1,6 +1,5 @@
 """Quotients, remainders and powers. Integers are divided exactly, and never by what would end the process."""
 
-
 import numpy as np
 
 from onnx_compat_tflite.emitter.base import through
@@ -73,8 +72,10 @@ class Integers(Elementwise):
     def _divisor(self, y: Handle) -> Handle:
         """y, or 1 in its place where it is 0 or -1."""
         if y.constant:
-            return y if not np.isin(y.array, (0, -1)).any() else Handle.of(
-                np.where((y.array == 0) | (y.array == -1), 1, y.array).astype(y.dtype)
+            return (
+                y
+                if not np.isin(y.array, (0, -1)).any()
+                else Handle.of(np.where((y.array == 0) | (y.array == -1), 1, y.array).astype(y.dtype))
             )
         unfit = self.equal(y, self.like(y, 0))
         if not y.dtype.startswith("uint"):

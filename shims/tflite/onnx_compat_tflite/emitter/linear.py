@@ -20,8 +20,7 @@ class Linear(Reduction):
         self, x: Handle, y: Handle, bias: Optional[Handle] = None, transpose_x: bool = False, transpose_y: bool = False
     ) -> Handle:
         if x.dtype == "float16":
-            wide = [None if h is None else self.to(h, "float32") for h in (x, y, bias)]
-            return self.to(self.matmul(*wide, transpose_x=transpose_x, transpose_y=transpose_y), x.dtype)
+            return self.in_float32(self.matmul, x, y, bias, transpose_x=transpose_x, transpose_y=transpose_y)
         if x.dtype != "float32":
             return self._biased(self._summed(x, y, transpose_x, transpose_y), bias)
         if y.constant and y.rank == 2 and not y.empty:
@@ -45,7 +44,7 @@ class Linear(Reduction):
     def _batched(self, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
         rank = max(x.rank, y.rank)
         x, y = self._raised(x, rank), self._raised(y, rank)
-        batch = joined([x.dims[:-2], y.dims[:-2]]) if rank > 2 else ()
+        batch = joined([x.dims[:-2], y.dims[:-2]])
         dims = (*batch, x.dims[-1 if transpose_x else -2], y.dims[-2 if transpose_y else -1])
         if rank > 4 and x.static and y.static:
             return self._merged_batch(x, y, dims, transpose_x, transpose_y)
@@ -60,15 +59,13 @@ class Linear(Reduction):
         dims = (1,) * (rank - x.rank) + x.dims
         if x.static:
             return self.shaped(x, dims)
-        if sum(not isinstance(size, int) for size in dims) == 1 and not x.empty:
+        if not x.empty and sum(not isinstance(size, int) for size in dims) == 1:
             shape = self.ints(*[size if isinstance(size, int) else -1 for size in dims])
         else:
             shape = self._joined(self.ints(*dims[: rank - x.rank]), [self.shape_tensor(x)], 0)
         return self.add_op("RESHAPE", [x, shape], x.dtype, dims)
 
-    def _merged_batch(
-        self, x: Handle, y: Handle, dims: Sequence[int], transpose_x: bool, transpose_y: bool
-    ) -> Handle:
+    def _merged_batch(self, x: Handle, y: Handle, dims: Sequence[int], transpose_x: bool, transpose_y: bool) -> Handle:
         """All the leading axes as one."""
         count = int(np.prod(dims[:-2]))
         flat: List[Handle] = []
@@ -96,5 +93,3 @@ class Linear(Reduction):
         if x.static:
             return self.shaped(x, dims)
         return self.add_op("EXPAND_DIMS", [x, Handle.of(np.asarray(place, np.int32))], x.dtype, dims)
-
-

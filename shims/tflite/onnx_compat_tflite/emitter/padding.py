@@ -78,8 +78,8 @@ class Padding(Shape):
     def _places(self, length: Any, before: Any, after: Any, mode: str) -> Handle:
         """Which element stands at each place of a padded axis."""
         if all(isinstance(size, int) for size in (length, before, after)):
-            kinds = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
-            return Handle.of(np.pad(np.arange(length, dtype=np.int32), (before, after), kinds[mode]))
+            named: Any = mode  # as numpy names them too
+            return Handle.of(np.pad(np.arange(length, dtype=np.int32), (before, after), named))
         size, first, last = (self.scalar(value) for value in (length, before, after))
         place = self.sub(self.counted(self.add(self.add(first, size), last)), first)
         end = self.sub(size, self.like(size, 1))

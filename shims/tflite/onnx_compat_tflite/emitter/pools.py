@@ -15,10 +15,12 @@ Ints = Sequence[int]
 class Pools(Windows):
     """The same trick as for convolutions serves one spatial axis; three are pooled two and one."""
 
-    def max_pool(self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints, pads: Sequence[Tuple[int, int]]) -> Handle:
-        where = {"kernel": kernel, "strides": strides, "dilations": dilations, "pads": pads}
+    def max_pool(
+        self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints, pads: Sequence[Tuple[int, int]]
+    ) -> Handle:
+        where: Any = {"kernel": kernel, "strides": strides, "dilations": dilations, "pads": pads}
         if x.dtype == "float16":
-            return self.to(self.max_pool(self.to(x, "float32"), **where), "float16")
+            return self.in_float32(self.max_pool, x, **where)
         if len(kernel) == 1:
             return self.lowered(self.max_pool(self.lifted(x), **raised(where)))
         fits = self.accepts("MAX_POOL_2D", x.dtype) and len(kernel) == 2 and _dense(kernel, dilations)
@@ -43,7 +45,7 @@ class Pools(Windows):
     def avg_pool(self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints) -> Handle:
         where = {"kernel": kernel, "strides": strides, "dilations": dilations, "pads": [(0, 0)] * len(kernel)}
         if x.dtype == "float16":
-            return self.to(self.avg_pool(self.to(x, "float32"), kernel, strides, dilations), "float16")
+            return self.in_float32(self.avg_pool, x, kernel=kernel, strides=strides, dilations=dilations)
         if x.dtype != "float32":
             raise self.lacking("AVERAGE_POOL_2D", x.dtype)
         if len(kernel) == 1:

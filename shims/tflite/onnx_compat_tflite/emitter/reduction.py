@@ -1,6 +1,6 @@
 """Primitives that combine the elements along axes."""
 
-from typing import Any, List, Sequence
+from typing import Any, Callable, List, Sequence
 
 import numpy as np
 
@@ -10,8 +10,10 @@ from onnx_compat_tflite.graph import Handle
 
 __all__ = ["Reduction"]
 
+Method = Callable[..., Handle]
 
-def _reduction(builtin: str, neutral: Any) -> Any:
+
+def _reduction(builtin: str, neutral: Any) -> Method:
     def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         if x.empty and x.static:
             return self.nothing(x, axes, keepdims, neutral(np.dtype(x.dtype)))
@@ -24,14 +26,14 @@ def _reduction(builtin: str, neutral: Any) -> Any:
     return method
 
 
-def _extreme(builtin: str, logical: str, neutral: Any) -> Any:
+def _extreme(builtin: str, logical: str, neutral: Any) -> Method:
     """The kernels lose a NaN here or there."""
     plain = _reduction(builtin, neutral)
 
     def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         if x.dtype == "bool" and not (x.empty and x.static):
             return self.reduced(logical, x, axes, keepdims)
-        result: Handle = plain(self, x, axes, keepdims)
+        result = plain(self, x, axes, keepdims)
         if np.dtype(x.dtype).kind != "f" or (x.empty and x.static):
             return result
         lost = self.reduced("REDUCE_ANY", self.is_nan(x), axes, keepdims)

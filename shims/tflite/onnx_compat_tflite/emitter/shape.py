@@ -165,19 +165,23 @@ class Shape(Functions):
         far = -(2**31) + 1
         begin = [-1 if axis in axes else 0 for axis in range(x.rank)]
         end = [far if axis in axes else 2**31 - 1 for axis in range(x.rank)]
-        return self._cut_known(x, begin, end, steps) if x.rank > 5 else self._cut(
-            x, self.ints(*begin), self.ints(*end), steps, x.dims
+        return (
+            self._cut_known(x, begin, end, steps)
+            if x.rank > 5
+            else self._cut(x, self.ints(*begin), self.ints(*end), steps, x.dims)
         )
 
     # -- counting ------------------------------------------------------------------------------------------------------------
     def arange(self, start: Handle, stop: Handle, step: Handle) -> Handle:
         """Counted first, in int32: kernels add up steps, and their rounding with them."""
-        distance = self.sub(stop, start)
-        if np.dtype(start.dtype).kind == "f":
+        distance = stop if _is(start, 0) else self.sub(stop, start)
+        if _is(step, 1) and np.dtype(start.dtype).kind != "f":
+            count = self.to(distance, "int32")
+        elif np.dtype(start.dtype).kind == "f":
             count = self.to(self.ceil(self.div(distance, step)), "int32")
         else:
             count = self.to(self.neg(self.floordiv(self.neg(distance), step)), "int32")
-        places = self.counted(self.maximum(self.like(count, 0), count))
+        places = self.counted(count if count.constant else self.maximum(self.like(count, 0), count))
         scaled = self.mul(self.to(places, start.dtype), step) if not _is(step, 1) else self.to(places, start.dtype)
         return scaled if _is(start, 0) else self.add(scaled, start)
 
@@ -186,7 +190,7 @@ class Shape(Functions):
         if isinstance(length, int):
             return Handle.of(np.arange(length, dtype=np.int32))
         if length.constant:
-            return Handle.of(np.arange(int(length.array), dtype=np.int32))
+            return Handle.of(np.arange(max(int(length.array), 0), dtype=np.int32))
         zero, one = (Handle.of(np.asarray(number, np.int32)) for number in (0, 1))
         return self.add_op("RANGE", [zero, length, one], "int32", (None,))
 

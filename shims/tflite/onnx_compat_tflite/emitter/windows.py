@@ -1,6 +1,7 @@
 """Convolutions: of one, two or three spatial axes, channels last, filters [O, kernel..., I]."""
 
 import itertools
+from functools import partial
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -42,7 +43,15 @@ class Windows(Linear):
 
     # -- convolutions ------------------------------------------------------------------------------------------------------
     def conv(
-        self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, strides: Ints, dilations: Ints, pads: Pads, groups: int
+        self,
+        x: Handle,
+        w: Handle,
+        bias: Optional[Handle] = None,
+        *,
+        strides: Ints,
+        dilations: Ints,
+        pads: Pads,
+        groups: int,
     ) -> Handle:
         def convolve(x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
             if len(where["strides"]) == 3:
@@ -51,32 +60,37 @@ class Windows(Linear):
                 return self._grouped(self._conv_2d, x, w, bias, groups, where)
             return self._conv_2d(x, w, bias, **where)
 
-        return self._spatial(convolve, x, w, bias, w.dims[0], strides=strides, dilations=dilations, pads=pads)
+        return self._spatial(convolve, w.dims[0], x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
     def depthwise_conv(
-        self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, strides: Ints, dilations: Ints, pads: Pads, groups: int
+        self,
+        x: Handle,
+        w: Handle,
+        bias: Optional[Handle] = None,
+        *,
+        strides: Ints,
+        dilations: Ints,
+        pads: Pads,
+        groups: int,
     ) -> Handle:
         if len(strides) == 3:
             dense = self.transpose(w, [w.rank - 1, *range(1, w.rank - 1), 0])
             return self.conv(x, dense, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
-        return self._spatial(
-            self._depthwise, x, w, bias, w.dims[-1], strides=strides, dilations=dilations, pads=pads
-        )
+        return self._spatial(self._depthwise, w.dims[-1], x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
     def _spatial(
-        self, method: Callable[..., Handle], x: Handle, w: Handle, bias: Optional[Handle], channels: Any, **where: Any
+        self, method: Callable[..., Handle], channels: Any, x: Handle, w: Handle, bias: Optional[Handle], **where: Any
     ) -> Handle:
         """What all of them share: the type, the number of axes, a bias (their kernels want one), and the padding."""
         if x.dtype == "float16":
-            wide = [None if h is None else self.to(h, "float32") for h in (x, w, bias)]
-            return self.to(self._spatial(method, *wide, channels, **where), x.dtype)
+            return self.in_float32(partial(self._spatial, method, channels), x, w, bias, **where)
         if x.dtype != "float32":
             raise self.lacking("CONV_2D", x.dtype)
         rank = len(where["strides"])
         if rank not in (1, 2, 3):
             raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % rank)
         if rank == 1:
-            result = self._spatial(method, self.lifted(x), self.lifted(w), bias, channels, **raised(where))
+            result = self._spatial(method, channels, self.lifted(x), self.lifted(w), bias, **raised(where))
             return self.lowered(result)
         if bias is None:
             bias = Handle.of(np.zeros(channels, np.float32))
@@ -152,9 +166,8 @@ class Windows(Linear):
         self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, strides: Ints, dilations: Ints, groups: int
     ) -> Handle:
         if x.dtype == "float16":
-            wide = [None if h is None else self.to(h, "float32") for h in (x, w, bias)]
-            made = self.conv_transpose(*wide, strides=strides, dilations=dilations, groups=groups)
-            return self.to(made, x.dtype)
+            where: Any = {"strides": strides, "dilations": dilations, "groups": groups}
+            return self.in_float32(self.conv_transpose, x, w, bias, **where)
         if x.dtype != "float32":
             raise self.lacking("TRANSPOSE_CONV", x.dtype)
         w = self.stuffed(w, dilations)

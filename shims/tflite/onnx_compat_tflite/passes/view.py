@@ -19,9 +19,9 @@ class View:
         for operator in graph.operators:
             for index in operator.outputs:
                 self._writers[index] = operator
-            for index in operator.inputs:
-                if index is not None:
-                    self._readers.setdefault(index, []).append(operator)
+            for source in operator.inputs:
+                if source is not None:
+                    self._readers.setdefault(source, []).append(operator)
 
     def writer(self, index: Optional[int], *builtins: str) -> Optional[fb.OperatorSpec]:
         """The operator that writes a tensor, if it is one of these."""
@@ -40,7 +40,9 @@ class View:
     def number(self, index: Optional[int]) -> Optional[float]:
         """The value of a constant of one element."""
         array = self.constant(index)
-        return float(np.asarray(array).reshape(())) if array is not None and np.size(array) == 1 else None
+        if array is None or np.size(array) != 1 or np.asarray(array).dtype.kind not in "fiu":
+            return None
+        return float(np.asarray(array).reshape(()))
 
     def sizes(self, index: int) -> Sequence[int]:
         """The sizes of a tensor, -1 where unknown."""
@@ -57,9 +59,7 @@ class View:
             self._readers[before].remove(operator)
         self._readers.setdefault(index, []).append(operator)
 
-    def turn_into(
-        self, operator: fb.OperatorSpec, builtin: str, inputs: Sequence[int], **options: Any
-    ) -> None:
+    def turn_into(self, operator: fb.OperatorSpec, builtin: str, inputs: Sequence[int], **options: Any) -> None:
         """Make another operator of one, with the same result."""
         for index in set(operator.inputs):
             if index is not None:
