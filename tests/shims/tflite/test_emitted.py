@@ -1,0 +1,121 @@
+"""Which operators a program becomes."""
+
+from typing import Any, Callable, List, Sequence
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.build import build
+from onnx_compat_tflite.kernels import Kernels
+
+from onnx_compat import primitives
+from onnx_compat.dtypes import DType
+from onnx_compat.program import record
+from onnx_compat.shim import Port, Program
+
+Shape = Sequence[Any]
+
+
+def program(function: Callable[..., Any], *shapes: Shape, dtype: str = "float32") -> Program:
+    ports = [Port("x%d" % k, DType.of(dtype), tuple(shape)) for k, shape in enumerate(shapes)]
+    return record(lambda *tensors: [function(*tensors)], ports, SHIM.emitter(), ["y"])
+
+
+def operators(function: Callable[..., Any], *shapes: Shape, dtype: str = "float32") -> List[fb.OperatorSpec]:
+    """For every runtime there is: what no old one has is not used."""
+    return build(program(function, *shapes, dtype=dtype), Kernels()).subgraphs[0].operators
+
+
+def names(function: Callable[..., Any], *shapes: Shape, dtype: str = "float32") -> List[str]:
+    return [operator.builtin for operator in operators(function, *shapes, dtype=dtype)]
+
+
+def convolved(x: Any, pads: Any = ((1, 1), (1, 1)), strides: Any = (1, 1), groups: int = 1, fan_in: int = 4) -> Any:
+    w = np.random.RandomState(0).rand(8, fan_in, 3, 3).astype(np.float32)
+    return primitives.conv(x, w, strides=strides, dilations=(1, 1), pads=pads, groups=groups)
+
+
+def test_padding_has_the_name_same_where_it_is_that() -> None:
+    found = operators(convolved, (1, 4, 8, 8))
+    assert [one.builtin for one in found] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
+    assert found[1].options["padding"] == "SAME"
+
+
+def test_padding_of_an_unknown_size_is_same_with_stride_one() -> None:
+    assert names(convolved, (None, 4, None, None)) == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
+
+
+def test_other_padding_is_an_operator() -> None:
+    assert "PAD" in names(lambda x: convolved(x, strides=(2, 2)), (1, 4, 8, 8))
+
+
+def test_a_pad_that_is_same_goes_into_the_convolution() -> None:
+    def padded(x: Any) -> Any:
+        inner = primitives.pad(convolved(x), [0, 0, 0, 0], [0, 0, 1, 1])
+        return convolved(inner, ((0, 0), (0, 0)), (2, 2), fan_in=8)
+
+    found = operators(padded, (1, 4, 8, 8))
+    assert [one.builtin for one in found] == ["TRANSPOSE", "CONV_2D", "CONV_2D", "TRANSPOSE"]
+    assert found[2].options["padding"] == "SAME"
+
+
+def test_groups_are_split_where_a_runtime_has_no_grouped_kernel() -> None:
+    found = names(lambda x: convolved(x, groups=2, fan_in=2), (1, 4, 8, 8))
+    assert found.count("CONV_2D") == 2 and "CONCATENATION" in found
+
+
+def test_an_activation_becomes_part_of_its_producer() -> None:
+    found = operators(lambda x: primitives.clip(convolved(x), 0, 6), (1, 4, 8, 8))
+    assert found[1].options["fused_activation_function"] == "RELU6"
+    assert [one.builtin for one in found] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
+
+
+def test_an_activation_beside_another_reader_stays() -> None:
+    def both(x: Any) -> Any:
+        total = primitives.add(x, 1.0)
+        return primitives.mul(total, primitives.relu(total))
+
+    assert names(both, (2, 3)) == ["ADD", "RELU", "MUL"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: primitives.mul(x, primitives.clip(primitives.add(primitives.mul(x, 1 / 6), 0.5), 0, 1)),
+        lambda x: primitives.mul(primitives.mul(x, primitives.clip(primitives.add(x, 3.0), 0, 6)), 1 / 6),
+    ],
+)
+def test_hard_swish_has_an_operator(function: Any) -> None:
+    assert names(function, (2, 3)) == ["HARD_SWISH"]
+
+
+def test_a_bound_of_one_has_an_operator() -> None:
+    assert names(lambda x: primitives.clip(x, -1, 1), (2, 3)) == ["RELU_N1_TO_1"]
+
+
+def test_reshapes_in_a_row_are_one() -> None:
+    def twice(x: Any) -> Any:
+        return primitives.reshape(primitives.exp(primitives.reshape(x, (6,))), (3, 2))
+
+    assert names(twice, (2, 3)) == ["RESHAPE", "EXP", "MAXIMUM", "RESHAPE"]
+    assert names(lambda x: primitives.reshape(primitives.reshape(x, (6,)), (3, 2)), (2, 3)) == ["RESHAPE"]
+
+
+def test_a_known_matrix_is_the_weights_of_a_layer_and_is_not_copied() -> None:
+    weights = np.ones((3, 5), np.float32)
+    model = build(program(lambda x: primitives.matmul(x, weights), (None, 3)), Kernels())
+    (operator,) = model.subgraphs[0].operators
+    held = model.subgraphs[0].tensors[operator.inputs[1] or 0].buffer
+    assert operator.builtin == "FULLY_CONNECTED" and np.shares_memory(held, weights)
+
+
+def test_many_axes_are_merged_for_kernels_that_broadcast_four() -> None:
+    model = build(program(primitives.add, (2, 3, 1, 2, 2, 2), (1, 1, 4, 2, 2, 2)), Kernels())
+    (addition,) = [one for one in model.subgraphs[0].operators if one.builtin == "ADD"]
+    assert len(model.subgraphs[0].tensors[addition.inputs[0] or 0].shape) <= 4
+
+
+def test_two_builds_are_the_same_bytes() -> None:
+    first, second = (build(program(convolved, (None, 4, 8, 8)), features.kernels()) for _ in range(2))
+    assert fb.to_bytes(first) == fb.to_bytes(second)

@@ -1,0 +1,174 @@
+"""Compiling and running programs, and the files that they are written to."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, List
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import flatbuffer as fb
+
+from onnx_compat import primitives
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import ConversionError, UnsupportedError
+from onnx_compat.program import record
+from onnx_compat.reference.shim import SHIM as REFERENCE
+from onnx_compat.shim import Port, Program
+from onnx_compat.value import lift
+
+FLOAT = DType.of("float32")
+
+
+def recorded(function: Any, *ports: Port, shim: Any = SHIM, names: Any = None) -> Program:
+    return record(lambda *tensors: list(function(*tensors)), ports, shim.emitter(), names)
+
+
+def agree(function: Any, ports: List[Port], *arrays: Any) -> None:
+    ours = SHIM.compile(recorded(function, *ports)).run(arrays)
+    theirs = REFERENCE.compile(recorded(function, *ports, shim=REFERENCE)).run(arrays)
+    for one, other in zip(ours, theirs):
+        assert one.shape == other.shape and one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_the_probe_tells_what_is_here() -> None:
+    found = SHIM.probe()
+    assert found.available and found.version and "grouped convolutions" in found.features
+
+
+def test_importing_the_package_imports_no_runtime() -> None:
+    code = "import sys, onnx_compat_tflite; print([m for m in sys.modules if m.split('.')[0] in %r])" % (
+        ("ai_edge_litert", "tflite_runtime", "tensorflow"),
+    )
+    told = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    assert told.stdout.decode().strip() == "[]"
+
+
+def test_a_missing_runtime_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(features, "_FOUND", {})
+    monkeypatch.setattr(features, "_MODULES", (("no_such_runtime.interpreter", "no_such_runtime"),))
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    found = SHIM.probe()
+    assert not found.available and "pip install 'onnx-compat[tflite]'" in found.reason
+
+
+def test_one_interpreter_follows_the_sizes() -> None:
+    compiled = SHIM.compile(recorded(lambda x: [primitives.mul(x, 2.0)], Port("x", FLOAT, ("n", 3))))
+    native = compiled.native
+    for count in (1, 4, 2):
+        (result,) = compiled.run([np.ones((count, 3), np.float32)])
+        assert result.shape == (count, 3) and (result == 2).all()
+    assert compiled.native is native and compiled.traces == 1
+
+
+def test_outputs_may_be_inputs_constants_and_one_another() -> None:
+    seven = np.full((2,), 7, np.float32)
+
+    def function(x: Any) -> Any:
+        total = primitives.add(x, 1.0)
+        return [x, lift(seven), total, total]
+
+    compiled = SHIM.compile(recorded(function, Port("x", FLOAT, (2,)), names=["x", "seven", "a", "b"]))
+    results = compiled.run([np.asarray([1, 2], np.float32)])
+    assert [list(result) for result in results] == [[1, 2], [7, 7], [2, 3], [2, 3]]
+
+
+def test_strings_go_through() -> None:
+    ports = [Port("x", DType.of("string"), (None,))]
+    words = np.array(["a", "ß", ""], object)
+    (result,) = SHIM.compile(recorded(lambda x: [primitives.reverse(x, [0])], *ports)).run([words])
+    assert list(result) == ["", "ß", "a"]
+
+
+def test_branches_read_what_is_around_them() -> None:
+    def function(flag: Any, x: Any) -> Any:
+        doubled = primitives.mul(x, 2.0)
+        return primitives.cond(flag, lambda: [primitives.add(doubled, x)], lambda: [lift(np.ones(2, np.float32))])
+
+    ports = [Port("flag", DType.of("bool"), ()), Port("x", FLOAT, (2,))]
+    for flag in (True, False):
+        agree(function, ports, np.asarray(flag), np.asarray([1, 2], np.float32))
+
+
+@pytest.mark.parametrize("length", [3, 20, None])
+def test_a_scan_is_written_out_or_loops(length: Any) -> None:
+    def function(state: Any, xs: Any) -> Any:
+        def body(total: Any, x: Any) -> Any:
+            total = primitives.add(total, x)
+            return [total, primitives.mul(total, state)]
+
+        return primitives.scan(body, [state], [xs], xs.shape[0], True)
+
+    xs = np.random.RandomState(0).rand(length or 5, 3).astype(np.float32)
+    agree(function, [Port("s", FLOAT, (3,)), Port("xs", FLOAT, (length, 3))], np.ones(3, np.float32), xs)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("count", [6, None])
+def test_rows_that_meet_are_combined(reduction: str, count: Any) -> None:
+    def function(x: Any, places: Any, updates: Any) -> Any:
+        return [primitives.scatter_nd(x, places, updates, reduction)]
+
+    random = np.random.RandomState(1)
+    arrays = random.rand(4, 2), random.randint(0, 4, (6, 1)), random.rand(6, 2)
+    ports = [
+        Port("x", FLOAT, (4, 2)),
+        Port("places", DType.of("int64"), (count, 1)),
+        Port("updates", FLOAT, (count, 2)),
+    ]
+    agree(function, ports, arrays[0].astype("float32"), arrays[1].astype("int64"), arrays[2].astype("float32"))
+
+
+def test_int64_is_divided_exactly() -> None:
+    x = np.asarray([2**62 + 1, -(2**63), 7, -7, 2**63 - 1, 5], np.int64)
+    y = np.asarray([3, -1, -2, 2, 10**9 + 7, 0], np.int64)
+    ports = [Port("x", DType.of("int64"), (6,)), Port("y", DType.of("int64"), (6,))]
+    ours = SHIM.compile(recorded(lambda a, b: [primitives.div(a, b), primitives.floordiv(a, b)], *ports)).run([x, y])
+    whole = [int(a) // int(b) if b else None for a, b in zip(x, y)]
+    assert [int(v) for v in ours[1]][:1] + [int(v) for v in ours[1]][2:5] == whole[:1] + whole[2:5]
+    assert list(ours[0])[2:4] == [-3, -3]
+
+
+def test_an_axis_that_may_be_empty_is_refused_before_it_ends_the_process() -> None:
+    compiled = SHIM.compile(recorded(lambda x: [primitives.softmax(x, 0)], Port("x", FLOAT, (None,))))
+    with pytest.raises(UnsupportedError, match="empty"):
+        compiled.run([np.zeros(0, np.float32)])
+
+
+def test_another_device_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="gpu"):
+        SHIM.compile(recorded(lambda x: [primitives.neg(x)], Port("x", FLOAT, (2,))), "gpu")
+
+
+# -- files ---------------------------------------------------------------------------------------------------------------
+def test_a_file_keeps_names_and_open_sizes(tmp_path: Path) -> None:
+    path = str(tmp_path / "m.tflite")
+    made = recorded(lambda x: [primitives.mul(x, 3.0)], Port("an input", FLOAT, ("n", 2)), names=["an output"])
+    SHIM.export(made, path, "tflite")
+    compiled, inputs, outputs = SHIM.load_converted(path, "tflite")
+    assert [(port.name, port.shape) for port in inputs] == [("an input", (None, 2))]
+    assert [port.name for port in outputs] == ["an output"]
+    (result,) = compiled.run([np.ones((5, 2), np.float32)])
+    assert result.shape == (5, 2) and (result == 3).all()
+    runner = compiled.native.get_signature_list()
+    assert list(runner) == ["serving_default"] and runner["serving_default"]["inputs"] == ["an input"]
+
+
+def test_a_file_that_the_runtime_refuses_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import onnx_compat_tflite.shim as module
+
+    def broken(program: Program, kernels: Any) -> fb.ModelSpec:
+        graph = fb.SubGraph(name="main")
+        x = graph.add(fb.TensorSpec("x", "float32", (2,)))
+        y = graph.add(fb.TensorSpec("y", "float32", (3,)))
+        graph.operators.append(fb.OperatorSpec("ADD", [x, y], [graph.add(fb.TensorSpec("z", "float32", (3,)))]))
+        graph.inputs, graph.outputs = [x, y], [2]
+        return fb.ModelSpec([graph])
+
+    monkeypatch.setattr(module, "build", broken)
+    with pytest.raises(ConversionError, match="refuses"):
+        SHIM.export(recorded(lambda x: [x], Port("x", FLOAT, (2,))), str(tmp_path / "m.tflite"), "tflite")
+    assert os.listdir(str(tmp_path)) == []
