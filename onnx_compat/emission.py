@@ -11,7 +11,7 @@ from onnx_compat.dims import Atom, Dim, Extent, is_known
 from onnx_compat.errors import OnnxCompatError, UnsupportedError
 from onnx_compat.ir import Const, Extents, Node, Ref, Region, Spec
 
-__all__ = ["Sizes", "attempt", "emit", "execute"]
+__all__ = ["Sizes", "attempt", "check_offered", "emit", "execute"]
 
 
 class Sizes:
@@ -58,6 +58,18 @@ def emit(region: Region, emitter: Any, handles: Sequence[Any]) -> List[Any]:
     return _Walk(emitter, {}).region(region, handles)
 
 
+def check_offered(region: Region, emitter: Any) -> None:
+    """Every primitive that the region needs has its method."""
+    for node in region.live():
+        if node.primitive != "extents" and not hasattr(emitter, node.primitive):
+            raise _located(UnsupportedError(_NOT_OFFERED % node.primitive), node)
+        for inner in node.regions:
+            check_offered(inner, emitter)
+
+
+_NOT_OFFERED = "the shim does not offer the primitive '%s'"
+
+
 class _Refused:
     """In the place of a handle that the framework cannot hold; whatever reads it fails with the reason."""
 
@@ -66,7 +78,9 @@ class _Refused:
 
 
 def attempt(region: Region, emitter: Any) -> Dict[str, OnnxCompatError]:
-    """Emit what can be emitted, in a scratch place: the errors by the name of the ONNX node that they came from."""
+    """Emit what can be emitted, in a scratch place: the errors by the name of the ONNX node that they came from ("" if
+    from none: an input that has to be put in order).
+    """
     walk = _Walk(emitter, {})
     walk.failed = {}
     walk.region(region, [walk.stand_in(ref) for ref in region.inputs])
@@ -97,9 +111,9 @@ class _Walk:
             try:
                 self.node(node)
             except OnnxCompatError as error:
-                if self.failed is None or node.origin is None:
+                if self.failed is None:
                     raise
-                self.failed.setdefault(node.origin.node, error)
+                self.failed.setdefault(node.origin.node if node.origin is not None else "", error)
                 self.env.update((ref, self.stand_in(ref)) for ref in node.outputs)
             if self.emitter.concrete:  # what nobody reads any more is memory
                 for ref in spent:
@@ -115,7 +129,7 @@ class _Walk:
             else:
                 method = getattr(emitter, node.primitive, None)
                 if method is None:
-                    raise UnsupportedError("the shim does not offer the primitive '%s'" % node.primitive)
+                    raise UnsupportedError(_NOT_OFFERED % node.primitive)
                 args = [self.argument(arg) for arg in node.args]
                 if node.regions:
                     bodies = [self._body(region) for region in node.regions]

@@ -11,7 +11,7 @@ from onnx_compat.primitives.base import apply
 from onnx_compat.primitives.linear import spatial_order
 from onnx_compat.shim import Native
 from onnx_compat.trace import current
-from onnx_compat.value import Sequence_, Tensor
+from onnx_compat.value import NOTHING, Sequence_, Tensor
 
 __all__ = ["Context", "Interpreter"]
 
@@ -114,9 +114,6 @@ class Interpreter:
                 raise
             self.failed[node.name] = error
             return self._missing(node, scope)
-        except (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError) as error:
-            reason = "its meaning could not be applied to these inputs: %s: %s" % (type(error).__name__, error)
-            raise UnsupportedError(reason, hint=_REPORT, **node.where) from error
         finally:
             trace.origin = outer
 
@@ -132,9 +129,16 @@ class Interpreter:
             inputs = [context, *inputs]
         while inputs and inputs[-1] is None:  # trailing inputs that are left out take their defaults
             inputs = inputs[:-1]
-        results = meaning.function(*inputs, **attributes)
+        try:
+            results = meaning.function(*inputs, **attributes)
+        except (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError) as error:
+            reason = "its meaning could not be applied to these inputs: %s: %s" % (type(error).__name__, error)
+            raise UnsupportedError(reason, hint=_hint(meaning)) from error
         self.done[context.node.name] = "composed"
-        return results if isinstance(results, (tuple, list)) and not isinstance(results, Sequence_) else (results,)
+        if not isinstance(results, (tuple, list)) or isinstance(results, Sequence_):
+            results = (results,)
+        _check_results(context.node, results, meaning)
+        return results  # type: ignore[no-any-return]
 
     def _native(
         self, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any], composed: Sequence[Any]
@@ -162,7 +166,24 @@ class Interpreter:
         return apply(native.method, args, dict(attributes), specs, orders)
 
 
-_REPORT = "if onnx.checker accepts the model, this is a defect of onnx-compat: please report it with the model"
+def _check_results(node: Node, results: Sequence[Any], meaning: Operator) -> None:
+    for name, result in zip(node.outputs, results):
+        if name and result is not None and not isinstance(result, (Tensor, Sequence_, type(NOTHING))):
+            reason = "its meaning gives %s for '%s', not a Tensor" % (type(result).__name__, name)
+            raise UnsupportedError(reason, hint=_hint(meaning))
+    if any(node.outputs[len(results) :]):
+        reason = "its meaning gives %d outputs, the node names %d" % (len(results), len(node.outputs))
+        raise UnsupportedError(reason, hint=_hint(meaning))
+
+
+def _hint(meaning: Operator) -> str:
+    if str(meaning.function.__module__).startswith("onnx_compat."):
+        return "if onnx.checker accepts the model, this is a defect of onnx-compat: please report it with the model"
+    code = meaning.function.__code__
+    return "look at the meaning in %s, line %d: is it made of onnx_compat.primitives?" % (
+        code.co_filename,
+        code.co_firstlineno,
+    )
 
 
 def _value(value: Any) -> Any:

@@ -1,11 +1,11 @@
 """A model recorded for one form of its inputs, and ways to run it: compiled by the shim, or executed as it is traced."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from onnx_compat.dtypes import DType
-from onnx_compat.errors import NeedsKnownError
+from onnx_compat.errors import NeedsKnownError, OnnxCompatError, ShimError
 from onnx_compat.feeds import Feed, Form, flattened, form_of, ports, rebuilt
 from onnx_compat.fuse import fuse
 from onnx_compat.interpreter import Interpreter
@@ -57,7 +57,7 @@ def recorded(
     leaves: List[Tensor] = []
 
     def body(*tensors: Tensor) -> Sequence[Tensor]:
-        inputs.update((tensor.ref, port.name.split(".")[0]) for tensor, port in zip(tensors, given) if tensor.ref)
+        inputs.update((tensor.ref, _input(port.name, forms)) for tensor, port in zip(tensors, given) if tensor.ref)
         values = _traced_inputs(graph, forms, fixed, list(tensors))
         trees.append([_leaf(value, leaves, whole) for value in interpreter.run(graph, values)])
         return leaves + interpreter.read
@@ -70,6 +70,13 @@ def recorded(
     fuse(program.region, emitter.layout, emitter.filter_layout)
     program = _named(program, trees[0], [one.name for one in graph.outputs])
     return Recorded(program, trees[0], interpreter.done)
+
+
+def _input(port: str, forms: Dict[str, Form]) -> str:
+    """The graph input that a port belongs to: itself, or the sequence whose item it is."""
+    while port not in forms:
+        port = port.rpartition(".")[0]
+    return port
 
 
 def _origins(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
@@ -131,10 +138,22 @@ def assembled(item: Any, arrays: Sequence[np.ndarray], dtypes: Sequence[DType]) 
     return (arrays[item], dtypes[item]) if isinstance(item, int) else item
 
 
+def _check(port: Port, array: np.ndarray) -> None:
+    """What a shim gives must be what was recorded: never another dtype, never another shape, silently."""
+    fits = array.dtype == port.dtype.numpy and array.ndim == len(port.shape)
+    if not fits or any(size is not None and size != given for size, given in zip(port.sizes, array.shape)):
+        raise ShimError(
+            "its result for '%s' is %s%s, not %s%s"
+            % (port.name, array.dtype, list(array.shape), port.dtype, list(port.shape)),
+            hint="this is a defect of the shim: please report it with the model",
+        )
+
+
 class CompiledPlan:
     """The program in the framework's compiled form."""
 
     fallbacks: Sequence[str] = ()
+    reasons: Mapping[str, OnnxCompatError] = {}
 
     def __init__(self, made: Recorded, compiled: Optional[Compiled], fixed: Fixed) -> None:
         self.made = made
@@ -153,6 +172,8 @@ class CompiledPlan:
     def run(self, feed: Feed) -> List[Any]:
         arrays = [array for name, value in feed.items() if name not in self.fixed for array in flattened(value)]
         results = self.compiled.run(arrays) if self.compiled is not None else []
+        for port, array in zip(self.made.program.outputs, results):
+            _check(port, array)
         return [assembled(item, results, self._dtypes) for item in self.made.tree]
 
 
@@ -160,6 +181,7 @@ class ImmediatePlan:
     """The model executed operator by operator: what no compiled form can express."""
 
     fallbacks: Sequence[str] = ()
+    reasons: Mapping[str, OnnxCompatError] = {}
     native = None
     traces = 0
 

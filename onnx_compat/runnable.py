@@ -8,6 +8,7 @@ model leaves unknown, the length of a sequence.
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from onnx_compat import select
+from onnx_compat.emission import check_offered
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.fallback import fallback_runnable
 from onnx_compat.feeds import Feed, Form, by_name, form_of, public
@@ -77,6 +78,11 @@ class Runnable:
     def fallbacks(self) -> List[str]:
         """The nodes that run outside of the framework, known so far."""
         return [name for plan in self._plans.values() for name in plan.fallbacks]
+
+    @property
+    def fallback_reasons(self) -> Dict[str, str]:
+        """Why each of these nodes runs there."""
+        return {name: str(error) for plan in self._plans.values() for name, error in plan.reasons.items()}
 
     @property
     def traces(self) -> int:
@@ -161,6 +167,7 @@ class Runnable:
     def _compiled(self, forms: Dict[str, Form], fixed: Fixed) -> CompiledPlan:
         emitter = self._shim.emitter()
         made = recorded(self.model, emitter, forms, fixed, Interpreter(natives(emitter) if self._natives else None))
+        check_offered(made.program.region, emitter)
         compiled = self._shim.compile(made.program, self.device) if made.program.region.outputs else None
         return CompiledPlan(made, compiled, fixed)
 
@@ -179,6 +186,7 @@ class Runnable:
             failed[error.node] = error
             if isinstance(error, NeedsKnownError):
                 needing.add(error.node)
+        failed.pop("", None)
         if not failed:  # the model as a whole was refused
             failed = {node.name: error for node in self.model.graph.nodes}
         return self._partitioned({n: why for n, why in failed.items() if n not in needing}, needing, error)

@@ -43,15 +43,20 @@ _LOADED: Dict[str, Shim] = {}
 _PROBED: Dict[str, Probe] = {}
 
 
-def installed() -> Dict[str, Any]:
-    """The entry points of the shims that are installed, by name, in the order in which they are asked."""
+def entry_points(group: str) -> Dict[str, Any]:
+    """What installed packages offer in a group, by name."""
     if sys.version_info >= (3, 8):
         from importlib import metadata  # novermin - Python 3.7 has the package below
     else:
         import importlib_metadata as metadata
     found: Any = metadata.entry_points()
-    points = found.select(group=GROUP) if hasattr(found, "select") else found.get(GROUP, ())
-    by_name = {point.name: point for point in points}
+    points = found.select(group=group) if hasattr(found, "select") else found.get(group, ())
+    return {point.name: point for point in points}
+
+
+def installed() -> Dict[str, Any]:
+    """The entry points of the shims that are installed, by name, in the order in which they are asked."""
+    by_name = entry_points(GROUP)
     ranked = [name for name in _PREFERENCE if name in by_name]
     return {name: by_name[name] for name in ranked + sorted(set(by_name) - set(ranked))}
 
@@ -87,7 +92,12 @@ def _load(name: str) -> Shim:
             hint="pip install 'onnx-compat[%s]==%s'" % (name, __version__),
             shim=name,
         )
-    assert isinstance(shim, Shim)
+    if not isinstance(shim, Shim):
+        raise ShimError("its entry point gives %s, not a Shim" % type(shim).__name__, shim=name)
+    if shim.name != name:
+        raise ShimError(
+            "its entry point is named '%s', itself '%s'; both must be the same" % (name, shim.name), shim=name
+        )
     return shim
 
 

@@ -77,11 +77,14 @@ class Native(NamedTuple):
 
 
 class Emitter:
-    """The primitives over a framework's tensors ("handles"): a method for each name in `primitives.PRIMITIVES`, with
-    the arguments of the primitive itself. Tensors arrive as handles, lists of sizes as `emission.Sizes`, axes are
-    physical. A method may look at `self.node` for the types of arguments and results.
+    """The primitives over a framework's tensors ("handles"): a method for each name in `primitives.PRIMITIVES`. What
+    the primitive takes as tensors and as sizes comes first, by position, as handles and as `emission.Sizes` (a list of
+    tensors as a list); everything else comes by name, axes physical and never None. `reference.Reference` shows each.
+    A method may look at `self.node` for the types of arguments and results.
 
-    A method that cannot do a case raises `UnsupportedError`; the node then runs in the fallback.
+    A method that cannot do a case raises `UnsupportedError`; the node then runs in the fallback, as it does where there
+    is no method. `compile` walks a program with `emission.emit`. Beside the primitives a shim needs `constant`, `dim`,
+    `element` and `stack`, a symbolic one `placeholder` too (for `support`), a concrete one `shape` and `fetch`.
     """
 
     #: 'channels_last' or 'channels_first': how convolutions and pools want an image.

@@ -78,7 +78,7 @@ class Trace:
         regions: Sequence[Region] = (),
     ) -> List[Ref]:
         """One application of a primitive to physical arguments. Sizes that are unknown are the result's own."""
-        node = Node(primitive, args, params, specs, self.origin, regions)
+        node = Node(primitive, args, params, specs, self.origin or _made_for(args), regions)
         if self.immediate is not None:
             from onnx_compat.emission import execute
 
@@ -148,6 +148,11 @@ class Trace:
         arg = self.argument(tensor)
         assert isinstance(arg, Ref)
         return arg.handle
+
+
+def _made_for(args: Sequence[Arg]) -> Optional[Origin]:
+    """What is recorded after the last node (an output that is put in order) belongs to the node that made the value."""
+    return next((arg.node.origin for arg in args if isinstance(arg, Ref) and arg.node is not None), None)
 
 
 def _settled(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:

@@ -1,5 +1,7 @@
 """Arguments and options that several commands share."""
 
+import importlib
+import sys
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import click
@@ -23,8 +25,22 @@ def _setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         setattr(settings, param.name, True)
 
 
+def _imported(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> None:
+    if value:
+        sys.path.insert(0, "")  # as `python -m` does: the module may stand beside the model
+    for name in value:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise click.BadParameter("%s: %s" % (name, error), ctx=ctx, param=param) from error
+
+
 def machine(command: _F) -> _F:
-    """--json and --debug. The command finds them in `Settings`."""
+    """--import, --json and --debug. The command finds the latter two in `Settings`."""
+    command = click.option(
+        "--import", "modules", multiple=True, metavar="MODULE", is_eager=True, expose_value=False, callback=_imported,
+        help="Import this first: a module that registers operators of your own. Repeatable.",
+    )(command)  # fmt: skip
     for flag, text in (
         ("--debug", "Show the traceback of an error."),
         ("--json", "Print one JSON document, for machines; nothing else goes to standard output."),

@@ -9,6 +9,7 @@ default may be left out and is then None or the default; `*xs` takes any number)
 with ONNX's defaults (one without a default is required). A first parameter named `ctx` gets the node's `Context`.
 """
 
+import functools
 import importlib
 import inspect
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar, Union
@@ -59,6 +60,8 @@ def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callabl
     """Register a meaning for the versions in which it begins, or is confirmed with nothing changed that matters here."""
 
     def register(function: F) -> F:
+        if not str(function.__module__).startswith(__package__):
+            _load()  # a meaning from outside comes after our own, and takes its place
         parameters = list(inspect.signature(function).parameters.values())
         context = bool(parameters) and parameters[0].name == "ctx"
         inputs = tuple(p for p in parameters[context:] if p.kind is not p.KEYWORD_ONLY)
@@ -76,7 +79,12 @@ def lookup(domain: str, name: str, opset: int) -> Operator:
     _load()
     versions = OPERATORS.get((domain, name))
     if versions is None:
-        raise UnsupportedError(_unknown(domain, name), hint="register a meaning for it with onnx_compat.op")
+        _load_installed()
+        versions = OPERATORS.get((domain, name))
+    if versions is None:
+        raise UnsupportedError(
+            _unknown(domain, name), hint="register a meaning for it: docs/usage.md, Operators of your own"
+        )
     fitting = [version for version in versions if version <= opset]
     if not fitting:
         first = min(versions)
@@ -102,3 +110,12 @@ def _unknown(domain: str, name: str) -> str:
 def _load() -> None:
     """Import the families on first use: `import onnx_compat` alone does not pay for them."""
     importlib.import_module("onnx_compat.ops.families")
+
+
+@functools.lru_cache(maxsize=None)
+def _load_installed() -> None:
+    """Import the operators of other packages, which name their modules in the entry point group `onnx_compat.ops`."""
+    from onnx_compat.select import entry_points
+
+    for point in entry_points("onnx_compat.ops").values():
+        point.load()
