@@ -182,7 +182,7 @@ def bench(session: nox.Session) -> None:
 
 def _environment(session: nox.Session, environment: Environment, *wheels: str) -> str:
     """An environment beside the session's own, at its pins; gives its interpreter."""
-    folder = Path(session.cache_dir) / "environments" / environment.id
+    folder = Path(session.cache_dir).resolve() / "environments" / environment.id
     python = str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
     session.run("uv", "venv", "--quiet", "--allow-existing", f"--python={find(environment.python)}", str(folder))
     pins = f"--requirement={environment.constraints}"
