@@ -102,12 +102,14 @@ class Interpreted(Compiled):
         self._shapes = shapes
 
     def _taken(self, place: int, port: Port) -> np.ndarray:
-        shape = next(d["shape"] for d in self.native.get_output_details() if d["index"] == place)
+        shape: Any = port.sizes
+        if None in shape or 0 in shape:
+            shape = tuple(next(d["shape"] for d in self.native.get_output_details() if d["index"] == place))
         if 0 in shape:
-            return np.zeros(tuple(shape), port.dtype.numpy)
+            return np.zeros(shape, port.dtype.numpy)
         array = self.native.get_tensor(place)
         if port.dtype.kind == "s":
-            return _text(array, tuple(shape))
+            return _text(array, shape)
         return np.asarray(array)
 
 

@@ -1,6 +1,6 @@
 """Products of matrices."""
 
-from typing import List, Optional, Sequence
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Linear(Reduction):
         """With axes of length one before, for `rank` in all."""
         if x.rank == rank:
             return x
-        dims = (1,) * (rank - x.rank) + x.dims
+        dims: Tuple[Any, ...] = (1,) * (rank - x.rank) + x.dims
         if x.static:
             return self.shaped(x, dims)
         if not x.empty and sum(not isinstance(size, int) for size in dims) == 1:
