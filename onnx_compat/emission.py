@@ -24,6 +24,10 @@ class Sizes:
     def __len__(self) -> int:
         return len(self.dims)
 
+    def also(self, dims: Sequence[Extent]) -> "Sizes":
+        """Other sizes of the same program: those of a result, say, from `emitter.node`."""
+        return Sizes(dims, self._walk)
+
     @property
     def known(self) -> Optional[Tuple[int, ...]]:
         """All of them as ints; None when one is only known inside the framework."""

@@ -5,7 +5,6 @@ from typing import Any, Callable, List, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.dims import atoms_of
-from onnx_compat.emission import Sizes
 from onnx_compat_tflite.emitter.pools import Pools
 from onnx_compat_tflite.graph import Graph, Handle
 
@@ -160,7 +159,7 @@ class Control(Pools):
         rows = [] if all(told) else first()
         piles = []
         for k, ref in enumerate(refs):
-            sizes = Sizes(ref.spec.shape if told[k] else length.dims, length._walk)
+            sizes = length.also(ref.spec.shape if told[k] else length.dims)
             shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
             if not told[k]:
                 shape = self._joined(shape, [self.shape_tensor(rows[k])], 0)
