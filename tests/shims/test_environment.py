@@ -18,7 +18,7 @@ CONSTRAINTS = Path(os.environ["ONNX_COMPAT_CONSTRAINTS"])
 PACKAGES = ["onnx_compat"]
 if SHIM != "reference":
     PACKAGES.append("onnx_compat_" + SHIM)
-if SHIM in ("tf1", "tf2"):
+if SHIM in ("tf1", "tf2", "keras"):
     PACKAGES.append("onnx_compat_tensorflow")
 
 
@@ -54,7 +54,8 @@ def test_is_at_its_pin(name):
 
 def test_nothing_is_installed_beside_the_pins():
     known = set(pins()) | {package.replace("_", "-") for package in PACKAGES} | {"pip"}
-    extra = {_name(found.metadata["Name"]) for found in metadata.distributions()} - known
+    places = [sysconfig.get_paths()[place] for place in ("purelib", "platlib")]  # not what setuptools holds inside itself
+    extra = {_name(found.metadata["Name"]) for found in metadata.distributions(path=places)} - known
     extra = {name for name in extra if not ("torch" in pins() and name.startswith(BUILD))}
     assert not extra, "not in %s: resolve it again" % CONSTRAINTS.name
 
