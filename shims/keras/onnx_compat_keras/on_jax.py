@@ -175,6 +175,14 @@ class JaxArrays(Arrays):
         total = self._pooled(self.wide(x), 0, lax.add, kernel, strides, dilations, [(0, 0)] * len(kernel))
         return (total / self.like(int(np.prod(kernel)), total)).astype(x.dtype)
 
+    def upsampled(self, x: Any, factors: Sequence[int], mode: str) -> Any:
+        if mode == "bilinear":
+            sizes = [size * factor for size, factor in zip(x.shape, (1, *factors, 1))]
+            return jax.image.resize(x, sizes, "linear")
+        for axis, factor in enumerate(factors, 1):
+            x = jnp.repeat(x, factor, axis)
+        return x
+
     # -- control flow ------------------------------------------------------------------------------------------------
     def cond(self, pred: Any, *, bodies: Any, captures: Any) -> Tuple[Any, ...]:
         if self.concrete:

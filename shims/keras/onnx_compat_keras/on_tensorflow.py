@@ -1,6 +1,6 @@
 """The primitives on TensorFlow: those of the distribution that the TensorFlow shims share, and the fast paths of this one."""
 
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 from onnx_compat_tensorflow.emitter import EagerEmitter, GraphEmitter
@@ -9,6 +9,7 @@ from onnx_compat_tensorflow.importing import tensorflow
 
 from onnx_compat_keras.arrays.normalization import Normalization
 from onnx_compat_keras.arrays.recurrent import Recurrent
+from onnx_compat_keras.arrays.resampling import Resampling
 
 __all__ = ["TensorFlowExecutor", "TensorFlowGraph", "probed"]
 
@@ -23,8 +24,8 @@ def probed() -> Features:
     return _FEATURES
 
 
-class _FastPaths(Normalization, Recurrent):
-    """The loop over time for TensorFlow."""
+class _FastPaths(Normalization, Resampling, Recurrent):
+    """What the fast paths leave to each back end."""
 
     tf: Any
     raw: Any
@@ -51,6 +52,15 @@ class _FastPaths(Normalization, Recurrent):
             return state, [collected.stack()]
         _, state, collected = tf.while_loop(lambda done, *_: done < rounds, advance, (0, state, collected))
         return state, [collected.stack()]
+
+    def upsampled(self, x: Any, factors: Sequence[int], mode: str) -> Any:
+        tf = self.tf
+        if mode == "bilinear":
+            sizes = tf.shape(x)[1:-1] * np.asarray(factors, np.int32)
+            return self.raw.ResizeBilinear(images=x, size=sizes, half_pixel_centers=True)
+        for axis, factor in enumerate(factors, 1):
+            x = tf.repeat(x, factor, axis)
+        return x
 
     def expanded(self, x: Any, axis: int) -> Any:
         return self.tf.expand_dims(x, axis)

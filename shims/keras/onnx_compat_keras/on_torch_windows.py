@@ -81,6 +81,11 @@ class Windows:
         out = kernel(_channels_first(x), filters, bias, strides, 0, 0, groups, dilations)
         return _channels_last(out)
 
+    def upsampled(self, x: Any, factors: Sequence[int], mode: str) -> Any:
+        options: Any = {"align_corners": False} if mode == "bilinear" else {}
+        scales = [float(factor) for factor in factors]
+        return _channels_last(F.interpolate(_channels_first(x), scale_factor=scales, mode=mode, **options))
+
     def max_pool(self, x: Any, kernel: Any, strides: Any, dilations: Any, pads: Pads) -> Any:
         pool = _MAX_POOL.get(len(kernel))
         if pool is None or not x.is_floating_point():

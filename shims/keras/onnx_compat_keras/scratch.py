@@ -18,7 +18,7 @@ def scratch(arrays: Arrays) -> Emitter:
     """An emitter like this one, whose handles are types, and which computes nothing."""
     kind: Type[Any] = type(arrays)
     names = [*PRIMITIVES, *(native.method for native in natives(arrays).values())]
-    made: Any = type("Scratch", (_Dry, kind), {name: _dry(name, getattr(kind, name)) for name in names})
+    made: Any = type("Scratch", (_Dry, kind), {name: _dry(name, getattr(kind, name)) for name in names if hasattr(kind, name)})
     return made.__new__(made)  # type: ignore[no-any-return]
 
 

@@ -15,13 +15,14 @@ from onnx_compat_keras.arrays.indexing import Indexing
 from onnx_compat_keras.arrays.normalization import Normalization
 from onnx_compat_keras.arrays.recurrent import Recurrent
 from onnx_compat_keras.arrays.reduction import Reduction
+from onnx_compat_keras.arrays.resampling import Resampling
 from onnx_compat_keras.arrays.shape import Shape
 from onnx_compat_keras.arrays.sizes import numbers
 
 __all__ = ["Arrays", "constants", "numbers"]
 
 
-class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Recurrent, Emitter):
+class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling, Recurrent, Emitter):
     """An emitter whose handles are arrays of a namespace like numpy. Their shapes are always numbers."""
 
     layout = "channels_last"

@@ -6,7 +6,7 @@ import numpy as np
 
 from onnx_compat.shim import native
 
-__all__ = ["Normalization"]
+__all__ = ["Normalization", "alone"]
 
 
 def _frozen(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
@@ -24,6 +24,11 @@ def _last_axis(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
         and len(node.outputs) == 1
         and all(p is None or (p.known and p.rank == 1 and p.shape[0] == x.shape[-1]) for p in inputs[1:3])
     )
+
+
+def alone(node: Any, result: Any) -> Any:
+    """The first result of a node of whose others nobody needs one."""
+    return (result,) + (None,) * (len(node.outputs) - 1)
 
 
 class Normalization:
@@ -62,4 +67,4 @@ class Normalization:
         x = self.div(centred, spread)
         if scale is not None:
             x = self.mul(x, scale)
-        return x if bias is None else self.add(x, bias)
+        return alone(self.node, x if bias is None else self.add(x, bias))

@@ -6,9 +6,10 @@ import numpy as np
 
 from onnx_compat.shim import native
 
-__all__ = ["Recurrent", "directions"]
+__all__ = ["Recurrent", "activations", "directions"]
 
-_DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+#: The activations that the layers know, the default first.
+_USUAL = {"LSTM": [["sigmoid", "tanh", "tanh"]], "GRU": [["sigmoid", "tanh"]], "RNN": [["tanh"], ["relu"]]}
 
 
 def directions(attributes: Any) -> List[bool]:
@@ -18,12 +19,19 @@ def directions(attributes: Any) -> List[bool]:
     ]
 
 
+def activations(operator: str, attributes: Any) -> Any:
+    """The activations of one direction, in small letters; None if another direction has others."""
+    usual = _USUAL[operator][0]
+    names = [str(name).lower() for name in attributes.get("activations") or usual * len(directions(attributes))]
+    first = names[: len(usual)]
+    return first if names == first * len(directions(attributes)) else None
+
+
 def _plain(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
     """The usual activations, whole sequences, known weights, no clipping, no peepholes."""
     given = dict(enumerate(inputs))
-    usual = _DEFAULTS[node.operator] * len(directions(attributes))
     return (
-        [str(name).lower() for name in attributes.get("activations") or usual] == [name.lower() for name in usual]
+        activations(node.operator, attributes) in _USUAL[node.operator]
         and inputs[0].dtype.name in ("float32", "float64")
         and not attributes.get("activation_alpha")
         and not attributes.get("activation_beta")
@@ -70,7 +78,8 @@ class Recurrent:
 
     @native("RNN", _plain)
     def rnn(self, *args: Any, **attributes: Any) -> Any:
-        return self._sequence(args, attributes, self._rnn_step, 1, 1)
+        relu = activations("RNN", attributes) == ["relu"]
+        return self._sequence(args, attributes, self._rnn_relu_step if relu else self._rnn_step, 1, 1)
 
     def _sequence(self, args: Sequence[Any], attributes: Dict[str, Any], step: Any, gates: int, states: int) -> Any:
         node = self.node
@@ -144,3 +153,7 @@ class Recurrent:
 
     def _rnn_step(self, x: Any, state: List[Any], r: Any, rb: Any, hidden: int) -> List[Any]:
         return [self.tanh(self.add(self.add(x, self.product(state[0], r)), rb))]
+
+    def _rnn_relu_step(self, x: Any, state: List[Any], r: Any, rb: Any, hidden: int) -> List[Any]:
+        total = self.add(self.add(x, self.product(state[0], r)), rb)
+        return [self.maximum(total, self.sub(total, total))]

@@ -1,7 +1,7 @@
 """What the emitter of functional models is made of: symbolic tensors, layers with weights and names, constants."""
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ from onnx_compat.shim import Emitter
 from onnx_compat_keras.features import back_end, has_type, keeps
 from onnx_compat_keras.functional.names import Names
 
-__all__ = ["Base", "Counted", "Known", "Length", "is_known", "policy"]
+__all__ = ["Base", "Known", "is_known", "policy"]
 
 _LITERAL = 16  # elements: a constant up to this size may stand in the model's description; a larger one is a weight
 
@@ -35,24 +35,7 @@ class Known:
         return self.array.ndim
 
 
-@dataclass(frozen=True)
-class Length:
-    """The length of an axis that is only known when the model runs."""
-
-    handle: Any
-    axis: int
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A tensor of lengths and numbers, of an integer type."""
-
-    sizes: Tuple[Any, ...]
-    shape: Tuple[int, ...]
-    dtype: DType
-
-
-Handle = Union[Known, Length, Counted, Any]
+Handle = Union[Known, Any]
 
 
 def is_known(*handles: Any) -> bool:
@@ -60,10 +43,11 @@ def is_known(*handles: Any) -> bool:
 
 
 class Operations:
-    """keras.ops, whose results are named after the ONNX node that they are made for."""
+    """keras.ops, whose results are named after the ONNX node that they are made for; checked for exactness, or not."""
 
-    def __init__(self, emitter: "Base") -> None:
+    def __init__(self, emitter: "Base", checked: bool = True) -> None:
         self._emitter = emitter
+        self._checked = checked
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(keras.ops, name, None)
@@ -71,7 +55,8 @@ class Operations:
             raise UnsupportedError("this Keras has no ops.%s" % name)
 
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            self._emitter.check(name)
+            if self._checked:
+                self._emitter.check(name)
             result = function(*args, **kwargs)
             for one in result if isinstance(result, (tuple, list)) else [result]:
                 self._emitter.name(one)
@@ -89,13 +74,13 @@ class Base(Emitter):
 
     def __init__(self, names: Names) -> None:
         self.ops = Operations(self)
+        self.free = Operations(self, checked=False)  # for what is in 32 bits whatever the model has
         self.names = names
         self.back_end = back_end()
         self.source: Any = None  # an input: what a constant hangs on, since every tensor comes from one
         self.computed: Optional[DType] = None  # the type of what is made, where it is not that of the result
         self._zero: Any = None
         self._held: Dict[int, Any] = {}
-        self._ones: Dict[Any, Any] = {}
 
     # -- exactness -------------------------------------------------------------------------------------------------
     def check(self, name: str) -> None:
@@ -149,11 +134,7 @@ class Base(Emitter):
 
     def tensor(self, handle: Handle) -> Any:
         """A symbolic tensor of whatever a handle is."""
-        if isinstance(handle, Known):
-            return self.held(handle)
-        if isinstance(handle, Counted):
-            return self._of_sizes(handle)
-        return self.counted(handle) if isinstance(handle, Length) else handle
+        return self.held(handle) if isinstance(handle, Known) else handle
 
     def operand(self, handle: Handle) -> Any:
         """What an operation can be called with: a small constant as a literal, beside at least one symbolic tensor."""
@@ -171,24 +152,25 @@ class Base(Emitter):
         """A constant as the only row of an embedding: the one stock layer that holds any array and gives it exactly."""
         if id(known.array) not in self._held:
             array, dtype = known.array, known.dtype
-            if dtype.kind in "iub" and dtype.bits < 32:  # too narrow for a weight
-                value = keras.ops.cast(self._row(array.astype(np.int32), dtypes.int32), dtype.name)
+            if dtype.kind in "iub" and np.abs(array.astype(np.float64)).max(initial=0) <= 2**24:
+                value = self.free.cast(self._row(array, dtypes.float32, trainable=False), dtype.name)
             else:
                 value = self._row(array, dtype)
-            self._held[id(known.array)] = (self.name(value), known.array)
+            self._held[id(known.array)] = (value, known.array)
         return self._held[id(known.array)][0]
 
-    def _row(self, array: np.ndarray, dtype: DType) -> Any:
-        flat = np.ascontiguousarray(array).reshape(1, -1)
+    def _row(self, array: np.ndarray, dtype: DType, trainable: bool = True) -> Any:
+        flat = np.ascontiguousarray(array.astype(dtype.numpy)).reshape(1, -1)
         if flat.size == 0:
             raise UnsupportedError("a Keras layer holds no empty constant")
         made = keras.layers.Embedding(
-            1, flat.size, name=self.names.fresh(self._origin()), dtype=dtype.name, embeddings_initializer="zeros"
-        )
+            1, flat.size, name=self.names.fresh(self._origin()), dtype=dtype.name, embeddings_initializer="zeros",
+            trainable=trainable,
+        )  # fmt: skip
         self.names.given[id(made)] = made
         row = made(self.zero())
         made.set_weights([flat])
-        return self.name(keras.ops.reshape(row, array.shape))
+        return self.free.reshape(row, array.shape)
 
     def zero(self) -> Any:
         """An index [0] that depends on an input, so that it belongs to the graph; of as little of it as can be."""
@@ -197,54 +179,10 @@ class Base(Emitter):
                 raise UnsupportedError("a functional Keras model needs an input")
             corner = self.source
             if len(corner.shape):
-                corner = self.name(keras.ops.get_item(corner, tuple(slice(0, 1) for _ in corner.shape)))
-            none = self.name(keras.ops.zeros_like(corner, dtype="int32"))
-            self._zero = self.name(keras.ops.reshape(self.name(keras.ops.sum(none)), (1,)))
+                corner = self.free.get_item(corner, tuple(slice(0, 1) for _ in corner.shape))
+            none = self.free.zeros_like(corner, dtype="int32")
+            self._zero = self.free.reshape(self.free.sum(none), (1,))
         return self._zero
-
-    # -- sizes ---------------------------------------------------------------------------------------------------------
-    def dim(self, handle: Any, axis: int) -> Any:
-        size = handle.shape[axis]
-        return Length(handle, axis) if size is None else int(size)
-
-    def ones(self, length: Length) -> Any:
-        """As many int64 ones as an axis is long."""
-        key = (id(length.handle), length.axis)
-        if key not in self._ones:
-            others = [axis for axis in range(len(length.handle.shape)) if axis != length.axis]
-            none = self.name(keras.ops.zeros_like(length.handle, dtype="int32"))
-            if others:
-                none = self.name(keras.ops.sum(none, axis=others))
-            wide = self.name(keras.ops.cast(none, "int64"))
-            self._ones[key] = (self.name(keras.ops.add(wide, 1)), length.handle)
-        return self._ones[key][0]
-
-    def counted(self, length: Length) -> Any:
-        """A length as a scalar tensor."""
-        return self.name(keras.ops.cast(self.name(keras.ops.sum(self.ones(length))), "int64"))
-
-    def places(self, length: Any) -> Any:
-        """0, 1, … as far as a size goes."""
-        if isinstance(length, Length):
-            counted = self.name(keras.ops.cumsum(self.name(keras.ops.cast(self.ones(length), "int32"))))
-            return self.name(keras.ops.subtract(counted, 1))
-        if isinstance(length, (int, np.integer)):
-            return self.held(Known(np.arange(int(length), dtype=np.int32), dtypes.int32))
-        raise UnsupportedError("a computed size is no axis of a functional Keras model")
-
-    def element(self, handle: Any, index: Optional[int]) -> Any:
-        if isinstance(handle, Counted):
-            return handle.sizes[index or 0]
-        return self.tensor(handle) if index is None else self.name(keras.ops.get_item(handle, (index,)))
-
-    def stack(self, scalars: Sequence[Any]) -> Any:
-        return Counted(tuple(scalars), (len(scalars),), self.index_dtype)
-
-    def _of_sizes(self, counted: Counted) -> Any:
-        parts = [self.tensor(size) for size in counted.sizes]
-        whole = parts[0] if not counted.shape else self.name(keras.ops.stack(parts))
-        whole = whole if len(counted.shape) < 2 else self.name(keras.ops.reshape(whole, counted.shape))
-        return whole if counted.dtype.name == "int64" else self.name(keras.ops.cast(whole, counted.dtype.name))
 
     def placeholder(self, spec: Spec) -> Any:
         sizes = [int(size) if isinstance(size, (int, np.integer)) else None for size in spec.shape]

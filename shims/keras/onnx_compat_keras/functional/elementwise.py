@@ -10,7 +10,9 @@ from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import Const, Ref
 from onnx_compat_keras.arrays.elementwise import within
-from onnx_compat_keras.functional.base import Base, Counted, Known
+from onnx_compat_keras.features import keeps
+from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.sizes import LENGTHS, Counted, Sizing
 
 __all__ = ["Elementwise"]
 
@@ -25,7 +27,7 @@ def _same(name: str) -> Any:
     return applied
 
 
-class Elementwise(Base):
+class Elementwise(Sizing):
     """The primitives of `onnx_compat.primitives.elementwise` that keras.ops has exactly."""
 
     exp = _same("exp")
@@ -55,7 +57,6 @@ class Elementwise(Base):
     bitwise_and = _same("bitwise_and")
     bitwise_or = _same("bitwise_or")
     bitwise_xor = _same("bitwise_xor")
-    mul = _same("multiply")
     sub = _same("subtract")
     atan2 = _same("arctan2")
     equal = _same("equal")
@@ -69,15 +70,24 @@ class Elementwise(Base):
     def sigmoid(self, x: Any) -> Any:
         return self.layer("Activation", self.tensor(x), activation="sigmoid")
 
+    def mul(self, x: Any, y: Any) -> Any:
+        if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
+            return self.combined("mul", x, y)
+        return self.ops.multiply(*self.operands(x, y))
+
     def add(self, x: Any, y: Any) -> Any:
+        if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
+            return self.combined("add", x, y)
         if self._alike(x, y):
             return self.layer("Add", [x, y])
         return self.ops.add(*self.operands(x, y))
 
     def minimum(self, x: Any, y: Any) -> Any:
+        if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
+            return self.combined("min", x, y)
         if self.out.dtype.kind == "b":
             return self.logical_and(x, y)
-        return self.ops.minimum(*self.operands(x, y))
+        return self._extreme("minimum", *self.operands(x, y))
 
     def maximum(self, x: Any, y: Any) -> Any:
         if self.out.dtype.kind == "b":
@@ -85,7 +95,14 @@ class Elementwise(Base):
         slope = self._scaled(self.node.args[1], self.node.args[0]) if self.node.primitive == "maximum" else None
         if slope is not None and slope.size == 1 and self.out.dtype.kind == "f":  # LeakyRelu with a slope up to one
             return self.layer("LeakyReLU", self.tensor(x), negative_slope=slope.item())
-        return self.ops.maximum(*self.operands(x, y))
+        return self._extreme("maximum", *self.operands(x, y))
+
+    def _extreme(self, name: str, x: Any, y: Any) -> Any:
+        """The larger or smaller one; by a choice where Keras has no such operation on 64 bits."""
+        if self.out.dtype.name != "int64" or self.back_end == "tensorflow" or keeps(name, "int64"):
+            return getattr(self.ops, name)(x, y)
+        below = self.ops.less(x, y)
+        return self.ops.where(below, y, x) if name == "maximum" else self.ops.where(below, x, y)
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         slope = self._slope()
@@ -171,6 +188,8 @@ class Elementwise(Base):
         return self.ops.add(whole, self.ops.cast(self.ops.logical_and(inexact, below), self.out.dtype.name))
 
     def floordiv(self, x: Any, y: Any) -> Any:
+        if isinstance(x, LENGTHS):
+            return self.combined("floordiv", x, y)
         if self.node.outputs[0].spec.dtype.kind == "f":
             return self.ops.floor(self.ops.divide(*self.operands(x, y)))
         return self.ops.floor_divide(*self._divided(x, y))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from onnx_compat_keras.arrays.normalization import alone
+from onnx_compat_keras.arrays.resampling import sampling
 from onnx_compat_keras.functional.elementwise import Elementwise
 from onnx_compat_keras.functional.indexing import Indexing
 from onnx_compat_keras.functional.recurrent import Recurrent
@@ -28,7 +30,16 @@ class Symbolic(Elementwise, Windows, Shape, Indexing, Reduction, Recurrent):
         self, x: Any, scale: Any = None, bias: Any = None, axis: int = -1, epsilon: float = 1e-5, **_: Any
     ) -> Any:
         weights = [known.array for known in (scale, bias) if known is not None]
-        return self.layer(
+        normal = self.layer(
             "LayerNormalization", self.tensor(x), weights=weights, axis=-1, epsilon=float(epsilon),
             scale=scale is not None, center=bias is not None,
         )  # fmt: skip
+        return alone(self.node, normal)
+
+    def resize(self, *args: Any, **_: Any) -> Any:
+        mode, factors = sampling(self.node)
+        size = factors[0] if len(factors) == 1 else factors
+        options: Any = {} if len(factors) == 1 else {"data_format": "channels_last"}
+        if len(factors) == 2:
+            options["interpolation"] = mode
+        return self.layer("UpSampling%dD" % len(factors), self.tensor(args[0]), size=size, **options)

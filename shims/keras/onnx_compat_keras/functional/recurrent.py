@@ -4,7 +4,7 @@ from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat_keras.arrays.recurrent import directions
+from onnx_compat_keras.arrays.recurrent import activations, directions
 from onnx_compat_keras.functional.base import Base, Known
 
 __all__ = ["Recurrent"]
@@ -24,7 +24,8 @@ class Recurrent(Base):
         return self._recurrent("GRU", args, attributes, 1, {"reset_after": after})
 
     def rnn(self, *args: Any, **attributes: Any) -> Any:
-        return self._recurrent("SimpleRNN", args, attributes, 1, {})
+        (activation,) = activations("RNN", attributes)
+        return self._recurrent("SimpleRNN", args, attributes, 1, {"activation": activation})
 
     def _recurrent(self, kind: str, args: Sequence[Any], attributes: Any, states: int, options: Any) -> Any:
         given = dict(enumerate(args))

@@ -9,7 +9,8 @@ from onnx_compat import dtypes
 from onnx_compat.dims import same
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_keras.arrays.shape import PLACES
-from onnx_compat_keras.functional.base import Base, Counted, Known, Length
+from onnx_compat_keras.functional.base import Known
+from onnx_compat_keras.functional.sizes import Counted, Length, Sizing
 
 __all__ = ["Shape", "fixed"]
 
@@ -22,7 +23,7 @@ def fixed(sizes: Any) -> Optional[Tuple[int, ...]]:
     return tuple(map(int, values)) if all(isinstance(v, (int, np.integer)) for v in values) else None
 
 
-class Shape(Base):
+class Shape(Sizing):
     """The primitives of `onnx_compat.primitives.shape`."""
 
     def reshape(self, x: Any, shape: Any) -> Any:
@@ -71,7 +72,7 @@ class Shape(Base):
             if places is None:
                 places = along
             else:
-                size = int(value) if not isinstance(value, Length) else self.ops.cast(self.counted(value), "int32")
+                size = int(value) if isinstance(value, (int, np.integer)) else self.ops.cast(self.counted(value), "int32")
                 places = self.ops.add(self.ops.multiply(self.ops.expand_dims(places, -1), size), along)
         return self.ops.take(table, places, axis=0)
 
