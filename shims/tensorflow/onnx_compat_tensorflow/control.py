@@ -66,7 +66,20 @@ class Control(Base):
         _, states, collected = tf.compat.v1.while_loop(
             lambda done, *_: raw.Less(x=done, y=rounds), step, (zero, list(state), arrays), return_same_structure=True
         )
-        return (*states, *(array.stack() for array in collected))
+        return (*states, *(self._stacked(array, rounds, length, spec) for array, spec in zip(collected, specs)))
+
+    def _stacked(self, array: Any, rounds: Any, length: Any, spec: Any) -> Any:
+        """The elements along a new first axis. Of none at all TensorFlow does not know the unknown sizes: zero."""
+        sizes = static_shape(spec.shape[1:])
+        if None not in sizes or length.known:
+            return array.stack()
+        dtype = tf_dtype(self.tf, spec.dtype)
+
+        def nothing() -> Any:
+            return self.tf.zeros([0, *(size or 0 for size in sizes)], dtype)
+
+        some = self.raw.Less(x=self.number(0, self.tf.int32), y=rounds)
+        return self.tf.compat.v1.cond(some, array.stack, nothing)
 
     def _shaped_as(self, handle: Any, shape: Any) -> Any:
         """With the shape that the model tells of it, which TensorFlow may have lost."""

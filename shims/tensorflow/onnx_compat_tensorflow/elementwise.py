@@ -58,8 +58,9 @@ class Elementwise(Base):
         return x if high is None else self.minimum(x, self._bound(high, x.dtype, math.floor))
 
     def _rectifies(self, high: Optional[float]) -> bool:
-        op = {None: "Relu", 6: "Relu6"}.get(high)
-        return op is not None and self.features.holds(op + " keeps NaN")
+        if high is None:
+            return self.features.holds("Relu keeps NaN")
+        return high == 6 and self.features.holds("Relu6 keeps NaN")
 
     def _bound(self, value: float, dtype: Any, rounding: Callable[[float], int]) -> Any:
         """A bound in the dtype; for integers, the nearest one inside that the dtype has."""

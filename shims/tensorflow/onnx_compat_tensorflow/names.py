@@ -3,7 +3,7 @@
 import re
 from typing import Dict, Iterable, List, Set
 
-__all__ = ["operation_names", "scope"]
+__all__ = ["argument_names", "operation_names", "scope"]
 
 
 def scope(name: str) -> str:
@@ -38,4 +38,4 @@ def _distinct(names: Iterable[str], foreign: str, prefix: str) -> Dict[str, str]
             unique, count = "%s_%d" % (plain, count), count + 1
         taken.add(unique.lower())
         given[name] = unique
-    return given
+    return {name: given[name] for name in wanted}

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from onnx_compat.dtypes import DType
 from onnx_compat.shim import Port
 
-__all__ = ["described", "port_of", "ports_of"]
+__all__ = ["described", "port_of", "ports_of", "text_of"]
 
 
 def described(port: Port) -> Dict[str, Any]:

@@ -15,9 +15,9 @@ Pads = Sequence[Tuple[int, int]]
 
 
 class Window(NamedTuple):
-    """How a window of `kernel` moves; an entry for each axis of space."""
+    """How a window of `kernel` (None: only known at run time) moves; an entry for each axis of space."""
 
-    kernel: Tuple[Optional[int], ...]
+    kernel: Tuple[Any, ...]
     strides: Tuple[int, ...]
     dilations: Tuple[int, ...]
     pads: Tuple[Tuple[int, int], ...]

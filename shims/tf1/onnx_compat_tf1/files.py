@@ -6,7 +6,8 @@ which port of the model it is. A SavedModel has the model's own names in its sig
 
 import json
 import os
-from typing import Any, Dict, List, Tuple
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from onnx_compat_tensorflow.ports import described, port_of, ports_of, text_of
 
@@ -24,7 +25,7 @@ _PORTS = os.path.join("assets.extra", "onnx_compat.json")
 
 def save_graphdef(built: BuiltGraph, path: str) -> None:
     """Write the graph, whose weights are constants already, as one file."""
-    tf, program = built.tf, built.program
+    program = built.program
     roles: Dict[str, Dict[str, Any]] = {}
     for role, tensors, ports in (
         ("input", built.inputs, program.inputs),
@@ -32,12 +33,27 @@ def save_graphdef(built: BuiltGraph, path: str) -> None:
     ):
         for place, (tensor, port) in enumerate(zip(tensors, ports)):
             roles[tensor.op.name] = dict(described(port), role=role, place=place)
-    frozen = tf.compat.v1.graph_util.extract_sub_graph(built.graph.as_graph_def(), list(roles))
+    frozen = _needed(built.graph.as_graph_def(), list(roles))
     for node in frozen.node:
         if node.name in roles:
             node.attr[_PORT].s = json.dumps(roles[node.name]).encode("utf-8")
     with open(path, "wb") as file:
         file.write(frozen.SerializeToString())
+
+
+def _needed(whole: Any, names: List[str]) -> Any:
+    """The nodes that these need, in order."""
+    inputs = {node.name: node.input for node in whole.node}
+    needed: Set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting.extend(source.lstrip("^").split(":")[0] for source in inputs[name])
+    part = type(whole)(versions=whole.versions, library=whole.library)
+    part.node.extend(node for node in whole.node if node.name in needed)
+    return part
 
 
 def load_graphdef(tf: Any, path: str) -> Loaded:
@@ -52,9 +68,9 @@ def load_graphdef(tf: Any, path: str) -> Loaded:
     except Exception as error:
         raise ConversionError("'%s' is no GraphDef that TensorFlow can read: %s" % (path, error)) from error
     inputs, outputs = _marked(graph, frozen) or _guessed(graph)
-    tensors = [[tensor for tensor, _ in pairs] for pairs in (inputs, outputs)]
+    fed, fetched = [[tensor for tensor, _ in pairs] for pairs in (inputs, outputs)]
     ports = [tuple(port for _, port in pairs) for pairs in (inputs, outputs)]
-    return SessionModel(tf, graph, *tensors), ports[0], ports[1]
+    return SessionModel(tf, graph, fed, fetched), ports[0], ports[1]
 
 
 def _marked(graph: Any, frozen: Any) -> Any:
@@ -82,10 +98,11 @@ def save_saved_model(built: BuiltGraph, path: str) -> None:
     outputs = {port.name: tensor for port, tensor in zip(program.outputs, built.outputs)}
     with built.graph.as_default(), session_for(tf, built.graph) as session:
         saved = tf.compat.v1.saved_model
-        builder = saved.Builder(path)
-        signature = saved.signature_def_utils.predict_signature_def(inputs, outputs)
-        builder.add_meta_graph_and_variables(session, [saved.SERVING], {"serving_default": signature})
-        builder.save()
+        with _undeprecated(tf):
+            builder = saved.Builder(path)
+            signature = saved.signature_def_utils.predict_signature_def(inputs, outputs)
+            builder.add_meta_graph_and_variables(session, [saved.SERVING], {"serving_default": signature})
+            builder.save()
     os.makedirs(os.path.join(path, os.path.dirname(_PORTS)))
     with open(os.path.join(path, _PORTS), "w", encoding="utf-8") as file:
         named = [[(port.name, port) for port in ports] for ports in (program.inputs, program.outputs)]
@@ -97,7 +114,7 @@ def load_saved_model(tf: Any, path: str) -> Loaded:
     graph = tf.Graph()
     session = session_for(tf, graph)
     try:
-        with graph.as_default():
+        with graph.as_default(), _undeprecated(tf):
             loaded = tf.compat.v1.saved_model.load(session, [tf.compat.v1.saved_model.SERVING], path)
         signature = loaded.signature_def["serving_default"]
     except Exception as error:
@@ -108,9 +125,21 @@ def load_saved_model(tf: Any, path: str) -> Loaded:
         for infos in (signature.inputs, signature.outputs)
     ]
     ports = _ports(path, sides)
-    tensors = [[side[key] for key, _ in pairs] for side, pairs in zip(sides, ports)]
+    fed, fetched = [[side[key] for key, _ in pairs] for side, pairs in zip(sides, ports)]
     inputs, outputs = [tuple(port for _, port in pairs) for pairs in ports]
-    return SessionModel(tf, graph, *tensors, session=session), inputs, outputs
+    return SessionModel(tf, graph, fed, fetched, session), inputs, outputs
+
+
+@contextmanager
+def _undeprecated(tf: Any) -> Iterator[None]:
+    """TensorFlow 1 has no other way to do it, and says meanwhile that this one is deprecated."""
+    logging = tf.compat.v1.logging
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def _ports(path: str, sides: List[Dict[str, Any]]) -> Any:

@@ -1,6 +1,6 @@
 """Running a module, or a loaded signature, with numpy on both sides."""
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import numpy as np
 from onnx_compat_tensorflow.features import Features
@@ -22,7 +22,7 @@ class CompiledModule(Compiled):
         self._tf = features.tf
         self._function = self.native.function
         self._for_empty: Any = None
-        self._build_for_empty = lambda: OnnxModule(program, features, device, empty=True)
+        self._build_for_empty: Callable[[], Any] = lambda: OnnxModule(program, features, device, empty=True)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         constant = self._tf.constant

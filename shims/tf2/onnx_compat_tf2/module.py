@@ -4,7 +4,6 @@ import re
 from contextlib import ExitStack
 from typing import Any, Dict, List, Optional
 
-import numpy as np
 import tensorflow as tf
 from onnx_compat_tensorflow.devices import device_name
 from onnx_compat_tensorflow.emitter import GraphEmitter
@@ -29,15 +28,13 @@ class OnnxModule(tf.Module):  # type: ignore[misc]
     With `empty` it also takes inputs of size zero, which kernels may not.
     """
 
-    def __init__(
-        self, program: Program, features: Features, device: Optional[str] = None, empty: bool = False
-    ) -> None:
+    def __init__(self, program: Program, features: Features, device: Optional[str] = None, empty: bool = False) -> None:
         super().__init__(name="model_" + re.sub(r"\W", "_", program.name))  # tf.Module takes identifiers only
         self.traces = 0
         self.arguments = argument_names(port.name for port in program.inputs)
         self._device = device_name(tf, device)
-        self._weights: List[Any] = []
-        self._stored = self._variables(program) if size(program) > GRAPH_LIMIT else {}
+        stored = _variables(program) if size(program) > GRAPH_LIMIT else {}
+        self._weights = list(stored.values())  # a list that TensorFlow tracks and saves
         self.specs = [
             tf.TensorSpec(port.sizes, tf_dtype(tf, port.dtype), self.arguments[port.name]) for port in program.inputs
         ]
@@ -45,7 +42,7 @@ class OnnxModule(tf.Module):  # type: ignore[misc]
 
         def run(*inputs: Any) -> List[Any]:
             self.traces += 1
-            emitter = GraphEmitter(features, self._weight if self._stored else None)
+            emitter = GraphEmitter(features, lambda array: _read(stored.get(id(array))))
             emitter.fed = frozenset() if empty else frozenset(program.region.inputs)
             with ExitStack() as stack:
                 if self._device is not None:
@@ -62,12 +59,12 @@ class OnnxModule(tf.Module):  # type: ignore[misc]
         outputs: List[Any] = self.function(*tensors)
         return outputs
 
-    def _variables(self, program: Program) -> Dict[int, Any]:
-        large = {key: array for key, array in constants(program).items() if array.nbytes > _SMALL}
-        stored = {key: tf.Variable(array, trainable=False) for key, array in large.items() if array.dtype != object}
-        self._weights = list(stored.values())
-        return stored
 
-    def _weight(self, array: np.ndarray) -> Any:
-        variable = self._stored.get(id(array))
-        return None if variable is None else variable.read_value()
+def _variables(program: Program) -> Dict[int, Any]:
+    """The large constants as variables, by the identity of their arrays."""
+    large = {key: array for key, array in constants(program).items() if array.nbytes > _SMALL and array.dtype != object}
+    return {key: tf.Variable(array, trainable=False) for key, array in large.items()}
+
+
+def _read(variable: Any) -> Any:
+    return None if variable is None else variable.read_value()

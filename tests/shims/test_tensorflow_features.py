@@ -1,0 +1,84 @@
+"""The probe, what is asked of TensorFlow, and names."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnx_compat import select
+
+
+@pytest.fixture(scope="module")
+def shim(request: Any) -> Any:
+    return select.find(request.getfixturevalue("shim_name"))
+
+
+def test_the_probe_says_what_is_here(shim: Any) -> None:
+    found = shim.probe()
+    assert found.available and found.framework == "tensorflow" and found.version
+    assert all(isinstance(value, bool) for value in found.features.values())
+
+
+def test_the_other_shim_says_what_to_use_instead(shim: Any) -> None:
+    pytest.importorskip("onnx_compat_tf1" if shim.name == "tf2" else "onnx_compat_tf2")
+    other = {"tf1": "onnx_compat_tf2", "tf2": "onnx_compat_tf1"}[shim.name]
+    found = __import__(other).SHIM.probe()
+    assert not found.available and "shim " + shim.name in found.reason
+
+
+def test_loading_the_shim_imports_no_tensorflow_and_probing_prints_nothing(shim_name: str) -> None:
+    code = (
+        "import sys, onnx_compat_%s as shim; assert 'tensorflow' not in sys.modules;"
+        "assert shim.SHIM.probe().available" % shim_name
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=-1, stderr=-1, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert not done.stdout.strip() and not done.stderr.strip(), done.stderr.decode()
+
+
+def test_a_missing_kernel_is_a_way_around_and_no_kernel_an_error(shim: Any) -> None:
+    from onnx_compat.errors import UnsupportedError
+
+    features = shim.features
+    assert features.route("AddV2", "float32", 2) is None
+    assert features.route("MatMul", "uint8", 2).dtype in ("int32", "int64")
+    assert not features.offers("Conv2D", "string", 2)
+    with pytest.raises(UnsupportedError, match="no kernel of Conv2D for string"):
+        features.route("Conv2D", "string", 2)
+
+
+def test_a_question_does_not_disturb_the_graph_that_is_being_built(shim: Any) -> None:
+    import tensorflow as tf
+    from onnx_compat_tensorflow.features import Features
+
+    with tf.Graph().as_default() as graph:
+        assert Features(tf).holds("explicit Conv2D")
+        assert tf.compat.v1.get_default_graph() is graph and not graph.get_operations()
+
+
+def test_the_module_is_called_by_position_or_by_name(shim: Any) -> None:
+    if shim.name != "tf2":
+        pytest.skip("a tf.Module is what tf2 gives")
+    from onnx_compat import dtypes
+    from onnx_compat.program import record
+    from onnx_compat.shim import Port
+
+    ports = [Port("a.b", dtypes.float32, (None,)), Port("c", dtypes.float32, (None,))]
+    module = shim.compile(record(lambda a, c: [a - c], ports, shim.emitter())).native
+    two, one = np.full(3, 2, np.float32), np.ones(3, np.float32)
+    for outputs in (module(two, one), module(two, c=one), module(**{"a.b": two, "c": one})):
+        np.testing.assert_array_equal(outputs[0].numpy(), one)
+
+
+def test_names_stay_as_far_as_tensorflow_takes_them() -> None:
+    from onnx_compat_tensorflow.names import argument_names, operation_names, scope
+
+    assert scope("/layer.0/conv//Conv") == "layer.0/conv/Conv" and scope("::") == "node__"
+    assert operation_names(["x", "layer/y.1", "a:0"]) == {"x": "x", "layer/y.1": "layer/y.1", "a:0": "a_0"}
+    given = operation_names(["x:0", "x_0", "X_0"])
+    assert given["x_0"] == "x_0" and len({name.lower() for name in given.values()}) == 3
+    assert argument_names(["input.1", "2"]) == {"input.1": "input_1", "2": "input_2"}

@@ -1,0 +1,124 @@
+"""What is written can be read again: by us with every name and type, and by TensorFlow alone."""
+
+import os
+from pathlib import Path
+from typing import Any, List
+
+import numpy as np
+import pytest
+
+from onnx_compat import dtypes, primitives, select
+from onnx_compat.errors import ConversionError
+from onnx_compat.program import record
+from onnx_compat.shim import Port
+
+PORTS = [
+    Port("input.1", dtypes.float32, ("batch", 3)),
+    Port("input_1", dtypes.float32, ("batch", 3)),
+    Port("words", dtypes.string, (None,)),
+    Port("half", dtypes.bfloat16, (2,)),
+]
+NAMES = ["sum", "sum:0", "loud", "half/out"]
+
+
+@pytest.fixture(scope="module")
+def shim(request: Any) -> Any:
+    return select.find(request.getfixturevalue("shim_name"))
+
+
+def model(x: Any, y: Any, words: Any, half: Any) -> List[Any]:
+    return [x + y, x - y, primitives.string_upper(words), half * half]
+
+
+def feeds(batch: int) -> List[np.ndarray]:
+    rng = np.random.RandomState(0)
+    numbers = [rng.rand(batch, 3).astype(np.float32) for _ in range(2)]
+    return [*numbers, np.array(["a", "ß"], object), np.array([1.5, 1.0078125], np.float32)]
+
+
+def path_of(tmp_path: Path, form: str) -> str:
+    return str(tmp_path / ("model.pb" if form == "graphdef" else "model"))
+
+
+def forms(shim: Any) -> List[str]:
+    return sorted(shim.formats)
+
+
+def test_a_file_gives_what_the_model_gave(shim: Any, tmp_path: Path) -> None:
+    program = record(model, PORTS, shim.emitter(), NAMES)
+    expected = shim.compile(program)
+    for form in forms(shim):
+        path = path_of(tmp_path, form)
+        shim.export(program, path, form)
+        compiled, inputs, outputs = shim.load_converted(path, form)
+        assert list(inputs) == PORTS
+        assert [(port.name, port.dtype) for port in outputs] == [(p.name, p.dtype) for p in program.outputs]
+        for batch in (1, 4):
+            for ours, theirs in zip(compiled.run(feeds(batch)), expected.run(feeds(batch))):
+                np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_saved_model_keeps_the_names_for_a_server(shim: Any, tmp_path: Path) -> None:
+    path = path_of(tmp_path, "saved_model")
+    shim.export(record(model, PORTS, shim.emitter(), NAMES), path, "saved_model")
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString(Path(path, "saved_model.pb").read_bytes())
+    signature = saved.meta_graphs[0].signature_def["serving_default"]
+    assert set(signature.inputs) == {port.name for port in PORTS}
+    assert set(signature.outputs) == set(NAMES)
+
+
+def test_a_graph_names_placeholders_and_outputs_as_the_model(shim: Any, tmp_path: Path) -> None:
+    if "graphdef" not in shim.formats:
+        pytest.skip("this shim writes no GraphDef")
+    import tensorflow as tf
+
+    path = path_of(tmp_path, "graphdef")
+    shim.export(
+        record(lambda x: [x + 1.0], [Port("x", dtypes.float32, (None,))], shim.emitter(), ["y"]), path, "graphdef"
+    )
+    frozen = tf.compat.v1.GraphDef()
+    frozen.ParseFromString(Path(path).read_bytes())
+    with tf.Graph().as_default() as graph, tf.compat.v1.Session() as session:
+        tf.import_graph_def(frozen, name="")
+        result = session.run("y:0", {"x:0": np.ones(2, np.float32)})
+        assert graph.get_operation_by_name("x").type == "Placeholder"
+    np.testing.assert_array_equal(result, [2, 2])
+
+
+def test_what_is_no_such_file_is_refused(shim: Any, tmp_path: Path) -> None:
+    for form in forms(shim):
+        path = path_of(tmp_path, form)
+        if form == "graphdef":
+            Path(path).write_bytes(b"\x0a\xff\xff\xff\xff not a graph")
+        else:
+            os.mkdir(path)
+        with pytest.raises(ConversionError):
+            shim.load_converted(path, form)
+
+
+def test_constants_that_a_graph_cannot_hold(shim: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a graph held no more than a few bytes: tf2 keeps the weights in variables, tf1 says so."""
+    from onnx_compat.errors import UnsupportedError
+
+    weights = np.arange(1 << 15, dtype=np.float32).reshape(2, -1)
+    program = record(lambda x: [primitives.matmul(x, weights)], [Port("x", dtypes.float32, (None, 2))], shim.emitter())
+    if shim.name == "tf1":
+        import onnx_compat_tf1.graph as limited
+    else:
+        import onnx_compat_tf2.module as limited
+    monkeypatch.setattr(limited, "GRAPH_LIMIT", 1000)
+    if shim.name == "tf1":
+        with pytest.raises(UnsupportedError, match="2 GB"):
+            shim.compile(program)
+        return
+    compiled = shim.compile(program)
+    x = np.ones((3, 2), np.float32)
+    np.testing.assert_allclose(compiled.run([x])[0], x @ weights)
+    assert len(compiled.native.variables) == 1
+    path = path_of(tmp_path, "saved_model")
+    shim.export(program, path, "saved_model")
+    assert os.path.getsize(os.path.join(path, "saved_model.pb")) < weights.nbytes
+    np.testing.assert_allclose(shim.load_converted(path, "saved_model")[0].run([x])[0], x @ weights)

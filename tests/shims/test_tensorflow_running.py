@@ -1,0 +1,182 @@
+"""Programs on TensorFlow: sizes left open, strings, threads, errors, two models beside each other."""
+
+import threading
+from typing import Any, List, Sequence
+
+import numpy as np
+import pytest
+
+from onnx_compat import dtypes, primitives, select
+from onnx_compat.errors import OnnxCompatError, UnsupportedError
+from onnx_compat.primitives import cond, conv, reduce_sum, relu, scan, while_loop
+from onnx_compat.program import record
+from onnx_compat.reference.shim import SHIM as REFERENCE
+from onnx_compat.shim import Port
+
+FLOAT = dtypes.float32
+
+
+@pytest.fixture(scope="module")
+def shim(request: Any) -> Any:
+    return select.find(request.getfixturevalue("shim_name"))
+
+
+def same(shim: Any, function: Any, ports: Sequence[Port], *feeds: Sequence[np.ndarray]) -> Any:
+    """The compiled program; for each feed it gave what the reference gives."""
+    compiled = shim.compile(record(function, ports, shim.emitter()))
+    expected = REFERENCE.compile(record(function, ports, REFERENCE.emitter()))
+    for feed in feeds:
+        for ours, theirs in zip(compiled.run(feed), expected.run(feed)):
+            assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+            if ours.dtype.kind == "f":
+                np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+            else:
+                np.testing.assert_array_equal(ours, theirs)
+    return compiled
+
+
+def image(*shape: int) -> np.ndarray:
+    return np.random.RandomState(len(shape)).randn(*shape).astype(np.float32)
+
+
+def classify(x: Any) -> List[Any]:
+    weights = image(8, 3, 3, 3)
+    y = conv(x, weights, image(8), strides=(2, 2), dilations=(1, 1), pads=((1, 1), (1, 1)))
+    return [reduce_sum(relu(y), [2, 3])]
+
+
+def test_every_batch_size_runs_with_one_trace(shim: Any) -> None:
+    compiled = same(shim, classify, [Port("x", FLOAT, ("n", 3, 9, 9))], [image(1, 3, 9, 9)], [image(4, 3, 9, 9)])
+    assert compiled.traces == 1
+
+
+def test_a_convolution_of_an_image_needs_no_transpose_but_at_the_input(shim: Any) -> None:
+    compiled = same(shim, classify, [Port("x", FLOAT, (None, 3, 9, 9))], [image(2, 3, 9, 9)])
+    kinds = [operation.type for operation in graph_of(compiled).get_operations()]
+    assert kinds.count("Transpose") == 1 and kinds.count("Conv2D") == 1
+
+
+def test_a_depthwise_convolution_is_one(shim: Any) -> None:
+    def depthwise(x: Any) -> List[Any]:
+        return [conv(x, image(12, 1, 3, 3), strides=(1, 1), dilations=(1, 1), pads=((1, 1), (1, 1)), groups=6)]
+
+    compiled = same(shim, depthwise, [Port("x", FLOAT, (None, 6, 5, 5))], [image(2, 6, 5, 5)])
+    assert "DepthwiseConv2dNative" in [operation.type for operation in graph_of(compiled).get_operations()]
+
+
+def graph_of(compiled: Any) -> Any:
+    function = getattr(compiled.native, "function", None)
+    return compiled.native if function is None else function.graph
+
+
+def test_an_empty_batch_has_the_shape_of_one(shim: Any) -> None:
+    compiled = same(shim, classify, [Port("x", FLOAT, ("n", 3, 9, 9))], [image(2, 3, 9, 9)], [image(0, 3, 9, 9)])
+    assert compiled.run([image(3, 3, 9, 9)])[0].shape == (3, 8)
+
+
+def test_a_batch_that_becomes_empty_inside(shim: Any) -> None:
+    def boxes(x: Any, keep: Any) -> List[Any]:
+        places = primitives.squeeze(primitives.nonzero(keep), [0])
+        return classify(primitives.take(x, places, 0))
+
+    ports = [Port("x", FLOAT, (3, 3, 9, 9)), Port("keep", dtypes.bool_, (3,))]
+    x = image(3, 3, 9, 9)
+    same(shim, boxes, ports, [x, np.array([True, False, True])], [x, np.zeros(3, bool)])
+
+
+def test_strings_go_in_and_come_out_as_text(shim: Any) -> None:
+    words = np.array([["Straße", "ÄÖ"], ["日本", ""]], object)
+    ports = [Port("x", dtypes.string, (None, 2))]
+    same(shim, lambda x: [primitives.string_upper(x), primitives.equal(x, "ÄÖ")], ports, [words])
+    one = np.array("Ab", object)
+    same(shim, lambda x: [primitives.string_lower(x)], [Port("x", dtypes.string, ())], [one])
+
+
+def test_a_branch_is_taken_by_a_value(shim: Any) -> None:
+    def either(flag: Any, x: Any) -> List[Any]:
+        return cond(flag, lambda: [x + 1.0, x], lambda: [reduce_sum(x, [0], True), x * 2.0])
+
+    ports = [Port("flag", dtypes.bool_, ()), Port("x", FLOAT, ("n",))]
+    same(shim, either, ports, [np.array(True), image(3)], [np.array(False), image(5)])
+
+
+def test_a_loop_whose_state_grows(shim: Any) -> None:
+    def growing(x: Any) -> List[Any]:
+        return while_loop(
+            lambda n, y: primitives.less(n, 3), lambda n, y: [n + 1, primitives.concat([y, y], 0)], [np.array(0), x]
+        )
+
+    same(shim, growing, [Port("x", FLOAT, ("n", 2))], [image(1, 2)], [image(3, 2)])
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_of_any_length_also_none(shim: Any, reverse: bool) -> None:
+    def running(state: Any, xs: Any) -> List[Any]:
+        body = lambda total, x: [total + x, total * 2.0]  # noqa: E731
+        return scan(body, [state], [xs], xs.shape[0], reverse)
+
+    ports = [Port("state", FLOAT, ("n", 2)), Port("xs", FLOAT, ("length", "n", 2))]
+    feeds = [[image(3, 2), image(length, 3, 2)] for length in (1, 4)]
+    compiled = same(shim, running, ports, *feeds)
+    final, collected = compiled.run([image(3, 2), image(0, 3, 2)])
+    assert final.shape == (3, 2) and collected.shape[0] == 0
+
+
+def test_two_models_live_beside_each_other(shim: Any) -> None:
+    ports = [Port("x", FLOAT, (None,))]
+    first = shim.compile(record(lambda x: [x + 1.0], ports, shim.emitter()))
+    second = shim.compile(record(lambda x: [x * 3.0], ports, shim.emitter()))
+    x = image(4)
+    np.testing.assert_allclose(first.run([x])[0], x + 1)
+    np.testing.assert_allclose(second.run([x])[0], x * 3)
+    np.testing.assert_allclose(first.run([x])[0], x + 1)
+
+
+def test_threads_share_a_model(shim: Any) -> None:
+    compiled = shim.compile(record(lambda x: [x * 2.0], [Port("x", FLOAT, (None,))], shim.emitter()))
+    wrong: List[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(20):
+            x = np.full(number + 1, number, np.float32)
+            if not np.array_equal(compiled.run([x])[0], x * 2):
+                wrong.append(number)
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_what_stops_tensorflow_is_an_error_of_ours(shim: Any) -> None:
+    ports = [Port("x", FLOAT, (None,)), Port("at", dtypes.int64, (None,))]
+    compiled = shim.compile(record(lambda x, at: [primitives.take(x, at, 0)], ports, shim.emitter()))
+    with pytest.raises(OnnxCompatError, match="TensorFlow stopped"):
+        compiled.run([image(2), np.array([7])])
+
+
+def test_a_device_that_is_not_there_is_refused(shim: Any) -> None:
+    program = record(lambda x: [x + 1.0], [Port("x", FLOAT, (None,))], shim.emitter())
+    np.testing.assert_allclose(shim.compile(program, "cpu").run([image(2)])[0], image(2) + 1)
+    for device in ("gpu:99", "tpu"):
+        with pytest.raises(UnsupportedError):
+            shim.compile(program, device)
+
+
+def test_a_rank_that_tensorflow_does_not_know_is_refused_by_name(shim: Any) -> None:
+    def four(x: Any) -> List[Any]:
+        return [conv(x, image(1, 1, 1, 1, 1, 1), strides=[1] * 4, dilations=[1] * 4, pads=[(0, 0)] * 4)]
+
+    program = record(four, [Port("x", FLOAT, (1, 1, 2, 2, 2, 2))], shim.emitter())
+    with pytest.raises(UnsupportedError, match="4 axes of space"):
+        shim.compile(program)
+
+
+def test_nothing_is_built_where_it_is_only_tried_out(shim: Any) -> None:
+    from onnx_compat.ir import Spec
+
+    with shim.scratch() as emitter:
+        handle = emitter.placeholder(Spec(FLOAT, (2, 3)))
+        assert handle.shape.as_list() == [2, 3]
