@@ -54,7 +54,8 @@ def test_is_at_its_pin(name):
 
 def test_nothing_is_installed_beside_the_pins():
     known = set(pins()) | {package.replace("_", "-") for package in PACKAGES} | {"pip"}
-    places = [sysconfig.get_paths()[place] for place in ("purelib", "platlib")]  # not what setuptools holds inside itself
+    # Not those that setuptools holds inside itself, and puts on the path when it is imported.
+    places = [sysconfig.get_paths()[place] for place in ("purelib", "platlib")]
     extra = {_name(found.metadata["Name"]) for found in metadata.distributions(path=places)} - known
     extra = {name for name in extra if not ("torch" in pins() and name.startswith(BUILD))}
     assert not extra, "not in %s: resolve it again" % CONSTRAINTS.name
