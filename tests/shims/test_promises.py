@@ -1,0 +1,103 @@
+"""What every shim promises of real exported networks: few permutations, kernels of its own, no retracing, no shared state.
+
+On the small networks of the zoo, which have the architecture of the full ones; with ONNX_COMPAT_LAYOUT_SUITE=zoo-full on these.
+"""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator
+
+import numpy as np
+import pytest
+
+import onnx_compat
+from onnx_compat.errors import InputError
+from onnx_compat.interpreter import Interpreter
+from onnx_compat.plan import Fixed, recorded
+from onnx_compat.select import find
+from onnx_compat.shim import natives
+from onnx_compat.survey import declared_forms
+
+ROOT = Path(__file__).parents[2]
+if "matrix" not in sys.modules:  # without the root on the path: `onnx_compat` must come from where it is installed
+    _spec = importlib.util.spec_from_file_location(
+        "matrix", str(ROOT / "matrix" / "__init__.py"), submodule_search_locations=[str(ROOT / "matrix")]
+    )
+    assert _spec is not None and _spec.loader is not None
+    sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["matrix"])
+
+SUITE = os.environ.get("ONNX_COMPAT_LAYOUT_SUITE", "zoo")
+IMAGES = ["resnet50", "mobilenet_v2", "mobilenet_v3", "efficientnet", "unet_bilinear", "unet_transpose"]
+
+
+def case(name: str) -> Any:
+    from matrix.suites.cache import read_index
+
+    return next(
+        one for one in read_index(SUITE if name.partition("-")[0] in IMAGES else "zoo") if one.id.endswith(name)
+    )
+
+
+def primitives(model: Any, shim: str) -> Iterator[Any]:
+    emitter = find(shim).emitter()
+    found = recorded(model, emitter, declared_forms(model.graph), Fixed(), Interpreter(natives(emitter)))
+    return iter(found.program.region.live())
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_network_is_permuted_at_its_ends_only(name: str, shim_name: str) -> None:
+    """One permutation for the image that comes in, one for an image that goes out; none where the shim takes images as
+    they are.
+    """
+    model = onnx_compat.load(case(name + "-script-dynamic").model)
+    ends = sum(getattr(one.type, "rank", None) == 4 for one in model.graph.inputs + model.graph.outputs)
+    nodes = list(primitives(model, shim_name))
+    permutations = [node for node in nodes if node.primitive == "transpose"]
+    assert len(permutations) <= ends
+    ports = {ref for node in nodes for ref in node.outputs}
+    inner = [node for node in permutations if node.args[0] in ports and node is not nodes[-1]]
+    assert not inner, "permuted in the middle: %s" % [node.origin for node in inner]
+
+
+def test_grouped_convolutions_stay_whole(shim_name: str) -> None:
+    model = onnx_compat.load(case("grouped-script-fixed").model)
+    wanted = sum(node.operator == "Conv" for node in model.graph.nodes)
+    kinds = ("conv", "depthwise_conv")
+    assert sum(node.primitive in kinds for node in primitives(model, shim_name)) == wanted
+
+
+def test_two_models_of_different_opset_and_two_recurrent_ones_live_side_by_side(shim_name: str) -> None:
+    """Prepared in one order, run in turns: each keeps its own state and its own meaning."""
+    names = ["lstm-script-dynamic", "gru-script-dynamic", "lstm-script-fixed", "bert-script-fixed", "bert-dynamo-fixed"]
+    cases = {name: case(name) for name in names}
+    runnables = {name: onnx_compat.prepare(one.model, shim=shim_name) for name, one in cases.items()}
+    for _ in range(2):
+        for name in names + names[::-1]:
+            data = next(iter(cases[name].data_sets()))
+            for got, expected in zip(runnables[name].run(data.inputs), data.outputs.values()):
+                np.testing.assert_allclose(got, expected, rtol=2e-3, atol=2e-4)
+
+
+def test_a_wrong_input_is_refused_and_the_model_goes_on(shim_name: str) -> None:
+    one = case("residual-script-dynamic")
+    data = next(iter(one.data_sets()))
+    runnable = onnx_compat.prepare(one.model, shim=shim_name)
+    ((name, image),) = data.inputs.items()
+    wrong: Dict[str, Any] = {"dtype": image.astype(np.float64), "rank": image[0], "size": image[:, :1]}
+    for array in wrong.values():
+        with pytest.raises(InputError, match=name):
+            runnable.run({name: array})
+    with pytest.raises(InputError, match="no input named"):
+        runnable.run({"nothing": image})
+    (expected,) = data.outputs.values()
+    np.testing.assert_allclose(runnable.run({name: image})[0], expected, rtol=2e-3, atol=2e-4)
+
+
+def test_names_are_the_models(shim_name: str) -> None:
+    one = case("bert-script-dynamic")
+    runnable = onnx_compat.prepare(one.model, shim=shim_name)
+    data = next(iter(one.data_sets()))
+    assert runnable.run(data.inputs).names == tuple(info.name for info in runnable.outputs)
