@@ -36,7 +36,7 @@ def test_a_wrong_entry_is_refused(tmp_path, old, new, said):
 
 def test_every_shim_has_a_gate_cell():
     shims = {key for key in MATRIX.distributions if key not in ("core", "tensorflow")}
-    assert {cell.shim for cell in MATRIX.cells.values() if cell.tier == "gate"} == shims
+    assert {cell.shim for cell in MATRIX.cells.values() if cell.tier == "gate"} >= shims
 
 
 def test_requires_python_starts_where_a_cell_proves_it():
