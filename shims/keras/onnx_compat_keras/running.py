@@ -1,8 +1,8 @@
 """Programs that run: the same three moves on every back end. Arrays go in, the back end's own compiled form computes,
 arrays come out.
 
-What is computed is a `Body`: a functional Keras model, or the program emitted primitive by primitive. Its weights travel
-beside it, so that a compiled form does not bake them in, and a model that is trained further is followed.
+What is computed is a `Body`: the program, emitted primitive by primitive, or a Keras model that was loaded. Its weights
+travel beside it, so that a compiled form does not bake them in, and a model that is trained further is followed.
 """
 
 import abc
@@ -33,10 +33,16 @@ class Running(Compiled):
     """A body in the compiled form of a back end."""
 
     def __init__(
-        self, body: Body, native: Any, inputs: Sequence[Port], outputs: Sequence[Port], device: Optional[str]
+        self,
+        body: Body,
+        model: Optional[Callable[[], Any]],
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+        device: Optional[str],
     ) -> None:
         self.body = body
-        self.native = native
+        self._model = model
+        self._native: Any = None
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.device = device
@@ -44,6 +50,13 @@ class Running(Compiled):
         #: What runs instead for inputs without elements, for which not every operation of a framework is right.
         self.for_empty: Optional[Callable[[], Running]] = None
         self._empty: Optional[Running] = None
+
+    @property
+    def native(self) -> Any:  # type: ignore[override]
+        """The Keras model, made when it is asked for."""
+        if self._native is None and self._model is not None:
+            self._native = self._model()
+        return self._native
 
     @property
     def traces(self) -> int:
@@ -62,9 +75,13 @@ class Running(Compiled):
 
 
 def running(
-    body: Body, native: Any, inputs: Sequence[Port], outputs: Sequence[Port], device: Optional[str] = None
+    body: Body,
+    model: Optional[Callable[[], Any]],
+    inputs: Sequence[Port],
+    outputs: Sequence[Port],
+    device: Optional[str] = None,
 ) -> Running:
     """The body in the compiled form of the back end at hand."""
     module = importlib.import_module("onnx_compat_keras.run_on_" + back_end())
-    made: Running = module.RUNNING(body, native, inputs, outputs, device)
+    made: Running = module.RUNNING(body, model, inputs, outputs, device)
     return made

@@ -51,7 +51,7 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         raise InvalidModelError("'%s' does not hold a functional Keras model" % path, shim="keras")
     inputs = _ports([tensor.name for tensor in model.inputs], model.inputs)
     outputs = _ports(model.output_names, model.outputs)
-    return running(Functional(model), model, inputs, outputs), inputs, outputs
+    return running(Functional(model), lambda: model, inputs, outputs), inputs, outputs
 
 
 def _ports(names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:
