@@ -7,9 +7,10 @@ outputs = rep.run(inputs)
 
 from typing import Any, Optional, Sequence, Tuple
 
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 from onnx.backend import base
 
+from onnx_compat.dtypes import DType
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.runnable import Runnable
 from onnx_compat.runnable import prepare as prepare_runnable
@@ -62,10 +63,10 @@ class OnnxCompatBackend(base.Backend):
         arrays = list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
         names = [name for name in node.input if name]
         given = [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.asarray(a).dtype), np.shape(a))
+            helper.make_tensor_value_info(name, DType.of(np.asarray(a)).onnx, np.shape(a))
             for name, a in zip(names, arrays)
         ]
-        asked = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+        asked = [ValueInfoProto(name=name) for name in node.output if name]
         graph = helper.make_graph([node], "node", given, asked)
         opsets = [helper.make_opsetid(node.domain, kwargs.pop("opset_version"))] if "opset_version" in kwargs else None
         model = helper.make_model(graph, **({"opset_imports": opsets} if opsets else {}))

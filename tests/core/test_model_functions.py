@@ -30,7 +30,10 @@ def refer(made, attribute, name, kind=AttributeProto.FLOAT):
 
 def function(name, inputs, outputs, nodes, attributes=(), opsets=(OPSET, OWN), **defaults):
     made = helper.make_function("own", name, inputs.split(), outputs.split(), nodes, list(opsets), list(attributes))
-    made.attribute_proto.extend(helper.make_attribute(key, value) for key, value in defaults.items())
+    for key, value in defaults.items():  # as bytes of field 11: an old onnx does not know `attribute_proto`
+        default = helper.make_attribute(key, value).SerializeToString()
+        assert len(default) < 128
+        made.MergeFromString(bytes([11 << 3 | 2, len(default)]) + default)
     return made
 
 
