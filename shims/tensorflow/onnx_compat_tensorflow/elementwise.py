@@ -24,6 +24,19 @@ class Elementwise(Base):
     """The primitives of `onnx_compat.primitives.elementwise`."""
 
     # -- one operand ---------------------------------------------------------------------------------------------------
+    def neg(self, x: Any) -> Any:
+        if x.dtype.is_floating and not self.features.holds("Neg keeps zeros", x.dtype.name):
+            return self.op("Mul", x, self.number(-1, x.dtype))
+        return self.op("Neg", x)
+
+    def round(self, x: Any) -> Any:
+        return self.op("Round" if self.features.holds("Round keeps zeros", x.dtype.name) else "Rint", x)
+
+    def sqrt(self, x: Any) -> Any:
+        if x.dtype != self.tf.float32 or self.features.holds("Sqrt is exact"):
+            return self.op("Sqrt", x)
+        return self.raw.Cast(x=self.raw.Sqrt(x=self.raw.Cast(x=x, DstT=self.tf.float64)), DstT=x.dtype)
+
     def abs(self, x: Any) -> Any:
         if x.dtype.is_unsigned:
             return x
@@ -77,9 +90,16 @@ class Elementwise(Base):
         return self._quotient("TruncateDiv", x, y) if x.dtype.is_integer else self.op("RealDiv", x, y)
 
     def floordiv(self, x: Any, y: Any) -> Any:
-        if x.dtype.is_integer:
+        if not x.dtype.is_integer:
+            return self.op("Floor", self.op("RealDiv", x, y))
+        if x.dtype.is_unsigned or self.features.holds("FloorDiv is exact", "int8"):
             return self._quotient("FloorDiv", x, y)
-        return self.op("Floor", self.op("RealDiv", x, y))
+        whole = self._quotient("TruncateDiv", x, y)
+        rest = self.op("Sub", x, self.op("Mul", whole, y))
+        zero = self._zero(x)
+        below = self.raw.NotEqual(x=self.op("Less", x, zero), y=self.op("Less", y, zero))
+        below = self.raw.LogicalAnd(x=below, y=self.op("NotEqual", rest, zero))
+        return self.op("Sub", whole, self.raw.Cast(x=below, DstT=x.dtype))
 
     def mod(self, x: Any, y: Any) -> Any:
         return self._remainder("FloorMod", x, y)
@@ -173,10 +193,10 @@ class Elementwise(Base):
 
 
 _UNARY: Dict[str, str] = {
-    "neg": "Neg", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin",
-    "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh",
-    "atanh": "Atanh", "sigmoid": "Sigmoid", "floor": "Floor", "ceil": "Ceil", "round": "Round",
-    "is_nan": "IsNan", "is_inf": "IsInf", "logical_not": "LogicalNot", "bitwise_not": "Invert",
+    "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan",
+    "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
+    "sigmoid": "Sigmoid", "floor": "Floor", "ceil": "Ceil", "is_nan": "IsNan", "is_inf": "IsInf",
+    "logical_not": "LogicalNot", "bitwise_not": "Invert",
 }  # fmt: skip
 _BINARY: Dict[str, str] = {
     "add": "AddV2", "sub": "Sub", "mul": "Mul", "atan2": "Atan2", "less": "Less", "less_equal": "LessEqual",

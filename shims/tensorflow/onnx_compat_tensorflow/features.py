@@ -67,7 +67,9 @@ class Features:
         def tried() -> bool:
             got = self.run(lambda *xs: build(self.tf.raw_ops, *xs), *[feed.astype(dtype) for feed in feeds])
             expects = np.asarray(expected, np.float32)
-            return got is not None and got.shape == expects.shape and np.allclose(got, expects, equal_nan=True)
+            if got is None or got.shape != expects.shape or not np.allclose(got, expects, equal_nan=True):
+                return False
+            return bool(np.array_equal(np.signbit(got), np.signbit(expects)) or np.isnan(expects).any())
 
         return bool(self._once((behaviour, dtype), tried))
 
@@ -120,6 +122,7 @@ def _nan_first(count: int) -> np.ndarray:
 _STEP = {"strides": [1, 1, 1, 1], "padding": "VALID"}
 _SIDES = [0, 0, 1, 0, 0, 1, 0, 0]
 _NANS = np.array([np.nan, 1] * 9, np.float32)
+_ROOTS = np.array([-0.0, np.inf, 3.0] * 6)
 _ENDS = np.array([-np.inf, np.inf] * 9, np.float32)
 _DILATED = np.array([1, 0, 1], np.float32)
 
@@ -161,6 +164,10 @@ BEHAVIOURS: Dict[str, Any] = {
     "Max keeps NaN": (lambda raw, x: raw.Max(input=x, axis=[0]), [_nan_first(17)], np.nan),
     "Min keeps NaN": (lambda raw, x: raw.Min(input=x, axis=[0]), [_nan_first(17)], np.nan),
     "Sign keeps NaN": (lambda raw, x: raw.Sign(x=x), [_NANS], _NANS),
+    "Neg keeps zeros": (lambda raw, x: raw.Neg(x=x), [np.zeros(18)], -np.zeros(18)),
+    "Round keeps zeros": (lambda raw, x: raw.Round(x=x), [np.full(18, -0.25)], -np.zeros(18)),
+    "Sqrt is exact": (lambda raw, x: raw.Sqrt(x=x), [_ROOTS * np.abs(_ROOTS)], _ROOTS),
+    "FloorDiv is exact": (lambda raw, x, y: raw.FloorDiv(x=x, y=y), [np.full(2, -128), np.array([3, 64])], [-43, -2]),
     "Erf is bounded": (lambda raw, x: raw.Erf(x=x), [_ENDS], np.sign(_ENDS)),
     "Relu keeps NaN": (lambda raw, x: raw.Relu(features=x), [_NANS], _NANS),
     "Relu6 keeps NaN": (lambda raw, x: raw.Relu6(features=x), [_NANS], _NANS),

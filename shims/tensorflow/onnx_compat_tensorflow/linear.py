@@ -13,7 +13,7 @@ class Linear(Elementwise):
     def matmul(self, x: Any, y: Any, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False) -> Any:
         if self.rank(x) == 2 and self.rank(y) == 2:
             product = self.op("MatMul", x, y, transpose_a=transpose_x, transpose_b=transpose_y)
-            return self.biased(product, bias)
+            return self.biased(product, bias, fused=bool(self.shape_list(y)[1 if transpose_y else 0]))
         if self.rank(y) == 2 and not transpose_x:
             return self._rows(x, y, bias, transpose_y)
         conjugate = [
@@ -30,7 +30,7 @@ class Linear(Elementwise):
         columns = self.lengths(x)[-1] if depth is None else depth
         count = self.raw.Prod(input=self.vector(lead), axis=[0])
         rows = self.raw.Reshape(tensor=x, shape=self.vector([-1 if columns else count, columns]))
-        product = self.biased(self.op("MatMul", rows, y, transpose_b=transpose_y), bias)
+        product = self.biased(self.op("MatMul", rows, y, transpose_b=transpose_y), bias, fused=bool(depth))
         known = [length for length in lead if isinstance(length, int)]
         free = len(known) == len(lead) - 1 and isinstance(width, int) and width and all(known)
         lead = [length if isinstance(length, int) else -1 for length in lead] if free else lead
@@ -40,8 +40,10 @@ class Linear(Elementwise):
         """The kernel's flags are of the adjoint: for complex numbers not the transpose."""
         return self.raw.Conj(input=x) if x.dtype.is_complex else x
 
-    def biased(self, x: Any, bias: Any) -> Any:
-        """With one number for each element of the last axis added."""
+    def biased(self, x: Any, bias: Any, fused: bool = True) -> Any:
+        """With one number for each element of the last axis added. Not `fused` with a product over nothing: that may
+        give zeros without a bias.
+        """
         if bias is None:
             return x
-        return self.op("BiasAdd", x, bias) if x.dtype.is_floating else self.op("AddV2", x, bias)
+        return self.op("BiasAdd" if fused and x.dtype.is_floating else "AddV2", x, bias)

@@ -60,6 +60,6 @@ def _nearest(emitter: Any, x: Any, form: Format) -> Any:
         found = raw.SelectV2(condition=unfit, t=emitter.number(missing, tf.float32), e=found)
     else:
         zero = emitter.number(0, tf.float32)
-        opposite = raw.Sub(x=zero, y=found) if form.special == "fnuz" else raw.Neg(x=found)
+        opposite = raw.Sub(x=zero, y=found) if form.special == "fnuz" else emitter.neg(found)
         found = raw.SelectV2(condition=negative, t=opposite, e=found)
     return raw.SelectV2(condition=raw.IsNan(x=x), t=emitter.number(missing, tf.float32), e=found)
