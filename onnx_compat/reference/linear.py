@@ -27,7 +27,7 @@ def product(x: Any, y: Any) -> Any:
     long as that is exact. float16 gives float32.
     """
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
-        return product(x.reshape(-1, x.shape[-1]), y).reshape(x.shape[:-1] + y.shape[-1:])
+        return product(x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]), y).reshape(x.shape[:-1] + y.shape[-1:])
     if x.dtype.kind in "iu":
         if x.shape[-1] * _magnitude(x) * _magnitude(y) < 2**53:
             exact = np.matmul(x.astype(np.float64), y.astype(np.float64))
