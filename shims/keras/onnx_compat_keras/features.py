@@ -2,7 +2,7 @@
 
 import importlib
 from contextlib import nullcontext
-from typing import Any, ContextManager, Dict, Optional
+from typing import Any, Callable, ContextManager, Dict, Optional, Tuple
 
 __all__ = ["BACK_ENDS", "back_end", "features", "tensorflow_emitter", "wide"]
 
@@ -62,14 +62,16 @@ def missing() -> Optional[str]:
 
 
 def keeps(name: str, dtype: str) -> bool:
-    """Whether keras.ops.<name> computes a 64-bit type in 64 bits here; tried once, on four numbers."""
-    key = (name, dtype)
-    if key not in _KEEPS:
-        _KEEPS[key] = _tried(name, dtype)
-    return _KEEPS[key]
+    """Whether keras.ops.<name> takes a type here, and gives 64 bits for 64 bits; tried once, on four numbers."""
+    if (name, dtype) not in _KEEPS:
+        _KEEPS[name, dtype] = dtype in _PLAIN or _tried(name, dtype)
+    return _KEEPS[name, dtype]
 
 
-_KEEPS: Dict[Any, bool] = {}
+_KEEPS: Dict[Tuple[str, str], bool] = {}
+_PLAIN = frozenset(["float32", "int32", "bool"])
+#: How an operation is called with a matrix x, where that is not f(x) or f(x, x).
+_CALLS: Dict[str, Callable[[Any, Any], Any]] = {"tile": lambda f, x: f(x, (1, 2))}
 
 
 def _tried(name: str, dtype: str) -> bool:
@@ -79,14 +81,24 @@ def _tried(name: str, dtype: str) -> bool:
     with wide():
         x = keras.ops.convert_to_tensor(np.array([[1, 2], [3, 4]], dtype))
         function = getattr(keras.ops, name, None)
-        for args in ([x], [x, x]):
-            try:
-                result = function(*args)  # type: ignore[misc]
-            except Exception:  # noqa: S112  (it takes other arguments)
-                continue
-            kind = keras.backend.standardize_dtype(result.dtype) if hasattr(result, "dtype") else dtype
-            return "64" in kind or kind == "bool"
-    return True
+        if name in _CALLS:
+            return _given(_CALLS[name], function, x) is not None
+        for call in (lambda f, x: f(x), lambda f, x: f(x, x)):
+            kind = _given(call, function, x)
+            if kind is not None:
+                return "64" in kind or kind == "bool" or "64" not in dtype
+    return True  # it takes other arguments, and moves data only
+
+
+def _given(call: Callable[[Any, Any], Any], function: Any, x: Any) -> Optional[str]:
+    """The type of the result; None if there is none."""
+    import keras
+
+    try:
+        result = call(function, x)
+        return str(keras.backend.standardize_dtype(result.dtype))
+    except Exception:  # noqa: BLE001  (whatever a back end raises for what it does not do)
+        return None
 
 
 def has_type(dtype: str) -> bool:

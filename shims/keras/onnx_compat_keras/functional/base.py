@@ -88,14 +88,20 @@ class Base(Emitter):
         for dtype in self.types():
             if not dtype.native:
                 raise UnsupportedError("a Keras model has no %s" % dtype.name)
-            if not has_type(dtype.name):
-                raise UnsupportedError("Keras on %s has no %s" % (self.back_end, dtype.name))
-            if dtype.bits >= 64 and self.back_end != "tensorflow":
-                if dtype.kind in "fc" or not keeps(name, dtype.name):
-                    raise UnsupportedError(
-                        "ops.%s of Keras computes %s in 32 bits on %s" % (name, dtype.name, self.back_end),
-                        hint="use the TensorFlow back end for this model",
-                    )
+            if not has_type(dtype.name) or dtype.kind == "c" or dtype.name == "uint64":
+                raise UnsupportedError("Keras on %s does not compute with %s" % (self.back_end, dtype.name))
+            if not keeps(name, dtype.name) or (dtype.name == "float64" and self.back_end != "tensorflow"):
+                raise UnsupportedError(
+                    "ops.%s of Keras on %s does not give %s for it" % (name, self.back_end, dtype.name),
+                    hint="use the TensorFlow back end for this model",
+                )
+
+    def settled(self, result: Any) -> Any:
+        """A computed integer in its own type: Keras widens some on some back ends, its own account aside."""
+        dtype = self.node.outputs[0].spec.dtype
+        if dtype.kind not in "iu" or dtype.name == "int64":
+            return result
+        return self.free.cast(result, dtype.name)
 
     def types(self) -> List[DType]:
         """The types that the node under way deals with."""

@@ -57,7 +57,6 @@ class Elementwise(Sizing):
     bitwise_and = _same("bitwise_and")
     bitwise_or = _same("bitwise_or")
     bitwise_xor = _same("bitwise_xor")
-    sub = _same("subtract")
     atan2 = _same("arctan2")
     equal = _same("equal")
     less = _same("less")
@@ -73,14 +72,21 @@ class Elementwise(Sizing):
     def mul(self, x: Any, y: Any) -> Any:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
             return self.combined("mul", x, y)
-        return self.ops.multiply(*self.operands(x, y))
+        return self._narrow(self.ops.multiply(*self.operands(x, y)))
 
     def add(self, x: Any, y: Any) -> Any:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
             return self.combined("add", x, y)
         if self._alike(x, y):
             return self.layer("Add", [x, y])
-        return self.ops.add(*self.operands(x, y))
+        return self._narrow(self.ops.add(*self.operands(x, y)))
+
+    def sub(self, x: Any, y: Any) -> Any:
+        return self._narrow(self.ops.subtract(*self.operands(x, y)))
+
+    def _narrow(self, result: Any) -> Any:
+        """A sum or product: of less than 32 bits, beside a Python number, it may have become wider."""
+        return self.settled(result) if self.node.outputs[0].spec.dtype.bits < 32 else result
 
     def minimum(self, x: Any, y: Any) -> Any:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
@@ -182,7 +188,7 @@ class Elementwise(Sizing):
         if self.node.outputs[0].spec.dtype.kind in "fc":
             return self.ops.divide(*self.operands(x, y))
         x, y = self._divided(x, y)
-        whole = self.ops.floor_divide(x, y)
+        whole = self.settled(self.ops.floor_divide(x, y))
         inexact = self.ops.not_equal(self.ops.multiply(whole, y), x)
         below = self.ops.less(x, 0) if y > 0 else self.ops.less(0, x)
         return self.ops.add(whole, self.ops.cast(self.ops.logical_and(inexact, below), self.out.dtype.name))
@@ -192,12 +198,12 @@ class Elementwise(Sizing):
             return self.combined("floordiv", x, y)
         if self.node.outputs[0].spec.dtype.kind == "f":
             return self.ops.floor(self.ops.divide(*self.operands(x, y)))
-        return self.ops.floor_divide(*self._divided(x, y))
+        return self.settled(self.ops.floor_divide(*self._divided(x, y)))
 
     def mod(self, x: Any, y: Any) -> Any:
         if self.node.outputs[0].spec.dtype.kind == "f":
             return self.ops.mod(*self.operands(x, y))
-        return self.ops.mod(*self._divided(x, y))
+        return self.settled(self.ops.mod(*self._divided(x, y)))
 
     def _divided(self, x: Any, y: Any) -> Any:
         """Integers divided by a number that cannot go wrong."""
@@ -208,7 +214,7 @@ class Elementwise(Sizing):
     def pow(self, x: Any, y: Any) -> Any:
         if self.out.dtype.kind != "f" and not (isinstance(y, Known) and bool((y.array >= 0).all())):
             raise UnsupportedError("a Keras model raises integers to known powers only")
-        return self.ops.power(*self.operands(x, y))
+        return self._narrow(self.ops.power(*self.operands(x, y)))
 
     def cast(self, x: Any, dtype: DType) -> Any:
         if isinstance(x, Counted) and dtype.kind == "i" and dtype.bits >= 32:

@@ -4,6 +4,8 @@ from typing import Any, Tuple
 
 import numpy as np
 
+from onnx_compat.dims import same
+from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_keras.functional.base import Base, Known
 from onnx_compat_keras.functional.shape import fixed
@@ -31,17 +33,12 @@ class Indexing(Base):
         if places.ndim == 0:
             return self.ops.get_item(x, (slice(None),) * axis + (int(places),))
         places = places.astype(np.int32) if abs(places).max(initial=0) < 2**31 else places
-        return self.ops.take(x, self.operand(Known(places, self.index_of(places))), axis=axis)
-
-    def index_of(self, places: np.ndarray) -> Any:
-        from onnx_compat.dtypes import DType
-
-        return DType.of(places.dtype)
+        return self.ops.take(x, self.operand(Known(places, DType.of(places.dtype))), axis=axis)
 
     def take_along(self, x: Any, indices: Any, axis: int) -> Any:
         x, indices = self.tensor(x), self.tensor(indices)
-        pairs = [pair for k, pair in enumerate(zip(x.shape, indices.shape)) if k != axis]
-        if any(a != b or a is None for a, b in pairs[1:]) or (pairs and pairs[0][0] != pairs[0][1]):
+        shapes = [arg.spec.shape for arg in self.node.args]  # type: ignore[union-attr]
+        if any(not same(*pair) for k, pair in enumerate(zip(*shapes)) if k != axis):
             raise UnsupportedError("a Keras model takes along an axis where all other axes are equal")
         return self.ops.take_along_axis(x, indices, axis=axis)
 

@@ -21,8 +21,8 @@ class Reduction(Base):
 
     def _plain(self, name: str, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
         dtype = self.out.dtype
-        if dtype.kind == "f" or (dtype.kind in "i" and dtype.bits >= 32):
-            return getattr(self.ops, name)(x, axis=tuple(axes), keepdims=keepdims)
+        if dtype.kind == "f" or (dtype.kind == "i" and dtype.bits >= 32):
+            return self.settled(getattr(self.ops, name)(x, axis=tuple(axes), keepdims=keepdims))
         raise UnsupportedError("a Keras model combines floats and wide integers only")
 
     def _something(self, x: Any, axes: Sequence[int]) -> None:

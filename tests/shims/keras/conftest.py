@@ -1,0 +1,35 @@
+"""What the tests of the keras shim share: the cases of the primitives, and Keras models as something that runs."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any, Callable, List, Sequence
+
+import numpy as np
+import pytest
+
+keras = pytest.importorskip("keras")
+pytest.importorskip("onnx_compat_keras")
+
+CASES = Path(__file__).parents[1] / "primitives" / "cases"
+if "cases" not in sys.modules:  # importable without the folder on the path
+    spec = importlib.util.spec_from_file_location(
+        "cases", str(CASES / "__init__.py"), submodule_search_locations=[str(CASES)]
+    )
+    assert spec is not None and spec.loader is not None
+    sys.modules["cases"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["cases"])
+
+
+@pytest.fixture(scope="session")
+def called() -> Callable[[Any, Sequence[np.ndarray]], List[np.ndarray]]:
+    """Call a Keras model as a user does who has 64-bit types switched on."""
+    from onnx_compat_keras.features import wide
+
+    def call(model: Any, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        with wide():
+            outputs = model(list(arrays), training=False)
+            outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+            return [np.asarray(keras.ops.convert_to_numpy(output)) for output in outputs]
+
+    return call

@@ -1,0 +1,75 @@
+"""Every primitive as a functional Keras model, for every dtype: it equals the reference, or it is refused by name."""
+
+from typing import Any, List
+
+import numpy as np
+import pytest
+from cases import CASES, Case, batches, dtypes_of
+from cases.making import listed
+from hypothesis import HealthCheck, Phase, given, settings
+from onnx_compat_keras.functional import functional
+
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.primitives import PRIMITIVES
+from onnx_compat.program import record
+from onnx_compat.reference.shim import SHIM as REFERENCE
+from onnx_compat.shim import Port, Program
+from onnx_compat_keras import SHIM
+
+PAIRS = [(name, dtype) for name in sorted(PRIMITIVES) if name in CASES for dtype in dtypes_of(name)]
+#: What a functional model must be able to say, at least in one case, of float32.
+EXPECTED = (
+    "abs add avg_pool broadcast_to cast ceil clip concat conv conv_transpose cos cumsum depthwise_conv div equal erf exp "
+    "floor less log log_softmax matmul max_pool maximum mean minimum mul neg pad pow reduce_max reduce_mean reduce_min "
+    "reduce_sum reshape sigmoid sin slice softmax sqrt sub take tanh tile transpose where"
+).split()
+
+
+@pytest.mark.parametrize(("name", "dtype"), PAIRS, ids=["%s-%s" % (name, dtype.name) for name, dtype in PAIRS])
+def test_equals_the_reference_or_is_refused(name: str, dtype: DType, called: Any) -> None:
+    said: List[str] = []
+
+    @settings(
+        max_examples=2, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(batches(name, dtype))
+    def agrees(cases: List[Case]) -> None:
+        for case in cases:
+            if case.inputs and case.check is None and all(one.array.size for one in case.inputs):
+                said.append(_compared(case, called))
+
+    agrees()
+    if dtype.name == "float32" and name in EXPECTED:
+        assert "equal" in said, said
+
+
+def _compared(case: Case, called: Any) -> str:
+    try:
+        model = functional(_recorded(SHIM, case, symbolic=True))
+    except UnsupportedError as error:
+        return error.reason
+    arrays = [one.array for one in case.inputs]
+    expected = REFERENCE.compile(_recorded(REFERENCE, case, symbolic=False)).run([np.array(a) for a in arrays])
+    for k, (got, want) in enumerate(zip(called(model, arrays), expected)):
+        kept = np.ones(want.shape, bool) if k or case.ignored is None else ~np.asarray(case.ignored)
+        assert got.dtype == want.dtype, case.said
+        assert got.shape == want.shape, case.said
+        if want.size and want.dtype.kind in "fc":
+            close = 4e-3 if want.dtype == np.float16 else 4e-5
+            np.testing.assert_allclose(got[kept], want[kept], close, close, err_msg=case.said)
+        else:
+            np.testing.assert_array_equal(got[kept], want[kept], case.said)
+    return "equal"
+
+
+def _recorded(shim: Any, case: Case, symbolic: bool) -> Program:
+    ports = []
+    for place, one in enumerate(case.inputs):
+        sizes: List[Any] = list(one.array.shape)
+        for axis, size in enumerate(sizes):
+            if symbolic and case.flavour.sizes != "fixed" and axis not in one.known and size != 1:
+                sizes[axis] = "n%d" % size if case.flavour.sizes == "named" else None
+        ports.append(Port("i%d" % place, one.dtype, tuple(sizes)))
+    return record(lambda *tensors: listed(case.apply(*tensors)), ports, shim.emitter())
