@@ -45,7 +45,6 @@ class Emission(keras.Model):  # type: ignore[misc]
     def __init__(self, body: Emitted) -> None:
         super().__init__(name="emission", autocast=False)
         self.body = body
-        self._convert_input_args = False
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         inputs = inputs if isinstance(inputs, (list, tuple)) else [inputs]
@@ -72,5 +71,7 @@ def compiled(program: Program, device: Optional[str] = None) -> Compiled:
             raise UnsupportedError("'%s' is text, which Keras on %s does not have" % (port.name, back_end()))
     body = Emitted(program, device)
     made = running(body, lambda: model_of(program, body), program.inputs, program.outputs, device)
-    made.for_empty = lambda: running(Emitted(program, device, empty=True), None, program.inputs, program.outputs, device)
+    made.for_empty = lambda: running(
+        Emitted(program, device, empty=True), None, program.inputs, program.outputs, device
+    )
     return made

@@ -27,7 +27,7 @@ def wide() -> ContextManager[Any]:
         return jax.enable_x64(True)  # type: ignore[no-any-return]
     from jax.experimental import enable_x64
 
-    return enable_x64()  # type: ignore[no-any-return, no-untyped-call]
+    return enable_x64()  # type: ignore[no-any-return]
 
 
 def tensorflow_emitter() -> Optional[Any]:

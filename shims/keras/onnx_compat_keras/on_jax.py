@@ -20,6 +20,11 @@ from onnx_compat_keras.features import wide
 __all__ = ["JaxArrays"]
 
 
+def fresh() -> np.uint32:
+    """A number that nobody foretells: what random numbers without a seed begin with."""
+    return np.uint32(np.random.SeedSequence().generate_state(1)[0])
+
+
 class _Namespace:
     """jax.numpy, and what it keeps elsewhere."""
 
@@ -91,7 +96,9 @@ class JaxArrays(Arrays):
 
     def rounded(self, handle: Any, dtype: DType) -> Any:
         kind = jax.ShapeDtypeStruct(handle.shape, np.float32)
-        return jax.pure_callback(lambda x: np.asarray(dtype.round(np.asarray(x))), kind, handle, vmap_method="expand_dims")
+        return jax.pure_callback(
+            lambda x: np.asarray(dtype.round(np.asarray(x))), kind, handle, vmap_method="expand_dims"
+        )
 
     def integral(self, x: Any) -> bool:
         return bool(jnp.issubdtype(x.dtype, jnp.integer))
@@ -138,12 +145,29 @@ class JaxArrays(Arrays):
         return out if bias is None else out + bias
 
     def conv(
-        self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, pads: Any, groups: int, spread: Any = None
+        self,
+        x: Any,
+        w: Any,
+        bias: Any = None,
+        *,
+        strides: Any,
+        dilations: Any,
+        pads: Any,
+        groups: int,
+        spread: Any = None,
     ) -> Any:
         space = "012345678"[: x.ndim - 2]
         numbers_of = ("N%sC" % space, "%sIO" % space, "N%sC" % space)
         out = lax.conv_general_dilated(
-            x, w, strides, pads, spread, dilations, numbers_of, feature_group_count=groups, preferred_element_type=x.dtype
+            x,
+            w,
+            strides,
+            pads,
+            spread,
+            dilations,
+            numbers_of,
+            feature_group_count=groups,
+            preferred_element_type=x.dtype,
         )
         return out if bias is None else out + bias
 
@@ -230,7 +254,7 @@ class JaxArrays(Arrays):
         if seed is not None:
             return jax.random.key(int(np.asarray(seed, np.float64).view(np.uint64) % np.uint64(2**63)))
         self.drawn += 1
-        entropy = np.uint32(np.random.SeedSequence().entropy % 2**32) if self.entropy is None else self.entropy
+        entropy = fresh() if self.entropy is None else self.entropy
         return jax.random.fold_in(jax.random.key(entropy), self.drawn)
 
     def random_uniform(self, shape: Any, dtype: DType, seed: Optional[float] = None) -> Any:

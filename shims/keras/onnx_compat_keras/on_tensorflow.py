@@ -1,6 +1,7 @@
 """The primitives on TensorFlow: those of the distribution that the TensorFlow shims share, and the fast paths of this one."""
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+import functools
+from typing import Any, Callable, List, Sequence, Tuple
 
 import numpy as np
 from onnx_compat_tensorflow.emitter import EagerEmitter, GraphEmitter
@@ -13,15 +14,11 @@ from onnx_compat_keras.arrays.resampling import Resampling
 
 __all__ = ["TensorFlowExecutor", "TensorFlowGraph", "probed"]
 
-_FEATURES: Optional[Features] = None
 
-
+@functools.lru_cache(maxsize=None)
 def probed() -> Features:
     """What the TensorFlow under Keras can do, asked once."""
-    global _FEATURES
-    if _FEATURES is None:
-        _FEATURES = Features(tensorflow())
-    return _FEATURES
+    return Features(tensorflow())
 
 
 class _FastPaths(Normalization, Resampling, Recurrent):

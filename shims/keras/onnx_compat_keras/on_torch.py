@@ -89,7 +89,6 @@ class _Namespace:
         return torch.as_tensor(value, dtype=dtype)
 
 
-
 class TorchArrays(Windows, Arrays):
     """Tensors of torch, on one device."""
 
@@ -236,7 +235,9 @@ class TorchArrays(Windows, Arrays):
 
         state, ys = self.over_time(step, list(state), list(xs), reverse, count)
         if not count:  # a size that only a round could have told is zero
-            kinds = [spec._replace(shape=(0, *(n if isinstance(n, int) else 0 for n in spec.shape[1:]))) for spec in specs]
+            kinds = [
+                spec._replace(shape=(0, *(n if isinstance(n, int) else 0 for n in spec.shape[1:]))) for spec in specs
+            ]
             ys = [self.zeros(kind) for kind in kinds]
         return (*state, *ys)
 
@@ -262,7 +263,9 @@ class TorchArrays(Windows, Arrays):
             generator.seed()
         else:
             generator.manual_seed(int(np.asarray(seed, np.float64).view(np.int64)))
-        drawn = draw(numbers(shape), generator=generator, dtype=torch.float64 if dtype.name == "float64" else torch.float32)
+        drawn = draw(
+            numbers(shape), generator=generator, dtype=torch.float64 if dtype.name == "float64" else torch.float32
+        )
         if draw is torch.rand:  # rounded down to what the dtype can tell apart below one: never one itself
             digits = {"float64": 53, "float16": 11, "bfloat16": 8}.get(dtype.name, 24)
             drawn = torch.floor(drawn * 2.0**digits) / 2.0**digits

@@ -54,9 +54,7 @@ class Windows:
             self._filters[id(w), form] = arrange(w).contiguous()
         return self._filters[id(w), form]
 
-    def conv(
-        self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, pads: Pads, groups: int
-    ) -> Any:
+    def conv(self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, pads: Pads, groups: int) -> Any:
         space = tuple(range(w.ndim - 2))
         filters = self._filter(w, "conv", lambda w: w.permute((w.ndim - 1, w.ndim - 2, *space)))
         return self._convolved(x, filters, bias, strides, dilations, pads, groups)

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from onnx_compat_keras.features import wide
-from onnx_compat_keras.on_jax import JaxArrays
+from onnx_compat_keras.on_jax import JaxArrays, fresh
 from onnx_compat_keras.running import Running
 
 __all__ = ["RUNNING"]
@@ -23,7 +23,7 @@ class _Jitted(Running):
         return self.body.compute(weights, inputs, entropy)
 
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        entropy = np.uint32(np.random.SeedSequence().entropy % 2**32)
+        entropy = fresh()
         with wide(), jax.default_device(_device(self.device)):
             inputs = [self._io.array(array, port.dtype) for array, port in zip(arrays, self.inputs)]
             outputs = self._function(self.body.weights(), entropy, inputs)

@@ -52,7 +52,7 @@ class Running(Compiled):
         self._empty: Optional[Running] = None
 
     @property
-    def native(self) -> Any:  # type: ignore[override]
+    def native(self) -> Any:
         """The Keras model, made when it is asked for."""
         if self._native is None and self._model is not None:
             self._native = self._model()

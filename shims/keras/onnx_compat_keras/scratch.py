@@ -18,7 +18,9 @@ def scratch(arrays: Arrays) -> Emitter:
     """An emitter like this one, whose handles are types, and which computes nothing."""
     kind: Type[Any] = type(arrays)
     names = [*PRIMITIVES, *(native.method for native in natives(arrays).values())]
-    made: Any = type("Scratch", (_Dry, kind), {name: _dry(name, getattr(kind, name)) for name in names if hasattr(kind, name)})
+    made: Any = type(
+        "Scratch", (_Dry, kind), {name: _dry(name, getattr(kind, name)) for name in names if hasattr(kind, name)}
+    )
     return made.__new__(made)  # type: ignore[no-any-return]
 
 
@@ -45,7 +47,7 @@ class _Dry:
 
 
 def _dry(name: str, method: Any) -> Any:
-    def tried(self: Any, *args: Any, **params: Any) -> Any:
+    def tried(self: Any, *args: Any, **_: Any) -> Any:
         if self.node.primitive != name:  # sizes are computed with it
             return args[0] if args else None
         refusal = self.refusal(self.node)

@@ -20,7 +20,7 @@ class KerasShim(Shim):
     def probe(self) -> Probe:
         try:
             keras = importlib.import_module("keras")
-        except Exception as error:  # whatever a broken installation or back end raises
+        except Exception as error:  # noqa: BLE001 (whatever a broken installation or back end raises)
             chosen = os.environ.get("KERAS_BACKEND")
             reason = "Keras cannot be imported%s: %s: %s" % (
                 " on the back end '%s'" % chosen if chosen else "",

@@ -7,6 +7,7 @@ import pytest
 from cases import CASES, Case, batches, dtypes_of
 from cases.making import listed
 from hypothesis import HealthCheck, Phase, given, settings
+from onnx_compat_keras import SHIM
 from onnx_compat_keras.functional import functional
 
 from onnx_compat.dtypes import DType
@@ -15,7 +16,6 @@ from onnx_compat.primitives import PRIMITIVES
 from onnx_compat.program import record
 from onnx_compat.reference.shim import SHIM as REFERENCE
 from onnx_compat.shim import Port, Program
-from onnx_compat_keras import SHIM
 
 PAIRS = [(name, dtype) for name in sorted(PRIMITIVES) if name in CASES for dtype in dtypes_of(name)]
 #: What a functional model must be able to say, at least in one case, of float32.

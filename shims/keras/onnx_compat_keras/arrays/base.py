@@ -98,7 +98,7 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
 
     def zeros(self, spec: Spec) -> Any:
         """Zeros of this type; sizes that are not known are one."""
-        shape = [int(size) if is_known(size) and size is not None else 1 for size in spec.shape]  # type: ignore[arg-type]
+        shape = [int(size) if is_known(size) and size is not None else 1 for size in spec.shape]
         if spec.dtype.kind == "s":
             raise self.refused("text")
         return self.array(np.zeros(shape, spec.dtype.numpy), spec.dtype)

@@ -70,10 +70,14 @@ class Indexing:
             return self.xp.reshape(flat, (1, -1))[:0]
         sizes = [int(size) for size in x.shape]
         strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
-        return self.xp.stack([
-            self.xp.remainder(self.xp.floor_divide(flat, self.like(max(stride, 1), flat)), self.like(max(size, 1), flat))
-            for stride, size in zip(strides, sizes)
-        ])
+        return self.xp.stack(
+            [
+                self.xp.remainder(
+                    self.xp.floor_divide(flat, self.like(max(stride, 1), flat)), self.like(max(size, 1), flat)
+                )
+                for stride, size in zip(strides, sizes)
+            ]
+        )
 
     def top_k(self, x: Any, k: Any, axis: int, largest: bool = True) -> Tuple[Any, Any]:
         (count,) = numbers(k)

@@ -52,6 +52,7 @@ class Recurrent:
     add: Any
     sub: Any
     mul: Any
+    maximum: Any
     tanh: Any
     sigmoid: Any
     concat: Any

@@ -38,7 +38,9 @@ def _factors(x: Any, inputs: Sequence[Any]) -> Optional[List[int]]:
         return [int(factor) for factor in factors] if all(factor == int(factor) for factor in factors) else None
     if sizes is None or sizes.value is None or sizes.value.size != x.rank:
         return None
-    ratios = [(floordiv(after, before), after, before) for after, before in zip(ints(sizes), x.shape) if not same(before, 0)]
+    ratios = [
+        (floordiv(after, before), after, before) for after, before in zip(ints(sizes), x.shape) if not same(before, 0)
+    ]
     if len(ratios) < x.rank or not all(is_known(r) and same(before * r, after) for r, after, before in ratios):
         return None
     return [int(ratio) for ratio, _, _ in ratios]  # type: ignore[arg-type]
@@ -51,7 +53,11 @@ def sampling(node: Any) -> Tuple[str, Tuple[int, ...]]:
     if isinstance(scales, Const) and scales.array.size:
         return mode, tuple(int(factor) for factor in scales.array.reshape(-1)[2:])
     after = list(sizes.array) if isinstance(sizes, Const) else sizes.node.args[0].dims  # of the node that counts them
-    return mode, tuple(int(floordiv(*pair)) for pair in zip(after[2:], node.args[0].spec.shape[1:-1]))
+    return mode, tuple(_number(floordiv(*pair)) for pair in zip(after[2:], node.args[0].spec.shape[1:-1]))
+
+
+def _number(size: Any) -> int:
+    return int(size)
 
 
 class Resampling:

@@ -9,7 +9,7 @@ import numpy as np
 from onnx_compat import dtypes
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Node, Spec
+from onnx_compat.ir import Const, Node, Ref, Spec
 from onnx_compat.shim import Emitter
 from onnx_compat_keras.features import back_end, has_type, keeps
 from onnx_compat_keras.functional.names import Names
@@ -105,7 +105,7 @@ class Base(Emitter):
 
     def types(self) -> List[DType]:
         """The types that the node under way deals with."""
-        specs = [arg.spec for arg in self.node.args if hasattr(arg, "spec")]
+        specs = [arg.spec for arg in self.node.args if isinstance(arg, (Ref, Const))]
         return [spec.dtype for spec in specs + [output.spec for output in self.node.outputs]]
 
     # -- names and layers --------------------------------------------------------------------------------------------

@@ -22,7 +22,9 @@ def functional(program: Program) -> Any:
         raise UnsupportedError("a functional Keras model needs an input")
     for port in (*program.inputs, *program.outputs):
         if not port.dtype.native or port.dtype.kind == "s" or not has_type(port.dtype.name):
-            raise UnsupportedError("'%s' is of type %s, which a Keras model does not have" % (port.name, port.dtype.name))
+            raise UnsupportedError(
+                "'%s' is of type %s, which a Keras model does not have" % (port.name, port.dtype.name)
+            )
     names = Names()
     called = _reserved(names, program)
     with wide():

@@ -154,7 +154,8 @@ class Elementwise(Sizing):
     def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:
         dtype = self.out.dtype
         if low == 0 and dtype.kind == "f" and (high is None or high > 0):
-            return self.layer("ReLU", self.tensor(x), **({} if high is None else {"max_value": float(high)}))
+            options: Any = {} if high is None else {"max_value": float(high)}
+            return self.layer("ReLU", self.tensor(x), **options)
         x = self.tensor(x)
         if low is not None:
             x = self.ops.maximum(x, within(low, dtype)(math.ceil).item())

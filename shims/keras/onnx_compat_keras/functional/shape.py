@@ -8,6 +8,7 @@ import numpy as np
 from onnx_compat import dtypes
 from onnx_compat.dims import same
 from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir import Ref
 from onnx_compat_keras.arrays.shape import PLACES
 from onnx_compat_keras.functional.base import Known
 from onnx_compat_keras.functional.sizes import Counted, Length, Sizing
@@ -31,8 +32,9 @@ class Shape(Sizing):
             sizes = fixed(shape)
             if sizes is not None:
                 return Known(x.array.reshape(sizes), x.dtype)
-        if isinstance(x, Counted):
-            return replace(x, shape=fixed(shape))
+        sizes = fixed(shape)
+        if isinstance(x, Counted) and sizes is not None:
+            return replace(x, shape=sizes)
         x = self.tensor(x)
         target = self._wildcard(shape)
         batch = self._batch_stays(shape, x)
@@ -51,7 +53,7 @@ class Shape(Sizing):
         if not len(x.shape) or x.shape[0] is not None or not len(shape):
             return False
         source = self.node.args[0]
-        return hasattr(source, "spec") and bool(source.spec.shape) and same(source.spec.shape[0], shape.dims[0])
+        return isinstance(source, Ref) and bool(source.spec.shape) and same(source.spec.shape[0], shape.dims[0])
 
     def _wildcard(self, shape: Any, first: int = 0) -> Optional[Tuple[int, ...]]:
         """The sizes from one on, with -1 for at most one that is unknown; None if that cannot be told."""
@@ -72,7 +74,9 @@ class Shape(Sizing):
             if places is None:
                 places = along
             else:
-                size = int(value) if isinstance(value, (int, np.integer)) else self.ops.cast(self.counted(value), "int32")
+                size = (
+                    int(value) if isinstance(value, (int, np.integer)) else self.ops.cast(self.counted(value), "int32")
+                )
                 places = self.ops.add(self.ops.multiply(self.ops.expand_dims(places, -1), size), along)
         return self.ops.take(table, places, axis=0)
 
@@ -138,7 +142,7 @@ class Shape(Sizing):
     def _whole(self, x: Any, axis: int, end: Any) -> bool:
         """Whether this is the length of the axis itself."""
         source = self.node.args[0]
-        return hasattr(source, "spec") and same(source.spec.shape[axis], end)
+        return isinstance(source, Ref) and same(source.spec.shape[axis], end)
 
     def _part(self, x: Any, axis: int, start: int, end: int, step: int) -> Any:
         """One axis of a slice with known bounds."""
@@ -191,7 +195,9 @@ class Shape(Sizing):
         return self.ops.pad(x, [tuple(map(int, pair)) for pair in around], constant_values=number)
 
     def arange(self, start: Any, stop: Any, step: Any) -> Any:
-        if isinstance(stop, Counted) and isinstance(start, Known) and isinstance(step, Known):
-            if isinstance(stop.sizes[0], Length) and start.array.item() == 0 and step.array.item() == 1:
-                return self.ops.cast(self.places(stop.sizes[0]), self.out.dtype.name)
+        plain = (
+            isinstance(start, Known) and isinstance(step, Known) and (start.array.item(), step.array.item()) == (0, 1)
+        )
+        if plain and isinstance(stop, Counted) and isinstance(stop.sizes[0], Length):
+            return self.ops.cast(self.places(stop.sizes[0]), self.out.dtype.name)
         raise UnsupportedError("a Keras model counts from zero to the length of an axis only")

@@ -111,7 +111,13 @@ class Sizing(Base):
         if _is_int(length):
             return self.held(Known(np.ones(int(length), np.int32), dtypes.int32))
         if length.key not in self._ones:
-            make = {"axis": self._axis, "mul": self._product, "add": self._sum, "floordiv": self._share, "min": self._some}
+            make = {
+                "axis": self._axis,
+                "mul": self._product,
+                "add": self._sum,
+                "floordiv": self._share,
+                "min": self._some,
+            }
             self._ones[length.key] = make[length.how](*length.parts)
         return self._ones[length.key]
 

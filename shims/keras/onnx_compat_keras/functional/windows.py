@@ -18,13 +18,13 @@ class Windows(Shape, Base):
     """The primitives of `onnx_compat.primitives.linear`."""
 
     # -- convolutions --------------------------------------------------------------------------------------------------
-    def conv(
-        self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, pads: Pads, groups: int
-    ) -> Any:
+    def conv(self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, pads: Pads, groups: int) -> Any:
         space = len(strides)
         self._space(space)
         if self._half():
-            return self._through_float32(self.conv, x, w, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
+            return self._through_float32(
+                self.conv, x, w, bias, strides=strides, dilations=dilations, pads=pads, groups=groups
+            )
         if isinstance(w, Known) and (bias is None or isinstance(bias, Known)):
             kernel, dilations = _settled(np.asarray(w.array), strides, dilations)
             x, padding = self._padded(x, kernel.shape[:space], strides, dilations, pads)
@@ -224,6 +224,8 @@ def _spread(kernel: np.ndarray, dilations: Sequence[int]) -> Tuple[np.ndarray, A
     if all(dilation == 1 for dilation in dilations):
         return kernel, dilations
     spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel.shape, dilations)]
-    wide = np.zeros((*spans, *kernel.shape[-2:]) if kernel.ndim > len(spans) + 1 else (*spans, kernel.shape[-1]), kernel.dtype)
+    wide = np.zeros(
+        (*spans, *kernel.shape[-2:]) if kernel.ndim > len(spans) + 1 else (*spans, kernel.shape[-1]), kernel.dtype
+    )
     wide[tuple(slice(None, None, dilation) for dilation in dilations)] = kernel
     return wide, (1,) * len(spans)

@@ -1,0 +1,222 @@
+"""Programs as Keras models: real layers, two sizes, a file that stock Keras loads, and what is refused."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, Callable, List, Sequence
+
+import keras
+import numpy as np
+import pytest
+from onnx_compat_keras import SHIM
+from onnx_compat_keras.features import back_end
+
+from onnx_compat import dtypes
+from onnx_compat import primitives as p
+from onnx_compat.errors import ConversionError, InvalidModelError
+from onnx_compat.program import record
+from onnx_compat.reference.shim import SHIM as REFERENCE
+from onnx_compat.shim import Port, Program
+from onnx_compat.value import lift
+
+Function = Callable[..., Sequence[Any]]
+
+
+def numbers(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
+
+
+def network(x: Any) -> List[Any]:
+    """Strides, padding on one side, depthwise, transposed, pooled; batch norms as they are without a fast path."""
+    one = {"strides": (1, 1), "dilations": (1, 1)}
+    h = p.conv(x, numbers(8, 3, 3, 3), numbers(8), strides=(2, 2), dilations=(1, 1), pads=((0, 1), (0, 1)))
+    h = p.clip(h * numbers(8, 1, 1) + numbers(8, 1, 1), 0, 6)
+    same = ((1, 1), (1, 1))
+    h = p.conv(h, numbers(16, 1, 3, 3), None, pads=same, groups=8, **one) + 0.5  # type: ignore[arg-type]
+    h = p.conv(h, numbers(16, 4, 1, 1), None, pads=((0, 0), (0, 0)), groups=4, **one)  # type: ignore[arg-type]
+    h = p.conv_transpose(h, numbers(16, 4, 2, 2), numbers(4), strides=(2, 2), dilations=(1, 1))
+    h = p.max_pool(h, (3, 3), (2, 2), (1, 1), same)
+    return [p.softmax(p.matmul(p.reduce_mean(h, (2, 3)), numbers(4, 5), numbers(5)), -1), h]
+
+
+def attention(ids: Any) -> List[Any]:
+    """Every size unknown: heads split and joined, a causal mask, positions, rows laid side by side and back."""
+    batch, length = ids.shape
+    x = p.take(numbers(50, 16), ids, 0) + p.take(numbers(40, 16), p.iota(length), 0)
+    heads = p.transpose(p.reshape(x, (batch, length, 4, 4)), (0, 2, 1, 3))
+    scores = p.matmul(heads, p.transpose(heads, (0, 1, 3, 2))) * 0.5
+    places = p.iota(length)
+    later = p.less(p.unsqueeze(places, [1]), p.unsqueeze(places, [0]))
+    weights = p.softmax(p.where(later, lift(-1e9, dtypes.float32), scores), -1)
+    joined = p.reshape(p.transpose(p.matmul(weights, heads), (0, 2, 1, 3)), (batch * length, 16))
+    return [p.reshape(p.matmul(joined, numbers(16, 16)), (batch, length, 16)), p.cast(ids, dtypes.float32)]
+
+
+IMAGES = [Port("image/x:0", dtypes.float32, ("n", 3, "h", "w"))]
+TOKENS = [Port("ids", dtypes.int64, ("n", "s"))]
+MODELS = {"network": (network, IMAGES), "attention": (attention, TOKENS)}
+
+
+def inputs_of(ports: Sequence[Port], sizes: Sequence[int]) -> List[np.ndarray]:
+    generator = np.random.RandomState(1)
+    if ports is TOKENS:
+        return [generator.randint(0, 50, tuple(sizes[:2])).astype(np.int64)]
+    return [generator.standard_normal((sizes[0], 3, *sizes[1:])).astype(np.float32)]
+
+
+def program(name: str, shim: Any = SHIM) -> Program:
+    function, ports = MODELS[name]
+    return record(function, ports, shim.emitter(), ["first", "second/out"], name)
+
+
+def close(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
+    for one, other in zip(got, wanted):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, 1e-4, 1e-4)
+
+
+@pytest.fixture(autouse=True)
+def names_are_mapped() -> Any:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Keras calls")
+        yield
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_two_sizes_without_being_prepared_again(name: str, called: Any) -> None:
+    compiled = SHIM.compile(program(name))
+    reference = REFERENCE.compile(program(name, REFERENCE))
+    for sizes in ((2, 16, 20), (3, 8, 12), (2, 16, 20)):
+        arrays = inputs_of(MODELS[name][1], sizes)
+        wanted = reference.run(arrays)
+        close(compiled.run(arrays), wanted)
+        close(called(compiled.native, arrays), wanted)
+    assert compiled.traces == (2 if back_end() == "jax" else 1)
+    assert isinstance(compiled.native, keras.Model)
+
+
+def test_operators_are_layers_and_images_stay_as_they_are() -> None:
+    model: Any = SHIM.compile(program("network")).native
+    kinds = Counter(type(operation).__name__ for operation in model.operations)
+    for kind in ("Conv2D", "DepthwiseConv2D", "Conv2DTranspose", "MaxPooling2D", "Dense", "ReLU", "Softmax"):
+        assert kinds[kind], kinds
+    assert kinds["GlobalAveragePooling2D"] == 1
+    assert kinds["Permute"] + kinds["Transpose"] == 2  # the input, and the output that is an image
+    assert not kinds["Lambda"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_file_that_stock_keras_loads(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.keras"
+    SHIM.export(program(name), str(path), "keras")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model.keras"]
+    arrays = inputs_of(MODELS[name][1], (2, 16, 20))
+    wanted = REFERENCE.compile(program(name, REFERENCE)).run(arrays)
+    loaded, inputs, outputs = SHIM.load_converted(str(path), "keras")
+    close(loaded.run(arrays), wanted)
+    assert [port.name for port in inputs] == [MODELS[name][1][0].name.replace("/", "_")]
+    assert [port.name for port in outputs] == ["first", "second_out"]
+    np.savez(str(tmp_path / "data.npz"), *arrays, *wanted)
+    done = subprocess.run(
+        [sys.executable, "-c", _CLEAN, str(path), str(tmp_path / "data.npz")],
+        env=dict(os.environ, JAX_ENABLE_X64="1", TF_CPP_MIN_LOG_LEVEL="3"),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+_CLEAN = """
+import sys
+import numpy as np
+import keras
+model = keras.saving.load_model(sys.argv[1], safe_mode=True)
+arrays = list(np.load(sys.argv[2]).values())
+outputs = model(arrays[:1], training=False)
+for got, wanted in zip(outputs, arrays[1:]):
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(got), wanted, 1e-4, 1e-4)
+assert not any(name.split(".")[0].startswith("onnx") for name in sys.modules)
+"""
+
+
+def test_large_constants_are_weights_and_not_text(tmp_path: Path) -> None:
+    made = record(lambda x: [p.add(x, numbers(300, 200))], [Port("x", dtypes.float32, (300, 200))], SHIM.emitter())
+    SHIM.export(made, str(tmp_path / "m.keras"), "keras")
+    with zipfile.ZipFile(str(tmp_path / "m.keras")) as file:
+        config = file.read("config.json")
+        assert len(config) < 20000
+        assert not json.loads(config)["class_name"].startswith("onnx")
+        assert file.getinfo("model.weights.h5").file_size > 4 * 300 * 200
+
+
+def test_what_cannot_be_a_file_says_why(tmp_path: Path) -> None:
+    made = record(lambda x: [p.nonzero(x)], [Port("x", dtypes.float32, (4,))], SHIM.emitter())
+    with pytest.raises(ConversionError, match="nonzero"):
+        SHIM.export(made, str(tmp_path / "m.keras"), "keras")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", b"PK\x03\x04 broken"])
+def test_a_file_that_is_no_model(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    path.write_bytes(content)
+    with pytest.raises(InvalidModelError):
+        SHIM.load_converted(str(path), "keras")
+
+
+def test_what_is_not_functional_is_a_keras_model_all_the_same(called: Any) -> None:
+    def search(x: Any) -> List[Any]:
+        return list(p.while_loop(lambda v: p.less(p.reduce_sum(v), 100.0), lambda v: [v * 2.0], [x]))
+
+    made = record(search, [Port("x", dtypes.float32, (3,))], SHIM.emitter())
+    compiled = SHIM.compile(made)
+    x = np.array([1, 2, 3], np.float32)
+    close(compiled.run([x]), [x * 32])
+    assert isinstance(compiled.native, keras.Model)
+    close(called(compiled.native, [x]), [x * 32])
+
+
+def test_64_bits_are_64_bits_and_the_setting_of_the_user_stays() -> None:
+    made = record(
+        lambda a, b: [p.add(a, 1), p.matmul(b, b), p.argmax(b, 1)],
+        [Port("a", dtypes.int64, (2,)), Port("b", dtypes.float64, (2, 2))],
+        SHIM.emitter(),
+    )
+    a, b = np.array([2**40, -(2**62)], np.int64), np.array([[1 + 1e-12, 0], [0, 1]], np.float64)
+    one, two, three = SHIM.compile(made).run([a, b])
+    np.testing.assert_array_equal(one, a + 1)
+    np.testing.assert_allclose(two, b @ b, 1e-14)
+    assert three.dtype == np.int64
+    if back_end() == "jax":
+        import jax
+
+        assert not jax.config.jax_enable_x64
+        assert jax.numpy.arange(3).dtype == np.int32
+
+
+def test_random_numbers_are_new_at_every_run_unless_seeded() -> None:
+    made = record(
+        lambda x: [p.random_normal((4,), dtypes.float32), p.random_normal((4,), dtypes.float32, 3.0), x],
+        [Port("x", dtypes.float32, (1,))],
+        SHIM.emitter(),
+    )
+    compiled = SHIM.compile(made)
+    x = np.zeros(1, np.float32)
+    first, second = compiled.run([x]), compiled.run([x])
+    assert not np.array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1], second[1])
+
+
+def test_an_unknown_back_end_is_a_reason_and_no_exception() -> None:
+    code = "from onnx_compat_keras import SHIM; import sys; assert 'keras' not in sys.modules; print(SHIM.probe()[:2])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=dict(os.environ, KERAS_BACKEND="abacus"), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("(False")
+    assert "abacus" in done.stdout
