@@ -214,7 +214,15 @@ def test_random_damage_is_named_or_harmless():
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"TFL3", b"\0" * 100, b"\x08\0\0\0TFL3", np.random.RandomState(0).bytes(500), b"\xff\xff\xff\xffTFL3" + b"\0" * 50]
+    "data",
+    [
+        b"",
+        b"TFL3",
+        b"\0" * 100,
+        b"\x08\0\0\0TFL3",
+        np.random.RandomState(0).bytes(500),
+        b"\xff\xff\xff\xffTFL3" + b"\0" * 50,
+    ],
 )
 def test_not_a_model(data, tmp_path):
     with pytest.raises(InvalidModelError):
