@@ -5,7 +5,7 @@ import pytest
 
 from onnx_compat.ops import registered
 
-#: (operator, since_version) pairs of ai.onnx that have no meaning yet. The next issue brings it to zero.
+#: (operator, since_version) pairs of ai.onnx that have no meaning yet. It may only fall.
 MISSING = 42
 
 
