@@ -27,6 +27,7 @@ class _Point:
 def _toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(EXAMPLE))
     monkeypatch.setattr(select, "installed", lambda: {"toy": _Point()})
+    monkeypatch.delenv("ONNX_COMPAT_SHIM", raising=False)
     yield
     select._LOADED.pop("toy", None)
     select._PROBED.pop("toy", None)
