@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, List
 
 import numpy as np
 import pytest
@@ -60,6 +60,30 @@ def test_an_image_network_is_permuted_at_its_ends_only(name: str, shim_name: str
     ports = {ref for node in nodes for ref in node.outputs}
     inner = [node for node in permutations if node.args[0] in ports and node is not nodes[-1]]
     assert not inner, "permuted in the middle: %s" % [node.origin for node in inner]
+
+
+def _kinds(runnable: Any, shim: str, folder: Path) -> List[str]:
+    """The kinds of operation in what the framework has been given: a graph, layers, a file."""
+    if shim in ("tf1", "tf2"):
+        graph = runnable.native if shim == "tf1" else runnable.native.function.graph
+        return [operation.type for operation in graph.get_operations()]
+    if shim == "keras":
+        return [type(operation).__name__ for operation in runnable.native.operations]
+    if shim == "tflite":
+        from onnx_compat_tflite import flatbuffer
+
+        path = onnx_compat.convert(runnable.model, folder / "model.tflite")
+        return [one.builtin for graph in flatbuffer.read(path).subgraphs for one in graph.operators]
+    return [node.primitive for node in runnable.native.region.live()]
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_what_the_framework_holds_is_permuted_as_little(name: str, shim_name: str, tmp_path: Path) -> None:
+    runnable = onnx_compat.prepare(case(name + "-script-dynamic").model, shim=shim_name)
+    ends = sum(getattr(one.type, "rank", None) == 4 for one in runnable.inputs + runnable.outputs)
+    kinds = _kinds(runnable, shim_name, tmp_path)
+    assert sum(kind.lower() in ("transpose", "permute") for kind in kinds) <= ends
+    assert any("conv" in kind.lower() for kind in kinds), "this counts nothing: %s" % sorted(set(kinds))
 
 
 def test_grouped_convolutions_stay_whole(shim_name: str) -> None:

@@ -51,7 +51,7 @@ class TFLiteShim(Shim):
     def _accepted(self, path: str) -> None:
         """Load the file and allocate its tensors, as whoever gets it will."""
         try:
-            self._runtime().interpreter(plain=True, model_path=path).allocate_tensors()
+            _allocate(self._runtime().interpreter(plain=True, model_path=path))
         except (RuntimeError, ValueError) as error:
             raise ConversionError(
                 "the TFLite runtime refuses the file: %s" % str(error).strip().split("\n")[-1],
@@ -73,6 +73,31 @@ class TFLiteShim(Shim):
         if runtime is None:
             raise ShimError(reason, hint=features.NEEDS, shim=self.name)
         return runtime
+
+
+#: What a size that the model leaves open is tried with: one is what the file says, but a network may halve its images
+#: more often than that bears.
+_TRIALS = (1, 8, 32, 128)
+
+
+def _allocate(interpreter: Any) -> None:
+    """Allocate the tensors for the first sizes that the model takes; the first refusal is raised if it takes none."""
+    inputs = [(one["index"], [int(size) for size in one["shape_signature"]]) for one in interpreter.get_input_details()]
+    refusal: Optional[Exception] = None
+    for trial in _TRIALS:
+        for index, sizes in inputs:
+            if -1 in sizes:
+                interpreter.resize_tensor_input(index, [trial if size == -1 else size for size in sizes])
+        try:
+            interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            refusal = refusal or error
+        else:
+            return
+        if all(-1 not in sizes for _, sizes in inputs):
+            break
+    assert refusal is not None
+    raise refusal
 
 
 SHIM = TFLiteShim()
