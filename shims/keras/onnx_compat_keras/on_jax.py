@@ -137,6 +137,10 @@ class JaxArrays(Arrays):
     def ordered(self, x: Any, axis: int, descending: bool) -> Any:
         return jnp.argsort(x, axis, stable=True, descending=descending).astype(jnp.int64)
 
+    def reduce_mean(self, x: Any, axes: Sequence[int], keepdims: bool = False) -> Any:
+        mean = super().reduce_mean(x, axes, keepdims)
+        return mean if self.integral(x) else _rounded(mean)
+
     # -- products ----------------------------------------------------------------------------------------------------
     def matmul(self, x: Any, y: Any, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False) -> Any:
         left = jnp.swapaxes(x, -1, -2) if transpose_x else x
@@ -267,6 +271,13 @@ class JaxArrays(Arrays):
         raise self.refused("text")
 
     string_upper = string_lower
+
+
+def _rounded(x: Any) -> Any:
+    """x itself, in a form that XLA does not take apart: a mean divides, the division becomes a product, and the product
+    may become part of a later subtraction, unrounded. Of huge numbers the difference to their maximum is then anything.
+    """
+    return jnp.where(jnp.isnan(x), jnp.asarray(jnp.nan, x.dtype), x)
 
 
 def _storage(dtype: DType) -> Any:

@@ -182,6 +182,12 @@ class TorchArrays(Windows, Arrays):
             x = torch.real(x)
         return x.to(_storage(dtype))
 
+    def reduce_mean(self, x: Any, axes: Sequence[int], keepdims: bool = False) -> Any:
+        """Across a row torch adds some columns up in another order than their neighbours: equal ones then differ."""
+        if x.dtype is torch.float32 and x.ndim - 1 not in axes and x.device.type != "mps":
+            return torch.mean(x, tuple(axes), keepdim=keepdims, dtype=torch.float64).to(torch.float32)
+        return super().reduce_mean(x, axes, keepdims)
+
     # -- shape and indexing ----------------------------------------------------------------------------------------
     def transpose(self, x: Any, perm: Sequence[int]) -> Any:
         return x.permute(tuple(perm))
