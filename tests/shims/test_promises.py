@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import onnx_compat
+from onnx_compat.conversion import load_converted
 from onnx_compat.errors import InputError
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.plan import Fixed, recorded
@@ -125,3 +126,19 @@ def test_names_are_the_models(shim_name: str) -> None:
     runnable = onnx_compat.prepare(one.model, shim=shim_name)
     data = next(iter(one.data_sets()))
     assert runnable.run(data.inputs).names == tuple(info.name for info in runnable.outputs)
+
+
+@pytest.mark.parametrize("name", ["residual", "grouped", "unet_bilinear", "bert", "gpt", "lstm", "gru"])
+def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_name: str, tmp_path: Path) -> None:
+    """In each format that the shim writes, with every size that the model leaves open."""
+    one = case(name + "-script-dynamic")
+    for form, (suffix, _) in find(shim_name).formats.items():
+        path = onnx_compat.convert(one.model, tmp_path / (form + suffix), to=form, shim=shim_name)
+        compiled, inputs, outputs, _ = load_converted(path, shim_name)
+        for data in one.data_sets():
+            results = compiled.run([data.inputs[port.name] for port in inputs])
+            named = dict(zip([port.name for port in outputs], results))
+            assert set(named) == set(data.outputs)
+            for key, expected in data.outputs.items():
+                np.testing.assert_allclose(named[key], expected, rtol=1e-3, atol=1e-3)
+    assert sorted(os.listdir(str(tmp_path))) == sorted(f + s for f, (s, _) in find(shim_name).formats.items())
