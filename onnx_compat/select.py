@@ -6,7 +6,7 @@ installed one whose probe succeeds; the reference. `decide` gives the reason wit
 
 import os
 import sys
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from onnx_compat import __version__
 from onnx_compat.errors import ShimError
@@ -41,6 +41,8 @@ class Decision(NamedTuple):
 
 _LOADED: Dict[str, Shim] = {}
 _PROBED: Dict[str, Probe] = {}
+#: The modules that a probe has imported: they say nothing about what the user works with.
+_OURS: Set[str] = set()
 
 
 def entry_points(group: str) -> Dict[str, Any]:
@@ -104,12 +106,14 @@ def _load(name: str) -> Shim:
 def probe(name: str) -> Probe:
     """What the shim found when it looked for its framework; asked once a process."""
     if name not in _PROBED:
+        before = set(sys.modules)
         try:
             _PROBED[name] = find(name).probe()
         except ShimError as error:
             return Probe(False, error.reason)
         except Exception as error:  # noqa: BLE001 (a broken framework may raise anything, and must not break the others)
             _PROBED[name] = Probe(False, "the probe failed: %s: %s" % (type(error).__name__, error))
+        _OURS.update(set(sys.modules) - before)
     return _PROBED[name]
 
 
@@ -141,7 +145,7 @@ def _imported() -> List[Tuple[str, str]]:
             modules = find(name).modules
         except ShimError:
             continue
-        found.extend((name, module) for module in modules if module in sys.modules)
+        found.extend((name, module) for module in modules if module in sys.modules and module not in _OURS)
     return found
 
 

@@ -1,0 +1,88 @@
+"""Which shim is taken, and why."""
+
+import sys
+import types
+from typing import Any, Dict
+
+import pytest
+
+from onnx_compat import select
+from onnx_compat.errors import ShimError
+from onnx_compat.reference.shim import ReferenceShim
+from onnx_compat.select import Probe, decide, shims
+
+
+class Fake(ReferenceShim):
+    """Works if its framework can be imported, which its probe does."""
+
+    def __init__(self, name: str, works: bool = True) -> None:
+        self.name = name
+        self.modules = ("framework_" + name,)
+        self.works = works
+
+    def probe(self) -> Probe:
+        if not self.works:
+            raise OSError("libframework.so: cannot open shared object file")
+        sys.modules[self.modules[0]] = types.ModuleType(self.modules[0])
+        return Probe(True, "it is installed", "framework", "1")
+
+
+@pytest.fixture(name="environment")
+def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes these shims the installed ones, in this order."""
+    made: Dict[str, Fake] = {}
+
+    def environment(*fakes: Fake) -> None:
+        made.update((fake.name, fake) for fake in fakes)
+        monkeypatch.delenv("ONNX_COMPAT_SHIM", raising=False)
+        monkeypatch.setattr(select, "_PROBED", {})
+        monkeypatch.setattr(select, "_OURS", set())
+        monkeypatch.setattr(select, "_LOADED", dict(select._LOADED, **made))
+        monkeypatch.setattr(select, "installed", lambda: dict.fromkeys(made))
+
+    yield environment
+    for fake in made.values():
+        sys.modules.pop(fake.modules[0], None)
+
+
+def test_with_nothing_installed_it_is_the_reference(environment: Any) -> None:
+    environment()
+    assert decide() == ("reference", "no installed shim works here")
+
+
+def test_the_first_that_works_is_taken_and_again_the_next_time(environment: Any) -> None:
+    environment(Fake("broken", works=False), Fake("one"), Fake("two"))
+    for _ in range(2):
+        assert decide() == ("one", "the first installed shim that works")
+
+
+def test_what_the_user_has_imported_comes_first(environment: Any) -> None:
+    environment(Fake("one"), Fake("two"))
+    sys.modules["framework_two"] = types.ModuleType("framework_two")
+    assert decide() == ("two", "framework_two is imported already")
+
+
+def test_the_variable_comes_before_that_and_a_name_before_all(
+    environment: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(Fake("one"), Fake("two"))
+    sys.modules["framework_two"] = types.ModuleType("framework_two")
+    monkeypatch.setenv("ONNX_COMPAT_SHIM", "one")
+    assert decide() == ("one", "ONNX_COMPAT_SHIM is set")
+    assert decide("reference") == ("reference", "asked for by name")
+
+
+def test_one_that_is_asked_for_and_does_not_work_is_never_replaced(environment: Any) -> None:
+    environment(Fake("broken", works=False), Fake("one"))
+    with pytest.raises(ShimError, match=r"libframework\.so") as caught:
+        decide("broken")
+    assert caught.value.shim == "broken"
+    assert "doctor" in str(caught.value)
+
+
+def test_every_shim_is_listed_with_its_reason(environment: Any) -> None:
+    environment(Fake("broken", works=False), Fake("one"))
+    found = {info.name: info for info in shims()}
+    assert list(found) == ["broken", "one", "reference"]
+    assert "cannot open shared object file" in found["broken"].reason
+    assert [name for name, info in found.items() if info.selected] == ["one"]
