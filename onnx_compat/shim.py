@@ -82,7 +82,8 @@ class Emitter:
     tensors as a list); everything else comes by name, axes physical and never None. `reference.Reference` shows each.
     A method may look at `self.node` for the types of arguments and results.
 
-    A method that cannot do a case raises `UnsupportedError`; the node then runs in the fallback, as it does where there
+    A method gives a handle, or a tuple of handles where the primitive has several results (so a handle itself must not
+    be a tuple). One that cannot do a case raises `UnsupportedError`; the node then runs in the fallback, as it does where there
     is no method. `compile` walks a program with `emission.emit`. Beside the primitives a shim needs `constant`, `dim`,
     `element` and `stack`, a symbolic one `placeholder` too (for `support`), a concrete one `shape` and `fetch`.
     """

@@ -131,7 +131,7 @@ class Trace:
         if self.immediate is None:
             return None
         array: np.ndarray = self.immediate.fetch(self._handle(tensor))
-        return array
+        return array.astype(tensor.dtype.numpy, copy=False)
 
     def demand(self, tensor: Tensor, what: str) -> np.ndarray:
         """Its numbers, now; or the error that makes the caller specialise on them."""
