@@ -83,9 +83,10 @@ class Emitter:
     A method may look at `self.node` for the types of arguments and results.
 
     A method gives a handle, or a tuple of handles where the primitive has several results (so a handle itself must not
-    be a tuple). One that cannot do a case raises `UnsupportedError`; the node then runs in the fallback, as it does where there
-    is no method. `compile` walks a program with `emission.emit`. Beside the primitives a shim needs `constant`, `dim`,
-    `element` and `stack`, a symbolic one `placeholder` too (for `support`), a concrete one `shape` and `fetch`.
+    be a tuple). One that cannot do a case raises `UnsupportedError`; the node then runs in the fallback, as it does
+    where there is no method. `compile` walks a program with `emission.emit`. Beside the primitives a shim needs
+    `constant`, `dim`, `element` and `stack`, a symbolic one `placeholder` too (for `support`), a concrete one `shape`
+    and `fetch`.
     """
 
     #: 'channels_last' or 'channels_first': how convolutions and pools want an image.
