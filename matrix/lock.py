@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tempfile
+from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -44,26 +46,42 @@ def missing(matrix: Matrix, environment: Environment) -> list[str]:
 
 
 def lock(matrix: Matrix, environment: Environment) -> None:
-    """Resolve, and write the result without the address it came from or a build's local label."""
+    """Resolve, and write the result without the address it came from or a build's local label. A resolution that fails
+    leaves what is stored as it is.
+    """
     environment.constraints.parent.mkdir(exist_ok=True)
-    _forget(environment)
     tell_uv()
-    command = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", find(environment.python)]
-    command += ["--output-file", str(environment.constraints), "-"]
-    done = subprocess.run(
-        command, input="\n".join(wanted(matrix, environment)), text=True, stderr=subprocess.PIPE, check=False
-    )
-    if done.returncode != 0:
-        raise MatrixError(f"{environment.id} cannot be resolved:\n{done.stderr}")
-    text = environment.constraints.read_text(encoding="utf-8")
-    # `torch==2.13.0+cpu` exists in one index only; `torch==2.13.0` accepts it and every other build.
-    environment.constraints.write_text(re.sub(r"\+[\w.]+$", "", text, flags=re.MULTILINE), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, environment.constraints.name)
+        output.write_text("".join(f"{line}\n" for line in _kept(environment)), encoding="utf-8")
+        command = [
+            "uv",
+            "pip",
+            "compile",
+            "--quiet",
+            "--no-header",
+            "--no-annotate",
+            "--python",
+            find(environment.python),
+        ]
+        command += ["--output-file", str(output), "-"]
+        try:
+            done = subprocess.run(
+                command, input="\n".join(wanted(matrix, environment)), text=True, stderr=subprocess.PIPE, check=False
+            )
+        except FileNotFoundError as error:
+            raise MatrixError("uv is not on PATH; `pip install uv`, in the environment that is active") from error
+        if done.returncode != 0:
+            raise MatrixError(f"{environment.id} cannot be resolved:\n{done.stderr}")
+        # `torch==2.13.0+cpu` exists in one index only; `torch==2.13.0` accepts it and every other build.
+        text = re.sub(r"\+[\w.]+$", "", output.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    environment.constraints.write_text(text, encoding="utf-8")
 
 
-def _forget(environment: Environment) -> None:
-    """Drop the stored pins that the cell itself pins: `torch==2.13.0`, kept from here, would rule out `2.13.0+cpu`."""
-    if environment.constraints.exists():
-        pinned = {canonicalize_name(Requirement(pin).name) for pin in environment.pins}
-        lines = environment.constraints.read_text(encoding="utf-8").splitlines()
-        kept = [line for line in lines if canonicalize_name(Requirement(line).name) not in pinned]
-        environment.constraints.write_text("\n".join([*kept, ""]), encoding="utf-8")
+def _kept(environment: Environment) -> list[str]:
+    """The stored pins but for those that the cell itself pins: `torch==2.13.0`, kept, would rule out `2.13.0+cpu`."""
+    if not environment.constraints.exists():
+        return []
+    pinned = {canonicalize_name(Requirement(pin).name) for pin in environment.pins}
+    lines = environment.constraints.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if canonicalize_name(Requirement(line).name) not in pinned]
