@@ -10,7 +10,6 @@ from limited import LimitedShim, install
 from onnx import helper
 
 import onnx_compat
-from onnx_compat import primitives as p
 from onnx_compat import select
 from onnx_compat.errors import InvalidModelError, ShimError, UnsupportedError
 from onnx_compat.ops import OPERATORS
@@ -130,4 +129,3 @@ def test_why_a_node_is_in_the_fallback_can_be_asked(monkeypatch: pytest.MonkeyPa
     runnable = onnx_compat.prepare(mine("Exp", domain=""), shim="limited")
     assert runnable.fallbacks == ["here"]
     assert "no exponential" in runnable.fallback_reasons["here"]
-    assert p.exp.__doc__
