@@ -6,6 +6,7 @@ a shim implements; the other functions here are made of them.
 """
 
 from onnx_compat.primitives.base import PRIMITIVES, Primitive
+from onnx_compat.primitives.bits import bitcast
 from onnx_compat.primitives.control import cond, scan, while_loop
 from onnx_compat.primitives.elementwise import (
     abs,
@@ -128,6 +129,7 @@ __all__ = [
     "atanh",
     "avg_pool",
     "axis_of",
+    "bitcast",
     "bitwise_and",
     "bitwise_not",
     "bitwise_or",

@@ -11,6 +11,7 @@ import numpy as np
 from onnx_compat.dims import is_known
 from onnx_compat.dtypes import DType
 from onnx_compat.ir import Spec
+from onnx_compat.reference.bits import Bits
 from onnx_compat.reference.control import Control
 from onnx_compat.reference.elementwise import Elementwise
 from onnx_compat.reference.indexing import Indexing
@@ -25,7 +26,7 @@ from onnx_compat.shim import Emitter
 __all__ = ["REFERENCE", "Reference"]
 
 
-class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Control, Random, Text, Emitter):
+class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Control, Random, Text, Bits, Emitter):
     """Every primitive, by its name."""
 
     layout = "channels_first"

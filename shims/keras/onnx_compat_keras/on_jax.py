@@ -121,6 +121,14 @@ class JaxArrays(Arrays):
             x = jnp.asarray(x)
         return x.astype(_storage(dtype))
 
+    def bitcast(self, x: Any, dtype: DType) -> Any:
+        if jnp.issubdtype(x.dtype, jnp.complexfloating):
+            x = jnp.stack([jnp.real(x), jnp.imag(x)], -1)  # two of half the width make one
+        if dtype.kind != "c":
+            return lax.bitcast_convert_type(x, dtype.numpy)
+        parts = lax.bitcast_convert_type(x, np.empty(0, dtype.numpy).real.dtype)
+        return lax.complex(parts[..., 0], parts[..., 1])
+
     # -- shape and indexing ----------------------------------------------------------------------------------------
     def surrounded(self, x: Any, around: Sequence[Any], value: Any) -> Any:
         return lax.pad(x, jnp.asarray(value).astype(x.dtype).reshape(()), [(low, high, 0) for low, high in around])

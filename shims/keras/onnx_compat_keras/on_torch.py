@@ -182,6 +182,12 @@ class TorchArrays(Windows, Arrays):
             x = torch.real(x)
         return x.to(_storage(dtype))
 
+    def bitcast(self, x: Any, dtype: DType) -> Any:
+        """Between types of the true width: what is carried in a wider one is brought there and back."""
+        (source,) = self.node.args
+        narrow = x.to(_same_width(source.spec.dtype))  # type: ignore[union-attr]
+        return narrow.view(_same_width(dtype)).to(_storage(dtype))
+
     def reduce_mean(self, x: Any, axes: Sequence[int], keepdims: bool = False) -> Any:
         """Across a row torch adds some columns up in another order than their neighbours: equal ones then differ."""
         if x.dtype is torch.float32 and x.ndim - 1 not in axes and x.device.type != "mps":
@@ -296,6 +302,11 @@ def _by_magnitude(node: Node) -> bool:
         or (node.primitive == "cast" and node.outputs[0].spec.dtype.kind not in "iub")
         or (node.primitive == "scatter_nd" and node.params["reduction"] in ("max", "min"))
     )
+
+
+def _same_width(dtype: DType) -> Any:
+    """The torch type that has as many bits as the type itself."""
+    return getattr(torch, "int%d" % dtype.bits if dtype.name in _STORAGE else dtype.numpy.name)
 
 
 def _storage(dtype: DType) -> Any:

@@ -63,6 +63,9 @@ class Elementwise(Base):
             return x
         return self.raw.Cast(x=x, DstT=target)
 
+    def bitcast(self, x: Any, dtype: DType) -> Any:
+        return self.raw.Bitcast(input=x, type=tf_dtype(self.tf, dtype))
+
     def clip(self, x: Any, low: Optional[float] = None, high: Optional[float] = None) -> Any:
         if x.dtype.is_floating and low == 0 and self._rectifies(high):
             return self.op("Relu" if high is None else "Relu6", x)

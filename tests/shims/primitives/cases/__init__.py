@@ -1,6 +1,6 @@
 """What each primitive is tried with: `CASES` maps its name to a function that makes a case, out of what hypothesis draws."""
 
-from cases import control, elementwise, indexing, linear, random, reduction, shape
+from cases import bits, control, elementwise, indexing, linear, random, reduction, shape
 from cases.making import CASES, FLAVOURS, Case, Flavour, Making, batches, dtypes_of
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Flavour",
     "Making",
     "batches",
+    "bits",
     "control",
     "dtypes_of",
     "elementwise",
