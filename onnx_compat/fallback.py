@@ -4,8 +4,8 @@ reference.
 
 from typing import Any, FrozenSet, List
 
-from onnx_compat.feeds import Feed, public
-from onnx_compat.model import Model
+from onnx_compat.feeds import Feed, Pairs, public
+from onnx_compat.model import MapType, Model
 from onnx_compat.model.write import extract
 
 __all__ = ["fallback_domains", "fallback_runnable"]
@@ -28,8 +28,8 @@ def fallback_runnable(model: Model) -> Any:
 def _session(model: Model) -> Any:
     """The part in onnxruntime; None if that is not installed or does not take it."""
     runtime = _onnxruntime()
-    if runtime is None:
-        return None
+    if runtime is None or any(isinstance(one.type, MapType) for one in model.graph.inputs):
+        return None  # its Python side takes no empty map, and no text in one
     try:
         return _OnnxRuntime(model, runtime)
     except Exception:  # noqa: BLE001 (its errors have no common base; whatever it refuses, the reference is asked next)
@@ -65,6 +65,8 @@ class _OnnxRuntime:
         def checked(value: Any) -> Any:
             if value is None:
                 return NOTHING
+            if isinstance(value, dict):
+                return Pairs.of(value, "a map")
             return [checked(item) for item in value] if isinstance(value, list) else from_public(value)
 
         results = self._session.run(self._names, {name: public(value) for name, value in feed.items()})

@@ -1,32 +1,67 @@
 """What a caller feeds, checked against what the model declares, and brought into the form that programs take.
 
-A program takes tensors only. A sequence is fed as its items, an empty optional as nothing: so the structure of the
-inputs (`Form`) is part of what a program was recorded for.
+A program takes tensors only. A sequence is fed as its items, a map as its keys and its values, an empty optional as
+nothing: so the structure of the inputs (`Form`) is part of what a program was recorded for.
 """
 
 import difflib
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from onnx_compat.dtypes import DType, from_public, to_public
+from onnx_compat.dtypes import DType, float32, from_public, int64, string, to_public
 from onnx_compat.errors import InputError
-from onnx_compat.model import OptionalType, SequenceType, TensorType, ValueInfo
+from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, ValueInfo
 from onnx_compat.shim import Port
-from onnx_compat.value import NOTHING, Sequence_, Tensor
+from onnx_compat.value import NOTHING, Map_, Sequence_, Tensor
 
-__all__ = ["Feed", "Form", "by_name", "flattened", "form_of", "ports", "public", "rebuilt"]
+__all__ = ["Feed", "Form", "Pairs", "by_name", "flattened", "form_of", "ports", "public", "rebuilt"]
 
 Feed = Dict[str, Any]
 
 
 class Form(NamedTuple):
-    """The structure of one fed value: 'tensor' with its dtype and rank, 'sequence' with its items, or 'nothing'."""
+    """The structure of one fed value: 'tensor' with its dtype and rank, 'sequence' with its items, 'map' with its keys
+    and values, or 'nothing'.
+    """
 
     kind: str
     dtype: Optional[DType] = None
     rank: int = 0
     items: Tuple[Any, ...] = ()
+
+
+class Pairs:
+    """A map on its way through the plans: its keys and its values, each in the form that a tensor has there."""
+
+    __slots__ = ("keys", "values")
+
+    def __init__(self, keys: Any, values: Any) -> None:
+        self.keys = keys
+        self.values = values
+
+    def each(self, function: Callable[[Any], Any]) -> "Pairs":
+        return Pairs(function(self.keys), function(self.values))
+
+    def __repr__(self) -> str:
+        return "Pairs(%r, %r)" % (self.keys, self.values)
+
+    @staticmethod
+    def of(value: Mapping[Any, Any], name: str, key: Optional[DType] = None, dtype: Optional[DType] = None) -> "Pairs":
+        """A dict with the keys in order, checked; without given types in those that its keys and values say."""
+        if not isinstance(value, Mapping):
+            raise InputError("the input '%s' is a map: give a dict, not %s" % (name, type(value).__name__))
+        text = key.kind == "s" if key is not None else any(isinstance(one, str) for one in value)
+        wanted: Any = str if text else (int, np.integer)
+        if not all(isinstance(one, wanted) and not isinstance(one, bool) for one in value):
+            raise InputError("the keys of the map '%s' are not all %s" % (name, "strings" if text else "integers"))
+        found = np.asarray([value[one] for one in sorted(value)])
+        implied = string if found.dtype.kind in "OUS" else int64 if found.dtype.kind in "iu" else float32
+        dtype = dtype or implied
+        if found.size and implied.kind != dtype.kind and (implied.kind, dtype.kind) != ("i", "f"):
+            raise InputError("the values of the map '%s' are %s, not %s" % (name, implied.name, dtype.name))
+        keys = np.asarray(sorted(value), (string if text else int64).numpy)
+        return Pairs((keys, string if text else key or int64), (found.astype(dtype.numpy), dtype))
 
 
 def by_name(
@@ -63,6 +98,9 @@ def _checked(value: Any, name: str, declared: Any, sizes: Dict[str, Tuple[int, s
         if not isinstance(value, (list, tuple)):
             raise InputError("the input '%s' is a sequence: give a list, not %s" % (name, type(value).__name__))
         return [_checked(item, "%s[%d]" % (name, k), declared.element, {}) for k, item in enumerate(value)]
+    if isinstance(declared, MapType) or (declared is None and isinstance(value, Mapping)):
+        key, element = (declared.key, declared.value) if declared is not None else (None, None)
+        return Pairs.of(value, name, key, getattr(element, "dtype", None))
     if isinstance(value, (list, tuple)) and not isinstance(declared, TensorType):
         return [_checked(item, "%s[%d]" % (name, k), None, {}) for k, item in enumerate(value)]
     if value is None:
@@ -119,6 +157,9 @@ def public(value: Any) -> Any:
         return None
     if isinstance(value, list):
         return [public(item) for item in value]
+    if isinstance(value, Pairs):
+        keys, values = public(value.keys), public(value.values)
+        return dict(zip(keys.tolist(), values.tolist()))
     return to_public(*value)
 
 
@@ -127,6 +168,8 @@ def form_of(value: Any) -> Form:
         return Form("nothing")
     if isinstance(value, list):
         return Form("sequence", items=tuple(form_of(item) for item in value))
+    if isinstance(value, Pairs):
+        return Form("map", items=(form_of(value.keys), form_of(value.values)))
     array, dtype = value
     return Form("tensor", dtype, array.ndim)
 
@@ -137,6 +180,13 @@ def ports(name: str, form: Form, declared: Any) -> List[Port]:
         return []
     if form.kind == "sequence":
         return [port for k, item in enumerate(form.items) for port in ports("%s.%d" % (name, k), item, None)]
+    if form.kind == "map":  # as many values as keys
+        size: Tuple[Any, ...] = (name + ".size",)
+        return [
+            Port("%s.%s" % (name, part), item.dtype, size)
+            for part, item in zip(("keys", "values"), form.items)
+            if item.dtype is not None
+        ]
     while isinstance(declared, OptionalType):
         declared = declared.element
     shape = declared.shape if isinstance(declared, TensorType) else None
@@ -150,6 +200,8 @@ def flattened(value: Any) -> List[np.ndarray]:
         return []
     if isinstance(value, list):
         return [array for item in value for array in flattened(item)]
+    if isinstance(value, Pairs):
+        return [value.keys[0], value.values[0]]
     return [value[0]]
 
 
@@ -161,4 +213,6 @@ def rebuilt(form: Form, tensors: "List[Tensor]", element: Optional[DType] = None
         items = tuple(rebuilt(item, tensors) for item in form.items)
         dtype = items[0].dtype if items and isinstance(items[0], Tensor) else element or DType.of("float32")
         return Sequence_(dtype, items)
+    if form.kind == "map":
+        return Map_(tensors.pop(0), tensors.pop(0))
     return tensors.pop(0)

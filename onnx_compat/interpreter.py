@@ -11,7 +11,7 @@ from onnx_compat.primitives.base import apply
 from onnx_compat.primitives.linear import spatial_order
 from onnx_compat.shim import Native
 from onnx_compat.trace import current
-from onnx_compat.value import NOTHING, Sequence_, Tensor
+from onnx_compat.value import NOTHING, Map_, Sequence_, Tensor
 
 __all__ = ["Context", "Interpreter"]
 
@@ -135,7 +135,7 @@ class Interpreter:
             reason = "its meaning could not be applied to these inputs: %s: %s" % (type(error).__name__, error)
             raise UnsupportedError(reason, hint=_hint(meaning)) from error
         self.done[context.node.name] = "composed"
-        if not isinstance(results, (tuple, list)) or isinstance(results, Sequence_):
+        if not isinstance(results, (tuple, list)) or isinstance(results, (Sequence_, Map_)):
             results = (results,)
         _check_results(context.node, results, meaning)
         return results  # type: ignore[no-any-return]
@@ -168,7 +168,7 @@ class Interpreter:
 
 def _check_results(node: Node, results: Sequence[Any], meaning: Operator) -> None:
     for name, result in zip(node.outputs, results):
-        if name and result is not None and not isinstance(result, (Tensor, Sequence_, type(NOTHING))):
+        if name and result is not None and not isinstance(result, (Tensor, Sequence_, Map_, type(NOTHING))):
             reason = "its meaning gives %s for '%s', not a Tensor" % (type(result).__name__, name)
             raise UnsupportedError(reason, hint=_hint(meaning))
     if any(node.outputs[len(results) :]):

@@ -8,8 +8,8 @@ of a part of its own, which then specialises on it.
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from onnx_compat.errors import OnnxCompatError
-from onnx_compat.feeds import Feed
-from onnx_compat.model import Graph, Model, Node, SequenceType, TensorType, ValueInfo
+from onnx_compat.feeds import Feed, Pairs
+from onnx_compat.model import Graph, MapType, Model, Node, SequenceType, TensorType, ValueInfo
 from onnx_compat.value import NOTHING
 
 __all__ = ["Part", "PartitionedPlan", "cut"]
@@ -92,6 +92,8 @@ def _type_of(value: Any) -> Any:
         return None
     if isinstance(value, list):
         return SequenceType(_type_of(value[0]) if value else None)
+    if isinstance(value, Pairs):
+        return MapType(value.keys[1], TensorType(value.values[1], ()))
     array, dtype = value
     return TensorType(dtype, (None,) * array.ndim)
 

@@ -6,14 +6,14 @@ import numpy as np
 
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, ShimError
-from onnx_compat.feeds import Feed, Form, flattened, form_of, ports, rebuilt
+from onnx_compat.feeds import Feed, Form, Pairs, flattened, form_of, ports, rebuilt
 from onnx_compat.fuse import fuse
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.ir import Extents, Ref, Spec, sources
 from onnx_compat.model import Graph, Model, SequenceType
 from onnx_compat.program import record, trace_for
 from onnx_compat.shim import Compiled, Emitter, Port, Program
-from onnx_compat.value import NOTHING, Sequence_, Tensor
+from onnx_compat.value import NOTHING, Map_, Sequence_, Tensor
 
 __all__ = ["CompiledPlan", "Fixed", "ImmediatePlan", "Recorded", "recorded"]
 
@@ -22,7 +22,7 @@ class Recorded(NamedTuple):
     """A model as a program, and how its outputs are put together from the program's."""
 
     program: Program
-    tree: List[Any]  # an output: an index of the program's outputs, a known (array, dtype), a list, or NOTHING
+    tree: List[Any]  # an output: an index of the program's outputs, a known (array, dtype), a list, Pairs, or NOTHING
     done: Dict[str, str]  # node name -> 'native' or 'composed'
 
 
@@ -93,8 +93,7 @@ def _traced_inputs(graph: Graph, forms: Dict[str, Form], fixed: Fixed, tensors: 
     values: List[Any] = []
     for one in graph.inputs:
         if one.name in fixed.values:
-            array, dtype = fixed.values[one.name]
-            values.append(Tensor(dtype, array.shape, array))
+            values.append(_known(fixed.values[one.name]))
         elif one.name in forms:
             element = one.type.element if isinstance(one.type, SequenceType) else None
             values.append(rebuilt(forms[one.name], tensors, getattr(element, "dtype", None)))
@@ -103,12 +102,21 @@ def _traced_inputs(graph: Graph, forms: Dict[str, Form], fixed: Fixed, tensors: 
     return values
 
 
+def _known(value: Any) -> Any:
+    if isinstance(value, Pairs):
+        return Map_(_known(value.keys), _known(value.values))
+    array, dtype = value
+    return Tensor(dtype, array.shape, array)
+
+
 def _leaf(value: Any, leaves: List[Tensor], whole: bool) -> Any:
     """Where an output is found: in the program's outputs, or known already."""
-    if not isinstance(value, (Tensor, Sequence_)):
+    if not isinstance(value, (Tensor, Sequence_, Map_)):
         return NOTHING
     if isinstance(value, Sequence_):
         return [_leaf(item, leaves, whole) for item in value.items]
+    if isinstance(value, Map_):
+        return Pairs(*value).each(lambda part: _leaf(part, leaves, whole))
     if value.known and not whole:
         return value.value, value.dtype
     leaves.append(value)
@@ -125,6 +133,9 @@ def _named(program: Program, tree: List[Any], names: Sequence[str]) -> Program:
         elif isinstance(item, list):
             for k, part in enumerate(item):
                 visit(part, "%s.%d" % (name, k))
+        elif isinstance(item, Pairs):
+            visit(item.keys, name + ".keys")
+            visit(item.values, name + ".values")
 
     for name, item in zip(names, tree):
         visit(item, name)
@@ -135,6 +146,8 @@ def assembled(item: Any, arrays: Sequence[np.ndarray], dtypes: Sequence[DType]) 
     """An output, in the form of a checked feed, from the program's."""
     if isinstance(item, list):
         return [assembled(part, arrays, dtypes) for part in item]
+    if isinstance(item, Pairs):
+        return item.each(lambda part: assembled(part, arrays, dtypes))
     return (arrays[item], dtypes[item]) if isinstance(item, int) else item
 
 
@@ -207,4 +220,6 @@ class ImmediatePlan:
             return NOTHING
         if isinstance(value, Sequence_):
             return [self._fetched(trace, item) for item in value.items]
+        if isinstance(value, Map_):
+            return Pairs(*value).each(lambda part: self._fetched(trace, part))
         return np.asarray(trace.demand(value, "an output")), value.dtype

@@ -11,7 +11,7 @@ from onnx_compat import select
 from onnx_compat.emission import check_offered
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.fallback import fallback_runnable
-from onnx_compat.feeds import Feed, Form, by_name, form_of, public
+from onnx_compat.feeds import Feed, Form, Pairs, by_name, form_of, public
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.model import Model, TensorType, ValueInfo, load
 from onnx_compat.partition import PartitionedPlan, cut
@@ -217,10 +217,14 @@ def _holds(node: Any, names: Set[str]) -> bool:
 
 
 def _small(value: Any) -> bool:
+    if isinstance(value, Pairs):
+        return _small(value.keys)
     return isinstance(value, tuple) and value[0].size <= _SPECIALISE_UP_TO
 
 
 def _digest(value: Any) -> Any:
+    if isinstance(value, Pairs):
+        return _digest(value.keys), _digest(value.values)
     if not isinstance(value, tuple):
         return repr(value)
     array = value[0]

@@ -3,12 +3,13 @@
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 from onnx_compat import select
+from onnx_compat.dtypes import float32
 from onnx_compat.emission import attempt
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError
 from onnx_compat.fallback import fallback_domains
 from onnx_compat.feeds import Form
 from onnx_compat.interpreter import Interpreter
-from onnx_compat.model import Graph, Model, Node, SequenceType, TensorType, load
+from onnx_compat.model import Graph, MapType, Model, Node, SequenceType, TensorType, load
 from onnx_compat.ops import OPERATORS
 from onnx_compat.plan import Fixed, recorded
 from onnx_compat.shim import Shim, natives
@@ -54,6 +55,9 @@ def declared_forms(graph: Graph) -> Dict[str, Form]:
     for one in graph.required:
         if isinstance(one.type, SequenceType):
             forms[one.name] = Form("sequence")
+        elif isinstance(one.type, MapType):
+            element = getattr(one.type.value, "dtype", None) or float32
+            forms[one.name] = Form("map", items=(Form("tensor", one.type.key, 1), Form("tensor", element, 1)))
         elif isinstance(one.type, TensorType) and one.type.dtype is not None:
             forms[one.name] = Form("tensor", one.type.dtype, one.type.rank or 0)
         else:

@@ -14,7 +14,7 @@ from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir import Ref, Spec
 
-__all__ = ["NOTHING", "Sequence_", "Tensor", "TensorLike", "ints", "known", "lift", "scalar"]
+__all__ = ["NOTHING", "Map_", "Sequence_", "Tensor", "TensorLike", "ints", "known", "lift", "scalar"]
 
 Order = Optional[Tuple[int, ...]]
 
@@ -101,6 +101,17 @@ class Sequence_(NamedTuple):  # noqa: N801  (typing.Sequence is used beside it e
 
     dtype: DType
     items: Tuple[Any, ...]
+
+
+class Map_(NamedTuple):  # noqa: N801  (typing.Map would be its neighbour)
+    """An ONNX map: a vector of keys in ascending order, and a vector of the value of each."""
+
+    keys: Tensor
+    values: Tensor
+
+    @property
+    def dtype(self) -> DType:
+        return self.values.dtype
 
 
 class _Nothing:

@@ -2,11 +2,11 @@
 
 from typing import Any, List, Sequence, Tuple
 
-from onnx_compat.value import NOTHING, Sequence_, Tensor
+from onnx_compat.value import NOTHING, Map_, Sequence_, Tensor
 
 __all__ = ["Form", "flattened", "rebuilt"]
 
-#: For each value 'tensor', 'nothing', or the dtype and the forms of a sequence's items.
+#: For each value 'tensor', 'map', 'nothing', or the dtype and the forms of a sequence's items.
 Form = List[Any]
 
 
@@ -18,6 +18,9 @@ def flattened(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
             items, inner = flattened(value.items)
             tensors += items
             form.append((value.dtype, inner))
+        elif isinstance(value, Map_):
+            tensors += value
+            form.append("map")
         elif value is NOTHING:
             form.append("nothing")
         else:
@@ -32,6 +35,8 @@ def rebuilt(tensors: Sequence[Tensor], form: Form) -> List[Any]:
     def build(one: Any) -> Any:
         if one == "tensor":
             return next(left)
+        if one == "map":
+            return Map_(next(left), next(left))
         return NOTHING if one == "nothing" else Sequence_(one[0], tuple(map(build, one[1])))
 
     return [build(one) for one in form]
