@@ -1,0 +1,5 @@
+"""The operators of classical machine learning: the domain ai.onnx.ml."""
+
+from onnx_compat.ops.ml import features, labels, linear, maps, svm, trees
+
+__all__ = ["features", "labels", "linear", "maps", "svm", "trees"]

@@ -1,0 +1,89 @@
+"""What the operators of ai.onnx.ml share: rows of features, labels of classes, transforms of scores.
+
+Where the specification is silent (on two classes with one score above all) onnxruntime is followed: models of these
+operators were made for it.
+"""
+
+import math
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import DType, float32, int64, string
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.value import Tensor, lift
+
+__all__ = ["DOMAIN", "chosen_label", "expanded", "label_tensor", "probit", "rows", "single", "softmax_zero", "transformed"]
+
+DOMAIN = "ai.onnx.ml"
+POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+def rows(x: Tensor, dtype: DType = float32) -> Tensor:
+    """A batch of rows of features, as numbers of this dtype; a vector is one row."""
+    x = p.cast(x, dtype)
+    if x.rank == 1:
+        return p.reshape(x, (1, x.shape[0]))
+    if x.rank != 2:
+        raise InvalidModelError("rows of features are a tensor of rank 2 (or 1), not %d" % x.rank)
+    return x
+
+
+def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]) -> Optional[Tensor]:
+    """The labels of the classes, whichever kind is given; None without any."""
+    if strings:
+        return lift(np.asarray(list(strings), object), string)
+    return lift(np.asarray(ints, np.int64), int64) if ints else None
+
+
+def chosen_label(labels: Tensor, condition: Tensor, positive: Any, negative: Any) -> Tensor:
+    """One of two labels for each row."""
+    return p.where(condition, lift(positive, labels.dtype), lift(negative, labels.dtype))
+
+
+def transformed(scores: Tensor, name: str) -> Tensor:
+    """A post_transform of scores, along the last axis where it takes several together."""
+    if name not in POST_TRANSFORMS:
+        raise InvalidModelError("post_transform is one of %s, not %r" % (", ".join(POST_TRANSFORMS), name))
+    if name == "NONE":
+        return scores
+    if name == "LOGISTIC":
+        return p.sigmoid(scores)
+    if name == "SOFTMAX":
+        return p.softmax(scores, -1)
+    return softmax_zero(scores) if name == "SOFTMAX_ZERO" else probit(scores)
+
+
+def softmax_zero(scores: Tensor) -> Tensor:
+    """A softmax whose sum leaves out the scores that are zero."""
+    largest = p.reduce_max(scores, [-1], True)
+    powers = p.exp(p.sub(scores, largest))
+    counted = p.where(p.greater(p.abs(scores), 1e-7), powers, 0.0)
+    return p.div(powers, p.reduce_sum(counted, [-1], True))
+
+
+def probit(x: Tensor) -> Tensor:
+    """sqrt(2) * erfinv(2x - 1), by Winitzki's formula, whose numbers these models were made with."""
+    y = p.sub(p.mul(x, 2.0), 1.0)
+    log = p.log(p.mul(p.sub(1.0, y), p.add(y, 1.0)))
+    half = p.add(p.mul(log, 0.5), 2 / (math.pi * 0.147))
+    inner = p.sqrt(p.sub(p.mul(half, half), p.mul(log, 1 / 0.147)))
+    root = p.mul(p.sqrt(p.sub(inner, half)), math.sqrt(2))
+    return p.where(p.less(y, 0.0), p.neg(root), root)
+
+
+def expanded(score: Tensor, name: str, mixed: bool) -> Tensor:
+    """The scores of two classes, of the one column that there is for the second. `mixed`: it is zero on the border,
+    not one half.
+    """
+    if name == "PROBIT":
+        return probit(score)
+    if name == "LOGISTIC":
+        return p.concat([p.sigmoid(p.neg(score)), p.sigmoid(score)], 1)
+    return p.concat([p.neg(score) if mixed else p.sub(1.0, score), score], 1)
+
+
+def single(score: Tensor, name: str) -> Tensor:
+    """What becomes of a score that stands alone: only PROBIT changes it, as in onnxruntime."""
+    return probit(score) if name == "PROBIT" else score

@@ -1,0 +1,124 @@
+"""Making features: selecting, scaling, filling in, encoding."""
+
+import math
+from typing import Any, List, Sequence
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import is_known
+from onnx_compat.dtypes import float32, int64
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import product
+from onnx_compat.ops.ml.common import DOMAIN, label_tensor
+from onnx_compat.ops.ml.lookup import equals
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+
+@op("ArrayFeatureExtractor", since=1, domain=DOMAIN)
+def array_feature_extractor(X: Tensor, Y: Tensor) -> Tensor:
+    """The elements of the last axis at these places; of a vector, a matrix of one row."""
+    x = p.unsqueeze(X, [0]) if X.rank == 1 else X
+    return p.take(x, p.reshape(Y, (Y.size,)), -1)
+
+
+@op("Binarizer", since=1, domain=DOMAIN)
+def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
+    """1 where x is above the threshold, else 0. Integers are compared with the largest integer not above it."""
+    bound: Any = threshold
+    if X.dtype.kind != "f":
+        if not X.dtype.min <= threshold <= X.dtype.max:
+            return p.full(X.shape, int(threshold < 0), X.dtype)
+        bound = math.floor(threshold)
+    return p.cast(p.greater(X, bound), X.dtype)
+
+
+@op("FeatureVectorizer", since=1, domain=DOMAIN)
+def feature_vectorizer(*X: Tensor, inputdimensions: Any = None) -> Tensor:
+    """All features of each row side by side, each input cut, or filled up with zeros, to its size."""
+    if inputdimensions and len(inputdimensions) != len(X):
+        raise InvalidModelError("%d inputdimensions for %d inputs" % (len(inputdimensions), len(X)))
+    parts: List[Tensor] = []
+    for k, x in enumerate(X):
+        lead, inner = (1, x.shape) if x.rank == 1 else (x.shape[0], x.shape[1:])
+        part = p.cast(p.reshape(x, (lead, product(inner))), float32)
+        parts.append(_of_width(part, inputdimensions[k]) if inputdimensions else part)
+    return p.concat(parts, 1)
+
+
+def _of_width(x: Tensor, width: int) -> Tensor:
+    if not is_known(x.shape[1]):  # filled up by all that could be missing, then cut
+        return p.slice_axis(p.pad(x, [0, 0], [0, width]), 1, 0, width)
+    here = int(x.shape[1])  # type: ignore[arg-type]
+    return p.slice_axis(x, 1, 0, width) if here >= width else p.pad(x, [0, 0], [0, width - here])
+
+
+@op("Imputer", since=1, domain=DOMAIN)
+def imputer(
+    X: Tensor,
+    *,
+    imputed_value_floats: Any = None,
+    imputed_value_int64s: Any = None,
+    replaced_value_float: float = 0.0,
+    replaced_value_int64: int = 0,
+) -> Tensor:
+    """One value (which may be NaN) replaced by another, or by that of its feature."""
+    floats = X.dtype.kind == "f"
+    values, replaced = (
+        (imputed_value_floats, replaced_value_float) if floats else (imputed_value_int64s, replaced_value_int64)
+    )
+    if not values:
+        raise InvalidModelError("there are no imputed values for %s" % X.dtype.name)
+    width = X.shape[-1]
+    if is_known(width) and width != len(values):  # onnxruntime takes the first one then
+        values = values[:1]
+    hit = p.is_nan(X) if floats and math.isnan(replaced) else p.equal(X, replaced)
+    return p.where(hit, lift(np.asarray(values, X.dtype.numpy), X.dtype), X)
+
+
+@op("Normalizer", since=1, domain=DOMAIN)
+def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
+    """Each row divided by its largest element (with its sign), the sum of its magnitudes, or its length; a row where
+    that is zero stays.
+    """
+    x = p.cast(X, float32)
+    if norm == "MAX":
+        size = p.reduce_max(x, [-1], True)
+    elif norm == "L1":
+        size = p.reduce_sum(p.abs(x), [-1], True)
+    elif norm == "L2":
+        size = p.sqrt(p.reduce_sum(p.mul(x, x), [-1], True))
+    else:
+        raise InvalidModelError("norm is MAX, L1 or L2, not %r" % norm)
+    return p.div(x, p.where(p.equal(size, 0.0), 1.0, size))
+
+
+@op("OneHotEncoder", since=1, domain=DOMAIN)
+def one_hot_encoder(X: Tensor, *, cats_int64s: Any = None, cats_strings: Any = None, zeros: int = 1) -> Tensor:
+    """1 in the place of the category, along a new last axis; of one that is listed twice, in the last place.
+
+    With zeros=0 an unknown category is an error, which a compiled program has no way to raise: it gives NaNs.
+    """
+    categories = label_tensor(cats_int64s, cats_strings)
+    if categories is None:
+        raise InvalidModelError("a OneHotEncoder needs its categories")
+    x = X if X.dtype.kind == "s" else p.cast(X, int64)
+    names = list(cats_strings or cats_int64s)
+    last = {name: k for k, name in enumerate(names)}
+    hit = equals(p.unsqueeze(x, [x.rank]), categories)
+    if len(last) < len(names):
+        hit = p.logical_and(hit, lift(np.asarray([last[name] == k for k, name in enumerate(names)])))
+    ones = p.cast(hit, float32)
+    if zeros:
+        return ones
+    return p.where(p.reduce_max(hit, [-1], True), ones, float("nan"))
+
+
+@op("Scaler", since=1, domain=DOMAIN)
+def scaler(X: Tensor, *, offset: Sequence[float] = (), scale: Sequence[float] = ()) -> Tensor:
+    """(x - offset) * scale, by the feature or with one number for all."""
+    x = p.cast(X, float32)
+    if offset:
+        x = p.sub(x, lift(np.asarray(offset, np.float32)))
+    return p.mul(x, lift(np.asarray(scale, np.float32))) if scale else x

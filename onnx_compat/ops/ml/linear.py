@@ -1,0 +1,66 @@
+"""Linear models."""
+
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import is_known
+from onnx_compat.dtypes import float32
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.ml.common import DOMAIN, chosen_label, expanded, label_tensor, rows, single, transformed
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+
+def _scores(x: Tensor, coefficients: Sequence[float], intercepts: Optional[Sequence[float]], count: int) -> Tensor:
+    """x times the coefficients (a row for each class or target) plus the intercepts."""
+    table = np.asarray(coefficients, np.float32)
+    if count <= 0 or table.size % count:
+        raise InvalidModelError("%d coefficients are not of %d classes or targets" % (table.size, count))
+    scores = p.matmul(x, lift(np.ascontiguousarray(table.reshape(count, -1).T)))
+    return p.add(scores, lift(np.asarray(intercepts, np.float32))) if intercepts else scores
+
+
+@op("LinearClassifier", since=1, domain=DOMAIN)
+def linear_classifier(
+    X: Tensor,
+    *,
+    coefficients: Sequence[float],
+    intercepts: Any = None,
+    classlabels_ints: Any = None,
+    classlabels_strings: Any = None,
+    multi_class: int = 0,
+    post_transform: str = "NONE",
+) -> List[Tensor]:
+    x = rows(X)
+    labels = label_tensor(classlabels_ints, classlabels_strings)
+    names = list(classlabels_strings or classlabels_ints or ())
+    if intercepts:
+        count = len(intercepts)
+    else:
+        count = len(coefficients) // int(x.shape[1]) if is_known(x.shape[1]) else len(names)
+    scores = _scores(x, coefficients, intercepts, count)
+    if labels is None:
+        raise InvalidModelError("a LinearClassifier needs the labels of its classes")
+    if count > 1:
+        return [p.take(labels, p.argmax(scores, 1), 0), transformed(scores, post_transform)]
+    if len(names) != 2:
+        names = ["0", "1"] if classlabels_strings else [0, 1]
+    label = chosen_label(labels, p.squeeze(p.greater(scores, 0.0), [1]), names[1], names[0])
+    if labels.shape[0] == 2:
+        return [label, expanded(scores, post_transform, mixed=False)]
+    return [label, single(scores, post_transform)]
+
+
+@op("LinearRegressor", since=1, domain=DOMAIN)
+def linear_regressor(
+    X: Tensor,
+    *,
+    coefficients: Sequence[float] = (),
+    intercepts: Any = None,
+    post_transform: str = "NONE",
+    targets: int = 1,
+) -> Tensor:
+    scores = _scores(rows(X, float32), coefficients, intercepts, targets)
+    return single(scores, post_transform) if targets == 1 else transformed(scores, post_transform)

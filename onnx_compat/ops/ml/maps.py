@@ -1,0 +1,98 @@
+"""Maps: from dicts to rows of features, and from scores to dicts. The keys of a map ascend, as those of a std::map."""
+
+from typing import Any, Callable, List
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import is_known
+from onnx_compat.dtypes import DType, float32, int64, string
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.ops.ml.common import DOMAIN, label_tensor
+from onnx_compat.ops.ml.lookup import places_of
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Map_, Sequence_, Tensor, known, lift
+
+_CASTS = {"TO_FLOAT": float32, "TO_STRING": string, "TO_INT64": int64}
+
+
+@op("CastMap", since=1, domain=DOMAIN)
+def cast_map(X: Map_, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Tensor:
+    """The values in one row, one after the other or (SPARSE) each in the place that its key says, zeros elsewhere."""
+    if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
+        raise InvalidModelError("CastMap: cast_to=%r, map_form=%r" % (cast_to, map_form))
+    dtype = _CASTS[cast_to]
+    values = _cast(X.values, dtype)
+    if map_form == "SPARSE":
+        empty = lift("0.f", string) if dtype is string else lift(0, dtype)  # what onnxruntime puts there
+        there = p.logical_and(p.greater_equal(X.keys, 0), p.less(X.keys, max_map))
+        values = _placed(p.where(there, X.keys, max_map), values, max_map, empty)
+    return p.unsqueeze(values, [0])
+
+
+def _placed(places: Tensor, values: Tensor, length: int, empty: Tensor) -> Tensor:
+    """The values in their places of a vector; what belongs nowhere is put behind it, and cut off."""
+    room = p.broadcast_to(empty, (length + 1,))
+    return p.slice_axis(p.scatter_nd(room, p.unsqueeze(places, [1]), values), 0, 0, length)
+
+
+def _cast(values: Tensor, dtype: DType) -> Tensor:
+    """Numbers become text as by C's %f, and text numbers: of values that must be known then."""
+    if values.dtype == dtype:
+        return values
+    if "s" not in (values.dtype.kind, dtype.kind):
+        return p.cast(values, dtype)
+    array = known(values, "the values of a map that become, or are, text")
+    convert: Callable[[Any], Any] = _text if dtype is string else float if dtype is float32 else _whole
+    try:
+        return lift(np.asarray([convert(value) for value in array.tolist()], dtype.numpy), dtype)
+    except ValueError as error:
+        raise InvalidModelError("a value of the map is no number: %s" % error) from error
+
+
+def _text(value: float) -> str:
+    return "%f" % value
+
+
+def _whole(text: str) -> int:
+    return int(float(text)) if "." in text or "e" in text.lower() else int(text)
+
+
+@op("DictVectorizer", since=1, domain=DOMAIN)
+def dict_vectorizer(X: Map_, *, int64_vocabulary: Any = None, string_vocabulary: Any = None) -> Tensor:
+    """The value of each word of the vocabulary in one row, zero (or no text) where the map has none."""
+    words = label_tensor(int64_vocabulary, string_vocabulary)
+    if words is None or words.value is None:
+        raise InvalidModelError("a DictVectorizer needs its vocabulary")
+    if words.dtype != X.keys.dtype:
+        raise InvalidModelError("the vocabulary is of %s, the keys are %s" % (words.dtype.name, X.keys.dtype.name))
+    vocabulary: List[Any] = words.value.tolist()
+    first = {word: k for k, word in reversed(list(enumerate(vocabulary)))}
+    empty = lift("", string) if X.values.dtype.kind == "s" else lift(0, X.values.dtype)
+    row = _placed(places_of(X.keys, words.value), X.values, len(vocabulary), empty)
+    if len(first) < len(vocabulary):  # a word that is listed twice
+        row = p.take(row, lift(np.asarray([first[word] for word in vocabulary], np.int64)), 0)
+    return p.unsqueeze(row, [0])
+
+
+@op("ZipMap", since=1, domain=DOMAIN)
+def zip_map(X: Tensor, *, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> Sequence_:
+    """A map of each row, from the labels to its scores; of a label that comes twice, the last score."""
+    names = list(classlabels_strings or classlabels_int64s or ())
+    scores = p.unsqueeze(X, [0]) if X.rank == 1 else X
+    if is_known(scores.shape[1]) and scores.shape[1] != len(names):
+        raise InvalidModelError("%s scores for %d labels" % (scores.shape[1], len(names)))
+    count = scores.shape[0]
+    if not is_known(count):
+        raise NeedsKnownError("how many maps there are depends on a run-time size", lift([count]))
+    last = {name: k for k, name in enumerate(names)}
+    order = sorted(last)
+    keys = label_tensor(None if classlabels_strings else order, order if classlabels_strings else None)
+    if keys is None:
+        raise InvalidModelError("a ZipMap needs the labels of its classes")
+    places = [last[name] for name in order]
+    if places != list(range(len(names))):
+        scores = p.take(scores, lift(np.asarray(places, np.int64)), 1)
+    return Sequence_(
+        float32, tuple(Map_(keys, p.squeeze(p.slice_axis(scores, 0, k, k + 1), [0])) for k in range(int(count)))  # type: ignore[arg-type]
+    )

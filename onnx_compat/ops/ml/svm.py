@@ -1,0 +1,150 @@
+"""Support vector machines."""
+
+from typing import Any, List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import float32
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.ml.common import DOMAIN, chosen_label, expanded, label_tensor, rows, single, transformed
+from onnx_compat.ops.ml.coupling import coupled
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+
+class _Kernel(NamedTuple):
+    name: str
+    gamma: float
+    coef0: float
+    degree: float
+
+
+def _kernel(name: str, params: Any) -> _Kernel:
+    if name not in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+        raise InvalidModelError("kernel_type is LINEAR, POLY, RBF or SIGMOID, not %r" % name)
+    gamma, coef0, degree = params if params else (0.0, 0.0, 0.0)
+    return _Kernel(name, gamma, coef0, degree)
+
+
+def _products(x: Tensor, vectors: np.ndarray, kernel: _Kernel) -> Tensor:
+    """The kernel of each row with each vector: [rows, vectors]."""
+    table = lift(np.ascontiguousarray(vectors.T))
+    if kernel.name == "RBF":
+        # The square of the difference, vector by vector: the difference of large squares would lose what counts.
+        apart = p.sub(p.unsqueeze(x, [1]), lift(vectors[None]))
+        return p.exp(p.mul(p.reduce_sum(p.mul(apart, apart), [2]), -kernel.gamma))
+    dot = p.matmul(x, table)
+    if kernel.name == "LINEAR":
+        return dot
+    dot = p.add(p.mul(dot, kernel.gamma), kernel.coef0)
+    return p.pow(dot, kernel.degree) if kernel.name == "POLY" else p.tanh(dot)
+
+
+@op("SVMRegressor", since=1, domain=DOMAIN)
+def svm_regressor(
+    X: Tensor,
+    *,
+    coefficients: Sequence[float] = (),
+    kernel_params: Any = None,
+    kernel_type: str = "LINEAR",
+    n_supports: int = 0,
+    one_class: int = 0,
+    post_transform: str = "NONE",
+    rho: Sequence[float] = (),
+    support_vectors: Sequence[float] = (),
+) -> Tensor:
+    """Without support vectors, a linear model."""
+    x, weights = rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
+    if n_supports > 0:
+        vectors = np.asarray(support_vectors, np.float32).reshape(n_supports, -1)
+        x = _products(x, vectors, _kernel(kernel_type, kernel_params))
+    score = p.add(p.matmul(x, lift(weights)), rho[0] if rho else 0.0)
+    if one_class:
+        return p.where(p.greater(score, 0.0), lift(1.0, float32), lift(-1.0, float32))
+    return single(score, post_transform)
+
+
+@op("SVMClassifier", since=1, domain=DOMAIN)
+def svm_classifier(
+    X: Tensor,
+    *,
+    classlabels_ints: Any = None,
+    classlabels_strings: Any = None,
+    coefficients: Sequence[float] = (),
+    kernel_params: Any = None,
+    kernel_type: str = "LINEAR",
+    post_transform: str = "NONE",
+    prob_a: Any = None,
+    prob_b: Any = None,
+    rho: Sequence[float] = (),
+    support_vectors: Sequence[float] = (),
+    vectors_per_class: Any = None,
+) -> List[Tensor]:
+    labels = label_tensor(classlabels_ints, classlabels_strings)
+    if labels is None:
+        raise InvalidModelError("an SVMClassifier needs the labels of its classes")
+    names = list(classlabels_strings or classlabels_ints)
+    x, table = rows(X), np.asarray(coefficients, np.float32)
+    if not vectors_per_class or not sum(vectors_per_class):  # a linear model with a row for each class
+        scores = p.add(p.matmul(x, lift(np.ascontiguousarray(table.reshape(len(names), -1).T))), rho[0] if rho else 0.0)
+        weight, best = p.reduce_max(scores, [1]), p.argmax(scores, 1)
+    else:
+        vectors = np.asarray(support_vectors, np.float32).reshape(sum(vectors_per_class), -1)
+        products = _products(x, vectors, _kernel(kernel_type, kernel_params))
+        scores = _duels(products, table, vectors_per_class, rho)
+        votes = _votes(scores, len(names))
+        weight, best = p.reduce_max(votes, [1]), p.argmax(votes, 1)
+        if prob_a:
+            scores = coupled(scores, prob_a, prob_b, len(names))
+    return _answer(scores, weight, best, names, labels, (len(rho) == 1, bool(prob_a), post_transform, table))
+
+
+def _answer(
+    scores: Tensor, weight: Tensor, best: Tensor, names: List[Any], labels: Tensor, how: Tuple[bool, bool, str, Any]
+) -> List[Tensor]:
+    """The labels and the scores; of one decision (one rho) among two classes both are said by onnxruntime's rules."""
+    one, probable, post_transform, table = how
+    label = p.take(labels, best, 0)
+    if one and len(names) == 2:
+        if not probable:
+            border = p.greater_equal(weight, 0.5) if (table >= 0).all() else p.greater(weight, 0.0)
+            label = p.where(border, lift(names[1], labels.dtype), label)
+    elif one:
+        names = ["0", "1"] if labels.dtype.kind == "s" else [0, 1]
+        label = chosen_label(labels, p.greater(weight, 0.0), names[1], names[0])
+    if scores.shape[1] != 1:
+        return [label, transformed(scores, post_transform)]
+    if one and len(names) == 2:
+        return [label, expanded(scores, post_transform, mixed=post_transform == "NONE")]
+    return [label, single(scores, post_transform)]
+
+
+def _pairs(classes: int) -> List[Tuple[int, int]]:
+    return [(i, j) for i in range(classes) for j in range(i + 1, classes)]
+
+
+def _duels(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequence[float]) -> Tensor:
+    """The decision between each two classes. As in libsvm, class i against j has its weights of the vectors of i in
+    row j - 1, and of those of j in row i.
+    """
+    total = int(sum(counts))
+    ends = np.cumsum([0, *counts])
+    weights = table.reshape(-1, total)
+    pairs = _pairs(len(counts))
+    duels = np.zeros((total, len(pairs)), np.float32)
+    for k, (i, j) in enumerate(pairs):
+        duels[ends[i] : ends[i + 1], k] = weights[j - 1, ends[i] : ends[i + 1]]
+        duels[ends[j] : ends[j + 1], k] = weights[i, ends[j] : ends[j + 1]]
+    if len(rho) < len(pairs):
+        raise InvalidModelError("%d numbers in rho for %d pairs of classes" % (len(rho), len(pairs)))
+    return p.add(p.matmul(products, lift(duels)), lift(np.asarray(rho[: len(pairs)], np.float32)))
+
+
+def _votes(scores: Tensor, classes: int) -> Tensor:
+    """How many of its decisions each class wins."""
+    won = np.zeros((2, classes * (classes - 1) // 2, classes), np.float32)
+    for k, (i, j) in enumerate(_pairs(classes)):
+        won[0, k, i] = won[1, k, j] = 1
+    first = p.cast(p.greater(scores, 0.0), float32)
+    return p.add(p.matmul(first, lift(won[0])), p.matmul(p.sub(1.0, first), lift(won[1])))

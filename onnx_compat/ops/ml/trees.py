@@ -1,0 +1,242 @@
+"""Ensembles of decision trees. How rows go down is in descent.py, what leaves say in leaves.py."""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import DType, float32, float64
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.ml.common import (
+    DOMAIN,
+    POST_TRANSFORMS,
+    chosen_label,
+    expanded,
+    label_tensor,
+    rows,
+    single,
+    transformed,
+)
+from onnx_compat.ops.ml.descent import leaves
+from onnx_compat.ops.ml.forest import LEAF, MODES, Forest, Nodes, forest, listed, members_of
+from onnx_compat.ops.ml.leaves import AGGREGATES, Weights, aggregated, of_leaves, scored
+from onnx_compat.ops.older import older
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, known, lift
+
+
+class _Trees(NamedTuple):
+    """A forest, the place of each node that the model names, and the dtype to compare in."""
+
+    forest: Forest
+    places: Dict[Tuple[int, int], int]
+    dtype: DType
+
+
+def _numbers(listed: Any, tensor: Optional[Tensor], what: str) -> np.ndarray:
+    """An attribute that is a list of floats or, of more precision, a tensor."""
+    if tensor is not None:
+        return known(tensor, what).reshape(-1)
+    return np.asarray(listed if listed else (), np.float32)
+
+
+def _computed_in(x: Tensor, *arrays: np.ndarray) -> DType:
+    return float64 if x.dtype == float64 or any(a.dtype == np.float64 for a in arrays) else float32
+
+
+def _trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
+    """The nodes as versions 1 to 5 of the classifier and the regressor list them."""
+    ids = list(zip(attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()))
+    count = len(ids)
+    names = [_text(mode) for mode in attributes["nodes_modes"] or ()]
+    try:
+        mode = np.asarray([MODES.index(name) for name in names], np.int64)
+    except ValueError as error:
+        raise InvalidModelError("a node's mode is one of %s" % ", ".join(MODES)) from error
+    features = np.asarray(attributes["nodes_featureids"] or (), np.int64)
+    true, false = attributes["nodes_truenodeids"] or (), attributes["nodes_falsenodeids"] or ()
+    tracks = np.asarray(attributes["nodes_missing_value_tracks_true"] or [0] * count, np.int64)
+    if not count or {len(one) for one in (mode, features, true, false, tracks, values)} != {count}:
+        raise InvalidModelError("the lists of the trees' nodes are empty or differ in length")
+    places, yes, no, roots = listed(ids, mode, true, false)
+    dtype = _computed_in(X, values)
+    nodes = Nodes(features, values.astype(dtype.numpy), mode, yes, no, tracks, {}, roots)
+    return _Trees(forest(nodes, X.dtype.kind != "f"), places, dtype)
+
+
+def _text(value: Any) -> str:
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _weights(trees: _Trees, treeids: Any, nodeids: Any, ids: Any, weights: np.ndarray, targets: int) -> Weights:
+    try:
+        nodes = [trees.places[name] for name in zip(treeids or (), nodeids or ())]
+    except KeyError as error:
+        raise InvalidModelError("a weight is of node %d of tree %d, which is not there" % error.args[0][::-1]) from error
+    return of_leaves(nodes, ids or (), weights, targets, trees.forest)
+
+
+# -- regressor ---------------------------------------------------------------------------------------------------------
+@op("TreeEnsembleRegressor", since=(3, 5), domain=DOMAIN)
+def tree_ensemble_regressor(
+    X: Tensor,
+    *,
+    aggregate_function: str = "SUM",
+    base_values: Any = None,
+    base_values_as_tensor: Optional[Tensor] = None,
+    n_targets: Any = None,
+    nodes_falsenodeids: Any = None,
+    nodes_featureids: Any = None,
+    nodes_hitrates: Any = None,
+    nodes_hitrates_as_tensor: Any = None,
+    nodes_missing_value_tracks_true: Any = None,
+    nodes_modes: Any = None,
+    nodes_nodeids: Any = None,
+    nodes_treeids: Any = None,
+    nodes_truenodeids: Any = None,
+    nodes_values: Any = None,
+    nodes_values_as_tensor: Optional[Tensor] = None,
+    post_transform: str = "NONE",
+    target_ids: Any = None,
+    target_nodeids: Any = None,
+    target_treeids: Any = None,
+    target_weights: Any = None,
+    target_weights_as_tensor: Optional[Tensor] = None,
+) -> Tensor:
+    trees = _trees(X, _numbers(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
+    table = _numbers(target_weights, target_weights_as_tensor, "the weights")
+    targets = int(n_targets or 1 + max(target_ids or (0,)))
+    weights = _weights(trees, target_treeids, target_nodeids, target_ids, table, targets)
+    at = leaves(rows(X, trees.dtype), trees.forest)
+    scores = aggregated(at, trees.forest, weights, aggregate_function, trees.dtype)
+    scores = _based(scores, _numbers(base_values, base_values_as_tensor, "the base values"))
+    return p.cast(single(scores, post_transform) if targets == 1 else transformed(scores, post_transform), float32)
+
+
+def _based(scores: Tensor, base: np.ndarray) -> Tensor:
+    return p.add(scores, lift(base.astype(scores.dtype.numpy))) if len(base) else scores
+
+
+_TENSORS = ("base_values_as_tensor", "nodes_hitrates_as_tensor", "nodes_values_as_tensor")
+op("TreeEnsembleRegressor", since=1, domain=DOMAIN)(
+    older(tree_ensemble_regressor, without=(*_TENSORS, "target_weights_as_tensor"))
+)
+
+
+# -- classifier --------------------------------------------------------------------------------------------------------
+@op("TreeEnsembleClassifier", since=(3, 5), domain=DOMAIN)
+def tree_ensemble_classifier(
+    X: Tensor,
+    *,
+    base_values: Any = None,
+    base_values_as_tensor: Optional[Tensor] = None,
+    class_ids: Any = None,
+    class_nodeids: Any = None,
+    class_treeids: Any = None,
+    class_weights: Any = None,
+    class_weights_as_tensor: Optional[Tensor] = None,
+    classlabels_int64s: Any = None,
+    classlabels_strings: Any = None,
+    nodes_falsenodeids: Any = None,
+    nodes_featureids: Any = None,
+    nodes_hitrates: Any = None,
+    nodes_hitrates_as_tensor: Any = None,
+    nodes_missing_value_tracks_true: Any = None,
+    nodes_modes: Any = None,
+    nodes_nodeids: Any = None,
+    nodes_treeids: Any = None,
+    nodes_truenodeids: Any = None,
+    nodes_values: Any = None,
+    nodes_values_as_tensor: Optional[Tensor] = None,
+    post_transform: str = "NONE",
+) -> List[Tensor]:
+    trees = _trees(X, _numbers(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
+    table = _numbers(class_weights, class_weights_as_tensor, "the weights")
+    base = _numbers(base_values, base_values_as_tensor, "the base values")
+    labels = label_tensor(classlabels_int64s, classlabels_strings)
+    if labels is None:
+        raise InvalidModelError("a TreeEnsembleClassifier needs the labels of its classes")
+    classes = len(classlabels_strings or classlabels_int64s)
+    at = leaves(rows(X, trees.dtype), trees.forest)
+    weights = _weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
+    if classes == 2:
+        names = list(classlabels_strings or classlabels_int64s)
+        label, scores = _of_two(at, trees, weights, base, names, labels, post_transform)
+    else:
+        scores = _based(aggregated(at, trees.forest, weights, "SUM", trees.dtype), base)
+        label = p.take(labels, p.argmax(scores, 1), 0)
+        scores = transformed(scores, post_transform)
+    return [label, p.cast(scores, float32)]
+
+
+def _of_two(
+    at: Tensor, trees: _Trees, weights: Weights, base: np.ndarray, names: Sequence[Any], labels: Tensor, name: str
+) -> Any:
+    """Two classes: with weights of one of them only, that is the score of the second, above one half or above zero."""
+    if len(set(weights.target.tolist())) == 1:
+        one = weights._replace(target=np.zeros_like(weights.target), targets=1)
+        score = _based(aggregated(at, trees.forest, one, "SUM", trees.dtype), base[:1])
+        mixed = bool((weights.weight < 0).any())
+        label = chosen_label(labels, p.squeeze(p.greater(score, 0.0 if mixed else 0.5), [1]), names[1], names[0])
+        return label, expanded(score, name, mixed)
+    scores = _based(aggregated(at, trees.forest, weights, "SUM", trees.dtype), base)
+    label = p.take(labels, p.argmax(scores, 1), 0)
+    return label, transformed(scores, name)
+
+
+op("TreeEnsembleClassifier", since=1, domain=DOMAIN)(
+    older(tree_ensemble_classifier, without=(*_TENSORS, "class_weights_as_tensor"))
+)
+
+
+# -- both --------------------------------------------------------------------------------------------------------------
+@op("TreeEnsemble", since=5, domain=DOMAIN)
+def tree_ensemble(
+    X: Tensor,
+    *,
+    aggregate_function: int = 1,
+    leaf_targetids: Sequence[int],
+    leaf_weights: Tensor,
+    membership_values: Optional[Tensor] = None,
+    n_targets: Any = None,
+    nodes_falseleafs: Sequence[int],
+    nodes_falsenodeids: Sequence[int],
+    nodes_featureids: Sequence[int],
+    nodes_hitrates: Any = None,
+    nodes_missing_value_tracks_true: Any = None,
+    nodes_modes: Tensor,
+    nodes_splits: Tensor,
+    nodes_trueleafs: Sequence[int],
+    nodes_truenodeids: Sequence[int],
+    post_transform: int = 0,
+    tree_roots: Sequence[int],
+) -> Tensor:
+    """The leaves are numbered apart from the nodes: here they come behind them."""
+    splits = known(nodes_splits, "the thresholds").reshape(-1)
+    table = known(leaf_weights, "the weights").reshape(-1)
+    inner, ends = known(nodes_modes, "the modes").reshape(-1).astype(np.int64), len(table)
+    count = len(inner)
+    given = (splits, nodes_featureids, nodes_truenodeids, nodes_falsenodeids, nodes_trueleafs, nodes_falseleafs)
+    if {len(one) for one in given} != {count} or not 0 <= inner.min() <= inner.max() < LEAF:
+        raise InvalidModelError("the lists of the trees' nodes differ in length, or a mode is not known")
+    dtype = _computed_in(X, splits, table)
+
+    def filled(values: Any, value: Any) -> np.ndarray:
+        return np.concatenate([np.asarray(values), np.full(ends, value, np.asarray(values).dtype)])
+
+    children = [
+        filled(np.asarray(ids) + count * (np.asarray(leafs) != 0), 0)
+        for ids, leafs in ((nodes_truenodeids, nodes_trueleafs), (nodes_falsenodeids, nodes_falseleafs))
+    ]
+    members = members_of(None if membership_values is None else known(membership_values, "the sets"), inner)
+    nodes = Nodes(
+        filled(nodes_featureids, 0), filled(splits.astype(dtype.numpy), 0), filled(inner, LEAF), *children,
+        filled(nodes_missing_value_tracks_true or [0] * count, 0), members, np.asarray(tree_roots, np.int64),
+    )  # fmt: skip
+    made = forest(nodes, False)
+    targets = int(n_targets or 1 + max(leaf_targetids))
+    weights = of_leaves(np.arange(count, count + ends).tolist(), leaf_targetids, table, targets, made)
+    at = leaves(rows(X, dtype), made)
+    scores = aggregated(at, made, weights, AGGREGATES[aggregate_function], dtype)
+    name = POST_TRANSFORMS[post_transform]
+    return p.cast(single(scores, name) if targets == 1 else transformed(scores, name), X.dtype)
