@@ -13,7 +13,7 @@ from .graph import Graph, Node, ValueInfo
 from .initializer import Constant
 from .names import Names, defined
 from .read import Function, Key
-from .versions import known
+from .versions import IMPLIED, known
 
 __all__ = ["inline"]
 
@@ -77,7 +77,7 @@ class _Inliner:
         return value
 
     def _opset(self, node: Node, opsets: Mapping[str, int]) -> int:
-        version = opsets.get(node.domain, self.versions.get(node.domain))
+        version = opsets.get(node.domain, self.versions.get(node.domain, IMPLIED.get(node.domain)))
         if version is None:
             raise InvalidModelError(
                 "the model uses the domain '%s' without importing a version of it" % (node.domain or "ai.onnx"),

@@ -8,7 +8,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional
 from ..dtypes import DType
 from ..errors import InvalidModelError, UnsupportedError
 
-__all__ = ["NEWEST", "NEWEST_IR", "RELEASES", "Release", "ir_for", "known", "normalise", "release_of"]
+__all__ = ["IMPLIED", "NEWEST", "NEWEST_IR", "RELEASES", "Release", "ir_for", "known", "normalise", "release_of"]
 
 ML = "ai.onnx.ml"
 TRAINING = "ai.onnx.preview.training"
@@ -63,6 +63,9 @@ NEWEST: Dict[str, int] = {
     PREVIEW: RELEASES[-1].preview,
 }
 NEWEST_IR = RELEASES[-1].ir
+
+#: Domains of which a model may use the first version without importing it, as onnxruntime lets it.
+IMPLIED: Dict[str, int] = {"com.microsoft": 1}
 
 #: The IR version that first had an element type, for the types that IR 3 did not have.
 _TYPE_IR = {"bfloat16": 4, "uint4": 10, "int4": 10, "float4e2m1": 11, "float8e8m0": 12, "uint2": 13, "int2": 13}

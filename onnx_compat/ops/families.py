@@ -13,6 +13,7 @@ from onnx_compat.ops import (
     logic,
     loss,
     mathematics,
+    microsoft,
     normalization,
     optimizers,
     pooling,

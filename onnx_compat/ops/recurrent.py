@@ -16,6 +16,8 @@ Floats = Sequence[float]
 Activation = Callable[[Any], Tensor]
 #: A cell: (the step's share of the gates, the states) -> the states after it; the first is the output.
 Cell = Callable[..., List[Tensor]]
+#: (values, weights, bias, number of the direction) -> values times the transposed weights, plus the bias.
+Product = Callable[[Any, Any, Any, int], Tensor]
 
 #: Name -> (function, default alpha, default beta); None where the function has no such parameter.
 _ACTIVATIONS = {
@@ -58,6 +60,10 @@ def _clipped(function: Any, a: Any, b: Any, clip: Optional[float]) -> Activation
     return lambda x: function(p.clip(x, -clip, clip), a, b)
 
 
+def plain(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
+    return p.matmul(x, weights, bias, transpose_y=True)
+
+
 class _Setting(NamedTuple):
     """What the three operators share: their attributes and their common inputs."""
 
@@ -70,6 +76,7 @@ class _Setting(NamedTuple):
     activations: List[Activation]
     direction: str
     layout: int
+    product: Product = plain
 
     @property
     def directions(self) -> Sequence[bool]:
@@ -93,7 +100,7 @@ def _run(setting: _Setting, make_cell: Callable[..., Cell], bias: Callable[[Any,
         W, R = (_nth(weights, k) for weights in (setting.W, setting.R))
         B = None if setting.B is None else _nth(setting.B, k)
         gates, inner = bias(B, hidden)
-        share = p.matmul(X, W, gates, transpose_y=True)
+        share = setting.product(X, W, gates, k)
         functions = setting.activations[k * per_direction : (k + 1) * per_direction]
         states = [_start(one, k, X, hidden, setting.layout) for one in setting.initial]
         cell = make_cell(R, inner, functions, hidden, k)
@@ -234,7 +241,7 @@ def gru(
 
 
 # -- LSTM --------------------------------------------------------------------------------------------------------------
-def _lstm_cell(P: Any, input_forget: int) -> Callable[..., Cell]:
+def _lstm_cell(P: Any, input_forget: int, product: Product) -> Callable[..., Cell]:
     def make(R: Any, inner: Any, functions: List[Activation], hidden: Any, k: int) -> Cell:
         f, g, h = functions
         peephole = [None] * 3 if P is None else p.split(_nth(P, k), 0, [hidden] * 3)
@@ -243,7 +250,7 @@ def _lstm_cell(P: Any, input_forget: int) -> Callable[..., Cell]:
             return gate if weights is None else p.add(gate, p.mul(weights, cell))
 
         def cell(step: Any, H: Any, C: Any) -> List[Tensor]:
-            i, o, forget, c = p.split(_recurrent(step, H, R), 1, [hidden] * 4)
+            i, o, forget, c = p.split(p.add(step, product(H, R, None, k)), 1, [hidden] * 4)
             i = f(seen(i, peephole[0], C))
             forget = p.sub(1.0, i) if input_forget else f(seen(forget, peephole[2], C))
             C = p.add(p.mul(forget, C), p.mul(i, g(c)))
@@ -275,11 +282,36 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
 ) -> List[Tensor]:
-    names = _named(activations, ["Sigmoid", "Tanh", "Tanh"], direction)
-    clips = [clip, clip, None]  # it bounds what goes into the gates, not the cell on its way out
-    functions = _activations(names, activation_alpha, activation_beta, clips)
-    setting = _Setting(X, W, R, B, sequence_lens, [initial_h, initial_c], functions, direction, layout)
-    return _run(setting, _lstm_cell(P, input_forget), _summed)
+    initial = [initial_h, initial_c]
+    functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
+    return lstm_of(X, W, R, B, sequence_lens, initial, P, functions, direction, input_forget, layout)
+
+
+def lstm_activations(
+    names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float], direction: str
+) -> List[Activation]:
+    """The clip bounds what goes into the gates, not the cell on its way out."""
+    names = _named(names, ["Sigmoid", "Tanh", "Tanh"], direction)
+    return _activations(names, alphas, betas, [clip, clip, None])
+
+
+def lstm_of(
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Any,
+    sequence_lens: Any,
+    initial: Sequence[Any],
+    P: Any,
+    functions: List[Activation],
+    direction: str,
+    input_forget: int,
+    layout: int = 0,
+    products: Tuple[Product, Product] = (plain, plain),
+) -> List[Tensor]:
+    """An LSTM whose products, of the input and of the state, are made in a way of their own."""
+    setting = _Setting(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
+    return _run(setting, _lstm_cell(P, input_forget, products[1]), _summed)
 
 
 # -- older versions: batch always second; before 7 a flag for an output that was optional in any case ------------------

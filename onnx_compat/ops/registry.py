@@ -16,7 +16,16 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeV
 
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 
-__all__ = ["OPERATORS", "Operator", "lookup", "op", "registered"]
+__all__ = ["OPERATORS", "REQUIRED", "Operator", "lookup", "op", "registered"]
+
+#: The default of a required input that comes after an optional one: Python asks for a default there.
+REQUIRED: Any = inspect.Parameter.empty
+
+#: What to do about the operators of a domain that has no meanings by intent.
+_REFUSED = {
+    "com.microsoft.nchwc": "they fit only the processor they were written for: let onnxruntime write the model with"
+    " ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL (level 99)"
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,7 +92,8 @@ def lookup(domain: str, name: str, opset: int) -> Operator:
         versions = OPERATORS.get((domain, name))
     if versions is None:
         raise UnsupportedError(
-            _unknown(domain, name), hint="register a meaning for it: docs/usage.md, Operators of your own"
+            _unknown(domain, name),
+            hint=_REFUSED.get(domain, "register a meaning for it: docs/usage.md, Operators of your own"),
         )
     fitting = [version for version in versions if version <= opset]
     if not fitting:

@@ -8,6 +8,9 @@ from onnx_compat.ops import registered
 #: (operator, since_version) pairs of ai.onnx that have no meaning yet. It may only fall.
 MISSING = 42
 
+#: Versions that onnxruntime writes into models of older opsets than those that brought the operator.
+ONNXRUNTIME = {("", "LayerNormalization", 1)}
+
 
 def pairs():
     schemas = onnx.defs.get_all_schemas_with_history()
@@ -23,7 +26,11 @@ def ours():
 def test_no_version_is_made_up():
     newest = onnx.defs.onnx_opset_version()
     known = {name for _, name, _ in pairs()}
-    invented = {pair for pair in ours() - pairs() if pair[0] in ("", "ai.onnx.preview.training") and pair[2] <= newest}
+    invented = {
+        pair
+        for pair in ours() - pairs() - ONNXRUNTIME
+        if pair[0] in ("", "ai.onnx.preview.training") and pair[2] <= newest
+    }
     assert not {pair for pair in invented if pair[1] in known}
 
 

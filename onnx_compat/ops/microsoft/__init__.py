@@ -1,0 +1,13 @@
+"""What onnxruntime's own operators mean (the domain com.microsoft): those that its optimiser and its quantizer write."""
+
+from onnx_compat.ops.microsoft import (
+    activations,
+    arrays,
+    blockwise,
+    fused,
+    normalization,
+    quantized,
+    quantized_linear,
+)
+
+__all__ = [name for name in dir() if not name.startswith("_")]

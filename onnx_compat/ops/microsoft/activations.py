@@ -1,0 +1,61 @@
+"""Activations, with the bias or the residual that onnxruntime fuses into them."""
+
+from typing import Any, Optional, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import floordiv
+from onnx_compat.ops import activation
+from onnx_compat.ops.random import dropout
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+DOMAIN = "com.microsoft"
+
+
+@op("Gelu", since=1, domain=DOMAIN)
+def gelu(X: Tensor) -> Tensor:
+    return activation.gelu(X)
+
+
+@op("BiasGelu", since=1, domain=DOMAIN)
+def bias_gelu(A: Tensor, B: Tensor) -> Tensor:
+    return activation.gelu(p.add(A, B))
+
+
+@op("FastGelu", since=1, domain=DOMAIN)
+def fast_gelu(X: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+    return activation.gelu(X if bias is None else p.add(X, bias), approximate="tanh")
+
+
+@op("QuickGelu", since=1, domain=DOMAIN)
+def quick_gelu(X: Tensor, *, alpha: float = 1.702) -> Tensor:
+    return activation.swish(X, alpha=alpha)
+
+
+@op("BiasSplitGelu", since=1, domain=DOMAIN)
+def bias_split_gelu(X: Tensor, bias: Tensor) -> Tensor:
+    """The first half of the last axis, each times the Gelu of its partner in the second."""
+    total = p.add(X, bias)
+    half = floordiv(total.shape[-1], 2)
+    factor, gate = p.split(total, total.rank - 1, [half, total.shape[-1] - half])
+    return p.mul(factor, activation.gelu(gate))
+
+
+@op("BiasAdd", since=1, domain=DOMAIN)
+def bias_add(X: Tensor, bias: Tensor, skip: Tensor) -> Tensor:
+    return p.add(p.add(X, bias), skip)
+
+
+@op("BiasDropout", since=1, domain=DOMAIN)
+def bias_dropout(
+    ctx: Any,
+    data: Tensor,
+    bias: Tensor,
+    residual: Optional[Tensor] = None,
+    ratio: Any = None,
+    training_mode: Any = None,
+    *,
+    seed: Optional[int] = None,
+) -> Tuple[Tensor, Optional[Tensor]]:
+    output, mask = dropout(ctx, p.add(data, bias), ratio, training_mode, seed=seed)
+    return (output if residual is None else p.add(output, residual)), mask

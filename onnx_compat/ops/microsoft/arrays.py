@@ -1,0 +1,150 @@
+"""Operators on arrays that onnxruntime had before ONNX did, or that differ a little from ONNX's."""
+
+import math
+from typing import Any, List, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import floordiv
+from onnx_compat.dtypes import DType, int64
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ops import constants, indexing, pooling, slicing
+from onnx_compat.ops.common import number
+from onnx_compat.ops.microsoft.fused import channels_first, channels_last
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+DOMAIN = "com.microsoft"
+Ints = Optional[Sequence[int]]
+
+
+@op("Trilu", since=1, domain=DOMAIN)
+def trilu(X: Tensor, k: Any = None, *, upper: int = 1) -> Tensor:
+    return constants.trilu(X, k, upper=upper)
+
+
+@op("Range", since=1, domain=DOMAIN)
+def range_(start: Tensor, limit: Tensor, delta: Optional[Tensor] = None) -> Tensor:
+    return constants.range_11(start, limit, lift(1, start.dtype) if delta is None else delta)
+
+
+@op("GatherND", since=1, domain=DOMAIN)
+def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
+    return indexing.gather_nd_11(data, indices)
+
+
+@op("Pad", since=1, domain=DOMAIN)
+def pad(data: Tensor, pads: Tensor, value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
+    """The sizes may come as a row of a matrix."""
+    return slicing.pad(data, p.reshape(pads, (pads.size,)), value, mode=mode)
+
+
+@op("ExpandDims", since=1, domain=DOMAIN)
+def expand_dims(X: Tensor, axis: Tensor) -> Tensor:
+    return p.unsqueeze(X, [p.axis_of(int(number(axis, "the axis of ExpandDims")), X.rank + 1)])
+
+
+@op("NhwcMaxPool", since=1, domain=DOMAIN)
+def nhwc_max_pool(
+    ctx: Any,
+    x: Tensor,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    dilations: Ints = None,
+    kernel_shape: Sequence[int],
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    y, _ = pooling.max_pool(
+        ctx,
+        channels_first(x),
+        kernel_shape=kernel_shape,
+        auto_pad=auto_pad,
+        ceil_mode=ceil_mode,
+        dilations=dilations,
+        pads=pads,
+        strides=strides,
+    )
+    return channels_last(y)
+
+
+@op("Inverse", since=1, domain=DOMAIN)
+def inverse(X: Tensor) -> Tensor:
+    """By elimination, a column a step: its largest element (of the rows not done) becomes one, the rest of it zero."""
+    size = X.shape[-1]
+    rows = p.iota(size)
+    identity = p.cast(p.equal(p.unsqueeze(rows, [1]), p.unsqueeze(rows, [0])), X.dtype)
+    both = p.concat([X, p.broadcast_to(identity, X.shape)], X.rank - 1)
+
+    def step(matrix: Any, k: Any) -> List[Tensor]:
+        here = p.equal(rows, k)
+        column = p.take(matrix, k, matrix.rank - 1)
+        best = p.argmax(p.where(p.less(rows, k), lift(-1, X.dtype), p.abs(column)), -1)
+        there = p.equal(p.unsqueeze(best, [best.rank]), rows)
+        upper, pivot = _row(matrix, here), _row(matrix, there)
+        matrix = p.where(p.unsqueeze(there, [there.rank]), upper, matrix)
+        scaled = p.div(pivot, p.unsqueeze(p.take(pivot, k, pivot.rank - 1), [pivot.rank - 1]))
+        factors = p.unsqueeze(p.take(matrix, k, matrix.rank - 1), [matrix.rank - 1])
+        return [p.where(p.unsqueeze(here, [1]), scaled, p.sub(matrix, p.mul(factors, scaled)))]
+
+    (done,) = p.scan(step, [both], [rows], size)
+    return p.slice_axis(done, X.rank - 1, size, None)
+
+
+def _row(matrix: Tensor, chosen: Tensor) -> Tensor:
+    """The one row that is chosen, as a matrix of one row."""
+    kept = p.where(p.unsqueeze(chosen, [chosen.rank]), matrix, lift(0, matrix.dtype))
+    return p.reduce_sum(kept, [matrix.rank - 2], keepdims=True)
+
+
+@op("Unique", since=1, domain=DOMAIN)
+def unique(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    """In the order in which they come first: sorted, equal ones stand together, and the first of each is the earliest."""
+    size = x.shape[0]
+    values, places = p.top_k(x, size, 0)
+    before = p.take(values, p.maximum(p.sub(p.iota(size), 1), lift(0, int64)), 0)
+    begins = p.logical_or(p.not_equal(values, before), p.equal(p.iota(size), lift(0, int64)))
+    group = p.sub(p.cumsum(p.cast(begins, int64), 0), 1)
+    firsts = p.take(places, p.squeeze(p.nonzero(begins), [0]), 0)
+    count = firsts.shape[0]
+    earliest, order = p.top_k(firsts, count, 0, largest=False)
+    number_of = p.take(p.top_k(order, count, 0, largest=False)[1], group, 0)
+    index = p.scatter_nd(p.full((size,), 0, int64), p.unsqueeze(places, [1]), number_of)
+    ones = p.full((size,), 1, int64)
+    counts = p.scatter_nd(p.full((count,), 0, int64), p.unsqueeze(number_of, [1]), ones, "add")
+    return p.take(x, earliest, 0), index, counts
+
+
+def _turns(count: Any, size: Any, dtype: DType) -> Tuple[Tensor, Tensor]:
+    """The cosines and sines of k * j turns of a size-th part, for k < count and j < size: [size, count]."""
+    steps = p.mod(p.mul(p.unsqueeze(p.iota(size), [1]), p.iota(count)), lift(size, int64))
+    angle = p.mul(p.cast(steps, dtype), p.div(lift(2 * math.pi, dtype), p.cast(lift(size, int64), dtype)))
+    return p.cos(angle), p.sin(angle)
+
+
+def _one_signal(signal_ndim: int, onesided: int, normalized: int) -> None:
+    if signal_ndim != 1 or not onesided or normalized:
+        raise UnsupportedError("only one axis, one side and no normalization are known of this Fourier transform")
+
+
+@op("Rfft", since=1, domain=DOMAIN)
+def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Tensor:
+    """Of the last axis; real and imaginary parts stand along a new one."""
+    _one_signal(signal_ndim, onesided, normalized)
+    cosines, sines = _turns(floordiv(X.shape[-1], 2) + 1, X.shape[-1], X.dtype)
+    return p.stack([p.matmul(X, cosines), p.neg(p.matmul(X, sines))], X.rank)
+
+
+@op("Irfft", since=1, domain=DOMAIN)
+def irfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int) -> Tensor:
+    """The inverse of Rfft, for a signal of even length: every part but the first and the last stands for two."""
+    _one_signal(signal_ndim, onesided, normalized)
+    count = X.shape[-2]
+    size = (count - 1) * 2
+    cosines, sines = (p.transpose(turns, (1, 0)) for turns in _turns(count, size, X.dtype))
+    parts = p.iota(count)
+    ends = p.logical_or(p.equal(parts, lift(0, int64)), p.equal(parts, lift(count - 1, int64)))
+    weight = p.where(ends, lift(1.0, X.dtype), lift(2.0, X.dtype))
+    real, imaginary = (p.mul(p.squeeze(p.slice_axis(X, X.rank - 1, k, k + 1), [-1]), weight) for k in (0, 1))
+    total = p.sub(p.matmul(real, cosines), p.matmul(imaginary, sines))
+    return p.div(total, p.cast(lift(size, int64), X.dtype))

@@ -1,0 +1,127 @@
+"""Weights of two, four or eight bits, packed into bytes, with a scale for each block of them."""
+
+from typing import Any, Optional
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, ceildiv, floordiv
+from onnx_compat.dtypes import DType, int8, uint8
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ops.indexing import gather
+from onnx_compat.ops.quantization import dequantize_linear
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+DOMAIN = "com.microsoft"
+
+
+def _unpacked(packed: Tensor, bits: int, length: Extent) -> Tensor:
+    """The first numbers in the bytes of the last axis, the lowest bits of a byte first."""
+    if bits not in (2, 4, 8):
+        raise UnsupportedError("weights of %d bits are not known" % bits, hint="quantize to 2, 4 or 8 bits")
+    if bits == 8:
+        return p.slice_axis(packed, packed.rank - 1, 0, length)
+    places = lift(list(range(0, 8, bits)), uint8)
+    numbers = p.bitwise_and(p.shift_right(p.unsqueeze(packed, [packed.rank]), places), lift(2**bits - 1, uint8))
+    flat = p.reshape(numbers, (*packed.shape[:-1], packed.shape[-1] * (8 // bits)))
+    return p.slice_axis(flat, flat.rank - 1, 0, length)
+
+
+@op("MatMulNBits", since=1, domain=DOMAIN)
+def matmul_nbits(
+    A: Tensor,
+    B: Tensor,
+    scales: Tensor,
+    zero_points: Optional[Tensor] = None,
+    g_idx: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+    *,
+    K: int,
+    N: int,
+    accuracy_level: int = 0,
+    bits: int = 4,
+    block_size: int,
+    weight_prepacked: int = 0,
+) -> Tensor:
+    """`g_idx` tells the block of each input feature where they do not follow one another. The accuracy level is the least
+    one that is good enough: computing in the type of A satisfies all.
+    """
+    if weight_prepacked:
+        raise UnsupportedError("weights packed for a GPU cannot be read", hint="export with weight_prepacked=0")
+    blocks = ceildiv(K, block_size)
+    weights = _unpacked(p.reshape(B, (N, floordiv(B.size, N))), bits, K)
+    scale, zero = p.reshape(scales, (N, blocks)), _zero_points(zero_points, bits, N, blocks)
+    if zero.dtype.kind == "f":
+        weights = p.cast(weights, zero.dtype)
+    if g_idx is not None:
+        places = p.slice_axis(g_idx, 0, 0, K)
+        scale, zero = p.take(scale, places, 1), p.take(zero, places, 1) if zero.rank else zero
+    known = dequantize_linear(weights, scale, zero, axis=1, block_size=block_size if g_idx is None else 1)
+    return p.matmul(A, p.cast(known, A.dtype), bias, transpose_y=True)
+
+
+def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent) -> Tensor:
+    """One for each block, packed as the weights are or a float each; the middle of the range if there are none."""
+    if packed is None:
+        return lift(2 ** (bits - 1), uint8)
+    if packed.dtype.kind == "f":
+        return p.reshape(packed, (rows, blocks))
+    return _unpacked(p.reshape(packed, (rows, floordiv(packed.size, rows))), bits, blocks)
+
+
+@op("GatherBlockQuantized", since=1, domain=DOMAIN)
+def gather_block_quantized(
+    data: Tensor,
+    indices: Tensor,
+    scales: Tensor,
+    zero_points: Optional[Tensor] = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> Tensor:
+    """What the indices select stays quantized until it is selected. An index beyond the ends selects zeros."""
+    axis, blocked = p.axis_of(gather_axis, data.rank), p.axis_of(quantize_axis, data.rank)
+    if data.dtype.kind == "f":
+        extent = data.shape[blocked]
+        table = dequantize_linear(data, scales, axis=blocked, block_size=block_size or extent)  # type: ignore[arg-type]
+        return _gathered(table, indices, axis)
+    numbers, zero = _integers(data, scales, zero_points, bits)
+    if axis == blocked:
+        table = dequantize_linear(numbers, scales, zero, axis=blocked, block_size=block_size)
+        return _gathered(table, indices, axis)
+    index = _inside(indices, data.shape[axis])
+    parts = [part if part.rank == 0 else gather(part, index, axis=axis) for part in (numbers, scales, zero)]
+    blocked += indices.rank - 1 if blocked > axis else 0
+    return _blanked(dequantize_linear(*parts, axis=blocked, block_size=block_size), indices, axis, data.shape[axis])
+
+
+def _integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor], bits: int) -> Any:
+    """The numbers and their zero points, a byte each."""
+    if data.dtype.name == "uint8":
+        middle = lift(2 ** (bits - 1), uint8)
+        numbers = _unpacked(data, bits, data.shape[-1] * (8 // bits))
+        return numbers, middle if zero_points is None else _unpacked(zero_points, bits, scales.shape[-1])
+    byte: DType = int8 if data.dtype.kind == "i" else uint8
+    return p.cast(data, byte), lift(0, byte) if zero_points is None else p.cast(zero_points, byte)
+
+
+def _gathered(table: Tensor, indices: Tensor, axis: int) -> Tensor:
+    extent = table.shape[axis]
+    return _blanked(gather(table, _inside(indices, extent), axis=axis), indices, axis, extent)
+
+
+def _valid(indices: Tensor, extent: Extent) -> Tensor:
+    length = lift(extent, indices.dtype)
+    return p.logical_and(p.greater_equal(indices, p.neg(length)), p.less(indices, length))
+
+
+def _inside(indices: Tensor, extent: Extent) -> Tensor:
+    return p.where(_valid(indices, extent), indices, lift(0, indices.dtype))
+
+
+def _blanked(y: Tensor, indices: Tensor, axis: int, extent: Extent) -> Tensor:
+    """Zeros where the index had nothing to select."""
+    behind = y.rank - axis - indices.rank
+    valid = p.reshape(_valid(indices, extent), (1,) * axis + indices.shape + (1,) * behind)
+    return p.where(valid, y, lift(0, y.dtype))

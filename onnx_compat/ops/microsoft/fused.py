@@ -1,0 +1,183 @@
+"""Operators that onnxruntime fuses with what follows them: a sum, a factor, an activation."""
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ops import activation as a
+from onnx_compat.ops.convolution import conv
+from onnx_compat.ops.linear import gemm, matmul
+from onnx_compat.ops.older import older
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+DOMAIN = "com.microsoft"
+Ints = Optional[Sequence[int]]
+
+#: Name -> (function, the names of its parameters in the order in which they are listed).
+_ACTIVATIONS: Dict[str, Tuple[Callable[..., Tensor], Tuple[str, ...]]] = {
+    "": (lambda x: x, ()),
+    "Relu": (p.relu, ()),
+    "Tanh": (p.tanh, ()),
+    "Sigmoid": (p.sigmoid, ()),
+    "Softplus": (a.softplus, ()),
+    "Softsign": (a.softsign, ()),
+    "Gelu": (a.gelu, ()),
+    "HardSwish": (a.hard_swish, ()),
+    "QuickGelu": (a.swish, ("alpha",)),
+    "LeakyRelu": (a.leaky_relu, ("alpha",)),
+    "Elu": (a.elu, ("alpha",)),
+    "Celu": (a.celu, ("alpha",)),
+    "ThresholdedRelu": (a.thresholded_relu, ("alpha",)),
+    "Selu": (a.selu, ("alpha", "gamma")),
+    "HardSigmoid": (a.hard_sigmoid, ("alpha", "beta")),
+    "ScaledTanh": (lambda x, alpha, beta: p.tanh(x * beta) * alpha, ("alpha", "beta")),
+    "ParametricSoftplus": (lambda x, alpha, beta: a.softplus(x * beta) * alpha, ("alpha", "beta")),
+    "Softmax": (a.softmax, ("axis",)),
+    "LogSoftmax": (a.log_softmax, ("axis",)),
+    "Clip": (p.clip, ("low", "high")),
+}
+
+
+def _activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]:
+    if name not in _ACTIVATIONS:
+        raise UnsupportedError(
+            "the fused activation '%s' is not known" % name,
+            hint="let onnxruntime write the model with a lower optimisation level",
+        )
+    return _ACTIVATIONS[name]
+
+
+def _activated(x: Tensor, name: str, parameters: Dict[str, Any]) -> Tensor:
+    """With the parameters that this activation has; one that is not given has the activation's own default."""
+    function, names = _activation(name)
+    return function(x, **{one: parameters[one] for one in names if parameters.get(one) is not None})
+
+
+@op("FusedConv", since=1, domain=DOMAIN)
+def fused_conv(
+    X: Tensor,
+    W: Tensor,
+    B: Optional[Tensor] = None,
+    Z: Optional[Tensor] = None,
+    *,
+    activation: str = "",
+    activation_params: Sequence[float] = (),
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    """Z is added before the activation."""
+    window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
+    y = conv(X, W, B, group=group, strides=strides, **window)
+    y = y if Z is None else p.add(y, Z)
+    return _activated(y, activation, dict(zip(_activation(activation)[1], activation_params)))
+
+
+@op("NhwcFusedConv", since=1, domain=DOMAIN)
+def nhwc_fused_conv(
+    X: Tensor,
+    W: Tensor,
+    B: Optional[Tensor] = None,
+    Z: Optional[Tensor] = None,
+    *,
+    activation: str = "",
+    activation_params: Sequence[float] = (),
+    auto_pad: str = "NOTSET",
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    """Images are channels last, filters are not."""
+    window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
+    rest: Dict[str, Any] = {"activation": activation, "activation_params": activation_params}
+    Z = None if Z is None else channels_first(Z)
+    return channels_last(fused_conv(channels_first(X), W, B, Z, group=group, strides=strides, **window, **rest))
+
+
+def channels_first(x: Tensor) -> Tensor:
+    return p.transpose(x, [0, x.rank - 1, *range(1, x.rank - 1)])
+
+
+def channels_last(x: Tensor) -> Tensor:
+    return p.transpose(x, [0, *range(2, x.rank), 1])
+
+
+@op("FusedGemm", since=1, domain=DOMAIN)
+def fused_gemm(
+    A: Tensor,
+    B: Tensor,
+    C: Optional[Tensor] = None,
+    *,
+    activation: str = "",
+    activation_alpha: Optional[float] = None,
+    activation_beta: Optional[float] = None,
+    activation_gamma: Optional[float] = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Tensor:
+    y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
+    return _activated(y, activation, {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma})
+
+
+@op("FusedMatMulActivation", since=1, domain=DOMAIN)
+def fused_matmul_activation(
+    A: Tensor,
+    B: Tensor,
+    *,
+    activation: str,
+    activation_alpha: Optional[float] = None,
+    activation_axis: Optional[int] = None,
+    activation_beta: Optional[float] = None,
+    activation_gamma: Optional[float] = None,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Tensor:
+    y = fused_matmul(A, B, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB)
+    parameters = {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma}
+    return _activated(y, activation, dict(parameters, axis=activation_axis))
+
+
+@op("FusedMatMul", since=1, domain=DOMAIN)
+def fused_matmul(
+    A: Tensor,
+    B: Tensor,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Tensor:
+    """The factor goes to the operand that is known, if one is."""
+    left, right = _turned(A, transA, transBatchA), _turned(B, transB, transBatchB)
+    if B.known:
+        return matmul(left, right * alpha)
+    if A.known:
+        return matmul(left * alpha, right)
+    return matmul(left, right) * alpha
+
+
+def _turned(x: Tensor, swapped: int, batch: int) -> Tensor:
+    """`batch`: the first axis goes behind the other leading ones. Then, `swapped`: the last two change places."""
+    axes: List[int] = list(range(x.rank))
+    if x.rank < 2:
+        return x
+    if batch:
+        axes = [*axes[1:-1], axes[0], axes[-1]]
+    if swapped:
+        axes = [*axes[:-2], axes[-1], axes[-2]]
+    return p.transpose(x, axes)
+
+
+op("TransposeMatMul", since=1, domain=DOMAIN)(older(fused_matmul, without=["transBatchA", "transBatchB"]))

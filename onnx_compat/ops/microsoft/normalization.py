@@ -1,0 +1,96 @@
+"""Normalizations of what is summed up before; and those that onnxruntime writes in ONNX's own domain."""
+
+from typing import Any, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent
+from onnx_compat.dtypes import int32
+from onnx_compat.ops.common import computed_in
+from onnx_compat.ops.indexing import gather
+from onnx_compat.ops.normalization import layer_normalization, rms_normalization
+from onnx_compat.ops.registry import REQUIRED, op
+from onnx_compat.value import Tensor, lift
+
+DOMAIN = "com.microsoft"
+Normalized = Tuple[Optional[Tensor], ...]
+
+# onnxruntime fuses LayerNormalization in models of any opset, also of those that did not have it yet.
+op("LayerNormalization", since=1)(layer_normalization)
+
+
+@op("SimplifiedLayerNormalization", since=1)
+@op("SimplifiedLayerNormalization", since=1, domain=DOMAIN)
+def simplified_layer_normalization(
+    ctx: Any, X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Normalized:
+    y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
+    axes = list(range(p.axis_of(axis, X.rank), X.rank))
+    return y, _factor(X, axes, epsilon, stash_type) if ctx.wants(1) else None
+
+
+def _factor(x: Tensor, axes: Sequence[int], epsilon: float, stash: int = 1) -> Tensor:
+    """One over the root of the mean square."""
+    wide = p.cast(x, computed_in(x, stash))
+    return p.div(1.0, p.sqrt(p.reduce_mean(p.mul(wide, wide), axes, keepdims=True) + epsilon))
+
+
+@op("SkipLayerNormalization", since=1, domain=DOMAIN)
+def skip_layer_normalization(
+    ctx: Any,
+    input: Tensor,
+    skip: Tensor,
+    gamma: Tensor,
+    beta: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+    *,
+    epsilon: float = 1e-12,
+) -> Normalized:
+    total = _summed(input, skip, bias)
+    return (*layer_normalization(ctx, total, gamma, beta, epsilon=epsilon), total)
+
+
+@op("SkipSimplifiedLayerNormalization", since=1, domain=DOMAIN)
+def skip_simplified_layer_normalization(
+    ctx: Any, input: Tensor, skip: Tensor, gamma: Tensor, bias: Optional[Tensor] = None, *, epsilon: float = 1e-12
+) -> Normalized:
+    """(There is no mean to speak of; the place of its output is zero.)"""
+    total = _summed(input, skip, bias)
+    factor = _factor(total, [total.rank - 1], epsilon) if ctx.wants(1) or ctx.wants(2) else None
+    mean = None if factor is None else p.full(factor.shape, 0, factor.dtype)
+    return rms_normalization(total, gamma, epsilon=epsilon), mean, factor, total
+
+
+def _summed(input: Tensor, skip: Tensor, bias: Optional[Tensor]) -> Tensor:
+    total = p.add(input, skip)
+    return total if bias is None else p.add(total, bias)
+
+
+@op("EmbedLayerNormalization", since=1, domain=DOMAIN)
+def embed_layer_normalization(
+    ctx: Any,
+    input_ids: Tensor,
+    segment_ids: Optional[Tensor] = None,
+    word_embedding: Tensor = REQUIRED,
+    position_embedding: Tensor = REQUIRED,
+    segment_embedding: Optional[Tensor] = None,
+    gamma: Tensor = REQUIRED,
+    beta: Tensor = REQUIRED,
+    mask: Optional[Tensor] = None,
+    position_ids: Optional[Tensor] = None,
+    *,
+    epsilon: float = 1e-12,
+    mask_index_type: Optional[int] = None,
+) -> Normalized:
+    """The second output counts, for each sequence, the ones in its mask; without a mask it is zero."""
+    batch, length = input_ids.shape
+    total = p.add(gather(word_embedding, input_ids), _positions(position_embedding, position_ids, length))
+    if segment_ids is not None and segment_embedding is not None:
+        total = p.add(total, gather(segment_embedding, segment_ids))
+    normal = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)[0]
+    if mask is None:
+        return normal, p.full((batch,), 0, int32), total
+    return normal, p.reduce_sum(p.cast(p.equal(mask, lift(1, mask.dtype)), int32), [1]), total
+
+
+def _positions(embedding: Tensor, ids: Optional[Tensor], length: Extent) -> Tensor:
+    return p.slice_axis(embedding, 0, 0, length) if ids is None else gather(embedding, ids)

@@ -1,0 +1,205 @@
+"""Operators on quantized numbers that onnxruntime's quantizer writes (QOperator format), element by element and pools.
+
+Most are the plain operator between a DequantizeLinear and a QuantizeLinear. Sums and products add the zero point before
+they round, as onnxruntime does: it matters where a number lies in the middle of two.
+"""
+
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import DType, float32, int32
+from onnx_compat.ops import activation
+from onnx_compat.ops.common import places, product
+from onnx_compat.ops.microsoft.fused import channels_first, channels_last
+from onnx_compat.ops.older import older
+from onnx_compat.ops.pooling import average_pool
+from onnx_compat.ops.quantization import dequantize_linear, quantize_linear
+from onnx_compat.ops.registry import REQUIRED, op
+from onnx_compat.value import Tensor, lift
+
+DOMAIN = "com.microsoft"
+Ints = Optional[Sequence[int]]
+Zero = Optional[Tensor]
+
+_UNSEEN = ["block_size", "output_dtype", "precision", "saturate"]
+op("QuantizeLinear", since=1, domain=DOMAIN)(older(quantize_linear, without=_UNSEEN))
+op("DequantizeLinear", since=1, domain=DOMAIN)(older(dequantize_linear, without=_UNSEEN))
+
+
+def _between(
+    function: Callable[[Tensor], Tensor], x: Tensor, x_scale: Tensor, x_zero: Zero, y_scale: Tensor, y_zero: Zero
+) -> Tensor:
+    """A function of numbers, applied to quantized ones."""
+    y = function(dequantize_linear(x, x_scale, x_zero))
+    return quantize_linear(y, y_scale, lift(0, x.dtype) if y_zero is None else y_zero)
+
+
+def _one(parameter: Tensor) -> Tensor:
+    return p.reshape(parameter, ())
+
+
+def _number(zero: Zero) -> Any:
+    return lift(0, float32) if zero is None else p.cast(_one(zero), float32)
+
+
+def _rounded(x: Any, dtype: DType) -> Tensor:
+    """x, which has the zero point in it, to the nearest number of the type."""
+    return p.cast(p.clip(p.round(x), dtype.min, dtype.max), dtype)
+
+
+@op("QLinearAdd", since=1, domain=DOMAIN)
+def qlinear_add(
+    A: Tensor,
+    A_scale: Tensor,
+    A_zero_point: Zero = None,
+    B: Tensor = REQUIRED,
+    B_scale: Tensor = REQUIRED,
+    B_zero_point: Zero = None,
+    C_scale: Tensor = REQUIRED,
+    C_zero_point: Zero = None,
+) -> Tensor:
+    ratio_a, ratio_b = (p.div(_one(scale), _one(C_scale)) for scale in (A_scale, B_scale))
+    shares = p.add(p.mul(ratio_a, _number(A_zero_point)), p.mul(ratio_b, _number(B_zero_point)))
+    rest = p.add(p.mul(p.cast(B, float32), ratio_b), p.sub(_number(C_zero_point), shares))
+    return _rounded(p.add(p.mul(p.cast(A, float32), ratio_a), rest), A.dtype)
+
+
+@op("QLinearMul", since=1, domain=DOMAIN)
+def qlinear_mul(
+    A: Tensor,
+    A_scale: Tensor,
+    A_zero_point: Zero = None,
+    B: Tensor = REQUIRED,
+    B_scale: Tensor = REQUIRED,
+    B_zero_point: Zero = None,
+    C_scale: Tensor = REQUIRED,
+    C_zero_point: Zero = None,
+) -> Tensor:
+    ratio = p.div(p.mul(_one(A_scale), _one(B_scale)), _one(C_scale))
+    a, b = (p.sub(p.cast(x, float32), _number(zero)) for x, zero in ((A, A_zero_point), (B, B_zero_point)))
+    return _rounded(p.add(p.mul(p.mul(a, b), ratio), _number(C_zero_point)), A.dtype)
+
+
+@op("QLinearSigmoid", since=1, domain=DOMAIN)
+def qlinear_sigmoid(
+    X: Tensor, X_scale: Tensor, X_zero_point: Zero = None, Y_scale: Tensor = REQUIRED, Y_zero_point: Zero = None
+) -> Tensor:
+    return _between(p.sigmoid, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
+
+
+@op("QLinearLeakyRelu", since=1, domain=DOMAIN)
+def qlinear_leaky_relu(
+    X: Tensor,
+    X_scale: Tensor,
+    X_zero_point: Zero = None,
+    Y_scale: Tensor = REQUIRED,
+    Y_zero_point: Zero = None,
+    *,
+    alpha: float = 0.01,
+) -> Tensor:
+    def leaky(x: Tensor) -> Tensor:
+        return activation.leaky_relu(x, alpha=alpha)
+
+    return _between(leaky, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
+
+
+@op("QLinearSoftmax", since=1, domain=DOMAIN)
+def qlinear_softmax(
+    X: Tensor,
+    X_scale: Tensor,
+    x_zero_point: Zero = None,
+    y_scale: Tensor = REQUIRED,
+    y_zero_point: Tensor = REQUIRED,
+    *,
+    axis: int = -1,
+    opset: int,
+) -> Tensor:
+    """`opset`: whose Softmax is meant, that over one axis (from 13 on) or over all from the axis on."""
+
+    def softmax(x: Tensor) -> Tensor:
+        return activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
+
+    return _between(softmax, X, X_scale, x_zero_point, y_scale, y_zero_point)
+
+
+@op("QLinearConcat", since=1, domain=DOMAIN)
+def qlinear_concat(Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis: int) -> Tensor:
+    """Each input comes with its scale and its zero point."""
+    triples = zip(inputs[0::3], inputs[1::3], inputs[2::3])
+    parts = [_between(lambda x: x, x, scale, zero, Y_scale, Y_zero_point) for x, scale, zero in triples]
+    return p.concat(parts, p.axis_of(axis, parts[0].rank))
+
+
+@op("QLinearWhere", since=1, domain=DOMAIN)
+def qlinear_where(
+    condition: Tensor,
+    X: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor,
+    Y: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+    z_scale: Tensor,
+    z_zero_point: Tensor,
+) -> Tensor:
+    x = _between(lambda x: x, X, x_scale, x_zero_point, z_scale, z_zero_point)
+    return p.where(condition, x, _between(lambda y: y, Y, y_scale, y_zero_point, z_scale, z_zero_point))
+
+
+@op("QLinearAveragePool", since=1, domain=DOMAIN)
+def qlinear_average_pool(
+    X: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Zero = None,
+    y_scale: Tensor = REQUIRED,
+    y_zero_point: Zero = None,
+    *,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    channels_last: int = 0,
+    count_include_pad: int = 0,
+    kernel_shape: Sequence[int],
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    how: Dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
+
+    def pool(x: Tensor) -> Tensor:
+        return average_pool(x, kernel_shape=kernel_shape, pads=pads, strides=strides, **how)
+
+    return _between(_over_images(pool, channels_last), X, x_scale, x_zero_point, y_scale, y_zero_point)
+
+
+def _over_images(function: Callable[[Tensor], Tensor], last: int) -> Callable[[Tensor], Tensor]:
+    """A function of channels-first images, for channels-last ones."""
+    return (lambda x: channels_last(function(channels_first(x)))) if last else function
+
+
+@op("QLinearGlobalAveragePool", since=1, domain=DOMAIN)
+def qlinear_global_average_pool(
+    X: Tensor, x_scale: Tensor, x_zero_point: Tensor, y_scale: Tensor, y_zero_point: Tensor, *, channels_last: int = 0
+) -> Tensor:
+    """The sum is exact; one factor makes a mean in the new scale of it."""
+    axes: List[int] = list(range(1, X.rank - 1) if channels_last else range(2, X.rank))
+    distance = p.sub(p.cast(X, int32), p.cast(_one(x_zero_point), int32))
+    total = p.cast(p.reduce_sum(distance, axes, keepdims=True), float32)
+    count = p.cast(lift(product([X.shape[axis] for axis in axes]), DType.of("int64")), float32)
+    factor = p.div(_one(x_scale), p.mul(_one(y_scale), count))
+    return quantize_linear(p.mul(total, factor), lift(1.0, float32), y_zero_point)
+
+
+@op("QLinearReduceMean", since=1, domain=DOMAIN)
+def qlinear_reduce_mean(
+    data: Tensor,
+    data_scale: Tensor,
+    data_zero_point: Zero = None,
+    reduced_scale: Tensor = REQUIRED,
+    reduced_zero_point: Zero = None,
+    *,
+    axes: Sequence[int],
+    keepdims: int,
+) -> Tensor:
+    def mean(x: Tensor) -> Tensor:
+        return p.reduce_mean(x, places(axes or range(x.rank), x.rank), keepdims=bool(keepdims))
+
+    return _between(mean, data, data_scale, data_zero_point, reduced_scale, reduced_zero_point)

@@ -1,0 +1,145 @@
+"""Products and convolutions of quantized numbers, and of numbers that are quantized for the product."""
+
+from typing import Any, Dict, List, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import DType
+from onnx_compat.ops.microsoft.fused import channels_first
+from onnx_compat.ops.microsoft.fused import channels_last as to_channels_last
+from onnx_compat.ops.quantization import dynamic_quantize_linear, matmul_integer, qlinear_conv, quantize_linear
+from onnx_compat.ops.recurrent import Product, lstm_activations, lstm_of
+from onnx_compat.ops.registry import REQUIRED, op
+from onnx_compat.value import Tensor, lift
+
+DOMAIN = "com.microsoft"
+Ints = Optional[Sequence[int]]
+
+
+@op("QLinearConv", since=1, domain=DOMAIN)
+def qlinear_conv_in_either_layout(
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor,
+    w: Tensor,
+    w_scale: Tensor,
+    w_zero_point: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+    B: Optional[Tensor] = None,
+    *,
+    auto_pad: str = "NOTSET",
+    channels_last: int = 0,
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    """Images may be channels last, filters are not."""
+    window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
+    image = channels_first(x) if channels_last else x
+    parameters = [x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B]
+    y = qlinear_conv(image, *parameters, group=group, strides=strides, **window)  # type: ignore[arg-type]
+    return to_channels_last(y) if channels_last else y
+
+
+@op("MatMulIntegerToFloat", since=1, domain=DOMAIN)
+def matmul_integer_to_float(
+    A: Tensor,
+    B: Tensor,
+    a_scale: Tensor,
+    b_scale: Tensor,
+    a_zero_point: Optional[Tensor] = None,
+    b_zero_point: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+) -> Tensor:
+    total = matmul_integer(A, B, a_zero_point, b_zero_point)
+    y = p.mul(p.cast(total, a_scale.dtype), p.mul(p.reshape(a_scale, ()), b_scale))
+    return y if bias is None else p.add(y, bias)
+
+
+@op("DynamicQuantizeMatMul", since=1, domain=DOMAIN)
+def dynamic_quantize_matmul(
+    A: Tensor, B: Tensor, b_scale: Tensor, b_zero_point: Optional[Tensor] = None, bias: Optional[Tensor] = None
+) -> Tensor:
+    """A is quantized to uint8 by the range of all its elements."""
+    a, a_scale, a_zero_point = dynamic_quantize_linear(A)
+    return matmul_integer_to_float(a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias)
+
+
+@op("QGemm", since=1, domain=DOMAIN)
+def qgemm(
+    A: Tensor,
+    a_scale: Tensor,
+    a_zero_point: Tensor,
+    B: Tensor,
+    b_scale: Tensor,
+    b_zero_point: Tensor,
+    C: Optional[Tensor] = None,
+    y_scale: Optional[Tensor] = None,
+    y_zero_point: Optional[Tensor] = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Tensor:
+    """C is in the scale of the product. The result is quantized if it has a scale."""
+    left, right = (p.transpose(x, (1, 0)) if turned else x for x, turned in ((A, transA), (B, transB)))
+    total = matmul_integer(left, right, a_zero_point, b_zero_point)
+    total = total if C is None else p.add(total, C)
+    factor = p.mul(p.mul(p.reshape(a_scale, ()), b_scale), lift(alpha, a_scale.dtype))
+    if y_scale is None or y_zero_point is None:
+        return p.mul(p.cast(total, factor.dtype), factor)
+    factor = p.div(factor, p.reshape(y_scale, ()))
+    return quantize_linear(p.mul(p.cast(total, factor.dtype), factor), lift(1.0, factor.dtype), y_zero_point)
+
+
+@op("DynamicQuantizeLSTM", since=1, domain=DOMAIN)
+def dynamic_quantize_lstm(
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Optional[Tensor] = None,
+    sequence_lens: Optional[Tensor] = None,
+    initial_h: Optional[Tensor] = None,
+    initial_c: Optional[Tensor] = None,
+    P: Optional[Tensor] = None,
+    W_scale: Tensor = REQUIRED,
+    W_zero_point: Tensor = REQUIRED,
+    R_scale: Tensor = REQUIRED,
+    R_zero_point: Tensor = REQUIRED,
+    *,
+    activation_alpha: Sequence[float] = (),
+    activation_beta: Sequence[float] = (),
+    activations: Sequence[str] = (),
+    clip: Optional[float] = None,
+    direction: str = "forward",
+    hidden_size: Optional[int] = None,
+    input_forget: int = 0,
+) -> List[Tensor]:
+    """The input is quantized as a whole (its steps behind the longest sequence do not count), the state at every step.
+    Weights lie the other way round than in LSTM.
+    """
+    functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
+    products = (_quantizing(W_scale, W_zero_point), _quantizing(R_scale, R_zero_point))
+    if sequence_lens is not None:
+        X = _until(X, p.reduce_max(sequence_lens))
+    W, R = (p.transpose(weights, (0, 2, 1)) for weights in (W, R))
+    initial = [initial_h, initial_c]
+    return lstm_of(X, W, R, B, sequence_lens, initial, P, functions, direction, input_forget, 0, products)
+
+
+def _quantizing(scales: Tensor, zero_points: Tensor) -> Product:
+    """A product with quantized weights, for which the values are quantized; parameters are there for each direction."""
+
+    def product(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
+        scale, zero = (p.squeeze(p.slice_axis(one, 0, k, k + 1), [0]) for one in (scales, zero_points))
+        return dynamic_quantize_matmul(x, p.transpose(weights, (1, 0)), scale, zero, bias)
+
+    return product
+
+
+def _until(x: Tensor, count: Tensor) -> Tensor:
+    """Zeros from this place of the first axis on."""
+    inside = p.less(p.iota(x.shape[0], DType.of("int32")), p.cast(count, DType.of("int32")))
+    return p.where(p.reshape(inside, (x.shape[0],) + (1,) * (x.rank - 1)), x, lift(0, x.dtype))
