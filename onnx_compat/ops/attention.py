@@ -1,0 +1,168 @@
+"""Attention of ai.onnx, and the one whose scores and weights subgraphs may change."""
+
+from typing import Any, List, Optional, Tuple
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, maximum
+from onnx_compat.dtypes import DType, bool_, float32, int32
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops import heads
+from onnx_compat.ops.older import older
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+Maybe = Optional[Tensor]
+
+
+@op("Attention", since=25)
+def attention(
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    attn_mask: Maybe = None,
+    past_key: Maybe = None,
+    past_value: Maybe = None,
+    nonpad_kv_seqlen: Maybe = None,
+    *,
+    is_causal: int = 0,
+    kv_num_heads: Optional[int] = None,
+    left_window_size: int = -1,
+    q_num_heads: Optional[int] = None,
+    qk_matmul_output_mode: int = 0,
+    right_window_size: int = -1,
+    scale: Optional[float] = None,
+    softcap: float = 0.0,
+    softmax_precision: Optional[int] = None,
+) -> List[Tensor]:
+    """A mask whose last axis is too short allows nothing of the rest."""
+    q, k, v = _in_heads(Q, q_num_heads), _in_heads(K, kv_num_heads), _in_heads(V, kv_num_heads)
+    k, v, before = _cached(q, k, v, past_key, past_value, nonpad_kv_seqlen)
+    if attn_mask is not None:
+        attn_mask = _lengthened(attn_mask, k.shape[2])
+    windows = (left_window_size, 0 if is_causal else right_window_size)
+    bias = _bias(q, k, attn_mask, before, nonpad_kv_seqlen, windows)
+    # With nothing but a limit to the right, every query sees at least the first key.
+    sees_some = attn_mask is None and nonpad_kv_seqlen is None and left_window_size < 0
+    live = None if bias is None or sees_some else heads.live_rows(bias)
+
+    scores = heads.grouped(*heads.root_scaled(q, k, scale), transpose_y=True)
+    held = heads.capped(scores, softcap)
+    biased = held if bias is None else p.add(held, bias)
+    inner = biased if softmax_precision is None else p.cast(biased, DType.of(softmax_precision))
+    weights = p.cast(heads.weights(inner, live), q.dtype)
+    y = heads.grouped(weights, p.cast(v, q.dtype))
+    shown = [scores, held, biased, weights][qk_matmul_output_mode]
+    return [heads.join(y) if Q.rank == 3 else y, k, v, shown]
+
+
+@op("Attention", since=23)
+def attention_23(
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    attn_mask: Maybe = None,
+    past_key: Maybe = None,
+    past_value: Maybe = None,
+    *,
+    is_causal: int = 0,
+    kv_num_heads: Optional[int] = None,
+    q_num_heads: Optional[int] = None,
+    qk_matmul_output_mode: int = 0,
+    scale: Optional[float] = None,
+    softcap: float = 0.0,
+    softmax_precision: Optional[int] = None,
+) -> List[Tensor]:
+    """The last axis of a mask broadcasts like any other."""
+    if attn_mask is not None:
+        total = K.shape[-2] if past_key is None else past_key.shape[2] + K.shape[-2]
+        attn_mask = p.broadcast_to(attn_mask, (*attn_mask.shape[:-1], total))
+    return attention(
+        Q,
+        K,
+        V,
+        attn_mask,
+        past_key,
+        past_value,
+        is_causal=is_causal,
+        kv_num_heads=kv_num_heads,
+        q_num_heads=q_num_heads,
+        qk_matmul_output_mode=qk_matmul_output_mode,
+        scale=scale,
+        softcap=softcap,
+        softmax_precision=softmax_precision,
+    )
+
+
+op("Attention", since=24)(older(attention, without=["left_window_size", "right_window_size"]))
+
+
+def _in_heads(x: Tensor, count: Optional[int]) -> Tensor:
+    if x.rank == 4:
+        return x
+    if count is None:
+        raise InvalidModelError("Attention of tensors of rank 3 needs q_num_heads and kv_num_heads")
+    return heads.split(x, count)
+
+
+def _cached(
+    q: Tensor, k: Tensor, v: Tensor, past_key: Maybe, past_value: Maybe, filled: Maybe
+) -> Tuple[Tensor, Tensor, Any]:
+    """All keys and values, and how many keys there are before those of these queries."""
+    if (past_key is None) != (past_value is None):
+        raise InvalidModelError("past_key and past_value come together")
+    if past_key is not None and past_value is not None:
+        if filled is not None:
+            raise InvalidModelError("nonpad_kv_seqlen is for a cache from outside, and there is a past_key")
+        return p.concat([past_key, k], 2), p.concat([past_value, v], 2), past_key.shape[2]
+    return k, v, 0 if filled is None else p.sub(p.cast(filled, int32), lift(q.shape[2], int32))
+
+
+def _lengthened(mask: Tensor, total: Extent) -> Tensor:
+    after: List[Extent] = [0] * mask.rank
+    after[-1] = maximum(total - mask.shape[-1], 0)
+    return p.pad(mask, [0] * mask.rank, after, value=False if mask.dtype == bool_ else -np.inf)
+
+
+def _bias(q: Tensor, k: Tensor, mask: Maybe, before: Any, filled: Maybe, windows: Tuple[int, int]) -> Maybe:
+    """All that limits what queries see, as one summand to the scores."""
+    left, right = windows
+    rows, columns = heads.position_grid(q.shape[2], k.shape[2], before)
+    allowed: List[Maybe] = []
+    if right >= 0:
+        allowed.append(p.less_equal(columns, p.add(rows, right)))
+    if left >= 0:
+        allowed.append(p.less_equal(p.sub(rows, left), columns))
+    if filled is not None:
+        allowed.append(p.less(columns, p.reshape(p.cast(filled, int32), (filled.shape[0], 1, 1, 1))))
+    bias = None
+    if mask is not None and mask.dtype == bool_:
+        allowed.append(mask)
+    elif mask is not None:
+        bias = p.cast(mask, q.dtype)
+    return heads.additive(allowed, bias, q.dtype)
+
+
+@op("FlexAttention", since=1, domain="ai.onnx.preview")
+def flex_attention(
+    ctx: Any,
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    *,
+    prob_mod: Any = None,
+    scale: Optional[float] = None,
+    score_mod: Any = None,
+    softmax_precision: Optional[int] = None,
+) -> Tensor:
+    """The subgraphs, and the product with the values, are in the precision of the softmax."""
+    usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
+    precise = usual if softmax_precision is None else DType.of(softmax_precision)
+    scores = p.cast(heads.grouped(*heads.root_scaled(Q, K, scale), transpose_y=True), precise)
+    if score_mod is not None:
+        (scores,) = ctx.body(score_mod)(scores)
+    weights = p.softmax(scores, -1)
+    if prob_mod is not None:
+        (weights,) = ctx.body(prob_mod)(weights)
+    return p.cast(heads.grouped(weights, p.cast(V, precise)), Q.dtype)

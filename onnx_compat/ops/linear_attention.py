@@ -1,0 +1,92 @@
+"""Attention without a softmax, which is a recurrence over a matrix; and its companion, a convolution with a memory."""
+
+from typing import Any, Dict, List, Optional
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import same
+from onnx_compat.dtypes import float32
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops import heads
+from onnx_compat.ops.activation import swish
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+Maybe = Optional[Tensor]
+
+#: Update rule -> the optional inputs that it needs; it takes no other.
+_RULES: Dict[str, List[str]] = {
+    "linear": [],
+    "gated": ["decay"],
+    "delta": ["beta"],
+    "gated_delta": ["decay", "beta"],
+}
+
+
+@op("LinearAttention", since=27)
+def linear_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    past_state: Maybe = None,
+    decay: Maybe = None,
+    beta: Maybe = None,
+    *,
+    chunk_size: int = 64,
+    kv_num_heads: int,
+    q_num_heads: int,
+    scale: float = 0.0,
+    update_rule: str = "gated_delta",
+) -> List[Tensor]:
+    """Step by step in float32. The state [batch, heads, size of a key, size of a value] maps keys to values."""
+    if update_rule not in _RULES:
+        raise InvalidModelError("the update rule %r is none of %s" % (update_rule, ", ".join(sorted(_RULES))))
+    for name, given in (("decay", decay), ("beta", beta)):
+        if (given is not None) != (name in _RULES[update_rule]):
+            raise InvalidModelError(
+                "the update rule %r %s '%s'" % (update_rule, "needs" if given is None else "takes no", name)
+            )
+    q, k, v = _steps(query, q_num_heads), _steps(key, kv_num_heads), _steps(value, kv_num_heads)
+    steps, batch, _, size = q.shape
+    q = p.reshape(p.mul(q, heads.scale_of(q, scale)), (steps, batch, kv_num_heads, q_num_heads // kv_num_heads, size))
+    xs = [q, k, v]
+    if decay is not None:
+        xs.append(p.exp(_steps(decay, kv_num_heads)))  # one for each key's feature, or one for the head
+    if beta is not None:
+        xs.append(_steps(beta, 1 if same(beta.shape[2], 1) else kv_num_heads))
+    start = p.full((batch, kv_num_heads, size, v.shape[3]), 0, float32)
+    start = start if past_state is None else p.cast(past_state, float32)
+
+    def step(state: Any, q: Any, k: Any, v: Any, *gates: Any) -> List[Tensor]:
+        if decay is not None:
+            state = p.mul(state, p.unsqueeze(gates[0], [3]))
+        if beta is not None:
+            known = p.squeeze(p.matmul(p.unsqueeze(k, [2]), state), [2])
+            v = p.mul(gates[-1], p.sub(v, known))
+        state = p.add(state, p.mul(p.unsqueeze(k, [3]), p.unsqueeze(v, [2])))
+        return [state, p.matmul(q, state)]
+
+    state, outputs = p.scan(step, [start], xs, steps)
+    outputs = p.reshape(p.transpose(outputs, (1, 0, 2, 3, 4)), (batch, steps, q_num_heads * v.shape[3]))
+    return [p.cast(outputs, query.dtype), p.cast(state, (query if past_state is None else past_state).dtype)]
+
+
+def _steps(x: Tensor, count: int) -> Tensor:
+    """[batch, steps, heads * size] as [steps, batch, heads, size]."""
+    parts = p.reshape(p.cast(x, float32), (x.shape[0], x.shape[1], count, heads.shared(x.shape[2], count)))
+    return p.transpose(parts, (1, 0, 2, 3))
+
+
+@op("CausalConvWithState", since=27)
+def causal_conv_with_state(
+    input: Tensor, weight: Tensor, bias: Maybe = None, past_state: Maybe = None, *, activation: str = "none"
+) -> List[Tensor]:
+    """Each channel on its own; what the last steps were goes along to the next call."""
+    if activation not in ("none", "silu", "swish"):
+        raise InvalidModelError("the activation %r is none of none, silu, swish" % activation)
+    remembered = weight.shape[2] - 1
+    steps = p.pad(input, [0, 0, remembered], [0, 0, 0]) if past_state is None else p.concat([past_state, input], 2)
+    channels: Any = weight.shape[0]
+    y: Any = p.conv(steps, weight, bias, strides=[1], dilations=[1], pads=[(0, 0)], groups=channels)
+    if activation != "none":
+        y = p.cast(swish(p.cast(y, float32)), input.dtype)
+    return [y, p.slice_axis(steps, 2, input.shape[2], None)]
