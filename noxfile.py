@@ -57,13 +57,13 @@ def wheels(session: nox.Session) -> None:
 @nox.session(default=False)
 def suites(session: nox.Session) -> None:
     """Fetch the recorded test vectors into the cache that all cells read, once."""
-    stamp = Stamp("suites", "suites", MATRIX.suites, MATRIX.suites_source)
+    stamp = Stamp("suites", "suites", MATRIX.suites, MATRIX.releases)
     if stamp.fresh():
         session.log(f"fetched before; delete {stamp.path} to fetch again")
         return
-    session.install("pip", MATRIX.suites_source, *MATRIX.tools["oracle"])
-    release = MATRIX.suites_source.partition("==")[2]
-    session.run("python", "-m", "matrix.suites", "fetch", *MATRIX.suites, "--onnx", release)
+    session.install("pip", MATRIX.newest_onnx, *MATRIX.tools["oracle"])
+    releases = [f"--onnx={release}={opset}" for release, opset in MATRIX.releases.items()]
+    session.run("python", "-m", "matrix.suites", "fetch", *MATRIX.suites, *releases)
     stamp.write()
 
 
@@ -126,7 +126,7 @@ def drift(session: nox.Session) -> None:
 @nox.session(requires=["wheels", "suites"])
 def core(session: nox.Session) -> None:
     """The core, the matrix and the benchmarks themselves, on the Python that runs nox."""
-    session.install(*_wheels(REFERENCE), MATRIX.suites_source, *MATRIX.tools["test"], *MATRIX.tools["oracle"], "tomli")
+    session.install(*_wheels(REFERENCE), MATRIX.newest_onnx, *MATRIX.tools["test"], *MATRIX.tools["oracle"], "tomli")
     tests = ["tests/core", "tests/matrix", "tests/benchmarks", "tests/conformance"]
     _pytest(session, tests, REFERENCE, {"ONNX_COMPAT_SUITES": " ".join(MATRIX.suites)})
 

@@ -82,13 +82,19 @@ class Cell(Environment):
 class Matrix:
     version: str
     suites: tuple[str, ...]
-    suites_source: str
     suites_generated: tuple[str, ...]
+    releases: dict[str, int]
+    """Of onnx, the oldest first, with the newest opset of each: what the recorded suites come from."""
     tools: dict[str, tuple[str, ...]]
     distributions: dict[str, Distribution]
     cells: dict[str, Cell]
     peers: dict[str, Environment]
     benched: tuple[Cell, ...]
+
+    @property
+    def newest_onnx(self) -> str:
+        """As a requirement."""
+        return f"onnx=={list(self.releases)[-1]}"
 
     @property
     def environments(self) -> dict[str, Environment]:
@@ -147,8 +153,8 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
         matrix = Matrix(
             version=raw["version"],
             suites=tuple(raw["suites"]["names"]),
-            suites_source=raw["suites"]["source"],
             suites_generated=tuple(raw["suites"]["generated"]),
+            releases=_releases(raw["suites"]["releases"]),
             tools={name: tuple(tools) for name, tools in raw["tools"].items()},
             distributions={key: _distribution(key, **entry) for key, entry in raw["distributions"].items()},
             cells=cells,
@@ -159,6 +165,12 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
         raise MatrixError(f"{path.name}: {error}") from error
     _validate(matrix)
     return matrix
+
+
+def _releases(told: dict[str, int]) -> dict[str, int]:
+    if list(told) != sorted(told, key=Version) or sorted(set(told.values())) != list(told.values()):
+        raise MatrixError("the releases of the suites must be in order, each with a newer opset than the one before")
+    return told
 
 
 def _distribution(

@@ -1,10 +1,10 @@
-"""`python -m matrix.suites fetch light simple --onnx 1.23.2`: fill the cache; `list`: say what is in it."""
+"""`python -m matrix.suites fetch light simple --onnx 1.23.2=28`: fill the cache; `list`: say what is in it."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 from matrix.suites.cache import cache_dir, read_index
 from matrix.suites.fetch import LIGHT_RANDOM, fetch
@@ -18,14 +18,15 @@ def main(arguments: Optional[List[str]] = None) -> int:
     fetching = commands.add_parser("fetch", help="download onnx wheels and write their cases into the cache")
     fetching.add_argument("suites", nargs="+", choices=[*SUITES, LIGHT_RANDOM])
     fetching.add_argument(
-        "--onnx", action="append", required=True, metavar="VERSION", help="a release; may be repeated"
+        "--onnx", action="append", required=True, metavar="VERSION=OPSET", help="a release; may be repeated, in order"
     )
     commands.add_parser("list", help="the suites in the cache, by release")
     options = parser.parse_args(arguments)
     if options.command == "list":
         return _list()
+    releases = dict(each.split("=") for each in options.onnx)
     try:
-        fetch(options.suites, options.onnx, say=lambda text: print(text, flush=True))
+        fetch(options.suites, {release: int(opset) for release, opset in releases.items()}, print)
     except FetchError as error:
         print(error, file=sys.stderr)
         return 1
@@ -36,10 +37,13 @@ def _list() -> int:
     print(cache_dir())
     for index in sorted(cache_dir().glob("*/index.json")):
         rows = read_index(index.parent.name)
-        for release in sorted({row.release for row in rows}):
-            here = [row for row in rows if row.release == release]
-            stored = sum(row.folder == row.id for row in here)
-            print(f"{index.parent.name:20} {release:10} {len(here):5} cases, {stored} stored here")
+        counted: Dict[str, List[int]] = {}
+        for row in rows:
+            count = counted.setdefault(row.release, [0, 0])
+            count[0] += 1
+            count[1] += row.folder == row.id
+        for release, (cases, stored) in counted.items():
+            print(f"{index.parent.name:20} {release:10} {cases:5} cases, {stored} stored here")
     return 0
 
 

@@ -16,19 +16,17 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
-import numpy as np
 import onnx
-from onnx import numpy_helper
 
+from matrix.suites.chance import is_random
 from matrix.suites.place import cache_dir
+from matrix.suites.values import Value, read_value
 
 __all__ = ["ATOL", "RTOL", "Case", "DataSet", "Value", "cache_dir", "read_index", "write_case", "write_index"]
 
 RTOL, ATOL = 1e-3, 1e-7
-
-Value = Union[np.ndarray, List[Any], None]
 
 
 class DataSet(NamedTuple):
@@ -54,7 +52,7 @@ class Case(NamedTuple):
     atol: float
     hash: str
     tags: List[str]
-    """`dynamic`: one prepared model runs all the data sets, of different shapes. `random`: compare no values."""
+    """`dynamic`: one prepared model runs all the data sets, of different shapes. `random`: it draws its values."""
 
     @property
     def id(self) -> str:
@@ -119,7 +117,7 @@ def write_case(
         rtol=rtol,
         atol=atol,
         hash=digest,
-        tags=list(tags),
+        tags=[*tags, *(["random"] if is_random(proto, sets[0][0] if sets else ()) else [])],
     )
 
 
@@ -186,22 +184,5 @@ def _read_side(infos: Iterable[onnx.ValueInfoProto], folder: Path, side: str) ->
     for i, info in enumerate(infos):
         path = folder / ("%s_%d.pb" % (side, i))
         if path.exists():
-            values[info.name] = _read_value(info.type, path.read_bytes())
+            values[info.name] = read_value(info.type, path.read_bytes())
     return values
-
-
-def _read_value(type_: onnx.TypeProto, data: bytes) -> Value:
-    kind = type_.WhichOneof("value")
-    if kind == "sequence_type":
-        sequence = onnx.SequenceProto()
-        sequence.ParseFromString(data)
-        return list(numpy_helper.to_list(sequence))
-    if kind == "optional_type":
-        optional = onnx.OptionalProto()
-        optional.ParseFromString(data)
-        found: Optional[Any] = numpy_helper.to_optional(optional)
-        return found
-    tensor = onnx.TensorProto()
-    tensor.ParseFromString(data)
-    array: np.ndarray = numpy_helper.to_array(tensor)
-    return array

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from itertools import count, takewhile
-from pathlib import Path
-from typing import Iterator, List, NamedTuple, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from matrix.suites.cache import ATOL, RTOL
+from matrix.suites.wheels import Files
 
 __all__ = ["SUITES", "Recorded", "recorded"]
 
@@ -31,38 +31,35 @@ class Recorded(NamedTuple):
     atol: float = ATOL
 
 
-def recorded(data: Path, suite: str) -> Iterator[Recorded]:
+def recorded(data: Files, suite: str) -> Iterator[Recorded]:
     """The cases of a suite in this data; none where the release has none."""
-    return _light(data / suite) if suite == "light" else _folders(data / suite)
+    return _light(data) if suite == "light" else _folders(data, suite)
 
 
-def _folders(suite: Path) -> Iterator[Recorded]:
-    for model in sorted(suite.glob("*/model.onnx")):
-        case = model.parent
-        settings = case / "data.json"
-        told = json.loads(settings.read_text(encoding="utf-8")) if settings.exists() else {}
-        sets = [
-            (_files(folder, "input_%d.pb"), _files(folder, "output_%d.pb"))
-            for folder in _numbered(case, "test_data_set_%d")
-        ]
-        yield Recorded(case.name, model.read_bytes(), sets, told.get("rtol", RTOL), told.get("atol", ATOL))
+def _folders(data: Files, suite: str) -> Iterator[Recorded]:
+    for model in sorted(name for name in data if name.startswith(suite + "/") and name.endswith("/model.onnx")):
+        case = model[: -len("/model.onnx")]
+        told: Dict[str, float] = json.loads(data.get(case + "/data.json", b"{}"))
+        folders = takewhile(
+            lambda folder: folder + "input_0.pb" in data or folder + "output_0.pb" in data,
+            (case + "/test_data_set_%d/" % k for k in count()),
+        )
+        sets = [(_files(data, folder + "input_%d.pb"), _files(data, folder + "output_%d.pb")) for folder in folders]
+        name = case[len(suite) + 1 :]
+        yield Recorded(name, data[model], sets, told.get("rtol", RTOL), told.get("atol", ATOL))
 
 
-def _light(suite: Path) -> Iterator[Recorded]:
-    for model in sorted(suite.glob("light_*.onnx")):
-        content = model.read_bytes()
-        graph = onnx.load_from_string(content).graph
-        outputs = _files(suite, model.stem + "_output_%d.pb")
-        name = "test_" + model.stem[len("light_") :]
-        yield Recorded(name, content, [(_ramps(graph), outputs)], _LIGHT_RTOL.get(name, RTOL))
+def _light(data: Files) -> Iterator[Recorded]:
+    for model in sorted(name for name in data if name.startswith("light/light_") and name.endswith(".onnx")):
+        content = data[model]
+        stem = model[: -len(".onnx")]
+        name = "test_" + stem[len("light/light_") :]
+        sets = [(_ramps(onnx.load_from_string(content).graph), _files(data, stem + "_output_%d.pb"))]
+        yield Recorded(name, content, sets, _LIGHT_RTOL.get(name, RTOL))
 
 
-def _numbered(folder: Path, pattern: str) -> List[Path]:
-    return list(takewhile(Path.exists, (folder / (pattern % i) for i in count())))
-
-
-def _files(folder: Path, pattern: str) -> List[bytes]:
-    return [path.read_bytes() for path in _numbered(folder, pattern)]
+def _files(data: Files, pattern: str) -> List[bytes]:
+    return [data[name] for name in takewhile(data.__contains__, (pattern % i for i in count()))]
 
 
 def _ramps(graph: onnx.GraphProto) -> List[bytes]:

@@ -1,4 +1,4 @@
-"""The test data of an onnx release: from its wheel, and, for the cases that it builds in memory, from its own loader."""
+"""The test data of onnx releases: out of their wheels, and, for the cases that one builds in memory, from its own loader."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import sys
 import tempfile
 import venv
 import zipfile
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Iterator, List
+from typing import Iterator, List, Mapping, Sequence, Tuple
 
-__all__ = ["FetchError", "loaded_data", "wheel_data"]
+__all__ = ["FetchError", "Files", "data_of"]
+
+Files = Mapping[str, bytes]
+"""What a release has, by its path: `node/test_abs/model.onnx`."""
 
 # A release is taken as it was built for any of these: the cases inside are the same.
-_PYTHONS = ("312", "310", "38", "36")
+_PYTHONS = ("312", "38", "310", "36")
 _PLATFORMS = (
     "manylinux_2_28_x86_64",
     "manylinux_2_17_x86_64",
@@ -23,34 +26,61 @@ _PLATFORMS = (
     "manylinux1_x86_64",
 )
 _DATA = "onnx/backend/test/data/"
+_AT_ONCE = 4
 
 
 class FetchError(Exception):
     """A release could not be fetched; says which, and what the installer said."""
 
 
-@contextmanager
-def wheel_data(release: str) -> Iterator[Path]:
-    """A folder with the data of this release, a folder per suite. Nothing of the wheel is imported."""
-    with tempfile.TemporaryDirectory() as folder:
-        with zipfile.ZipFile(_download(release, folder)) as wheel:
-            wheel.extractall(folder, [name for name in wheel.namelist() if name.startswith(_DATA)])
-        yield Path(folder, _DATA)
+def data_of(releases: Sequence[str]) -> Iterator[Tuple[str, Files]]:
+    """The data of each release, in this order; the next ones are on their way while one is worked on."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            yield from zip(releases, pool.map(lambda release: _data(release, Path(folder, release)), releases))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
-@contextmanager
-def loaded_data(release: str) -> Iterator[Path]:
-    """The same for the node cases of a release that holds them in code: it is asked in an environment of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = str(next(Path(folder).glob("[bS]*/python*")))
-        _run([python, "-m", "pip", "install", "--quiet", f"onnx=={release}", "pillow"], release)
-        data = Path(folder, "data")
-        _run([python, str(Path(__file__).with_name("dump.py")), str(data)], release)
-        yield data
+def _data(release: str, folder: Path) -> Files:
+    folder.mkdir()
+    data: Files = _Wheel(_download(release, folder))
+    if not any(name.startswith("node/") for name in data):
+        return {**_loaded(release, folder), **data}
+    return data
 
 
-def _download(release: str, folder: str) -> Path:
+class _Wheel(Mapping[str, bytes]):
+    """Read where it is: to unpack tens of thousands of small files takes longer than anything else here."""
+
+    def __init__(self, path: Path) -> None:
+        self._zip = zipfile.ZipFile(path)
+        names = (name for name in self._zip.namelist() if name.startswith(_DATA) and not name.endswith("/"))
+        self._names = {name[len(_DATA) :]: name for name in names}
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._zip.read(self._names[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _loaded(release: str, folder: Path) -> Files:
+    """The node cases of a release that holds them in code: it is asked in an environment of its own."""
+    environment = folder / "environment"
+    venv.create(environment, with_pip=True)
+    python = str(next(environment.glob("[bS]*/python*")))
+    _run([python, "-m", "pip", "install", "--quiet", f"onnx=={release}", "pillow"], release)
+    data = folder / "data"
+    _run([python, str(Path(__file__).with_name("dump.py")), str(data)], release)
+    return {path.relative_to(data).as_posix(): path.read_bytes() for path in data.glob("**/*") if path.is_file()}
+
+
+def _download(release: str, folder: Path) -> Path:
     said: List[str] = []
     for python in _PYTHONS:
         try:
@@ -58,13 +88,13 @@ def _download(release: str, folder: str) -> Path:
         except FetchError as error:
             said.append(str(error))
         else:
-            return next(Path(folder).glob("*.whl"))
+            return next(folder.glob("*.whl"))
     raise FetchError(said[0])
 
 
-def _download_command(release: str, python: str, folder: str) -> List[str]:
+def _download_command(release: str, python: str, folder: Path) -> List[str]:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    command += ["--dest", folder, "--python-version", python]
+    command += ["--dest", str(folder), "--python-version", python]
     for platform in _PLATFORMS:
         command += ["--platform", platform]
     return [*command, f"onnx=={release}"]

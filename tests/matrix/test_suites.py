@@ -12,7 +12,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from matrix.suites import cache
+from matrix.suites.chance import is_random
+from matrix.suites.fetch import fetch
 from matrix.suites.recorded import recorded
+from matrix.suites.wheels import FetchError
 
 
 @pytest.fixture(autouse=True)
@@ -91,28 +94,78 @@ def test_an_index_keeps_the_order_of_the_releases_and_what_it_had() -> None:
     assert found[-1].rtol == 0.5
 
 
-def test_the_data_of_a_release_is_understood(tmp_path: Path) -> None:
-    simple = tmp_path / "data" / "simple" / "test_add"
-    light = tmp_path / "data" / "light"
-    for k, sides in enumerate(SETS):
-        folder = simple / f"test_data_set_{k}"
-        folder.mkdir(parents=True)
-        for side, values in zip(("input", "output"), sides):
-            (folder / f"{side}_0.pb").write_bytes(values[0])
-    (simple / "model.onnx").write_bytes(_add())
-    (simple / "data.json").write_text(json.dumps({"rtol": 0.1}), encoding="utf-8")
-    light.mkdir()
+def test_the_data_of_a_release_is_understood() -> None:
     model = onnx.load_from_string(_add())
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
-    (light / "light_net.onnx").write_bytes(model.SerializeToString())
-    (light / "light_net_output_0.pb").write_bytes(_tensor(1))
+    data = {
+        "simple/test_add/model.onnx": _add(),
+        "simple/test_add/data.json": json.dumps({"rtol": 0.1}).encode(),
+        "light/light_net.onnx": model.SerializeToString(),
+        "light/light_net_output_0.pb": _tensor(1),
+    }
+    for k, (inputs, outputs) in enumerate(SETS):
+        data[f"simple/test_add/test_data_set_{k}/input_0.pb"] = inputs[0]
+        data[f"simple/test_add/test_data_set_{k}/output_0.pb"] = outputs[0]
 
-    (case,) = recorded(tmp_path / "data", "simple")
+    (case,) = recorded(data, "simple")
     assert (case.name, case.sets, case.rtol, case.atol) == ("test_add", SETS, 0.1, cache.ATOL)
-    (case,) = recorded(tmp_path / "data", "light")
+    (case,) = recorded(data, "light")
     assert case.name == "test_net"
     assert case.sets == [([_tensor(0, 0.25, 0.5, 0.75)], [_tensor(1)])]
-    assert list(recorded(tmp_path / "data", "node")) == []
+    assert list(recorded(data, "node")) == []
+
+
+def _dropout(ratio: float | None, training: bool) -> onnx.ModelProto:
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy"]
+    infos.insert(1, helper.make_tensor_value_info("t", TensorProto.BOOL, []))
+    node = helper.make_node("Dropout", ["x", "" if ratio is None else "r", "t"], ["y"])
+    weights = [] if ratio is None else [numpy_helper.from_array(np.array(ratio, np.float32), "r")]
+    return helper.make_model(helper.make_graph([node], "g", infos[:2], infos[2:], weights))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "training", "draws"), [(None, True, True), (0.3, True, True), (0.0, True, False), (0.3, False, False)]
+)
+def test_a_dropout_draws_if_it_trains_and_drops(ratio: float | None, training: bool, draws: bool) -> None:
+    fed = [_tensor(1, 2, 3), numpy_helper.from_array(np.array(training)).SerializeToString()]
+    assert is_random(_dropout(ratio, training), fed) == draws
+
+
+def test_a_random_case_is_tagged() -> None:
+    info = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    graph = helper.make_graph([helper.make_node("RandomNormal", [], ["y"], shape=[2])], "g", [], [info])
+    case = cache.write_case("s", "1", "a", helper.make_model(graph).SerializeToString(), [([], [_tensor(1, 2)])], {})
+    assert case.tags == ["random"]
+    assert cache.write_case("s", "1", "b", _add(), SETS, {}).tags == []
+
+
+def _release(monkeypatch: pytest.MonkeyPatch, data: dict[str, dict[str, bytes]]) -> list[str]:
+    monkeypatch.setattr("matrix.suites.fetch.data_of", lambda releases: [(each, data[each]) for each in releases])
+    said: list[str] = []
+    fetch(["node", "simple"], dict.fromkeys(data, 14), said.append)
+    return said
+
+
+def test_a_case_of_several_releases_is_stored_once_and_has_a_row_in_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = {
+        "node/test_add/model.onnx": _add(producer_name="onnx 1"),
+        "node/test_add/test_data_set_0/input_0.pb": _tensor(1),
+        "node/test_add/test_data_set_0/output_0.pb": _tensor(2),
+    }
+    again = {**data, "node/test_add/model.onnx": _add(producer_name="onnx 2", ir_version=8)}
+    other = {**data, "node/test_add/test_data_set_0/output_0.pb": _tensor(3)}
+    said = _release(monkeypatch, {"1.0.0": data, "1.1.0": again, "1.2.0": other})
+    rows = cache.read_index("node")
+    assert [row.id for row in rows] == ["node/1.0.0/test_add", "node/1.1.0/test_add", "node/1.2.0/test_add"]
+    assert [row.folder for row in rows] == ["node/1.0.0/test_add", "node/1.0.0/test_add", "node/1.2.0/test_add"]
+    assert len(list((cache.cache_dir() / "node").glob("*/*/model.onnx"))) == 2
+    assert said[0] == "node of onnx 1.0.0: 1 cases"
+    assert said[1] == "simple of onnx 1.0.0: 0 cases"
+
+
+def test_a_release_has_the_opset_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FetchError, match="up to opset 0"):
+        _release(monkeypatch, {"1.0.0": {}})
 
 
 def test_the_cache_is_where_the_platform_keeps_such_things(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

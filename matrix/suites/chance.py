@@ -1,0 +1,39 @@
+"""Which cases no two correct runtimes agree on, because they draw random numbers."""
+
+from __future__ import annotations
+
+from typing import Iterable, Sequence
+
+import numpy as np
+import onnx
+
+from matrix.suites.values import read_tensor
+
+__all__ = ["is_random"]
+
+_DRAWING = frozenset(
+    ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"]
+)
+
+
+def is_random(model: onnx.ModelProto, inputs: Sequence[bytes]) -> bool:
+    """Dropout draws in training only, with a ratio that drops some: an input of the case tells, or is its default."""
+    values = {tensor.name: tensor for tensor in model.graph.initializer}
+    names = [value.name for value in model.graph.input if value.name not in values]
+    fed = dict(zip(names, inputs))
+
+    def told(node: onnx.NodeProto, k: int, default: float) -> float:
+        name = node.input[k] if k < len(node.input) else ""
+        tensor = onnx.TensorProto.FromString(fed[name]) if name in fed else values.get(name)
+        return default if tensor is None else float(np.asarray(read_tensor(tensor)).reshape(-1)[0])
+
+    return any(
+        node.op_type in _DRAWING or (node.op_type == "Dropout" and told(node, 2, 0) and told(node, 1, 0.5))
+        for node in _nodes(model)
+    )
+
+
+def _nodes(model: onnx.ModelProto) -> Iterable[onnx.NodeProto]:
+    yield from model.graph.node
+    for function in model.functions:
+        yield from function.node

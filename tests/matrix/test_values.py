@@ -1,0 +1,83 @@
+"""The types that numpy lacks, decoded from recorded files without onnx and ml_dtypes: held against both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from matrix.suites import values
+
+NUMBERS = sorted(values._SMALL)
+
+
+def _all(number: int) -> Any:
+    """Every value of a type, in the type."""
+    small = values._SMALL[number]
+    if not small.exponent:
+        low = -(1 << (small.bits - 1)) if small.name.startswith("int") else 0
+        return np.arange(low, low + (1 << small.bits)).astype(getattr(ml_dtypes, small.name))
+    codes = np.arange(1 << small.bits, dtype=np.uint16 if small.bits == 16 else np.uint8)
+    return codes.view(getattr(ml_dtypes, small.name))
+
+
+def _whole(raw: TensorProto, bits: int, array: Any) -> list[int]:
+    """The same in the typed field: packed as in the raw one, but for six bits, of which each element has a number."""
+    if bits == 6:
+        return array.view(np.uint8).tolist()
+    return np.frombuffer(raw.raw_data, np.uint16 if bits == 16 else np.uint8).tolist()
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("length", [3, 4, None])
+@pytest.mark.parametrize("known", [True, False], ids=["as ml_dtypes", "carried"])
+def test_every_value_is_read(number: int, length: int | None, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = _all(number)[:length]
+    raw = numpy_helper.from_array(wanted)
+    typed = TensorProto(dims=raw.dims, data_type=number, int32_data=_whole(raw, values._SMALL[number].bits, wanted))
+    if not known:
+        monkeypatch.setattr(values, "_ml_dtype", lambda _: None)
+    for tensor in (raw, typed):
+        got = values.read_tensor(tensor)
+        assert got.dtype == (wanted.dtype if known else values._SMALL[number].carrier)
+        with np.errstate(invalid="ignore"):  # NaNs that signal
+            np.testing.assert_array_equal(got.astype(np.float64), wanted.astype(np.float64))
+
+
+def test_every_type_is_read_that_onnx_has() -> None:
+    for number in TensorProto.DataType.values():
+        if number:
+            tensor = helper.make_tensor("x", number, [2], [b"a", b"b"] if number == TensorProto.STRING else [1, 1])
+            np.testing.assert_array_equal(values.read_tensor(tensor), numpy_helper.to_array(tensor))
+
+
+def test_text_is_python_text() -> None:
+    tensor = helper.make_tensor("x", TensorProto.STRING, [1], ["\u00e9".encode()])
+    assert values.read_tensor(tensor).dtype == object
+    assert values.read_tensor(tensor)[0] == "\u00e9"
+
+
+def _value(kind: str, message: Any) -> Any:
+    type_ = onnx.TypeProto()
+    getattr(type_, kind).SetInParent()
+    return values.read_value(type_, message.SerializeToString())
+
+
+def test_maps_and_what_is_in_sequences_and_optionals() -> None:
+    ones = np.ones(2, np.float32)
+    by_number = numpy_helper.from_dict({3: np.array(1.5), 4: np.array(2.5)})
+    by_text = onnx.MapProto(
+        key_type=TensorProto.STRING, string_keys=[b"a"], values=numpy_helper.from_list([np.array(1.5)])
+    )
+    assert _value("map_type", by_number) == {3: 1.5, 4: 2.5}
+    assert _value("map_type", by_text) == {"a": 1.5}
+    assert _value("sequence_type", numpy_helper.from_list([{3: np.array(1.5)}])) == [{3: 1.5}]
+    assert _value("sequence_type", numpy_helper.from_list([[ones], []]))[0][0].tolist() == [1, 1]
+    assert _value("optional_type", numpy_helper.from_optional(None)) is None
+    assert _value("optional_type", onnx.OptionalProto(elem_type=onnx.OptionalProto.TENSOR)) is None
+    assert _value("optional_type", numpy_helper.from_optional([ones]))[0].tolist() == [1, 1]
+    assert _value("optional_type", numpy_helper.from_optional(ones)).tolist() == [1, 1]
