@@ -14,7 +14,17 @@ from onnx_compat.dtypes import DType, float32, int64, string
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.value import Tensor, lift
 
-__all__ = ["DOMAIN", "chosen_label", "expanded", "label_tensor", "probit", "rows", "single", "softmax_zero", "transformed"]
+__all__ = [
+    "DOMAIN",
+    "chosen_label",
+    "expanded",
+    "label_tensor",
+    "probit",
+    "rows",
+    "single",
+    "softmax_zero",
+    "transformed",
+]
 
 DOMAIN = "ai.onnx.ml"
 POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -37,9 +47,10 @@ def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]
     return lift(np.asarray(ints, np.int64), int64) if ints else None
 
 
-def chosen_label(labels: Tensor, condition: Tensor, positive: Any, negative: Any) -> Tensor:
-    """One of two labels for each row."""
-    return p.where(condition, lift(positive, labels.dtype), lift(negative, labels.dtype))
+def chosen_label(labels: Optional[Tensor], condition: Tensor, positive: Any, negative: Any) -> Tensor:
+    """One of two labels for each row; of numbers where there are no labels to be like."""
+    dtype = int64 if labels is None else labels.dtype
+    return p.where(condition, lift(positive, dtype), lift(negative, dtype))
 
 
 def transformed(scores: Tensor, name: str) -> Tensor:
@@ -56,11 +67,12 @@ def transformed(scores: Tensor, name: str) -> Tensor:
 
 
 def softmax_zero(scores: Tensor) -> Tensor:
-    """A softmax whose sum leaves out the scores that are zero."""
+    """A softmax in which scores that are zero (or as good as zero) do not count, and stay so."""
     largest = p.reduce_max(scores, [-1], True)
+    counts = p.greater(p.abs(scores), 1e-7)
     powers = p.exp(p.sub(scores, largest))
-    counted = p.where(p.greater(p.abs(scores), 1e-7), powers, 0.0)
-    return p.div(powers, p.reduce_sum(counted, [-1], True))
+    total = p.reduce_sum(p.where(counts, powers, 0.0), [-1], True)
+    return p.div(p.where(counts, powers, p.mul(scores, p.exp(p.neg(largest)))), total)
 
 
 def probit(x: Tensor) -> Tensor:
@@ -77,10 +89,10 @@ def expanded(score: Tensor, name: str, mixed: bool) -> Tensor:
     """The scores of two classes, of the one column that there is for the second. `mixed`: it is zero on the border,
     not one half.
     """
-    if name == "PROBIT":
-        return probit(score)
     if name == "LOGISTIC":
         return p.concat([p.sigmoid(p.neg(score)), p.sigmoid(score)], 1)
+    if name == "PROBIT":  # of the first class onnxruntime writes nothing; it has what is left of one
+        return probit(p.concat([p.sub(1.0, score), score], 1))
     return p.concat([p.neg(score) if mixed else p.sub(1.0, score), score], 1)
 
 

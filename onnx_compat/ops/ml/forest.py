@@ -82,7 +82,15 @@ def forest(nodes: Nodes, numbers: bool) -> Forest:
     threshold = np.where(inner, threshold, -np.inf if usual == EQ else 0).astype(nodes.threshold.dtype)
     missing = missing & inner & ~ordered
     return Forest(
-        column[origin], threshold[origin], kind[origin].astype(np.int32), child, missing[origin], origin, columns, len(nodes.roots), depth
+        column[origin],
+        threshold[origin],
+        kind[origin].astype(np.int32),
+        child,
+        missing[origin],
+        origin,
+        columns,
+        len(nodes.roots),
+        depth,
     )
 
 

@@ -1,6 +1,6 @@
 """What the leaves of trees say, put together: the sum, mean, least or largest of each target's weights."""
 
-from typing import NamedTuple, Sequence
+from typing import NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.ml.forest import Forest
 from onnx_compat.value import Tensor, lift
 
-__all__ = ["AGGREGATES", "Weights", "aggregated", "scored"]
+__all__ = ["AGGREGATES", "Weights", "aggregated", "based", "of_leaves", "scored", "sure"]
 
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 
@@ -24,23 +24,39 @@ class Weights(NamedTuple):
     targets: int
 
 
-def aggregated(at: Tensor, forest: Forest, weights: Weights, how: str, dtype: DType) -> Tensor:
-    """[rows, targets] of the leaves that the rows ended in; zero for a target that none of them says anything about."""
+def aggregated(
+    at: Tensor, forest: Forest, weights: Weights, how: str, dtype: DType, base: Sequence[float] = ()
+) -> Tensor:
+    """[rows, targets] of the leaves that the rows ended in, and the base values. Of a target that no leaf says anything
+    about it is zero, base value or not; where there is one target only, a leaf without a weight says zero.
+    """
     if how not in AGGREGATES:
         raise InvalidModelError("the aggregate function is one of %s, not %r" % (", ".join(AGGREGATES), how))
-    table = _table(forest, weights, how).astype(dtype.numpy)
-    if how in ("SUM", "AVERAGE"):
-        total = p.reduce_sum(_taken(at, table), [1])
-        return p.div(total, float(forest.trees)) if how == "AVERAGE" else total
-    found = _taken(at, table)
-    found = p.reduce_min(found, [1]) if how == "MIN" else p.reduce_max(found, [1])
-    there = _there(forest, weights)
-    return found if there.all() else p.where(scored(at, forest, weights), found, 0.0)
+    summed = how in ("SUM", "AVERAGE")
+    found = _taken(at, _table(forest, weights, how).astype(dtype.numpy))
+    found = {"MIN": p.reduce_min, "MAX": p.reduce_max}.get(how, p.reduce_sum)(found, [1])
+    if how == "AVERAGE":
+        found = p.div(found, float(forest.trees))
+    found = based(found, base)
+    if weights.targets == 1 or (summed and not len(base)) or _there(forest, weights).all():
+        return found
+    return p.where(scored(at, forest, weights), found, 0.0)
+
+
+def based(scores: Tensor, base: Sequence[float]) -> Tensor:
+    return p.add(scores, lift(np.asarray(base, scores.dtype.numpy))) if len(base) else scores
 
 
 def scored(at: Tensor, forest: Forest, weights: Weights) -> Tensor:
     """Whether any of the leaves that a row ended in says something about the target: booleans [rows, targets]."""
     return p.reduce_max(_taken(at, _there(forest, weights)), [1])
+
+
+def sure(forest: Forest, weights: Weights, target: int) -> Optional[bool]:
+    """Whether every leaf, or (False) none, says something about a target; None where some do."""
+    leaf = forest.child == np.arange(len(forest.child))
+    there = _there(forest, weights)[leaf, target]
+    return bool(there.all()) if there.all() or not there.any() else None
 
 
 def _taken(at: Tensor, table: np.ndarray) -> Tensor:
@@ -54,6 +70,8 @@ def _table(forest: Forest, weights: Weights, how: str) -> np.ndarray:
     """The weights of each place in the forest; what is not there changes nothing."""
     nothing = {"MIN": np.inf, "MAX": -np.inf}.get(how, 0.0)
     table = np.full((_nodes(forest), weights.targets), nothing)
+    if weights.targets == 1:
+        table[np.setdiff1d(np.arange(len(table)), weights.node)] = 0
     combine = {"MIN": np.minimum, "MAX": np.maximum}.get(how, np.add)
     combine.at(table, (weights.node, weights.target), weights.weight)
     return table[forest.origin]

@@ -41,14 +41,14 @@ def linear_classifier(
     else:
         count = len(coefficients) // int(x.shape[1]) if is_known(x.shape[1]) else len(names)
     scores = _scores(x, coefficients, intercepts, count)
-    if labels is None:
+    if labels is None and count > 1:
         raise InvalidModelError("a LinearClassifier needs the labels of its classes")
-    if count > 1:
+    if labels is not None and count > 1:
         return [p.take(labels, p.argmax(scores, 1), 0), transformed(scores, post_transform)]
     if len(names) != 2:
         names = ["0", "1"] if classlabels_strings else [0, 1]
     label = chosen_label(labels, p.squeeze(p.greater(scores, 0.0), [1]), names[1], names[0])
-    if labels.shape[0] == 2:
+    if labels is not None and labels.shape[0] == 2:
         return [label, expanded(scores, post_transform, mixed=False)]
     return [label, single(scores, post_transform)]
 

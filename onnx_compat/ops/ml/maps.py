@@ -94,5 +94,6 @@ def zip_map(X: Tensor, *, classlabels_int64s: Any = None, classlabels_strings: A
     if places != list(range(len(names))):
         scores = p.take(scores, lift(np.asarray(places, np.int64)), 1)
     return Sequence_(
-        float32, tuple(Map_(keys, p.squeeze(p.slice_axis(scores, 0, k, k + 1), [0])) for k in range(int(count)))  # type: ignore[arg-type]
+        float32,
+        tuple(Map_(keys, p.squeeze(p.slice_axis(scores, 0, k, k + 1), [0])) for k in range(int(count))),  # type: ignore[arg-type]
     )

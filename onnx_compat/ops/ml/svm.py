@@ -1,13 +1,13 @@
 """Support vector machines."""
 
-from typing import Any, List, NamedTuple, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import float32
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.ml.common import DOMAIN, chosen_label, expanded, label_tensor, rows, single, transformed
+from onnx_compat.ops.ml.common import DOMAIN, expanded, label_tensor, rows, single, transformed
 from onnx_compat.ops.ml.coupling import coupled
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, lift
@@ -54,7 +54,7 @@ def svm_regressor(
     rho: Sequence[float] = (),
     support_vectors: Sequence[float] = (),
 ) -> Tensor:
-    """Without support vectors, a linear model."""
+    """Without support vectors, a linear model. As in onnxruntime, a post_transform changes nothing about one score."""
     x, weights = rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
     if n_supports > 0:
         vectors = np.asarray(support_vectors, np.float32).reshape(n_supports, -1)
@@ -62,7 +62,7 @@ def svm_regressor(
     score = p.add(p.matmul(x, lift(weights)), rho[0] if rho else 0.0)
     if one_class:
         return p.where(p.greater(score, 0.0), lift(1.0, float32), lift(-1.0, float32))
-    return single(score, post_transform)
+    return score
 
 
 @op("SVMClassifier", since=1, domain=DOMAIN)
@@ -88,34 +88,23 @@ def svm_classifier(
     x, table = rows(X), np.asarray(coefficients, np.float32)
     if not vectors_per_class or not sum(vectors_per_class):  # a linear model with a row for each class
         scores = p.add(p.matmul(x, lift(np.ascontiguousarray(table.reshape(len(names), -1).T))), rho[0] if rho else 0.0)
-        weight, best = p.reduce_max(scores, [1]), p.argmax(scores, 1)
+        best = p.argmax(scores, 1)
+        weight = p.reduce_max(scores, [1])
     else:
         vectors = np.asarray(support_vectors, np.float32).reshape(sum(vectors_per_class), -1)
         products = _products(x, vectors, _kernel(kernel_type, kernel_params))
         scores = _duels(products, table, vectors_per_class, rho)
         votes = _votes(scores, len(names))
-        weight, best = p.reduce_max(votes, [1]), p.argmax(votes, 1)
+        weight, best = None, p.argmax(votes, 1)
         if prob_a:
             scores = coupled(scores, prob_a, prob_b, len(names))
-    return _answer(scores, weight, best, names, labels, (len(rho) == 1, bool(prob_a), post_transform, table))
-
-
-def _answer(
-    scores: Tensor, weight: Tensor, best: Tensor, names: List[Any], labels: Tensor, how: Tuple[bool, bool, str, Any]
-) -> List[Tensor]:
-    """The labels and the scores; of one decision (one rho) among two classes both are said by onnxruntime's rules."""
-    one, probable, post_transform, table = how
     label = p.take(labels, best, 0)
-    if one and len(names) == 2:
-        if not probable:
-            border = p.greater_equal(weight, 0.5) if (table >= 0).all() else p.greater(weight, 0.0)
-            label = p.where(border, lift(names[1], labels.dtype), label)
-    elif one:
-        names = ["0", "1"] if labels.dtype.kind == "s" else [0, 1]
-        label = chosen_label(labels, p.greater(weight, 0.0), names[1], names[0])
+    if len(names) == 2 and weight is not None and not prob_a:  # by the border of the second class, as in onnxruntime
+        border = p.greater_equal(weight, 0.5) if (table >= 0).all() else p.greater(weight, 0.0)
+        label = p.where(border, lift(names[1], labels.dtype), label)
     if scores.shape[1] != 1:
         return [label, transformed(scores, post_transform)]
-    if one and len(names) == 2:
+    if len(names) == 2:
         return [label, expanded(scores, post_transform, mixed=post_transform == "NONE")]
     return [label, single(scores, post_transform)]
 

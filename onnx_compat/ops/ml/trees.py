@@ -5,24 +5,16 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType, float32, float64
+from onnx_compat.dtypes import DType, float32, float64, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.ml.common import (
-    DOMAIN,
-    POST_TRANSFORMS,
-    chosen_label,
-    expanded,
-    label_tensor,
-    rows,
-    single,
-    transformed,
-)
+from onnx_compat.ops.ml.common import DOMAIN, POST_TRANSFORMS, label_tensor, rows, single, transformed
 from onnx_compat.ops.ml.descent import leaves
 from onnx_compat.ops.ml.forest import LEAF, MODES, Forest, Nodes, forest, listed, members_of
-from onnx_compat.ops.ml.leaves import AGGREGATES, Weights, aggregated, of_leaves, scored
+from onnx_compat.ops.ml.leaves import AGGREGATES, Weights, aggregated, based, of_leaves, scored, sure
+from onnx_compat.ops.ml.twoclass import of_two
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, known, lift
+from onnx_compat.value import Tensor, known
 
 
 class _Trees(NamedTuple):
@@ -72,7 +64,9 @@ def _weights(trees: _Trees, treeids: Any, nodeids: Any, ids: Any, weights: np.nd
     try:
         nodes = [trees.places[name] for name in zip(treeids or (), nodeids or ())]
     except KeyError as error:
-        raise InvalidModelError("a weight is of node %d of tree %d, which is not there" % error.args[0][::-1]) from error
+        raise InvalidModelError(
+            "a weight is of node %d of tree %d, which is not there" % error.args[0][::-1]
+        ) from error
     return of_leaves(nodes, ids or (), weights, targets, trees.forest)
 
 
@@ -108,13 +102,9 @@ def tree_ensemble_regressor(
     targets = int(n_targets or 1 + max(target_ids or (0,)))
     weights = _weights(trees, target_treeids, target_nodeids, target_ids, table, targets)
     at = leaves(rows(X, trees.dtype), trees.forest)
-    scores = aggregated(at, trees.forest, weights, aggregate_function, trees.dtype)
-    scores = _based(scores, _numbers(base_values, base_values_as_tensor, "the base values"))
+    base = _numbers(base_values, base_values_as_tensor, "the base values")
+    scores = aggregated(at, trees.forest, weights, aggregate_function, trees.dtype, base)
     return p.cast(single(scores, post_transform) if targets == 1 else transformed(scores, post_transform), float32)
-
-
-def _based(scores: Tensor, base: np.ndarray) -> Tensor:
-    return p.add(scores, lift(base.astype(scores.dtype.numpy))) if len(base) else scores
 
 
 _TENSORS = ("base_values_as_tensor", "nodes_hitrates_as_tensor", "nodes_values_as_tensor")
@@ -160,28 +150,16 @@ def tree_ensemble_classifier(
     at = leaves(rows(X, trees.dtype), trees.forest)
     weights = _weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
     if classes == 2:
-        names = list(classlabels_strings or classlabels_int64s)
-        label, scores = _of_two(at, trees, weights, base, names, labels, post_transform)
+        second, scores = of_two(at, trees.forest, weights, base.astype(trees.dtype.numpy), post_transform, trees.dtype)
+        label = p.take(labels, p.cast(second, int64), 0)
     else:
-        scores = _based(aggregated(at, trees.forest, weights, "SUM", trees.dtype), base)
-        label = p.take(labels, p.argmax(scores, 1), 0)
+        scores = based(aggregated(at, trees.forest, weights, "SUM", trees.dtype), base)
+        votes = scores
+        if not len(base) and not all(sure(trees.forest, weights, one) for one in range(classes)):
+            votes = p.where(scored(at, trees.forest, weights), scores, -np.inf)  # a class must be spoken of to win
+        label = p.take(labels, p.argmax(votes, 1), 0)
         scores = transformed(scores, post_transform)
     return [label, p.cast(scores, float32)]
-
-
-def _of_two(
-    at: Tensor, trees: _Trees, weights: Weights, base: np.ndarray, names: Sequence[Any], labels: Tensor, name: str
-) -> Any:
-    """Two classes: with weights of one of them only, that is the score of the second, above one half or above zero."""
-    if len(set(weights.target.tolist())) == 1:
-        one = weights._replace(target=np.zeros_like(weights.target), targets=1)
-        score = _based(aggregated(at, trees.forest, one, "SUM", trees.dtype), base[:1])
-        mixed = bool((weights.weight < 0).any())
-        label = chosen_label(labels, p.squeeze(p.greater(score, 0.0 if mixed else 0.5), [1]), names[1], names[0])
-        return label, expanded(score, name, mixed)
-    scores = _based(aggregated(at, trees.forest, weights, "SUM", trees.dtype), base)
-    label = p.take(labels, p.argmax(scores, 1), 0)
-    return label, transformed(scores, name)
 
 
 op("TreeEnsembleClassifier", since=1, domain=DOMAIN)(
