@@ -7,6 +7,8 @@ from onnx_compat.ops import (
     caching,
     casting,
     constants,
+    contrib_attention,
+    contrib_gqa,
     control,
     convolution,
     einsum,

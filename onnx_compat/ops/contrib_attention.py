@@ -1,0 +1,204 @@
+"""onnxruntime's attention with as many heads of keys as of queries: Attention, MultiHeadAttention and its decoder form."""
+
+from typing import Any, List, Optional, Sequence, Tuple
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, same
+from onnx_compat.dtypes import int32
+from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.ops import heads
+from onnx_compat.ops.common import number, numbers
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, ints, lift
+
+DOMAIN = "com.microsoft"
+Maybe = Optional[Tensor]
+
+
+class _Rules:
+    """What the operators share of their attributes."""
+
+    def __init__(self, scale: float, fill: float, forward: bool = False) -> None:
+        self.scale = scale
+        #: Added to the score of a key that is padding: not -inf, so that a row of nothing else is still a mean.
+        self.fill = fill
+        self.forward = forward
+
+
+@op("Attention", since=1, domain=DOMAIN)
+def attention(
+    ctx: Any,
+    input: Tensor,
+    weights: Tensor,
+    bias: Maybe = None,
+    mask_index: Maybe = None,
+    past: Maybe = None,
+    attention_bias: Maybe = None,
+    past_sequence_length: Maybe = None,
+    *,
+    do_rotary: int = 0,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    past_present_share_buffer: int = 0,
+    qkv_hidden_sizes: Optional[Sequence[int]] = None,
+    rotary_embedding_dim: int = 0,
+    scale: float = 0.0,
+    unidirectional: int = 0,
+) -> List[Maybe]:
+    """One product makes queries, keys and values."""
+    if do_rotary or past_present_share_buffer:
+        raise UnsupportedError(
+            "Attention with do_rotary or past_present_share_buffer is only done on GPUs by onnxruntime"
+        )
+    sizes: Any = qkv_hidden_sizes or [heads.shared(weights.shape[1], 3)] * 3
+    q, k, v = (heads.split(x, num_heads) for x in p.split(p.matmul(input, weights, bias), 2, sizes))
+    before: Extent = 0
+    if past is not None:
+        before = past.shape[3]
+        k, v = (p.concat([_nth(past, 0, n), x], 2) for n, x in enumerate((k, v)))
+    rules = _Rules(scale, mask_filter_value, bool(unidirectional))
+    y, _ = _attended(q, k, v, mask_index, attention_bias, before, rules)
+    return [y, p.stack([k, v], 0) if ctx.wants(1) else None]
+
+
+@op("MultiHeadAttention", since=1, domain=DOMAIN)
+def multi_head_attention(
+    query: Tensor,
+    key: Maybe = None,
+    value: Maybe = None,
+    bias: Maybe = None,
+    key_padding_mask: Maybe = None,
+    attention_bias: Maybe = None,
+    past_key: Maybe = None,
+    past_value: Maybe = None,
+    past_sequence_length: Maybe = None,
+    cache_indirection: Maybe = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    scale: float = 0.0,
+    unidirectional: int = 0,
+) -> List[Tensor]:
+    """Keys and values of rank 4 are whole caches already."""
+    if past_sequence_length is not None or cache_indirection is not None:
+        raise UnsupportedError("MultiHeadAttention over a buffer that past and present share is not done")
+    q, k, v = _in_heads(query, key, value, bias, num_heads)
+    before: Extent = 0
+    if past_key is not None and past_value is not None:
+        before = past_key.shape[2]
+        k, v = p.concat([past_key, k], 2), p.concat([past_value, v], 2)
+    rules = _Rules(scale, mask_filter_value, bool(unidirectional))
+    y, scores = _attended(q, k, v, key_padding_mask, attention_bias, before, rules)
+    return [y, k, v, scores]
+
+
+@op("DecoderMaskedMultiHeadAttention", since=1, domain=DOMAIN)
+def decoder_masked_multi_head_attention(
+    query: Tensor,
+    key: Maybe = None,
+    value: Maybe = None,
+    mask_index: Maybe = None,
+    attention_bias: Maybe = None,
+    past_key: Maybe = None,
+    past_value: Maybe = None,
+    past_sequence_length: Maybe = None,
+    beam_width: Maybe = None,
+    cache_indirection: Maybe = None,
+    bias: Maybe = None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    output_qk: int = 0,
+    past_present_share_buffer: int = 0,
+    scale: float = 0.0,
+) -> List[Tensor]:
+    """One step: of a shared buffer, what is behind the step stays as it is."""
+    if cache_indirection is not None and (beam_width is None or number(beam_width, "a beam_width") != 1):
+        raise UnsupportedError("DecoderMaskedMultiHeadAttention over several beams is not done")
+    q, k, v = _in_heads(query, key, value, bias, num_heads)
+    rest: List[Tensor] = []
+    if past_key is not None and past_value is not None:
+        caches = [past_key, past_value]
+        if past_present_share_buffer:
+            if past_sequence_length is None:
+                raise InvalidModelError("past_present_share_buffer needs past_sequence_length")
+            (filled,) = ints(past_sequence_length)
+            rest = [p.slice_axis(cache, 2, filled + 1, None) for cache in caches]
+            caches = [p.slice_axis(cache, 2, 0, filled) for cache in caches]
+        k, v = (p.concat([cache, x], 2) for cache, x in zip(caches, (k, v)))
+    y, scores = _attended(q, k, v, mask_index, attention_bias, 0, _Rules(scale, mask_filter_value))
+    present = [p.concat([x, tail], 2) for x, tail in zip((k, v), rest)] if rest else [k, v]
+    return [y, *present, scores]
+
+
+def _nth(x: Tensor, axis: int, n: int) -> Tensor:
+    return p.squeeze(p.slice_axis(x, axis, n, n + 1), [axis])
+
+
+def _in_heads(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values as [batch, heads, steps, size], from any of the forms in which they come."""
+    if query.rank == 5:  # [batch, steps, heads, 3, size]
+        parts = [_flat(_nth(query, 3, n)) for n in range(3)]
+    elif key is None:
+        parts = p.split(query, 2, [heads.shared(query.shape[2], 3)] * 3)
+    elif key.rank == 5:  # [batch, steps, heads, 2, size]
+        parts = [query, *[_flat(_nth(key, 3, n)) for n in range(2)]]
+    elif value is None:
+        raise InvalidModelError("there is a key and no value")
+    else:
+        parts = [query, key, value]
+    if bias is not None:
+        widths = [x.shape[2] if x.rank == 3 else x.shape[1] * x.shape[3] for x in parts]
+        biases = p.split(bias, 0, widths)
+        parts = [p.add(x, b) if x.rank == 3 else x for x, b in zip(parts, biases)]
+    q, k, v = (x if x.rank == 4 else heads.split(x, count) for x in parts)
+    return q, k, v
+
+
+def _flat(x: Tensor) -> Tensor:
+    """[batch, steps, heads, size] as [batch, steps, heads * size]."""
+    return p.reshape(x, (x.shape[0], x.shape[1], x.shape[2] * x.shape[3]))
+
+
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, mask: Maybe, added: Maybe, before: Extent, rules: _Rules
+) -> Tuple[Tensor, Tensor]:
+    """The output [batch, steps, heads * size], and the scores as they go into the softmax."""
+    steps, total = q.shape[2], k.shape[2]
+    bias = None if mask is None else p.where(_is_key(mask, q.shape[0], total), lift(0, q.dtype), rules.fill)
+    if added is not None:
+        bias = added if bias is None else p.add(added, bias)
+    if rules.forward and not same(steps, 1):
+        rows, columns = heads.position_grid(steps, total, before)
+        bias = heads.additive([p.less_equal(columns, rows)], bias, q.dtype)
+    scores = p.matmul(p.mul(q, heads.scale_of(q, rules.scale)), k, transpose_y=True)
+    scores = scores if bias is None else p.add(scores, bias)
+    return heads.join(p.matmul(p.softmax(scores, -1), v)), scores
+
+
+def _is_key(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
+    """Which keys are not padding, to broadcast over heads, from any of the forms of a mask."""
+    if mask.rank == 2:
+        return p.greater(p.unsqueeze(mask, [1, 2]), 0)
+    if mask.rank == 3:
+        return p.greater(p.unsqueeze(mask, [1]), 0)
+    if mask.rank != 1:
+        raise UnsupportedError("a mask of rank %d is not done: onnxruntime has it on GPUs only" % mask.rank)
+    columns = p.reshape(p.iota(total, int32), (1, 1, 1, total))
+    ends, starts = _bounds(p.cast(mask, int32), batch)
+    inside = p.less(columns, ends)
+    return inside if starts is None else p.logical_and(inside, p.less_equal(starts, columns))
+
+
+def _bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
+    """Where the keys of each sample end, and where they start if that is told: [ends], [ends, starts], or lengths and
+    two lists of offsets into a batch without padding, which say nothing more.
+    """
+    pieces = 1
+    if not same(mask.shape[0], batch):
+        length, count = numbers(lift([mask.shape[0], batch]), "the length of a mask index")
+        pieces = 2 if length == 2 * count else 1
+    ends, *starts = (
+        p.reshape(p.slice_axis(mask, 0, batch * n, batch * (n + 1)), (batch, 1, 1, 1)) for n in range(pieces)
+    )
+    return ends, starts[0] if starts else None

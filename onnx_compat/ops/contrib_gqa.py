@@ -1,0 +1,128 @@
+"""onnxruntime's GroupQueryAttention: few heads of keys, each sample with as many steps in its cache as it has."""
+
+from typing import Any, List, Optional, Tuple
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, maximum
+from onnx_compat.dtypes import int32
+from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.ops import heads
+from onnx_compat.ops.caching import written
+from onnx_compat.ops.contrib_attention import DOMAIN
+from onnx_compat.ops.registry import op
+from onnx_compat.ops.rotary import embedded
+from onnx_compat.value import Tensor, ints, lift
+
+Maybe = Optional[Tensor]
+
+
+@op("GroupQueryAttention", since=1, domain=DOMAIN)
+def group_query_attention(
+    query: Tensor,
+    key: Maybe = None,
+    value: Maybe = None,
+    past_key: Maybe = None,
+    past_value: Maybe = None,
+    seqlens_k: Maybe = None,
+    total_sequence_length: Maybe = None,
+    cos_cache: Maybe = None,
+    sin_cache: Maybe = None,
+    position_ids: Maybe = None,
+    attention_bias: Maybe = None,
+    head_sink: Maybe = None,
+    k_scale: Maybe = None,
+    v_scale: Maybe = None,
+    q_norm_weight: Maybe = None,
+    k_norm_weight: Maybe = None,
+    *,
+    causal: int = 1,
+    do_rotary: int = 0,
+    k_quant_type: str = "NONE",
+    kv_cache_bit_width: int = 0,
+    kv_num_heads: int,
+    local_window_size: int = -1,
+    num_heads: int,
+    qk_norm_epsilon: float = 1e-6,
+    qk_output: int = 0,
+    rotary_interleaved: int = 0,
+    scale: float = 0.0,
+    sliding_window_cache: int = 0,
+    smooth_softmax: int = 0,
+    softcap: float = 0.0,
+    v_quant_type: str = "NONE",
+) -> List[Maybe]:
+    _check(k_scale, v_scale, q_norm_weight, sliding_window_cache, seqlens_k, total_sequence_length)
+    assert seqlens_k is not None and total_sequence_length is not None
+    if key is None or value is None:
+        size = heads.shared(query.shape[2], num_heads + 2 * kv_num_heads)
+        query, key, value = p.split(query, 2, [size * num_heads, size * kv_num_heads, size * kv_num_heads])
+    batch, steps = query.shape[:2]
+    valid = p.reshape(p.add(p.cast(seqlens_k, int32), 1), (batch,))
+    before = None if past_key is None else p.maximum(p.sub(valid, lift(steps, int32)), 0)
+    if do_rotary:
+        cos, sin = _angles(cos_cache, sin_cache, position_ids, before, steps)
+        query = embedded(query, cos, sin, num_heads, bool(rotary_interleaved))
+        key = embedded(key, cos, sin, kv_num_heads, bool(rotary_interleaved))
+    q = heads.split(query, num_heads)
+    (total,) = ints(total_sequence_length)
+    k = _present(past_key, key, before, kv_num_heads, total)
+    v = _present(past_value, value, before, kv_num_heads, total)
+
+    rows, columns = heads.position_grid(steps, k.shape[2], 0 if before is None else before)
+    seen = p.less_equal(columns, rows) if causal else p.less(columns, p.reshape(valid, (batch, 1, 1, 1)))
+    if local_window_size > 0:
+        seen = p.logical_and(seen, p.less(p.sub(rows, local_window_size), columns))
+    added = None if attention_bias is None else _lengthened(attention_bias, k.shape[2])
+    scores = heads.capped(heads.grouped(p.mul(q, heads.scale_of(q, scale)), k, transpose_y=True), softcap)
+    scores = scores if added is None else p.add(scores, added)
+    weights = _weights(p.where(seen, scores, -np.inf), head_sink, bool(smooth_softmax))
+    shown = {1: p.where(seen, scores, 0), 2: weights}.get(qk_output)
+    return [heads.join(heads.grouped(weights, v)), k, v, shown]
+
+
+def _check(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, lengths: Maybe, total: Maybe) -> None:
+    if k_scale is not None or v_scale is not None:
+        raise UnsupportedError("GroupQueryAttention over a quantized cache is not done")
+    if norm is not None or window:
+        raise UnsupportedError("GroupQueryAttention with q_norm_weight or sliding_window_cache is not done")
+    if lengths is None or total is None:
+        raise InvalidModelError("GroupQueryAttention needs seqlens_k and total_sequence_length")
+
+
+def _angles(cos: Maybe, sin: Maybe, positions: Maybe, before: Maybe, steps: Extent) -> Tuple[Tensor, Tensor]:
+    """The cosines and sines of each step, [batch or 1, steps, half]."""
+    if cos is None or sin is None:
+        raise InvalidModelError("do_rotary needs cos_cache and sin_cache")
+    if positions is None:
+        positions = p.unsqueeze(p.iota(steps, int32), [0])
+        positions = positions if before is None else p.add(positions, p.unsqueeze(before, [1]))
+    return p.take(cos, positions, 0), p.take(sin, positions, 0)
+
+
+def _present(past: Maybe, new: Tensor, before: Maybe, count: int, total: Extent) -> Tensor:
+    """The cache [batch, heads, slots, size] with the new steps behind those that each sample has, then zeros."""
+    if past is None or before is None:
+        return heads.split(new, count)
+    batch, _, room, size = past.shape
+    slots = maximum(room, total)
+    old = p.pad(past, [0] * 4, [0, 0, slots - room, 0])
+    kept = p.less(p.reshape(p.iota(slots, int32), (1, 1, slots, 1)), p.reshape(before, (batch, 1, 1, 1)))
+    old = p.transpose(p.where(kept, old, 0), (0, 2, 1, 3))
+    steps = p.reshape(new, (batch, new.shape[1], count, size))
+    return p.transpose(written(old, steps, before), (0, 2, 1, 3))
+
+
+def _lengthened(bias: Tensor, slots: Extent) -> Tensor:
+    """Zeros for the slots of the cache that no step has reached yet; nothing is seen there."""
+    return p.pad(bias, [0] * 4, [0, 0, 0, maximum(slots - bias.shape[3], 0)])
+
+
+def _weights(scores: Tensor, sink: Maybe, smooth: bool) -> Tensor:
+    """A softmax, where a sink (a score of each head, or of zero) takes its share and gives nothing."""
+    if sink is None and not smooth:
+        return p.softmax(scores, -1)
+    column: Any = lift(0, scores.dtype) if sink is None else p.reshape(sink, (1, sink.shape[0], 1, 1))
+    column = p.broadcast_to(column, (*scores.shape[:3], 1))
+    return p.slice_axis(p.softmax(p.concat([scores, column], -1), -1), -1, 0, scores.shape[3])
