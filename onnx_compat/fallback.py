@@ -13,7 +13,7 @@ __all__ = ["fallback_domains", "fallback_runnable"]
 
 def fallback_domains() -> FrozenSet[str]:
     """The domains whose operators the fallback may know although the core does not."""
-    return frozenset(["com.microsoft"] if _onnxruntime() is not None else [])
+    return frozenset(["com.microsoft", "com.microsoft.nchwc"] if _onnxruntime() is not None else [])
 
 
 def fallback_runnable(model: Model) -> Any:

@@ -101,10 +101,10 @@ class Interpreter:
         outer, trace.origin = trace.origin, Origin(node.name, node.operator, node.opset)
         try:
             inputs = [scope[name] if name else None for name in node.inputs]
+            meaning = lookup(node.domain, node.operator, node.opset)
             if any(scope.get(name) is _MISSING for name in node.inputs + tuple(node.captures())):
                 self.unseen.add(node.name)
                 return self._missing(node, scope)
-            meaning = lookup(node.domain, node.operator, node.opset)
             attributes = meaning.bind(inputs, {name: _value(v) for name, v in node.attributes.items()})
             results = self._composed(meaning, Context(self, node, scope, graph), inputs, attributes)
             return self._native(node, inputs, attributes, results)

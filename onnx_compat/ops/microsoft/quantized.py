@@ -114,12 +114,14 @@ def qlinear_softmax(
     axis: int = -1,
     opset: int,
 ) -> Tensor:
-    """`opset`: whose Softmax is meant, that over one axis (from 13 on) or over all from the axis on."""
+    """`opset`: whose Softmax is meant, that over one axis (from 13 on) or over all from the axis on.
 
-    def softmax(x: Tensor) -> Tensor:
-        return activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
-
-    return _between(softmax, X, X_scale, x_zero_point, y_scale, y_zero_point)
+    onnxruntime has a whole number of steps from zero to one, however many the scale says.
+    """
+    x = dequantize_linear(X, X_scale, x_zero_point)
+    shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
+    steps = p.floor(p.div(1.0, y_scale))
+    return quantize_linear(p.mul(shares, _one(steps)), lift(1.0, float32), y_zero_point)
 
 
 @op("QLinearConcat", since=1, domain=DOMAIN)
