@@ -144,15 +144,15 @@ class _Walk:
                 else:
                     params = node.params
                 results = method(*args, **params)
+            if len(node.outputs) == 1 and not isinstance(results, tuple):
+                results = (results,)
+            for ref, value in zip(node.outputs, results):
+                self.env[ref] = emitter.finish(value, ref.spec.dtype)
         except OnnxCompatError as error:
             raise _located(error, node) from error.__cause__
         except Exception as error:
             reason = "the framework refused the primitive '%s': %s" % (node.primitive, _first_line(error))
             raise _located(UnsupportedError(reason), node) from error
-        if len(node.outputs) == 1 and not isinstance(results, tuple):
-            results = (results,)
-        for ref, value in zip(node.outputs, results):
-            self.env[ref] = emitter.finish(value, ref.spec.dtype)
 
     def _body(self, region: Region) -> Callable[..., List[Any]]:
         """The region as a function of its inputs, then of what it captures (the same handles may be passed through)."""

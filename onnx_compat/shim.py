@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 import numpy as np
 
-from onnx_compat import dtypes
+from onnx_compat import dtypes, emission
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import Node, Region, Spec
@@ -127,10 +127,18 @@ class Emitter:
         raise NotImplementedError
 
     def finish(self, handle: Any, dtype: DType) -> Any:
-        """What a primitive gave, as values of its dtype: an emitter that carries the dtype in a wider one of its
-        framework comes back from there (see `DType.round`). Called for every result.
+        """What a primitive gave, as values of its dtype: where arithmetic on the carrier left them, they are rounded. An
+        emitter whose framework has the dtype itself need not do that. Called for every result.
         """
-        return handle
+        from onnx_compat.primitives.carried import MOVES, to_values
+
+        node = self.node
+        if dtype.native or node.primitive in MOVES:
+            return handle
+        rank = next(ref.spec.rank for ref in node.outputs if ref.spec.dtype == dtype)
+        (rounded,) = emission.emit(to_values(dtype, rank), self, [handle])
+        self.node = node
+        return rounded
 
     # -- concrete emitters only -------------------------------------------------------------------------------------
     def shape(self, handle: Any) -> Tuple[int, ...]:

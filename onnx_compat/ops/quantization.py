@@ -5,6 +5,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 from onnx_compat import primitives as p
 from onnx_compat.dims import same
 from onnx_compat.dtypes import DType, float32, int32, uint8
+from onnx_compat.ops.casting import converted
 from onnx_compat.ops.common import along
 from onnx_compat.ops.convolution import conv
 from onnx_compat.ops.linear import matmul
@@ -51,15 +52,9 @@ def quantize_linear(
     inside = DType.of(precision) if precision else y_scale.dtype if x.dtype.kind == "f" else float32
     scaled = p.div(p.cast(x, inside), p.cast(_met(y_scale, x, axis, block_size), inside))
     if dtype.kind == "f":
-        return _narrowed(scaled, dtype, bool(saturate))
+        return converted(scaled, dtype, bool(saturate))
     zero = None if y_zero_point is None else _met(y_zero_point, x, axis, block_size)
     return _rounded(scaled, zero, dtype)
-
-
-def _narrowed(x: Tensor, dtype: DType, saturate: bool) -> Tensor:
-    from onnx_compat.ops.casting import cast_23
-
-    return cast_23(x, to=dtype.onnx, saturate=int(saturate))
 
 
 op("QuantizeLinear", since=21)(older(quantize_linear, without=["precision"]))

@@ -7,6 +7,7 @@ a shim implements; the other functions here are made of them.
 
 from onnx_compat.primitives.base import PRIMITIVES, Primitive
 from onnx_compat.primitives.bits import bitcast
+from onnx_compat.primitives.carried import power_of_two, to_odd
 from onnx_compat.primitives.control import cond, scan, while_loop
 from onnx_compat.primitives.elementwise import (
     abs,
@@ -180,6 +181,7 @@ __all__ = [
     "one_hot",
     "pad",
     "pow",
+    "power_of_two",
     "random_normal",
     "random_uniform",
     "reduce_max",
@@ -215,6 +217,7 @@ __all__ = [
     "tan",
     "tanh",
     "tile",
+    "to_odd",
     "top_k",
     "transpose",
     "unsqueeze",

@@ -371,9 +371,14 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
 @primitive("fiubc")
 def cast(x: Any, dtype: DType) -> Tensor:
     """x in another numeric dtype, as C does: floats to integers truncate toward zero, wider integers to narrower ones
-    wrap, anything but zero is True; a float out of the integer's range, or NaN, gives any number but no exception.
+    wrap, anything but zero is True; a float out of the integer's range, or NaN, gives any number but no exception. To a
+    float it rounds to the nearest, half to even; too large is infinity, else NaN, else the largest there is.
     """
     x = lift(x)
+    if dtype.format is not None and not x.known and x.dtype.name in ("float64", "int32", "uint32", "int64", "uint64"):
+        from onnx_compat.primitives.carried import to_odd
+
+        x = to_odd(x)  # through float32 it would be rounded twice
     return x if x.dtype == dtype else elementwise("cast", [x], dtype, {"dtype": dtype})
 
 

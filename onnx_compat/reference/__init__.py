@@ -39,7 +39,7 @@ class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Contro
     def finish(self, handle: Any, dtype: DType) -> Any:
         """Always an array, never a numpy scalar; of values that the dtype has."""
         array = np.asarray(handle, object if dtype.kind == "s" else None)
-        return array if dtype.native or array.dtype == object else dtype.round(array)
+        return array if dtype.native or array.dtype == object else dtype.round(array, saturate=False)
 
     def dim(self, handle: Any, axis: int) -> int:
         return int(handle.shape[axis])

@@ -186,7 +186,7 @@ class Elementwise:
             return x != np.zeros((), x.dtype)
         if x.dtype.kind == "c" and dtype.kind != "c":
             x = x.real
-        return dtype.round(x)
+        return dtype.round(x, saturate=False)
 
     @quiet
     def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:

@@ -94,12 +94,6 @@ class JaxArrays(Arrays):
             raise UnsupportedError("JAX compiles a range for bounds that are numbers; these are computed")
         return np.asarray(scalar).item()
 
-    def rounded(self, handle: Any, dtype: DType) -> Any:
-        kind = jax.ShapeDtypeStruct(handle.shape, np.float32)
-        return jax.pure_callback(
-            lambda x: np.asarray(dtype.round(np.asarray(x))), kind, handle, vmap_method="expand_dims"
-        )
-
     def integral(self, x: Any) -> bool:
         return bool(jnp.issubdtype(x.dtype, jnp.integer))
 

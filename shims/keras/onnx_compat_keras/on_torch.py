@@ -152,9 +152,6 @@ class TorchArrays(Windows, Arrays):
             return torch.bitwise_and(handle, self.like((1 << dtype.bits) - 1, handle))
         return super().finish(handle, dtype)
 
-    def rounded(self, handle: Any, dtype: DType) -> Any:
-        return torch.from_numpy(np.asarray(dtype.round(handle.cpu().numpy()))).to(handle.device)
-
     def refusal(self, node: Node) -> Optional[UnsupportedError]:
         first = node.args[0] if node.args else None
         if isinstance(first, (Ref, Const)) and first.spec.dtype.name == "uint64" and _by_magnitude(node):

@@ -9,7 +9,6 @@ from onnx_compat.ir import Ref, Spec
 from onnx_compat.shim import Emitter
 from onnx_compat_tensorflow.features import Features
 from onnx_compat_tensorflow.kernels import Route, call
-from onnx_compat_tensorflow.minifloat import rounded
 from onnx_compat_tensorflow.tensors import encoded, static_shape, tf_dtype
 
 __all__ = ["Base"]
@@ -162,6 +161,3 @@ class Base(Emitter):
     # -- handles -------------------------------------------------------------------------------------------------------
     def placeholder(self, spec: Spec) -> Any:
         return self.tf.compat.v1.placeholder(tf_dtype(self.tf, spec.dtype), static_shape(spec.shape))
-
-    def finish(self, handle: Any, dtype: DType) -> Any:
-        return handle if dtype.native else rounded(self, handle, dtype)
