@@ -202,8 +202,10 @@ class Runnable:
         failing = {node.name for node in graph.nodes if node.name in failed or _holds(node, inner)}
         staging = {node.name for node in graph.nodes if node.name in staged or _holds(node, staged)}
         parts = cut(graph, failing, staging)
-        if len(parts) <= 1 and not failing:
-            raise error  # nothing is won by cutting
+        if len(parts) <= 1 and not failing:  # nothing is won by cutting
+            if not (self._fallback and staging):
+                raise error
+            failed, parts = dict.fromkeys(staging, error), cut(graph, staging, set())
         return PartitionedPlan(self.model, parts, self._part, failed)
 
     def _part(self, model: Model, fallback: bool) -> Any:

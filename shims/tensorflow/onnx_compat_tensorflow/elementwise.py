@@ -57,6 +57,12 @@ class Elementwise(Base):
             x = self.clip(x, -8.0, 8.0)  # where it has long been one in every dtype
         return self.op("Erf", x)
 
+    def sigmoid(self, x: Any) -> Any:
+        if x.dtype != self.tf.float32 or self.features.holds("Sigmoid stays below one"):
+            return self.op("Sigmoid", x)
+        one = self.number(1, x.dtype)
+        return self.raw.RealDiv(x=one, y=self.raw.AddV2(x=one, y=self.raw.Exp(x=self.op("Neg", x))))
+
     def cast(self, x: Any, dtype: DType) -> Any:
         target = tf_dtype(self.tf, dtype)
         if x.dtype == target:
@@ -198,7 +204,7 @@ class Elementwise(Base):
 _UNARY: Dict[str, str] = {
     "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan",
     "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
-    "sigmoid": "Sigmoid", "floor": "Floor", "ceil": "Ceil", "is_nan": "IsNan", "is_inf": "IsInf",
+    "floor": "Floor", "ceil": "Ceil", "is_nan": "IsNan", "is_inf": "IsInf",
     "logical_not": "LogicalNot", "bitwise_not": "Invert",
 }  # fmt: skip
 _BINARY: Dict[str, str] = {

@@ -8,6 +8,9 @@ import numpy as np
 from onnx_compat.primitives import PRIMITIVES
 from onnx_compat_tensorflow.control import Control
 from onnx_compat_tensorflow.convolution import Convolution
+from onnx_compat_tensorflow.fast_lstm import FastLstm
+from onnx_compat_tensorflow.fast_paths import FastPaths
+from onnx_compat_tensorflow.fast_resize import FastResize
 from onnx_compat_tensorflow.indexing import Indexing
 from onnx_compat_tensorflow.names import scope
 from onnx_compat_tensorflow.pooling import Pooling
@@ -19,7 +22,7 @@ from onnx_compat_tensorflow.text import Text
 __all__ = ["EagerEmitter", "GraphEmitter"]
 
 
-class GraphEmitter(Convolution, Pooling, Indexing, Reduction, Control, Random, Text):
+class GraphEmitter(FastLstm, FastPaths, FastResize, Convolution, Pooling, Indexing, Reduction, Control, Random, Text):
     """Builds operations in the default graph, in a name scope for each ONNX node."""
 
     _entered: Any = None

@@ -169,6 +169,11 @@ BEHAVIOURS: Dict[str, Any] = {
     "Sqrt is exact": (lambda raw, x: raw.Sqrt(x=x), [_ROOTS * np.abs(_ROOTS)], _ROOTS),
     "FloorDiv is exact": (lambda raw, x, y: raw.FloorDiv(x=x, y=y), [np.full(2, -128), np.array([3, 64])], [-43, -2]),
     "Erf is bounded": (lambda raw, x: raw.Erf(x=x), [_ENDS], np.sign(_ENDS)),
+    "Sigmoid stays below one": (
+        lambda raw, x, one: raw.Sign(x=raw.Sub(x=one, y=raw.Sigmoid(x=x))),
+        [np.full(18, 16.0), np.ones(18)],
+        np.ones(18),
+    ),
     "Relu keeps NaN": (lambda raw, x: raw.Relu(features=x), [_NANS], _NANS),
     "Relu6 keeps NaN": (lambda raw, x: raw.Relu6(features=x), [_NANS], _NANS),
     "grouped Conv2D": (

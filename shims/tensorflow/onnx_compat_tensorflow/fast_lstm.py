@@ -1,0 +1,78 @@
+"""LSTM as one kernel, which runs all steps itself; the composed meaning is a loop of operations."""
+
+from typing import Any, List, Sequence
+
+from onnx_compat.dims import is_known
+from onnx_compat.shim import native
+from onnx_compat_tensorflow.elementwise import Elementwise
+
+__all__ = ["FastLstm"]
+
+_USUAL = ["sigmoid", "tanh", "tanh"]
+
+
+def _plain(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    """The usual activations, whole sequences, no clipping."""
+    x, w, r, _bias, lengths = (*inputs, *[None] * 5)[:5]
+    both = 2 if attributes.get("direction") == "bidirectional" else 1
+    names = [str(name).lower() for name in attributes.get("activations") or _USUAL * both]
+    return (
+        names == _USUAL * both
+        and x.dtype.name == "float32"
+        and lengths is None
+        and all(is_known(size) and size > 0 for size in (*w.shape, *r.shape))
+        and attributes.get("clip") is None
+        and not any(attributes.get(name) for name in ("activation_alpha", "activation_beta", "input_forget", "layout"))
+    )
+
+
+class FastLstm(Elementwise):
+    """The kernel's gates are input, forget, cell, output; ONNX's are input, output, forget, cell."""
+
+    @native("LSTM", _plain)
+    def lstm(
+        self, X: Any, W: Any, R: Any, B: Any = None, sequence_lens: Any = None,
+        initial_h: Any = None, initial_c: Any = None, P: Any = None, **attributes: Any
+    ) -> Any:  # fmt: skip
+        raw = self.raw
+        ways = {"reverse": [True], "bidirectional": [False, True]}.get(attributes.get("direction", "forward"), [False])
+        steps, batch = self.lengths(X)[:2]
+        hidden = self.lengths(R)[2]
+        nothing = raw.Fill(dims=self.vector([batch, hidden]), value=self.number(0, X.dtype))
+        ys: List[Any] = []
+        states: List[List[Any]] = [[], []]
+        for k, backwards in enumerate(ways):
+            weights = raw.Transpose(x=self._ordered(raw.ConcatV2(values=[W[k], R[k]], axis=1)), perm=[1, 0])
+            bias = self.tf.zeros([4 * hidden], X.dtype)
+            if B is not None:
+                bias = self._ordered(raw.AddV2(x=B[k, : 4 * hidden], y=B[k, 4 * hidden :]))
+            peepholes = [bias[:hidden]] * 3 if P is None else raw.Split(axis=0, value=P[k], num_split=3)
+            start = [nothing if given is None else given[k] for given in (initial_h, initial_c)]
+            found = raw.BlockLSTMV2(
+                seq_len_max=self.vector([steps])[0],
+                x=raw.ReverseV2(tensor=X, axis=[0]) if backwards else X,
+                cs_prev=start[1],
+                h_prev=start[0],
+                w=weights,
+                wci=peepholes[0],
+                wco=peepholes[1],
+                wcf=peepholes[2],
+                b=bias,
+                cell_clip=0,
+                use_peephole=P is not None,
+            )
+            ys.append(raw.ReverseV2(tensor=found.h, axis=[0]) if backwards else found.h)
+            for n, all_steps in enumerate((found.h, found.cs)):
+                states[n].append(self._last(all_steps, start[n], steps))
+        results = [raw.Pack(values=ys, axis=1), *(raw.Pack(values=parts, axis=0) for parts in states)]
+        return tuple(results[: len(self.node.outputs)])
+
+    def _last(self, states: Any, start: Any, steps: Any) -> Any:
+        """The state behind the last step, if there is one."""
+        if not (isinstance(steps, int) and steps):
+            states = self.raw.ConcatV2(values=[self.raw.ExpandDims(input=start, axis=0), states], axis=0)
+        return states[-1]
+
+    def _ordered(self, gates: Any) -> Any:
+        i, o, f, c = self.raw.Split(axis=0, value=gates, num_split=4)
+        return self.raw.ConcatV2(values=[i, f, c, o], axis=0)
