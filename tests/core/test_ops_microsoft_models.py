@@ -167,6 +167,15 @@ def test_fused_layer_normalizations_of_an_old_opset(tmp_path: Path) -> None:
     assert [one.version for one in proto.opset_import if one.domain == ""] == [13]
 
 
+def test_optimised_as_a_transformer(tmp_path: Path) -> None:
+    optimizer = pytest.importorskip("onnxruntime.transformers.optimizer")
+    onnx.save(encoder(), str(tmp_path / "model.onnx"))
+    how = {"model_type": "bert", "num_heads": 2, "hidden_size": 16, "opt_level": 0}
+    proto = optimizer.optimize_model(str(tmp_path / "model.onnx"), **how).model
+    assert used(proto) == {"Attention", "BiasGelu", "SkipLayerNormalization"}
+    same(proto, feed_of(proto))
+
+
 def test_for_one_processor_only(tmp_path: Path) -> None:
     """Level 99 arranges the data for the processor: it is refused, with what to do."""
     proto = optimised(network(), tmp_path / "model.onnx", "ORT_ENABLE_ALL")
