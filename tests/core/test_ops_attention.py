@@ -40,7 +40,7 @@ class Prepared:
         return outputs
 
     def like_onnxruntime(self, *arrays: np.ndarray) -> None:
-        onnxruntime = pytest.importorskip("onnxruntime")
+        onnxruntime = pytest.importorskip("onnxruntime", minversion="1.31")
         session = onnxruntime.InferenceSession(self.proto.SerializeToString(), providers=["CPUExecutionProvider"])
         close(self(*arrays), session.run(None, dict(zip(self.names, arrays))))
 

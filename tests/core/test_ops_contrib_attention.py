@@ -8,7 +8,7 @@ from onnx import helper
 
 import onnx_compat
 
-onnxruntime = pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime", minversion="1.31")
 
 RANDOM = np.random.RandomState(7)
 
