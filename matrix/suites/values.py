@@ -60,7 +60,11 @@ def read_value(type_: onnx.TypeProto, data: bytes) -> Value:
         return _optional(onnx.OptionalProto.FromString(data))
     if kind == "map_type":
         return _map(onnx.MapProto.FromString(data))
-    return read_tensor(onnx.TensorProto.FromString(data))
+    tensor = onnx.TensorProto.FromString(data)
+    kinds = onnx.TensorProto
+    if (type_.tensor_type.elem_type, tensor.data_type) == (kinds.BFLOAT16, kinds.UINT16):
+        tensor.data_type = kinds.BFLOAT16  # up to onnx 1.18 its bits were written under the name of what numpy has
+    return read_tensor(tensor)
 
 
 def read_tensor(tensor: onnx.TensorProto) -> np.ndarray:

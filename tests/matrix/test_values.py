@@ -81,3 +81,21 @@ def test_maps_and_what_is_in_sequences_and_optionals() -> None:
     assert _value("optional_type", onnx.OptionalProto(elem_type=onnx.OptionalProto.TENSOR)) is None
     assert _value("optional_type", numpy_helper.from_optional([ones]))[0].tolist() == [1, 1]
     assert _value("optional_type", numpy_helper.from_optional(ones)).tolist() == [1, 1]
+
+
+def test_the_bits_of_a_bfloat16_are_one_where_the_graph_says_so() -> None:
+    bits = numpy_helper.from_array(np.array([0x3F80, 0xC000], np.uint16)).SerializeToString()
+    for element, wanted in ((TensorProto.BFLOAT16, [1.0, -2.0]), (TensorProto.UINT16, [0x3F80, 0xC000])):
+        got = values.read_value(helper.make_tensor_type_proto(element, [2]), bits)
+        assert isinstance(got, np.ndarray)
+        assert got.dtype.name == ("bfloat16" if element == TensorProto.BFLOAT16 else "uint16")
+        assert got.astype(np.float64).tolist() == wanted
+
+
+def test_bfloat16_under_another_name() -> None:
+    """Up to onnx 1.18 its bits were recorded as uint16, for a model that declares bfloat16."""
+    stored = TensorProto(dims=[2], data_type=TensorProto.UINT16, int32_data=[0x3F80, 0xC000])
+    type_ = helper.make_tensor_type_proto(TensorProto.BFLOAT16, [2])
+    assert values.read_value(type_, stored.SerializeToString()).astype(np.float32).tolist() == [1.0, -2.0]
+    type_ = helper.make_tensor_type_proto(TensorProto.UINT16, [2])
+    assert values.read_value(type_, stored.SerializeToString()).dtype == np.uint16
