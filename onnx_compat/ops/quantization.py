@@ -60,9 +60,11 @@ def quantize_linear(
 op("QuantizeLinear", since=21)(older(quantize_linear, without=["precision"]))
 op("QuantizeLinear", since=19)(older(quantize_linear, without=["precision", "block_size", "output_dtype"]))
 op("QuantizeLinear", since=13)(older(quantize_linear, without=["precision", "block_size", "output_dtype", "saturate"]))
-op("QuantizeLinear", since=10)(
-    older(quantize_linear, without=["precision", "block_size", "output_dtype", "saturate", "axis"])
-)
+
+
+@op("QuantizeLinear", since=10)
+def quantize_linear_10(x: Tensor, y_scale: Tensor, y_zero_point: Optional[Tensor] = None) -> Tensor:
+    return quantize_linear(x, _single(y_scale), None if y_zero_point is None else _single(y_zero_point))
 
 
 @op("DequantizeLinear", since=(23, 24, 25, 28))
@@ -85,7 +87,16 @@ def dequantize_linear(
 
 op("DequantizeLinear", since=21)(older(dequantize_linear, without=["output_dtype"]))
 op("DequantizeLinear", since=(13, 19))(older(dequantize_linear, without=["output_dtype", "block_size"]))
-op("DequantizeLinear", since=10)(older(dequantize_linear, without=["output_dtype", "block_size", "axis"]))
+
+
+@op("DequantizeLinear", since=10)
+def dequantize_linear_10(x: Tensor, x_scale: Tensor, x_zero_point: Optional[Tensor] = None) -> Tensor:
+    return dequantize_linear(x, _single(x_scale), None if x_zero_point is None else _single(x_zero_point))
+
+
+def _single(values: Tensor) -> Tensor:
+    """The one scale or zero point of a whole tensor, which may be written as a list of one."""
+    return p.reshape(values, [])
 
 
 @op("DynamicQuantizeLinear", since=11)
