@@ -1,7 +1,9 @@
 """Feeds the cases of the cache to the tests and tallies what becomes of them.
 
---suite or ONNX_COMPAT_SUITES: which suites; ONNX_COMPAT_SHIM: on which shim; ONNX_COMPAT_CELL: in which cell of the
-matrix, for the gaps; ONNX_COMPAT_RESULTS: a file for the results.
+--suite or ONNX_COMPAT_SUITES: which suites; --releases or ONNX_COMPAT_RELEASES: all, or the newest of each;
+--variant or ONNX_COMPAT_VARIANTS: in which ways (harness/variants.py);
+ONNX_COMPAT_SHIM: on which shim; ONNX_COMPAT_CELL: in which cell of the matrix, for the gaps; ONNX_COMPAT_RESULTS: a file
+for the results.
 """
 
 import importlib.util
@@ -29,26 +31,38 @@ def _expose(name: str, folder: Path) -> None:
 _expose("matrix", ROOT / "matrix")
 _expose("harness", Path(__file__).parent / "harness")
 
-from harness import gaps, select, tally  # noqa: E402
-from harness.run import FAIL  # noqa: E402
+from harness import gaps, select, tally, variants  # noqa: E402
 
 from matrix.suites.cache import read_index  # noqa: E402
 
+CASE_SECONDS = 120
+
 _RESULTS: List[tally.Result] = []
+_DIED: Dict[str, str] = {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--suite", action="append", default=[], help="a suite of the cache; may be repeated")
+    parser.addoption("--releases", choices=("all", "newest"), help="the cases of all releases, or of the newest one")
+    parser.addoption("--variant", action="append", default=[], help="a way to run the cases; may be repeated")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: List[Any]) -> None:
+    """No case takes a minute; one that hangs ends its worker, and is one failure with a name."""
+    if config.pluginmanager.hasplugin("timeout"):
+        for item in items:
+            if "chosen" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.timeout(CASE_SECONDS))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every distinct case becomes a test under its exact id."""
     if "chosen" in metafunc.fixturenames:
         try:
-            found = select.distinct(_rows(metafunc.config))
-        except select.NotFetched as error:
+            found = _chosen(metafunc.config)
+        except (select.NotFetched, ValueError) as error:
             raise pytest.UsageError(str(error)) from None
-        metafunc.parametrize("chosen", found, ids=[chosen.case.id for chosen in found])
+        metafunc.parametrize("chosen", found, ids=[chosen.names[0] for chosen in found])
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +73,8 @@ def shim() -> str:
 
 @pytest.fixture(scope="session")
 def declared(shim: str) -> List[gaps.Gap]:
-    return gaps.load_gaps(ROOT / "tests" / "gaps" / (shim + ".toml"))
+    folder = ROOT / "tests" / "gaps"
+    return gaps.load_gaps(folder / "recorded.toml") + gaps.load_gaps(folder / (shim + ".toml"))
 
 
 @pytest.fixture(scope="session")
@@ -73,8 +88,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call":
         _RESULTS.extend(tally.Result(*value) for name, value in report.user_properties if name == "conformance")
     elif report.when == "???" and "test_suites.py::test_case[" in report.nodeid:  # what its worker ran when it died
-        case = report.nodeid.partition("[")[2][:-1]
-        _RESULTS.append(tally.Result(case, FAIL, str(report.longrepr).splitlines()[0], 0.0))
+        _DIED[report.nodeid.partition("[")[2][:-1]] = str(report.longrepr).splitlines()[0]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -85,14 +99,23 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _DIED:  # a case that ended its worker said nothing of itself
+        _RESULTS.extend(tally.died(_DIED, _chosen(session.config)))
     path = os.environ.get("ONNX_COMPAT_RESULTS")
     if path and _RESULTS and not hasattr(session.config, "workerinput"):
         tally.write(Path(path), _RESULTS, _about())
 
 
+def _chosen(config: pytest.Config) -> List[select.Chosen]:
+    told = config.getoption("variant", []) or [os.environ.get("ONNX_COMPAT_VARIANTS", "")]
+    return select.distinct(_rows(config), variants.choose_variants(" ".join(told)))
+
+
 def _rows(config: pytest.Config) -> List[Any]:
     told = config.getoption("suite", [])  # the option is known when this folder was named on the command line
-    return select.choose(" ".join(told) or os.environ.get("ONNX_COMPAT_SUITES", ""), read_index)
+    releases = config.getoption("releases", None) or os.environ.get("ONNX_COMPAT_RELEASES", "all")
+    suites = " ".join(told) or os.environ.get("ONNX_COMPAT_SUITES", "")
+    return select.choose(suites, read_index, releases == "newest")
 
 
 def _about() -> Dict[str, str]:

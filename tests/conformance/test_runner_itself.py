@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
 import numpy as np
+import onnx
 import pytest
 from harness import gaps, select, tally
 from harness.compare import Mismatch, compare
 from harness.run import FAIL, FALLBACK, GAP, PASS, Retraced, judge, run_case
+from harness.variants import VARIANTS
+from onnx import TensorProto, helper
 
 FLOATS = np.array([1.0, -2.0, np.nan, np.inf, 0.0], np.float32)
 GAP_ENTRY = gaps.Gap("s/1/a", ["*"], "framework", "ValueError", "it has no such thing")
@@ -39,6 +42,8 @@ class Row(NamedTuple):
         None,
         [],
         [FLOATS, [np.array([1])], None],
+        {},
+        {"a": np.array(1.5), "b": FLOATS},
     ],
     ids=repr,
 )
@@ -67,6 +72,10 @@ def test_a_value_is_itself(value: Any) -> None:
         ((), []),
         ([np.array([1])], []),
         ([np.array([2])], [np.array([1])]),
+        (np.array(1.5), {"a": np.array(1.5)}),
+        ({"b": np.array(1.5)}, {"a": np.array(1.5)}),
+        ({"a": np.array(2.5)}, {"a": np.array(1.5)}),
+        ({"a": np.array(1.5, np.float32)}, {"a": np.array(1.5)}),
     ],
     ids=repr,
 )
@@ -214,7 +223,32 @@ def test_a_case_is_declared_once() -> None:
 
 def test_a_gap_for_no_case_is_stale_when_its_suite_is_run() -> None:
     declared = [GAP_ENTRY, GAP_ENTRY._replace(id="s/1/gone"), GAP_ENTRY._replace(id="other/1/x")]
-    assert [gap.id for gap in gaps.stale(declared, {"s/1/a"}, {"s"})] == ["s/1/gone"]
+    assert gaps.stale(declared, {"s/1/a"}, {"s"}) == ["s/1/gone"]
+    several = [GAP_ENTRY._replace(id=["s/*/a", "s/*/gone", "s/2/a"])]
+    assert gaps.stale(several, {"s/1/a"}, {"s"}) == ["s/*/gone", "s/2/a"], "each of them must name a case"
+
+
+def test_a_gap_may_be_of_several_cases_and_of_all_releases() -> None:
+    gap = GAP_ENTRY._replace(id=["s/*/a", "t/1/b"])
+    for ids in (["s/1/a"], ["s/1.2.3/a"], ["u/1/a", "t/1/b"]):
+        assert gaps.find_gap([gap], ids, "") == gap
+    for ids in (["s/1/ab"], ["t/2/b"], ["s/1/a@composed"]):
+        assert gaps.find_gap([gap], ids, "") is None
+
+
+def test_a_gap_is_of_all_variants_or_of_those_that_it_names(tmp_path: Path) -> None:
+    text = '[[gap]]\nid = "s/*/a"\ncells = ["*"]\nkind = "ours"\nexception = "E"\nreason = "r"\n'
+    path = tmp_path / "some.toml"
+    path.write_text(text, encoding="utf-8")
+    (everywhere,) = gaps.load_gaps(path)
+    assert all(everywhere.covers(["s/1/a"], "", variant) for variant in VARIANTS)
+    path.write_text(text + 'variants = ["unknown-dims"]\n', encoding="utf-8")
+    (there,) = gaps.load_gaps(path)
+    assert [variant for variant in VARIANTS if there.covers(["s/1/a"], "", variant)] == ["unknown-dims"]
+    for wrong in ('["other"]', "[]"):
+        path.write_text(text + "variants = %s\n" % wrong, encoding="utf-8")
+        with pytest.raises(gaps.GapError, match="its variants are"):
+            gaps.load_gaps(path)
 
 
 def test_a_content_runs_once_under_its_newest_id() -> None:
@@ -224,12 +258,74 @@ def test_a_content_runs_once_under_its_newest_id() -> None:
 
 
 def test_a_suite_that_was_not_fetched_is_no_empty_suite() -> None:
-    index = {"light": [1], "simple": [2], "pytorch-converted": [3], "pytorch-operator": [4], "zoo": [5]}
-    assert sorted(select.choose("", lambda suite: index.get(suite, []))) == [1, 2, 3, 4, 5]
+    suites = ["light", "simple", "pytorch-converted", "pytorch-operator", "zoo", "node"]
+    index = {suite: [k + 1] for k, suite in enumerate(suites)}
+    assert sorted(select.choose("", lambda suite: index.get(suite, []))) == [1, 2, 3, 4, 5, 6]
     assert select.choose("simple, light", lambda suite: index[suite]) == [2, 1]
     for told in ("", "node", "zoo"):
-        with pytest.raises(select.NotFetched, match="python -m matrix"):
+        with pytest.raises(select.NotFetched, match="nox -s"):
             select.choose(told, lambda _: [])
+
+
+def test_the_newest_release_of_each_suite() -> None:
+    class OfRelease(NamedTuple):
+        release: str
+
+    index = {"node": [OfRelease("1.9.0"), OfRelease("1.10.0"), OfRelease("1.10.0")], "zoo": [OfRelease("generated")]}
+    assert [row.release for row in select.choose("node zoo", lambda suite: index[suite], newest=True)] == [
+        "1.10.0",
+        "1.10.0",
+        "generated",
+    ]
+    assert len(select.choose("node zoo", lambda suite: index[suite])) == 4
+
+
+def test_each_variant_of_a_case_is_a_test_of_its_own() -> None:
+    rows = [Row("s", "s/1/a", "A"), Row("s", "s/2/a", "A")]
+    found = select.distinct(rows, ["recorded", "composed"])
+    assert [chosen.names for chosen in found] == [["s/2/a", "s/1/a"], ["s/2/a@composed", "s/1/a@composed"]]
+    assert [chosen.ids for chosen in found] == [["s/2/a", "s/1/a"]] * 2
+
+
+def test_a_case_that_draws_is_of_the_recorded_kind_and_follows_its_distribution(tmp_path: Path) -> None:
+    info = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [2]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Bernoulli", ["x"], ["y"])], "g", info[:1], info[1:])
+    onnx.save(helper.make_model(graph), str(tmp_path / "model.onnx"))
+    random = np.random.RandomState(1)
+
+    class Random(Case):
+        model = tmp_path / "model.onnx"
+
+        def data_sets(self) -> Any:
+            yield Data({"x": np.array([0.25, 0.5])}, {"y": np.array([1.0, 1.0])})
+
+    class Drawing:
+        def __init__(self, factor: float, dtype: Any) -> None:
+            self.factor, self.dtype = factor, dtype
+
+        def run(self, inputs: Dict[str, Any]) -> List[Any]:
+            return [(random.uniform(size=inputs["x"].shape) < inputs["x"] * self.factor).astype(self.dtype)]
+
+    case = Random([2], ["random"])
+    assert run_case(lambda *_, **__: Drawing(1.0, np.float64), case, "some") == []
+    with pytest.raises(Mismatch, match=r"expected float64\[2\]"):
+        run_case(lambda *_, **__: Drawing(1.0, np.float32), case, "some")
+    with pytest.raises(Mismatch, match="happened"):
+        run_case(lambda *_, **__: Drawing(1.5, np.float64), case, "some")
+
+
+def test_a_case_that_ends_its_worker_fails_under_all_its_names() -> None:
+    rows = [Row("s", "s/1/a", "A"), Row("s", "s/2/a", "A"), Row("s", "s/2/b", "B")]
+    found = tally.died({"s/2/a@composed": "worker crashed"}, select.distinct(rows, ["recorded", "composed"]))
+    assert [(one.id, one.outcome, one.detail) for one in found] == [
+        ("s/2/a@composed", FAIL, "worker crashed"),
+        ("s/1/a@composed", FAIL, "worker crashed"),
+    ]
+
+
+def test_variants_are_counted_apart() -> None:
+    results = [tally.Result("s/1/a@composed", PASS, "", 0.1), tally.Result("s/1/a", FAIL, "", 0.1)]
+    assert sorted(tally.counts(results)) == ["s/1", "s/1@composed"]
 
 
 def test_the_tally_counts_every_outcome(tmp_path: Path) -> None:

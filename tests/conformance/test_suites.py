@@ -13,17 +13,17 @@ import onnx_compat
 
 
 def test_case(chosen: Chosen, shim: str, declared: List[Gap], record_property: Callable[..., None]) -> None:
-    gap = find_gap(declared, chosen.ids, os.environ.get("ONNX_COMPAT_CELL", ""))
+    gap = find_gap(declared, chosen.ids, os.environ.get("ONNX_COMPAT_CELL", ""), chosen.variant)
     error: Optional[Exception] = None
     fallbacks: List[str] = []
     start = time.perf_counter()
     try:
-        fallbacks = run_case(onnx_compat.prepare, chosen.case, shim)
+        fallbacks = run_case(onnx_compat.prepare, chosen.case, shim, chosen.variant)
     except Exception as raised:  # noqa: BLE001 - whatever it is, the case has an outcome
         error = raised
     verdict = judge(error, fallbacks, gap)
     seconds = round(time.perf_counter() - start, 3)
-    for name in chosen.ids:
+    for name in chosen.names:
         record_property("conformance", (name, verdict.outcome, verdict.detail, seconds))
     if verdict.error is not None:
         raise verdict.error
@@ -35,4 +35,4 @@ def test_no_declared_gap_is_stale(rows: List[object], declared: List[Gap]) -> No
     known = {row.id for row in rows}  # type: ignore[attr-defined]
     found = stale(declared, known, {name.partition("/")[0] for name in known})
     if found:
-        raise GapError("no such case: %s" % ", ".join(gap.id for gap in found))
+        raise GapError("no such case: %s" % ", ".join(found))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Mismatch", "compare"]
+__all__ = ["Mismatch", "compare", "compare_kind"]
 
 
 class Mismatch(AssertionError):
@@ -17,12 +17,17 @@ class Mismatch(AssertionError):
 
 
 def compare(name: str, got: Any, wanted: Any, rtol: float, atol: float) -> None:
-    """Raise `Mismatch` unless `got` is `wanted`: a tensor, a list of values, or None for an empty optional."""
+    """Raise `Mismatch` unless `got` is `wanted`: a tensor, a list or a map of values, or None for an empty optional."""
     if isinstance(wanted, list):
         if not isinstance(got, list) or len(got) != len(wanted):
             raise Mismatch("%s: expected a list of %d values, got %s" % (name, len(wanted), _kind(got)))
         for i, (ours, theirs) in enumerate(zip(got, wanted)):
             compare("%s[%d]" % (name, i), ours, theirs, rtol, atol)
+    elif isinstance(wanted, dict):
+        if not isinstance(got, dict) or set(got) != set(wanted):
+            raise Mismatch("%s: expected a map of %s, got %s" % (name, sorted(wanted), _kind(got)))
+        for key, theirs in wanted.items():
+            compare("%s[%r]" % (name, key), np.asarray(got[key]), theirs, rtol, atol)
     elif wanted is None:
         if got is not None:
             raise Mismatch("%s: expected nothing, got %s" % (name, _kind(got)))
@@ -30,13 +35,18 @@ def compare(name: str, got: Any, wanted: Any, rtol: float, atol: float) -> None:
         _tensors(name, got, np.asarray(wanted), rtol, atol)
 
 
-def _tensors(name: str, got: Any, wanted: np.ndarray, rtol: float, atol: float) -> None:
+def compare_kind(name: str, got: Any, wanted: np.ndarray) -> None:
+    """Raise `Mismatch` unless `got` is a tensor of the dtype and the shape of `wanted`."""
     if not isinstance(got, np.ndarray):
         raise Mismatch("%s: expected %s, got %s" % (name, _kind(wanted), _kind(got)))
-    if wanted.dtype.kind in "US":  # strings are objects to us, whatever the reader of the recorded ones made of them
-        wanted = wanted.astype(object)
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
         raise Mismatch("%s: expected %s, got %s" % (name, _kind(wanted), _kind(got)))
+
+
+def _tensors(name: str, got: Any, wanted: np.ndarray, rtol: float, atol: float) -> None:
+    if wanted.dtype.kind in "US":  # strings are objects to us, whatever the reader of the recorded ones made of them
+        wanted = wanted.astype(object)
+    compare_kind(name, got, wanted)
     wrong = _inexact(got, wanted, rtol, atol) if _is_inexact(wanted.dtype) else np.asarray(got != wanted)
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -65,6 +75,8 @@ def _is_inexact(dtype: Any) -> bool:
 def _kind(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return "%s%s" % (value.dtype, list(value.shape))
+    if isinstance(value, dict):
+        return "a map of %s" % sorted(value)
     if isinstance(value, (list, tuple)):
         return "a %s of %d values" % (type(value).__name__, len(value))
     return "nothing" if value is None else type(value).__name__

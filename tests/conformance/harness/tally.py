@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, Iterable, List, NamedTuple
 
-from .run import OUTCOMES
+from .run import FAIL, OUTCOMES
 
-__all__ = ["Result", "counts", "table", "write"]
+__all__ = ["Result", "counts", "died", "table", "write"]
 
 
 class Result(NamedTuple):
@@ -21,11 +21,22 @@ class Result(NamedTuple):
     seconds: float
 
 
+def died(names: Dict[str, str], chosen: Iterable[Any]) -> List[Result]:
+    """The results of the cases that ended their worker, by the name of their test with what is known of it."""
+    return [
+        Result(name, FAIL, names[each.names[0]], 0.0)
+        for each in chosen
+        if each.names[0] in names
+        for name in each.names
+    ]
+
+
 def counts(results: List[Result]) -> Dict[str, Dict[str, int]]:
-    """By suite and release, then by outcome; every outcome is there, also the one that never occurred."""
+    """By suite, release and variant, then by outcome; every outcome is there, also the one that never occurred."""
     found: Dict[str, Dict[str, int]] = {}
     for result in results:
-        row = found.setdefault(result.id.rpartition("/")[0], dict.fromkeys(OUTCOMES, 0))
+        id, at, variant = result.id.partition("@")
+        row = found.setdefault(id.rpartition("/")[0] + at + variant, dict.fromkeys(OUTCOMES, 0))
         row[result.outcome] += 1
     return {suite: found[suite] for suite in sorted(found)}
 
