@@ -4,6 +4,7 @@ from onnx_compat.ops import (
     activation,
     arithmetic,
     attention,
+    bits,
     caching,
     casting,
     constants,
@@ -11,6 +12,7 @@ from onnx_compat.ops import (
     contrib_gqa,
     control,
     convolution,
+    determinant,
     einsum,
     indexing,
     linear,
@@ -22,6 +24,7 @@ from onnx_compat.ops import (
     normalization,
     optimizers,
     pooling,
+    products,
     quantization,
     random,
     recurrent,
@@ -29,10 +32,14 @@ from onnx_compat.ops import (
     resize,
     rotary,
     sequences,
+    sets,
     shape,
+    signal,
     slicing,
     text,
+    tfidf,
     training,
+    windowing,
 )
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -36,6 +36,22 @@ def string_normalizer(
     return left if X.rank == 1 else p.unsqueeze(left, [0])
 
 
+@op("StringConcat", since=20)
+def string_concat(X: Tensor, Y: Tensor) -> Tensor:
+    return p.string_concat(X, Y)
+
+
+@op("StringSplit", since=20)
+def string_split(X: Tensor, *, delimiter: Optional[str] = None, maxsplit: Optional[int] = None) -> List[Tensor]:
+    return p.string_split(X, delimiter, maxsplit)
+
+
+@op("RegexFullMatch", since=20)
+def regex_full_match(X: Tensor, *, pattern: Optional[str] = None) -> Tensor:
+    """Without a pattern, that of the empty text."""
+    return p.string_match(X, pattern or "")
+
+
 def _without(words: Tensor, stopwords: Sequence[str], sensitive: bool) -> Tensor:
     """The places of the words that are no stop words."""
     seen = words if sensitive else p.string_lower(words)

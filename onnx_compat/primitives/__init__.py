@@ -111,7 +111,16 @@ from onnx_compat.primitives.shape import (
     transpose,
     unsqueeze,
 )
-from onnx_compat.primitives.text import string_lower, string_upper
+from onnx_compat.primitives.text import (
+    from_text,
+    string_concat,
+    string_lower,
+    string_match,
+    string_rank,
+    string_split,
+    string_upper,
+    to_text,
+)
 
 __all__ = [
     "PRIMITIVES",
@@ -153,6 +162,7 @@ __all__ = [
     "floor",
     "floordiv",
     "fmod",
+    "from_text",
     "full",
     "gather_nd",
     "greater",
@@ -209,7 +219,11 @@ __all__ = [
     "sqrt",
     "squeeze",
     "stack",
+    "string_concat",
     "string_lower",
+    "string_match",
+    "string_rank",
+    "string_split",
     "string_upper",
     "sub",
     "take",
@@ -218,6 +232,7 @@ __all__ = [
     "tanh",
     "tile",
     "to_odd",
+    "to_text",
     "top_k",
     "transpose",
     "unsqueeze",

@@ -1,13 +1,21 @@
 """Strings, in object arrays."""
 
-from typing import Any
+import re
+from typing import Any, Optional, Tuple
 
 import numpy as np
+
+from onnx_compat.dtypes import DType
+from onnx_compat.reference.regex import translated
 
 __all__ = ["Text"]
 
 _LOWER = np.frompyfunc(str.lower, 1, 1)
 _UPPER = np.frompyfunc(str.upper, 1, 1)
+_BLANK = " \t\n\v\f\r"
+_BLANKS = re.compile("[%s]+" % _BLANK)
+_CONCAT = np.frompyfunc(lambda x, y: x + y, 2, 1)
+_STR = np.frompyfunc(str, 1, 1)
 
 
 class Text:
@@ -18,3 +26,52 @@ class Text:
 
     def string_upper(self, x: Any) -> Any:
         return np.asarray(_UPPER(x), object)
+
+    def string_concat(self, x: Any, y: Any) -> Any:
+        return np.asarray(_CONCAT(x, y), object)
+
+    def string_match(self, x: Any, pattern: str) -> Any:
+        matcher = re.compile(translated(pattern))
+        return np.asarray(np.frompyfunc(lambda text: matcher.fullmatch(text) is not None, 1, 1)(x)).astype(bool)
+
+    def string_split(self, x: Any, delimiter: Optional[str], limit: Optional[int]) -> Tuple[Any, Any]:
+        most = -1 if limit is None else limit
+        if delimiter is None:
+            rows = [
+                _BLANKS.split(text.strip(_BLANK), max(most, 0)) if most else [text.strip(_BLANK)] for text in x.flat
+            ]
+            rows = [row if row[0] else [] for row in rows]
+        else:
+            rows = [text.split(delimiter, most) for text in x.flat]
+        longest = max(map(len, rows), default=0)
+        pieces = np.full((len(rows), longest), "", object)
+        for k, row in enumerate(rows):
+            pieces[k, : len(row)] = row
+        counts = np.asarray([len(row) for row in rows], np.int64)
+        return pieces.reshape((*x.shape, longest)), counts.reshape(x.shape)
+
+    def string_rank(self, x: Any) -> Any:
+        place = {text: k for k, text in enumerate(sorted(set(x.reshape(-1))))}
+        return np.asarray([place[text] for text in x.reshape(-1)], np.int64).reshape(x.shape)
+
+    def to_text(self, x: Any, dtype: DType) -> Any:
+        if dtype.format is not None:
+            x = np.asarray(x, np.float32)
+        texts = np.empty(x.shape, object)
+        for place in np.ndindex(*x.shape):  # a scalar of numpy knows the digits of its type, a Python float does not
+            texts[place] = str(x[place])
+        return texts
+
+    def from_text(self, x: Any, dtype: DType) -> Any:
+        if dtype.kind == "f":
+            values = np.asarray([float(text) for text in x.reshape(-1)], np.float64).astype(dtype.numpy)
+        else:
+            values = np.asarray([_whole(text) for text in x.reshape(-1)], object).astype(dtype.numpy)
+        return values.reshape(x.shape)
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return int(float(text))

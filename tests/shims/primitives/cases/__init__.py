@@ -1,6 +1,6 @@
 """What each primitive is tried with: `CASES` maps its name to a function that makes a case, out of what hypothesis draws."""
 
-from cases import bits, control, elementwise, indexing, linear, random, reduction, shape
+from cases import bits, control, elementwise, indexing, linear, random, reduction, shape, text
 from cases.making import CASES, FLAVOURS, Case, Flavour, Making, batches, dtypes_of
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "random",
     "reduction",
     "shape",
+    "text",
 ]

@@ -1,0 +1,11 @@
+"""The bits of elements as another type."""
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import DType
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor
+
+
+@op("BitCast", since=26)
+def bit_cast(input: Tensor, *, to: int) -> Tensor:
+    return p.bitcast(input, DType.of(to))

@@ -1,0 +1,30 @@
+"""Running products."""
+
+from typing import List
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import same
+from onnx_compat.dtypes import float32
+from onnx_compat.ops.common import numbers
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+
+@op("CumProd", since=26)
+def cumprod(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
+    """One slice of the axis after the other. What is narrower than float32 is not rounded on the way."""
+    place = p.axis_of(numbers(axis, "the axis of a CumProd")[0], x.rank)
+    length = x.shape[place]
+    if same(length, 0):
+        return x
+    inner = float32 if x.dtype.kind == "f" and x.dtype.bits < 32 else x.dtype
+    front = [place, *[k for k in range(x.rank) if k != place]]
+    slices = p.transpose(p.cast(x, inner), front)
+
+    def step(total: Tensor, factor: Tensor) -> List[Tensor]:
+        after = total * factor
+        return [after, total if exclusive else after]
+
+    start = p.broadcast_to(lift(1, inner), slices.shape[1:])
+    running = p.scan(step, [start], [slices], length, bool(reverse))[1]
+    return p.cast(p.transpose(running, [front.index(k) for k in range(x.rank)]), x.dtype)

@@ -1,0 +1,75 @@
+"""Counting n-grams."""
+
+from typing import Any, List, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import is_known, maximum
+from onnx_compat.dtypes import float32, int32
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+
+@op("TfIdfVectorizer", since=9)
+def tfidf_vectorizer(
+    X: Tensor,
+    *,
+    max_gram_length: int,
+    max_skip_count: int,
+    min_gram_length: int,
+    mode: str,
+    ngram_counts: Sequence[int],
+    ngram_indexes: Sequence[int],
+    pool_int64s: Any = None,
+    pool_strings: Any = None,
+    weights: Any = None,
+) -> Tensor:
+    """How often each n-gram of the pool occurs in each row, in its place of the result."""
+    if mode not in ("TF", "IDF", "TFIDF"):
+        raise InvalidModelError("the mode of a TfIdfVectorizer is TF, IDF or TFIDF, not %r" % mode)
+    rows = p.unsqueeze(X, [0]) if X.rank == 1 else X
+    factors = np.ones(len(ngram_indexes)) if weights is None or mode == "TF" else np.asarray(weights)
+    width = max(ngram_indexes) + 1
+    pool = np.asarray(list(pool_strings), object) if pool_strings else np.asarray(pool_int64s, X.dtype.numpy)
+    total: Any = p.full((rows.shape[0], width), 0, float32)
+    for length, first, grams in _grams(pool, ngram_counts):
+        if min_gram_length <= length <= max_gram_length and len(grams):
+            counts = _counts(rows, grams, max_skip_count if length > 1 else 0)
+            if mode == "IDF":
+                counts = p.minimum(counts, 1.0)
+            spread = np.zeros((len(grams), width), np.float32)
+            for k in range(len(grams)):
+                spread[k, ngram_indexes[first + k]] = factors[first + k]
+            total = p.add(total, p.matmul(counts, lift(spread)))
+    return p.squeeze(total, [0]) if X.rank == 1 else total
+
+
+def _grams(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int, np.ndarray]]:
+    """The n-grams of each length, one a row, and the number of the first one among all."""
+    found: List[Tuple[int, int, np.ndarray]] = []
+    number = 0
+    for length, (start, end) in enumerate(zip(starts, [*starts[1:], len(pool)]), 1):
+        grams = pool[start:end].reshape(-1, length)
+        found.append((length, number, grams))
+        number += len(grams)
+    return found
+
+
+def _counts(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
+    """[rows, n-grams], with up to so many elements skipped between two of an n-gram."""
+    extent, length = rows.shape[1], grams.shape[1]
+    total: Any = p.full((rows.shape[0], len(grams)), 0, int32)
+    for stride in range(1, skips + 2):
+        windows = extent - (length - 1) * stride
+        if is_known(windows) and windows <= 0:
+            break
+        windows = maximum(windows, 0)
+        hit: Any = None
+        for k in range(length):
+            part = p.unsqueeze(p.slice_axis(rows, 1, k * stride, windows + k * stride), [2])
+            same = p.equal(part, lift(grams[:, k], rows.dtype))
+            hit = same if hit is None else p.logical_and(hit, same)
+        total = p.add(total, p.reduce_sum(p.cast(hit, int32), [1]))
+    return p.cast(total, float32)

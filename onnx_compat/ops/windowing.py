@@ -1,0 +1,69 @@
+"""Windows over signals, and bands of frequencies."""
+
+import math
+from typing import Any, Sequence
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import floordiv
+from onnx_compat.dtypes import DType, float64, int64
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, ints, lift
+
+
+def _window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -> Tensor:
+    """A sum of cosines over one period; the last element of a symmetric window repeats the first."""
+    length = ints(size)[0]
+    period = p.cast(lift(length if periodic else length - 1, int64), float64)
+    angle = p.div(p.mul(p.cast(p.iota(length), float64), 2 * np.pi), period)
+    total: Any = p.full((length,), factors[0], float64)
+    for k, factor in reversed(list(enumerate(factors[1:], 1))):  # so that the peak is exactly one
+        total = p.add(total, p.mul(p.cos(p.mul(angle, float(k))), factor))
+    return p.cast(total, DType.of(dtype))
+
+
+@op("HannWindow", since=17)
+def hann_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
+    return _window(size, periodic, output_datatype, [0.5, -0.5])
+
+
+@op("HammingWindow", since=17)
+def hamming_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
+    return _window(size, periodic, output_datatype, [25 / 46, -21 / 46])
+
+
+@op("BlackmanWindow", since=17)
+def blackman_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
+    return _window(size, periodic, output_datatype, [0.42, -0.5, 0.08])
+
+
+@op("MelWeightMatrix", since=17)
+def mel_weight_matrix(
+    num_mel_bins: Tensor,
+    dft_length: Tensor,
+    sample_rate: Tensor,
+    lower_edge_hertz: Tensor,
+    upper_edge_hertz: Tensor,
+    *,
+    output_datatype: int = 1,
+) -> Tensor:
+    """Triangles over the bins of a spectrum, evenly spaced on the mel scale; the corners are whole bins."""
+    bands, points = ints(num_mel_bins)[0], ints(dft_length)[0]
+    low, high = (_mel(p.reshape(edge, ())) for edge in (lower_edge_hertz, upper_edge_hertz))
+    steps: Any = p.cast(p.iota(bands + 2), float64)
+    mels: Any = steps * p.div(p.sub(high, low), p.cast(lift(bands + 2, int64), float64)) + low
+    hertz: Any = (p.exp(mels * (math.log(10) / 2595)) - 1.0) * 700.0
+    rate = p.cast(p.reshape(sample_rate, ()), float64)
+    corners = p.floor(p.div(p.mul(hertz, p.cast(lift(points + 1, int64), float64)), rate))
+    left, middle, right = (p.slice_axis(corners, 0, k, bands + k) for k in range(3))
+    place = p.unsqueeze(p.cast(p.iota(floordiv(points, 2) + 1), float64), [1])
+    up = p.where(p.equal(left, middle), 1.0, p.div(p.sub(place, left), p.maximum(p.sub(middle, left), 1.0)))
+    rising = p.logical_and(p.less_equal(left, place), p.less_equal(place, middle))
+    down = p.div(p.sub(right, place), p.maximum(p.sub(right, middle), 1.0))
+    falling = p.logical_and(p.less_equal(middle, place), p.less(place, right))
+    return p.cast(p.where(falling, down, p.where(rising, up, 0.0)), DType.of(output_datatype))
+
+
+def _mel(hertz: Tensor) -> Tensor:
+    return p.mul(p.log(p.add(p.div(p.cast(hertz, float64), 700.0), 1.0)), 2595 / math.log(10))

@@ -1,0 +1,108 @@
+"""Operators on strings beyond the recorded cases, and RE2's regular expressions."""
+
+import re
+
+import numpy as np
+import pytest
+from meanings import applied, meaning, recorded
+
+from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.reference.regex import translated
+
+
+def _texts(*texts):
+    return np.asarray(texts, object)
+
+
+def _split(x, **attributes):
+    runs = [
+        recorded(lambda t: meaning("StringSplit", 20)(t, **attributes), s, dtype="string") for s in (x.shape, [None])
+    ]
+    (pieces, counts), again = runs[0](x), runs[1](x)
+    np.testing.assert_array_equal(pieces, again[0])
+    np.testing.assert_array_equal(counts, again[1])
+    return pieces.tolist(), counts.tolist()
+
+
+def test_split_at_white_space_of_ascii():
+    assert _split(_texts(" a\t\nb ", "", "x\u00a0y")) == ([["a", "b"], ["", ""], ["x\u00a0y", ""]], [2, 0, 1])
+    assert _split(_texts(" a  b c ", " a "), maxsplit=1) == ([["a", "b c"], ["a", ""]], [2, 1])
+    assert _split(_texts(" a  b ", " "), maxsplit=0) == ([["a  b"], [""]], [1, 0])
+
+
+def test_split_at_a_delimiter_keeps_what_is_empty():
+    assert _split(_texts(",a,,b", "-"), delimiter=",") == ([["", "a", "", "b"], ["-", "", "", ""]], [4, 1])
+    assert _split(_texts(",a,,b", ""), delimiter=",", maxsplit=2) == ([["", "a", ",b"], ["", "", ""]], [3, 1])
+    assert _split(_texts("a--b-c"), delimiter="--") == ([["a", "b-c"]], [2])
+
+
+def test_concat_of_unknown_sizes():
+    joined = recorded(meaning("StringConcat", 20), [None, 1], [None], dtype="string")
+    found = joined(np.asarray([["a"], ["é"]], object), _texts("", "日本"))
+    assert found.tolist() == [["a", "a日本"], ["é", "é日本"]]
+
+
+def test_without_a_pattern_only_the_empty_text_matches():
+    np.testing.assert_array_equal(applied("RegexFullMatch", 20, _texts("", "a")), [True, False])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        (r"\d+", "12", "\u0663"),  # digits are those of ASCII
+        (r"\w", "_", "é"),
+        (r"\s", "\f", "\v"),
+        (r"[^\s]", "\v", "\f"),
+        (r"[\D]", "a", "1"),
+        ("a$", "a", "a\n"),
+        ("(?m)a$\nb", "a\nb", "a"),
+        (r"\Aa\z", "a", "a\n"),
+        (r"\Qa.b\E+", "a.bb", "a.a.b"),
+        (r"\x{1F600}|\x41", "A", "x"),
+        (r"\101", "A", "B"),
+        ("[[:alpha:]-]+", "a-b", "1"),
+        ("[[:^digit:]]", "é", "1"),
+        ("[]a]+", "]a", "b"),
+        ("[a&&b[]+", "&[", "|"),
+        ("a{,2}", "a{,2}", "aa"),
+        ("a(?i)b|c", "C", "AB"),
+        ("(a(?i)b|c)d", "aBd", "cD"),
+        ("(?i)a(?-i)b", "Ab", "AB"),
+        ("(?U)a+(?P<n>b)(?<m>c)", "aabc", "bc"),
+        ("(?s).", "\n", ""),
+        (".", "é", "\n"),
+    ],
+)
+def test_what_re2_means(pattern, yes, no):
+    assert re.fullmatch(translated(pattern), yes)
+    assert not re.fullmatch(translated(pattern), no)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?=a)a",
+        "(?!b)a",
+        "(?<=a)b",
+        r"(a)\1",
+        "a++",
+        "(?>a)",
+        "[",
+        "(",
+        ")",
+        "*a",
+        "a**",
+        "\\",
+        r"\y",
+        "[z-a]",
+        "[[:no:]]",
+    ],
+)
+def test_what_re2_refuses(pattern):
+    with pytest.raises(InvalidModelError, match="RE2"):
+        translated(pattern)
+
+
+def test_classes_of_unicode_are_left_to_others():
+    with pytest.raises(UnsupportedError, match="reference"):
+        applied("RegexFullMatch", 20, _texts("a"), pattern=r"\pL")

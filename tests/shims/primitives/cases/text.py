@@ -1,0 +1,49 @@
+"""Cases of the primitives that take texts apart and put them together."""
+
+from typing import Any
+
+import numpy as np
+
+from cases.making import Making, case
+from onnx_compat import primitives
+
+_SENTENCES = ["", " ", "a", "b,c", ",", " x  y\tz ", "a,,b,", "one two three four", "Grüße, 日本, ÉTÉ", "--a--b"]
+_PATTERNS = ["", "a", "[a-z]+", "(\\w|,)*", "(?i)\\x{c9}.É|x.y", "\\D+$", "^[[:alpha:]]?$", "Gr..e|日{1}本"]
+
+
+def _texts(make: Making, shape: Any) -> Any:
+    texts = np.empty(shape, object)
+    for place in np.ndindex(*shape):
+        texts[place] = _SENTENCES[make.order(len(_SENTENCES))[0]]
+    return texts
+
+
+@case("string_concat")
+def string_concat(make: Making) -> Any:
+    full = make.shape()
+    x = make.feed_or_fix(_texts(make, make.narrowed(full)))
+    y = make.feed(_texts(make, full))
+    if make.yes():
+        return lambda *tensors: primitives.string_concat(tensors[y], x(tensors))
+    return lambda *tensors: primitives.string_concat(x(tensors), tensors[y])
+
+
+@case("string_match")
+def string_match(make: Making) -> Any:
+    pattern = make.choose(_PATTERNS)
+    make.noted(pattern=pattern)
+    make.feed(make.values(make.shape()) if make.yes() else _texts(make, make.shape()))
+    return lambda x: primitives.string_match(x, pattern)
+
+
+@case("string_split")
+def string_split(make: Making) -> Any:
+    params = make.noted(delimiter=make.choose([None, "", ",", "--", " "]), limit=make.choose([None, None, 1, 2]))
+    make.feed(_texts(make, make.shape()))
+    return lambda x: primitives.string_split(x, **params)
+
+
+@case("string_rank")
+def string_rank(make: Making) -> Any:
+    make.feed(_texts(make, make.shape()))
+    return primitives.string_rank
