@@ -7,9 +7,9 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.dims import same
-from onnx_compat.dtypes import float32, int64
+from onnx_compat.dtypes import DType, float32, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import along, in_float, places
+from onnx_compat.ops.common import along, places
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.sampling import Kernel, cubic, linear, nearest, origins
@@ -121,13 +121,17 @@ def _edges(roi: Tensor, count: int) -> List[Tuple[Any, Any]]:
     return list(zip(values[:count], values[count:]))
 
 
+def _is(value: Tensor, number: int) -> bool:
+    return value.known and value.value is not None and bool(value.value == number)
+
+
 def _resized(x: Tensor, axes: Sequence[Axis], how: _How, outside: Optional[float]) -> Tensor:
     kernel = how.kernel()
-    if kernel is not None and x.dtype.kind != "f":
-        return in_float(lambda f: _resized(f, axes, how, outside), x)
+    if kernel is not None and x.dtype.kind not in "fc":
+        return _whole(_resized(p.cast(x, float32), axes, how, outside), x.dtype, how)
     beyond: List[Tensor] = []
     for axis, scaled, (start, end) in axes:
-        if start is None and scaled.unchanged:
+        if scaled.unchanged and (start is None or (_is(start, 0) and _is(end, 1))):
             continue
         if kernel is None and how.copies(scaled):
             x = p.take(x, p.floordiv(p.iota(scaled.after), int(scaled.factor or 1)), axis)
@@ -144,6 +148,15 @@ def _resized(x: Tensor, axes: Sequence[Axis], how: _How, outside: Optional[float
     for missed in beyond:
         x = p.where(missed, outside, x)
     return x
+
+
+def _whole(x: Tensor, dtype: DType, how: _How) -> Tensor:
+    """Back in integers: between two neighbours the fraction is dropped, as runtimes do it; what a wider filter gives is
+    rounded, and held within the type, since it may overshoot.
+    """
+    if how.mode == "cubic" or how.antialias:
+        x = p.round(x)
+    return p.cast(p.clip(x, dtype.min, dtype.max) if dtype.bits < 32 and dtype.kind in "iu" else x, dtype)
 
 
 def _weighted(x: Any, axis: int, places: Any, scaled: Scaled, kernel: Kernel, how: _How) -> Tensor:

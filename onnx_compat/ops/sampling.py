@@ -25,15 +25,22 @@ def _float(extent: Extent) -> Any:
     return p.cast(lift(extent), float32)
 
 
+def _shrunk(x: Any, scaled: Scaled) -> Any:
+    """x / scale; by the lengths themselves where they say the scale, so that what lies halfway stays there."""
+    if scaled.factor is None:
+        return x * _float(scaled.before) / _float(scaled.after)
+    return x / scaled.scale()
+
+
 def _half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    return (p.cast(x, float32) + 0.5) / scaled.scale() - 0.5
+    return _shrunk(p.cast(x, float32) + 0.5, scaled) - 0.5
 
 
 def _half_pixel_symmetric(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
     """Around the centre, which a rounded size would shift."""
     exact = _float(scaled.before) * scaled.scale()
     centre = _float(scaled.before) / 2
-    return centre * (1 - _float(scaled.after) / exact) + _half_pixel(x, scaled, start, end)
+    return centre * (1 - _float(scaled.after) / exact) + _shrunk(p.cast(x, float32) + 0.5, scaled) - 0.5
 
 
 def _pytorch_half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
@@ -41,28 +48,26 @@ def _pytorch_half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
 
 
 def _align_corners(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    return p.cast(x, float32) * _float(scaled.before - 1) / _gaps(scaled)
+    """From corner to corner of the new axis, whose length counts before it is rounded down."""
+    exact = _float(scaled.after) if scaled.factor is None else _float(scaled.before) * scaled.scale()
+    gaps = p.where(_single(scaled), 1, exact - 1)
+    return p.cast(x, float32) * _float(scaled.before - 1) / gaps
 
 
 def _asymmetric(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    return p.cast(x, float32) / scaled.scale()
+    return _shrunk(p.cast(x, float32), scaled)
 
 
 def _tf_half_pixel_for_nn(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    return (p.cast(x, float32) + 0.5) / scaled.scale()
+    return _shrunk(p.cast(x, float32) + 0.5, scaled)
 
 
 def _tf_crop_and_resize(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
     """The region of interest, from corner to corner; of a single element, its middle."""
     span = _float(scaled.before - 1)
-    corner = start * span + p.cast(x, float32) * (end - start) * span / _gaps(scaled)
+    gaps = p.maximum(_float(scaled.after) - 1, 1)
+    corner = start * span + p.cast(x, float32) * (end - start) * span / gaps
     return p.where(_single(scaled), (start + end) * 0.5 * span, corner)
-
-
-def _gaps(scaled: Scaled) -> Any:
-    """From the first to the last element of the new axis. Its length counts before it is rounded down."""
-    exact = _float(scaled.after) if scaled.factor is None else _float(scaled.before) * scaled.scale()
-    return p.where(_single(scaled), 1, exact - 1)
 
 
 def _single(scaled: Scaled) -> Tensor:

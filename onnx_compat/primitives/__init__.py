@@ -67,6 +67,7 @@ from onnx_compat.primitives.elementwise import (
     tanh,
     where,
 )
+from onnx_compat.primitives.images import image_decode
 from onnx_compat.primitives.indexing import (
     argmax,
     argmin,
@@ -167,6 +168,7 @@ __all__ = [
     "gather_nd",
     "greater",
     "greater_equal",
+    "image_decode",
     "iota",
     "is_inf",
     "is_nan",

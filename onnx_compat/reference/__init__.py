@@ -14,6 +14,7 @@ from onnx_compat.ir import Spec
 from onnx_compat.reference.bits import Bits
 from onnx_compat.reference.control import Control
 from onnx_compat.reference.elementwise import Elementwise
+from onnx_compat.reference.images import Images
 from onnx_compat.reference.indexing import Indexing
 from onnx_compat.reference.linear import Linear
 from onnx_compat.reference.random import Random
@@ -26,7 +27,7 @@ from onnx_compat.shim import Emitter
 __all__ = ["REFERENCE", "Reference"]
 
 
-class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Control, Random, Text, Bits, Emitter):
+class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Control, Random, Text, Images, Bits, Emitter):
     """Every primitive, by its name."""
 
     layout = "channels_first"

@@ -1,6 +1,6 @@
 """What each primitive is tried with: `CASES` maps its name to a function that makes a case, out of what hypothesis draws."""
 
-from cases import bits, control, elementwise, indexing, linear, random, reduction, shape, text
+from cases import bits, control, elementwise, images, indexing, linear, random, reduction, shape, text
 from cases.making import CASES, FLAVOURS, Case, Flavour, Making, batches, dtypes_of
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "control",
     "dtypes_of",
     "elementwise",
+    "images",
     "indexing",
     "linear",
     "random",

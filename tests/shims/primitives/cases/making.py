@@ -57,6 +57,8 @@ def dtypes_of(primitive: str) -> List[DType]:
     names = [name for kind in kinds for name in _DTYPES[kind].split()]
     if primitive.startswith("string"):
         names = ["string"]
+    if primitive == "image_decode":
+        names = ["uint8"]
     if primitive in ("equal", "scatter_nd"):  # compares, combines
         names = [name for name in names if name not in ("float8e4m3fn", "int4", "uint4")]
     return [DType.of(name) for name in names]

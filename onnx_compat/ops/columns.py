@@ -1,0 +1,70 @@
+"""Putting things back in their places: blocks of an image that overlap, and the maxima of pools."""
+
+from typing import Any, List, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, floordiv
+from onnx_compat.dtypes import int64
+from onnx_compat.ops.common import along, every, pairs, product
+from onnx_compat.ops.points import flat_index
+from onnx_compat.ops.registry import op
+from onnx_compat.ops.windows import Windows
+from onnx_compat.value import Tensor, ints, lift
+
+Ints = Optional[Sequence[int]]
+
+
+@op("Col2Im", since=18)
+def col2im(
+    input: Tensor,
+    image_shape: Tensor,
+    block_shape: Tensor,
+    *,
+    dilations: Ints = None,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    """Each column is added into the padded image where its block was; then the padding is cut off."""
+    extents, kernel = ints(image_shape), ints(block_shape)
+    rank = len(extents)
+    windows = Windows.of(extents, kernel, "NOTSET", pads, strides, dilations)
+    counts = windows.counts(extents)
+    places: List[Any] = []
+    for k in range(rank):
+        inside = along(p.mul(p.iota(kernel[k]), windows.dilations[k]), k, 2 * rank)
+        places.append(p.add(inside, along(p.mul(p.iota(counts[k]), windows.strides[k]), rank + k, 2 * rank)))
+    padded = [low + extent + high for extent, (low, high) in zip(extents, windows.pads)]
+    rows = p.reshape(flat_index(lift(0, int64), places, padded), (product(kernel) * product(counts), 1))
+    n, channels = input.shape[0], floordiv(input.shape[1], product(kernel))
+    split = p.reshape(input, (n * channels, product(kernel) * product(counts)))
+    image = p.full((product(padded), n * channels), 0, input.dtype)
+    image = p.scatter_nd(image, rows, p.transpose(split, [1, 0]), "add")
+    image = p.reshape(p.transpose(image, [1, 0]), (n, channels, *padded))
+    for k, (low, _) in enumerate(windows.pads):
+        image = p.slice_axis(image, 2 + k, low, low + extents[k])
+    return image
+
+
+@op("MaxUnpool", since=(9, 11, 22))
+def max_unpool(
+    X: Tensor,
+    I: Tensor,  # noqa: E741  (ONNX's name)
+    output_shape: Optional[Tensor] = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    """The indices count in the image that the pool saw; an output shape that is larger has zeros behind it."""
+    rank = X.rank - 2
+    cut = pairs(pads) if pads else [(0, 0)] * rank
+    image: List[Extent] = list(X.shape[:2])
+    for extent, kernel, stride, (low, high) in zip(X.shape[2:], kernel_shape, every(strides, rank, 1), cut):
+        image.append((extent - 1) * stride + kernel - low - high)
+    flat = p.full((product(image),), 0, X.dtype)
+    filled = p.scatter_nd(flat, p.reshape(I, (X.size, 1)), p.reshape(X, (X.size,)))
+    result = p.reshape(filled, image)
+    if output_shape is None:
+        return result
+    wanted = ints(output_shape)
+    return p.pad(result, [0] * X.rank, [after - before for before, after in zip(image, wanted)])

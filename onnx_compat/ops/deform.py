@@ -1,0 +1,79 @@
+"""Deformable convolution: every place under the kernel is moved by an offset, and weighed by a mask."""
+
+from typing import Any, List, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, floordiv
+from onnx_compat.dtypes import int64
+from onnx_compat.ops.common import along, computed_in, every, pairs, product
+from onnx_compat.ops.points import Tap, extent_in, pixel_rows, weighted_sum
+from onnx_compat.ops.registry import op
+from onnx_compat.value import Tensor, lift
+
+Ints = Optional[Sequence[int]]
+
+
+@op("DeformConv", since=(19, 22))
+def deform_conv(
+    X: Tensor,
+    W: Tensor,
+    offset: Tensor,
+    B: Optional[Tensor] = None,
+    mask: Optional[Tensor] = None,
+    *,
+    dilations: Ints = None,
+    group: int = 1,
+    kernel_shape: Ints = None,
+    offset_group: int = 1,
+    pads: Ints = None,
+    strides: Ints = None,
+) -> Tensor:
+    """What the kernel sees, [N, group, C / group * K, places], times the filter."""
+    n, channels, *extents = X.shape
+    outputs, rank = offset.shape[2:], X.rank - 2
+    kernel = list(kernel_shape or W.shape[2:])
+    size, count = product(kernel), product(outputs)
+    dtype = computed_in(X)
+    moved = p.cast(p.reshape(offset, (n, offset_group, size, rank, *outputs)), dtype)
+    starts = [low for low, _ in pairs(pads)] if pads else [0] * rank
+    steps, apart = every(strides, rank, 1), every(dilations, rank, 1)
+    axes: List[List[Tap]] = []
+    for k, delta in enumerate(p.split(moved, 3, [1] * rank)):
+        under = p.add(
+            along(p.mul(_digit(kernel, k), lift(apart[k], int64)), 2, 3 + rank),
+            along(p.iota(outputs[k]) * steps[k] - starts[k], 3 + k, 3 + rank),
+        )
+        place = p.add(p.squeeze(delta, [3]), p.cast(under, dtype))
+        axes.append(_around(place, extents[k]))
+    share = floordiv(channels, offset_group)
+    planes = p.reshape(p.cast(X, dtype), (n * offset_group, share, *extents))
+    plane = p.reshape(p.iota(n * offset_group), (n, offset_group, *[1] * (1 + rank)))
+    seen = weighted_sum(pixel_rows(planes), plane, axes, extents)  # [N, offset_group, K, outputs..., share]
+    if mask is not None:
+        weight = p.cast(p.reshape(mask, (n, offset_group, size, *outputs)), dtype)
+        seen = p.mul(seen, p.unsqueeze(weight, [-1]))
+    seen = p.transpose(seen, [0, 1, seen.rank - 1, *range(2, seen.rank - 1)])
+    columns = p.reshape(seen, (n, group, floordiv(channels, group) * size, count))
+    filters = p.cast(p.reshape(W, (1, group, floordiv(W.shape[0], group), W.shape[1] * size)), dtype)
+    result = p.cast(p.reshape(p.matmul(filters, columns), (n, W.shape[0], *outputs)), X.dtype)
+    return result if B is None else p.add(result, along(B, 1, X.rank))
+
+
+def _digit(kernel: Sequence[Extent], axis: int) -> Any:
+    """For each place of the kernel in row-major order, its place on one axis."""
+    inner = lift(product(kernel[axis + 1 :]), int64)
+    return p.mod(p.floordiv(p.iota(product(kernel)), inner), lift(kernel[axis], int64))
+
+
+def _around(place: Any, extent: Extent) -> List[Tap]:
+    """The neighbours on both sides; those outside of the image count as zeros."""
+    last = lift(extent - 1, int64)
+    far = extent_in(extent, place.dtype)
+    floor = p.floor(p.minimum(p.maximum(place, -2), far))  # all beyond is as far outside
+    upper = p.sub(place, floor)
+    taps = []
+    for step, weight in ((0, p.sub(1.0, upper)), (1, upper)):
+        index = p.add(p.cast(floor, int64), step)
+        held = p.minimum(p.maximum(index, 0), last)
+        taps.append(Tap(held, weight, p.equal(held, index)))
+    return taps

@@ -1,0 +1,99 @@
+"""Spatial transformers: where the points of a grid are, and what an image is there."""
+
+from typing import Any, List
+
+from onnx_compat import primitives as p
+from onnx_compat.dims import Extent, maximum
+from onnx_compat.dtypes import DType, int64
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import along, computed_in, product
+from onnx_compat.ops.points import Tap, extent_in, pixel_rows, weighted_sum
+from onnx_compat.ops.registry import op
+from onnx_compat.ops.sampling import Kernel, cubic, linear
+from onnx_compat.value import Tensor, ints, lift
+
+
+@op("GridSample", since=(20, 22))
+def grid_sample(
+    X: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
+) -> Tensor:
+    """A reflected image goes on forever, so that it is enough to reflect the neighbours."""
+    if mode not in ("linear", "nearest", "cubic"):
+        raise InvalidModelError("a GridSample is linear, nearest or cubic, not %r" % mode)
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise InvalidModelError("padding_mode is zeros, border or reflection, not %r" % padding_mode)
+    if mode != "nearest" and X.dtype.kind not in "fc":
+        return p.cast(_sampled(p.cast(X, computed_in(X)), grid, mode, padding_mode, bool(align_corners)), X.dtype)
+    return _sampled(X, grid, mode, padding_mode, bool(align_corners))
+
+
+@op("GridSample", since=16)
+def grid_sample_16(
+    X: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "bilinear", padding_mode: str = "zeros"
+) -> Tensor:
+    modes = {"bilinear": "linear", "bicubic": "cubic"}
+    return grid_sample(X, grid, align_corners=align_corners, mode=modes.get(mode, mode), padding_mode=padding_mode)
+
+
+def _sampled(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool) -> Tensor:
+    grid = p.cast(grid, computed_in(grid))
+    extents = x.shape[2:]
+    axes: List[List[Tap]] = []
+    for position, extent in zip(reversed(p.split(grid, -1, [1] * len(extents))), extents):
+        place = _place(p.squeeze(position, [-1]), extent, aligned)
+        axes.append(_taps(place, extent, mode, padding_mode, aligned))
+    plane = along(p.iota(x.shape[0]), 0, grid.rank - 1)
+    points = weighted_sum(pixel_rows(x), plane, axes, extents)
+    return p.transpose(points, [0, points.rank - 1, *range(1, points.rank - 1)])
+
+
+def _place(position: Any, extent: Extent, aligned: bool) -> Any:
+    """From [-1, 1] to pixels."""
+    length = extent_in(extent, position.dtype)
+    return (position + 1) / 2 * (length - 1) if aligned else ((position + 1) * length - 1) / 2
+
+
+def _taps(place: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
+    if padding_mode != "reflection":  # farther out is as far as just beyond every neighbour
+        place = p.minimum(p.maximum(place, -3), extent_in(extent, place.dtype) + 2)
+    if mode == "nearest":
+        return [_padded(p.cast(p.round(place), int64), None, extent, padding_mode, aligned)]
+    kernel: Kernel = linear if mode == "linear" else cubic(-0.75)
+    floor = p.floor(place)
+    base, fraction = p.cast(floor, int64), p.sub(place, floor)
+    return [
+        _padded(p.add(base, offset), kernel.weight(p.sub(float(offset), fraction)), extent, padding_mode, aligned)
+        for offset in kernel.offsets(1.0)
+    ]
+
+
+def _padded(index: Any, weight: Any, extent: Extent, padding_mode: str, aligned: bool) -> Tap:
+    """The pixel that stands for one outside."""
+    last = lift(extent - 1, int64)
+    if padding_mode == "reflection":  # there and back: the outermost pixels once if aligned, else twice
+        period = maximum((extent - 1) * 2, 1) if aligned else extent * 2
+        there = p.mod(index, lift(period, int64))
+        return Tap(p.minimum(there, p.sub(lift(period if aligned else period - 1, int64), there)), weight)
+    held = p.minimum(p.maximum(index, 0), last)
+    return Tap(held, weight, p.equal(held, index) if padding_mode == "zeros" else None)
+
+
+@op("AffineGrid", since=20)
+def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
+    """theta @ [x, y, z, 1] for each place of the grid."""
+    extents = ints(size)[2:]
+    rank = len(extents)
+    dtype = computed_in(theta)
+    lines = [along(_spread(extent, dtype, bool(align_corners)), axis, rank) for axis, extent in enumerate(extents)]
+    lines = [*reversed(lines), lift(1, dtype)]
+    points = p.stack([p.broadcast_to(line, extents) for line in lines], rank)
+    flat = p.reshape(points, (1, product(extents), rank + 1))
+    placed = p.matmul(flat, p.cast(theta, dtype), transpose_y=True)
+    return p.cast(p.reshape(placed, (theta.shape[0], *extents, rank)), theta.dtype)
+
+
+def _spread(extent: Extent, dtype: DType, aligned: bool) -> Tensor:
+    """Evenly over [-1, 1]: the centres of pixels, or from edge to edge (a single one lies in the middle)."""
+    place: Any = p.iota(extent) * 2 + 1 - lift(extent, int64)
+    steps = maximum(extent - 1, 1) if aligned else extent
+    return p.div(p.cast(place, dtype), extent_in(steps, dtype))

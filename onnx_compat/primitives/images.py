@@ -1,0 +1,23 @@
+"""Primitives on image files."""
+
+from typing import Any
+
+from onnx_compat.dtypes import uint8
+from onnx_compat.ir import Spec
+from onnx_compat.primitives.base import apply, fold, primitive
+from onnx_compat.trace import current
+from onnx_compat.value import Tensor, TensorLike, lift
+
+
+@primitive("u")
+def image_decode(data: TensorLike, channels: int) -> Tensor:
+    """The picture in the bytes of a file (BMP, JPEG, JPEG 2000, TIFF, PNG, WebP, PBM, PGM, PPM) as uint8 [height, width,
+    channels]: three are red, green and blue, one is the luminance by ITU-R 601. Of bytes that are no such picture,
+    [0, 0, channels]. JPEG is decoded as libjpeg-turbo does, its chroma smoothly upsampled.
+    """
+    data = lift(data)
+    folded = fold("image_decode", [data], [uint8], channels=channels)
+    if folded is not None:
+        return folded[0]
+    shape: Any = (None, None, channels)
+    return apply("image_decode", [current().argument(data)], {"channels": channels}, [Spec(uint8, shape)])[0]

@@ -1,0 +1,33 @@
+"""Decoding image files, by Pillow where it is installed."""
+
+import importlib
+import io
+from typing import Any
+
+import numpy as np
+
+from onnx_compat.errors import MissingDependencyError, UnsupportedError
+
+__all__ = ["Images"]
+
+#: Nothing beyond what ONNX names: some of Pillow's other readers start programs.
+_FORMATS = ["BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM"]
+
+
+class Images:
+    """The primitive of `onnx_compat.primitives.images`."""
+
+    def image_decode(self, data: Any, channels: int) -> Any:
+        try:
+            Image: Any = importlib.import_module("PIL.Image")
+        except ImportError:
+            raise MissingDependencyError("decoding an image needs Pillow", hint="pip install pillow") from None
+        try:
+            with Image.open(io.BytesIO(data.tobytes()), formats=_FORMATS) as image:
+                pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
+        except Image.DecompressionBombError as error:
+            hint = "raise PIL.Image.MAX_IMAGE_PIXELS if the file can be trusted"
+            raise UnsupportedError("the image is too large: %s" % error, hint=hint) from None
+        except (OSError, SyntaxError, ValueError):  # what Pillow's readers raise for a file that is broken
+            return np.zeros((0, 0, channels), np.uint8)
+        return pixels.reshape((*pixels.shape[:2], channels))
