@@ -25,6 +25,7 @@ from onnx_compat.ops import (
     loss,
     mathematics,
     microsoft,
+    ml,
     normalization,
     optimizers,
     pooling,

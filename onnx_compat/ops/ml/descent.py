@@ -32,12 +32,12 @@ def leaves(x: Tensor, forest: Forest) -> Tensor:
         for _ in range(forest.depth - 1):
             at = step(at)
         return at
-    _, at = p.while_loop(
+    done_and_at: List[Tensor] = p.while_loop(
         lambda done, _: p.less(done, forest.depth - 1),
         lambda done, at: [p.add(done, 1), step(at)],
         [lift(0, int64), at],
     )
-    return at
+    return done_and_at[1]
 
 
 class _Step:
@@ -55,9 +55,10 @@ class _Step:
 
 
 def _next(found: Tensor, at: Tensor, child: Tensor, forest: Forest) -> Tensor:
-    """The child that each comparison leads to."""
-    holds = _holds(found, at, forest)
-    return p.add(child, p.cast(p.logical_not(holds), int64))
+    """The child that each comparison leads to. (Nothing is negated here: TensorFlow makes x > y of not x <= y, which is
+    something else for NaN.)
+    """
+    return p.sub(child, p.cast(_holds(found, at, forest), int64))
 
 
 def _holds(found: Tensor, at: Tensor, forest: Forest) -> Tensor:
@@ -96,21 +97,25 @@ def _columns(x: Tensor, forest: Forest) -> Tensor:
 def _made(x: Tensor, group: List[Column]) -> Tensor:
     """Columns of one make: several features, or one membership."""
     features = [column.feature for column in group]
-    found = x if same(x.shape[1], len(features)) and features == list(range(len(features))) else _taken(x, features)
+    found = _taken(x, features)
     if group[0].members is not None:
         return _membership(found, group[0])
     return p.where(p.is_nan(found), -np.inf, found) if group[0].low else found
 
 
 def _taken(x: Tensor, features: List[int]) -> Tensor:
+    if same(x.shape[1], len(features)) and features == list(range(len(features))):
+        return x
     if is_known(x.shape[1]) and max(features) >= x.shape[1]:
         raise InvalidModelError("the trees compare feature %d, there are %s" % (max(features), x.shape[1]))
     return p.take(x, lift(np.asarray(features)), 1)
 
 
-def _membership(found: Tensor, column: Column) -> Any:
+def _membership(found: Tensor, column: Column) -> Tensor:
     """1 where the feature is one of the members (or NaN, if that counts), else 0."""
-    inside = p.equal(found, lift(np.asarray(column.members or ()).reshape(1, -1).astype(found.dtype.numpy)))
+    inside: Any = p.equal(
+        found, lift(np.asarray(column.members or (), np.float64).reshape(1, -1).astype(found.dtype.numpy))
+    )
     inside = p.reduce_max(inside, [1], True)
     if column.low:
         inside = p.logical_or(inside, p.is_nan(found))

@@ -49,7 +49,8 @@ class Forest(NamedTuple):
     column: np.ndarray
     threshold: np.ndarray
     kind: np.ndarray
-    child: np.ndarray  # where the comparison holds; the other child is the next one
+    child: np.ndarray  # where the comparison does not hold; the other child is the one before
+    leaf: np.ndarray  # whether the place is an end
     missing: np.ndarray  # where NaN counts as holding, of the nodes for which no column says it
     origin: np.ndarray  # the node of the model
     columns: List[Column]  # from number 1 on
@@ -86,6 +87,7 @@ def forest(nodes: Nodes, numbers: bool) -> Forest:
         threshold[origin],
         kind[origin].astype(np.int32),
         child,
+        ~inner[origin],
         missing[origin],
         origin,
         columns,
@@ -129,7 +131,7 @@ def _columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.ndarray]:
 def _laid_out(
     roots: np.ndarray, inner: np.ndarray, true: np.ndarray, false: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray, int]:
-    """The nodes level by level: which node stands in each place, and the place of its first child."""
+    """The nodes level by level: which node stands in each place, and the place of its second child."""
     level, start, depth = roots, 0, 0
     origins: List[np.ndarray] = []
     children: List[np.ndarray] = []
@@ -139,7 +141,7 @@ def _laid_out(
         after = start + len(level)
         place = after + 2 * (np.cumsum(here) - 1)
         origins.append(level)
-        children.append(np.where(here, place, start + np.arange(len(level))))
+        children.append(np.where(here, place, start + np.arange(len(level))) + 1)
         if not here.any():
             return np.concatenate(origins), np.concatenate(children).astype(np.int64), depth
         below = np.stack([true[level[here]], false[level[here]]], 1).reshape(-1)
@@ -163,6 +165,8 @@ def listed(
             yes[k], no[k] = places[tree, true[k]], places[tree, false[k]]
         except KeyError as error:
             raise InvalidModelError("node %d of tree %d has a child that is not there" % (ids[k][1], tree)) from error
+        if k in (yes[k], no[k]):
+            raise InvalidModelError("node %d of tree %d is a child of itself" % (ids[k][1], tree))
         parentless[yes[k]] = parentless[no[k]] = False
     roots: Dict[int, int] = {}
     for k in np.flatnonzero(parentless).tolist():

@@ -104,7 +104,7 @@ def label_encoder(
     return _mapped(X, keys, values, default, dtype, nan=True)
 
 
-def _either(what: str, dtype: DType, floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> np.ndarray:
+def _either(what: str, dtype: DType, floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> Any:
     """The one list of them that is given, which must be of the dtype."""
     values, kind = _values(floats, ints, strings, tensor)
     if kind.kind != dtype.kind:

@@ -1,6 +1,6 @@
 """What the leaves of trees say, put together: the sum, mean, least or largest of each target's weights."""
 
-from typing import NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -24,9 +24,7 @@ class Weights(NamedTuple):
     targets: int
 
 
-def aggregated(
-    at: Tensor, forest: Forest, weights: Weights, how: str, dtype: DType, base: Sequence[float] = ()
-) -> Tensor:
+def aggregated(at: Tensor, forest: Forest, weights: Weights, how: str, dtype: DType, base: Any = ()) -> Tensor:
     """[rows, targets] of the leaves that the rows ended in, and the base values. Of a target that no leaf says anything
     about it is zero, base value or not; where there is one target only, a leaf without a weight says zero.
     """
@@ -43,7 +41,7 @@ def aggregated(
     return p.where(scored(at, forest, weights), found, 0.0)
 
 
-def based(scores: Tensor, base: Sequence[float]) -> Tensor:
+def based(scores: Tensor, base: Any) -> Tensor:
     return p.add(scores, lift(np.asarray(base, scores.dtype.numpy))) if len(base) else scores
 
 
@@ -54,8 +52,7 @@ def scored(at: Tensor, forest: Forest, weights: Weights) -> Tensor:
 
 def sure(forest: Forest, weights: Weights, target: int) -> Optional[bool]:
     """Whether every leaf, or (False) none, says something about a target; None where some do."""
-    leaf = forest.child == np.arange(len(forest.child))
-    there = _there(forest, weights)[leaf, target]
+    there = _there(forest, weights)[forest.leaf, target]
     return bool(there.all()) if there.all() or not there.any() else None
 
 
@@ -66,7 +63,7 @@ def _taken(at: Tensor, table: np.ndarray) -> Tensor:
     return p.take(lift(table), at, 0)
 
 
-def _table(forest: Forest, weights: Weights, how: str) -> np.ndarray:
+def _table(forest: Forest, weights: Weights, how: str) -> Any:
     """The weights of each place in the forest; what is not there changes nothing."""
     nothing = {"MIN": np.inf, "MAX": -np.inf}.get(how, 0.0)
     table = np.full((_nodes(forest), weights.targets), nothing)
@@ -77,11 +74,10 @@ def _table(forest: Forest, weights: Weights, how: str) -> np.ndarray:
     return table[forest.origin]
 
 
-def _there(forest: Forest, weights: Weights) -> np.ndarray:
+def _there(forest: Forest, weights: Weights) -> Any:
     there = np.zeros((_nodes(forest), weights.targets), bool)
     there[weights.node, weights.target] = True
-    inner = forest.child != np.arange(len(forest.child))
-    return there[forest.origin] | inner[:, None]
+    return there[forest.origin] | ~forest.leaf[:, None]
 
 
 def _nodes(forest: Forest) -> int:
@@ -96,6 +92,6 @@ def of_leaves(node: Sequence[int], target: Sequence[int], weight: np.ndarray, ta
     if len(ids) and not 0 <= ids.min() <= ids.max() < targets:
         raise InvalidModelError("a leaf has a weight for target %d of %d" % (ids.max(), targets))
     at = np.zeros(max(_nodes(forest), nodes.max(initial=-1) + 1), bool)
-    at[forest.origin[forest.child == np.arange(len(forest.child))]] = True
+    at[forest.origin[forest.leaf]] = True
     kept = at[nodes]
     return Weights(nodes[kept], ids[kept], np.asarray(weight)[kept], targets)

@@ -5,7 +5,6 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import is_known
 from onnx_compat.dtypes import float32
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.ml.common import DOMAIN, chosen_label, expanded, label_tensor, rows, single, transformed
@@ -39,7 +38,8 @@ def linear_classifier(
     if intercepts:
         count = len(intercepts)
     else:
-        count = len(coefficients) // int(x.shape[1]) if is_known(x.shape[1]) else len(names)
+        width = x.shape[1]
+        count = len(coefficients) // width if isinstance(width, int) else len(names)
     scores = _scores(x, coefficients, intercepts, count)
     if labels is None and count > 1:
         raise InvalidModelError("a LinearClassifier needs the labels of its classes")

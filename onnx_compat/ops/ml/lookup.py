@@ -24,13 +24,10 @@ def places_of(x: Tensor, keys: np.ndarray, nan: bool = False) -> Tensor:
     With `nan`, NaN is found where a key is NaN.
     """
     count = len(keys)
-    if x.dtype.kind == "s" or count <= _FEW:
-        found = _compared(x, keys)
-    else:
-        found = _searched(x, keys)
-    missing = np.flatnonzero(keys != keys) if keys.dtype.kind == "f" else ()
-    if nan and len(missing):
-        found = p.where(p.is_nan(x), int(missing[0]), found)
+    found = _compared(x, keys) if x.dtype.kind == "s" or count <= _FEW else _searched(x, keys)
+    missing = np.flatnonzero(np.isnan(keys)).tolist() if keys.dtype.kind == "f" else []
+    if nan and missing:
+        found = p.where(p.is_nan(x), missing[0], found)
     return found
 
 
@@ -44,7 +41,7 @@ def _compared(x: Tensor, keys: np.ndarray) -> Tensor:
 def _searched(x: Tensor, keys: np.ndarray) -> Tensor:
     """By halves of the sorted keys: the last one that is not above x."""
     order = np.argsort(keys, kind="stable")
-    order = order[keys[order] == keys[order]]
+    order = order[keys[order] == keys[order]]  # NaN is not
     ascending, first = np.unique(keys[order], return_index=True)
     here = order[first]
     if not len(here):

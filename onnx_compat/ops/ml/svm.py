@@ -1,6 +1,6 @@
 """Support vector machines."""
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class _Kernel(NamedTuple):
 def _kernel(name: str, params: Any) -> _Kernel:
     if name not in ("LINEAR", "POLY", "RBF", "SIGMOID"):
         raise InvalidModelError("kernel_type is LINEAR, POLY, RBF or SIGMOID, not %r" % name)
-    gamma, coef0, degree = params if params else (0.0, 0.0, 0.0)
+    gamma, coef0, degree = params or (0.0, 0.0, 0.0)
     return _Kernel(name, gamma, coef0, degree)
 
 

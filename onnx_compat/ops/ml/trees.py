@@ -7,7 +7,7 @@ import numpy as np
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType, float32, float64, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.ml.common import DOMAIN, POST_TRANSFORMS, label_tensor, rows, single, transformed
+from onnx_compat.ops.ml.common import DOMAIN, label_tensor, rows, single, transformed
 from onnx_compat.ops.ml.descent import leaves
 from onnx_compat.ops.ml.forest import LEAF, MODES, Forest, Nodes, forest, listed, members_of
 from onnx_compat.ops.ml.leaves import AGGREGATES, Weights, aggregated, based, of_leaves, scored, sure
@@ -29,7 +29,7 @@ def _numbers(listed: Any, tensor: Optional[Tensor], what: str) -> np.ndarray:
     """An attribute that is a list of floats or, of more precision, a tensor."""
     if tensor is not None:
         return known(tensor, what).reshape(-1)
-    return np.asarray(listed if listed else (), np.float32)
+    return np.asarray(listed or (), np.float32)
 
 
 def _computed_in(x: Tensor, *arrays: np.ndarray) -> DType:
@@ -151,7 +151,10 @@ def tree_ensemble_classifier(
     weights = _weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
     if classes == 2:
         second, scores = of_two(at, trees.forest, weights, base.astype(trees.dtype.numpy), post_transform, trees.dtype)
-        label = p.take(labels, p.cast(second, int64), 0)
+        label = p.cast(second, int64)
+        # Numbers are 0 and 1 where both classes have weights, whatever the model says: onnxruntime's rule.
+        if classlabels_strings or len(set(weights.target.tolist())) == 1:
+            label = p.take(labels, label, 0)
     else:
         scores = based(aggregated(at, trees.forest, weights, "SUM", trees.dtype), base)
         votes = scores
@@ -168,6 +171,11 @@ op("TreeEnsembleClassifier", since=1, domain=DOMAIN)(
 
 
 # -- both --------------------------------------------------------------------------------------------------------------
+#: The post_transforms of a TreeEnsemble by number, as onnxruntime has them: the specification numbers SOFTMAX 1 and
+#: LOGISTIC 2, and none of its recorded cases uses either.
+_NUMBERED = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
+
+
 @op("TreeEnsemble", since=5, domain=DOMAIN)
 def tree_ensemble(
     X: Tensor,
@@ -202,19 +210,24 @@ def tree_ensemble(
     def filled(values: Any, value: Any) -> np.ndarray:
         return np.concatenate([np.asarray(values), np.full(ends, value, np.asarray(values).dtype)])
 
-    children = [
-        filled(np.asarray(ids) + count * (np.asarray(leafs) != 0), 0)
-        for ids, leafs in ((nodes_truenodeids, nodes_trueleafs), (nodes_falsenodeids, nodes_falseleafs))
-    ]
+    def children(ids: Sequence[int], leafs: Sequence[int]) -> np.ndarray:
+        return filled(np.asarray(ids) + count * (np.asarray(leafs) != 0), 0)
+
     members = members_of(None if membership_values is None else known(membership_values, "the sets"), inner)
     nodes = Nodes(
-        filled(nodes_featureids, 0), filled(splits.astype(dtype.numpy), 0), filled(inner, LEAF), *children,
-        filled(nodes_missing_value_tracks_true or [0] * count, 0), members, np.asarray(tree_roots, np.int64),
-    )  # fmt: skip
+        feature=filled(nodes_featureids, 0),
+        threshold=filled(splits.astype(dtype.numpy), 0),
+        mode=filled(inner, LEAF),
+        true=children(nodes_truenodeids, nodes_trueleafs),
+        false=children(nodes_falsenodeids, nodes_falseleafs),
+        tracks=filled(nodes_missing_value_tracks_true or [0] * count, 0),
+        members=members,
+        roots=np.asarray(tree_roots, np.int64),
+    )
     made = forest(nodes, False)
     targets = int(n_targets or 1 + max(leaf_targetids))
     weights = of_leaves(np.arange(count, count + ends).tolist(), leaf_targetids, table, targets, made)
     at = leaves(rows(X, dtype), made)
     scores = aggregated(at, made, weights, AGGREGATES[aggregate_function], dtype)
-    name = POST_TRANSFORMS[post_transform]
+    name = _NUMBERED[post_transform]
     return p.cast(single(scores, name) if targets == 1 else transformed(scores, name), X.dtype)
