@@ -50,6 +50,21 @@ def constant_of_shape(input: Any, *, value: Any = None) -> Tensor:
     return p.broadcast_to(value, ints(input))
 
 
+@op("ConstantFill", since=1)
+def constant_fill(
+    input: Any = None,
+    *,
+    dtype: int = 1,
+    extra_shape: Sequence[int] = (),
+    input_as_shape: int = 0,
+    shape: Sequence[int] = (),
+    value: float = 0.0,
+) -> Tensor:
+    """An experiment of ONNX 1.0 to 1.3, which PyTorch exported."""
+    sizes = shape if input is None else ints(input) if input_as_shape else input.shape
+    return p.broadcast_to(lift(value, DType.of(dtype)), [*sizes, *extra_shape])
+
+
 @op("EyeLike", since=(9, 22))
 def eye_like(input: Any, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
     rows, columns = input.shape

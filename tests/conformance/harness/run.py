@@ -68,7 +68,7 @@ def judge(error: Optional[Exception], fallbacks: List[str], gap: Optional[Gap]) 
 
 
 def _against(gap: Gap, text: str, cause: Optional[Exception] = None) -> Verdict:
-    error = GapError("the declared gap %s %s" % (gap.id, text))
+    error = GapError("the declared gap of %s %s" % (" ".join(gap.patterns), text))
     error.__cause__ = cause
     return Verdict(FAIL, str(error), error)
 
