@@ -15,6 +15,7 @@ from benchmarks.latency import tf2_latency, tflite_latency
 from benchmarks.models import NAMES, networks
 from benchmarks.process import Child, ChildError
 from benchmarks.report import markdown, to_json
+from benchmarks.trees import trees
 
 __all__ = ["main"]
 
@@ -23,6 +24,7 @@ BENCHES: dict[str, Callable[[Setting, Findings], None]] = {
     "conversion": conversion,
     "tflite": tflite_latency,
     "tf2": tf2_latency,
+    "trees": trees,
 }
 _REPORTED = (
     "onnx-compat", "onnx", "numpy", "ai-edge-litert", "tflite-runtime", "tensorflow-cpu", "tensorflow", "keras",

@@ -10,6 +10,7 @@ import traceback
 from typing import Any, Callable, Dict
 
 import conversion  # type: ignore[import-not-found]
+import forest  # type: ignore[import-not-found]
 import runners  # type: ignore[import-not-found]
 
 COMMANDS: Dict[str, Callable[..., Any]] = {
@@ -18,6 +19,7 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
     "run": runners.run,
     "import": conversion.imported,
     "convert": conversion.convert,
+    "forest": forest.write,
 }
 
 
