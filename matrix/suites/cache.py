@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 import onnx
 
@@ -34,6 +34,8 @@ class DataSet(NamedTuple):
 
     inputs: Dict[str, Value]
     outputs: Dict[str, Value]
+    coarse: FrozenSet[str] = frozenset()
+    """The outputs of bfloat16, which its carrier does not tell."""
 
 
 class Case(NamedTuple):
@@ -176,7 +178,8 @@ def _read_set(graph: onnx.GraphProto, folder: Path) -> DataSet:
     wanted = [value for value in graph.input if value.name not in given]
     if (folder / ("input_%d.pb" % len(wanted))).exists():  # the case also gives values for initialised inputs
         wanted = list(graph.input)
-    return DataSet(_read_side(wanted, folder, "input"), _read_side(graph.output, folder, "output"))
+    coarse = (value.name for value in graph.output if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16)
+    return DataSet(_read_side(wanted, folder, "input"), _read_side(graph.output, folder, "output"), frozenset(coarse))
 
 
 def _read_side(infos: Iterable[onnx.ValueInfoProto], folder: Path, side: str) -> Dict[str, Value]:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Collection, Dict, List, NamedTuple, Optional
 
 import numpy as np
 import onnx
@@ -20,6 +20,7 @@ GAP_ENTRY = gaps.Gap("s/1/a", ["*"], "framework", "ValueError", "it has no such 
 class Data(NamedTuple):
     inputs: Dict[str, Any]
     outputs: Dict[str, Any]
+    coarse: Collection[str] = ()
 
 
 class Row(NamedTuple):
@@ -109,7 +110,7 @@ class Case:
 
 
 class Runnable:
-    def __init__(self, added: int = 1, traced_per_run: int = 0) -> None:
+    def __init__(self, added: float = 1, traced_per_run: int = 0) -> None:
         self.added, self.traced_per_run, self.traces = added, traced_per_run, 1
         self.fallbacks: List[str] = []
 
@@ -137,6 +138,26 @@ def test_a_case_runs_all_its_data_sets_on_one_prepared_model() -> None:
 def test_a_wrong_answer_names_the_data_set() -> None:
     with pytest.raises(Mismatch, match="y of data set 0: 2 of 2 elements"):
         run(Case([2, 3]), Runnable(added=2))
+
+
+@pytest.mark.parametrize(("off", "right"), [(1.01, True), (1.02, False)])
+def test_a_bfloat16_may_be_off_by_two_units_whatever_carries_it(off: float, right: bool) -> None:
+    class Carried(Case):
+        coarse = ("y",)
+
+        def data_sets(self) -> Any:
+            yield Data({"x": np.zeros(1)}, {"y": np.ones(1)}, self.coarse)
+
+    class Exact(Carried):
+        coarse = ()
+
+    if right:
+        assert run(Carried([1]), Runnable(off)) == []
+    else:
+        with pytest.raises(Mismatch):
+            run(Carried([1]), Runnable(off))
+    with pytest.raises(Mismatch):
+        run(Exact([1]), Runnable(off))
 
 
 def test_a_missing_output_is_told() -> None:

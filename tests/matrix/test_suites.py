@@ -74,6 +74,14 @@ def test_sequences_and_empty_optionals_are_values() -> None:
     assert inputs["o"] is None
 
 
+def test_the_outputs_of_bfloat16_are_known() -> None:
+    infos = [helper.make_tensor_value_info(n, t, [1]) for n, t in zip("xyz", (1, TensorProto.BFLOAT16, 1))]
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.BFLOAT16), helper.make_node("Abs", ["x"], ["z"])]
+    model = helper.make_model(helper.make_graph(nodes, "g", infos[:1], infos[1:]))
+    case = cache.write_case("s", "1", "a", model.SerializeToString(), [([_tensor(1)], [])], {})
+    assert next(case.data_sets()).coarse == {"y"}
+
+
 def test_a_content_is_stored_once_whoever_wrote_it() -> None:
     known: dict[str, str] = {}
     first = cache.write_case("s", "1", "a", _add(producer_name="x", ir_version=7), SETS, known)

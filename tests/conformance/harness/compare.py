@@ -54,13 +54,7 @@ def _tensors(name: str, got: Any, wanted: np.ndarray, rtol: float, atol: float) 
         raise Mismatch(text % (name, wrong.sum(), wrong.size, at, wanted[at], got[at]))
 
 
-#: Two units in the last place: where each step of a chain is rounded to 16 bits, no two runtimes agree better. (onnx's
-#: own runner allows as much for bfloat16.)
-_COARSE = {"bfloat16": 2.0**-6, "float16": 2.0**-9}
-
-
 def _inexact(got: np.ndarray, wanted: np.ndarray, rtol: float, atol: float) -> np.ndarray:
-    rtol = max(rtol, _COARSE.get(wanted.dtype.name, 0.0)) if rtol else rtol
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     ours, theirs = got.astype(wide), wanted.astype(wide)
     close: np.ndarray = np.isclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=True)

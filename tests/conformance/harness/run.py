@@ -17,6 +17,11 @@ __all__ = ["FAIL", "FALLBACK", "GAP", "OUTCOMES", "PASS", "Retraced", "Verdict",
 PASS, FALLBACK, GAP, FAIL = OUTCOMES = ("pass", "fallback", "gap", "fail")
 
 
+#: Two units in the last place of a bfloat16: where each step is rounded to 16 bits, no two runtimes agree better. onnx's
+#: own runner allows as much.
+COARSE = 2.0**-6
+
+
 class Retraced(AssertionError):
     """A model with open dimensions was traced again for another size, where the framework knows open dimensions."""
 
@@ -43,7 +48,8 @@ def run_case(prepare: Callable[..., Any], case: Any, shim: Optional[str], varian
             if drawn:
                 compare_kind(told, got, wanted)
             else:
-                compare(told, got, wanted, case.rtol, case.atol)
+                rtol = max(case.rtol, COARSE) if name in data.coarse else case.rtol
+                compare(told, got, wanted, rtol, case.atol)
         if drawn:
             large = prepare(loosened(str(case.model), ranks=False), shim=shim, **way.options)
             check_sample(onnx.load(str(case.model)), large.run, data.inputs)
