@@ -4,8 +4,9 @@ reference.
 
 from typing import Any, FrozenSet, List
 
+from onnx_compat.dtypes import string
 from onnx_compat.feeds import Feed, Pairs, public
-from onnx_compat.model import MapType, Model
+from onnx_compat.model import MapType, Model, TensorType
 from onnx_compat.model.write import extract
 
 __all__ = ["fallback_domains", "fallback_runnable"]
@@ -28,12 +29,23 @@ def fallback_runnable(model: Model) -> Any:
 def _session(model: Model) -> Any:
     """The part in onnxruntime; None if that is not installed or does not take it."""
     runtime = _onnxruntime()
-    if runtime is None or any(isinstance(one.type, MapType) for one in model.graph.inputs):
+    if runtime is None or _prints(model) or any(isinstance(one.type, MapType) for one in model.graph.inputs):
         return None  # its Python side takes no empty map, and no text in one
     try:
         return _OnnxRuntime(model, runtime)
     except Exception:  # noqa: BLE001 (its errors have no common base; whatever it refuses, the reference is asked next)
         return None
+
+
+def _prints(model: Model) -> bool:
+    """Whether numbers become text: onnxruntime writes eight digits of them, however many there are."""
+    texts = {one.name for one in model.graph.inputs if isinstance(one.type, TensorType) and one.type.dtype is string}
+    texts.update(name for name, one in model.graph.initializers.items() if one.dtype is string)
+    return any(
+        (node.operator == "Cast" and node.attributes.get("to") in (string.onnx, "STRING"))
+        or (node.operator == "CastLike" and node.inputs[1] in texts)
+        for node in model.graph.walk()
+    )
 
 
 def _onnxruntime() -> Any:

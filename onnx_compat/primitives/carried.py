@@ -25,7 +25,9 @@ MOVES = frozenset(
     " max_pool maximum minimum reduce_max reduce_min top_k".split()
 )
 
-_POWER = 0x7F800000  # the exponent of a float32, which are also the bits of infinity
+_EXPONENT = -0x800000  # of the bits of a float32 without sign, those of the exponent
+_INFINITY = 0x7F800000
+_NAN = 0x7FC00000
 
 
 def narrowed(x: Any, dtype: DType) -> Tensor:
@@ -53,8 +55,9 @@ def to_odd(x: Tensor) -> Tensor:
     wide = e.cast(x, float64)
     near = e.cast(wide, float32)
     bits, back = bitcast(near, int32), e.cast(near, float64)
-    cut = e.where(e.less(e.abs(wide), e.abs(back)), bits - 1, bits)
-    return bitcast(e.where(e.equal(back, wide), bits, e.bitwise_or(cut, 1)), float32)
+    cut: Any = e.where(e.less(e.abs(wide), e.abs(back)), bits - 1, bits)
+    odd: Any = e.bitwise_and(cut, -2)
+    return bitcast(e.where(e.equal(back, wide), bits, odd + 1), float32)
 
 
 def _wrapped(x: Any, dtype: DType) -> Tensor:
@@ -77,7 +80,7 @@ def _nearest(x: Any, form: Format) -> Tensor:
     """In steps: between two powers of two the values of the format are evenly spaced, and below the least power too."""
     beyond = float(form.magnitude(form.top + 1))
     size: Any = e.minimum(e.abs(x), beyond)
-    power = bitcast(e.bitwise_and(bitcast(size, int32), _POWER), float32)
+    power = bitcast(e.bitwise_and(bitcast(size, int32), _EXPONENT), float32)
     step = e.maximum(power, 2.0 ** (1 - form.bias)) * 2.0**-form.mantissa
     found = e.round(size / step) * step
     too_large, missing = form.round(np.array([np.inf, np.nan], np.float32), saturate=False)
@@ -94,12 +97,12 @@ def power_of_two(x: Any, saturate: bool = False, mode: str = "nearest") -> Tenso
 
     In integers: the least scale is not a normal float32, and a framework may take it for zero.
     """
-    least, largest = 0x400000, _POWER - 0x800000
+    least, largest = 0x400000, _INFINITY - 0x800000
     added, last = {"nearest": (0x400000, 0x5FFFFF), "up": (0x7FFFFF, least), "down": (0, 0x7FFFFF)}[mode]
-    bits: Any = e.bitwise_and(bitcast(x, int32), 0x7FFFFFFF)
-    power = e.where(e.less_equal(bits, last), lift(least, int32), e.bitwise_and(bits + added, _POWER))
-    power = e.where(e.less(largest, power), lift(largest if saturate else 0x7FC00000, int32), power)
+    bits: Any = bitcast(e.abs(x), int32)
+    power = e.where(e.less_equal(bits, last), lift(least, int32), e.bitwise_and(bits + added, _EXPONENT))
+    power = e.where(e.less(largest, power), lift(largest if saturate else _NAN, int32), power)
     unfit = e.logical_or(e.is_nan(x), e.less(x, 0))
     if not saturate:
         unfit = e.logical_or(unfit, e.less(bits, least))
-    return bitcast(e.where(unfit, lift(0x7FC00000, int32), power), float32)
+    return bitcast(e.where(unfit, lift(_NAN, int32), power), float32)

@@ -33,12 +33,6 @@ _WIDER = {
     "float16": "float32",
 }
 
-#: Primitives that compute nothing: whatever their operands hold, their results hold too.
-_MOVES = frozenset(
-    "reshape transpose broadcast_to concat slice reverse tile pad take take_along gather_nd where cond while_loop scan"
-    " max_pool maximum minimum reduce_max reduce_min top_k".split()
-)
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -231,9 +225,10 @@ class Base(Emitter):
         return self.graph.input("scratch", self.known_type(held(spec.dtype.numpy)), dims)
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
-        """Take over what the trace knows of the sizes; refuse numbers that a carried type would have to be rounded to."""
-        if not dtype.native and self.node.primitive not in _MOVES:
-            raise UnsupportedError("no TFLite kernel rounds to %s" % dtype.name)
+        """Take over what the trace knows of the sizes."""
+        dims = handle.dims
+        handle = super().finish(handle, dtype)
+        handle.dims = dims  # the program that rounds is one for all sizes, and its own are not told apart
         if len(self.node.outputs) == 1 and not handle.constant:
             self.refine(handle, self.out.shape)
         return handle

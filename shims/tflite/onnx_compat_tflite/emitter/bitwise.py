@@ -1,13 +1,16 @@
-"""Operations on the bits of integers, and their powers. Only new runtimes have a kernel (of exclusive or), so numbers are taken apart."""
+"""Operations on the bits of integers, and their powers. Only new runtimes have a kernel (of exclusive or), so numbers are taken
+apart.
+"""
 
-from typing import Sequence
+from typing import Optional, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat.dtypes import DType
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.broadcast import joined
 from onnx_compat_tflite.emitter.linear import Linear
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.graph import Handle, held
 
 __all__ = ["Bitwise"]
 
@@ -19,8 +22,22 @@ class Bitwise(Linear):
         last = np.iinfo(x.dtype).max if x.dtype.startswith("uint") else -1
         return self.sub(self.like(x, last), x)
 
+    def bitcast(self, x: Handle, dtype: DType) -> Handle:
+        self.demand("BITCAST", "float32", "float32")
+        return self.add_op("BITCAST", [x], held(dtype.numpy), x.dims)
+
     def bitwise_and(self, x: Handle, y: Handle) -> Handle:
+        for value, mask in ((x, y), (y, x)):
+            ends = _run_of_bits(mask)
+            if ends is not None and not value.dtype.startswith("u"):
+                return self._kept_bits(value, *ends)
         return self._combined_bits(x, y, "LOGICAL_AND")
+
+    @through("FLOOR_MOD", "SUB")
+    def _kept_bits(self, x: Handle, low: int, high: Optional[int]) -> Handle:
+        """The bits from one place to another (None: to the sign): what is left by one power of two without what is by the other."""
+        upper = x if high is None else self.elementwise("FLOOR_MOD", [x, self.like(x, 2**high)])
+        return upper if not low else self.sub(upper, self.elementwise("FLOOR_MOD", [x, self.like(x, 2**low)]))
 
     def bitwise_or(self, x: Handle, y: Handle) -> Handle:
         return self._combined_bits(x, y, "LOGICAL_OR")
@@ -102,3 +119,16 @@ class Bitwise(Linear):
         zero = self.like(power, 0)
         gone = self.equal(power, zero)
         return self.to(self.where(gone, zero, self.floordiv(wide[0], power)), x.dtype)
+
+
+def _run_of_bits(mask: Handle) -> Optional[Tuple[int, Optional[int]]]:
+    """From where to where the bits of a constant are set, if it is a single signed number and they lie together."""
+    if not mask.constant or mask.array.size != 1:
+        return None
+    number = int(mask.array.reshape(()))
+    low = (number & -number).bit_length() - 1
+    if number < 0:
+        return (low, None) if number == -(1 << low) else None
+    above = number + (1 << max(low, 0))
+    together = number > 0 and not above & number and above < 2 ** (8 * mask.array.dtype.itemsize - 1)
+    return (low, above.bit_length() - 1) if together else None

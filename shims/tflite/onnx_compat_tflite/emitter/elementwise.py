@@ -1,11 +1,11 @@
 """Primitives of one element at a time that a kernel does, or a few."""
 
+import functools
 from typing import Any, Callable, Optional
 
 import numpy as np
 
 from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.broadcast import Broadcasting
 from onnx_compat_tflite.graph import Handle, held
@@ -40,18 +40,21 @@ def _compare(builtin: str) -> Method:
 
 
 def _extreme(builtin: str, logical: str) -> Method:
-    """The kernels keep a NaN of the second operand only."""
+    """The kernels keep a NaN of the second operand only, and that of float16 none."""
 
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         if x.dtype == "bool":
             return self.elementwise(logical, [x, y])
         if y.constant:
             x, y = y, x
+        if x.dtype == "float16":
+            x = Handle.of(x.array.astype(np.float32)) if x.constant else x
+            return self.in_float32(functools.partial(extreme, self), x, y)
         return extreme(self, x, y)
 
     @through(builtin)
     def extreme(self: "Elementwise", x: Handle, y: Handle) -> Handle:
-        if x.dtype in ("float32", "float16") and not (x.constant and not np.isnan(x.array).any()):
+        if x.dtype == "float32" and not (x.constant and not np.isnan(x.array).any()):
             return self.where(self.is_nan(x), x, self.elementwise(builtin, [x, y]))
         return self.elementwise(builtin, [x, y])
 
@@ -138,8 +141,6 @@ class Elementwise(Broadcasting):
         return self.elementwise("SELECT_V2", [condition, x, y])
 
     def cast(self, x: Handle, dtype: DType) -> Handle:
-        if not dtype.native:
-            raise UnsupportedError("no TFLite kernel rounds to %s" % dtype.name)
         return self.to(x, self.known_type(held(dtype.numpy)))
 
     def clip(self, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:

@@ -28,8 +28,9 @@ class Random(Control):
         shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
         options = {} if seed is None else {"seed": _bits(seed), "seed2": 1}
         numbers = self.add_op(builtin, [shape], "float32", self.out.shape, **options)
-        if dtype.name == "float16" and builtin == "RANDOM_UNIFORM":  # nothing is rounded up to 1
-            numbers = self.minimum(Handle.of(np.float32(1 - 2**-11)), numbers)
+        if dtype.name in ("float16", "bfloat16") and builtin == "RANDOM_UNIFORM":  # nothing is rounded up to 1
+            below = 1 - 2.0 ** (-11 if dtype.name == "float16" else -8)
+            numbers = self.minimum(Handle.of(np.float32(below)), numbers)
         return self.to(numbers, dtype.numpy.name)
 
 
