@@ -3,6 +3,8 @@
 import math
 from typing import Any, Optional
 
+import numpy as np
+
 from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, floordiv, is_known, minimum
 from onnx_compat.dtypes import DType, float32, float64
@@ -61,24 +63,70 @@ def _transformed(x: Tensor, axis: int, length: Optional[Tensor], inverse: bool, 
 
 
 def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: bool) -> Tensor:
-    """What is beyond the length is cut off, and what is missing there is zero: both are rows that the matrix lacks."""
-    parts = x.shape[-1]
-    if not is_known(parts):
-        raise NeedsKnownError("whether the input of a DFT is real or complex is not known", lift([parts]))
+    """Along one axis, the others in one batch. What is beyond the length is cut off, what is missing there is zero."""
+    if not is_known(x.shape[-1]):
+        raise NeedsKnownError("whether the input of a DFT is real or complex is not known", lift([x.shape[-1]]))
     wide = x if x.dtype.bits >= 32 else p.cast(x, float32)
-    half = floordiv(length, 2) + 1
-    rows = minimum(x.shape[axis], half if inverse and onesided else length)
-    columns = half if onesided and not inverse else length
-    matrix = _matrix(rows, columns, length, int(parts), inverse, onesided, wide.dtype)  # type: ignore[arg-type]
+    rows = minimum(x.shape[axis], _half(length) if inverse and onesided else length)
     others = [k for k in range(x.rank - 1) if k != axis]
-    kept = p.transpose(p.slice_axis(wide, axis, 0, rows), [*others, axis, x.rank - 1])
-    joined = p.matmul(p.reshape(kept, (product(kept.shape[:-2]), rows * parts)), matrix)
-    shape = tuple(kept.shape[:-2])
-    out = p.reshape(joined, (*shape, columns, 1 if inverse and onesided else 2))
+    lines = p.transpose(p.slice_axis(wide, axis, 0, rows), [*others, axis, x.rank - 1])
+    lead = tuple(lines.shape[:-2])
+    transform = _in_two_steps if is_known(length) and _factor(int(length)) > 1 else _at_once  # type: ignore[arg-type]
+    found = transform(p.reshape(lines, (product(lead), rows, x.shape[-1])), length, inverse, onesided)
+    out = p.reshape(found, (*lead, *found.shape[1:]))
     back = [*range(axis), x.rank - 2, *range(axis, x.rank - 2), x.rank - 1]
     return p.cast(p.transpose(out, back), x.dtype)
 
 
+def _half(length: Extent) -> Extent:
+    """How many frequencies there are until they mirror themselves."""
+    return floordiv(length, 2) + 1
+
+
+def _at_once(lines: Tensor, length: Extent, inverse: bool, onesided: bool) -> Tensor:
+    """By one matrix, which has no rows for what is missing."""
+    batch, rows, parts = lines.shape
+    columns = _half(length) if onesided and not inverse else length
+    matrix = _matrix(rows, columns, length, int(parts), inverse, onesided, lines.dtype)  # type: ignore[arg-type]
+    joined = p.matmul(p.reshape(lines, (batch, rows * parts)), matrix)
+    return p.reshape(joined, (batch, columns, 1 if inverse and onesided else 2))
+
+
+# -- long ones ---------------------------------------------------------------------------------------------------------
+_LONG = 2048  # the matrix of a longer transform would take more memory than it is worth
+
+
+def _factor(length: int) -> int:
+    """Of a long transform, the divisor of its length that is nearest to the root; 1 if there is none, or it is short."""
+    if length <= _LONG:
+        return 1
+    return next(k for k in range(int(math.sqrt(length)), 0, -1) if length % k == 0)
+
+
+def _in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
+    """Transforms of every so many elements, turned, then transforms across them."""
+    batch, rows, _ = lines.shape
+    first = _factor(length)
+    second = length // first
+    if inverse and onesided:  # the frequencies that are not there mirror the others
+        lines = p.pad(lines, (0, 0, 0), (0, _half(length) - rows, 0))
+        mirrored = p.reverse(p.slice_axis(lines, 1, 1, length - length // 2), [1])
+        lines = p.concat([lines, mirrored * lift(np.asarray([1, -1], lines.dtype.numpy))], 1)
+    else:
+        lines = p.pad(lines, (0, 0, 0), (0, length - rows, 0))
+    table = p.reshape(lines, (batch, first, second, lines.shape[-1]))
+    inner = _spectrum(table, 1, first, inverse, False)
+    turned = np.exp((2j if inverse else -2j) * np.pi * np.outer(np.arange(first), np.arange(second)) / length)
+    cosine, sine = (lift(part[..., None].astype(lines.dtype.numpy)) for part in (turned.real, turned.imag))
+    real, imaginary = (p.slice_axis(inner, 3, k, k + 1) for k in range(2))
+    inner = p.concat([real * cosine - imaginary * sine, real * sine + imaginary * cosine], 3)
+    found = p.reshape(p.transpose(_spectrum(inner, 2, second, inverse, False), [0, 2, 1, 3]), (batch, length, 2))
+    if not onesided:
+        return found
+    return p.slice_axis(found, 2, 0, 1) if inverse else p.slice_axis(found, 1, 0, _half(length))
+
+
+# -- the matrix --------------------------------------------------------------------------------------------------------
 def _matrix(
     rows: Extent, columns: Extent, length: Extent, parts: int, inverse: bool, onesided: bool, dtype: DType
 ) -> Tensor:

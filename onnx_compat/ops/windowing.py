@@ -6,21 +6,24 @@ from typing import Any, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import floordiv
-from onnx_compat.dtypes import DType, float64, int64
+from onnx_compat.dims import floordiv, is_known
+from onnx_compat.dtypes import DType, float32, float64, int64
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, ints, lift
 
 
 def _window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -> Tensor:
     """A sum of cosines over one period; the last element of a symmetric window repeats the first."""
-    length = ints(size)[0]
-    period = p.cast(lift(length if periodic else length - 1, int64), float64)
-    angle = p.div(p.mul(p.cast(p.iota(length), float64), 2 * np.pi), period)
-    total: Any = p.full((length,), factors[0], float64)
+    length, kept = ints(size)[0], DType.of(dtype)
+    inner = (
+        float64 if kept == float64 or is_known(length) else float32
+    )  # of a known size all is known: no shim computes
+    period = p.cast(lift(length if periodic else length - 1, int64), inner)
+    angle = p.div(p.mul(p.cast(p.iota(length), inner), 2 * np.pi), period)
+    total: Any = p.full((length,), factors[0], inner)
     for k, factor in reversed(list(enumerate(factors[1:], 1))):  # so that the peak is exactly one
         total = p.add(total, p.mul(p.cos(p.mul(angle, float(k))), factor))
-    return p.cast(total, DType.of(dtype))
+    return p.cast(total, kept)
 
 
 @op("HannWindow", since=17)
