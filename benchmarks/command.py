@@ -14,6 +14,7 @@ from benchmarks.imports import import_time
 from benchmarks.latency import tf2_latency, tflite_latency
 from benchmarks.models import NAMES, networks
 from benchmarks.process import Child, ChildError
+from benchmarks.reference import reference_speed
 from benchmarks.report import markdown, to_json
 from benchmarks.trees import trees
 
@@ -21,6 +22,7 @@ __all__ = ["main"]
 
 BENCHES: dict[str, Callable[[Setting, Findings], None]] = {
     "import": import_time,
+    "reference": reference_speed,
     "conversion": conversion,
     "tflite": tflite_latency,
     "tf2": tf2_latency,

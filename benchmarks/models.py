@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.bench import Missing, Network
 from benchmarks.process import environment
 
-__all__ = ["NAMES", "networks"]
+__all__ = ["NAMES", "light", "networks"]
 
 NAMES = {"resnet50": "ResNet50", "mobilenet_v2": "MobileNetV2"}
 """In the zoo, and in keras.applications."""
@@ -18,16 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 # The cache is read by its own module; that needs onnx, which the environments have and this process may not.
 _LIST = (
     "import json, sys; sys.path.insert(0, sys.argv[1]); from matrix.suites.cache import read_index; "
-    "print(json.dumps({s + '/' + row.name: str(row.model) for s in ('zoo', 'zoo-full') for row in read_index(s)}))"
+    "print(json.dumps({s + '/' + row.name: str(row.model) for s in sys.argv[2:] for row in read_index(s)}))"
 )
 
 
 def networks(names: list[str], python: str) -> list[Network]:
     """`python` is an interpreter that has onnx."""
-    done = subprocess.run(
-        [python, "-c", _LIST, str(ROOT)], env=environment(), stdout=subprocess.PIPE, text=True, check=True
-    )
-    paths: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    paths = _cached(python, "zoo", "zoo-full")
 
     def path(suite: str, name: str) -> Path:
         if f"{suite}/{name}" not in paths:
@@ -45,3 +42,19 @@ def networks(names: list[str], python: str) -> list[Network]:
         )
         for name in names
     ]
+
+
+def light(python: str) -> dict[str, str]:
+    """The light models of onnx, with weights under which they compute something: name -> path."""
+    paths = _cached(python, "light-random")
+    if not paths:
+        raise Missing("the light models are not in the cache: run `nox -s suites`")
+    return {name.partition("/test_")[2]: path for name, path in sorted(paths.items())}
+
+
+def _cached(python: str, *suites: str) -> dict[str, str]:
+    done = subprocess.run(
+        [python, "-c", _LIST, str(ROOT), *suites], env=environment(), stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found

@@ -84,6 +84,26 @@ def _onnx_compat(threads: int, path: str, shape: Any, **_: Any) -> Run:
     return lambda: runnable.run(feeds)
 
 
+def _reference(path: str, shape: Any, **_: Any) -> Run:
+    import onnx_compat
+
+    model = onnx_compat.load(path)
+    runnable = onnx_compat.prepare(model, shim="reference")
+    feeds = {model.inputs[0].name: _image(shape)}
+    return lambda: runnable.run(feeds)
+
+
+def _evaluator(path: str, shape: Any, **_: Any) -> Run:
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    model = onnx.load(path)
+    evaluator = ReferenceEvaluator(model)
+    given = {tensor.name for tensor in model.graph.initializer}
+    feeds = {next(one.name for one in model.graph.input if one.name not in given): _image(shape)}
+    return lambda: evaluator.run(None, feeds)
+
+
 def _onnx_tf(threads: int, path: str, shape: Any, **_: Any) -> Run:
     _tensorflow(threads)
     import onnx
@@ -139,8 +159,10 @@ def _tensorflow(threads: int) -> Any:
 
 _KINDS: Dict[str, Callable[..., Run]] = {
     "tflite": _tflite,
+    "evaluator": _evaluator,
     "onnxruntime": _onnxruntime,
     "onnx-compat": _onnx_compat,
     "onnx-tf": _onnx_tf,
+    "reference": _reference,
     "keras": _keras,
 }
