@@ -50,6 +50,14 @@ def test_every_batch_size_runs_with_one_trace(shim: Any) -> None:
     assert compiled.traces == 1
 
 
+def test_what_is_not_less_may_be_no_number(shim: Any) -> None:
+    def negated(x: Any) -> List[Any]:
+        compared = [primitives.less(x, 1.0), primitives.less_equal(x, 1.0), primitives.equal(x, 1.0)]
+        return [primitives.logical_not(one) for one in compared]
+
+    same(shim, negated, [Port("x", FLOAT, (None,))], [np.array([np.nan, 0, 1, 2] * 5, np.float32)])
+
+
 def test_a_convolution_of_an_image_needs_no_transpose_but_at_the_input(shim: Any) -> None:
     compiled = same(shim, classify, [Port("x", FLOAT, (None, 3, 9, 9))], [image(2, 3, 9, 9)])
     kinds = [operation.type for operation in graph_of(compiled).get_operations()]

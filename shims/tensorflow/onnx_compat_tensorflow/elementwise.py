@@ -183,6 +183,10 @@ class Elementwise(Base):
     def equal(self, x: Any, y: Any) -> Any:
         return self.op("Equal", x, y)
 
+    def logical_not(self, x: Any) -> Any:
+        """Not LogicalNot: TensorFlow's optimiser turns that of "less" into "greater or equal", which NaN is not."""
+        return self.raw.Equal(x=x, y=self.number(False, x.dtype))
+
     def logical_xor(self, x: Any, y: Any) -> Any:
         return self.raw.NotEqual(x=x, y=y)
 
@@ -205,7 +209,7 @@ _UNARY: Dict[str, str] = {
     "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan",
     "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
     "floor": "Floor", "ceil": "Ceil", "is_nan": "IsNan", "is_inf": "IsInf",
-    "logical_not": "LogicalNot", "bitwise_not": "Invert",
+    "bitwise_not": "Invert",
 }  # fmt: skip
 _BINARY: Dict[str, str] = {
     "add": "AddV2", "sub": "Sub", "mul": "Mul", "atan2": "Atan2", "less": "Less", "less_equal": "LessEqual",
