@@ -7,6 +7,7 @@ nox -t gate                        the cells that every change must pass; also `
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 from matrix.data import REFERENCE, Cell, Environment, load
 from matrix.interpreters import find, folders
 from matrix.links import tell_uv
+from matrix.results import fallen, stored
 from matrix.stamp import Stamp
 
 MATRIX = load()
@@ -119,7 +121,7 @@ def floor(session: nox.Session) -> None:
 @nox.session
 def drift(session: nox.Session) -> None:
     """What follows from matrix.toml still follows from it."""
-    session.install("packaging", "tomli")
+    session.install("packaging", "tomli", "numpy")
     session.run("python", "-m", "matrix", "check")
 
 
@@ -137,14 +139,22 @@ def cell(session: nox.Session, cell: Cell) -> None:
     """One real environment: the wheels, at exact pins, through the tests of their shim."""
     session.install("--exact", *_wheels(cell.shim), "--requirement", str(cell.constraints))
     tests = ["tests/shims", "tests/conformance", *(["tests/core"] if cell.shim == REFERENCE else [])]
+    results = ROOT / "results" / f"{cell.id}.json"
     here = {
         "ONNX_COMPAT_CELL": cell.id,
         "ONNX_COMPAT_CONSTRAINTS": str(cell.constraints),
         # Named, so that one that is not in the cache is an error.
         "ONNX_COMPAT_SUITES": " ".join([*MATRIX.suites, *MATRIX.suites_generated]),
-        "ONNX_COMPAT_RESULTS": str(ROOT / "results" / f"{cell.id}.json"),
+        "ONNX_COMPAT_RELEASES": cell.releases,
+        "ONNX_COMPAT_VARIANTS": " ".join(cell.variants),
+        "ONNX_COMPAT_RESULTS": str(results),
     }
     _pytest(session, tests, cell.shim, {**cell.env, **here}, *APART)
+    before = stored().get(cell.id)
+    if before and not session.posargs:
+        worse = fallen(json.loads(results.read_text(encoding="utf-8")), before)
+        if worse:
+            session.error("\n".join(["worse than matrix/results has it:", *worse]))
 
 
 def _pytest(session: nox.Session, tests: list[str], shim: str, env: dict[str, str], *options: str) -> None:

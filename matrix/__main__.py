@@ -1,13 +1,15 @@
-"""`python -m matrix check | render | lock [ID ...] | list`."""
+"""`python -m matrix check | render | lock [ID ...] | list | record FILE ...`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from matrix.data import ROOT, Matrix, MatrixError, load
 from matrix.lock import lock, missing
 from matrix.render import drifted, render
+from matrix.results import STORED, record
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,6 +20,8 @@ def main(arguments: list[str] | None = None) -> int:
     locking = commands.add_parser("lock", help="resolve the pins of cells and peers (of all, if none is named)")
     locking.add_argument("ids", nargs="*", metavar="ID")
     commands.add_parser("list", help="the cells and the peers")
+    recording = commands.add_parser("record", help="store what cells found, and render what follows from it")
+    recording.add_argument("files", nargs="+", type=Path, metavar="results/CELL.json")
     options = parser.parse_args(arguments)
     try:
         matrix = load()
@@ -27,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _lock(matrix, options.ids)
         if options.command == "list":
             return _list(matrix)
+        for path in [record(file) for file in options.files] if options.command == "record" else []:
+            print("wrote", path.relative_to(ROOT))
         for path in render(matrix):
             print("wrote", path.relative_to(ROOT))
     except MatrixError as error:
@@ -43,6 +49,8 @@ def _check(matrix: Matrix) -> int:
     known = {each.constraints for each in environments}
     stored = (ROOT / "matrix" / "constraints").glob("*.txt")
     wrong += [f"{path.relative_to(ROOT)}: of no cell or peer: delete it" for path in stored if path not in known]
+    gone = [path for path in STORED.glob("*.json") if path.stem not in matrix.cells]
+    wrong += [f"{path.relative_to(ROOT)}: of no cell: delete it" for path in gone]
     print("\n".join(wrong) or f"{len(matrix.cells)} cells, {len(matrix.distributions)} distributions: no drift")
     return 1 if wrong else 0
 

@@ -22,6 +22,7 @@ __all__ = ["ROOT", "Cell", "Distribution", "Environment", "Matrix", "MatrixError
 ROOT = Path(__file__).resolve().parent.parent
 TIERS = ("gate", "nightly", "manual")
 RUNNERS = ("cpu", "gpu")
+RELEASES = ("all", "newest")
 REFERENCE = "reference"
 """The shim inside the core: it has cells, but no distribution of its own."""
 
@@ -71,6 +72,8 @@ class Cell(Environment):
     tier: str
     runner: str
     env: dict[str, str] = field(default_factory=dict)
+    releases: str = "all"
+    variants: tuple[str, ...] = ("recorded",)
 
     @property
     def tags(self) -> list[str]:
@@ -181,7 +184,7 @@ def _distribution(
 
 
 def _frozen(entry: dict[str, Any]) -> dict[str, Any]:
-    return {**entry, "pins": tuple(entry["pins"])}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
 
 
 def _validate(matrix: Matrix) -> None:
@@ -198,6 +201,8 @@ def _problems(matrix: Matrix, cell: Cell) -> list[str]:
         wrong.append(f"tier {cell.tier!r} is none of {', '.join(TIERS)}")
     if cell.runner not in RUNNERS:
         wrong.append(f"runner {cell.runner!r} is none of {', '.join(RUNNERS)}")
+    if cell.releases not in RELEASES:
+        wrong.append(f"releases {cell.releases!r} is none of {', '.join(RELEASES)}")
     pins = {canonicalize_name(pin.name): pin for pin in map(Requirement, cell.pins)}
     for pin in pins.values():
         if [each.operator for each in pin.specifier] != ["=="]:

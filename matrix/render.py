@@ -1,7 +1,7 @@
 """What follows from matrix.toml and is stored elsewhere: render it, or say where the stored text differs.
 
 A pyproject.toml holds one rendered block between two marker lines; a package holds one `__version__` line; the licence
-is one file in the root and a copy in each shim, because every wheel must carry it.
+is one file in the root and a copy in each shim, because every wheel must carry it; docs/support.md is rendered whole.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from matrix.data import ROOT, Distribution, Matrix, MatrixError
+from matrix.support import PAGE, page
 
 __all__ = ["drifted", "render", "rendered"]
 
@@ -31,6 +32,7 @@ def rendered(matrix: Matrix) -> dict[Path, str]:
         version = rf'__version__\g<type> = "{matrix.version}"'
         files[package] = _replace(_VERSION, version, package)
         files[distribution.root / "LICENSE"] = licence
+    files[PAGE] = page(matrix)
     return files
 
 

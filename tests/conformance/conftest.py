@@ -34,6 +34,8 @@ _expose("harness", Path(__file__).parent / "harness")
 from harness import gaps, select, tally, variants  # noqa: E402
 
 from matrix.suites.cache import read_index  # noqa: E402
+from onnx_compat.select import find  # noqa: E402
+from onnx_compat.shim import natives  # noqa: E402
 
 CASE_SECONDS = 120
 
@@ -103,7 +105,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         _RESULTS.extend(tally.died(_DIED, _chosen(session.config)))
     path = os.environ.get("ONNX_COMPAT_RESULTS")
     if path and _RESULTS and not hasattr(session.config, "workerinput"):
-        tally.write(Path(path), _RESULTS, _about())
+        tally.write(Path(path), _RESULTS, {**_about(), "natives": _natives(_about()["shim"])})
 
 
 def _chosen(config: pytest.Config) -> List[select.Chosen]:
@@ -116,6 +118,12 @@ def _rows(config: pytest.Config) -> List[Any]:
     releases = config.getoption("releases", None) or os.environ.get("ONNX_COMPAT_RELEASES", "all")
     suites = " ".join(told) or os.environ.get("ONNX_COMPAT_SUITES", "")
     return select.choose(suites, read_index, releases == "newest")
+
+
+def _natives(shim: str) -> List[str]:
+    """The operators for which the shim has a kernel of its own."""
+    with find(shim).scratch() as emitter:
+        return sorted("%s::%s" % key if key[0] else key[1] for key in natives(emitter))
 
 
 def _about() -> Dict[str, str]:

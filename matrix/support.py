@@ -1,0 +1,73 @@
+"""docs/support.md: every version of every operator that the code registers, and what became of it in each cell."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+from matrix.data import ROOT, Matrix
+from matrix.results import OUTCOMES, stored
+
+__all__ = ["PAGE", "page"]
+
+PAGE = ROOT / "docs" / "support.md"
+_DOMAINS = {"": "ai.onnx"}
+_HEAD = """# What is supported
+
+Rendered by `python -m matrix render` from the registry of operators and from what the cells found (`matrix/results`). For
+each operator and each version in which its meaning changed, the worst of its recorded cases:
+
+- **native**: the shim has a kernel of its own for the operator, and all cases pass
+- **composed**: all pass, over the shim's primitives
+- **fallback**: some run outside of the framework, and all give the right answer
+- **gap**: some fail as `tests/gaps` declares; **fail**: some fail otherwise
+- **no case**: no release of onnx recorded one
+"""
+
+
+def page(matrix: Matrix) -> str:
+    """The whole page; every cell of the gate of which results are stored has a column."""
+    cells = {id: found for id, found in stored().items() if id in matrix.cells and matrix.cells[id].tier == "gate"}
+    lines = [_HEAD, "## Cases", "", *_counts(cells)]
+    operators = _registered()
+    for domain in sorted({operator[0] for operator in operators}):
+        lines += ["", "## %s" % (_DOMAINS.get(domain, domain)), "", _row(["operator", "since", *map(_short, cells)])]
+        lines.append(_row(["---"] * (2 + len(cells))))
+        for _, name, since in (one for one in operators if one[0] == domain):
+            found = [_status(cell, domain, name, since) for cell in cells.values()]
+            lines.append(_row([name, str(since), *found]))
+    return "\n".join(lines) + "\n"
+
+
+def _registered() -> List[Tuple[str, str, int]]:
+    from onnx_compat.ops.registry import registered
+
+    return sorted((one.domain, one.name, one.since) for one in registered())
+
+
+def _status(cell: Dict[str, Any], domain: str, name: str, since: int) -> str:
+    operator = "%s::%s" % (domain, name) if domain else name
+    outcome = cell["operators"].get("%s-%d" % (operator, since), "no case")
+    if outcome == "pass":
+        return "native" if operator in cell["natives"] else "composed"
+    return str(outcome)
+
+
+def _counts(cells: Dict[str, Any]) -> List[str]:
+    """Of each cell all its suites, in each variant."""
+    lines = [_row(["cell", "run", *OUTCOMES]), _row(["---"] * (2 + len(OUTCOMES)))]
+    for id, cell in cells.items():
+        sums: Dict[str, Dict[str, int]] = {}
+        for suite, counts in cell["counts"].items():
+            total = sums.setdefault(suite.partition("@")[2] or "recorded", dict.fromkeys(OUTCOMES, 0))
+            for outcome in OUTCOMES:
+                total[outcome] += counts[outcome]
+        lines += [_row([id, variant, *(str(total[one]) for one in OUTCOMES)]) for variant, total in sums.items()]
+    return lines
+
+
+def _short(id: str) -> str:
+    return id.rpartition("-py")[0]
+
+
+def _row(fields: List[str]) -> str:
+    return "| %s |" % " | ".join(fields)
