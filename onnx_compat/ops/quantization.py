@@ -31,8 +31,9 @@ def _met(parameter: Any, x: Tensor, axis: int, block_size: int = 0) -> Any:
 
 
 def _rounded(x: Any, zero_point: Any, dtype: DType) -> Tensor:
-    """x to the nearest number of an integer dtype, beyond its ends to the ends."""
-    shifted = p.round(x) if zero_point is None else p.add(p.round(x), p.cast(zero_point, x.dtype))
+    """x to the nearest number of an integer dtype, beyond its ends to the ends. In float32, which holds all of these."""
+    nearest = p.cast(p.round(x), float32)
+    shifted = nearest if zero_point is None else p.add(nearest, p.cast(zero_point, float32))
     return p.cast(p.clip(shifted, dtype.min, dtype.max), dtype)
 
 
@@ -49,12 +50,15 @@ def quantize_linear(
     saturate: int = 1,
 ) -> Tensor:
     dtype = y_zero_point.dtype if y_zero_point is not None else DType.of(output_dtype) if output_dtype else uint8
-    inside = DType.of(precision) if precision else y_scale.dtype if x.dtype.kind == "f" else float32
+    precise = x.dtype.kind == y_scale.dtype.kind == "f" and y_scale.dtype.bits > 8
+    inside = DType.of(precision) if precision else y_scale.dtype if precise else float32
     scaled = p.div(p.cast(x, inside), p.cast(_met(y_scale, x, axis, block_size), inside))
-    if dtype.kind == "f":
-        return converted(scaled, dtype, bool(saturate))
     zero = None if y_zero_point is None else _met(y_zero_point, x, axis, block_size)
-    return _rounded(scaled, zero, dtype)
+    if dtype.kind != "f":
+        return _rounded(scaled, zero, dtype)
+    if zero is not None and dtype.bits < 8:  # the one of a float8 is zero
+        scaled = p.add(scaled, p.cast(zero, inside))
+    return converted(scaled, dtype, bool(saturate))
 
 
 op("QuantizeLinear", since=21)(older(quantize_linear, without=["precision"]))
@@ -77,12 +81,13 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Tensor:
-    scale = _met(x_scale, x, axis, block_size)
-    numbers = p.cast(x, int32) if x.dtype.kind in "iu" and x_zero_point is not None else x
+    """In float32, and rounded once."""
+    scale = p.cast(_met(x_scale, x, axis, block_size), float32)
+    numbers = p.cast(x, int32 if x.dtype.kind in "iu" and x_zero_point is not None else float32)
     if x_zero_point is not None:
         numbers = p.sub(numbers, p.cast(_met(x_zero_point, x, axis, block_size), numbers.dtype))
-    scaled = p.mul(p.cast(numbers, scale.dtype), scale)
-    return p.cast(scaled, DType.of(output_dtype)) if output_dtype else scaled
+    scaled = p.mul(p.cast(numbers, float32), scale)
+    return p.cast(scaled, DType.of(output_dtype) if output_dtype else x_scale.dtype)
 
 
 op("DequantizeLinear", since=21)(older(dequantize_linear, without=["output_dtype"]))
@@ -139,8 +144,9 @@ def qlinear_matmul(
     y_zero_point: Tensor,
 ) -> Tensor:
     product = matmul_integer(a, b, a_zero_point, b_zero_point)
-    factor = p.div(p.mul(_row(a_scale, a), p.cast(b_scale, a_scale.dtype)), p.cast(y_scale, a_scale.dtype))
-    return _rounded(p.mul(p.cast(product, factor.dtype), factor), y_zero_point, y_zero_point.dtype)
+    scales = [p.cast(scale, float32) for scale in (_row(a_scale, a), b_scale, y_scale)]
+    factor = p.div(p.mul(scales[0], scales[1]), scales[2])
+    return _rounded(p.mul(p.cast(product, float32), factor), y_zero_point, y_zero_point.dtype)
 
 
 def _row(scale: Any, x: Tensor) -> Any:
