@@ -140,6 +140,13 @@ class Emitter:
         self.node = node
         return rounded
 
+    # -- a primitive that the core does itself ----------------------------------------------------------------------
+    def gradient(self, *xs: Any, bodies: Sequence[Any], captures: Sequence[Any], refusal: str) -> Tuple[Any, ...]:
+        """By the core's rules. An emitter whose framework differentiates does it in its own way."""
+        if refusal:
+            raise UnsupportedError(refusal, hint="compute this gradient outside of the model")
+        return tuple(bodies[1](*xs, *captures))
+
     # -- concrete emitters only -------------------------------------------------------------------------------------
     def shape(self, handle: Any) -> Tuple[int, ...]:
         """The shape of a handle that holds a value."""

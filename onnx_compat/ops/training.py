@@ -2,7 +2,7 @@
 
 from typing import Any, List, Sequence
 
-from onnx_compat import grad
+from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.model import Graph, ValueInfo
 from onnx_compat.ops.registry import op
@@ -19,10 +19,13 @@ def gradient(ctx: Any, *Inputs: Any, xs: Sequence[str], y: str, zs: Sequence[str
     names = (*xs, *zs)
     if len(Inputs) != len(names):
         raise InvalidModelError("%d values were given for the %d names in xs and zs" % (len(Inputs), len(names)))
-    variables = [grad.variable(value) for value in Inputs[: len(xs)]]
-    values = [*variables, *Inputs[len(xs) :]]
-    (value,) = Interpreter().run(_between(ctx.graph, names, y), values, ctx.scope)
-    return grad.gradients(value, variables)
+    between = _between(ctx.graph, names, y)
+
+    def value(*variables: Tensor) -> Tensor:
+        (made,) = Interpreter().run(between, [*variables, *Inputs[len(xs) :]], ctx.scope)
+        return made  # type: ignore[no-any-return]
+
+    return p.gradient(value, Inputs[: len(xs)])
 
 
 def _between(graph: Graph, names: Sequence[str], y: str) -> Graph:

@@ -9,6 +9,7 @@ from onnx_compat.primitives.base import PRIMITIVES, Primitive
 from onnx_compat.primitives.bits import bitcast
 from onnx_compat.primitives.carried import power_of_two, to_odd
 from onnx_compat.primitives.control import cond, scan, while_loop
+from onnx_compat.primitives.derivative import gradient
 from onnx_compat.primitives.elementwise import (
     abs,
     acos,
@@ -166,6 +167,7 @@ __all__ = [
     "from_text",
     "full",
     "gather_nd",
+    "gradient",
     "greater",
     "greater_equal",
     "image_decode",

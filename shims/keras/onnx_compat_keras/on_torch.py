@@ -1,7 +1,7 @@
 """The primitives on torch, executed at once: every shape and every value is there to be looked at.
 
-Unsigned types of more than eight bits are carried in wider signed ones (uint16 in int32, uint32 in int64; uint64 as the
-bits of int64, with which order and division are refused).
+Unsigned types of more than eight bits are carried in wider signed ones (uint16 in int32, uint32 in int64), and uint64 as
+the bits of int64 (`on_torch_unsigned`).
 """
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple
@@ -12,22 +12,16 @@ import torch.nn.functional as F
 
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Const, Node, Ref
+from onnx_compat.ir import Node
 from onnx_compat_keras.arrays import Arrays
 from onnx_compat_keras.arrays.sizes import numbers
+from onnx_compat_keras.on_torch_unsigned import Unsigned64
 from onnx_compat_keras.on_torch_windows import Windows
 
 __all__ = ["TorchArrays"]
 
 _STORAGE = {"uint16": torch.int32, "uint32": torch.int64, "uint64": torch.int64, "bool": torch.bool}
 _CARRIED = ("uint16", "uint32")
-
-
-#: What cannot be done on the bits of a uint64: whatever asks for its magnitude.
-_ORDERED = frozenset(
-    "abs sign div floordiv mod fmod pow maximum minimum less less_equal shift_right clip reduce_mean reduce_max "
-    "reduce_min top_k argmax argmin max_pool".split()
-)
 _WINDOWS = frozenset(["conv", "depthwise_conv", "conv_transpose"])
 
 
@@ -89,8 +83,8 @@ class _Namespace:
         return torch.as_tensor(value, dtype=dtype)
 
 
-class TorchArrays(Windows, Arrays):
-    """Tensors of torch, on one device."""
+class _Tensors(Windows, Arrays):
+    """Tensors of torch, on one device; uint64 as if they were signed."""
 
     xp = _Namespace()
     back_end = "torch"
@@ -153,9 +147,6 @@ class TorchArrays(Windows, Arrays):
         return super().finish(handle, dtype)
 
     def refusal(self, node: Node) -> Optional[UnsupportedError]:
-        first = node.args[0] if node.args else None
-        if isinstance(first, (Ref, Const)) and first.spec.dtype.name == "uint64" and _by_magnitude(node):
-            return self.refused("64-bit unsigned integers that could be compared or divided")
         if node.primitive in _WINDOWS and node.outputs[0].spec.rank > 5:
             return self.refused("convolutions over more than three spatial axes")
         return super().refusal(node)
@@ -250,6 +241,22 @@ class TorchArrays(Windows, Arrays):
             ys = [self.zeros(kind) for kind in kinds]
         return (*state, *ys)
 
+    def gradient(self, *xs: Any, bodies: Any, captures: Any, refusal: str) -> Tuple[Any, ...]:
+        """Torch's own; by the core's rules where one of its kernels has none. Copies: what was made in inference mode
+        takes no part in a derivative.
+        """
+        with torch.inference_mode(False), torch.enable_grad():
+            variables = [x.clone().requires_grad_(x.is_floating_point()) for x in xs]
+            try:
+                y = bodies[0](*variables, *[one.clone() for one in captures])[0].sum()
+                floats = [x for x in variables if x.requires_grad]
+                found = torch.autograd.grad(y, floats, allow_unused=True) if y.requires_grad else [None] * len(floats)
+            except RuntimeError:
+                return super().gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)
+        left = iter(found)
+        derived = [next(left) if x.requires_grad else None for x in variables]
+        return tuple(torch.zeros_like(x) if g is None else g for x, g in zip(xs, derived))
+
     def over_time(
         self,
         step: Callable[..., Tuple[List[Any], List[Any]]],
@@ -293,12 +300,8 @@ class TorchArrays(Windows, Arrays):
     string_upper = string_lower
 
 
-def _by_magnitude(node: Node) -> bool:
-    return (
-        node.primitive in _ORDERED
-        or (node.primitive == "cast" and node.outputs[0].spec.dtype.kind not in "iub")
-        or (node.primitive == "scatter_nd" and node.params["reduction"] in ("max", "min"))
-    )
+class TorchArrays(Unsigned64, _Tensors):
+    """All of it."""
 
 
 def _same_width(dtype: DType) -> Any:

@@ -68,6 +68,22 @@ class Control(Base):
         )
         return (*states, *(self._stacked(array, rounds, length, spec) for array, spec in zip(collected, specs)))
 
+    def gradient(self, *xs: Any, bodies: Bodies, captures: Handles, refusal: str) -> Tuple[Any, ...]:
+        """TensorFlow's own; by the core's rules where one of its kernels has none."""
+        tf = self.tf
+        try:
+            if self.concrete:
+                with tf.GradientTape() as tape:
+                    tape.watch(xs)
+                    y = bodies[0](*xs, *captures)[0]
+                found = tape.gradient(y, xs)
+            else:
+                xs = tuple(self.raw.Identity(input=x) for x in xs)  # what else reads these values is no variable
+                found = tf.gradients(bodies[0](*xs, *captures)[0], xs)
+        except LookupError:
+            return super().gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)
+        return tuple(tf.zeros_like(x) if g is None else tf.convert_to_tensor(g) for x, g in zip(xs, found))
+
     def _stacked(self, array: Any, rounds: Any, length: Any, spec: Any) -> Any:
         """The elements along a new first axis. Of none at all TensorFlow does not know the unknown sizes: zero."""
         sizes = static_shape(spec.shape[1:])

@@ -60,3 +60,19 @@ def scan(make: Making) -> Any:
         return primitives.scan(body, [state], [xs], xs.shape[0], reverse)
 
     return applied
+
+
+@case("gradient")
+def gradient(make: Making) -> Any:
+    shape = make.shape(low=1)
+    make.feed(make.values(shape, float32, values="plain"), float32)
+    make.feed(make.values(shape, float32, values="plain"), float32)
+    make.feed(np.asarray(make.number(0, 4), np.int64), int64)
+
+    def applied(x: Any, y: Any, unused: Any) -> Any:
+        def body(x: Any, z: Any, _: Any) -> Any:
+            return primitives.mul(primitives.add(primitives.mul(x, x), primitives.mul(y, 0.5)), primitives.tanh(z))
+
+        return primitives.gradient(body, [x, y, unused])
+
+    return applied

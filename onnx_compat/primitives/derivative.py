@@ -1,0 +1,36 @@
+"""The derivative of a function of Tensors: a framework's own where it has one, else what the core's rules record."""
+
+from typing import Any, Callable, Dict, List, Sequence
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir import Region
+from onnx_compat.primitives.base import apply, primitive
+from onnx_compat.trace import current
+from onnx_compat.value import Tensor, lift
+
+__all__ = ["gradient"]
+
+
+@primitive("f")
+def gradient(body: Callable[..., Tensor], xs: Sequence[Any]) -> List[Tensor]:
+    """The derivative of the sum of all elements of `body(*xs)` by each of the xs: zeros for one that it does not depend
+    on, or that is no float.
+
+    Emitter: gradient(*xs, bodies=[body, its derivative by the core's rules], captures=[...], refusal=""). Where a rule
+    is missing the second body is too, and `refusal` says which. `Emitter.gradient` does it by the rules.
+    """
+    from onnx_compat import grad
+
+    xs = [lift(x) for x in xs]
+    if current().immediate is not None:
+        variables = [grad.variable(x) for x in xs]
+        return grad.gradients(body(*variables), variables)
+    specs = [x.spec for x in xs]
+    regions: List[Region] = [current().region(specs, lambda *values: [body(*values)])]
+    params: Dict[str, Any] = {"refusal": ""}
+    try:
+        regions.append(current().region(specs, lambda *values: grad.gradients(body(*values), values)))
+    except UnsupportedError as error:
+        params["refusal"] = error.reason
+    args = [current().argument(x) for x in xs]
+    return apply("gradient", args, params, specs, [None] * len(specs), regions)
