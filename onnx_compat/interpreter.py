@@ -2,6 +2,7 @@
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from onnx_compat.dims import Undecided
 from onnx_compat.errors import InvalidModelError, OnnxCompatError, UnsupportedError
 from onnx_compat.ir import Origin, Spec
 from onnx_compat.layout import normal
@@ -150,7 +151,7 @@ class Interpreter:
         results = [value for value in composed if value is not None]
         if native is None or any(not isinstance(value, Tensor) or value.known for value in results):
             return composed
-        if not native.accepts(node, inputs, attributes):
+        if not _accepted(native, node, inputs, attributes):
             return composed
         orders = [
             spatial_order(v.rank) if native.spatial and v.rank > 2 and k == 0 else None for k, v in enumerate(results)
@@ -164,6 +165,14 @@ class Interpreter:
         specs = [Spec(value.dtype, value.shape) for value in results]
         self.done[node.name] = "native"
         return apply(native.method, args, dict(attributes), specs, orders)
+
+
+def _accepted(native: Native, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
+    """A native that asks for a size which is not known yet does not take the case."""
+    try:
+        return native.accepts(node, inputs, attributes)
+    except Undecided:
+        return False
 
 
 def _check_results(node: Node, results: Sequence[Any], meaning: Operator) -> None:

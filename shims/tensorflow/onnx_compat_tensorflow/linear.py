@@ -28,8 +28,9 @@ class Linear(Elementwise):
         width = self.dim(y, 0 if transpose_y else 1)
         lead = self.lengths(x)[:-1]
         columns = self.lengths(x)[-1] if depth is None else depth
-        count = self.raw.Prod(input=self.vector(lead), axis=[0])
-        rows = self.raw.Reshape(tensor=x, shape=self.vector([-1 if columns else count, columns]))
+        some = isinstance(columns, int) and columns > 0
+        count = -1 if some else self.raw.Prod(input=self.vector(lead), axis=[0])
+        rows = self.raw.Reshape(tensor=x, shape=self.vector([count, columns]))
         product = self.biased(self.op("MatMul", rows, y, transpose_b=transpose_y), bias, fused=bool(depth))
         known = [length for length in lead if isinstance(length, int)]
         free = len(known) == len(lead) - 1 and isinstance(width, int) and width and all(known)

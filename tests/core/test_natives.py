@@ -1,0 +1,29 @@
+"""When a shim's own version of an operator is used."""
+
+from onnx import TensorProto, helper
+
+import onnx_compat
+from onnx_compat.interpreter import Interpreter
+from onnx_compat.plan import Fixed, recorded
+from onnx_compat.select import find
+from onnx_compat.shim import Native
+from onnx_compat.survey import declared_forms
+
+
+def done(size):
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [size]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"], name="n")], "g", infos[:1], infos[1:])
+    model = onnx_compat.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]).SerializeToString())
+    ours = Native(lambda node, inputs, attributes: inputs[0].shape[0] == 1, "abs", False)
+    interpreter = Interpreter({("", "Abs"): ours})
+    recorded(model, find("reference").emitter(), declared_forms(model.graph), Fixed(), interpreter)
+    return interpreter.done.get("n", "composed")
+
+
+def test_a_native_takes_the_cases_that_it_accepts():
+    assert done(1) == "native"
+    assert done(2) == "composed"
+
+
+def test_a_native_that_asks_for_a_size_which_is_not_known_does_not_take_the_case():
+    assert done("n") == "composed"
