@@ -3,13 +3,13 @@
 from typing import Any, Dict, List, Optional
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import same
+from onnx_compat.dims import is_known, same
 from onnx_compat.dtypes import float32
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ops import heads
 from onnx_compat.ops.activation import swish
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.value import Tensor, lift
 
 Maybe = Optional[Tensor]
 
@@ -86,6 +86,8 @@ def causal_conv_with_state(
     remembered = weight.shape[2] - 1
     steps = p.pad(input, [0, 0, remembered], [0, 0, 0]) if past_state is None else p.concat([past_state, input], 2)
     channels: Any = weight.shape[0]
+    if not is_known(channels):
+        raise NeedsKnownError("how many channels are convolved, each on its own, is not known", lift([channels]))
     y: Any = p.conv(steps, weight, bias, strides=[1], dilations=[1], pads=[(0, 0)], groups=channels)
     if activation != "none":
         y = p.cast(swish(p.cast(y, float32)), input.dtype)

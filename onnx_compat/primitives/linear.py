@@ -6,7 +6,7 @@ Convolutions and pools work in the order that the shim prefers (`Trace.layout`);
 
 from typing import Any, List, Sequence, Tuple
 
-from onnx_compat.dims import Extent, floordiv, is_known
+from onnx_compat.dims import Extent, floordiv, is_known, same
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Arg, Spec
 from onnx_compat.layout import channels_last, normal
@@ -103,7 +103,7 @@ def conv(
     spec = Spec(x.dtype, (x.shape[0], w.shape[0]) + spatial)
     order = spatial_order(rank)
     name, w_order = "conv", _filter_order(rank)
-    if order is not None and groups > 1 and w.shape[1] == 1:
+    if order is not None and groups > 1 and same(w.shape[1], 1):
         name, w_order = "depthwise_conv", tuple(range(1, rank)) + (0,)
     args = [current().argument(x, order), current().argument(w, w_order)]
     args += [current().argument(tensor) for tensor in operands[2:]]
