@@ -160,6 +160,16 @@ def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -
     return p.div(distance, p.sqrt(variance) + 1e-9)
 
 
+@op("MeanVarianceNormalization", since=1)
+def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normalize_variance: int = 1) -> Tensor:
+    """An experiment of ONNX 1.0 to 1.3: of each sample and channel, or of each sample across its channels, in Caffe;
+    what was recorded is over the batch too, as it is since 9.
+    """
+    axes = list(range(X.rank)) if across_channels else [axis for axis in range(X.rank) if axis != 1]
+    _, variance, distance = moments(X, axes)
+    return p.div(distance, p.sqrt(variance) + 1e-9) if normalize_variance else distance
+
+
 @op("LRN", since=(1, 13))
 def lrn(X: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
     """Each element over a power of the sum of squares in the channels around it."""

@@ -37,6 +37,12 @@ def slice(
     return _sliced(data, begin, stop, along, strides)
 
 
+@op("DynamicSlice", since=1)
+def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None) -> Tensor:
+    """An experiment of ONNX 1.4, which Slice took over."""
+    return slice(data, starts, ends, axes)
+
+
 def _sliced(
     x: Tensor, starts: Sequence[Extent], ends: Sequence[Extent], axes: Sequence[int], steps: Sequence[int]
 ) -> Tensor:
