@@ -171,11 +171,6 @@ op("TreeEnsembleClassifier", since=1, domain=DOMAIN)(
 
 
 # -- both --------------------------------------------------------------------------------------------------------------
-#: The post_transforms of a TreeEnsemble by number, as onnxruntime has them: the specification numbers SOFTMAX 1 and
-#: LOGISTIC 2, and none of its recorded cases uses either.
-_NUMBERED = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
-
-
 @op("TreeEnsemble", since=5, domain=DOMAIN)
 def tree_ensemble(
     X: Tensor,
@@ -229,5 +224,5 @@ def tree_ensemble(
     weights = of_leaves(np.arange(count, count + ends).tolist(), leaf_targetids, table, targets, made)
     at = leaves(rows(X, dtype), made)
     scores = aggregated(at, made, weights, AGGREGATES[aggregate_function], dtype)
-    name = _NUMBERED[post_transform]
+    name = POST_TRANSFORMS[post_transform]  # (onnxruntime has SOFTMAX and LOGISTIC the other way round)
     return p.cast(single(scores, name) if targets == 1 else transformed(scores, name), X.dtype)
