@@ -7,7 +7,7 @@ import numpy as np
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType, float32, float64, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.ml.common import DOMAIN, label_tensor, rows, single, transformed
+from onnx_compat.ops.ml.common import DOMAIN, POST_TRANSFORMS, label_tensor, rows, single, transformed
 from onnx_compat.ops.ml.descent import leaves
 from onnx_compat.ops.ml.forest import LEAF, MODES, Forest, Nodes, forest, listed, members_of
 from onnx_compat.ops.ml.leaves import AGGREGATES, Weights, aggregated, based, of_leaves, scored, sure
@@ -151,10 +151,9 @@ def tree_ensemble_classifier(
     weights = _weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
     if classes == 2:
         second, scores = of_two(at, trees.forest, weights, base.astype(trees.dtype.numpy), post_transform, trees.dtype)
-        label = p.cast(second, int64)
-        # Numbers are 0 and 1 where both classes have weights, whatever the model says: onnxruntime's rule.
-        if classlabels_strings or len(set(weights.target.tolist())) == 1:
-            label = p.take(labels, label, 0)
+        label = p.take(
+            labels, p.cast(second, int64), 0
+        )  # (numbers are 0 and 1 in onnxruntime, whatever the model says)
     else:
         scores = based(aggregated(at, trees.forest, weights, "SUM", trees.dtype), base)
         votes = scores
