@@ -32,7 +32,7 @@ def rendered(matrix: Matrix) -> dict[Path, str]:
         version = rf'__version__\g<type> = "{matrix.version}"'
         files[package] = _replace(_VERSION, version, package)
         files[distribution.root / "LICENSE"] = licence
-    files[PAGE] = page(matrix)
+    files[ROOT / PAGE] = page(matrix)
     return files
 
 

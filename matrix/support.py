@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from matrix.data import ROOT, Matrix
+from matrix.data import Matrix
 from matrix.results import OUTCOMES, stored
 
 __all__ = ["PAGE", "page"]
 
-PAGE = ROOT / "docs" / "support.md"
+PAGE = Path("docs/support.md")
 _DOMAINS = {"": "ai.onnx"}
 _HEAD = """# What is supported
 

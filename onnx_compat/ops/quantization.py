@@ -18,7 +18,8 @@ Ints = Optional[Sequence[int]]
 
 def _met(parameter: Any, x: Tensor, axis: int, block_size: int = 0) -> Any:
     """A scale or a zero point shaped to meet x: a scalar, a vector along the axis, or one entry for each block."""
-    if parameter.rank == 0 or (parameter.rank == 1 and same(parameter.shape[0], 1) and not block_size):
+    single = parameter.rank == 1 and not block_size and (same(parameter.shape[0], 1) or axis >= x.rank)
+    if parameter.rank == 0 or single:
         return p.reshape(parameter, ())
     axis = p.axis_of(axis, x.rank)
     if not block_size:
