@@ -5,6 +5,7 @@ reference.
 from typing import Any, FrozenSet, List
 
 from onnx_compat.dtypes import string
+from onnx_compat.errors import UnsupportedError
 from onnx_compat.feeds import Feed, Pairs, public
 from onnx_compat.model import MapType, Model, TensorType
 from onnx_compat.model.write import extract
@@ -19,17 +20,22 @@ def fallback_domains() -> FrozenSet[str]:
 
 def fallback_runnable(model: Model) -> Any:
     """Something that runs a part, by `run_checked`."""
+    return _session(model) or _reference(model)
+
+
+def _reference(model: Model) -> Any:
     from onnx_compat import select
     from onnx_compat.runnable import Runnable
 
-    session = _session(model)
-    return session or Runnable(model, select.find("reference"), None, natives=False, fallback=False)
+    return Runnable(model, select.find("reference"), None, natives=False, fallback=False)
 
 
 def _session(model: Model) -> Any:
     """The part in onnxruntime; None if that is not installed or does not take it."""
     runtime = _onnxruntime()
-    if runtime is None or _prints(model) or any(isinstance(one.type, MapType) for one in model.graph.inputs):
+    if runtime is None or _prints(model) or _draws(model):
+        return None
+    if any(isinstance(one.type, MapType) for one in model.graph.inputs):
         return None  # its Python side takes no empty map, and no text in one
     try:
         return _OnnxRuntime(model, runtime)
@@ -48,6 +54,12 @@ def _prints(model: Model) -> bool:
     )
 
 
+def _draws(model: Model) -> bool:
+    """Whether numbers are drawn: onnxruntime draws on from a seed at each run, and its Bernoulli turns the chances round."""
+    drawing = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
+    return any(node.operator.startswith(drawing) for node in model.graph.walk())
+
+
 def _onnxruntime() -> Any:
     try:
         import onnxruntime
@@ -56,8 +68,13 @@ def _onnxruntime() -> Any:
     return onnxruntime
 
 
+def _empty(feed: Feed) -> bool:
+    """Whether there is a tensor without elements: older releases of onnxruntime leave an axis as it is that they reduce."""
+    return any(isinstance(value, tuple) and not value[0].size for value in feed.values())
+
+
 class _OnnxRuntime:
-    """A part as an onnxruntime session."""
+    """A part as an onnxruntime session; from the first feed that it refuses on, the reference."""
 
     traces = 0
 
@@ -68,9 +85,30 @@ class _OnnxRuntime:
         options.log_severity_level = 4
         self._session = runtime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
         self._names = [one.name for one in graph.outputs]
+        self._model = model
+        self._instead: Any = None
+        self._refused = ""
+        self._reduces = any(node.operator.startswith("Reduce") for node in graph.walk())
         self.fallbacks: List[str] = [node.name for node in graph.nodes]
 
     def run_checked(self, feed: Feed) -> List[Any]:
+        if not self._refused and not (self._reduces and _empty(feed)):
+            try:
+                return self._run(feed)
+            except Exception as error:  # noqa: BLE001 (as in `_session`: some cases are only refused when they run)
+                self._refused = "onnxruntime could not run it: %s" % (str(error).splitlines() or [""])[0]
+        if self._instead is None:
+            self._instead = self._otherwise()
+        results: List[Any] = self._instead.run_checked(feed)
+        return results
+
+    def _otherwise(self) -> Any:
+        try:
+            return _reference(self._model)
+        except UnsupportedError as error:  # an operator that only onnxruntime knows
+            raise UnsupportedError(self._refused or error.reason, hint=error.hint) from error
+
+    def _run(self, feed: Feed) -> List[Any]:
         from onnx_compat.dtypes import from_public
         from onnx_compat.value import NOTHING
 

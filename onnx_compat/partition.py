@@ -106,7 +106,7 @@ class PartitionedPlan:
     def __init__(self, model: Model, parts: Sequence[Part], prepare: Any, reasons: Dict[str, OnnxCompatError]) -> None:
         self.model = model
         self.parts = list(parts)
-        self.reasons = reasons
+        self._reasons = reasons
         self._prepare = prepare
         self._runnables: List[Optional[Any]] = [None] * len(parts)
 
@@ -116,6 +116,15 @@ class PartitionedPlan:
         own = [node.name for part in self.parts if part.fallback for node in part.nodes]
         inner = [n for part, r in zip(self.parts, self._runnables) if r and not part.fallback for n in r.fallbacks]
         return own + inner
+
+    @property
+    def reasons(self) -> Dict[str, OnnxCompatError]:
+        """Why they do: what was known when the model was cut, and what its parts turned out to need."""
+        found = dict(self._reasons)
+        for part, runnable in zip(self.parts, self._runnables):
+            if runnable is not None and not part.fallback:
+                found.update(runnable.reasons)
+        return found
 
     @property
     def traces(self) -> int:

@@ -82,7 +82,12 @@ class Runnable:
     @property
     def fallback_reasons(self) -> Dict[str, str]:
         """Why each of these nodes runs there."""
-        return {name: str(error) for plan in self._plans.values() for name, error in plan.reasons.items()}
+        return {name: str(error) for name, error in self.reasons.items()}
+
+    @property
+    def reasons(self) -> Dict[str, OnnxCompatError]:
+        """The same as errors."""
+        return {name: error for plan in self._plans.values() for name, error in plan.reasons.items()}
 
     @property
     def traces(self) -> int:

@@ -7,7 +7,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
 
-__all__ = ["fragile", "ports"]
+__all__ = ["fragile", "ports", "seeded"]
 
 Ports = Tuple[Port, ...]
 
@@ -37,6 +37,12 @@ def fragile(model: fb.ModelSpec, old: bool) -> bool:
             elif old and operator.builtin == "AVERAGE_POOL_2D" and min(_open_sizes(graph, operator), default=0) < 0:
                 return True
     return False
+
+
+def seeded(model: fb.ModelSpec) -> bool:
+    """Whether random numbers are drawn from a seed."""
+    operators = [operator for graph in model.subgraphs for operator in graph.operators]
+    return any(one.builtin.startswith("RANDOM_") and one.options.get("seed2") for one in operators)
 
 
 def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:

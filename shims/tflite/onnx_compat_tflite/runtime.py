@@ -29,7 +29,8 @@ def threads() -> int:
 
 class Interpreted(Compiled):
     """One interpreter; `native` is it. `source` is `model_content` or `model_path`; `nonempty` says that the model has
-    a kernel that ends the process when a size that is not known turns out to be zero.
+    a kernel that ends the process when a size that is not known turns out to be zero; `seeded`, that it draws random
+    numbers from a seed: an interpreter draws on, so that each run takes a new one.
     """
 
     def __init__(
@@ -39,12 +40,14 @@ class Interpreted(Compiled):
         inputs: Sequence[Port],
         outputs: Sequence[Port],
         nonempty: bool = False,
+        seeded: bool = False,
     ) -> None:
         self._runtime = runtime
         self._source = source
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
         self._nonempty = nonempty
+        self._seeded = seeded
         self._lock = threading.Lock()
         self._plain = False
         self._shapes: Optional[List[Tuple[int, ...]]] = None
@@ -65,6 +68,8 @@ class Interpreted(Compiled):
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         with self._lock:
+            if self._seeded and self._shapes is not None:
+                self._open()
             try:
                 return self._run(arrays)
             except _ERRORS as error:

@@ -10,7 +10,7 @@ from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 from onnx_compat_tflite.emitter import TFLiteEmitter
-from onnx_compat_tflite.loading import fragile, ports
+from onnx_compat_tflite.loading import fragile, ports, seeded
 from onnx_compat_tflite.runtime import Interpreted
 
 __all__ = ["SHIM", "TFLiteShim"]
@@ -42,7 +42,9 @@ class TFLiteShim(Shim):
             raise UnsupportedError("the TFLite runtime runs on the CPU here, not on %r" % device, shim=self.name)
         model = build(program, features.kernels())
         source = {"model_content": fb.to_bytes(model)}
-        return Interpreted(self._runtime(), source, program.inputs, program.outputs, self._fragile(model))
+        return Interpreted(
+            self._runtime(), source, program.inputs, program.outputs, self._fragile(model), seeded(model)
+        )
 
     def export(self, program: Program, path: str, form: str) -> None:
         model = build(program, features.kernels())
@@ -63,7 +65,8 @@ class TFLiteShim(Shim):
         model = fb.read(path)
         inputs, outputs = ports(model)
         where: Any = {"model_path": os.fspath(path)}
-        return Interpreted(self._runtime(), where, inputs, outputs, self._fragile(model)), inputs, outputs
+        made = Interpreted(self._runtime(), where, inputs, outputs, self._fragile(model), seeded(model))
+        return made, inputs, outputs
 
     def _fragile(self, model: fb.ModelSpec) -> bool:
         return fragile(model, old=not features.kernels().has("GELU"))

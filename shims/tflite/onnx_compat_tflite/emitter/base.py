@@ -33,6 +33,12 @@ _WIDER = {
     "float16": "float32",
 }
 
+#: Of infinite elements these kernels make such.
+_HANDS_ON = frozenset(
+    "SELECT_V2 ADD SUB RESHAPE TRANSPOSE BROADCAST_TO CONCATENATION SLICE STRIDED_SLICE TILE EXPAND_DIMS GATHER"
+    " MAXIMUM MINIMUM PADV2 PACK SQUEEZE FILL REDUCE_MAX REDUCE_MIN".split()
+)
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -64,6 +70,8 @@ class Base(Emitter):
         self.kernels = kernels
         self.graphs: List[Graph] = [Graph("main")]
         self._open: List[Graph] = [self.graphs[0]]
+        #: Older kernels of arithmetic hold their results between the least and the greatest of the finite numbers.
+        self.finite_arithmetic = not kernels.has("GELU")
 
     # -- subgraphs and operators ---------------------------------------------------------------------------------------
     @property
@@ -88,7 +96,16 @@ class Base(Emitter):
         self, builtin: str, inputs: Sequence[Optional[Handle]], dtype: str, dims: Sequence[Any], **options: Any
     ) -> Handle:
         """Append an operator of one result."""
-        return self.graph.add(builtin, inputs, self.known_type(dtype), dims, self._name(), **options)
+        result = self.graph.add(builtin, inputs, self.known_type(dtype), dims, self._name(), **options)
+        if self.finite_arithmetic and dtype == "float32" and builtin in _HANDS_ON:
+            result.infinite = any(one is not None and self.infinite(one) for one in inputs)
+        if self.finite_arithmetic and builtin == "LOG":
+            result.infinite = True
+        return result
+
+    def infinite(self, x: Handle) -> bool:
+        """Whether infinite constants are known to have gone into it, or a logarithm."""
+        return bool(x.dtype == "float32" and np.isinf(x.array).any()) if x.constant else x.infinite
 
     def add_ops(
         self, builtin: str, inputs: Sequence[Optional[Handle]], results: Sequence[Tuple[str, Any]], **options: Any

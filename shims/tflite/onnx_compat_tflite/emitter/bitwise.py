@@ -2,7 +2,7 @@
 apart.
 """
 
-from typing import Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -51,8 +51,7 @@ class Bitwise(Linear):
         count = 8 * np.dtype(x.dtype).itemsize
         wide = "int32" if count < 32 else "int64"
         both = self.elementwise(logical, [self._bits(self.to(h, wide), count) for h in (x, y)], "bool")
-        powers = [np.array(2**k if k < 63 else -(2**63)).astype("int64") for k in range(count)]
-        weights = Handle.of(np.array(powers).astype(wide))
+        weights = Handle.of(np.array(_powers(count)).astype(wide))
         total = self.reduced("SUM", self.mul(self.to(both, wide), weights), [both.rank - 1], False)
         return self.to(total, x.dtype)
 
@@ -99,7 +98,7 @@ class Bitwise(Linear):
     @through("FLOOR_MOD", "MUL")
     def _powers_of_two(self, y: Handle, limit: int) -> Handle:
         """2^y by a table, 0 from the limit on."""
-        table = Handle.of(np.array([2**k for k in range(limit)] + [0], y.dtype))
+        table = Handle.of(np.array(_powers(limit) + [0], y.dtype))
         place = self.minimum(self.like(y, limit), y)
         return self.gathered(table, self.to(place, "int32"), 0)
 
@@ -113,12 +112,17 @@ class Bitwise(Linear):
         """In int64, where no power of two that matters is lost."""
         count = 8 * np.dtype(x.dtype).itemsize
         wide = [self.to(x, "int64"), self.to(y, "int64")]
-        power = self._powers_of_two(wide[1], count)
+        power = self._powers_of_two(wide[1], count if left else min(count, 63))
         if left:
             return self.to(self.mul(wide[0], power), x.dtype)
         zero = self.like(power, 0)
         gone = self.equal(power, zero)
         return self.to(self.where(gone, zero, self.floordiv(wide[0], power)), x.dtype)
+
+
+def _powers(count: int) -> List[int]:
+    """Of two, as int64 has them: the last of 64 is the sign."""
+    return [1 << k if k < 63 else -(1 << 63) for k in range(count)]
 
 
 def _run_of_bits(mask: Handle) -> Optional[Tuple[int, Optional[int]]]:

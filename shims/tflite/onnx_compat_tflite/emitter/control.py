@@ -42,7 +42,7 @@ class Control(Pools):
                 found.append(handle)
             else:
                 found.append(graph.input("%s/in_%d" % (graph.spec.name, len(found)), handle.dtype, handle.dims))
-                found[-1].nonnegative = handle.nonnegative
+                found[-1].nonnegative, found[-1].infinite = handle.nonnegative, handle.infinite
         return found
 
     def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
@@ -64,7 +64,12 @@ class Control(Pools):
         captures: Sequence[Handle],
         shapes: Sequence[Sequence[Any]],
     ) -> List[Handle]:
-        """WHILE over the state, and over the captures, which every round hands on."""
+        """WHILE over the state, and over the captures, which every round hands on. No runtime hands on a tensor without
+        data: what stays empty is no state, and what is empty at first has a row before it.
+        """
+        ways = [_way(handle, dims) for handle, dims in zip(state, shapes)]
+        if any(way is not None for way in ways):
+            return self._loop_of_others(ways, test, body, state, captures, shapes)
         fixed = _variable(captures)
         start = [Handle(handle.dtype, dims) for handle, dims in zip(state, shapes)]
         numbers = []
@@ -80,6 +85,42 @@ class Control(Pools):
         results = [(handle.dtype, handle.dims) for handle in [*start, *fixed]]
         options = {"cond_subgraph_index": numbers[0], "body_subgraph_index": numbers[1]}
         return self.add_ops("WHILE", [*state, *fixed], results, **options)[: len(state)]
+
+    def _loop_of_others(
+        self,
+        ways: Sequence[Any],
+        test: Callable[..., Handle],
+        body: Callable[..., Sequence[Handle]],
+        state: Sequence[Handle],
+        captures: Sequence[Handle],
+        shapes: Sequence[Sequence[Any]],
+    ) -> List[Handle]:
+        """The loop with its states as `_way` says."""
+        kept = [k for k, way in enumerate(ways) if not isinstance(way, Handle)]
+
+        def inside(inner: Sequence[Handle]) -> List[Handle]:
+            left = iter(inner)
+            whole = [way if isinstance(way, Handle) else next(left) for way in ways]
+            return [self._without_first(x, way[0]) if isinstance(way, tuple) else x for x, way in zip(whole, ways)]
+
+        def carried(whole: Sequence[Handle]) -> List[Handle]:
+            return [whole[k] if ways[k] is None else self._after(whole[k], *ways[k]) for k in kept]
+
+        def inner_test(inner: Sequence[Handle], outside: Sequence[Handle]) -> Handle:
+            return test(inside(inner), outside)
+
+        def inner_body(inner: Sequence[Handle], outside: Sequence[Handle]) -> Sequence[Handle]:
+            return carried(body(inside(inner), outside))
+
+        return inside(self.loop(inner_test, inner_body, carried(state), captures, [shapes[k] for k in kept]))
+
+    def _without_first(self, x: Handle, axis: int) -> Handle:
+        begin = [1 if k == axis else 0 for k in range(x.rank)]
+        return self._cut(x, self.ints(*begin), self.ints(*[2**31 - 1] * x.rank), [1] * x.rank, x.dims)
+
+    def _after(self, x: Handle, axis: int, first: Handle) -> Handle:
+        joined: Handle = self._joined(first, [x], axis)
+        return joined
 
     # -- scans -------------------------------------------------------------------------------------------------------------
     def scan(
@@ -194,6 +235,19 @@ def _held(ref: Any) -> str:
 
 def _outer(shape: Sequence[Any]) -> Tuple[Any, ...]:
     return tuple(shape)
+
+
+def _way(handle: Handle, dims: Sequence[Any]) -> Any:
+    """What a loop does about a state that is empty: the constant that it is, if it stays so; the axis along which it
+    grows, and what stands before it; None if it is not empty, or one cannot tell.
+    """
+    open_axes = [axis for axis, size in enumerate(dims) if not isinstance(size, int)]
+    if 0 in [size for size in dims if isinstance(size, int)]:
+        return None if open_axes else Handle.of(np.zeros(dims, object if handle.dtype == "string" else handle.dtype))
+    if len(open_axes) != 1 or not handle.empty or handle.dtype == "string":
+        return None
+    sizes = [1 if axis == open_axes[0] else size for axis, size in enumerate(dims)]
+    return open_axes[0], Handle.of(np.zeros(sizes, handle.dtype))
 
 
 def _variable(handles: Sequence[Handle]) -> List[Handle]:

@@ -23,6 +23,16 @@ def _unary(builtin: str) -> Method:
     return method
 
 
+def _precise(builtin: str) -> Method:
+    """The kernels of float16 are off by more than a rounding."""
+
+    @through(builtin)
+    def method(self: "Elementwise", x: Handle) -> Handle:
+        return self.in_float32(functools.partial(method, self), x) if x.dtype == "float16" else self.unary(builtin, x)
+
+    return method
+
+
 def _binary(builtin: str) -> Method:
     @through(builtin)
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
@@ -66,16 +76,16 @@ class Elementwise(Broadcasting):
 
     log = _unary("LOG")
     sqrt = _unary("SQRT")
-    sin = _unary("SIN")
-    cos = _unary("COS")
-    tanh = _unary("TANH")
-    sigmoid = _unary("LOGISTIC")
+    sin = _precise("SIN")
+    cos = _precise("COS")
+    tanh = _precise("TANH")
+    logistic = _precise("LOGISTIC")
     floor = _unary("FLOOR")
     ceil = _unary("CEIL")
     round = _unary("ROUND")
     logical_not = _unary("LOGICAL_NOT")
-    add = _binary("ADD")
-    sub = _binary("SUB")
+    plain_add = _binary("ADD")
+    plain_sub = _binary("SUB")
     mul = _binary("MUL")
     maximum = _extreme("MAXIMUM", "LOGICAL_OR")
     minimum = _extreme("MINIMUM", "LOGICAL_AND")
@@ -86,6 +96,32 @@ class Elementwise(Broadcasting):
 
     def unary(self, builtin: str, x: Handle) -> Handle:
         return self.add_op(builtin, [x], x.dtype, x.dims)
+
+    def add(self, x: Handle, y: Handle) -> Handle:
+        return self._or_infinite(self.plain_add(x, y), x, y)
+
+    def sub(self, x: Handle, y: Handle) -> Handle:
+        total = self.plain_sub(x, y)
+        return self._or_infinite(total, x, self.neg(y)) if self._may_lose(y) else self._or_infinite(total, x)
+
+    def _may_lose(self, x: Handle) -> bool:
+        return self.finite_arithmetic and self.infinite(x)
+
+    def _or_infinite(self, total: Handle, *operands: Handle) -> Handle:
+        """What an infinite operand makes of a sum, where the kernel cannot."""
+        for one in operands:
+            if self._may_lose(one):
+                number = self.elementwise("EQUAL", [total, total], "bool")
+                total = self.where(self.logical_and(self.is_inf(one), number), one, total)
+        return total
+
+    def sigmoid(self, x: Handle) -> Handle:
+        """Older kernels give 1 from where another float32 is below it."""
+        found = self.logistic(x)
+        if not self.finite_arithmetic or x.dtype != "float32":
+            return found
+        near_one = self.plain_sub(self.like(x, 1), self.unary("EXP", self.neg(x)))
+        return self.where(self.less(self.like(x, 15), x), near_one, found)
 
     @through("EXP")
     def exp(self, x: Handle) -> Handle:

@@ -6,7 +6,6 @@ from typing import Any, Optional
 import numpy as np
 
 from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
 from onnx_compat_tflite.emitter.control import Control
 from onnx_compat_tflite.graph import Handle
 
@@ -23,15 +22,21 @@ class Random(Control):
         return self._drawn("RANDOM_STANDARD_NORMAL", sizes, dtype, seed)
 
     def _drawn(self, builtin: str, sizes: Any, dtype: DType, seed: Optional[float]) -> Handle:
-        if not self.kernels.has(builtin):
-            raise UnsupportedError("this TFLite runtime has no %s" % builtin)
         shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
         options = {} if seed is None else {"seed": _bits(seed), "seed2": 1}
-        numbers = self.add_op(builtin, [shape], "float32", self.out.shape, **options)
+        kernel = builtin if self.kernels.has(builtin) else "RANDOM_STANDARD_NORMAL"
+        numbers = self.add_op(kernel, [shape], "float32", self.out.shape, **options)
+        if kernel != builtin:
+            numbers = self._share_below(numbers)
         if dtype.name in ("float16", "bfloat16") and builtin == "RANDOM_UNIFORM":  # nothing is rounded up to 1
             below = 1 - 2.0 ** (-11 if dtype.name == "float16" else -8)
             numbers = self.minimum(Handle.of(np.float32(below)), numbers)
         return self.to(numbers, dtype.numpy.name)
+
+    def _share_below(self, x: Handle) -> Handle:
+        """Of the standard normal distribution: uniform if x has that one. Some numbers in ten million would round to 1."""
+        share = self.mul(self.add(self.erf(self.mul(x, self.like(x, 0.5**0.5))), self.like(x, 1)), self.like(x, 0.5))
+        return self.minimum(self.like(x, 1 - 2.0**-24), share)
 
 
 def _bits(seed: float) -> int:

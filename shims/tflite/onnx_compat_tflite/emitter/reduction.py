@@ -36,6 +36,10 @@ def _extreme(builtin: str, logical: str, neutral: Any) -> Method:
         result = plain(self, x, axes, keepdims)
         if np.dtype(x.dtype).kind != "f" or (x.empty and x.static):
             return result
+        if not self.kernels.has("GELU"):  # older kernels begin with the least of the finite numbers, or the greatest
+            end = self.like(x, neutral(np.dtype(x.dtype)))
+            some = self.reduced("REDUCE_ANY", self.logical_not(self.equal(x, end)), axes, keepdims)
+            result = self.where(some, result, end)
         lost = self.reduced("REDUCE_ANY", self.is_nan(x), axes, keepdims)
         return self.where(lost, self.like(x, np.nan), result)
 
