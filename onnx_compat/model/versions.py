@@ -8,7 +8,18 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional
 from ..dtypes import DType
 from ..errors import InvalidModelError, UnsupportedError
 
-__all__ = ["IMPLIED", "NEWEST", "NEWEST_IR", "RELEASES", "Release", "ir_for", "known", "normalise", "release_of"]
+__all__ = [
+    "IMPLIED",
+    "NEWEST",
+    "NEWEST_IR",
+    "RELEASES",
+    "Release",
+    "ir_for",
+    "known",
+    "normalise",
+    "reader_of",
+    "release_of",
+]
 
 ML = "ai.onnx.ml"
 TRAINING = "ai.onnx.preview.training"
@@ -84,6 +95,14 @@ def release_of(domain: str, version: int) -> Optional[Release]:
     if column is None or version < 1:
         return None
     return next((one for one in RELEASES if getattr(one, column) >= version), None)
+
+
+def reader_of(opsets: Mapping[str, int], ir: int) -> Optional[Release]:
+    """The first onnx release that knows these opsets and this IR version; None where none of the table does."""
+    standard = [release_of(domain, version) for domain, version in opsets.items() if normalise(domain) in NEWEST]
+    needed = [*standard, next((one for one in RELEASES if one.ir >= ir), None)]
+    found = [one for one in needed if one is not None]
+    return max(found, key=RELEASES.index) if len(found) == len(needed) else None
 
 
 def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:

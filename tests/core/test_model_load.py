@@ -195,6 +195,9 @@ def test_the_tables_of_versions():
     assert versions.ir_for({"": 7, "ai.onnx.ml": 5}) == 10 and versions.ir_for({"": 7}, [dtypes.int2]) == 13
     assert versions.ir_for({"mine": 99}) == 4 and versions.release_of("mine", 1) is None
     assert versions.release_of("ai.onnx", 21).onnx == "1.16.0" and versions.release_of("", 0) is None
+    assert versions.reader_of({"": 17, "mine": 99}, 8).onnx == "1.12.0" and versions.reader_of({"": 29}, 8) is None
+    assert versions.reader_of({"": 7, "ai.onnx.ml": 4}, 3).onnx == "1.15.0" and versions.reader_of({"": 7}, 99) is None
+    assert versions.reader_of({"": 28}, 14).onnx == "1.23.0" and versions.reader_of({"": 7}, 13).onnx == "1.20.0"
     with pytest.raises(UnsupportedError, match="29"):
         versions.ir_for({"": 29})
 

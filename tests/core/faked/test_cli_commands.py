@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -99,9 +100,28 @@ def test_support(command):
 def test_inspect(command):
     code, out, _ = command("inspect", "m.onnx")
     assert code == 0
-    assert "float32[batch, 3]" in out
+    assert "IR version 7, opset ai.onnx 13 (onnx 1.8.0 and newer)" in out
+    assert re.search(r"^input +x +float32\[batch, 3\] +batch$", out, re.MULTILINE)
+    assert re.search(r"^reference +yes +1 native$", out, re.MULTILINE)
     _, out, _ = command("inspect", "m.onnx", "--json")
     assert json.loads(out)["operators"] == [{"operator": "Add", "opset": 13, "nodes": 1}]
+
+
+@pytest.mark.parametrize(("status", "takes"), [("native", "yes"), ("fallback", "in parts"), ("unsupported", "no")])
+def test_inspect_tells_which_shims_take_the_model(command, monkeypatch, status, takes):
+    monkeypatch.setattr(onnx_compat, "support", lambda *_, **__: [SimpleNamespace(status=status)])
+    (told,) = json.loads(command("inspect", "m.onnx", "--json")[1])["shims"]
+    assert told == {"shim": "reference", "takes": takes, "counts": {status: 1}, "reason": ""}
+
+
+def test_inspect_of_a_shim_that_refuses_the_whole_model(command, monkeypatch):
+    def refuse(*_, **__):
+        raise ShimError("it has no floats", shim="reference")
+
+    monkeypatch.setattr(onnx_compat, "support", refuse)
+    assert re.search(r"^reference +no +it has no floats$", command("inspect", "m.onnx")[1], re.MULTILINE)
+    assert "shims" not in json.loads(command("inspect", "m.onnx", "--json", "--no-shims")[1])
+    assert "reference" not in command("inspect", "m.onnx", "--no-shims")[1]
 
 
 def test_doctor(command):
