@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from onnx_compat import select
 from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError
 from onnx_compat.interpreter import Interpreter
-from onnx_compat.model import Model, load
+from onnx_compat.model import Graph, MapType, Model, TensorType, load
 from onnx_compat.plan import Fixed, recorded
 from onnx_compat.shim import Compiled, Port, Shim, natives
 from onnx_compat.survey import declared_forms
@@ -96,6 +96,7 @@ def convert(model: Any, path: Any, to: Optional[str] = None, shim: Optional[str]
 
 def _export(model: Model, writer: Shim, path: str, form: str, own: bool) -> None:
     """`own`: nobody else has the model, so that its weights need not be kept beside what was made of them."""
+    _refuse_open(model.graph, writer)
     emitter = writer.emitter()
     try:
         interpreter = Interpreter(natives(emitter))
@@ -112,6 +113,21 @@ def _export(model: Model, writer: Shim, path: str, form: str, own: bool) -> None
         ) from error
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__
+
+
+def _refuse_open(graph: Graph, writer: Shim) -> None:
+    """A file has inputs of one form; what runs a model takes each feed as it comes."""
+    for one in graph.required:
+        if isinstance(one.type, TensorType):
+            told = one.type.dtype is not None and one.type.rank is not None
+        else:
+            told = isinstance(one.type, MapType)
+        if not told:
+            raise ConversionError(
+                "a file cannot leave the form of the input '%s' open, which is %s" % (one.name, one.type or "untyped"),
+                hint="declare it as a tensor with a shape (its sizes may be open), or run the model without a file",
+                shim=writer.name,
+            )
 
 
 def _where(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:

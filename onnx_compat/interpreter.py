@@ -70,6 +70,8 @@ class Interpreter:
         """The graph's outputs for these inputs (missing ones take their default)."""
         scope: Scope = dict(outer or {})
         scope.update((one.name, value) for one, value in zip(graph.inputs, inputs) if value is not None)
+        if self.tolerant and outer is None:  # an input of which not even the rank is told
+            scope.update((name, _MISSING) for name in (one.name for one in graph.required) if name not in scope)
         for name, initializer in graph.initializers.items():
             if not (scope.get(name) is not None and name in {one.name for one in graph.inputs}):
                 array = initializer.array()

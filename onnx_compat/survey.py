@@ -50,7 +50,7 @@ def survey(model: Model, shim: Shim, forms: Dict[str, Form], fixed: Fixed, use_n
 
 
 def declared_forms(graph: Graph) -> Dict[str, Form]:
-    """The forms of the inputs as the model declares them; sequences empty and ranks zero where it does not say."""
+    """The forms of the inputs as the model declares them; sequences empty. A tensor of unknown rank has none."""
     forms: Dict[str, Form] = {}
     for one in graph.required:
         if isinstance(one.type, SequenceType):
@@ -58,10 +58,10 @@ def declared_forms(graph: Graph) -> Dict[str, Form]:
         elif isinstance(one.type, MapType):
             element = getattr(one.type.value, "dtype", None) or float32
             forms[one.name] = Form("map", items=(Form("tensor", one.type.key, 1), Form("tensor", element, 1)))
-        elif isinstance(one.type, TensorType) and one.type.dtype is not None:
-            forms[one.name] = Form("tensor", one.type.dtype, one.type.rank or 0)
-        else:
+        elif not isinstance(one.type, TensorType) or one.type.dtype is None:
             forms[one.name] = Form("nothing")
+        elif one.type.rank is not None:
+            forms[one.name] = Form("tensor", one.type.dtype, one.type.rank)
     return forms
 
 

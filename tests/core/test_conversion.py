@@ -52,6 +52,18 @@ def test_a_file_and_a_folder_are_written_and_replaced(writer: Writer, tmp_path: 
     assert sorted(os.listdir(tmp_path)) == ["m", "m.tflite"]
 
 
+@pytest.mark.parametrize("kind", ["rank", "sequence"])
+def test_a_file_leaves_no_input_of_unknown_form_open(writer: Writer, tmp_path: Path, kind: str) -> None:
+    proto = relu()
+    if kind == "rank":
+        proto.graph.input[0].type.tensor_type.ClearField("shape")
+    else:
+        proto.graph.input.add(name="xs").type.sequence_type.elem_type.tensor_type.elem_type = INT64
+    with pytest.raises(ConversionError, match="form of the input 'xs?' open"):
+        onnx_compat.convert(proto, tmp_path / "m.tflite", to="listing")
+    assert not os.listdir(tmp_path)
+
+
 def test_a_failure_leaves_what_was_there(writer: Writer, tmp_path: Path) -> None:
     target = tmp_path / "m.tflite"
     target.write_text("before")

@@ -58,6 +58,8 @@ def test_an_input_of_unknown_rank_is_recorded_for_each_rank() -> None:
     runnable = onnx_compat.prepare(proto, shim="reference")
     for array in (np.float32(3), X[0], X):
         np.testing.assert_array_equal(runnable.run([array])[0], -array)
+    (told,) = onnx_compat.support(proto, shim="reference")
+    assert told.status == "composed" and "only known when the model runs" in told.reason
 
 
 def test_the_part_that_a_shim_cannot_do_runs_in_the_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
