@@ -22,11 +22,8 @@ def reference_speed(setting: Setting, found: Findings) -> None:
         with Child("reference", python) as child:
             for name, kind in RUNNERS.items():
                 child.call("open", name=name, kind=kind, threads=0, path=path, shape=SHAPE)
-            runs = {
-                name: lambda name=name: list(child.call("run", name=name, times=1))  # type: ignore[misc]
-                for name in RUNNERS
-            }
+            runs = {name: lambda name=name: list(child.call("run", name=name, times=1)) for name in RUNNERS}
             samples = alternate(runs, max(3, setting.rounds // 4))
         what = f"{model}: reference, run"
-        found.ratios.append(ratio(what, samples, *RUNNERS, AIM))
+        found.ratios.append(ratio(what, samples, "reference", "ReferenceEvaluator", AIM))
         found.figures += figures(what, samples, "ms", 1e3)

@@ -62,7 +62,7 @@ def string_rank(x: Any) -> Tensor:
     return apply("string_rank", [current().argument(x)], {}, [Spec(int64, x.shape)])[0]
 
 
-@primitive("fiubc")
+@primitive("fiub")
 def to_text(x: Any) -> Tensor:
     """Numbers as Python and numpy write them: of a float the fewest digits that read back as the same number of its
     type (of a carried type, of its carrier), `1e-05`, `nan`, `-inf`; integers in decimal; `True`, `False`.

@@ -21,7 +21,9 @@ class Images:
         try:
             Image: Any = importlib.import_module("PIL.Image")
         except ImportError:
-            raise MissingDependencyError("decoding an image needs Pillow", hint="pip install 'onnx-compat[images]'") from None
+            raise MissingDependencyError(
+                "decoding an image needs Pillow", hint="pip install 'onnx-compat[images]'"
+            ) from None
         try:
             with Image.open(io.BytesIO(data.tobytes()), formats=_FORMATS) as image:
                 pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))

@@ -55,7 +55,7 @@ def dtypes_of(primitive: str) -> List[DType]:
     if primitive == "cast":
         return [dtype for dtype in dtypes.ALL if dtype.kind in kinds]
     names = [name for kind in kinds for name in _DTYPES[kind].split()]
-    if primitive.startswith("string"):
+    if primitive.startswith("string") or primitive == "from_text":
         names = ["string"]
     if primitive == "image_decode":
         names = ["uint8"]

@@ -6,6 +6,7 @@ import numpy as np
 
 from cases.making import Making, case
 from onnx_compat import primitives
+from onnx_compat.dtypes import float32, float64, int32, int64
 
 _SENTENCES = ["", " ", "a", "b,c", ",", " x  y\tz ", "a,,b,", "one two three four", "Grüße, 日本, ÉTÉ", "--a--b"]
 _PATTERNS = ["", "a", "[a-z]+", "(\\w|,)*", "(?i)\\x{c9}.É|x.y", "\\D+$", "^[[:alpha:]]?$", "Gr..e|日{1}本"]
@@ -47,3 +48,26 @@ def string_split(make: Making) -> Any:
 def string_rank(make: Making) -> Any:
     make.feed(_texts(make, make.shape()))
     return primitives.string_rank
+
+
+@case("to_text")
+def to_text(make: Making) -> Any:
+    make.feed(make.values(make.shape()))
+    make.exact = True
+    return primitives.to_text
+
+
+_NUMBERS = ["0", "-1", "17", "3.5", "-0.25", "1e-05", "2.5E+2", "0.1", "100"]
+_BEYOND = ["NaN", "INF", "+INF", "-INF", "nan", "inf"]
+
+
+@case("from_text")
+def from_text(make: Making) -> Any:
+    """Into any type that the shim may have; `make.dtype` is that of the text."""
+    dtype = make.choose([float32, float64, int32, int64])
+    make.noted(dtype=dtype)
+    texts = np.empty(make.shape(), object)
+    for place in np.ndindex(*texts.shape):
+        texts[place] = make.choose(_NUMBERS + (_BEYOND if dtype.kind == "f" else []))
+    make.feed(texts)
+    return lambda x: primitives.from_text(x, dtype)
