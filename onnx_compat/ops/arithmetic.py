@@ -13,12 +13,12 @@ from onnx_compat.ops.common import number
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor
 
-__all__ = ["binary", "lined_up"]
+__all__ = ["binary"]
 
 Binary = Callable[[Any, Any], Tensor]
 
 
-def lined_up(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
+def _lined_up(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
     """B with trailing axes of length one, so that its first one meets A's `axis`."""
     if axis is None or not b.rank:
         return b
@@ -29,7 +29,7 @@ def binary(name: str, function: Binary, old: List[int], new: List[int]) -> None:
     """Register an operator of two operands: with `axis` and `broadcast` in its old versions, without in the new."""
 
     def aligned(A: Any, B: Any, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
-        return function(A, lined_up(A, B, axis))
+        return function(A, _lined_up(A, B, axis))
 
     def meaning(A: Any, B: Any) -> Tensor:
         return function(A, B)

@@ -8,8 +8,6 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor
 
-__all__ = ["negative_log_likelihood"]
-
 
 @op("NegativeLogLikelihoodLoss", since=(12, 13, 22))
 def negative_log_likelihood(

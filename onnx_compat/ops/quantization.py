@@ -31,7 +31,7 @@ def _met(parameter: Any, x: Tensor, axis: int, block_size: int = 0) -> Any:
     return p.slice_axis(joined, axis, 0, x.shape[axis])
 
 
-def _rounded(x: Any, zero_point: Any, dtype: DType) -> Tensor:
+def rounded(x: Any, zero_point: Any, dtype: DType) -> Tensor:
     """x to the nearest number of an integer dtype, beyond its ends to the ends. In float32, which holds all of these."""
     nearest = p.cast(p.round(x), float32)
     shifted = nearest if zero_point is None else p.add(nearest, p.cast(zero_point, float32))
@@ -56,7 +56,7 @@ def quantize_linear(
     scaled = p.div(p.cast(x, inside), p.cast(_met(y_scale, x, axis, block_size), inside))
     zero = None if y_zero_point is None else _met(y_zero_point, x, axis, block_size)
     if dtype.kind != "f":
-        return _rounded(scaled, zero, dtype)
+        return rounded(scaled, zero, dtype)
     if zero is not None and dtype.bits < 8:  # the one of a float8 is zero
         scaled = p.add(scaled, p.cast(zero, inside))
     return converted(scaled, dtype, bool(saturate))
@@ -69,7 +69,7 @@ op("QuantizeLinear", since=13)(older(quantize_linear, without=["precision", "blo
 
 @op("QuantizeLinear", since=10)
 def quantize_linear_10(x: Tensor, y_scale: Tensor, y_zero_point: Optional[Tensor] = None) -> Tensor:
-    return quantize_linear(x, _single(y_scale), None if y_zero_point is None else _single(y_zero_point))
+    return quantize_linear(x, single(y_scale), None if y_zero_point is None else single(y_zero_point))
 
 
 @op("DequantizeLinear", since=(23, 24, 25, 28))
@@ -97,10 +97,10 @@ op("DequantizeLinear", since=(13, 19))(older(dequantize_linear, without=["output
 
 @op("DequantizeLinear", since=10)
 def dequantize_linear_10(x: Tensor, x_scale: Tensor, x_zero_point: Optional[Tensor] = None) -> Tensor:
-    return dequantize_linear(x, _single(x_scale), None if x_zero_point is None else _single(x_zero_point))
+    return dequantize_linear(x, single(x_scale), None if x_zero_point is None else single(x_zero_point))
 
 
-def _single(values: Tensor) -> Tensor:
+def single(values: Tensor) -> Tensor:
     """The one scale or zero point of a whole tensor, which may be written as a list of one."""
     return p.reshape(values, [])
 
@@ -113,7 +113,7 @@ def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     scale = p.div(p.sub(high, low), 255)
     safe = p.where(p.equal(scale, 0), 1, scale)
     zero = p.cast(p.clip(p.round(p.div(p.neg(low), safe)), 0, 255), uint8)
-    return _rounded(p.div(x, safe), zero, uint8), scale, zero
+    return rounded(p.div(x, safe), zero, uint8), scale, zero
 
 
 def _centred(x: Any, zero_point: Any, axis: int = 0) -> Any:
@@ -147,7 +147,7 @@ def qlinear_matmul(
     product = matmul_integer(a, b, a_zero_point, b_zero_point)
     scales = [p.cast(scale, float32) for scale in (_row(a_scale, a), b_scale, y_scale)]
     factor = p.div(p.mul(scales[0], scales[1]), scales[2])
-    return _rounded(p.mul(p.cast(product, float32), factor), y_zero_point, y_zero_point.dtype)
+    return rounded(p.mul(p.cast(product, float32), factor), y_zero_point, y_zero_point.dtype)
 
 
 def _row(scale: Any, x: Tensor) -> Any:
@@ -199,4 +199,4 @@ def qlinear_conv(
     if B is not None:
         total = p.add(total, along(B, 1, x.rank))
     factor = _met(p.div(p.mul(x_scale, w_scale), y_scale), x, 1)
-    return _rounded(p.mul(p.cast(total, factor.dtype), factor), y_zero_point, y_zero_point.dtype)
+    return rounded(p.mul(p.cast(total, factor.dtype), factor), y_zero_point, y_zero_point.dtype)

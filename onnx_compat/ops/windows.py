@@ -6,7 +6,7 @@ from onnx_compat.dims import Extent, ceildiv, floordiv, maximum, minimum, same
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.common import every, pairs
 
-__all__ = ["Windows", "reach", "same_padding"]
+__all__ = ["Windows", "reach"]
 
 Pads = List[Tuple[Extent, Extent]]
 
@@ -37,7 +37,7 @@ class Windows(NamedTuple):
         step, apart = every(strides, rank, 1), every(dilations, rank, 1)
         if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
             spans = [reach(k, d) for k, d in zip(kernel, apart)]
-            padding = [same_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in zip(extents, spans, step)]
+            padding = [_same_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in zip(extents, spans, step)]
         elif auto_pad in ("VALID", "NOTSET", ""):
             padding = pairs(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
         else:
@@ -61,7 +61,7 @@ class Windows(NamedTuple):
         ]
 
 
-def same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
+def _same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
     """Padding for ceil(extent / stride) windows; of an odd number, the greater half at the end if `upper`."""
     total = maximum((ceildiv(extent, stride) - 1) * stride + span - extent, 0)
     half = floordiv(total, 2)

@@ -15,7 +15,6 @@ _UPPER = np.frompyfunc(str.upper, 1, 1)
 _BLANK = " \t\n\v\f\r"
 _BLANKS = re.compile("[%s]+" % _BLANK)
 _CONCAT = np.frompyfunc(lambda x, y: x + y, 2, 1)
-_STR = np.frompyfunc(str, 1, 1)
 
 
 class Text:

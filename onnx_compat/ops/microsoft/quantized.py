@@ -13,7 +13,7 @@ from onnx_compat.ops.common import places, product
 from onnx_compat.ops.microsoft.fused import channels_first, channels_last
 from onnx_compat.ops.older import older
 from onnx_compat.ops.pooling import average_pool
-from onnx_compat.ops.quantization import dequantize_linear, quantize_linear
+from onnx_compat.ops.quantization import dequantize_linear, quantize_linear, rounded, single
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.value import Tensor, lift
 
@@ -34,17 +34,8 @@ def _between(
     return quantize_linear(y, y_scale, lift(0, x.dtype) if y_zero is None else y_zero)
 
 
-def _one(parameter: Tensor) -> Tensor:
-    return p.reshape(parameter, ())
-
-
 def _number(zero: Zero) -> Any:
-    return lift(0, float32) if zero is None else p.cast(_one(zero), float32)
-
-
-def _rounded(x: Any, dtype: DType) -> Tensor:
-    """x, which has the zero point in it, to the nearest number of the type."""
-    return p.cast(p.clip(p.round(x), dtype.min, dtype.max), dtype)
+    return lift(0, float32) if zero is None else p.cast(single(zero), float32)
 
 
 @op("QLinearAdd", since=1, domain=DOMAIN)
@@ -58,10 +49,10 @@ def qlinear_add(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    ratio_a, ratio_b = (p.div(_one(scale), _one(C_scale)) for scale in (A_scale, B_scale))
+    ratio_a, ratio_b = (p.div(single(scale), single(C_scale)) for scale in (A_scale, B_scale))
     shares = p.add(p.mul(ratio_a, _number(A_zero_point)), p.mul(ratio_b, _number(B_zero_point)))
     rest = p.add(p.mul(p.cast(B, float32), ratio_b), p.sub(_number(C_zero_point), shares))
-    return _rounded(p.add(p.mul(p.cast(A, float32), ratio_a), rest), A.dtype)
+    return rounded(p.add(p.mul(p.cast(A, float32), ratio_a), rest), None, A.dtype)
 
 
 @op("QLinearMul", since=1, domain=DOMAIN)
@@ -75,9 +66,9 @@ def qlinear_mul(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    ratio = p.div(p.mul(_one(A_scale), _one(B_scale)), _one(C_scale))
+    ratio = p.div(p.mul(single(A_scale), single(B_scale)), single(C_scale))
     a, b = (p.sub(p.cast(x, float32), _number(zero)) for x, zero in ((A, A_zero_point), (B, B_zero_point)))
-    return _rounded(p.add(p.mul(p.mul(a, b), ratio), _number(C_zero_point)), A.dtype)
+    return rounded(p.add(p.mul(p.mul(a, b), ratio), _number(C_zero_point)), None, A.dtype)
 
 
 @op("QLinearSigmoid", since=1, domain=DOMAIN)
@@ -121,7 +112,7 @@ def qlinear_softmax(
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
     steps = p.floor(p.div(1.0, y_scale))
-    return quantize_linear(p.mul(shares, _one(steps)), lift(1.0, float32), y_zero_point)
+    return quantize_linear(p.mul(shares, single(steps)), lift(1.0, float32), y_zero_point)
 
 
 @op("QLinearConcat", since=1, domain=DOMAIN)
@@ -183,10 +174,10 @@ def qlinear_global_average_pool(
 ) -> Tensor:
     """The sum is exact; one factor makes a mean in the new scale of it."""
     axes: List[int] = list(range(1, X.rank - 1) if channels_last else range(2, X.rank))
-    distance = p.sub(p.cast(X, int32), p.cast(_one(x_zero_point), int32))
+    distance = p.sub(p.cast(X, int32), p.cast(single(x_zero_point), int32))
     total = p.cast(p.reduce_sum(distance, axes, keepdims=True), float32)
     count = p.cast(lift(product([X.shape[axis] for axis in axes]), DType.of("int64")), float32)
-    factor = p.div(_one(x_scale), p.mul(_one(y_scale), count))
+    factor = p.div(single(x_scale), p.mul(single(y_scale), count))
     return quantize_linear(p.mul(total, factor), lift(1.0, float32), y_zero_point)
 
 

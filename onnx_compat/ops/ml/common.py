@@ -19,10 +19,8 @@ __all__ = [
     "chosen_label",
     "expanded",
     "label_tensor",
-    "probit",
     "rows",
     "single",
-    "softmax_zero",
     "transformed",
 ]
 
@@ -63,10 +61,10 @@ def transformed(scores: Tensor, name: str) -> Tensor:
         return p.sigmoid(scores)
     if name == "SOFTMAX":
         return p.softmax(scores, -1)
-    return softmax_zero(scores) if name == "SOFTMAX_ZERO" else probit(scores)
+    return _softmax_zero(scores) if name == "SOFTMAX_ZERO" else _probit(scores)
 
 
-def softmax_zero(scores: Tensor) -> Tensor:
+def _softmax_zero(scores: Tensor) -> Tensor:
     """A softmax in which scores that are zero (or as good as zero) do not count, and stay so."""
     largest = p.reduce_max(scores, [-1], True)
     counts = p.greater(p.abs(scores), 1e-7)
@@ -75,7 +73,7 @@ def softmax_zero(scores: Tensor) -> Tensor:
     return p.div(p.where(counts, powers, p.mul(scores, p.exp(p.neg(largest)))), total)
 
 
-def probit(x: Tensor) -> Tensor:
+def _probit(x: Tensor) -> Tensor:
     """sqrt(2) * erfinv(2x - 1), by Winitzki's formula, whose numbers these models were made with."""
     y = p.sub(p.mul(x, 2.0), 1.0)
     log = p.log(p.mul(p.sub(1.0, y), p.add(y, 1.0)))
@@ -92,10 +90,10 @@ def expanded(score: Tensor, name: str, mixed: bool) -> Tensor:
     if name == "LOGISTIC":
         return p.concat([p.sigmoid(p.neg(score)), p.sigmoid(score)], 1)
     if name == "PROBIT":  # of the first class onnxruntime writes nothing; it has what is left of one
-        return probit(p.concat([p.sub(1.0, score), score], 1))
+        return _probit(p.concat([p.sub(1.0, score), score], 1))
     return p.concat([p.neg(score) if mixed else p.sub(1.0, score), score], 1)
 
 
 def single(score: Tensor, name: str) -> Tensor:
     """What becomes of a score that stands alone: only PROBIT changes it, as in onnxruntime."""
-    return probit(score) if name == "PROBIT" else score
+    return _probit(score) if name == "PROBIT" else score
