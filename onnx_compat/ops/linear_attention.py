@@ -52,6 +52,8 @@ def linear_attention(
     if decay is not None:
         xs.append(p.exp(_steps(decay, kv_num_heads)))  # one for each key's feature, or one for the head
     if beta is not None:
+        if not is_known(beta.shape[2]):  # one for each head, or one for all
+            beta = p.broadcast_to(beta, (beta.shape[0], beta.shape[1], kv_num_heads))
         xs.append(_steps(beta, 1 if same(beta.shape[2], 1) else kv_num_heads))
     start = p.full((batch, kv_num_heads, size, v.shape[3]), 0, float32)
     start = start if past_state is None else p.cast(past_state, float32)
