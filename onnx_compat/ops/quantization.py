@@ -3,10 +3,10 @@
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import same
-from onnx_compat.dtypes import DType, float32, int32, uint8
+from onnx_compat.dims import Extent, is_known, same
+from onnx_compat.dtypes import DType, float32, float64, int32, uint8
 from onnx_compat.ops.casting import converted
-from onnx_compat.ops.common import along
+from onnx_compat.ops.common import along, product
 from onnx_compat.ops.convolution import conv
 from onnx_compat.ops.linear import matmul
 from onnx_compat.ops.older import older
@@ -169,10 +169,34 @@ def conv_integer(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """In float64, which holds every sum of products of bytes that fits into the int32 of the result."""
-    wide = [p.cast(value, DType.of("float64")) for value in (_centred(x, x_zero_point), _centred(w, w_zero_point, 0))]
+    """In float32, with as many digits of the weights at once as it holds every sum of products of; else in float64."""
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
-    return p.cast(conv(*wide, group=group, strides=strides, **window), int32)
+    data, weights = _centred(x, x_zero_point), _centred(w, w_zero_point, 0)
+    digits = _digits(product(w.shape[1:]))
+    inside = float32 if digits else float64
+
+    def summed(part: Tensor) -> Tensor:
+        sums = conv(p.cast(data, inside), p.cast(part, inside), group=group, strides=strides, **window)
+        return p.cast(p.round(sums), int32)
+
+    if digits in (0, 8):
+        return summed(weights)
+    total: Optional[Tensor] = None
+    rest = weights
+    for place in range(0, 8, digits):
+        high = p.floordiv(rest, 1 << digits)
+        part = rest if place + digits >= 8 else p.sub(rest, p.mul(high, 1 << digits))
+        scaled = p.mul(summed(part), 1 << place)
+        total, rest = scaled if total is None else p.add(total, scaled), high
+    assert total is not None
+    return total
+
+
+def _digits(count: Extent) -> int:
+    """How many binary digits of the weights, if so many products with bytes are to be summed in float32; 0 if none."""
+    if not is_known(count):
+        return 0
+    return next((digits for digits in (8, 4, 3) if int(count) * 255 * 2**digits < 2**24), 0)  # type: ignore[arg-type]
 
 
 @op("QLinearConv", since=10)
