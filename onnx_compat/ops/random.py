@@ -16,6 +16,10 @@ def _uniform(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
     return p.random_uniform(shape, dtype if dtype.name in _WIDE else float32, seed)
 
 
+def _between(low: float, high: float, numbers: Any) -> Any:
+    return numbers if (low, high) == (0, 1) else numbers * (high - low) + low
+
+
 def _normal(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
     return p.random_normal(shape, dtype if dtype.name in _WIDE else float32, seed)
 
@@ -24,8 +28,7 @@ def _normal(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
 def random_uniform(
     *, shape: Sequence[int], dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
-    numbers = _uniform(shape, DType.of(dtype), seed)
-    return p.cast(numbers * (high - low) + low, DType.of(dtype))
+    return p.cast(_between(low, high, _uniform(shape, DType.of(dtype), seed)), DType.of(dtype))
 
 
 @op("RandomNormal", since=(1, 22))
@@ -40,7 +43,7 @@ def random_uniform_like(
     input: Any, *, dtype: Optional[int] = None, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
     kind = input.dtype if dtype is None else DType.of(dtype)
-    return p.cast(_uniform(input.shape, kind, seed) * (high - low) + low, kind)
+    return p.cast(_between(low, high, _uniform(input.shape, kind, seed)), kind)
 
 
 @op("RandomNormalLike", since=(1, 22))
