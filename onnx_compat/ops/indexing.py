@@ -126,14 +126,6 @@ def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int
     return p.top_k(X, ints(K)[0], axis, bool(largest))
 
 
-@op("CumSum", since=(11, 14))
-def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    place = numbers(axis, "the axis of a CumSum")[0]
-    if x.dtype.kind == "u":
-        return p.cast(p.cumsum(p.cast(x, int64), place, bool(exclusive), bool(reverse)), x.dtype)
-    return p.cumsum(x, place, bool(exclusive), bool(reverse))
-
-
 @op("ReverseSequence", since=(10, 28))
 def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
     """The first `sequence_lens[b]` steps of batch entry b in the opposite order, the others where they are."""

@@ -1,7 +1,10 @@
 """The core says what every operator of every version of ONNX means, and makes no version up."""
 
+from pathlib import Path
+
 import onnx.defs
 
+import onnx_compat.ops
 from onnx_compat.ops import registered
 
 #: Versions of operators that ONNX's schemas do not have, and models do: what onnxruntime writes into models of older
@@ -29,6 +32,13 @@ def test_the_newest_onnx_has_as_many_as_are_counted():
         assert len(pairs()) >= 659
     else:
         assert len(pairs()) > 300
+
+
+def test_an_operator_is_found_by_its_name():
+    """As a string in the code, where CONTRIBUTING says to look."""
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(onnx_compat.ops.__file__).parent.glob("**/*.py"))
+    hidden = [one.name for one in registered() if '"%s"' % one.name not in text]
+    assert not hidden
 
 
 def test_no_version_is_made_up():

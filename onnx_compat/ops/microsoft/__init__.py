@@ -3,8 +3,10 @@
 from onnx_compat.ops.microsoft import (
     activations,
     arrays,
+    attention,
     blockwise,
     fused,
+    group_query_attention,
     normalization,
     quantized,
     quantized_linear,

@@ -5,11 +5,10 @@ from typing import Any, Optional, Tuple
 from onnx_compat import primitives as p
 from onnx_compat.dims import floordiv
 from onnx_compat.ops import activation
+from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.random import dropout
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor
-
-DOMAIN = "com.microsoft"
 
 
 @op("Gelu", since=1, domain=DOMAIN)

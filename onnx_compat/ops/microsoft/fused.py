@@ -1,5 +1,6 @@
 """Operators that onnxruntime fuses with what follows them: a sum, a factor, an activation."""
 
+from functools import wraps
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
@@ -7,11 +8,11 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.ops import activation as a
 from onnx_compat.ops.convolution import conv
 from onnx_compat.ops.linear import gemm, matmul
+from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor
 
-DOMAIN = "com.microsoft"
 Ints = Optional[Sequence[int]]
 
 #: Name -> (function, the names of its parameters in the order in which they are listed).
@@ -78,34 +79,10 @@ def fused_conv(
 
 
 @op("NhwcFusedConv", since=1, domain=DOMAIN)
-def nhwc_fused_conv(
-    X: Tensor,
-    W: Tensor,
-    B: Optional[Tensor] = None,
-    Z: Optional[Tensor] = None,
-    *,
-    activation: str = "",
-    activation_params: Sequence[float] = (),
-    auto_pad: str = "NOTSET",
-    dilations: Ints = None,
-    group: int = 1,
-    kernel_shape: Ints = None,
-    pads: Ints = None,
-    strides: Ints = None,
-) -> Tensor:
+@wraps(fused_conv, assigned=())  # it has the same signature
+def nhwc_fused_conv(X: Tensor, W: Tensor, B: Optional[Tensor] = None, Z: Optional[Tensor] = None, **how: Any) -> Tensor:
     """Images are channels last, filters are not."""
-    window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
-    rest: Dict[str, Any] = {"activation": activation, "activation_params": activation_params}
-    Z = None if Z is None else channels_first(Z)
-    return channels_last(fused_conv(channels_first(X), W, B, Z, group=group, strides=strides, **window, **rest))
-
-
-def channels_first(x: Tensor) -> Tensor:
-    return p.transpose(x, [0, x.rank - 1, *range(1, x.rank - 1)])
-
-
-def channels_last(x: Tensor) -> Tensor:
-    return p.transpose(x, [0, *range(2, x.rank), 1])
+    return channels_last(fused_conv(channels_first(X), W, B, None if Z is None else channels_first(Z), **how))
 
 
 @op("FusedGemm", since=1, domain=DOMAIN)

@@ -7,11 +7,11 @@ from onnx_compat.dims import Extent
 from onnx_compat.dtypes import int32
 from onnx_compat.ops.common import computed_in
 from onnx_compat.ops.indexing import gather
+from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.normalization import layer_normalization, rms_normalization
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.value import Tensor, lift
 
-DOMAIN = "com.microsoft"
 Normalized = Tuple[Optional[Tensor], ...]
 
 # onnxruntime fuses LayerNormalization in models of any opset, also of those that did not have it yet.

@@ -10,14 +10,13 @@ from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType, float32, int32
 from onnx_compat.ops import activation
 from onnx_compat.ops.common import places, product
-from onnx_compat.ops.microsoft.fused import channels_first, channels_last
+from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
 from onnx_compat.ops.older import older
 from onnx_compat.ops.pooling import average_pool
 from onnx_compat.ops.quantization import dequantize_linear, quantize_linear, rounded, single
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.value import Tensor, lift
 
-DOMAIN = "com.microsoft"
 Ints = Optional[Sequence[int]]
 Zero = Optional[Tensor]
 

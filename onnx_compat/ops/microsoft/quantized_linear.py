@@ -4,14 +4,13 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType
-from onnx_compat.ops.microsoft.fused import channels_first
-from onnx_compat.ops.microsoft.fused import channels_last as to_channels_last
+from onnx_compat.ops.microsoft.common import DOMAIN, channels_first
+from onnx_compat.ops.microsoft.common import channels_last as to_channels_last
 from onnx_compat.ops.quantization import dynamic_quantize_linear, matmul_integer, qlinear_conv, quantize_linear
 from onnx_compat.ops.recurrent import Product, lstm_activations, lstm_of
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.value import Tensor, lift
 
-DOMAIN = "com.microsoft"
 Ints = Optional[Sequence[int]]
 
 

@@ -1,13 +1,21 @@
-"""Running products."""
+"""Running sums and products."""
 
 from typing import List
 
 from onnx_compat import primitives as p
 from onnx_compat.dims import same
-from onnx_compat.dtypes import float32
+from onnx_compat.dtypes import float32, int64
 from onnx_compat.ops.common import numbers
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, lift
+
+
+@op("CumSum", since=(11, 14))
+def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
+    place = numbers(axis, "the axis of a CumSum")[0]
+    if x.dtype.kind == "u":
+        return p.cast(p.cumsum(p.cast(x, int64), place, bool(exclusive), bool(reverse)), x.dtype)
+    return p.cumsum(x, place, bool(exclusive), bool(reverse))
 
 
 @op("CumProd", since=26)

@@ -10,7 +10,7 @@ from onnx_compat.dtypes import int32
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ops import heads
 from onnx_compat.ops.caching import written
-from onnx_compat.ops.contrib_attention import DOMAIN
+from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.rotary import embedded
 from onnx_compat.value import Tensor, ints, lift

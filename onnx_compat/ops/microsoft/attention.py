@@ -8,10 +8,10 @@ from onnx_compat.dtypes import int32
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ops import heads
 from onnx_compat.ops.common import number, numbers
+from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, ints, lift
 
-DOMAIN = "com.microsoft"
 Maybe = Optional[Tensor]
 
 
