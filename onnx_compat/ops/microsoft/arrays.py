@@ -9,8 +9,7 @@ from onnx_compat.dtypes import DType, int64
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ops import constants, indexing, pooling, slicing
 from onnx_compat.ops.common import number
-from onnx_compat.ops.microsoft.common import DOMAIN
-from onnx_compat.ops.microsoft.fused import channels_first, channels_last
+from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, lift
 
