@@ -4,6 +4,7 @@ JAX computes in 32 bits unless told otherwise. Whatever is traced or executed he
 this thread alone: the user's own setting is not touched.
 """
 
+import math
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import jax
@@ -39,6 +40,12 @@ class _Namespace:
     @staticmethod
     def trunc_divide(x: Any, y: Any) -> Any:
         return lax.div(*jnp.broadcast_arrays(x, y))
+
+    @staticmethod
+    def power(x: Any, y: Any) -> Any:
+        """Of integers, jax.numpy looks at six bits of the exponent only; a product of more factors wraps."""
+        few = isinstance(y, np.ndarray) and (not y.size or y.max() < 64)
+        return jnp.power(x, y) if few or not jnp.issubdtype(x.dtype, jnp.integer) else _squared(x, y)
 
     @staticmethod
     def reshape(x: Any, shape: Sequence[int]) -> Any:
@@ -140,6 +147,8 @@ class JaxArrays(Arrays):
         return jnp.argsort(x, axis, stable=True, descending=descending).astype(jnp.int64)
 
     def reduce_mean(self, x: Any, axes: Sequence[int], keepdims: bool = False) -> Any:
+        if x.dtype == jnp.uint64:
+            return jnp.sum(x, tuple(axes), keepdims=keepdims) // max(math.prod(x.shape[axis] for axis in axes), 1)
         mean = super().reduce_mean(x, axes, keepdims)
         return mean if self.integral(x) else _rounded(mean)
 
@@ -289,6 +298,17 @@ class JaxArrays(Arrays):
         raise self.refused("text")
 
     string_upper = string_lower
+
+
+def _squared(x: Any, y: Any) -> Any:
+    """x to the power of y, integers that are not negative, by squaring x as often as y has bits."""
+
+    def step(state: Any) -> Any:
+        total, factor, left = state
+        return jnp.where(left & 1 == 1, total * factor, total), factor * factor, left >> 1
+
+    x, y = jnp.broadcast_arrays(x, y)
+    return lax.while_loop(lambda state: jnp.any(state[2] != 0), step, (jnp.ones_like(x), x, y))[0]
 
 
 def _rounded(x: Any) -> Any:

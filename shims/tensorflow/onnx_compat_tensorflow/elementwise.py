@@ -158,14 +158,26 @@ class Elementwise(Base):
     # -- two operands --------------------------------------------------------------------------------------------------
     def pow(self, x: Any, y: Any) -> Any:
         known = self.static(y)
-        if not x.dtype.is_integer or x.dtype.is_unsigned or (known is not None and (known >= 0).all()):
+        most = 2 ** (8 * x.dtype.size - 1) - 1
+        if not x.dtype.is_integer or (known is not None and ((known >= 0) & (known <= most)).all()):
             return self.op("Pow", x, y)
+        if x.dtype.is_unsigned:
+            return self._unsigned_pow(x, y, self.number(most, x.dtype))
         zero, one = self._zero(x), self.number(1, x.dtype)
         whole = self.op("Pow", x, self.op("Maximum", y, zero))
         odd = self.equal(self.raw.BitwiseAnd(x=y, y=one), one)
         unit = self.equal(self.op("Abs", x), one)  # 1 / x^n is 1 or -1 for these two, and less than one for all others
         inverse = self.op("SelectV2", self.op("SelectV2", x, one, condition=odd), zero, condition=unit)
         return self.op("SelectV2", inverse, whole, condition=self.op("Less", y, zero))
+
+    def _unsigned_pow(self, x: Any, y: Any, most: Any) -> Any:
+        """The kernel is that of signed numbers, to which a larger exponent is negative. As many factors as its highest
+        bit stands for make one of an odd number, and zero of an even one.
+        """
+        zero, one = self._zero(x), self.number(1, x.dtype)
+        whole = self.op("Pow", x, self.op("BitwiseAnd", y, most))
+        even = self.equal(self.op("BitwiseAnd", x, one), zero)
+        return self.op("SelectV2", zero, whole, condition=self.raw.LogicalAnd(x=even, y=self.op("Less", most, y)))
 
     def maximum(self, x: Any, y: Any) -> Any:
         return self.raw.LogicalOr(x=x, y=y) if x.dtype.is_bool else self._extreme("Maximum", x, y)

@@ -91,7 +91,8 @@ class Bitwise(Linear):
         state = [start, self.add(x, self.mul(start, zero)), self.maximum(zero, self.add(y, self.mul(start, zero)))]
         whole = self.loop(test, body, state, [], [shape] * 3)[0]
         odd = self.where(self.equal(self.mod(y, self.like(y, 2)), zero), one, x)
-        unit = self.equal(self.mul(x, x), one)
+        least = self.like(x, -1 if np.dtype(x.dtype).kind == "i" else 0)  # x * x may wrap to one too
+        unit = self.equal(self.mul(x, self.minimum(self.maximum(x, least), one)), one)
         return self.where(self.less(y, zero), self.where(unit, odd, zero), whole)
 
     # -- shifts ------------------------------------------------------------------------------------------------------------
