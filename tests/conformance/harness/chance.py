@@ -59,12 +59,8 @@ def check_sample(model: onnx.ModelProto, run: Callable[[Dict[str, Any]], Sequenc
         _check_dropout(list(inputs.values()), first)
     elif "Bernoulli" in nodes:
         check_frequency("the output", first[0], next(iter(inputs.values())))
-    elif set(nodes) == {
-        "RandomUniformLike",
-        "Greater",
-        "Cast",
-    }:  # Bernoulli, expanded; early releases have it turned round
-        ((name, chances),) = inputs.items()
+    elif set(nodes) == {"RandomUniformLike", "Greater", "Cast"}:
+        ((name, chances),) = inputs.items()  # Bernoulli, expanded; early releases have it turned round
         check_frequency("the output", first[0], chances if nodes["Greater"].input[0] == name else 1 - chances)
     else:
         raise Mismatch("no test is known for what %s draws" % ", ".join(sorted(nodes)))

@@ -16,7 +16,6 @@ __all__ = ["FAIL", "FALLBACK", "GAP", "OUTCOMES", "PASS", "Retraced", "Verdict",
 
 PASS, FALLBACK, GAP, FAIL = OUTCOMES = ("pass", "fallback", "gap", "fail")
 
-
 #: Two units in the last place of a bfloat16: where each step is rounded to 16 bits, no two runtimes agree better. onnx's
 #: own runner allows as much.
 COARSE = 2.0**-6
