@@ -4,10 +4,10 @@ from typing import Any, List, Optional, Sequence
 
 from onnx_compat.dims import Extent
 from onnx_compat.dtypes import DType, float32
-from onnx_compat.primitives import axis_of, cast, reshape
+from onnx_compat.primitives import axis_of, cast, reshape, slice_axis, squeeze
 from onnx_compat.value import Tensor, known
 
-__all__ = ["along", "computed_in", "every", "in_float", "number", "numbers", "pairs", "places", "product"]
+__all__ = ["along", "computed_in", "every", "in_float", "nth", "number", "numbers", "pairs", "places", "product"]
 
 
 def numbers(tensor: Tensor, what: str) -> List[int]:
@@ -47,6 +47,11 @@ def along(vector: Any, axis: int, rank: int) -> Tensor:
     """A vector shaped to lie along one axis of something of this rank."""
     vector = reshape(vector, vector.shape if vector.rank else (1,))
     return reshape(vector, tuple(vector.shape[0] if k == axis else 1 for k in range(rank)))
+
+
+def nth(x: Any, n: Any, axis: int = 0) -> Tensor:
+    """One slice of an axis, which is gone from it; `n` counts from the front."""
+    return squeeze(slice_axis(x, axis, n, n + 1), [axis])
 
 
 def computed_in(x: Tensor, stash: int = 1) -> DType:

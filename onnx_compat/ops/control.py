@@ -11,7 +11,7 @@ from onnx_compat.dims import Extent, is_known, same_shape
 from onnx_compat.dtypes import bool_, int64
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ir import Const, Region, Spec
-from onnx_compat.ops.common import places
+from onnx_compat.ops.common import nth, places
 from onnx_compat.ops.flat import Form, flattened, rebuilt
 from onnx_compat.ops.registry import op
 from onnx_compat.trace import current
@@ -210,7 +210,7 @@ def scan_8(
     count = len(values) - num_scan_inputs
     rows = []
     for entry, length in enumerate(lengths):
-        own = [p.squeeze(p.slice_axis(value, 0, entry, entry + 1), [0]) for value in values]
+        own = [nth(value, entry) for value in values]
         own[count:] = [p.slice_axis(x, 0, 0, length) for x in own[count:]]
         results = scan(ctx, *own, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions)
         ys = [p.pad(y, [0] * y.rank, [steps - length] + [0] * (y.rank - 1)) for y in results[count:]]

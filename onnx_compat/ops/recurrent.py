@@ -7,6 +7,7 @@ from onnx_compat.dims import Extent
 from onnx_compat.dtypes import int32
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.activation import elu, hard_sigmoid, leaky_relu, softplus, softsign, thresholded_relu
+from onnx_compat.ops.common import nth
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor
@@ -97,8 +98,8 @@ def _run(setting: _Setting, make_cell: Callable[..., Cell], bias: Callable[[Any,
     per_direction = len(setting.activations) // len(setting.directions)
     results: List[List[Tensor]] = []
     for k, backwards in enumerate(setting.directions):
-        W, R = (_nth(weights, k) for weights in (setting.W, setting.R))
-        B = None if setting.B is None else _nth(setting.B, k)
+        W, R = (nth(weights, k) for weights in (setting.W, setting.R))
+        B = None if setting.B is None else nth(setting.B, k)
         gates, inner = bias(B, hidden)
         share = setting.product(X, W, gates, k)
         functions = setting.activations[k * per_direction : (k + 1) * per_direction]
@@ -111,14 +112,10 @@ def _run(setting: _Setting, make_cell: Callable[..., Cell], bias: Callable[[Any,
     return [Y, *finals]
 
 
-def _nth(x: Any, k: int) -> Tensor:
-    return p.squeeze(p.slice_axis(x, 0, k, k + 1), [0])
-
-
 def _start(initial: Any, k: int, X: Tensor, hidden: Extent, layout: int) -> Tensor:
     if initial is None:
         return p.full((X.shape[1], hidden), 0, X.dtype)
-    return _nth(p.transpose(initial, (1, 0, 2)) if layout else initial, k)
+    return nth(p.transpose(initial, (1, 0, 2)) if layout else initial, k)
 
 
 def _walk(cell: Cell, states: List[Tensor], share: Tensor, lengths: Any, backwards: bool) -> List[Tensor]:
@@ -244,7 +241,7 @@ def gru(
 def _lstm_cell(P: Any, input_forget: int, product: Product) -> Callable[..., Cell]:
     def make(R: Any, inner: Any, functions: List[Activation], hidden: Any, k: int) -> Cell:
         f, g, h = functions
-        peephole = [None] * 3 if P is None else p.split(_nth(P, k), 0, [hidden] * 3)
+        peephole = [None] * 3 if P is None else p.split(nth(P, k), 0, [hidden] * 3)
 
         def seen(gate: Any, weights: Any, cell: Any) -> Any:
             return gate if weights is None else p.add(gate, p.mul(weights, cell))

@@ -15,9 +15,8 @@ from onnx_compat.value import Tensor, ints, lift
 def _window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -> Tensor:
     """A sum of cosines over one period; the last element of a symmetric window repeats the first."""
     length, kept = ints(size)[0], DType.of(dtype)
-    inner = (
-        float64 if kept == float64 or is_known(length) else float32
-    )  # of a known size all is known: no shim computes
+    # Of a known size all is known: no shim computes.
+    inner = float64 if kept == float64 or is_known(length) else float32
     period = p.cast(lift(length if periodic else length - 1, int64), inner)
     angle = p.div(p.mul(p.cast(p.iota(length), inner), 2 * np.pi), period)
     total: Any = p.full((length,), factors[0], inner)

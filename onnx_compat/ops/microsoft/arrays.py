@@ -8,7 +8,7 @@ from onnx_compat.dims import floordiv
 from onnx_compat.dtypes import DType, int64
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ops import constants, indexing, pooling, slicing
-from onnx_compat.ops.common import number
+from onnx_compat.ops.common import nth, number
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, lift
@@ -144,6 +144,6 @@ def irfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
     parts = p.iota(count)
     ends = p.logical_or(p.equal(parts, lift(0, int64)), p.equal(parts, lift(count - 1, int64)))
     weight = p.where(ends, lift(1.0, X.dtype), lift(2.0, X.dtype))
-    real, imaginary = (p.mul(p.squeeze(p.slice_axis(X, X.rank - 1, k, k + 1), [-1]), weight) for k in (0, 1))
+    real, imaginary = (p.mul(nth(X, k, X.rank - 1), weight) for k in (0, 1))
     total = p.sub(p.matmul(real, cosines), p.matmul(imaginary, sines))
     return p.div(total, p.cast(lift(size, int64), X.dtype))

@@ -7,7 +7,7 @@ from onnx_compat.dims import Extent, same
 from onnx_compat.dtypes import int32
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ops import heads
-from onnx_compat.ops.common import number, numbers
+from onnx_compat.ops.common import nth, number, numbers
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, ints, lift
@@ -55,7 +55,7 @@ def attention(
     before: Extent = 0
     if past is not None:
         before = past.shape[3]
-        k, v = (p.concat([_nth(past, 0, n), x], 2) for n, x in enumerate((k, v)))
+        k, v = (p.concat([nth(past, n), x], 2) for n, x in enumerate((k, v)))
     rules = _Rules(scale, mask_filter_value, bool(unidirectional))
     y, _ = _attended(q, k, v, mask_index, attention_bias, before, rules)
     return [y, p.stack([k, v], 0) if ctx.wants(1) else None]
@@ -131,18 +131,14 @@ def decoder_masked_multi_head_attention(
     return [y, *present, scores]
 
 
-def _nth(x: Tensor, axis: int, n: int) -> Tensor:
-    return p.squeeze(p.slice_axis(x, axis, n, n + 1), [axis])
-
-
 def _in_heads(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values as [batch, heads, steps, size], from any of the forms in which they come."""
     if query.rank == 5:  # [batch, steps, heads, 3, size]
-        parts = [_flat(_nth(query, 3, n)) for n in range(3)]
+        parts = [_flat(nth(query, n, 3)) for n in range(3)]
     elif key is None:
         parts = p.split(query, 2, [heads.shared(query.shape[2], 3)] * 3)
     elif key.rank == 5:  # [batch, steps, heads, 2, size]
-        parts = [query, *[_flat(_nth(key, 3, n)) for n in range(2)]]
+        parts = [query, *[_flat(nth(key, n, 3)) for n in range(2)]]
     elif value is None:
         raise InvalidModelError("there is a key and no value")
     else:

@@ -4,6 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType
+from onnx_compat.ops.common import nth
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first
 from onnx_compat.ops.microsoft.common import channels_last as to_channels_last
 from onnx_compat.ops.quantization import dynamic_quantize_linear, matmul_integer, qlinear_conv, quantize_linear
@@ -132,7 +133,7 @@ def _quantizing(scales: Tensor, zero_points: Tensor) -> Product:
     """A product with quantized weights, for which the values are quantized; parameters are there for each direction."""
 
     def product(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
-        scale, zero = (p.squeeze(p.slice_axis(one, 0, k, k + 1), [0]) for one in (scales, zero_points))
+        scale, zero = (nth(one, k) for one in (scales, zero_points))
         return dynamic_quantize_matmul(x, p.transpose(weights, (1, 0)), scale, zero, bias)
 
     return product

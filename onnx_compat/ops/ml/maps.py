@@ -8,6 +8,7 @@ from onnx_compat import primitives as p
 from onnx_compat.dims import is_known
 from onnx_compat.dtypes import DType, float32, int64, string
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.ops.common import nth
 from onnx_compat.ops.ml.common import DOMAIN, label_tensor
 from onnx_compat.ops.ml.lookup import places_of
 from onnx_compat.ops.registry import op
@@ -93,7 +94,4 @@ def zip_map(X: Tensor, *, classlabels_int64s: Any = None, classlabels_strings: A
     places = [last[name] for name in order]
     if places != list(range(len(names))):
         scores = p.take(scores, lift(np.asarray(places, np.int64)), 1)
-    return Sequence_(
-        float32,
-        tuple(Map_(keys, p.squeeze(p.slice_axis(scores, 0, k, k + 1), [0])) for k in range(int(count))),  # type: ignore[arg-type]
-    )
+    return Sequence_(float32, tuple(Map_(keys, nth(scores, k)) for k in range(int(count))))  # type: ignore[arg-type]

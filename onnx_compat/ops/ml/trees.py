@@ -151,9 +151,8 @@ def tree_ensemble_classifier(
     weights = _weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
     if classes == 2:
         second, scores = of_two(at, trees.forest, weights, base.astype(trees.dtype.numpy), post_transform, trees.dtype)
-        label = p.take(
-            labels, p.cast(second, int64), 0
-        )  # (numbers are 0 and 1 in onnxruntime, whatever the model says)
+        # (Numbers are 0 and 1 in onnxruntime, whatever the model says.)
+        label = p.take(labels, p.cast(second, int64), 0)
     else:
         scores = based(aggregated(at, trees.forest, weights, "SUM", trees.dtype), base)
         votes = scores
