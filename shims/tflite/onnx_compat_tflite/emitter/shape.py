@@ -70,7 +70,7 @@ class Shape(Functions):
         known = sizes.known
         target = self.ints(*known) if known is not None else sizes.tensor
         if x.dtype == "string":
-            return self._repeated_text(x, known)
+            return self._repeated_text(x, known, target)
         if x.rank == 0 and self.accepts("FILL", x.dtype) and not (known is not None and int(np.prod(known)) <= 64):
             return self.add_op("FILL", [target, x], x.dtype, self.out.shape)
         if len(sizes) > 6 and known is not None:
@@ -83,12 +83,17 @@ class Shape(Functions):
         narrow, wide = ([int(np.prod([dims[axis] for axis in run])) for run in runs] for dims in (full, sizes))
         return self.shaped(self.spread(self.shaped(x, narrow), self.ints(*wide), wide), sizes)
 
-    def _repeated_text(self, x: Handle, known: Optional[Sequence[int]]) -> Handle:
+    def _repeated_text(self, x: Handle, known: Optional[Sequence[int]], target: Handle) -> Handle:
+        """Each axis as often as it goes into the wanted one."""
+        dims = self.out.shape
         if known is None or not x.static:
-            raise self.lacking("BROADCAST_TO", x.dtype)
+            ones = self.ints(*[1] * (len(dims) - x.rank))
+            own = self.shape_tensor(x) if len(dims) == x.rank else self._joined(ones, [self.shape_tensor(x)], 0)
+            repeats = self.elementwise("FLOOR_DIV", [target, self.maximum(self.like(own, 1), own)])
+            return self._tiled(self.add_op("RESHAPE", [x, own], x.dtype, (None,) * len(dims)), repeats, dims)
         full = (1,) * (len(known) - x.rank) + x.dims
-        repeats = [there if here == 1 else 1 for here, there in zip(full, known)]
-        return self._tiled(self.shaped(x, full), self.ints(*repeats), known)
+        repeats = self.ints(*[there if here == 1 else 1 for here, there in zip(full, known)])
+        return self._tiled(self.shaped(x, full), repeats, known)
 
     # -- joining -----------------------------------------------------------------------------------------------------------
     def concat(self, xs: Sequence[Handle], axis: int) -> Handle:

@@ -16,11 +16,15 @@ Ints = Sequence[int]
 Pads = Sequence[Tuple[int, int]]
 
 
-def padding_of(space: Sequence[Any], kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> Optional[str]:
+def padding_of(
+    space: Sequence[Any], kernel: Sequence[Any], strides: Ints, dilations: Ints, pads: Pads
+) -> Optional[str]:
     """TFLite's name for the padding: VALID, SAME where it means just these pads, or None."""
     if not any(itertools.chain.from_iterable(pads)):
         return "VALID"
     for size, taps, stride, dilation, pair in zip(space, kernel, strides, dilations, pads):
+        if not isinstance(taps, int):
+            return None
         reach = (taps - 1) * dilation
         if stride == 1:
             total = reach
@@ -33,9 +37,11 @@ def padding_of(space: Sequence[Any], kernel: Ints, strides: Ints, dilations: Int
     return "SAME"
 
 
-def places(size: Any, kernel: int, stride: int, dilation: int) -> Any:
-    """How many places a window has on an axis."""
-    return max((size - (kernel - 1) * dilation - 1) // stride + 1, 0) if isinstance(size, int) else None
+def places(size: Any, kernel: Any, stride: int, dilation: int) -> Any:
+    """How many places a window has on an axis; None where that is not known."""
+    if not isinstance(size, int) or not isinstance(kernel, int):
+        return None
+    return max((size - (kernel - 1) * dilation - 1) // stride + 1, 0)
 
 
 class Windows(Linear):
@@ -60,7 +66,7 @@ class Windows(Linear):
                 return self._grouped(self._conv_2d, x, w, bias, groups, where)
             return self._conv_2d(x, w, bias, **where)
 
-        return self._spatial(convolve, w.dims[0], x, w, bias, strides=strides, dilations=dilations, pads=pads)
+        return self._spatial(convolve, 0, x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
     def depthwise_conv(
         self,
@@ -76,31 +82,38 @@ class Windows(Linear):
         if len(strides) == 3:
             dense = self.transpose(w, [w.rank - 1, *range(1, w.rank - 1), 0])
             return self.conv(x, dense, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
-        return self._spatial(self._depthwise, w.dims[-1], x, w, bias, strides=strides, dilations=dilations, pads=pads)
+        return self._spatial(self._depthwise, -1, x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
     def _spatial(
-        self, method: Callable[..., Handle], channels: Any, x: Handle, w: Handle, bias: Optional[Handle], **where: Any
+        self, method: Callable[..., Handle], outward: int, x: Handle, w: Handle, bias: Optional[Handle], **where: Any
     ) -> Handle:
-        """What all of them share: the type, the number of axes, a bias (their kernels want one), and the padding."""
+        """What all of them share: the type, the number of axes, a bias (their kernels want one), and the padding. The
+        channels of the result are an axis of the filter.
+        """
         if x.dtype == "float16":
-            return self.in_float32(partial(self._spatial, method, channels), x, w, bias, **where)
+            return self.in_float32(partial(self._spatial, method, outward), x, w, bias, **where)
         if x.dtype != "float32":
             raise self.lacking("CONV_2D", x.dtype)
         rank = len(where["strides"])
         if rank not in (1, 2, 3):
             raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % rank)
         if rank == 1:
-            result = self._spatial(method, channels, self.lifted(x), self.lifted(w), bias, **raised(where))
+            result = self._spatial(method, outward, self.lifted(x), self.lifted(w), bias, **raised(where))
             return self.lowered(result)
         if bias is None:
-            bias = Handle.of(np.zeros(channels, np.float32))
+            bias = self._zeros(self.dim(w, range(w.rank)[outward]))
         padding = padding_of(x.dims[1:-1], w.dims[1:-1], **where)
         if padding is None:
             x = self.surrounded(x, [(0, 0), *where["pads"], (0, 0)])
             padding = "VALID"
         space = where_to(x.dims[1:-1], w.dims[1:-1], where, padding)
         where = {"strides": where["strides"], "dilations": where["dilations"], "padding": padding}
-        return method(x, w, bias, dims=(x.dims[0], *space, channels), **where)
+        return method(x, w, bias, dims=(x.dims[0], *space, w.dims[outward]), **where)
+
+    def _zeros(self, length: Any) -> Handle:
+        if isinstance(length, int):
+            return Handle.of(np.zeros(length, np.float32))
+        return self.add_op("FILL", [self.stack([length]), Handle.of(np.float32(0))], "float32", (None,))
 
     def lifted(self, x: Handle) -> Handle:
         """With an axis of length one before the only spatial one."""
@@ -119,7 +132,7 @@ class Windows(Linear):
         return self.add_op("CONV_2D", [x, w, bias], x.dtype, where["dims"], **_options(where))
 
     def _depthwise(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
-        multiplier = int(w.dims[-1]) // int(x.dims[-1])
+        multiplier = _told(w.dims[-1]) // _told(x.dims[-1])
         options = dict(_options(where), depth_multiplier=multiplier)
         return self.add_op("DEPTHWISE_CONV_2D", [x, w, bias], x.dtype, where["dims"], **options)
 
@@ -137,7 +150,7 @@ class Windows(Linear):
         """Group by group."""
         if groups == 1:
             return method(x, w, bias, **where)
-        channels, filters = int(x.dims[-1]) // groups, int(w.dims[0]) // groups
+        channels, filters = _told(x.dims[-1]) // groups, _told(w.dims[0]) // groups
         dims = (*where["dims"][:-1], filters)
         parts: List[Handle] = []
         for k in range(groups):
@@ -149,7 +162,7 @@ class Windows(Linear):
     def stuffed(self, w: Handle, dilations: Ints) -> Handle:
         """A filter with zeros between its taps."""
         for axis, dilation in enumerate(dilations, 1):
-            taps = int(w.dims[axis])
+            taps = _told(w.dims[axis])
             if dilation > 1 and taps > 1:
                 apart = (*w.dims[: axis + 1], 1, *w.dims[axis + 1 :])
                 pads = [(0, 0)] * (axis + 1) + [(0, dilation - 1)] + [(0, 0)] * (w.rank - axis - 1)
@@ -181,15 +194,15 @@ class Windows(Linear):
         """The full result, group by group."""
         sizes: List[Any] = [self.dim(x, 0)]
         for axis, stride in enumerate(strides, 1):
-            size, taps = self.dim(x, axis), int(w.dims[axis])
+            size, taps = self.dim(x, axis), _told(w.dims[axis])
             if isinstance(size, int):
                 sizes.append((size - 1) * stride + taps)
             else:
                 scaled = self._folded("MUL", size, Handle.of(np.asarray(stride, np.int32)))
                 sizes.append(self._folded("ADD", scaled, Handle.of(np.asarray(taps - stride, np.int32))))
-        shape = self.stack([*sizes, int(w.dims[0])])
+        shape = self.stack([*sizes, _told(w.dims[0])])
         dims = [size if isinstance(size, int) else None for size in sizes] + [w.dims[0]]
-        channels = int(x.dims[-1]) // groups
+        channels = _told(x.dims[-1]) // groups
         parts = []
         for k in range(groups):
             inner = x if groups == 1 else self.part(x, x.rank - 1, k * channels, (k + 1) * channels)
@@ -208,6 +221,13 @@ class Windows(Linear):
         filters = self.transpose(w, (1, 2, 3, 0, 4))
         spread = self.add_op("CONV_3D_TRANSPOSE", [shape, filters, x], x.dtype, dims, stride_d=strides[0], **options)
         return spread if bias is None else self.add(spread, bias)
+
+
+def _told(size: Any) -> int:
+    """A size that is part of an operator's options or constants."""
+    if not isinstance(size, int):
+        raise UnsupportedError("this convolution of TFLite wants its filter's sizes and its channels to be known")
+    return size
 
 
 def raised(where: Any) -> Any:
