@@ -15,7 +15,10 @@ from onnx_compat.plan import Fixed, recorded
 from onnx_compat.shim import Shim, natives
 from onnx_compat.typesonly import TypesOnly
 
-__all__ = ["NodeSupport", "Survey", "declared_forms", "support", "survey"]
+__all__ = ["UNSEEN", "NodeSupport", "Survey", "declared_forms", "support", "survey"]
+
+#: The reason of a node of which nothing could be said.
+UNSEEN = "not looked at: the types that it gets are only known when the model runs"
 
 
 class NodeSupport(NamedTuple):
@@ -83,7 +86,7 @@ def _of(node: Node, found: Survey) -> NodeSupport:
         status = "fallback" if known or node.domain in fallback_domains() else "unsupported"
         reason = error.reason
     elif node.name in found.unseen:
-        status, reason = "composed", "not looked at: the types that it gets are only known when the model runs"
+        status, reason = "composed", UNSEEN
     else:
         status = found.done.get(node.name, "composed")
         reason = "the shim's own kernel" if status == "native" else "its meaning over the shim's primitives"

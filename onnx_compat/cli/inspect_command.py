@@ -11,7 +11,7 @@ from .progress import working
 
 __all__ = ["inspect"]
 
-_STYLES = {"yes": "green", "in parts": "yellow", "no": "bold red"}
+_STYLES = {"yes": "green", "perhaps": "cyan", "in parts": "yellow", "no": "bold red"}
 
 
 @click.command()
@@ -22,7 +22,8 @@ _STYLES = {"yes": "green", "in parts": "yellow", "no": "bold red"}
 def inspect(settings: options.Settings, model: str, no_shims: bool) -> None:
     """Show the opsets, inputs, outputs and operators of MODEL, and which of the shims here take it.
 
-    yes: as a whole. in parts: some nodes run outside the framework. no: nothing here can run some of its nodes.
+    yes: as a whole. perhaps: as far as can be told before the model runs. in parts: some nodes run outside the
+    framework. no: nothing here can run some of its nodes.
     """
     import onnx_compat
 
@@ -63,13 +64,16 @@ def _nodes(taken: Dict[str, Any]) -> str:
 def _taken(model: Any, shim: str, say: Callable[[str], None]) -> Dict[str, Any]:
     """How many nodes the shim does in which way; `onnx-compat support` has them one by one."""
     import onnx_compat
+    from onnx_compat.survey import UNSEEN
 
     say("Asking the shim %s" % shim)
     try:
-        counts = Counter(node.status for node in onnx_compat.support(model, shim=shim))
+        nodes = onnx_compat.support(model, shim=shim)
     except onnx_compat.OnnxCompatError as error:
         return {"shim": shim, "takes": "no", "counts": {}, "reason": error.reason}
-    takes = "no" if counts["unsupported"] else "in parts" if counts["fallback"] else "yes"
+    counts = Counter("not looked at" if node.reason == UNSEEN else node.status for node in nodes)
+    answers = (("unsupported", "no"), ("fallback", "in parts"), ("not looked at", "perhaps"))
+    takes = next((answer for status, answer in answers if counts[status]), "yes")
     return {"shim": shim, "takes": takes, "counts": dict(sorted(counts.items())), "reason": ""}
 
 

@@ -14,6 +14,7 @@ from onnx_compat import select
 from onnx_compat.cli import main
 from onnx_compat.cli.codes import CODES, code_of
 from onnx_compat.errors import ShimError
+from onnx_compat.survey import UNSEEN
 from onnx_compat.verification import load_npz, save_npz
 
 
@@ -109,9 +110,16 @@ def test_inspect(command):
 
 @pytest.mark.parametrize(("status", "takes"), [("native", "yes"), ("fallback", "in parts"), ("unsupported", "no")])
 def test_inspect_tells_which_shims_take_the_model(command, monkeypatch, status, takes):
-    monkeypatch.setattr(onnx_compat, "support", lambda *_, **__: [SimpleNamespace(status=status)])
+    monkeypatch.setattr(onnx_compat, "support", lambda *_, **__: [SimpleNamespace(status=status, reason="")])
     (told,) = json.loads(command("inspect", "m.onnx", "--json")[1])["shims"]
     assert told == {"shim": "reference", "takes": takes, "counts": {status: 1}, "reason": ""}
+
+
+def test_inspect_says_yes_only_where_all_nodes_were_looked_at(command, monkeypatch):
+    nodes = [SimpleNamespace(status="composed", reason=reason) for reason in ("", UNSEEN)]
+    monkeypatch.setattr(onnx_compat, "support", lambda *_, **__: nodes)
+    out = command("inspect", "m.onnx")[1]
+    assert re.search(r"^reference +perhaps +1 composed, 1 not looked at$", out, re.MULTILINE)
 
 
 def test_inspect_of_a_shim_that_refuses_the_whole_model(command, monkeypatch):
