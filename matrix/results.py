@@ -1,7 +1,7 @@
 """What the cells found, made small enough to be stored: matrix/results/<cell>.json, out of results/<cell>.json.
 
-The counts are a ratchet: a cell of which fewer cases pass than are stored, or which has more failures, fails. The table
-of docs/support.md is rendered from what is stored of each operator.
+The counts are a ratchet: a cell of which fewer cases pass than are stored fails, also where gaps declare the rest. The
+table of docs/support.md is rendered from what is stored of each operator.
 """
 
 from __future__ import annotations

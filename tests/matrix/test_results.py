@@ -26,7 +26,7 @@ def _model(*operators: str) -> bytes:
 
 @pytest.fixture
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The results of six cases."""
+    """The results of a few cases."""
     monkeypatch.setenv("ONNX_COMPAT_CACHE", str(tmp_path / "cache"))
     cases = {
         "abs": (["Abs"], "pass"),
