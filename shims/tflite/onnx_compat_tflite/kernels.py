@@ -27,12 +27,16 @@ Numbers
 - FLOOR_MOD takes the divisor's sign (ONNX Mod with fmod=0). ROUND is half to even. POW of a negative base: NaN as in C.
 - GATHER out of range reads foreign memory on 2.7 and is an error on LiteRT; negative indices are an error on both.
 - ARG_MAX takes the first of equals, TOPK_V2 too.
+- On 2.7 ADD, SUB, MUL and DIV make the largest finite number of infinity, REDUCE_MAX of nothing but -inf the least one, and
+  LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH of float16 are off by two roundings.
+- A kernel that draws random numbers draws on from its seed as long as the interpreter lives.
 
 Graphs
 - An operator on constants alone runs. An output may be an input, a constant, or another output again; no operator at
   all is fine too.
 - Tensors without elements: 2.7 can neither be given nor asked for one (skip `set_tensor`, make the result from the
   shape); a constant without elements is not a constant to any runtime. XNNPACK refuses a BATCH_MATMUL over 0 elements.
+- WHILE fails on a state that begins without elements, also on LiteRT.
 - float16 weights: a constant, DEQUANTIZE, then the float32 operator: runs everywhere.
 """
 
