@@ -68,7 +68,9 @@ def test_support_and_inspect(command):
     code, document = command("support", "digits.onnx", "--shim", "tflite", "--json")
     assert code == 0
     assert {node["operator"] for node in document["nodes"]} >= {"Conv", "Gemm", "Softmax"}
-    assert command("inspect", "digits.onnx", "--json")[1]["opsets"] == {"ai.onnx": 17}
+    document = command("inspect", "digits.onnx", "--json")[1]
+    assert document["opsets"] == {"ai.onnx": 17}
+    assert {one["shim"]: one["takes"] for one in document["shims"]} == {"tflite": "yes", "reference": "yes"}
 
 
 def test_a_file_of_another_model_is_found_out(command, folder):
