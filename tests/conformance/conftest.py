@@ -81,8 +81,8 @@ def declared(shim: str) -> List[gaps.Gap]:
 
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> List[Any]:
-    """All rows of the chosen suites, whichever of their tests run."""
-    return _rows(request.config)
+    """All rows of the chosen suites, of whichever releases tests run."""
+    return select.choose(_suites(request.config), read_index)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -114,10 +114,13 @@ def _chosen(config: pytest.Config) -> List[select.Chosen]:
 
 
 def _rows(config: pytest.Config) -> List[Any]:
-    told = config.getoption("suite", [])  # the option is known when this folder was named on the command line
     releases = config.getoption("releases", None) or os.environ.get("ONNX_COMPAT_RELEASES", "all")
-    suites = " ".join(told) or os.environ.get("ONNX_COMPAT_SUITES", "")
-    return select.choose(suites, read_index, releases == "newest")
+    return select.choose(_suites(config), read_index, releases == "newest")
+
+
+def _suites(config: pytest.Config) -> str:
+    told = config.getoption("suite", [])  # the option is known when this folder was named on the command line
+    return " ".join(told) or os.environ.get("ONNX_COMPAT_SUITES", "")
 
 
 def _natives(shim: str) -> List[str]:
