@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from onnx_compat.errors import UnsupportedError
 from onnx_compat_keras.arrays.normalization import alone
 from onnx_compat_keras.arrays.resampling import sampling
 from onnx_compat_keras.functional.elementwise import Elementwise
@@ -35,6 +36,11 @@ class Symbolic(Elementwise, Windows, Shape, Indexing, Reduction, Recurrent):
             scale=scale is not None, center=bias is not None,
         )  # fmt: skip
         return alone(self.node, normal)
+
+    def gradient(self, *_: Any, **__: Any) -> Any:
+        raise UnsupportedError(
+            "a functional Keras model holds no derivative of a part of itself", hint="train the model in Keras instead"
+        )
 
     def resize(self, *args: Any, **_: Any) -> Any:
         mode, factors = sampling(self.node)
