@@ -40,9 +40,11 @@ def page(matrix: Matrix) -> str:
 
 
 def _registered() -> List[Tuple[str, str, int]]:
+    """What comes with the library: others may have registered meanings of their own in this process."""
     from onnx_compat.ops.registry import registered
 
-    return sorted((one.domain, one.name, one.since) for one in registered())
+    ours = (one for one in registered() if str(one.function.__module__).startswith("onnx_compat."))
+    return sorted((one.domain, one.name, one.since) for one in ours)
 
 
 def _status(cell: Dict[str, Any], domain: str, name: str, since: int) -> str:

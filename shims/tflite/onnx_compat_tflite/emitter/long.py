@@ -89,6 +89,13 @@ class Long(Bitwise):
             return self._seen(self.add(rank, least), dtype)
         return self._seen(self.where(self.less(rank, self.like(rank, 0)), self.sub(least, rank), rank), dtype)
 
+    def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
+        """The larger of two uint64 is not that of the same bits as int64."""
+        if x.dtype != "uint64" or reduction not in ("max", "min") or not self._reads_bits():
+            return super().scatter_nd(x, indices, updates, reduction)
+        rank = super().scatter_nd(self._ranked(x), indices, self._ranked(updates), reduction)
+        return self._unranked(rank, "uint64")
+
     def _within_infinities(self, rank: Handle) -> Handle:
         """The ends of int64, which are the extremes of nothing, as those of float64."""
         return self.clip(rank, -_INFINITY, _INFINITY)
