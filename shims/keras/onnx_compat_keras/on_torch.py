@@ -278,7 +278,8 @@ class _Tensors(Windows, Arrays):
         if seed is None:
             generator.seed()
         else:
-            generator.manual_seed(int(np.asarray(seed, np.float64).view(np.int64)))
+            high, low = divmod(int(np.asarray(seed, np.float64).view(np.uint64)), 2**32)
+            generator.manual_seed(high ^ low)  # torch looks at the lower half, which whole numbers leave empty
         drawn = draw(
             numbers(shape), generator=generator, dtype=torch.float64 if dtype.name == "float64" else torch.float32
         )
