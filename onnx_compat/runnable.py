@@ -206,7 +206,8 @@ class Runnable:
         inner = {n for n in failed if n not in names}  # inside a subgraph: the whole node goes
         failing = {node.name for node in graph.nodes if node.name in failed or _holds(node, inner)}
         staging = {node.name for node in graph.nodes if node.name in staged or _holds(node, staged)}
-        if failing and any(node.operator == "Gradient" for node in graph.nodes):
+        derivative = ("ai.onnx.preview.training", "Gradient")
+        if failing and any((node.domain, node.operator) == derivative for node in graph.nodes):
             failing = names  # it looks at the nodes around it: all go together
         parts = cut(graph, failing, staging)
         if len(parts) <= 1 and not failing:  # nothing is won by cutting
