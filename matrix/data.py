@@ -69,10 +69,14 @@ class Cell(Environment):
     """One real environment of ours: a shim on one version of its framework."""
 
     shim: str
-    tier: str
-    runner: str
+    branch: str | None = None
+    pythons: str | None = None
+    caps: tuple[str, ...] = ()
+    tier: str = "nightly"
+    runner: str = "cpu"
+    index: str | None = None
     env: dict[str, str] = field(default_factory=dict)
-    releases: str = "all"
+    releases: str = "newest"
     variants: tuple[str, ...] = ("recorded",)
 
     @property
@@ -84,6 +88,7 @@ class Cell(Environment):
 @dataclass(frozen=True)
 class Matrix:
     version: str
+    until: str
     suites: tuple[str, ...]
     suites_generated: tuple[str, ...]
     releases: dict[str, int]
@@ -155,6 +160,7 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
         cells = {id_: Cell(id=id_, **_frozen(entry)) for id_, entry in raw["cells"].items()}
         matrix = Matrix(
             version=raw["version"],
+            until=raw["until"],
             suites=tuple(raw["suites"]["names"]),
             suites_generated=tuple(raw["suites"]["generated"]),
             releases=_releases(raw["suites"]["releases"]),

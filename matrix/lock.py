@@ -30,7 +30,8 @@ def wanted(matrix: Matrix, environment: Environment) -> list[str]:
 def missing(matrix: Matrix, environment: Environment) -> list[str]:
     """What the stored pins lack: each is a reason to resolve again."""
     if not environment.constraints.exists():
-        return [f"{environment.constraints.name} is missing"]
+        elsewhere = isinstance(environment, Cell) and environment.index is not None
+        return [] if elsewhere else [f"{environment.constraints.name} is missing"]
     stored = {
         canonicalize_name(pin.name): next(iter(pin.specifier)).version
         for pin in map(Requirement, environment.constraints.read_text(encoding="utf-8").splitlines())
@@ -61,8 +62,8 @@ def lock(matrix: Matrix, environment: Environment) -> None:
             "--quiet",
             "--no-header",
             "--no-annotate",
-            "--python",
-            find(environment.python),
+            f"--exclude-newer={matrix.until}",
+            f"--python={find(environment.python)}",
         ]
         command += ["--output-file", str(output), "-"]
         try:

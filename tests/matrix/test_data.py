@@ -20,7 +20,7 @@ def load_changed(folder, old, new):
     [
         ('tensorflow==1.15.5"', 'tensorflow>=1.15.5"', "is not an exact pin"),
         ('tensorflow==1.15.5"', 'tensorflow==2.0.0"', "is published, the cell pins"),
-        ('below = "3.8"', 'below = "3.7"', "refuses Python 3.7"),
+        ('below = "3.9"', 'below = "3.7"', "refuses Python 3.7"),
         ('[cells."tf1-1.15.5-py37"]', '[cells."tf1-1.15.5"]', "the name must be"),
         ('shim = "tf1"', 'shim = "tf3"', "no distribution for shim 'tf3'"),
         ('tier = "gate"', 'tier = "daily"', "tier 'daily'"),
