@@ -158,30 +158,35 @@ class Emitter:
 
 
 def native(
-    operator: str, accepts: Optional[Callable[..., bool]] = None, domain: str = "", spatial: bool = False
+    operator: str,
+    accepts: Optional[Callable[..., bool]] = None,
+    domain: str = "",
+    spatial: bool = False,
+    available: Optional[Callable[[Any], bool]] = None,
 ) -> Callable[[Any], Any]:
     """Declare a method of an emitter as a fast path for a whole operator. With `spatial`, its first input and output
     are images in the shim's layout; everything else is in the order as written.
 
-    `accepts(node, inputs, attributes)` says whether it takes this case (`inputs`: the traced Tensors, None where left
+    `available(emitter)` says whether the framework at hand has what it takes, `accepts(node, inputs, attributes)` whether it takes this case (`inputs`: the traced Tensors, None where left
     out); the composed meaning serves otherwise. The method gets the inputs' handles, then the attributes by name.
     """
 
     def declare(method: Any) -> Any:
-        method.native = (domain, operator, accepts or (lambda *_: True), spatial)
+        method.native = (domain, operator, accepts or (lambda *_: True), spatial, available)
         return method
 
     return declare
 
 
 def natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
-    """The fast paths that an emitter's class declares."""
+    """The fast paths that an emitter's class declares, and its framework has."""
     found = {}
     for name in dir(type(emitter)):
         declared = getattr(getattr(type(emitter), name), "native", None)
         if isinstance(declared, tuple):
-            domain, operator, accepts, spatial = declared
-            found[domain, operator] = Native(accepts, name, spatial)
+            domain, operator, accepts, spatial, available = declared
+            if available is None or available(emitter):
+                found[domain, operator] = Native(accepts, name, spatial)
     return found
 
 

@@ -29,7 +29,7 @@ def _plain(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
 class FastLstm(Elementwise):
     """The kernel's gates are input, forget, cell, output; ONNX's are input, output, forget, cell."""
 
-    @native("LSTM", _plain)
+    @native("LSTM", _plain, available=lambda emitter: emitter.features.has("BlockLSTMV2"))
     def lstm(
         self, X: Any, W: Any, R: Any, B: Any = None, sequence_lens: Any = None,
         initial_h: Any = None, initial_c: Any = None, P: Any = None, **attributes: Any
