@@ -7,6 +7,8 @@ from matrix.data import MatrixError, load
 from matrix.lock import missing
 
 MATRIX = load()
+# What needs an index of its own has no lock until someone who knows that index resolves it; see `missing`.
+LOCKED = [each for each in MATRIX.environments.values() if each.constraints.exists()]
 
 
 def test_no_rendered_file_drifted():
@@ -18,7 +20,7 @@ def test_the_pins_are_locked(environment):
     assert missing(MATRIX, environment) == []
 
 
-@pytest.mark.parametrize("environment", MATRIX.environments.values(), ids=lambda each: each.id)
+@pytest.mark.parametrize("environment", LOCKED, ids=lambda each: each.id)
 def test_a_lock_holds_exact_versions_and_nothing_else(environment):
     lines = environment.constraints.read_text(encoding="utf-8").splitlines()
     assert lines == sorted(lines, key=lambda line: line.partition("==")[0])
