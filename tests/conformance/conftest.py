@@ -1,7 +1,7 @@
 """Feeds the cases of the cache to the tests and tallies what becomes of them.
 
 --suite or ONNX_COMPAT_SUITES: which suites; --releases or ONNX_COMPAT_RELEASES: all, or the newest of each;
---variant or ONNX_COMPAT_VARIANTS: in which ways (harness/variants.py);
+--variant or ONNX_COMPAT_VARIANTS: in which ways (matrix/harness/variants.py);
 ONNX_COMPAT_SHIM: on which shim; ONNX_COMPAT_CELL: in which cell of the matrix, for the gaps; ONNX_COMPAT_RESULTS: a file
 for the results.
 """
@@ -16,23 +16,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
+if "matrix" not in sys.modules:  # without its parent on the path: `onnx_compat` must come from its wheel
+    _spec = importlib.util.spec_from_file_location(
+        "matrix", str(ROOT / "matrix" / "__init__.py"), submodule_search_locations=[str(ROOT / "matrix")]
+    )
+    assert _spec is not None and _spec.loader is not None
+    sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["matrix"])
 
-def _expose(name: str, folder: Path) -> None:
-    """Make a package importable without its parent on the path: `onnx_compat` must come from its wheel."""
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            name, str(folder / "__init__.py"), submodule_search_locations=[str(folder)]
-        )
-        assert spec is not None and spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-
-
-_expose("matrix", ROOT / "matrix")
-_expose("harness", Path(__file__).parent / "harness")
-
-from harness import gaps, select, tally, variants  # noqa: E402
-
+from matrix.harness import gaps, select, tally, variants  # noqa: E402
 from matrix.suites.cache import read_index  # noqa: E402
 from onnx_compat.select import find  # noqa: E402
 from onnx_compat.shim import natives  # noqa: E402

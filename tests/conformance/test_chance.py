@@ -5,9 +5,10 @@ from typing import Any, Callable, Dict, List
 import numpy as np
 import onnx
 import pytest
-from harness.chance import check_frequency, check_moments, check_sample
-from harness.compare import Mismatch
 from onnx import TensorProto, helper
+
+from matrix.harness.chance import check_frequency, check_moments, check_sample
+from matrix.harness.compare import Mismatch
 
 RANDOM = np.random.RandomState(7)
 CHANCES = np.tile(np.array([0.0, 0.2, 0.5, 0.9, 1.0]), 20000)

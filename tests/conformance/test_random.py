@@ -4,10 +4,10 @@ from typing import Any, List
 
 import numpy as np
 import pytest
-from harness.chance import check_frequency, check_moments
 from onnx import TensorProto, helper
 
 import onnx_compat
+from matrix.harness.chance import check_frequency, check_moments
 
 LIKE = np.zeros((200, 300), np.float32)
 FLOATS = [TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16]

@@ -7,11 +7,12 @@ from typing import Any, Collection, Dict, List, NamedTuple, Optional
 import numpy as np
 import onnx
 import pytest
-from harness import gaps, select, tally
-from harness.compare import Mismatch, compare
-from harness.run import FAIL, FALLBACK, GAP, PASS, Retraced, judge, run_case
-from harness.variants import VARIANTS
 from onnx import TensorProto, helper
+
+from matrix.harness import gaps, select, tally
+from matrix.harness.compare import Mismatch, compare
+from matrix.harness.run import FAIL, FALLBACK, GAP, PASS, Retraced, judge, run_case
+from matrix.harness.variants import VARIANTS
 
 FLOATS = np.array([1.0, -2.0, np.nan, np.inf, 0.0], np.float32)
 GAP_ENTRY = gaps.Gap("s/1/a", ["*"], "framework", "ValueError", "it has no such thing")

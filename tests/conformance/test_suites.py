@@ -5,11 +5,11 @@ import time
 from typing import Callable, List, Optional
 
 import pytest
-from harness.gaps import Gap, GapError, find_gap, stale
-from harness.run import GAP, judge, run_case
-from harness.select import Chosen
 
 import onnx_compat
+from matrix.harness.gaps import Gap, GapError, find_gap, stale
+from matrix.harness.run import GAP, judge, run_case
+from matrix.harness.select import Chosen
 
 
 def test_case(chosen: Chosen, shim: str, declared: List[Gap], record_property: Callable[..., None]) -> None:

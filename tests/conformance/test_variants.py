@@ -5,9 +5,10 @@ from typing import Any, List, Optional
 
 import onnx
 import pytest
-from harness.run import run_case
-from harness.variants import VARIANTS, choose_variants, loosened
 from onnx import TensorProto, helper
+
+from matrix.harness.run import run_case
+from matrix.harness.variants import VARIANTS, choose_variants, loosened
 
 
 def test_variants_are_told_by_name() -> None:
