@@ -21,6 +21,7 @@ from matrix.data import REFERENCE, Cell, Environment, load
 from matrix.interpreters import find, folders
 from matrix.links import tell_uv
 from matrix.results import fallen, stored
+from matrix.revision import revision
 from matrix.stamp import Stamp
 
 MATRIX = load()
@@ -148,6 +149,7 @@ def cell(session: nox.Session, cell: Cell) -> None:
         "ONNX_COMPAT_RELEASES": cell.releases,
         "ONNX_COMPAT_VARIANTS": " ".join(cell.variants),
         "ONNX_COMPAT_RESULTS": str(results),
+        "ONNX_COMPAT_REVISION": revision(),
     }
     _pytest(session, tests, cell.shim, {**cell.env, **here}, *APART)
     before = stored().get(cell.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, NamedTuple
 
@@ -53,7 +54,8 @@ def table(results: List[Result]) -> List[str]:
 
 def write(path: Path, results: List[Result], about: Dict[str, Any]) -> None:
     """`about` says which shim and cell; the file appears whole or not at all."""
-    content = {**about, "counts": counts(results), "results": [result._asdict() for result in sorted(results)]}
+    when = {"date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    content = {**about, **when, "counts": counts(results), "results": [result._asdict() for result in sorted(results)]}
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name("%s.%d" % (path.name, os.getpid()))
     temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

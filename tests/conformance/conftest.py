@@ -126,4 +126,5 @@ def _about() -> Dict[str, str]:
         "shim": os.environ.get("ONNX_COMPAT_SHIM", "reference"),
         "cell": os.environ.get("ONNX_COMPAT_CELL", ""),
         "python": "%d.%d" % sys.version_info[:2],
+        "revision": os.environ.get("ONNX_COMPAT_REVISION", ""),
     }
