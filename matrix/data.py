@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ class Cell(Environment):
     branch: str | None = None
     pythons: str | None = None
     caps: tuple[str, ...] = ()
+    probability: tuple[str, ...] = ()
     tier: str = "nightly"
     runner: str = "cpu"
     index: str | None = None
@@ -125,12 +127,13 @@ class Matrix:
 
     def own(self, requirement: str) -> Distribution | None:
         """The distribution of this repository that a requirement names."""
-        name = canonicalize_name(Requirement(requirement).name)
+        name = _name(requirement)
         return next((each for each in self.distributions.values() if each.name == name), None)
 
     def floor(self, distribution: Distribution) -> str:
         """The oldest Python of a cell that installs it: no claim that no cell proves."""
-        pythons = [cell.python for cell in self.cells.values() if distribution in self.closure(cell.shim)]
+        shims = {shim for shim in {cell.shim for cell in self.cells.values()} if distribution in self.closure(shim)}
+        pythons = [cell.python for cell in self.cells.values() if cell.shim in shims]
         if not pythons:
             raise MatrixError(f"no cell installs {distribution.name}: its Requires-Python is unknown")
         return min(pythons, key=Version)
@@ -141,17 +144,29 @@ class Matrix:
 
     def ranges(self, cell: Cell) -> list[Requirement]:
         """What the distributions of a cell ask of others: always, and by the extras whose framework the cell pins."""
-        pins = {canonicalize_name(Requirement(pin).name) for pin in cell.pins}
+        pins = set(map(_name, cell.pins))
         asked: list[str] = []
         for distribution in self.closure(cell.shim):
             asked += distribution.requires
             for extra in distribution.extras.values():
-                asked += extra if canonicalize_name(Requirement(extra[0]).name) in pins else ()
+                asked += extra if _name(extra[0]) in pins else ()
         return [Requirement(each) for each in asked if not self.own(each)]
+
+    def frameworks(self, cell: Cell) -> list[Requirement]:
+        """What of a cell's pins is a framework: what an extra of its shim starts with, and what the shim is named after."""
+        if cell.shim not in self.distributions:
+            return []
+        names = {cell.shim, *(_name(extra[0]) for extra in self.distributions[cell.shim].extras.values())}
+        return [pin for pin in map(Requirement, cell.pins) if canonicalize_name(pin.name) in names]
 
     def pinned(self, requirement: str) -> str:
         """A requirement as it is published: what is our own, at exactly the common version."""
         return f"{requirement}=={self.version}" if self.own(requirement) else requirement
+
+
+@lru_cache(maxsize=4096)
+def _name(requirement: str) -> str:
+    return canonicalize_name(Requirement(requirement).name)
 
 
 def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
@@ -194,7 +209,13 @@ def _frozen(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _validate(matrix: Matrix) -> None:
-    wrong = [f"cell {cell.id}: {problem}" for cell in matrix.cells.values() for problem in _problems(matrix, cell)]
+    from matrix.branches import problems_of_branch  # they are built on what is defined here
+
+    wrong = [
+        f"cell {cell.id}: {problem}"
+        for cell in matrix.cells.values()
+        for problem in [*_problems(matrix, cell), *problems_of_branch(matrix, cell)]
+    ]
     if wrong:
         raise MatrixError("\n".join(wrong))
 
