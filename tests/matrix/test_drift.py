@@ -5,6 +5,7 @@ import pytest
 from matrix import render
 from matrix.data import MatrixError, load
 from matrix.lock import missing
+from matrix.render import projects
 
 MATRIX = load()
 # What needs an index of its own has no lock until someone who knows that index resolves it; see `missing`.
@@ -39,7 +40,7 @@ def test_an_edit_of_a_rendered_block_is_noticed(tmp_path, monkeypatch):
 
 def test_a_lost_marker_is_named(tmp_path, monkeypatch):
     path = copy_of_core(tmp_path, monkeypatch)
-    path.write_text(path.read_text(encoding="utf-8").replace(render.END, ""), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace(projects.END, ""), encoding="utf-8")
     with pytest.raises(MatrixError, match=r"pyproject\.toml"):
         render.drifted(MATRIX)
 
