@@ -51,10 +51,10 @@ def lint(session: nox.Session) -> None:
 @nox.session(tags=["check"])
 def types(session: nox.Session) -> None:
     """Mypy, strict, on every package."""
-    session.install(*MATRIX.tools["types"])
+    session.install(*MATRIX.tools["types"], *MATRIX.tools["nox"])
     packages = [f"--package={each.package}" for each in MATRIX.distributions.values()]
     session.run("mypy", *packages, "--package=matrix", "--package=benchmarks")
-    session.run("mypy", "noxfile.py")
+    session.run("mypy", "noxfile.py", "toxfile.py")
 
 
 @nox.session(tags=["check"])

@@ -10,7 +10,7 @@ from matrix.branches import extras
 from matrix.data import Distribution, Matrix
 from matrix.render.text import read, replace
 
-__all__ = ["BEGIN", "END", "array", "projects"]
+__all__ = ["BEGIN", "END", "array", "files"]
 
 BEGIN = "# >>> rendered from matrix/matrix.toml by `python -m matrix render`: edit there"
 END = "# <<< rendered"

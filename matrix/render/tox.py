@@ -1,0 +1,65 @@
+"""tox.ini: an environment of tox for each cell, which installs and runs what the cell's session of nox does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from matrix import cells
+from matrix.data import TIERS, Cell, Matrix
+
+__all__ = ["files"]
+
+_HEAD = """\
+# Rendered from matrix/matrix.toml by `python -m matrix render`: edit there.
+#
+# `tox -e <cell>` does what `nox -s "cell(<cell>)"` does: both install and run what matrix/cells.py says. `tox list` is the menu,
+# `tox -m gate` what every change must pass. The wheels and the cases are made by the sessions of nox; toxfile.py finds Pythons.
+
+[tox]
+requires =
+{requires}
+no_package = true
+env_list =
+{cells}
+labels =
+{labels}
+
+[testenv]
+# All, as nox does it: caches, proxies and devices are told by variables of many names.
+pass_env = *
+allowlist_externals =
+    nox
+    uv
+"""
+_CELL = """
+[testenv:{id}]
+description = {title}
+base_python = {python}
+commands_pre =
+    nox -s wheels suites zoo
+    uv pip install {installs}
+commands = python -m matrix.cells {id} {{posargs}}
+"""
+
+
+def files(matrix: Matrix, root: Path) -> dict[Path, str]:
+    head = _HEAD.format(
+        requires=_lines([*matrix.tools["tox"], *matrix.tools["nox"]]),
+        cells=_lines(matrix.cells),
+        labels=_lines(f"{tier} = {', '.join(_of(matrix, tier))}" for tier in TIERS),
+    )
+    return {root / "tox.ini": head + "".join(_cell(matrix, cell) for cell in matrix.cells.values())}
+
+
+def _cell(matrix: Matrix, cell: Cell) -> str:
+    installs = " ".join(cells.installs(matrix, cell))
+    return _CELL.format(id=cell.id, title=cells.title(cell), python=cell.python, installs=installs)
+
+
+def _of(matrix: Matrix, tier: str) -> list[str]:
+    return [cell.id for cell in matrix.cells.values() if cell.tier == tier]
+
+
+def _lines(items: Iterable[str]) -> str:
+    return "\n".join(f"    {item}" for item in items)
