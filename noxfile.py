@@ -19,11 +19,10 @@ import nox
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
-from matrix import cells
+from matrix import cells, stamp
 from matrix.data import REFERENCE, Cell, Environment, load
 from matrix.interpreters import find, folders
 from matrix.links import tell_uv
-from matrix.stamp import Stamp
 
 MATRIX = load()
 CELLS = list(MATRIX.cells.values())
@@ -42,10 +41,13 @@ tell_uv()
 
 @nox.session(tags=["check"])
 def lint(session: nox.Session) -> None:
-    """Ruff: rules and format."""
+    """Ruff: rules and format; the workflows, against their schema and for what makes them unsafe."""
     session.install(*MATRIX.tools["lint"])
     session.run("ruff", "check", *session.posargs, ".")
     session.run("ruff", "format", "--check", ".")
+    workflows = sorted(map(str, Path(".github/workflows").glob("*.yml")))
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
+    session.run("zizmor", "--quiet", "--offline", ".github")
 
 
 @nox.session(tags=["check"])
@@ -123,36 +125,36 @@ def wheels(session: nox.Session) -> None:
 @nox.session(default=False, tags=["prepare"])
 def suites(session: nox.Session) -> None:
     """Fetch the recorded test vectors into the cache that all cells read, once."""
-    stamp = Stamp("suites", "suites", MATRIX.suites, MATRIX.releases)
-    if stamp.fresh():
-        session.log(f"fetched before; delete {stamp.path} to fetch again")
+    made = stamp.suites(MATRIX)
+    if made.fresh():
+        session.log(f"fetched before; delete {made.path} to fetch again")
         return
     session.install("pip", MATRIX.newest_onnx, *MATRIX.tools["oracle"])
     releases = [f"--onnx={release}={opset}" for release, opset in MATRIX.releases.items()]
     session.run("python", "-m", "matrix.suites", "fetch", *MATRIX.suites, *releases)
-    stamp.write()
+    made.write()
 
 
-@nox.session(default=False, python="3.11", tags=["prepare"])
+@nox.session(default=False, python=MATRIX.suites_python, tags=["prepare"])
 def zoo(session: nox.Session) -> None:
     """Export the zoo of models with torch into the cache that all cells read, once."""
     _zoo(session, "small")
 
 
-@nox.session(default=False, python="3.11", name="zoo-full", tags=["prepare"])
+@nox.session(default=False, python=MATRIX.suites_python, name="zoo-full", tags=["prepare"])
 def zoo_full(session: nox.Session) -> None:
     """The large models too, which the benchmarks measure."""
     _zoo(session, "full")
 
 
 def _zoo(session: nox.Session, size: str) -> None:
-    stamp = Stamp(session.name, "zoo", size, MATRIX.tools["zoo"])
-    if stamp.fresh():
-        session.log(f"exported before; delete {stamp.path} to export again")
+    made = stamp.zoo(MATRIX, session.name, size)
+    if made.fresh():
+        session.log(f"exported before; delete {made.path} to export again")
         return
     session.install(*MATRIX.tools["zoo"])
     session.run("python", "-m", "matrix.zoo", "generate", "--size", size)
-    stamp.write()
+    made.write()
 
 
 @nox.session(default=False, venv_backend="none")

@@ -18,7 +18,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["ROOT", "Cell", "Distribution", "Environment", "Matrix", "MatrixError", "load"]
+__all__ = ["CI", "ROOT", "Cell", "Distribution", "Environment", "Matrix", "MatrixError", "load"]
 
 ROOT = Path(__file__).resolve().parent.parent
 TIERS = ("gate", "nightly", "manual")
@@ -88,11 +88,22 @@ class Cell(Environment):
 
 
 @dataclass(frozen=True)
+class CI:
+    """The CI service: the Python of nox, the machines of each runner, those that alone have a Python, actions by our names."""
+
+    python: str
+    runners: dict[str, list[str]]
+    images: dict[str, list[str]]
+    actions: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Matrix:
     version: str
     until: str
     suites: tuple[str, ...]
     suites_generated: tuple[str, ...]
+    suites_python: str
     releases: dict[str, int]
     """Of onnx, the oldest first, with the newest opset of each: what the recorded suites come from."""
     tools: dict[str, tuple[str, ...]]
@@ -100,6 +111,7 @@ class Matrix:
     cells: dict[str, Cell]
     peers: dict[str, Environment]
     benched: tuple[Cell, ...]
+    ci: CI
 
     @property
     def newest_onnx(self) -> str:
@@ -178,12 +190,14 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
             until=raw["until"],
             suites=tuple(raw["suites"]["names"]),
             suites_generated=tuple(raw["suites"]["generated"]),
+            suites_python=raw["suites"]["python"],
             releases=_releases(raw["suites"]["releases"]),
             tools={name: tuple(tools) for name, tools in raw["tools"].items()},
             distributions={key: _distribution(key, **entry) for key, entry in raw["distributions"].items()},
             cells=cells,
             benched=tuple(cells[id_] for id_ in raw["bench"]["cells"]),
             peers={id_: Environment(id=id_, **_frozen(entry)) for id_, entry in raw["peers"].items()},
+            ci=CI(**raw["ci"]),
         )
     except (KeyError, TypeError) as error:
         raise MatrixError(f"{path.name}: {error}") from error

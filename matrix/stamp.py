@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
-from matrix.data import ROOT
+from matrix.data import ROOT, Matrix
 from matrix.suites.place import cache_dir
 
-__all__ = ["Stamp"]
+__all__ = ["Stamp", "suites", "zoo"]
 
 
 class Stamp:
@@ -25,3 +25,11 @@ class Stamp:
     def write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(self.digest, encoding="ascii")
+
+
+def suites(matrix: Matrix) -> Stamp:
+    return Stamp("suites", "suites", matrix.suites, matrix.releases)
+
+
+def zoo(matrix: Matrix, name: str = "zoo", size: str = "small") -> Stamp:
+    return Stamp(name, "zoo", size, matrix.tools["zoo"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from matrix.data import ROOT, Matrix
-from matrix.render import projects, tox
+from matrix.render import ci, projects, tox
 from matrix.render.text import read
 from matrix.support import PAGE, page
 
@@ -17,7 +17,12 @@ __all__ = ["drifted", "render", "rendered"]
 
 def rendered(matrix: Matrix) -> dict[Path, str]:
     """Every file with rendered text in it, as it should be."""
-    return {**projects.files(matrix, ROOT), **tox.files(matrix, ROOT), ROOT / PAGE: page(matrix)}
+    return {
+        **projects.files(matrix, ROOT),
+        **tox.files(matrix, ROOT),
+        **ci.files(matrix, ROOT),
+        ROOT / PAGE: page(matrix),
+    }
 
 
 def drifted(matrix: Matrix) -> list[Path]:
