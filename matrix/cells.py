@@ -26,7 +26,8 @@ DIST = Path("dist")
 BESIDE = ("numpy", "onnxruntime", "protobuf")
 TEST_SECONDS = 300
 # A framework may abort the process, or hang where no signal arrives: in a worker, that is one failed test with a name.
-APART = ["--numprocesses=auto", "--timeout-method=thread", "--tb=short"]
+# So many may end like that; what never starts is not tried for ever.
+APART = ["--numprocesses=auto", "--max-worker-restart=100", "--timeout-method=thread", "--tb=short"]
 
 
 def title(cell: Cell) -> str:

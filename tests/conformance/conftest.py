@@ -9,6 +9,7 @@ for the results.
 import importlib.util
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -31,6 +32,7 @@ from onnx_compat.shim import natives  # noqa: E402
 
 CASE_SECONDS = 120
 
+_START = time.time()
 _RESULTS: List[tally.Result] = []
 _DIED: Dict[str, str] = {}
 
@@ -97,7 +99,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         _RESULTS.extend(tally.died(_DIED, _chosen(session.config)))
     path = os.environ.get("ONNX_COMPAT_RESULTS")
     if path and _RESULTS and not hasattr(session.config, "workerinput"):
-        tally.write(Path(path), _RESULTS, {**_about(), "natives": _natives(_about()["shim"])})
+        about = {**_about(), **_state(session.config), "seconds": round(time.time() - _START)}
+        tally.write(Path(path), _RESULTS, {**about, "natives": _natives(about["shim"])})
+
+
+def _state(config: pytest.Config) -> Dict[str, Any]:
+    """Whether all ran: workers that keep ending are not replaced for ever."""
+    watch: Any = config.pluginmanager.get_plugin("watch")
+    if not watch.missing:
+        return {"state": "ran"}
+    return {"state": "broken", "reason": "%d of %d tests did not run" % (watch.missing, watch.total)}
 
 
 def _chosen(config: pytest.Config) -> List[select.Chosen]:

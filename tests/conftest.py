@@ -1,0 +1,99 @@
+"""What a run tells those who look at it from outside, and what ends a test that hangs where nothing else can.
+
+ONNX_COMPAT_PROGRESS: a file that gets a line of JSON for the number of tests, and one for each test when it ends.
+"""
+
+import faulthandler
+import json
+import os
+import sys
+import time
+from typing import IO, Any, Dict, Iterator, List, Optional, Set
+
+import pytest
+
+#: pytest-timeout needs the interpreter's lock to end a worker; what holds it is ended from outside of it, a little later.
+GRACE = 30.0
+
+
+class Watch:
+    """Counts the tests as they end; of all workers, where there are several."""
+
+    def __init__(self, path: Optional[str]) -> None:
+        self.total = 0
+        self._ended: Set[str] = set()
+        self._started: Dict[str, float] = {}
+        self._file: Optional[IO[str]] = open(path, "w", encoding="utf-8") if path else None  # noqa: SIM115
+
+    @property
+    def missing(self) -> int:
+        """The tests that were collected and did not run."""
+        return self.total - len(self._ended)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: List[str]) -> None:
+        self._collected(len(ids))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if session.items:  # not where workers collect
+            self._collected(len(session.items))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._started[nodeid] = time.monotonic()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
+        """A worker that is gone says nothing: when it went tells a crash from the limit of a test."""
+        seconds = time.monotonic() - self._started.get(crashitem, time.monotonic())
+        report.longrepr = "its process ended after %.0f s: it crashed, or ran into the limit of a test" % seconds
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        outcome = _outcome(report)
+        if outcome:
+            self._ended.add(report.nodeid)
+            reason = str(report.longrepr).strip().splitlines()[-1:] if outcome == "failed" else []
+            self._write({"id": report.nodeid, "outcome": outcome, "reason": "".join(reason)})
+
+    def _collected(self, total: int) -> None:
+        if total != self.total:
+            self.total = total
+            self._write({"tests": total})
+
+    def _write(self, line: Dict[str, Any]) -> None:
+        if self._file:
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(Limit(), "limit")
+    else:
+        config.pluginmanager.register(Watch(os.environ.get("ONNX_COMPAT_PROGRESS")), "watch")
+
+
+def _outcome(report: Any) -> str:
+    """Of a report that ends its test; none for one that does not."""
+    if report.failed:  # of whichever phase; "???": of a test that ended its worker
+        return "failed"
+    if report.when == "call" or (report.when == "setup" and report.skipped):
+        return "xfailed" if hasattr(report, "wasxfail") else str(report.outcome)
+    return ""
+
+
+class Limit:
+    """Ends a worker whose test holds the interpreter's lock for longer than the limit of the test."""
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        seconds = _limit(item)
+        if seconds:
+            faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=sys.__stderr__)
+        yield
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _limit(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    told = marker.args[0] if marker and marker.args else item.config.getoption("timeout", None)
+    return float(told or 0)
