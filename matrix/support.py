@@ -14,8 +14,9 @@ PAGE = Path("docs/support.md")
 _DOMAINS = {"": "ai.onnx"}
 _HEAD = """# What is supported
 
-Rendered by `python -m matrix render` from the registry of operators and from what the cells found (`matrix/results`). For
-each operator and each version in which its meaning changed, the worst of its recorded cases:
+Rendered by `python -m matrix render` from the registry of operators and from what the cells found (`matrix/results`). The
+counts are of all cells that were run. Below them, for each operator and each version in which its meaning changed, the worst of
+its recorded cases in each cell of the gate:
 
 - **native**: the shim has a kernel of its own for the operator, and all cases pass
 - **composed**: all pass, over the shim's primitives
@@ -26,9 +27,11 @@ each operator and each version in which its meaning changed, the worst of its re
 
 
 def page(matrix: Matrix) -> str:
-    """The whole page; every cell of the gate of which results are stored has a column."""
-    cells = {id: found for id, found in stored().items() if id in matrix.cells and matrix.cells[id].tier == "gate"}
-    lines = [_HEAD, "## Cases", "", *_counts(cells)]
+    """The whole page; of the cells of which results are stored, all are counted, and those of the gate have a column each."""
+    results = stored()
+    known = {id: results[id] for id in matrix.cells if id in results}
+    cells = {id: one for id, one in known.items() if matrix.cells[id].tier == "gate" and "operators" in one}
+    lines = [_HEAD, "## Cases", "", *_counts(known)]
     operators = _registered()
     for domain in sorted({operator[0] for operator in operators}):
         lines += ["", "## %s" % (_DOMAINS.get(domain, domain)), "", _row(["operator", "since", *map(_short, cells)])]
@@ -64,6 +67,8 @@ def _counts(cells: Dict[str, Any]) -> List[str]:
             total = sums.setdefault(suite.partition("@")[2] or "recorded", dict.fromkeys(OUTCOMES, 0))
             for outcome in OUTCOMES:
                 total[outcome] += counts[outcome]
+        if not sums:
+            lines.append(_row([id, cell["state"], *["-"] * len(OUTCOMES)]))
         lines += [_row([id, variant, *(str(total[one]) for one in OUTCOMES)]) for variant, total in sums.items()]
     return lines
 
