@@ -5,7 +5,7 @@ nox -s "cell(tf2-2.21.0-py313)"    one real environment: the built wheels at exa
 nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
 nox -s e2e | release | bench       as a user installs it; what is published; how fast it is
 nox -s suites zoo                  what cells bring with them, made once; without these two, they are made when needed
-nox -s matrix                      all cells
+nox -s matrix                      all cells: what is missing, with what there is to see meanwhile
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(tags=["check"])
 def types(session: nox.Session) -> None:
     """Mypy, strict, on every package."""
-    session.install(*MATRIX.tools["types"], *MATRIX.tools["nox"])
+    session.install(*MATRIX.tools["types"], *MATRIX.tools["nox"], *MATRIX.tools["run"])
     packages = [f"--package={each.package}" for each in MATRIX.distributions.values()]
     session.run("mypy", *packages, "--package=matrix", "--package=benchmarks")
     session.run("mypy", "noxfile.py", "toxfile.py")
@@ -157,12 +157,13 @@ def _zoo(session: nox.Session, size: str) -> None:
     made.write()
 
 
-@nox.session(default=False, venv_backend="none")
+@nox.session(default=False)
 def matrix(session: nox.Session) -> None:
-    """All cells of this machine's runner, one after the other; a failing cell does not stop the next."""
-    for each in CELLS:
-        if each.runner == "cpu":
-            session.notify(f"cell({each.id})")
+    """All cells of this machine's runner; goes on where it stopped (`-- --help`)."""
+    session.install(*MATRIX.tools["run"])
+    command = ["python", "-m", "matrix.run", f"--nox={sys.executable}", *session.posargs]
+    # Interrupted, it ends what runs, and says what became of the rest.
+    session.run(*command, interrupt_timeout=30, terminate_timeout=30)
 
 
 def _cell(each: Cell) -> None:
@@ -173,7 +174,8 @@ def _cell(each: Cell) -> None:
         session.run("python", "-m", "matrix.cells", each.id, *session.posargs)
 
     session_of_cell.__doc__ = cells.title(each)
-    needed = ["wheels", "suites", "zoo"]
+    # What the session `matrix` starts finds them made.
+    needed = [] if "ONNX_COMPAT_PREPARED" in os.environ else ["wheels", "suites", "zoo"]
     declare = nox.session(python=each.python, name=f"cell({each.id})", tags=each.tags, requires=needed, default=False)
     declare(session_of_cell)
 

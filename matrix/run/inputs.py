@@ -1,0 +1,118 @@
+"""What the outcome of a cell follows from: files of this repository, and its part of matrix.toml.
+
+One table for both questions: whether a cell that was run would still find the same, and what a change can affect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from matrix.data import REFERENCE, ROOT, Cell, Matrix, MatrixError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["ENTRIES", "digest", "entries", "git", "reads", "reads_entries"]
+
+ENTRIES = "matrix/matrix.toml"
+# No cell reads these. Whatever is in no room at all is read by every cell: better once too often.
+UNREAD = (
+    *(
+        "*.md",
+        "docs/*",
+        "LICENSE",
+        "*/LICENSE",
+        ".ci/*",
+        ".github/*",
+        ".gitignore",
+        ".pre-commit-config.yaml",
+        "tox.ini",
+    ),
+    *("benchmarks/*", "tests/benchmarks/*", "tests/e2e/*", "tests/matrix/*"),
+    *("matrix/__main__.py", "matrix/lock.py", "matrix/probes/*", "matrix/render.py", "matrix/results.py"),
+    *("matrix/results/*", "matrix/run/*", "matrix/support.py", ENTRIES),
+)
+# Pages and examples that a test of the core runs or reads.
+TRIED = ("docs/cli.md", "docs/usage.md", "examples/*", "tests/core/*")
+CONSTRAINTS = "matrix/constraints/"
+
+
+def reads(matrix: Matrix, cell: Cell, path: str) -> bool:
+    """Whether what is in this file can change what the cell finds."""
+    if _any(path, TRIED):
+        return cell.shim == REFERENCE
+    if path.startswith(CONSTRAINTS):
+        return path == f"{CONSTRAINTS}{cell.id}.txt"
+    if _any(path, UNREAD):
+        return False
+    if path.startswith("shims/"):
+        return any(path.startswith(f"{each.path}/") for each in matrix.closure(cell.shim))
+    owner = _owner(matrix, path)
+    return owner is None or owner == cell.shim or (owner == "tensorflow" and cell.shim in {"tf1", "tf2"})
+
+
+def entries(raw: dict[str, Any], cell: Cell, shims: Iterable[str]) -> dict[str, Any]:
+    """Of matrix.toml, by what it says: the part that a cell follows from, whose distributions are named."""
+    parts = {f"cells.{cell.id}": raw.get("cells", {}).get(cell.id), "version": raw.get("version")}
+    parts["suites"] = raw.get("suites")
+    parts.update((f"distributions.{name}", raw.get("distributions", {}).get(name)) for name in shims)
+    # What generates the cases; the other tools of a cell are in its constraints.
+    parts.update((f"tools.{name}", raw.get("tools", {}).get(name)) for name in ("oracle", "zoo"))
+    return parts
+
+
+def reads_entries(matrix: Matrix, cell: Cell, text: str) -> dict[str, Any]:
+    """`entries` of a matrix.toml, of this or another revision."""
+    return entries(tomllib.loads(text), cell, [each.key for each in matrix.closure(cell.shim)])
+
+
+def digest(matrix: Matrix, cell: Cell) -> str:
+    """Of all that the outcome of a cell follows from, as it is in the working tree."""
+    files = {path: content for path, content in _contents().items() if reads(matrix, cell, path)}
+    told = json.dumps([files, reads_entries(matrix, cell, (ROOT / ENTRIES).read_text(encoding="utf-8"))])
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def git(*arguments: str) -> str:
+    try:
+        command = ["git", "-C", str(ROOT), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
+    except FileNotFoundError as error:
+        raise MatrixError("git is not on PATH: it tells which files belong here") from error
+    except subprocess.CalledProcessError as error:
+        raise MatrixError(f"git {' '.join(arguments)}: {error.stderr.strip()}") from error
+
+
+@cache
+def _contents() -> dict[str, str]:
+    """The digest of each file that is not ignored."""
+    paths = sorted(set(git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")) - {""})
+    return {path: _digest(ROOT / path) for path in paths if (ROOT / path).is_file()}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _owner(matrix: Matrix, path: str) -> str | None:
+    """The shim that a test or a gap belongs to by its name, as tests/shims/conftest.py tells them apart."""
+    for key, each in matrix.distributions.items():
+        tests = (f"tests/shims/{key}/*", f"tests/shims/test_{key}.py", f"tests/shims/test_{key}_*.py")
+        gaps = (f"tests/gaps/{key}.toml", f"tests/gaps/primitives-{key}.toml")
+        if each.path.startswith("shims/") and _any(path, (*tests, *gaps)):
+            return key
+    return REFERENCE if path == f"tests/gaps/{REFERENCE}.toml" else None
+
+
+def _any(path: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in patterns)

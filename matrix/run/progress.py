@@ -1,0 +1,51 @@
+"""The tests of a cell as they end: what tests/conftest.py writes, a line for each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Progress"]
+
+_CASE = "test_suites.py::test_case["
+
+
+@dataclass
+class Progress:
+    """What is known so far; `read` goes on where it stopped."""
+
+    path: Path
+    total: int = 0
+    cases: int = 0
+    outcomes: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    """By the name of the test, the last line of what was wrong."""
+    _offset: int = 0
+
+    @property
+    def missing(self) -> int:
+        return self.total - len(self.outcomes)
+
+    def read(self) -> None:
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self._offset)
+            for line in file:
+                if not line.endswith(b"\n"):  # still being written
+                    break
+                self._offset += len(line)
+                self._take(json.loads(line))
+
+    def _take(self, line: dict[str, Any]) -> None:
+        if "tests" in line:
+            self.total = line["tests"]
+            return
+        id = line["id"]
+        self.cases += _CASE in id and id not in self.outcomes
+        if line["outcome"] == "failed":
+            self.failures.setdefault(id, line["reason"])
+        if self.outcomes.get(id) != "failed":
+            self.outcomes[id] = line["outcome"]
