@@ -1,4 +1,4 @@
-"""`python -m matrix check | render | lock [ID ...] | list | record FILE ...`."""
+"""`python -m matrix check | render | lock [ID ...] | list | record FILE ... | scoreboard [FILE ...]`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from matrix.data import ROOT, Matrix, MatrixError, load
 from matrix.lock import lock, missing
 from matrix.render import drifted, render
-from matrix.results import STORED, record
+from matrix.results import PEER, STORED, Kept, record
+from matrix.scoreboard.command import add_arguments, scoreboard
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,6 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("list", help="the cells and the peers")
     recording = commands.add_parser("record", help="store what cells found, and render what follows from it")
     recording.add_argument("files", nargs="+", type=Path, metavar="results/CELL.json")
+    add_arguments(commands.add_parser("scoreboard", help="write the page of what all cells found, and the badges"))
     options = parser.parse_args(arguments)
     try:
         matrix = load()
@@ -31,8 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
             return _lock(matrix, options.ids)
         if options.command == "list":
             return _list(matrix)
-        for path in [record(file) for file in options.files] if options.command == "record" else []:
-            print("wrote", path.relative_to(ROOT))
+        if options.command == "scoreboard":
+            return scoreboard(matrix, options)
+        if options.command == "record":
+            _record(options.files)
         for path in render(matrix):
             print("wrote", path.relative_to(ROOT))
     except MatrixError as error:
@@ -49,10 +53,19 @@ def _check(matrix: Matrix) -> int:
     known = {each.constraints for each in environments}
     stored = (ROOT / "matrix" / "constraints").glob("*.txt")
     wrong += [f"{path.relative_to(ROOT)}: of no cell or peer: delete it" for path in stored if path not in known]
-    gone = [path for path in STORED.glob("*.json") if path.stem not in matrix.cells]
-    wrong += [f"{path.relative_to(ROOT)}: of no cell: delete it" for path in gone]
+    names = {*matrix.cells, *(PEER + id_ for id_ in matrix.peers)}
+    gone = [path for path in STORED.glob("*.json") if path.stem not in names]
+    wrong += [f"{path.relative_to(ROOT)}: of no cell or peer: delete it" for path in gone]
     print("\n".join(wrong) or f"{len(matrix.cells)} cells, {len(matrix.distributions)} distributions: no drift")
     return 1 if wrong else 0
+
+
+def _record(files: list[Path]) -> None:
+    for file in files:
+        try:
+            print("wrote", record(file).relative_to(ROOT))
+        except Kept as reason:
+            print(reason)
 
 
 def _lock(matrix: Matrix, names: list[str]) -> int:

@@ -1,25 +1,40 @@
 """What the cells found, made small enough to be stored: matrix/results/<cell>.json, out of results/<cell>.json.
 
 The counts are a ratchet: a cell of which fewer cases pass than are stored fails, also where gaps declare the rest. The
-table of docs/support.md is rendered from what is stored of each operator.
+table of docs/support.md and the scoreboard are made from what is stored: of each cell the cases that did not pass, of all
+cells together those that there are (matrix/scoreboard/cases.py), and one line for each run in history.jsonl.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from matrix.data import ROOT
+from matrix.data import ROOT, load
+from matrix.scoreboard.cases import Known, known_cases, load_cases, prune_cases, write_cases
 
-if TYPE_CHECKING:
-    from matrix.suites.cache import Case
-
-__all__ = ["OUTCOMES", "STORED", "fallen", "record", "stored", "summary"]
+__all__ = [
+    "FOUND", "HISTORY", "NO_GPU", "OUTCOMES", "PEER", "RAN", "STORED", "Kept", "fallen", "history_line", "outcomes", "read_results", "record", "stored", "summary",
+]  # fmt: skip
 
 STORED = ROOT / "matrix" / "results"
+HISTORY = "history.jsonl"
 #: From the best to the worst.
 OUTCOMES = ("pass", "fallback", "gap", "fail")
+#: What is counted of cases: a gap of one that was recorded wrong says nothing of who ran it.
+FOUND = (*OUTCOMES, "void")
+RAN = "ran"
+NO_GPU = "no-gpu"
+#: What the name of a peer's results starts with: another project that ours is measured against.
+PEER = "peer-"
+LONGEST = 240
+
+
+class Kept(Exception):
+    """What a run found is not stored, and why."""
 
 
 class Seen(NamedTuple):
@@ -31,23 +46,48 @@ class Seen(NamedTuple):
 
 def record(path: Path, folder: Path = STORED) -> Path:
     """Store what a cell found, and give the file."""
-    results = json.loads(path.read_text(encoding="utf-8"))
+    results = read_results(path)
     target = folder / ("%s.json" % results["cell"])
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(_text(summary(results)), encoding="utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    if results["state"] != RAN and target.exists() and _read(target).get("state", RAN) == RAN:
+        raise Kept("%s: %s: what an earlier run found stays" % (results["cell"], results["state"]))
+    matrix = load()
+    cases = known_cases([*matrix.suites, *matrix.suites_generated])
+    small = summary(results, write_cases(cases, folder), cases)
+    target.write_text(_text(small), encoding="utf-8")
+    _remember(small, folder / HISTORY)
+    prune_cases({_read(other).get("cases") for other in folder.glob("*.json")}, folder)
     return target
 
 
+def read_results(path: Path) -> Dict[str, Any]:
+    """What a run wrote; what it did not write is told from the file."""
+    results: Dict[str, Any] = {"cell": path.stem, "state": RAN, "counts": {}, **_read(path)}
+    if results.get("peer") and not results["cell"].startswith(PEER):
+        results["cell"] = PEER + results["cell"]
+    if not results.get("date"):
+        written = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+        results["date"] = written.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return results
+
+
 def stored(folder: Path = STORED) -> Dict[str, Any]:
-    """What is stored of each cell."""
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    """What is stored of each cell, with the worst that happened to each version of each operator."""
+    known = load_cases(folder)
+    found = {path.stem: _read(path) for path in sorted(folder.glob("*.json"))}
+    for small in found.values():
+        if "cases" in small:
+            small["operators"] = _operators(outcomes(small, known[small["cases"]]))
+    return found
 
 
 def fallen(results: Dict[str, Any], before: Dict[str, Any]) -> List[str]:
     """Where the counts of a run are worse than those stored."""
-    worse = []
+    worse: List[str] = []
+    if results.get("state", RAN) == NO_GPU:
+        return worse
     for suite, old in before["counts"].items():
-        new = results["counts"].get(suite)
+        new = results.get("counts", {}).get(suite)
         if new is None:
             worse.append("%s: was run before, is not any more" % suite)
             continue
@@ -61,54 +101,112 @@ def fallen(results: Dict[str, Any], before: Dict[str, Any]) -> List[str]:
     return worse
 
 
-def summary(results: Dict[str, Any]) -> Dict[str, Any]:
-    """The counts, the worst that happened to each version of each operator, and what did not pass."""
-    from matrix.suites.cache import read_index  # with numpy and onnx, which nox has not
-
-    suites = {result["id"].partition("/")[0] for result in results["results"]}
-    rows = {row.id: row for suite in suites for row in read_index(suite)}
-    said = [one for one in results["results"] if "@" not in one["id"] and not _senseless(one)]
-    outcomes = {one["id"]: one["outcome"] for one in said}
-    known = [(rows[id], outcome) for id, outcome in outcomes.items() if id in rows]
-    return {
-        **{name: results[name] for name in ("cell", "shim", "python", "natives", "counts")},
-        "operators": _operators(known),
-        "gap": sorted({row.name for row, outcome in known if outcome == "gap"}),
-        "fail": sorted({row.name for row, outcome in known if outcome == "fail"}),
+def summary(results: Dict[str, Any], digest: str, cases: Dict[str, Known]) -> Dict[str, Any]:
+    """The counts, by suite and by opset, and what did not pass; `cases` are those stored as `digest`."""
+    about: Dict[str, Any] = {
+        name: results[name] for name in ("cell", "shim", "python", "peer", "natives") if name in results
     }
+    told = {name: results.get(name, "") for name in ("state", "reason", "date", "revision")}
+    if not told["reason"]:
+        del told["reason"]
+    small = {**about, **told, "counts": results["counts"]}
+    said = {one["id"]: (_outcome(one), _first_line(one.get("detail"))) for one in results.get("results", ())}
+    if not said:
+        return small
+    run = _groups(small)
+    absent = [id for id in cases if id.rpartition("/")[0] in run and id not in said]
+    small.update({"cases": digest, **({"absent": absent} if absent else {}), "opsets": {}})
+    small["missed"] = _missed({id: one for id, one in said.items() if id.partition("@")[0] in cases})
+    opsets: Dict[int, List[int]] = {}
+    for case, outcome in outcomes(small, cases):
+        opsets.setdefault(case.opset, [0] * len(FOUND))[FOUND.index(outcome)] += 1
+    small["opsets"] = {str(opset): opsets[opset] for opset in sorted(opsets)}
+    return small
 
 
-def _senseless(result: Dict[str, Any]) -> bool:
-    """A case that was recorded wrong says nothing of its operator."""
-    return result["outcome"] == "gap" and str(result.get("detail", "")).startswith("never:")
+def outcomes(small: Dict[str, Any], cases: Dict[str, Known]) -> List[Tuple[Known, str]]:
+    """What became of each case that a cell ran as it was recorded."""
+    missed = {
+        "%s/%s" % (group, name): row["outcome"]
+        for row in small["missed"]
+        for group, names in row["cases"].items()
+        for name in names
+    }
+    run, absent = _groups(small), set(small.get("absent", ()))
+    return [
+        (case, missed.get(id, "pass"))
+        for id, case in cases.items()
+        if id.rpartition("/")[0] in run and id not in absent
+    ]
 
 
-def _operators(known: Iterable[Tuple[Case, str]]) -> Dict[str, str]:
+def _groups(small: Dict[str, Any]) -> List[str]:
+    """The suites and releases that were run as they were recorded."""
+    return [group for group in small["counts"] if "@" not in group]
+
+
+def _outcome(result: Dict[str, Any]) -> str:
+    senseless = result["outcome"] == "gap" and str(result.get("detail", "")).startswith("never:")
+    return "void" if senseless else str(result["outcome"])
+
+
+def _first_line(detail: Optional[str]) -> str:
+    """What is the same on every machine of it, and not too long."""
+    line = next(iter(str(detail or "").strip().splitlines()), "")
+    line = re.sub(r"0x[0-9a-fA-F]{6,}", "0x...", line)
+    line = re.sub(r"(?<![\w/])(?:/[\w.+@-]+){2,}/([\w.+@-]+)", r"\1", line)
+    return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+
+
+def _missed(said: Dict[str, Tuple[str, str]]) -> List[Dict[str, Any]]:
+    """The cases that did not pass, by what became of them; of a variant, where the case as recorded had another end."""
+    rows: Dict[Tuple[str, str], Dict[str, List[str]]] = {}
+    for id in sorted(said):
+        name, at, variant = id.partition("@")
+        if said[id] == (said.get(name) if at else None) or said[id][0] == "pass":
+            continue
+        group, _, case = name.rpartition("/")
+        rows.setdefault(said[id], {}).setdefault(group + at + variant, []).append(case)
+    worst = sorted(rows, key=lambda row: (row[0] == "void", -FOUND.index(row[0]), row[1]))
+    return [{"outcome": outcome, "detail": detail, "cases": rows[outcome, detail]} for outcome, detail in worst]
+
+
+def _operators(found: Iterable[Tuple[Known, str]]) -> Dict[str, str]:
     """By `domain::name-since`."""
-    from onnx_compat.errors import UnsupportedError
-    from onnx_compat.ops.registry import lookup
-
     seen: Dict[str, Seen] = {}
-    for row, outcome in known:
-        for operator in row.operators:
-            domain, _, name = operator.rpartition("::")
-            try:
-                since = lookup(domain, name, row.opset.get(domain, 1)).since
-            except UnsupportedError:
-                continue  # a function of the model's own, or one that is nowhere registered
-            found = seen.setdefault("%s-%d" % (operator, since), Seen([], []))
-            (found.alone if len(row.operators) == 1 else found.among).append(outcome)
+    for case, outcome in found:
+        for operator in case.operators:
+            if outcome != "void" and re.search(r"-\d+$", operator):
+                one = seen.setdefault(operator, Seen([], []))
+                (one.alone if len(case.operators) == 1 else one.among).append(outcome)
     return {key: max(seen[key].alone or seen[key].among, key=OUTCOMES.index) for key in sorted(seen)}
+
+
+def history_line(small: Dict[str, Any]) -> Dict[str, Any]:
+    """What is remembered of a run when the next one is stored in its place."""
+    found = [sum(column) for column in zip(*small.get("opsets", {}).values())]
+    return {**{name: small.get(name, "") for name in ("date", "cell", "revision", "state")}, "found": found}
+
+
+def _remember(small: Dict[str, Any], path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    lines = sorted({*lines, json.dumps(history_line(small))})
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> Dict[str, Any]:
+    content: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
 
 
 def _text(content: Dict[str, Any]) -> str:
     """A line for each thing in it, so that a change of one is a change of one line."""
     lines = []
     for key, value in content.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             inner = ",\n".join("  %s: %s" % (json.dumps(name), json.dumps(value[name])) for name in value)
             lines.append(" %s: {\n%s\n }" % (json.dumps(key), inner))
-        elif key in ("gap", "fail") and value:
+        elif key in ("absent", "missed") and value:
             lines.append(" %s: [\n%s\n ]" % (json.dumps(key), ",\n".join("  " + json.dumps(one) for one in value)))
         else:
             lines.append(" %s: %s" % (json.dumps(key), json.dumps(value)))

@@ -16,10 +16,10 @@ from matrix.suites import cache
 CELL = "reference-onnx1.12.0-py37"
 
 
-def _model(*operators: str) -> bytes:
+def _model(name: str, *operators: str) -> bytes:
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
     nodes = [helper.make_node(operator, ["x"], ["y"]) for operator in operators]
-    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:])
+    graph = helper.make_graph(nodes, name, infos[:1], infos[1:])
     model: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)]).SerializeToString()
     return model
 
@@ -37,29 +37,110 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "exp": (["Exp"], "pass"),
         "exp_wrong": (["Exp"], "fail"),
     }
-    cache.write_index("node", [cache.write_case("node", "1", n, _model(*o), [], {}) for n, (o, _) in cases.items()])
+    cache.write_index("node", [cache.write_case("node", "1", n, _model(n, *o), [], {}) for n, (o, _) in cases.items()])
     told = [{"id": f"node/1/{name}", "outcome": outcome} for name, (_, outcome) in cases.items() if name != "exp_wrong"]
+    details = {
+        "node/1/both": "/some/where/a.py says 0x7f00dd00\nand more",
+        "node/1/own": "wrong in [%s]" % ("1" * 400),
+    }
+    told = [{**one, "detail": details.get(one["id"], "")} for one in told]
     told.append({"id": "node/1/exp@composed", "outcome": "fail"})
     told.append({"id": "node/1/exp_wrong", "outcome": "gap", "detail": "never: recorded wrong"})
     counts = {"node/1": {"pass": 3, "fallback": 1, "gap": 1, "fail": 1}}
     about = {"cell": CELL, "shim": "reference", "python": "3.7", "natives": ["Relu"]}
+    about.update({"date": "2026-01-02T03:04:05Z", "revision": "abc"})
     return {**about, "counts": counts, "results": told}
 
 
-def test_the_worst_of_an_operator_is_that_of_the_cases_of_it_alone(found: dict[str, Any]) -> None:
-    small = results.summary(found)
-    assert small["operators"] == {"Abs-13": "fallback", "Exp-13": "pass", "Neg-13": "gap", "Relu-14": "pass"}
-    assert (small["gap"], small["fail"]) == (["both"], ["own"])
-    assert small["counts"] == found["counts"]
-
-
-def test_what_is_recorded_is_read(found: dict[str, Any], tmp_path: Path) -> None:
+@pytest.fixture
+def folder(found: dict[str, Any], tmp_path: Path) -> Path:
+    """Where the results are stored."""
     path = tmp_path / "results.json"
     path.write_text(json.dumps(found), encoding="utf-8")
-    target = results.record(path, tmp_path / "stored")
-    assert target.name == CELL + ".json"
-    assert results.stored(tmp_path / "stored") == {CELL: results.summary(found)}
-    assert len(target.read_text(encoding="utf-8").splitlines()) > 10, "a line for each thing"
+    assert results.record(path, tmp_path / "stored").name == CELL + ".json"
+    return tmp_path / "stored"
+
+
+def test_the_worst_of_an_operator_is_that_of_the_cases_of_it_alone(folder: Path) -> None:
+    small = results.stored(folder)[CELL]
+    assert small["operators"] == {"Abs-13": "fallback", "Exp-13": "pass", "Neg-13": "gap", "Relu-14": "pass"}
+
+
+def test_what_did_not_pass_is_stored_with_what_it_said(found: dict[str, Any], folder: Path) -> None:
+    text = (folder / f"{CELL}.json").read_text(encoding="utf-8")
+    small = json.loads(text)
+    assert small["counts"] == found["counts"]
+    assert small["opsets"] == {"14": [3, 1, 1, 1, 1]}
+    assert [(row["outcome"], row["detail"], row["cases"]) for row in small["missed"]] == [
+        ("fail", "", {"node/1@composed": ["exp"]}),
+        ("fail", "wrong in [" + "1" * 227 + "...", {"node/1": ["own"]}),
+        ("gap", "a.py says 0x...", {"node/1": ["both"]}),
+        ("fallback", "", {"node/1": ["abs_more"]}),
+        ("void", "never: recorded wrong", {"node/1": ["exp_wrong"]}),
+    ]
+    assert (small["state"], small["date"], small["revision"]) == ("ran", "2026-01-02T03:04:05Z", "abc")
+    assert len(text.splitlines()) > 10, "a line for each thing"
+
+
+def test_a_case_that_was_not_run_is_said(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    found["results"] = [one for one in found["results"] if one["id"] != "node/1/relu"]
+    _again(found, folder, tmp_path)
+    small = json.loads((folder / f"{CELL}.json").read_text(encoding="utf-8"))
+    assert (small["absent"], small["opsets"]) == (["node/1/relu"], {"14": [2, 1, 1, 1, 1]})
+
+
+def test_what_happened_is_remembered_once(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    _again(found, folder, tmp_path)
+    found["date"] = "2026-01-01T00:00:00Z"
+    _again(found, folder, tmp_path)
+    lines = [json.loads(line) for line in (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["date"][:10] for line in lines] == ["2026-01-01", "2026-01-02"]
+    assert lines[0] == {
+        "date": "2026-01-01T00:00:00Z",
+        "cell": CELL,
+        "revision": "abc",
+        "state": "ran",
+        "found": [3, 1, 1, 1, 1],
+    }
+
+
+def test_cases_are_stored_once_and_only_while_a_cell_names_them(
+    found: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    before = {path.name for path in (folder / "cases").iterdir()}
+    assert len(before) == 1
+    cache.write_index("node", [cache.write_case("node", "1", "more", _model("more", "Sin"), [], {})])
+    _again({**found, "cell": "another"}, folder, tmp_path)
+    after = {path.name for path in (folder / "cases").iterdir()}
+    assert before < after and len(after) == 2
+    _again(found, folder, tmp_path)
+    assert {path.name for path in (folder / "cases").iterdir()} == after - before
+
+
+@pytest.mark.parametrize("state", ["no-gpu", "broken"])
+def test_a_cell_that_did_not_run_does_not_replace_one_that_did(
+    found: dict[str, Any], folder: Path, tmp_path: Path, state: str
+) -> None:
+    silent = {"cell": CELL, "state": state, "reason": "it is off", "shim": "reference"}
+    with pytest.raises(results.Kept, match=f"{CELL}: {state}: what an earlier run found stays"):
+        _again(silent, folder, tmp_path)
+    _again({**silent, "cell": "another"}, folder, tmp_path)
+    small = results.stored(folder)["another"]
+    assert (small["state"], small["reason"], small["counts"]) == (state, "it is off", {})
+    _again({**found, "cell": "another"}, folder, tmp_path)
+    assert results.stored(folder)["another"]["state"] == "ran"
+
+
+def test_a_peer_is_stored_as_one(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    assert (
+        _again({**found, "cell": "other-1.0-py39", "peer": True}, folder, tmp_path).name == "peer-other-1.0-py39.json"
+    )
+
+
+def _again(content: dict[str, Any], folder: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "again.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return results.record(path, folder)
 
 
 def test_counts_may_not_fall() -> None:
@@ -74,12 +155,12 @@ def test_counts_may_not_fall() -> None:
     assert now(**{"pass": 4, "fallback": 3}) == ["node/1: 4 cases pass in the framework alone, 5 did"]
     assert now(fallback=1) == ["node/1: 6 give the right answer, 7 did"]
     assert results.fallen({"counts": {}}, before) == ["node/1: was run before, is not any more"]
+    assert results.fallen({"state": "broken"}, before) == ["node/1: was run before, is not any more"]
+    assert results.fallen({"state": "no-gpu"}, before) == [], "neither pass nor fail"
 
 
-def test_the_page_says_what_a_cell_does_of_each_operator(
-    found: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = results.summary(found)
+def test_the_page_says_what_a_cell_does_of_each_operator(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = results.stored(folder)[CELL]
     monkeypatch.setattr(support, "stored", lambda: {CELL: small, "a cell that is gone": small})
     lines = support.page(load()).splitlines()
     assert f"| {CELL} | recorded | 3 | 1 | 1 | 1 |" in lines

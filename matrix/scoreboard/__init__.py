@@ -1,0 +1,1 @@
+"""The scoreboard: what all cells found, on one page that needs nothing beside itself."""

@@ -1,0 +1,108 @@
+"""All runs that are known: what is stored of each cell, and full results of runs beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from matrix.data import MatrixError
+from matrix.results import HISTORY, PEER, STORED, history_line, outcomes, read_results, summary
+from matrix.scoreboard.cases import Known, load_cases
+
+__all__ = ["Board", "Run", "gather"]
+
+
+@dataclass
+class Run:
+    """One run of one cell: its summary, and the cases that it is of."""
+
+    small: dict[str, Any]
+    cases: dict[str, Known] = field(default_factory=dict)
+    source: str = "stored"
+
+    @property
+    def cell(self) -> str:
+        return str(self.small["cell"])
+
+    @property
+    def date(self) -> str:
+        return str(self.small.get("date", ""))
+
+    @property
+    def shim(self) -> str:
+        return "peer" if self.cell.startswith(PEER) else str(self.small.get("shim", ""))
+
+    def found(self) -> list[tuple[Known, str]]:
+        """What became of each of its cases."""
+        return outcomes(self.small, self.cases) if self.cases else []
+
+
+@dataclass
+class Board:
+    runs: dict[str, Run]
+    """The newest of each cell."""
+    older: list[Run]
+    """The others, the newest first."""
+    history: list[dict[str, Any]]
+    notes: list[str]
+    """What a reader of the page should know of how it came together."""
+
+
+def gather(paths: list[Path], folder: Path = STORED) -> Board:
+    """What is stored, and what the named files hold; of a folder, every file of results in it."""
+    known = load_cases(folder)
+    runs = [_stored(path, known) for path in sorted(folder.glob("*.json"))]
+    runs += [_given(path, known) for named in paths for path in _files(named)]
+    board = Board({}, [], _history(folder / HISTORY), [])
+    for run in sorted(runs, key=lambda run: run.date, reverse=True):  # of the same run, the stored one stays
+        newest = board.runs.setdefault(run.cell, run)
+        if newest is not run and newest.date != run.date:
+            board.older.append(run)
+            board.notes.append(f"{run.cell}: the run of {newest.date} ({newest.source}), not that of {run.date}")
+        elif newest.small["state"] != run.small["state"]:
+            board.notes.append(f"{run.cell}: two runs of {run.date} disagree: {newest.source}, {run.source}")
+    board.runs = {cell: board.runs[cell] for cell in sorted(board.runs)}
+    _complete(board)
+    return board
+
+
+def _stored(path: Path, known: dict[str, dict[str, Known]]) -> Run:
+    small = {"cell": path.stem, "state": "ran", **json.loads(path.read_text(encoding="utf-8"))}
+    return Run(small, known.get(small.get("cases", ""), {}))
+
+
+def _given(path: Path, known: dict[str, dict[str, Known]]) -> Run:
+    """Without the cache of cases: they are among those stored, or else unknown."""
+    try:
+        results = read_results(path)
+    except (ValueError, TypeError) as error:
+        raise MatrixError(f"{path}: no results: {error}") from error
+    if "opsets" in results:  # a summary
+        return Run(results, known.get(results["cases"], {}), str(path))
+    ids = {result["id"] for result in results.get("results", ())}
+    digest = max(known, key=lambda digest: len(ids & known[digest].keys()), default="")
+    return Run(summary(results, digest, known.get(digest, {})), known.get(digest, {}), str(path))
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(each for each in path.rglob("*.json") if not each.name.startswith("."))
+    if not path.exists():
+        raise MatrixError(f"{path}: no such file")
+    return [path]
+
+
+def _history(path: Path) -> list[dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def _complete(board: Board) -> None:
+    """Runs that were given, and not recorded, are part of the history that the page shows."""
+    there = {(line["cell"], line["date"]) for line in board.history}
+    for run in [*board.runs.values(), *board.older]:
+        if run.date and (run.cell, run.date) not in there:
+            board.history.append(history_line(run.small))
+    board.history.sort(key=lambda line: (line["date"], line["cell"]))
