@@ -5,11 +5,13 @@ nox -s "cell(tf2-2.21.0-py313)"    one real environment: the built wheels at exa
 nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
 nox -s e2e | release | bench       as a user installs it; what is published; how fast it is
 nox -s suites zoo                  what cells bring with them, made once; without these two, they are made when needed
+nox -s "peer(onnxruntime)"         what another project makes of the same cases; `-t peer`
 nox -s matrix                      all cells: what is missing, with what there is to see meanwhile
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -20,7 +22,7 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
 from matrix import cells, stamp
-from matrix.data import REFERENCE, Cell, Environment, load
+from matrix.data import REFERENCE, Cell, Environment, Peer, load
 from matrix.interpreters import find, folders
 from matrix.links import tell_uv
 
@@ -99,7 +101,7 @@ def e2e(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure conversion and latency beside the peers, each in an environment of its own."""
     pythons = {each.id: _environment(session, each, *cells.wheels(MATRIX, each.shim)) for each in MATRIX.benched}
-    pythons.update((each.id, _environment(session, each)) for each in MATRIX.peers.values())
+    pythons.update((each.id, _environment(session, each)) for each in MATRIX.peers.values() if each.bench)
     session.run(
         "python", "-m", "benchmarks", *(f"--python={id_}={path}" for id_, path in pythons.items()), *session.posargs
     )
@@ -182,3 +184,23 @@ def _cell(each: Cell) -> None:
 
 for _each in CELLS:
     _cell(_each)
+
+
+def _peer(each: Peer) -> None:
+    """A session for each row that another project has."""
+
+    def session_of_peer(session: nox.Session) -> None:
+        session.install("--exact", "--requirement", str(each.constraints))
+        told = [f"--project={each.project}", f"--options={json.dumps(each.options)}"]
+        told += [f"--release={release}" for release in each.releases]
+        session.run("python", "-m", "matrix.peers", each.id, *told, *session.posargs)
+
+    session_of_peer.__doc__ = (
+        f"{each.pins[0].replace('==', ' ')}, Python {each.python}: what it makes of the same cases"
+    )
+    name = f"peer({each.id})"
+    nox.session(python=each.python, name=name, tags=["peer"], requires=["suites"], default=False)(session_of_peer)
+
+
+for _other in MATRIX.peers.values():
+    _peer(_other)

@@ -42,7 +42,7 @@ class Setting:
     threads: tuple[int, ...] = (1, 2)
 
     def python(self, prefix: str) -> tuple[str, str]:
-        """The (id, interpreter) of the environment of one kind: `tflite-`, `onnx2tf-` …"""
+        """The (id, interpreter) of the environment of one kind: `tflite-`, `onnx2tf` …"""
         for id_, python in sorted(self.pythons.items()):
             if id_.startswith(prefix):
                 if not Path(python).exists():

@@ -34,7 +34,7 @@ def conversion(setting: Setting, found: Findings) -> None:
 
 
 def _warm(setting: Setting, network: Network, found: Findings) -> None:
-    (_, ours), (_, peer) = setting.python("tflite-"), setting.python("onnx2tf-")
+    (_, ours), (_, peer) = setting.python("tflite-"), setting.python("onnx2tf")
     what = f"{network.name}: convert to .tflite"
     answers: dict[str, list[dict[str, Any]]] = {OURS: [], PEER: []}
     with Child(OURS, ours) as our_child, Child(PEER, peer) as peer_child:
@@ -74,7 +74,7 @@ def _memory(what: str, network: Network, answers: dict[str, list[dict[str, Any]]
 
 
 def _cold(setting: Setting, network: Network, found: Findings) -> None:
-    (_, ours), (_, peer) = setting.python("tflite-"), setting.python("onnx2tf-")
+    (_, ours), (_, peer) = setting.python("tflite-"), setting.python("onnx2tf")
     out = setting.scratch / "cold"
     copy = setting.scratch / "copy.onnx"  # onnx2tf writes into the model that it is given
     model = str(network.fixed)

@@ -43,7 +43,7 @@ def tflite_latency(setting: Setting, found: Findings) -> None:
 
 def _files(setting: Setting, network: Network, found: Findings) -> dict[str, str]:
     files = {}
-    for tool, prefix in (("onnx-compat", "tflite-"), ("onnx2tf", "onnx2tf-")):
+    for tool, prefix in (("onnx-compat", "tflite-"), ("onnx2tf", "onnx2tf")):
         path = setting.scratch / f"{network.name}.{tool}.tflite"
         try:
             if not path.exists():
@@ -70,7 +70,7 @@ def tf2_latency(setting: Setting, found: Findings) -> None:
                 child.call("open", name="keras.applications", kind="keras", network=network.keras, **model)
                 children, others = {"": child}, {"keras.applications": OWN}
                 try:
-                    peer = stack.enter_context(Child("onnx-tf", setting.python("onnx-tf-")[1]))
+                    peer = stack.enter_context(Child("onnx-tf", setting.python("onnx-tf")[1]))
                     peer.call("open", name="onnx-tf", kind="onnx-tf", **model)
                     children["onnx-tf"], others["onnx-tf"] = peer, PEER
                 except (Missing, ChildError) as error:

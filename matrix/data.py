@@ -18,7 +18,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["CI", "ROOT", "Cell", "Distribution", "Environment", "Matrix", "MatrixError", "load"]
+__all__ = ["CI", "ROOT", "Cell", "Distribution", "Environment", "Matrix", "MatrixError", "Peer", "load"]
 
 ROOT = Path(__file__).resolve().parent.parent
 TIERS = ("gate", "nightly", "manual")
@@ -54,7 +54,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Environment:
-    """One Python with exact pins. As such: a peer, another project that ours is measured against."""
+    """One Python with exact pins."""
 
     id: str
     python: str
@@ -63,6 +63,17 @@ class Environment:
     @property
     def constraints(self) -> Path:
         return ROOT / "matrix" / "constraints" / f"{self.id}.txt"
+
+
+@dataclass(frozen=True)
+class Peer(Environment):
+    """Another project that ours is measured against: a row of the scoreboard, `peer-<id>` (see matrix/peers)."""
+
+    project: str
+    releases: tuple[str, ...]
+    """Of onnx, whose cases it is measured on."""
+    options: dict[str, Any] = field(default_factory=dict)
+    bench: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +120,7 @@ class Matrix:
     tools: dict[str, tuple[str, ...]]
     distributions: dict[str, Distribution]
     cells: dict[str, Cell]
-    peers: dict[str, Environment]
+    peers: dict[str, Peer]
     benched: tuple[Cell, ...]
     ci: CI
 
@@ -196,7 +207,7 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
             distributions={key: _distribution(key, **entry) for key, entry in raw["distributions"].items()},
             cells=cells,
             benched=tuple(cells[id_] for id_ in raw["bench"]["cells"]),
-            peers={id_: Environment(id=id_, **_frozen(entry)) for id_, entry in raw["peers"].items()},
+            peers={id_: _peer(id_, entry, list(raw["suites"]["releases"])[-1]) for id_, entry in raw["peers"].items()},
             ci=CI(**raw["ci"]),
         )
     except (KeyError, TypeError) as error:
@@ -216,6 +227,10 @@ def _distribution(
 ) -> Distribution:
     named = {name: tuple(requirements) for name, requirements in (extras or {}).items()}
     return Distribution(key=key, requires=tuple(requires), extras=named, **rest)
+
+
+def _peer(id: str, entry: dict[str, Any], newest: str) -> Peer:
+    return Peer(id=id, **_frozen({"project": id, "releases": [newest], **entry}))
 
 
 def _frozen(entry: dict[str, Any]) -> dict[str, Any]:

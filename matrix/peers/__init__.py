@@ -1,0 +1,4 @@
+"""Other projects on the same recorded cases, judged by the same comparison: a row of the scoreboard for each.
+
+A peer is measured inside its own environment (`[peers.*]` of matrix.toml): `nox -s "peer(onnxruntime)"`.
+"""

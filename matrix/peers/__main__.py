@@ -1,0 +1,102 @@
+"""`python -m matrix.peers onnxruntime --release 1.23.2`, inside the environment of the peer: measure one row."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+from matrix.harness.tally import Result, table, write
+from matrix.peers.tools import PROJECTS, Tool
+from matrix.peers.worker import PeerError, Worker
+from matrix.suites.cache import Case, read_index
+
+RESULTS = Path("results")
+SUITE = "node"
+CASE_SECONDS = 120.0  # as for ours
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m matrix.peers", description=__doc__)
+    parser.add_argument("id", help="of the row; what is found goes to results/peer-<id>.json")
+    parser.add_argument("--project", choices=sorted(PROJECTS), help="what is measured, if not the id")
+    parser.add_argument("--options", type=json.loads, default={}, metavar="JSON", help="what it is told")
+    parser.add_argument(
+        "--release", action="append", required=True, help="of onnx, whose cases to run; may be repeated"
+    )
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="a sample: every Nth case of each release")
+    parser.add_argument("--case", action="append", default=[], help="only the cases of these names, without results")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once")
+    parser.add_argument("--seconds", type=float, default=CASE_SECONDS, metavar="N", help="what a case may take")
+    options = parser.parse_args(arguments)
+    project = options.project or options.id
+    if project not in PROJECTS:
+        parser.error("no project %s: there are %s" % (project, ", ".join(PROJECTS)))
+    cases = chosen(options.release, options.every, options.case)
+    if not cases:
+        parser.error("no such case in the cache: `nox -s suites` fetches them")
+    try:
+        about, results = measure(Tool(PROJECTS[project], options.options), cases, options.workers, options.seconds)
+    except PeerError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\n".join(table(results)))
+    if options.case:
+        print("\n".join("%s: %s %s" % (one.id, one.outcome, one.detail) for one in results))
+        return 0
+    sample = {"sample": "every %s" % _ordinal(options.every)} if options.every > 1 else {}
+    told = {"cell": "peer-" + options.id, "shim": project, "peer": True, "state": "ran"}
+    path = RESULTS / ("%s.json" % told["cell"])
+    write(path, results, {**told, **about, **sample})
+    print("wrote", path)
+    return 0
+
+
+def chosen(releases: List[str], every: int, names: List[str]) -> List[Case]:
+    rows = read_index(SUITE)
+    return [
+        row
+        for release in releases
+        for row in [row for row in rows if row.release == release][::every]
+        if not names or row.name in names
+    ]
+
+
+def measure(tool: Tool, cases: List[Case], workers: int, seconds: float) -> Tuple[Dict[str, Any], List[Result]]:
+    """What the environment is, and what became of each case."""
+    children = [Worker(tool, seconds) for _ in range(min(workers, len(cases)))]
+    idle: queue.Queue[Worker] = queue.Queue()
+    for child in children:
+        idle.put(child)
+
+    def one(case: Case) -> Result:
+        child = idle.get()
+        try:
+            return child.run(case)
+        finally:
+            idle.put(child)
+
+    with ThreadPoolExecutor(len(children)) as pool:
+        results: List[Result] = []
+        try:
+            for result in pool.map(one, cases):
+                results.append(result)
+                if len(results) % 100 == 0:
+                    print("%d of %d cases" % (len(results), len(cases)), flush=True)
+        finally:
+            for child in children:  # where one was interrupted, those that wait end at once
+                child.close()
+    return children[0].about, results
+
+
+def _ordinal(number: int) -> str:
+    return "%d%s" % (number, {2: "nd", 3: "rd"}.get(number, "th"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

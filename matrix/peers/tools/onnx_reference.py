@@ -1,0 +1,21 @@
+"""onnx's own ReferenceEvaluator."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Sequence, Union
+
+from onnx.reference import ReferenceEvaluator
+
+__all__ = ["PACKAGES", "REFUSED", "prepare"]
+
+PACKAGES = ("onnx", "numpy", "ml_dtypes")
+REFUSED = ("^NotImplementedError", "^RuntimeImplementationError: No registered implementation")
+
+
+def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any]]:
+    evaluator = ReferenceEvaluator(model)
+
+    def run(inputs: Dict[str, Any]) -> Sequence[Any]:
+        return list(evaluator.run(None, inputs))
+
+    return run

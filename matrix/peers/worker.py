@@ -1,0 +1,133 @@
+"""A child process that runs cases of a tool: one that dies or hangs is a failed case with a name, and is started again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import IO, Any, Dict, NamedTuple, Optional
+
+from matrix.harness.run import FAIL
+from matrix.harness.tally import Result
+from matrix.peers.tools import Tool
+from matrix.suites.cache import Case
+
+__all__ = ["PeerError", "Worker"]
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 300.0
+
+
+class PeerError(Exception):
+    """A peer that cannot be measured at all; says why."""
+
+
+class _Running(NamedTuple):
+    process: subprocess.Popen[str]
+    answers: queue.Queue[str]
+    log: IO[str]
+
+
+class Worker:
+    """One child at a time; `about` is what it told of its environment."""
+
+    def __init__(self, tool: Tool, seconds: float) -> None:
+        """`seconds` is what a case may take."""
+        self._tool = tool
+        self._seconds = seconds
+        self._running: Optional[_Running] = None
+        self._closed = False
+        self.about: Dict[str, Any] = {}
+
+    def run(self, case: Case) -> Result:
+        running = self._running or self._start()
+        assert running.process.stdin is not None
+        try:
+            running.process.stdin.write(json.dumps(case._asdict()) + "\n")
+            running.process.stdin.flush()
+            line = running.answers.get(timeout=self._seconds)
+        except queue.Empty:
+            self._end()
+            return Result(case.id, FAIL, "no answer after %g seconds" % self._seconds, self._seconds)
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            return Result(case.id, FAIL, self._died(running), 0.0)
+        answer = json.loads(line)
+        return Result(case.id, answer["outcome"], answer["detail"], answer["seconds"])
+
+    def close(self) -> None:
+        self._closed = True
+        self._end()
+
+    def _start(self) -> _Running:
+        if self._closed:
+            raise PeerError("interrupted")
+        log = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - until _end
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-W",
+                "ignore",
+                "-m",
+                "matrix.peers.child",
+                self._tool.module,
+                json.dumps(self._tool.options),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,  # so that what it starts ends with it
+        )
+        answers: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=_read, args=(process, answers), daemon=True).start()
+        running = self._running = _Running(process, answers, log)
+        try:
+            line = answers.get(timeout=START_SECONDS)
+        except queue.Empty:
+            self._end()
+            raise PeerError("%s: not imported after %g seconds" % (self._tool.module, START_SECONDS)) from None
+        if not line:
+            raise PeerError("%s: %s" % (self._tool.module, self._died(running)))
+        self.about = json.loads(line)
+        return running
+
+    def _died(self, running: _Running) -> str:
+        """How, and what it said last."""
+        code = running.process.wait()
+        how = signal.Signals(-code).name if code < 0 else "exit code %d" % code
+        running.log.seek(0)
+        said = [line.strip() for line in running.log if line.strip()]
+        self._end()
+        return "the process died (%s)%s" % (how, ": " + said[-1][:200] if said else "")
+
+    def _end(self) -> None:
+        running, self._running = self._running, None
+        if running is None:
+            return
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.process.pid, signal.SIGKILL)
+        else:
+            running.process.kill()
+        running.process.wait()
+        running.log.close()
+
+
+def _read(process: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
+    """Until it ends, which is an empty line."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        answers.put(line)
+    answers.put("")
