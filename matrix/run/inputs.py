@@ -39,8 +39,23 @@ UNREAD = (
         "tox.ini",
     ),
     *("benchmarks/*", "tests/benchmarks/*", "tests/e2e/*", "tests/matrix/*"),
-    *("matrix/__main__.py", "matrix/lock.py", "matrix/probes/*", "matrix/render.py", "matrix/results.py"),
-    *("matrix/results/*", "matrix/run/*", "matrix/support.py", ENTRIES),
+    *(
+        "matrix/__main__.py",
+        "matrix/branches.py",
+        "matrix/ci.py",
+        "matrix/lock.py",
+        "matrix/packages.py",
+        "matrix/peers/*",
+    ),
+    *(
+        "matrix/probes/*",
+        "matrix/render/*",
+        "matrix/results.py",
+        "matrix/results/*",
+        "matrix/revision.py",
+        "matrix/run/*",
+    ),
+    *("matrix/scoreboard/*", "matrix/support.py", "toxfile.py", ENTRIES),
 )
 # Pages and examples that a test of the core runs or reads.
 TRIED = ("docs/cli.md", "docs/usage.md", "examples/*", "tests/core/*")
@@ -73,7 +88,7 @@ def entries(raw: dict[str, Any], cell: Cell, shims: Iterable[str]) -> dict[str, 
 
 def reads_entries(matrix: Matrix, cell: Cell, text: str) -> dict[str, Any]:
     """`entries` of a matrix.toml, of this or another revision."""
-    return entries(tomllib.loads(text), cell, [each.key for each in matrix.closure(cell.shim)])
+    return entries(_parsed(text), cell, [each.key for each in matrix.closure(cell.shim)])
 
 
 def digest(matrix: Matrix, cell: Cell) -> str:
@@ -91,6 +106,11 @@ def git(*arguments: str) -> str:
         raise MatrixError("git is not on PATH: it tells which files belong here") from error
     except subprocess.CalledProcessError as error:
         raise MatrixError(f"git {' '.join(arguments)}: {error.stderr.strip()}") from error
+
+
+@cache
+def _parsed(text: str) -> dict[str, Any]:
+    return tomllib.loads(text)
 
 
 @cache

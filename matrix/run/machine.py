@@ -25,7 +25,7 @@ class Plan:
 
 def plan(cells: int, jobs: int | None, cores: int, gigabytes: float) -> Plan:
     """For so many cells on such a machine; `jobs`, if told, is what is done."""
-    affordable = max(1, int(gigabytes // GIGABYTES))
+    affordable = max(1, int(min(cores, gigabytes / GIGABYTES)))
     if jobs is None:
         jobs = max(1, min(cores // WORKERS, affordable // WORKERS))
     jobs = max(1, min(jobs, cells))

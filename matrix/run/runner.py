@@ -122,7 +122,7 @@ class Runner:
             lines = self._log(cell).read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL:]
             screen.say("\n".join(f"  | {line}" for line in lines))
         told = f"{cell.id} {outcome.status} in {span(outcome.seconds)}"
-        screen.say("; ".join(filter(None, [told, counts, outcome.reason])), "red" if bad else "green")
+        screen.say(": ".join(filter(None, [told, counts, outcome.reason])), "red" if bad else "green")
 
     def _found(self, cell: Cell) -> dict[str, Any] | None:
         try:

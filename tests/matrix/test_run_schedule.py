@@ -1,0 +1,178 @@
+"""Cells one after the other or several at once, with processes that are none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from matrix.data import Cell, load
+from matrix.run import expect, machine
+from matrix.run.outcome import End
+from matrix.run.progress import Progress
+from matrix.run.schedule import Running, schedule
+
+CELLS = list(load().cells.values())[:5]
+
+
+class Clock:
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+class Fake:
+    """Ends after so many seconds; never, where there are none."""
+
+    def __init__(self, clock: Clock, seconds: float | None, code: int = 0) -> None:
+        self.clock, self.until, self.code, self.ended = clock, seconds, code, False
+        self.since = clock()
+
+    def poll(self) -> int | None:
+        over = self.until is not None and self.clock() - self.since >= self.until
+        return self.code if over and not self.ended else None
+
+    def end(self) -> None:
+        self.ended = True
+
+
+class Machine:
+    """Runs cells for the seconds told, and keeps what was seen."""
+
+    def __init__(self, seconds: list[float | None], limit: float = 100, jobs: int = 1) -> None:
+        self.clock, self.seconds, self.limit, self.jobs = (
+            Clock(),
+            dict(zip([c.id for c in CELLS], seconds)),
+            limit,
+            jobs,
+        )
+        self.cells = CELLS[: len(seconds)]
+        self.processes: dict[str, Fake] = {}
+        self.at_once = 0
+
+    def start(self, cell: Cell) -> tuple[Fake, Progress]:
+        self.processes[cell.id] = Fake(self.clock, self.seconds[cell.id])
+        return self.processes[cell.id], Progress(Path("no such file"))
+
+    def look(self, running: list[Running], waiting: list[Cell]) -> None:
+        self.at_once = max(self.at_once, len(running))
+
+    def run(self) -> Iterator[tuple[str, End]]:
+        told = (self.cells, self.jobs, self.limit, self.start, self.look, self.clock, self.clock.sleep)
+        for cell, _, end in schedule(*told):
+            yield cell.id, end
+
+
+def test_one_after_the_other() -> None:
+    machine = Machine([3, 2, 1])
+    assert [id for id, _ in machine.run()] == [cell.id for cell in machine.cells]
+    assert machine.clock() == 6
+    assert machine.at_once == 1
+
+
+def test_several_at_once_in_the_order_in_which_they_end() -> None:
+    machine = Machine([3, 1, 1, 4], jobs=2)
+    first, second, third, fourth = (cell.id for cell in machine.cells)
+    assert [id for id, _ in machine.run()] == [second, third, first, fourth]
+    assert machine.at_once == 2
+    assert machine.clock() == 2 + 4
+
+
+def test_one_that_hangs_is_ended_and_the_rest_goes_on() -> None:
+    machine = Machine([None, 2], limit=60)
+    (hung, end), (after, good) = machine.run()
+    assert (hung, after) == tuple(cell.id for cell in machine.cells)
+    assert end.code is None
+    assert end.reason == "ended after 1 minutes, the limit of a cell"
+    assert machine.processes[hung].ended
+    assert good.code == 0
+
+
+def test_one_that_does_not_start_is_an_end_with_a_reason() -> None:
+    machine = Machine([1, 1])
+
+    def start(cell: Cell) -> tuple[Fake, Progress]:
+        if cell is CELLS[0]:
+            raise FileNotFoundError("no nox")
+        return machine.start(cell)
+
+    told = schedule(machine.cells, 1, 10, start, machine.look, machine.clock, machine.clock.sleep)
+    assert [(cell.id, end.code, end.reason) for cell, _, end in told] == [
+        (CELLS[0].id, None, "no nox"),
+        (CELLS[1].id, 0, ""),
+    ]
+
+
+def test_who_ends_the_run_ends_what_runs() -> None:
+    machine = Machine([1, None, None], jobs=2)
+    run = machine.run()
+    next(run)
+    run.close()
+    assert machine.processes[CELLS[1].id].ended
+
+
+@pytest.mark.parametrize(
+    ("cells", "cores", "gigabytes", "planned"),
+    [
+        (71, 2, 24, (1, 2)),
+        (71, 1, 24, (1, 1)),
+        (71, 16, 64, (8, 2)),
+        (71, 16, 16, (3, 2)),
+        (71, 64, float("inf"), (32, 2)),
+        (3, 16, 64, (3, 5)),
+        (1, 16, 64, (1, 16)),
+        (1, 16, 2, (1, 1)),
+        (0, 2, 24, (1, 2)),
+    ],
+)
+def test_as_many_at_once_as_there_are_cores_and_memory_for(
+    cells: int, cores: int, gigabytes: float, planned: tuple[int, int]
+) -> None:
+    assert machine.plan(cells, None, cores, gigabytes) == machine.Plan(*planned)
+
+
+def test_who_says_how_many_gets_them() -> None:
+    assert machine.plan(71, 4, 2, 24) == machine.Plan(4, 1)
+    assert machine.plan(71, 1, 16, 64) == machine.Plan(1, 16)
+
+
+def test_this_machine_has_a_core_and_some_memory() -> None:
+    assert machine.cores() >= 1
+    assert machine.memory() > 0.1
+
+
+def test_a_cell_takes_what_it_took_or_what_others_of_its_shim_did(tmp_path: Path) -> None:
+    matrix = load()
+    cells = [cell for cell in matrix.cells.values() if cell.shim in {"tflite", "tf2"}]
+    lite, full = ([cell.id for cell in cells if cell.shim == shim] for shim in ("tflite", "tf2"))
+    (tmp_path / f"{lite[0]}.json").write_text(json.dumps({"seconds": 100}), encoding="utf-8")
+    seconds = expect.expected(cells, {lite[0]: {"seconds": 5}, lite[1]: {"seconds": 300}, full[0]: {}}, tmp_path)
+    assert [seconds[id] for id in lite[:3]] == [100, 300, 200]
+    assert seconds[full[0]] == 200
+    assert set(expect.expected(cells, {}, tmp_path / "empty").values()) == {0}
+
+
+def test_what_is_left_goes_by_the_tests_and_before_there_are_any_by_the_clock(tmp_path: Path) -> None:
+    seconds = {CELLS[0].id: 100.0, CELLS[1].id: 60.0}
+    progress = Progress(tmp_path / "tests")
+    running = Running(CELLS[0], Fake(Clock(), None), progress, started=10)
+    assert expect.left([running], [CELLS[1]], seconds, 1, now=30) == 80 + 60
+    assert expect.left([running], [CELLS[1]], seconds, 2, now=200) == 30
+    progress.path.write_text('{"tests": 4}\n' + _line("a") + _line("b", "failed") + _line("a") + '{"id": "c', "utf-8")
+    progress.read()
+    assert expect.left([running], [], seconds, 1, now=200) == 50
+    assert (progress.missing, list(progress.failures)) == (2, ["b"])
+    with progress.path.open("a", encoding="utf-8") as file:
+        file.write(_line("c")[len('{"id": "c') :])
+    progress.read()
+    assert progress.missing == 1, "a line that was not whole before"
+
+
+def _line(id: str, outcome: str = "passed") -> str:
+    return json.dumps({"id": id, "outcome": outcome, "reason": ""}) + "\n"

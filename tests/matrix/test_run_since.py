@@ -1,0 +1,189 @@
+"""Which cells a file, and an entry of matrix.toml, can matter to."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from matrix.data import ROOT, load
+from matrix.run import done, inputs, since
+from matrix.run.choose import choose
+
+MATRIX = load()
+ALL = set(MATRIX.cells)
+TEXT = (ROOT / inputs.ENTRIES).read_text(encoding="utf-8")
+
+
+def of(*shims: str) -> set[str]:
+    return {cell.id for cell in MATRIX.cells.values() if cell.shim in shims}
+
+
+@pytest.mark.parametrize(
+    ("path", "cells"),
+    [
+        ("onnx_compat/ops/math.py", ALL),
+        ("pyproject.toml", ALL),
+        ("tests/conformance/conftest.py", ALL),
+        ("tests/conftest.py", ALL),
+        ("matrix/harness/run.py", ALL),
+        ("matrix/suites/fetch.py", ALL),
+        ("matrix/zoo/vision.py", ALL),
+        ("matrix/cells.py", ALL),
+        ("noxfile.py", ALL),
+        ("something/that/nobody/knows.py", ALL),
+        ("shims/tf2/onnx_compat_tf2/shim.py", of("tf2")),
+        ("shims/tf2/pyproject.toml", of("tf2")),
+        ("shims/tensorflow/onnx_compat_tensorflow/emitter.py", of("tf1", "tf2", "keras")),
+        ("tests/shims/primitives/cases/random.py", ALL),
+        ("tests/shims/test_gradient.py", ALL),
+        ("tests/shims/keras/test_keras_models.py", of("keras")),
+        ("tests/shims/tflite/test_emitted.py", of("tflite")),
+        ("tests/shims/test_tensorflow_fast.py", of("tf1", "tf2")),
+        ("tests/shims/test_tf1_session.py", of("tf1")),
+        ("tests/core/test_layout.py", of("reference")),
+        ("examples/toy_shim/toy.py", of("reference")),
+        ("docs/usage.md", of("reference")),
+        ("tests/gaps/recorded.toml", ALL),
+        ("tests/gaps/tf2.toml", of("tf2")),
+        ("tests/gaps/primitives-tflite.toml", of("tflite")),
+        ("matrix/constraints/tf2-2.4.4-py38.txt", {"tf2-2.4.4-py38"}),
+        ("matrix/constraints/onnx2tf-2.6.9-py312.txt", set()),
+        ("matrix/results/tf2-2.4.4-py38.json", set()),
+        ("matrix/run/since.py", set()),
+        ("matrix/scoreboard/page.py", set()),
+        ("matrix/peers/run.py", set()),
+        ("docs/matrix.md", set()),
+        ("README.md", set()),
+        ("shims/tf2/LICENSE", set()),
+        ("tests/matrix/test_run_since.py", set()),
+        ("benchmarks/__main__.py", set()),
+        ("tox.ini", set()),
+    ],
+)
+def test_a_file_matters_to_those_that_read_it(path: str, cells: set[str]) -> None:
+    assert {cell.id for cell in MATRIX.cells.values() if inputs.reads(MATRIX, cell, path)} == cells
+
+
+def test_the_paths_of_the_table_are_there() -> None:
+    """What was renamed would be read by all, or by none, unseen."""
+    for pattern in (*inputs.UNREAD, *inputs.TRIED):
+        known = [path for path in inputs._contents() if inputs._any(path, [pattern])]
+        assert known, pattern
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cells"),
+    [
+        ('version = "0.1.0"', 'version = "0.2.0"', ALL),
+        ('"1.23.2" = 28', '"1.24.0" = 29', ALL),
+        ("\n[tools]\n", "\n[tools]\nmore = []\n", set()),
+        ("# ---", "# more ---", set()),
+        ('"onnx==1.13.1"', '"onnx==1.13.0"', {"reference-onnx1.13.1-py37"}),
+        ('name = "onnx-compat-tensorflow"', 'name = "onnx-compat-tf"', of("tf1", "tf2", "keras")),
+        ('name = "onnx-compat-tflite"', 'name = "onnx-compat-lite"', of("tflite")),
+    ],
+)
+def test_an_entry_matters_to_those_that_follow_from_it(old: str, new: str, cells: set[str]) -> None:
+    assert old in TEXT
+    changed = TEXT.replace(old, new, 1)
+    every = MATRIX.cells.values()
+    differing = (
+        c.id for c in every if inputs.reads_entries(MATRIX, c, TEXT) != inputs.reads_entries(MATRIX, c, changed)
+    )
+    assert set(differing) == cells
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small one, with one commit; its cells are those of this one."""
+    files = {"matrix/matrix.toml": TEXT, "docs/matrix.md": "a\n", "shims/tf2/onnx_compat_tf2/shim.py": "a\n"}
+    files |= {"tests/gaps/keras.toml": "", ".gitignore": "results/\n", "tests/core/test_a.py": "a\n"}
+    for path, text in files.items():
+        write(tmp_path, path, text)
+    monkeypatch.setattr(inputs, "ROOT", tmp_path)
+    monkeypatch.setattr(since, "ROOT", tmp_path)
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    return tmp_path
+
+
+def write(root: Path, path: str, text: str) -> None:
+    inputs._contents.cache_clear()
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text, encoding="utf-8")
+
+
+def test_what_a_change_can_affect_and_why(repository: Path) -> None:
+    cells = list(MATRIX.cells.values())
+    assert since.affected(MATRIX, cells, "HEAD") == {}
+    write(repository, "docs/matrix.md", "b\n")
+    write(repository, "results/x.json", "{}")
+    assert since.affected(MATRIX, cells, "HEAD") == {}
+    write(repository, "shims/tf2/onnx_compat_tf2/shim.py", "b\n")
+    (repository / "tests/core/test_a.py").unlink()
+    found = since.affected(MATRIX, cells, "HEAD")
+    assert set(found) == of("tf2", "reference")
+    assert found["tf2-2.4.4-py38"] == ["shims/tf2/onnx_compat_tf2/shim.py"]
+    write(repository, inputs.ENTRIES, TEXT.replace('"keras==3.0.5"', '"keras==3.0.4"'))
+    write(repository, "shims/keras/new.py", "")
+    found = since.affected(MATRIX, [cell for cell in cells if cell.shim == "keras"], "HEAD")
+    assert set(found) == of("keras")
+    old = next(cell.id for cell in cells if "keras==3.0.5" in cell.pins)
+    assert found[old] == ["shims/keras/new.py", f"{inputs.ENTRIES}: cells.{old}"]
+    assert [id for id, why in found.items() if len(why) > 1] == [old]
+
+
+def test_a_revision_that_is_not_there_is_an_error(repository: Path) -> None:
+    with pytest.raises(Exception, match=r"git diff .* nowhere"):
+        since.changed("nowhere")
+
+
+def test_a_cell_is_done_until_something_that_it_reads_changes(repository: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    keras, tf2 = MATRIX.cells["keras-3.15.1-jax-py311"], MATRIX.cells["tf2-2.4.4-py38"]
+    for cell in (keras, tf2):
+        write(repository, f"results/{cell.id}.json", "{}")
+        assert not done.stands(cell.id, inputs.digest(MATRIX, cell), "passed", results)
+        done.write(cell.id, inputs.digest(MATRIX, cell), "passed", 5.0, results)
+
+    def stand() -> list[bool]:
+        return [done.stands(cell.id, inputs.digest(MATRIX, cell), "passed", results) for cell in (keras, tf2)]
+
+    assert stand() == [True, True]
+    write(repository, "docs/matrix.md", "c\n")
+    assert stand() == [True, True]
+    write(repository, "tests/gaps/keras.toml", "# another\n")
+    assert stand() == [False, True]
+    write(repository, "tests/conformance/test_new.py", "")
+    assert stand() == [False, False]
+    (repository / "tests/conformance/test_new.py").unlink()
+    inputs._contents.cache_clear()
+    assert stand() == [False, True]
+    write(repository, f"results/{tf2.id}.json", '{"other": 1}')
+    assert stand() == [False, False], "others were written since"
+
+
+def test_only_a_good_end_is_done(tmp_path: Path) -> None:
+    for status, good in (("failed", False), ("broken", False), ("passed", True)):
+        done.write("x", "inputs", status, 5.0, tmp_path)
+        assert done.stands("x", "inputs", "passed", tmp_path) == good
+    done.forget("x", tmp_path)
+    assert done.read("x", tmp_path) is None
+    (tmp_path / "done" / "x.json").write_text("half of it", encoding="utf-8")
+    assert done.read("x", tmp_path) is None
+
+
+def test_which_cells_are_meant() -> None:
+    every = choose(MATRIX, [], [], [], "cpu")
+    assert every == [cell for cell in MATRIX.cells.values() if cell.runner == "cpu"]
+    gate = choose(MATRIX, [], ["gate"], ["tf2", "keras"], "cpu")
+    assert {(cell.tier, cell.shim) for cell in gate} == {("gate", "tf2"), ("gate", "keras")}
+    gpu = next(cell for cell in MATRIX.cells.values() if cell.runner == "gpu")
+    assert choose(MATRIX, [gpu.id, gpu.id], [], [], "cpu") == [gpu], "who names it means it"
+    assert choose(MATRIX, [gpu.id], ["gate"], ["tf1"], "cpu")[-1] == gpu
+    assert choose(MATRIX, [], [], [], "gpu") == [cell for cell in MATRIX.cells.values() if cell.runner == "gpu"]
+    for told in ((["no-such"], []), ([], ["tf3"])):
+        with pytest.raises(Exception, match=r"no cell no-such|no shim tf3"):
+            choose(MATRIX, told[0], [], told[1], "cpu")
