@@ -77,7 +77,8 @@ def stored(folder: Path = STORED) -> Dict[str, Any]:
     found = {path.stem: _read(path) for path in sorted(folder.glob("*.json"))}
     for small in found.values():
         if "cases" in small:
-            small["operators"] = _operators(outcomes(small, known[small["cases"]]))
+            cases = known[small["cases"]]
+            small["operators"] = _operators((cases[id], outcome) for id, outcome in outcomes(small, cases).items())
     return found
 
 
@@ -118,14 +119,14 @@ def summary(results: Dict[str, Any], digest: str, cases: Dict[str, Known]) -> Di
     small.update({"cases": digest, **({"absent": absent} if absent else {}), "opsets": {}})
     small["missed"] = _missed({id: one for id, one in said.items() if id.partition("@")[0] in cases})
     opsets: Dict[int, List[int]] = {}
-    for case, outcome in outcomes(small, cases):
-        opsets.setdefault(case.opset, [0] * len(FOUND))[FOUND.index(outcome)] += 1
+    for id, outcome in outcomes(small, cases).items():
+        opsets.setdefault(cases[id].opset, [0] * len(FOUND))[FOUND.index(outcome)] += 1
     small["opsets"] = {str(opset): opsets[opset] for opset in sorted(opsets)}
     return small
 
 
-def outcomes(small: Dict[str, Any], cases: Dict[str, Known]) -> List[Tuple[Known, str]]:
-    """What became of each case that a cell ran as it was recorded."""
+def outcomes(small: Dict[str, Any], cases: Dict[str, Known]) -> Dict[str, str]:
+    """What became of each case that a cell ran as it was recorded, by id."""
     missed = {
         "%s/%s" % (group, name): row["outcome"]
         for row in small["missed"]
@@ -133,11 +134,7 @@ def outcomes(small: Dict[str, Any], cases: Dict[str, Known]) -> List[Tuple[Known
         for name in names
     }
     run, absent = _groups(small), set(small.get("absent", ()))
-    return [
-        (case, missed.get(id, "pass"))
-        for id, case in cases.items()
-        if id.rpartition("/")[0] in run and id not in absent
-    ]
+    return {id: missed.get(id, "pass") for id in cases if id.rpartition("/")[0] in run and id not in absent}
 
 
 def _groups(small: Dict[str, Any]) -> List[str]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, Collection, Dict, Iterable, List, NamedTuple, Tuple
 
-__all__ = ["Known", "groups", "known_cases", "load_cases", "prune_cases", "write_cases"]
+__all__ = ["Known", "groups", "known_cases", "load_cases", "operator_name", "prune_cases", "write_cases"]
 
 FOLDER = "cases"
 
@@ -29,10 +30,19 @@ def known_cases(suites: Iterable[str]) -> Dict[str, Known]:
     """Those of the cache, by id."""
     from matrix.suites.cache import read_index  # with numpy and onnx, which nox has not
 
-    newest: Dict[Tuple[Any, ...], Any] = {}
-    for row in (row for suite in suites for row in read_index(suite)):  # an index is in the order of the releases
-        newest[row.suite, row.hash, row.rtol, row.atol] = row
-    return {row.id: Known(row.opset.get("", 0), tuple(_versions(row))) for row in newest.values()}
+    rows = [row for suite in suites for row in read_index(suite)]
+    # An index is in the order of the releases: the last word is the newest one's.
+    newest = {(row.suite, row.hash, row.rtol, row.atol): row.release for row in rows}
+    return {
+        row.id: Known(row.opset.get("", 0), tuple(_versions(row)))
+        for row in rows
+        if row.release == newest[row.suite, row.hash, row.rtol, row.atol]
+    }
+
+
+def operator_name(operator: str) -> str:
+    """Without the version."""
+    return re.sub(r"-\d+$", "", operator)
 
 
 def _versions(row: Any) -> List[str]:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 
 from matrix.data import ROOT, Matrix
+from matrix.scoreboard.backends import export
+from matrix.scoreboard.badges import badges
 from matrix.scoreboard.gather import gather
 from matrix.scoreboard.page import page
 
@@ -24,9 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def scoreboard(matrix: Matrix, options: argparse.Namespace) -> int:
     board = gather(options.results)
+    written = {"index.html": page(matrix, board)}
+    written.update((f"badge-{shim}.svg", text) for shim, text in badges(board).items())
     options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / "index.html"
-    path.write_text(page(matrix, board), encoding="utf-8")
-    print("\n".join(board.notes))
-    print("wrote", path)
+    for name, text in written.items():
+        (options.out / name).write_text(text, encoding="utf-8")
+    for note in board.notes:
+        print(note)
+    print(f"wrote {options.out}: {', '.join(written)}")
+    if options.backend_scoreboard:
+        backends = export(matrix, board, options.backend_scoreboard)
+        print(f"wrote {options.backend_scoreboard}: {len(backends)} backends")
     return 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from matrix.data import MatrixError
-from matrix.results import HISTORY, PEER, STORED, history_line, outcomes, read_results, summary
+from matrix.results import HISTORY, PEER, RAN, STORED, history_line, outcomes, read_results, summary
 from matrix.scoreboard.cases import Known, load_cases
 
 __all__ = ["Board", "Run", "gather"]
@@ -34,9 +34,9 @@ class Run:
     def shim(self) -> str:
         return "peer" if self.cell.startswith(PEER) else str(self.small.get("shim", ""))
 
-    def found(self) -> list[tuple[Known, str]]:
-        """What became of each of its cases."""
-        return outcomes(self.small, self.cases) if self.cases else []
+    def found(self) -> dict[str, str]:
+        """What became of each of its cases, by id."""
+        return outcomes(self.small, self.cases) if "missed" in self.small else {}
 
 
 @dataclass
@@ -52,46 +52,51 @@ class Board:
 
 def gather(paths: list[Path], folder: Path = STORED) -> Board:
     """What is stored, and what the named files hold; of a folder, every file of results in it."""
+    board = Board({}, [], _history(folder / HISTORY), [])
     known = load_cases(folder)
     runs = [_stored(path, known) for path in sorted(folder.glob("*.json"))]
-    runs += [_given(path, known) for named in paths for path in _files(named)]
-    board = Board({}, [], _history(folder / HISTORY), [])
+    for named in paths:
+        if named.is_dir():
+            known.update(load_cases(named))
+            runs += filter(None, (_given(path, known, board.notes) for path in sorted(named.rglob("*.json"))))
+        elif run := _given(named, known, board.notes):
+            runs.append(run)
+        else:
+            raise MatrixError(f"{named}: no results of a cell")
     for run in sorted(runs, key=lambda run: run.date, reverse=True):  # of the same run, the stored one stays
         newest = board.runs.setdefault(run.cell, run)
-        if newest is not run and newest.date != run.date:
+        if newest.date != run.date:
             board.older.append(run)
             board.notes.append(f"{run.cell}: the run of {newest.date} ({newest.source}), not that of {run.date}")
-        elif newest.small["state"] != run.small["state"]:
-            board.notes.append(f"{run.cell}: two runs of {run.date} disagree: {newest.source}, {run.source}")
+        elif newest.small != run.small:
+            board.notes.append(f"{run.cell}: two runs of {run.date}: {newest.source}, not {run.source}")
     board.runs = {cell: board.runs[cell] for cell in sorted(board.runs)}
     _complete(board)
     return board
 
 
 def _stored(path: Path, known: dict[str, dict[str, Known]]) -> Run:
-    small = {"cell": path.stem, "state": "ran", **json.loads(path.read_text(encoding="utf-8"))}
+    small = {"state": RAN, **json.loads(path.read_text(encoding="utf-8"))}
     return Run(small, known.get(small.get("cases", ""), {}))
 
 
-def _given(path: Path, known: dict[str, dict[str, Known]]) -> Run:
-    """Without the cache of cases: they are among those stored, or else unknown."""
+def _given(path: Path, known: dict[str, dict[str, Known]], notes: list[str]) -> Run | None:
+    """Results or a summary of them; None for what is neither. Without the cache, what is known of a case is what is stored."""
     try:
         results = read_results(path)
-    except (ValueError, TypeError) as error:
-        raise MatrixError(f"{path}: no results: {error}") from error
-    if "opsets" in results:  # a summary
-        return Run(results, known.get(results["cases"], {}), str(path))
-    ids = {result["id"] for result in results.get("results", ())}
+    except (OSError, ValueError, TypeError) as error:
+        raise MatrixError(f"{path}: {error}") from error
+    if "shim" not in results:
+        return None
+    if "results" not in results:
+        return Run(results, known.get(results.get("cases", ""), {}), path.name)
+    ids = {result["id"].partition("@")[0] for result in results["results"]}
     digest = max(known, key=lambda digest: len(ids & known[digest].keys()), default="")
-    return Run(summary(results, digest, known.get(digest, {})), known.get(digest, {}), str(path))
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return sorted(each for each in path.rglob("*.json") if not each.name.startswith("."))
-    if not path.exists():
-        raise MatrixError(f"{path}: no such file")
-    return [path]
+    run = Run(summary(results, digest, known.get(digest, {})), known.get(digest, {}), path.name)
+    groups = {id.rpartition("/")[0] for id in run.cases}
+    if unknown := sorted({id.rpartition("/")[0] for id in ids} - groups):
+        notes.append(f"{run.cell}: not shown, because nothing is stored of their cases: {', '.join(unknown)}")
+    return run
 
 
 def _history(path: Path) -> list[dict[str, Any]]:

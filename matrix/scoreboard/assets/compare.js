@@ -4,9 +4,9 @@ function showCompare(place, [first = "", second = ""]) {
   const able = [...newest, ...runs.slice(data.newest)].filter((run) => run.state === "ran" && run.table);
   const a = byKey.get(first) || able[0];
   const b = byKey.get(second) || able.find((run) => run !== a && run.shim === (a && a.shim)) || able.find((run) => run !== a);
-  place.append(h("h1", { tabindex: "-1" }, "Two runs side by side"));
+  put(place, h("h1", { tabindex: "-1" }, "Two runs side by side"));
   if (!a || !b) {
-    place.append(h("p", { class: "empty" }, "There are no two runs with results."));
+    put(place, h("p", { class: "empty" }, "There are no two runs with results."));
     return;
   }
   const go = (to) => location.assign(hash("compare", to));
@@ -26,7 +26,8 @@ function showCompare(place, [first = "", second = ""]) {
         }),
       ),
     );
-  place.append(
+  put(
+    place,
     h(
       "form",
       { class: "filters", "aria-label": "Runs to compare", onsubmit: (event) => event.preventDefault() },
@@ -43,20 +44,28 @@ function showCompare(place, [first = "", second = ""]) {
 const signed = (n) => (n > 0 ? `+${count(n)}` : n < 0 ? `\u2212${count(-n)}` : "\u00b1 0");
 
 function totals(a, b) {
-  const [left, other] = [a.tally().all, b.tally().all];
+  const [left, other] = [none(), none()];
+  const common = both(a, b);
+  for (const { from, to } of common) {
+    left[OUTCOMES.indexOf(from)] += 1;
+    other[OUTCOMES.indexOf(to)] += 1;
+  }
+  const extra = [a, b].map((run) => run.tally().all.reduce((sum, n) => sum + n, 0) - common.length);
   const line = (name, run, row) =>
     h("tr", {}, h("th", { scope: "row" }, h("a", { href: hash("cell", [run.key, "all"]) }, `${name}: ${run.title}`), h("small", {}, ` py${run.python}, ${day(run.date)}`)), h("td", { class: "number" }, `${percent(row[0], counted(row))} %`), row.slice(0, 4).map((n) => h("td", { class: "number" }, count(n))));
-  return h(
+  const table = h(
     "div",
     { class: "scroll" },
     h(
       "table",
       { class: "rows" },
-      h("caption", { class: "unseen" }, "Counts of both"),
+      h("caption", { class: "unseen" }, "Counts of both, of the cases that both ran"),
       h("thead", {}, h("tr", {}, ["Run", "share", ...OUTCOMES.slice(0, 4)].map((name, i) => h("th", { scope: "col", class: i ? "number" : null }, name)))),
       h("tbody", {}, line("A", a, left), line("B", b, other), h("tr", { class: "difference" }, h("th", { scope: "row" }, "B \u2212 A"), h("td", {}), left.slice(0, 4).map((n, i) => h("td", { class: "number" }, signed(other[i] - n))))),
     ),
   );
+  const note = `Of the ${count(common.length)} cases that both ran; only A ran ${count(extra[0])} more, only B ${count(extra[1])}.`;
+  return [table, h("p", { class: "small" }, note)];
 }
 
 /** Only what both ran is compared. */
@@ -121,14 +130,11 @@ function operatorDifferences(a, b) {
 }
 
 function caseDifferences(a, b) {
-  const common = both(a, b);
-  const rows = common.filter(({ from, to }) => from !== to);
-  const extra = [a, b].map((run) => counted(run.tally().all) + run.tally().all[4] - common.length);
+  const rows = both(a, b).filter(({ from, to }) => from !== to);
   return h(
     "section",
     {},
-    h("h2", {}, "Cases", h("small", {}, ` ${count(rows.length)} of the ${count(common.length)} that both ran end otherwise`)),
-    extra[0] || extra[1] ? h("p", { class: "small" }, `Not compared: ${count(extra[0])} that only A ran, ${count(extra[1])} that only B ran.`) : null,
+    h("h2", {}, "Cases", h("small", {}, ` ${count(rows.length)} end otherwise`)),
     h(
       "ul",
       { class: "cases" },

@@ -15,6 +15,7 @@ const STATES = {
   "no-gpu": "no GPU found: neither pass nor fail",
   none: "not run yet",
 };
+const STATE_NAMES = { broken: "broken", "no-gpu": "no GPU found", none: "not run yet" };
 const STATE_SIGNS = { broken: "\u2716", "no-gpu": "\u25cc", none: "\u2026" };
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -29,8 +30,12 @@ function h(tag, attributes = {}, ...children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
-  return element;
+  return put(element, ...children);
+}
+
+function put(place, ...children) {
+  place.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
+  return place;
 }
 const SVG_TAGS = new Set(["svg", "path", "circle", "line", "text", "title", "g"]);
 
@@ -132,7 +137,7 @@ class Run {
     this.tier = cell.tier || "";
     this.pins = cell.pins || [];
     const [, major, minor] = this.cell.match(PYTHON) || [];
-    this.python = this.python || (major ? `${major}.${minor}` : "");
+    this.python = major ? `${major}.${minor}` : this.python || "";
     const rest = this.cell.replace(PYTHON, "").replace(/^[^-]*-/, "");
     this.label = rest.replace(/-/g, " ");
     this.title = this.shim === "peers" ? this.label : `${this.shim} ${this.label}`;
@@ -233,9 +238,9 @@ const SHIMS = [...new Set(newest.map((run) => run.shim))].sort(
 );
 function rank(shim) {
   const at = ["tf1", "tf2", "tflite", "keras", "reference", "peers"].indexOf(shim);
-  return at < 0 ? 5 - 0.5 : at;
+  return at < 0 ? 4.5 : at;
 }
-for (const list of [newest]) list.sort((a, b) => rank(a.shim) - rank(b.shim) || numbers.compare(b.label, a.label) || numbers.compare(b.python, a.python));
+newest.sort((a, b) => rank(a.shim) - rank(b.shim) || numbers.compare(b.label, a.label) || numbers.compare(b.python, a.python));
 
 const day = (date) => (date || "").slice(0, 16).replace("T", " ");
 const when = (run) => (run.date ? h("time", { datetime: run.date }, `${day(run.date)} UTC`) : null);

@@ -3,22 +3,24 @@
 function showCell(place, [key, at = "all", operator = ""], filters) {
   const run = byKey.get(key);
   if (!run) {
-    place.append(h("h1", { tabindex: "-1" }, "No such cell"), h("p", {}, h("code", {}, key), " has no results here. ", h("a", { href: hash("map") }, "To the map")));
+    put(place, h("h1", { tabindex: "-1" }, "No such cell"), h("p", {}, h("code", {}, key), " has no results here. ", h("a", { href: hash("map") }, "To the map")));
     return;
   }
   const only = at === "all" ? null : at;
   const { columns, all } = run.tally();
   const row = only ? columns[only] || none() : all;
-  place.append(
+  put(
+    place,
     h("p", { class: "back" }, h("a", { href: hash("map", [], filters) }, "\u2190 Map")),
     h("h1", { tabindex: "-1" }, run.title, h("small", {}, ` ${only ? columnTitle(only) : "all opsets"}`)),
     facts(run),
   );
   if (run.state !== "ran") {
-    place.append(h("p", { class: `banner ${run.state}` }, h("b", {}, STATES[run.state]), run.reason ? h("span", {}, ` ${run.reason}`) : null));
+    put(place, h("p", { class: `banner ${run.state}` }, h("b", {}, STATES[run.state]), run.reason ? h("span", {}, ` ${run.reason}`) : null));
     return;
   }
-  place.append(
+  put(
+    place,
     opsets(run, only, columns, all),
     h("p", { class: "sum" }, h("b", {}, `${percent(row[0], counted(row))} %`), ` of ${count(counted(row))} cases pass in the framework alone: ${spoken(row)}.`),
     operatorTable(run, only, operator),
@@ -139,7 +141,7 @@ function caseList(run, cases) {
       {},
       sign(outcome(at)),
       h("span", { class: "case" }, h("code", {}, name), h("small", {}, ` ${outcome(at)} \u00b7 ${group}${operators.length > 1 ? ` \u00b7 ${operators.length} operators` : ""}`)),
-      run.details.get(at) ? h("code", { class: "error" }, run.details.get(at)) : null,
+      run.details.get(at) ? h("code", { class: "error" }, outcome(at) === "fallback" ? "outside of the framework: " : "", run.details.get(at)) : null,
     );
   };
   const not = cases.filter((at) => outcome(at) !== "pass").sort((a, b) => run.results[b] % 5 - run.results[a] % 5);

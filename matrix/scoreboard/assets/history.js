@@ -10,7 +10,8 @@ function showHistory(place, filters, refresh) {
     lines.get(one.cell).push(one);
   }
   const shown = newest.filter((run) => lines.has(run.cell) && (!filters.framework || run.shim === filters.framework));
-  place.append(
+  put(
+    place,
     h("h1", { tabindex: "-1" }, "Across the runs"),
     h("p", { class: "lead" }, "Of every recorded run of a cell, the share of the cases that pass in the framework alone (line), and that give the right answer (dashed)."),
     h(
@@ -39,7 +40,8 @@ function chart(run, lines) {
   const last = ran[ran.length - 1];
   const before = ran[ran.length - 2];
   const text = `${percent(last.found[0], counted(last.found))} % of ${count(counted(last.found))}`;
-  const change = before ? signed(last.found[0] - before.found[0]) : "one run";
+  if (!before) return h("figure", {}, heading, h("figcaption", {}, h("b", {}, text), ` one run \u00b7 ${day(last.date).slice(0, 10)}`));
+  const change = signed(last.found[0] - before.found[0]);
   return h(
     "figure",
     {},
@@ -53,6 +55,6 @@ function chart(run, lines) {
       h("path", { class: "native", d: line(0) }),
       ran.map((one, i) => h("circle", { cx: x(i), cy: y(shares[i][0]), r: 3 }, h("title", {}, `${day(one.date)} ${one.revision}: ${spoken(one.found)}`))),
     ),
-    h("figcaption", {}, h("b", {}, text), ` ${change} \u00b7 ${day(last.date)}`, h("small", {}, ` scale from ${(100 * low).toFixed(1)} to 100 %`)),
+    h("figcaption", {}, h("b", {}, text), ` ${change} \u00b7 ${ran.length} runs to ${day(last.date).slice(0, 10)}`, h("small", {}, `from ${(100 * low).toFixed(1)} to 100 %`)),
   );
 }

@@ -84,7 +84,8 @@ document.addEventListener("keydown", (event) => {
 });
 window.addEventListener("hashchange", () => draw(true));
 
-document.getElementById("about").append(
+put(
+  document.getElementById("about"),
   h("p", {}, `Made ${day(data.made)} UTC`, data.revision ? [" of ", h("code", {}, data.revision)] : "", `: ${newest.filter((run) => run.state === "ran").length} cells ran, of ${newest.length}.`),
   data.notes.length ? h("details", {}, h("summary", {}, `${data.notes.length} notes on how runs were merged`), h("ul", {}, data.notes.map((note) => h("li", {}, note)))) : "",
 );

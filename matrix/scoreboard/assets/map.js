@@ -20,7 +20,8 @@ function showMap(place, filters, refresh) {
     .filter((run) => !filters.framework || run.shim === filters.framework)
     .map((run) => ({ run, ...run.tally(wanted) }))
     .filter(({ run, all }) => inState(run, all, filters.state));
-  place.append(
+  put(
+    place,
     h("h1", { tabindex: "-1" }, "What runs where"),
     h("p", { class: "lead" }, "Recorded ONNX cases by the opset of their models, in every environment of the matrix: the share in percent that gives the right answer in the framework alone. A cell of the map opens its operators and cases."),
     tiles(),
@@ -137,7 +138,8 @@ function mapRow({ run, columns, all }, used, wanted) {
     h("a", { href: detailHash(run, "", wanted), tabindex: "-1" }, h("b", {}, run.label), h("small", {}, ` py${run.python}${run.runner === "gpu" ? " gpu" : ""}`)),
   );
   if (run.state !== "ran") {
-    const text = run.reason || STATES[run.state];
+    const name = STATE_NAMES[run.state] || run.state;
+    const text = run.reason ? `: ${run.reason}` : "";
     return h(
       "tr",
       { class: `state ${run.state}` },
@@ -145,7 +147,7 @@ function mapRow({ run, columns, all }, used, wanted) {
       h(
         "td",
         { colspan: used.length + 1 },
-        h("a", { href: detailHash(run, "", wanted), tabindex: "-1", title: text }, h("span", { class: "sign" }, STATE_SIGNS[run.state]), " ", h("b", {}, run.state === "none" ? "not run" : run.state), ` ${text}`),
+        h("a", { href: detailHash(run, "", wanted), tabindex: "-1", title: name + text }, h("span", { class: "sign" }, STATE_SIGNS[run.state] || "?"), " ", h("b", {}, name), text),
       ),
     );
   }

@@ -1,0 +1,49 @@
+"""An SVG for each shim: the share of the cases of all its cells that pass in the framework alone."""
+
+from __future__ import annotations
+
+from xml.sax.saxutils import escape
+
+from matrix.results import OUTCOMES, RAN
+from matrix.scoreboard.fill import asset, fill
+from matrix.scoreboard.gather import Board, Run
+
+__all__ = ["badges"]
+
+CHARACTER, MARGIN = 6.6, 7
+#: From which share on, in percent; all against white at a contrast of 4.5 or more.
+COLOURS = ((98, "#14704f"), (90, "#4f6d12"), (70, "#8a5a00"), (0, "#b3202a"))
+
+
+def badges(board: Board) -> dict[str, str]:
+    """By shim; only those that have a cell that ran, and no peers: they are projects of their own."""
+    shims: dict[str, list[Run]] = {}
+    for run in board.runs.values():
+        if run.small["state"] == RAN and run.small.get("opsets") and run.shim != "peer":
+            shims.setdefault(run.shim, []).append(run)
+    return {shim: _badge(shim, runs) for shim, runs in shims.items()}
+
+
+def _badge(shim: str, runs: list[Run]) -> str:
+    rows = [row for run in runs for row in run.small["opsets"].values()]
+    counts = [sum(column) for column in zip(*rows, strict=True)][: len(OUTCOMES)]
+    total, passed = sum(counts), counts[0]
+    tenths = 1000 * passed // total  # never 100 where something is missing
+    value = f"{tenths // 10}.{tenths % 10} % of {total:,}" if passed < total else f"100 % of {total:,}"
+    told = ", ".join(f"{count:,} {name}" for count, name in zip(counts, OUTCOMES, strict=True) if count)
+    title = f"{shim}: {told}, in {len(runs)} {'cell' if len(runs) == 1 else 'cells'}"
+    left, right = (round(len(text) * CHARACTER) for text in (shim, value))
+    drawn = {
+        "label": shim,
+        "value": value,
+        "title": title,
+        "colour": next(colour for least, colour in COLOURS if tenths >= 10 * least),
+        "width": left + right + 4 * MARGIN,
+        "left": left + 2 * MARGIN,
+        "right": right + 2 * MARGIN,
+        "text_left": left,
+        "text_right": right,
+        "middle_left": left / 2 + MARGIN,
+        "middle_right": left + 3 * MARGIN + right / 2,
+    }
+    return fill(asset("badge.svg"), {name: escape(str(text), {'"': "&quot;"}) for name, text in drawn.items()}) + "\n"
