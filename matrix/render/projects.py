@@ -29,7 +29,8 @@ def files(matrix: Matrix, root: Path) -> dict[Path, str]:
         found[project] = replace(_BLOCK, _block(matrix, distribution), project)
         version = rf'__version__\g<type> = "{matrix.version}"'
         found[package] = replace(_VERSION, version, package)
-        found[folder / "LICENSE"] = licence
+        if folder != root:
+            found[folder / "LICENSE"] = licence
     return found
 
 

@@ -1,13 +1,22 @@
 """Nothing that follows from matrix.toml was edited by hand, and an edit would be noticed."""
 
+import shutil
+
 import pytest
 
 from matrix import render
-from matrix.data import MatrixError, load
+from matrix.__main__ import main
+from matrix.data import ROOT, MatrixError, load
 from matrix.lock import missing
 from matrix.render import projects
 
 MATRIX = load()
+# Of the files that are rendered in part; anything else is rendered whole.
+EDITS = {
+    "pyproject.toml": (f'version = "{MATRIX.version}"', 'version = "9.9"'),
+    "__init__.py": (f'"{MATRIX.version}"', '"9.9"'),
+    "README.md": ("TensorFlow 2 |", "TensorFlow 3 |"),
+}
 # What needs an index of its own has no lock until someone who knows that index resolves it; see `missing`.
 LOCKED = [each for each in MATRIX.environments.values() if each.constraints.exists()]
 
@@ -30,27 +39,36 @@ def test_a_lock_holds_exact_versions_and_nothing_else(environment):
         assert name and same and version and not set(line) & set(" +@/;"), line
 
 
-def test_an_edit_of_a_rendered_block_is_noticed(tmp_path, monkeypatch):
-    path = copy_of_core(tmp_path, monkeypatch)
-    path.write_text(path.read_text(encoding="utf-8").replace("numpy>=1.18", "numpy>=1.21"), encoding="utf-8")
-    assert render.drifted(MATRIX) == [path]
-    assert render.render(MATRIX) == [path]
-    assert render.drifted(MATRIX) == []
+def test_an_edit_by_hand_of_any_file_is_found_and_undone(tmp_path, monkeypatch, capsys):
+    texts = copy_of_rendered(tmp_path, monkeypatch)
+    for path, text in texts.items():
+        old, new = EDITS.get(path.name, (text, text + "by hand\n"))
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+    gone = tmp_path / "tox.ini"
+    gone.unlink()
+    assert main(["check"]) == 1
+    named = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert named == [path.relative_to(tmp_path).as_posix() for path in texts]
+    assert main(["render"]) == 0
+    assert {path: path.read_text(encoding="utf-8") for path in texts} == texts
 
 
-def test_a_lost_marker_is_named(tmp_path, monkeypatch):
-    path = copy_of_core(tmp_path, monkeypatch)
-    path.write_text(path.read_text(encoding="utf-8").replace(projects.END, ""), encoding="utf-8")
+def test_a_lost_marker_is_named(tmp_path):
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f"{projects.BEGIN}\nversion = '1'\n", encoding="utf-8")
+    (tmp_path / "LICENSE").touch()
     with pytest.raises(MatrixError, match=r"pyproject\.toml"):
-        render.drifted(MATRIX)
+        projects.files(MATRIX, tmp_path)
 
 
-def copy_of_core(folder, monkeypatch):
-    """The repository's rendered files, in a folder of the test's own; gives the core's pyproject.toml."""
-    for path, text in render.rendered(MATRIX).items():
-        copy = folder / path.relative_to(render.ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(text, encoding="utf-8")
-    monkeypatch.setattr("matrix.render.ROOT", folder)
-    monkeypatch.setattr("matrix.data.ROOT", folder)
-    return folder / "pyproject.toml"
+def copy_of_rendered(folder, monkeypatch):
+    """The repository's rendered files and what they are copied from, in a folder of the test's own."""
+    texts = {folder / path.relative_to(ROOT): text for path, text in render.rendered(MATRIX).items()}
+    shutil.copy(ROOT / "LICENSE", folder)
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for module in ("matrix.render", "matrix.__main__"):
+        monkeypatch.setattr(f"{module}.ROOT", folder)
+    return texts

@@ -1,0 +1,74 @@
+"""nox, tox and the CI service run the same cells in the same way."""
+
+import json
+import subprocess
+import sys
+from configparser import ConfigParser
+
+import pytest
+
+from matrix import cells, ci
+from matrix.data import ROOT, MatrixError, load
+
+MATRIX = load()
+TOX = ConfigParser(interpolation=None)
+TOX.read(ROOT / "tox.ini", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def listed():
+    """What `nox --json -l` says of the gate."""
+    command = [sys.executable, "-m", "nox", "--json", "-l", "-t", "gate"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("cell", MATRIX.cells.values(), ids=lambda cell: cell.id)
+def test_tox_installs_and_runs_what_nox_does(cell):
+    section = TOX[f"testenv:{cell.id}"]
+    assert section["base_python"] == cell.python
+    assert section["commands_pre"].split("\n")[-1].split() == ["uv", "pip", "install", *cells.installs(MATRIX, cell)]
+    assert section["commands"] == f"python -m matrix.cells {cell.id} {{posargs}}"
+    assert cell.id in TOX["tox"]["env_list"].split()
+
+
+def test_a_path_replaces_the_default_tests_and_an_option_does_not():
+    assert cells.pytest_arguments(["tests/shims"], ["-k", "lstm"])[-3:] == ["tests/shims", "-k", "lstm"]
+    assert "tests/shims" not in cells.pytest_arguments(["tests/shims"], ["tests/matrix/test_cells.py::test_x"])
+
+
+def test_what_a_cell_says_of_itself_reaches_its_tests():
+    cell = MATRIX.cells["keras-3.15.1-jax-py311"]
+    told = cells.environment(MATRIX, cell)
+    assert told["KERAS_BACKEND"] == "jax"
+    assert (told["ONNX_COMPAT_SHIM"], told["ONNX_COMPAT_CELL"]) == ("keras", cell.id)
+    assert cells.title(cell) == "keras 3.15.1, jax 0.10.2, onnx 1.23.2, Python 3.11"
+
+
+def test_the_service_gets_a_job_for_each_cell_that_nox_lists(listed):
+    jobs = {job["cell"]: job for job in ci.jobs(MATRIX, listed)}
+    gate = {cell.id: cell for cell in MATRIX.cells.values() if cell.tier == "gate"}
+    assert list(jobs) == list(gate)
+    assert {id_: job["python"] for id_, job in jobs.items()} == {id_: cell.python for id_, cell in gate.items()}
+    lines = {session["name"]: session["description"] for session in listed}
+    assert all(lines[f"cell({id_})"] == cells.title(cell) for id_, cell in gate.items()), "a menu says what is what"
+
+
+def test_a_job_runs_where_its_device_and_its_python_are():
+    sessions = [{"session": f"cell({cell.id})", "python": cell.python} for cell in MATRIX.cells.values()]
+    for job in ci.jobs(MATRIX, sessions):
+        cell = MATRIX.cells[job["cell"]]
+        old = cell.python == "3.7"
+        assert job["old"] == old
+        assert job["labels"] == (MATRIX.ci.images["3.7"] if old else MATRIX.ci.runners[cell.runner])
+
+
+def test_no_cell_at_all_is_an_error():
+    with pytest.raises(MatrixError, match="no cell"):
+        ci.jobs(MATRIX, [{"session": "lint", "python": None}])
+
+
+def test_another_content_of_the_cache_has_another_key(monkeypatch):
+    before = ci.key(MATRIX)
+    monkeypatch.setitem(MATRIX.tools, "zoo", ("torch==0",))
+    assert ci.key(MATRIX) != before
