@@ -49,9 +49,7 @@ def _run(options: argparse.Namespace, tests: list[str], console: Console) -> int
         for id, reasons in why.items():
             more = f" and {len(reasons) - SHOWN} more" if len(reasons) > SHOWN else ""
             console.print(f"{id}: {', '.join(reasons[:SHOWN])}{more}", soft_wrap=True, markup=False)
-    runner = Runner(matrix, cells, tests, options.nox, options.minutes * 60)
-    if options.fresh:
-        runner.forget()
+    runner = Runner(matrix, cells, tests, options.nox, options.minutes * 60, options.fresh)
     waiting = runner.waiting()
     plan = machine.plan(len(waiting), options.jobs, machine.cores(), machine.memory())
     console.print(

@@ -35,27 +35,29 @@ class Runner:
         tests: Sequence[str],
         nox: str,
         limit: float,
-        results: Path = done.RESULTS,
+        fresh: bool = False,
+        results: Path | None = None,
     ) -> None:
-        """`tests`: what goes to pytest; a run with any is no whole one, and marks nothing as done."""
-        self.cells, self.tests, self.nox, self.limit, self.results = cells, tests, nox, limit, results
+        """`tests`: what goes to pytest; a run with any is no whole one, and marks nothing as done. `fresh`: what was done
+        before is not.
+        """
+        self.cells, self.tests, self.nox, self.limit, self.fresh = cells, tests, nox, limit, fresh
+        self.results = results = results or done.RESULTS
         self._inputs = {cell.id: digest(matrix, cell) for cell in cells}
         self._stored = stored()
         self._seconds = expected(cells, self._stored, results)
         self._ended: dict[str, Outcome] = {}
         self._written: dict[str, int] = {}
 
-    def forget(self) -> None:
-        for cell in self.cells:
-            done.forget(cell.id, self.results)
-
     def waiting(self) -> list[Cell]:
         """Those that are not done, the longest first: none is left to run alone at the end."""
-        cells = [cell for cell in self.cells if self.tests or not self._done(cell)]
+        cells = [cell for cell in self.cells if self.fresh or self.tests or not self._done(cell)]
         return sorted(cells, key=lambda cell: -self._seconds[cell.id])
 
     def run(self, plan: Plan, console: Console) -> None:
         waiting = self.waiting()
+        for cell in waiting if self.fresh else ():
+            done.forget(cell.id, self.results)
         totals = Totals(len(waiting))
         screen = Screen(console)
 
