@@ -1,0 +1,81 @@
+"""Build the wheels that have metadata and nothing else, all in one process: a branch each (see matrix/branches.py).
+
+python -m matrix.packages FOLDER     beside the other wheels, where `pip install --find-links FOLDER` finds them
+
+Their projects are written into build/ and not stored: nothing in them is said there for the first time.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from matrix.branches import Project, projects
+from matrix.data import ROOT, Matrix, load
+from matrix.render.projects import array
+
+__all__ = ["build", "write"]
+
+BUILD = ROOT / "build" / "branches"
+
+
+def write(matrix: Matrix, folder: Path = BUILD) -> list[Path]:
+    """A folder for each project, and nothing from before beside them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    roots = []
+    for project in projects(matrix):
+        root = folder / f"{project.name}-{project.version}"
+        root.mkdir(parents=True)
+        (root / "pyproject.toml").write_text(_text(project), encoding="utf-8")
+        shutil.copy(ROOT / "LICENSE", root)
+        roots.append(root)
+    return roots
+
+
+def build(roots: list[Path], folder: Path) -> list[Path]:
+    """Their wheels, in the folder."""
+    from hatchling.builders.wheel import WheelBuilder
+
+    built = [Path(wheel) for root in roots for wheel in WheelBuilder(str(root)).build(directory=str(folder))]
+    return built
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        sys.exit(__doc__)
+    built = build(write(load()), Path(arguments[0]).resolve())
+    print(f"{len(built)} wheels of branches in {arguments[0]}")
+    return 0
+
+
+def _text(project: Project) -> str:
+    return "\n".join(
+        [
+            "[build-system]",
+            'requires = ["hatchling"]',
+            'build-backend = "hatchling.build"',
+            "",
+            "[project]",
+            f"name = {json.dumps(project.name)}",
+            f"version = {json.dumps(project.version)}",
+            f"description = {json.dumps(project.description)}",
+            f'readme = {{ text = {json.dumps(project.description)}, content-type = "text/markdown" }}',
+            'license = "Apache-2.0"',
+            'license-files = ["LICENSE"]',
+            f"requires-python = {json.dumps(project.pythons)}",
+            *array("dependencies", project.requires),
+            "",
+            "[project.optional-dependencies]",
+            *(line for extra, asked in project.extras.items() for line in array(extra, asked)),
+            "",
+            "[tool.hatch.build.targets.wheel]",
+            "bypass-selection = true",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
