@@ -105,7 +105,7 @@ def fallen(results: Dict[str, Any], before: Dict[str, Any]) -> List[str]:
 def summary(results: Dict[str, Any], digest: str, cases: Dict[str, Known]) -> Dict[str, Any]:
     """The counts, by suite and by opset, and what did not pass; `cases` are those stored as `digest`."""
     about: Dict[str, Any] = {
-        name: results[name] for name in ("cell", "shim", "python", "peer", "natives") if name in results
+        name: results[name] for name in ("cell", "shim", "python", "peer", "seconds", "natives") if name in results
     }
     told = {name: results.get(name, "") for name in ("state", "reason", "date", "revision")}
     if not told["reason"]:

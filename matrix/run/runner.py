@@ -75,6 +75,7 @@ class Runner:
                 totals.cases += tests.cases if tests else 0
                 totals.failures += len(tests.failures) if tests else 0
                 self._tell(screen, cell, outcome)
+                self._seconds = expected(self.cells, self._stored, self.results)
 
     def outcomes(self) -> dict[str, Outcome]:
         """Of all cells, also of those that were done before; not of those that a run did not come to."""
