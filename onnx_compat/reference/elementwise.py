@@ -88,7 +88,7 @@ def _mod_sizes(a: Any, b: Any) -> Any:
 def _pow(x: Any, y: Any) -> Any:
     if x.dtype.kind != "i":
         return np.power(x, y)
-    whole = np.power(x, np.maximum(y, 0))
+    whole = np.power(x, np.maximum(y, 0, dtype=y.dtype), dtype=x.dtype)  # numpy 1 makes int64 of two scalars
     if np.all(y >= 0):
         return whole
     odd = np.where(y & 1, x, np.ones((), x.dtype))  # 1 / x^n is 1 or -1 for these two, and less than one for all others

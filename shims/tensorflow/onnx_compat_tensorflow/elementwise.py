@@ -49,7 +49,7 @@ class Elementwise(Base):
             return self.raw.Cast(x=self.op("NotEqual", x, self._zero(x)), DstT=x.dtype)
         signs = self.op("Sign", x)
         if x.dtype.is_floating and not self.features.holds("Sign keeps NaN"):
-            signs = self.op("SelectV2", x, signs, condition=self.op("IsNan", x))
+            signs = self.where(self.op("IsNan", x), x, signs)
         return signs
 
     def erf(self, x: Any) -> Any:
@@ -121,12 +121,12 @@ class Elementwise(Base):
         if x.dtype == self.tf.uint64 and not self.features.offers(op, "uint64", 2):
             return self._unsigned_quotient(x, self._divisor(y))
         known = self.static(y)
-        if known is not None and not np.isin(known, (0, -1)).any():
+        if known is not None and not ((known == 0) | (known == -1)).any():
             return self.op(op, x, y)
         whole = self.op(op, x, self._divisor(y))
         if x.dtype.is_unsigned:
             return whole
-        return self.op("SelectV2", self.op("Neg", x), whole, condition=self.equal(y, self.number(-1, y.dtype)))
+        return self.where(self.equal(y, self.number(-1, y.dtype)), self.op("Neg", x), whole)
 
     def _remainder(self, op: str, x: Any, y: Any) -> Any:
         if not x.dtype.is_integer:
@@ -141,7 +141,7 @@ class Elementwise(Base):
         unfit = self.equal(y, self._zero(y))
         if not y.dtype.is_unsigned:
             unfit = self.raw.LogicalOr(x=unfit, y=self.equal(y, self.number(-1, y.dtype)))
-        return self.op("SelectV2", self.number(1, y.dtype), y, condition=unfit)
+        return self.where(unfit, self.number(1, y.dtype), y)
 
     def _unsigned_quotient(self, x: Any, y: Any) -> Any:
         """Of 64 bits, by signed division of the upper 63: right but for at most one, which the remainder tells."""
@@ -153,7 +153,7 @@ class Elementwise(Base):
         whole = raw.Bitcast(input=raw.AddV2(x=half, y=half), type=tf.uint64)
         rest = self.op("Sub", x, self.op("Mul", whole, y))
         more = self.op("AddV2", whole, raw.Cast(x=self.op("LessEqual", y, rest), DstT=tf.uint64))
-        return self.op("SelectV2", raw.Cast(x=self.op("LessEqual", y, x), DstT=tf.uint64), more, condition=large)
+        return self.where(large, raw.Cast(x=self.op("LessEqual", y, x), DstT=tf.uint64), more)
 
     # -- two operands --------------------------------------------------------------------------------------------------
     def pow(self, x: Any, y: Any) -> Any:
@@ -167,8 +167,8 @@ class Elementwise(Base):
         whole = self.op("Pow", x, self.op("Maximum", y, zero))
         odd = self.equal(self.raw.BitwiseAnd(x=y, y=one), one)
         unit = self.equal(self.op("Abs", x), one)  # 1 / x^n is 1 or -1 for these two, and less than one for all others
-        inverse = self.op("SelectV2", self.op("SelectV2", x, one, condition=odd), zero, condition=unit)
-        return self.op("SelectV2", inverse, whole, condition=self.op("Less", y, zero))
+        inverse = self.where(unit, self.where(odd, x, one), zero)
+        return self.where(self.op("Less", y, zero), inverse, whole)
 
     def _unsigned_pow(self, x: Any, y: Any, most: Any) -> Any:
         """The kernel is that of signed numbers, to which a larger exponent is negative. As many factors as its highest
@@ -177,7 +177,7 @@ class Elementwise(Base):
         zero, one = self._zero(x), self.number(1, x.dtype)
         whole = self.op("Pow", x, self.op("BitwiseAnd", y, most))
         even = self.equal(self.op("BitwiseAnd", x, one), zero)
-        return self.op("SelectV2", zero, whole, condition=self.raw.LogicalAnd(x=even, y=self.op("Less", most, y)))
+        return self.where(self.raw.LogicalAnd(x=even, y=self.op("Less", most, y)), zero, whole)
 
     def maximum(self, x: Any, y: Any) -> Any:
         return self.raw.LogicalOr(x=x, y=y) if x.dtype.is_bool else self._extreme("Maximum", x, y)
@@ -190,7 +190,7 @@ class Elementwise(Base):
         if not x.dtype.is_floating or self.features.holds(op + " keeps NaN"):
             return chosen
         missing = self.raw.LogicalOr(x=self.op("IsNan", x), y=self.op("IsNan", y))
-        return self.op("SelectV2", self.op("AddV2", x, y), chosen, condition=missing)
+        return self.where(missing, self.op("AddV2", x, y), chosen)
 
     def equal(self, x: Any, y: Any) -> Any:
         return self.op("Equal", x, y)
@@ -211,9 +211,16 @@ class Elementwise(Base):
     def _shifted(self, op: str, x: Any, y: Any) -> Any:
         last = self.number(8 * x.dtype.size - 1, y.dtype)
         shifted = self.op(op, x, self.op("Minimum", y, last))
-        return self.op("SelectV2", self._zero(x), shifted, condition=self.op("Less", last, y))
+        return self.where(self.op("Less", last, y), self._zero(x), shifted)
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
+        wide = any(each.shape.rank is None or each.shape.rank > 5 for each in (condition, x, y))
+        if wide and not self.features.holds("SelectV2 takes six dimensions"):
+            shape = self.tf.broadcast_dynamic_shape(self.tf.shape(condition), self.tf.shape(x))
+            shape = self.tf.broadcast_dynamic_shape(shape, self.tf.shape(y))
+            parts = (self.raw.BroadcastTo(input=each, shape=shape) for each in (condition, x, y))
+            condition, x, y = (self.raw.Reshape(tensor=part, shape=[-1]) for part in parts)
+            return self.raw.Reshape(tensor=self.op("SelectV2", x, y, condition=condition), shape=shape)
         return self.op("SelectV2", x, y, condition=condition)
 
 

@@ -174,11 +174,17 @@ BEHAVIOURS: Dict[str, Any] = {
         [np.full(18, 16.0), np.ones(18)],
         np.ones(18),
     ),
+    "SelectV2 takes six dimensions": (
+        lambda raw, x: raw.SelectV2(condition=raw.Less(x=x, y=x), t=raw.Sum(input=x, axis=[0, 1, 2, 3, 4, 5]), e=x),
+        [_image(2, 1, 1, 2, 1, 2)],
+        _image(2, 1, 1, 2, 1, 2),
+    ),
     "Relu keeps NaN": (lambda raw, x: raw.Relu(features=x), [_NANS], _NANS),
     "Relu6 keeps NaN": (lambda raw, x: raw.Relu6(features=x), [_NANS], _NANS),
+    # With a bias and an activation: some releases fuse the three into a kernel that then refuses groups.
     "grouped Conv2D": (
-        lambda raw, x, w: raw.Conv2D(input=x, filter=w, **_STEP),
-        [_image(1, 1, 1, 4), _image(1, 1, 2, 2)],
+        lambda raw, x, w, b: raw.Relu(features=raw.BiasAdd(value=raw.Conv2D(input=x, filter=w, **_STEP), bias=b)),
+        [_image(1, 1, 1, 4), _image(1, 1, 2, 2), np.zeros(2)],
         np.array([1 * 1 + 2 * 3, 3 * 2 + 4 * 4]).reshape(1, 1, 1, 2),
     ),
     "grouped Conv2DBackpropInput": (

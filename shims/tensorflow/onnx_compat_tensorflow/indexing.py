@@ -56,7 +56,8 @@ class Indexing(Elementwise):
             return self._scattered_bools(x, indices, updates, reduction)
         op = _SCATTERS.get(reduction)
         keeps_nan = reduction in ("none", "add") or x.dtype.is_integer
-        if op is not None and keeps_nan and self.features.offers(op, x.dtype.base_dtype.name, 2):
+        offered = op is not None and keeps_nan and self.features.offers(op, x.dtype.base_dtype.name, 2)
+        if offered or reduction == "none":
             return self.op(op, x, updates, indices=indices)
         return self._combined(x, indices, updates, reduction)
 
@@ -83,7 +84,7 @@ class Indexing(Elementwise):
         combine = {"mul": lambda a, b: self.op("Mul", a, b), "max": self.maximum, "min": self.minimum}[reduction]
         hits = raw.UnsortedSegmentSum(data=tf.ones_like(places), segment_ids=places, num_segments=rows)
         touched = raw.Reshape(tensor=raw.Greater(x=hits, y=self.number(0, tf.int64)), shape=[-1, 1])
-        result = self.op("SelectV2", combine(table, combined), table, condition=touched)
+        result = self.where(touched, combine(table, combined), table)
         if x.dtype.is_floating and reduction != "mul":
             result = self._with_nan(result, changes, places, rows, x.dtype)
         return raw.Reshape(tensor=result, shape=self.sizes(x))
@@ -93,7 +94,7 @@ class Indexing(Elementwise):
         missing = self.raw.Cast(x=self.op("IsNan", changes), DstT=self.tf.int32)
         any_missing = self.raw.UnsortedSegmentSum(data=missing, segment_ids=places, num_segments=rows)
         hit = self.raw.Greater(x=any_missing, y=self.number(0, self.tf.int32))
-        return self.op("SelectV2", self.number(float("nan"), dtype), result, condition=hit)
+        return self.where(hit, self.number(float("nan"), dtype), result)
 
     # -- ordering ------------------------------------------------------------------------------------------------------
     def nonzero(self, x: Any) -> Any:

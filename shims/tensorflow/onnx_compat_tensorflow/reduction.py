@@ -42,7 +42,7 @@ class Reduction(Elementwise):
         if not x.dtype.is_floating or self.features.holds(op + " keeps NaN"):
             return found
         missing = self.raw.Any(input=self.op("IsNan", x), axis=self.vector(axes, self.tf.int32), keep_dims=keepdims)
-        return self.op("SelectV2", self.number(float("nan"), x.dtype), found, condition=missing)
+        return self.where(missing, self.number(float("nan"), x.dtype), found)
 
     def softmax(self, x: Any, axis: int) -> Any:
         return self._normalised("Softmax", x, axis)

@@ -72,11 +72,8 @@ class Integers(Elementwise):
     def _divisor(self, y: Handle) -> Handle:
         """y, or 1 in its place where it is 0 or -1."""
         if y.constant:
-            return (
-                y
-                if not np.isin(y.array, (0, -1)).any()
-                else Handle.of(np.where((y.array == 0) | (y.array == -1), 1, y.array).astype(y.dtype))
-            )
+            divides = (y.array != 0) & (y.array != -1)
+            return y if divides.all() else Handle.of(np.where(divides, y.array, 1).astype(y.dtype))
         unfit = self.equal(y, self.like(y, 0))
         if not y.dtype.startswith("uint"):
             unfit = self.logical_or(unfit, self.equal(y, self.like(y, -1)))
