@@ -6,13 +6,15 @@ installed one whose probe succeeds; the reference. `decide` gives the reason wit
 
 import os
 import sys
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+import warnings
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from onnx_compat import __version__
+from onnx_compat import __version__, diagnosis, environment
 from onnx_compat.errors import ShimError
 from onnx_compat.shim import Probe, Shim
+from onnx_compat.trial import Outcome, died, marked, trial
 
-__all__ = ["Decision", "ShimInfo", "decide", "find", "installed", "shims"]
+__all__ = ["Decision", "ShimInfo", "decide", "find", "hint", "installed", "learn", "shims"]
 
 GROUP = "onnx_compat.shims"
 REFERENCE = "reference"
@@ -30,28 +32,30 @@ class ShimInfo(NamedTuple):
     version: str
     features: Mapping[str, Any]
     selected: bool
+    hint: Optional[str] = None
 
 
 class Decision(NamedTuple):
-    """The shim to use and why."""
+    """The shim to use and why; and those that were asked before it, with why they were not taken."""
 
     name: str
     reason: str
+    passed: Mapping[str, str] = {}
 
 
 _LOADED: Dict[str, Shim] = {}
 _PROBED: Dict[str, Probe] = {}
+#: What to do about a shim that does not work.
+_HINTS: Dict[str, Optional[str]] = {}
+#: The shims whose probe ends the process, or never comes back.
+_DEADLY: Dict[str, Outcome] = {}
 #: The modules that a probe has imported: they say nothing about what the user works with.
 _OURS: Set[str] = set()
 
 
 def entry_points(group: str) -> Dict[str, Any]:
     """What installed packages offer in a group, by name."""
-    if sys.version_info >= (3, 8):
-        from importlib import metadata  # novermin - Python 3.7 has the package below
-    else:
-        import importlib_metadata as metadata
-    found: Any = metadata.entry_points()
+    found: Any = environment.metadata().entry_points()
     points = found.select(group=group) if hasattr(found, "select") else found.get(group, ())
     return {point.name: point for point in points}
 
@@ -78,15 +82,24 @@ def find(name: str) -> Shim:
 def _load(name: str) -> Shim:
     points = installed()
     if name not in points:
+        known = environment.install(name) or "use another Python: there is no build for this one"
         raise ShimError(
             "there is no shim '%s'; installed are %s" % (name, ", ".join([*points, REFERENCE])),
-            hint="pip install 'onnx-compat[%s]'" % name if name in _PREFERENCE else None,
+            hint=known if name in _PREFERENCE else None,
             shim=name,
         )
+    _spare(name)
     try:
-        shim = points[name].load()
-    except Exception as error:
-        raise ShimError("it cannot be imported: %s: %s" % (type(error).__name__, error), shim=name) from error
+        with marked(name):
+            shim = points[name].load()
+    except (Exception, SystemExit) as error:
+        raise ShimError(
+            "it cannot be imported: %s" % diagnosis.said(error),
+            hint="pip install --force-reinstall --no-deps 'onnx-compat-%s==%s'" % (name, __version__)
+            if name in _PREFERENCE
+            else "report this to whoever made the shim: %s" % getattr(points[name], "value", name),
+            shim=name,
+        ) from error
     version = getattr(sys.modules.get(type(shim).__module__.split(".")[0]), "__version__", None)
     if version is not None and name in _PREFERENCE and version != __version__:
         raise ShimError(
@@ -103,18 +116,65 @@ def _load(name: str) -> Shim:
     return shim
 
 
+def _spare(name: str) -> None:
+    """Refuse what has ended an earlier process, and ends one that is started to see about it."""
+    if name not in _DEADLY and died(name):
+        outcome = trial(name, environment.MODULES.get(name, ()))
+        if outcome is not None and not outcome.ended:
+            _DEADLY[name] = outcome
+    if name in _DEADLY:
+        outcome = _DEADLY[name]
+        raise ShimError(outcome.probe.reason, hint=outcome.hint, shim=name)
+
+
 def probe(name: str) -> Probe:
     """What the shim found when it looked for its framework; asked once a process."""
-    if name not in _PROBED:
-        before = set(sys.modules)
-        try:
-            _PROBED[name] = find(name).probe()
-        except ShimError as error:
-            return Probe(False, error.reason)
-        except Exception as error:  # noqa: BLE001 (a broken framework may raise anything, and must not break the others)
-            _PROBED[name] = Probe(False, "the probe failed: %s: %s" % (type(error).__name__, error))
-        _OURS.update(set(sys.modules) - before)
-    return _PROBED[name]
+    if name in _PROBED:
+        return _PROBED[name]
+    before = set(sys.modules)
+    found, advice = examine(name)
+    _OURS.update(set(sys.modules) - before)
+    _HINTS[name] = advice
+    if name in _LOADED:  # one that is not there, or broken itself, may be mended meanwhile
+        _PROBED[name] = found
+    return found
+
+
+def hint(name: str) -> Optional[str]:
+    """What to do about a shim that was probed and does not work."""
+    return _HINTS.get(name)
+
+
+def learn(name: str, outcome: Outcome) -> None:
+    """Take over what a process of its own has found."""
+    _PROBED[name], _HINTS[name] = outcome.probe, outcome.hint
+
+
+def examine(name: str) -> Tuple[Probe, Optional[str]]:
+    """Probe the shim now, in this process; the reason in one line, and what to do about it."""
+    modules: Sequence[str] = environment.MODULES.get(name, ())
+    try:
+        shim = find(name)
+        modules = shim.modules
+        _spare(name)
+        if name == REFERENCE or all(module in sys.modules for module in modules):
+            found = shim.probe()
+        else:
+            with marked(name):
+                found = shim.probe()
+    except ShimError as error:
+        reason, advice = diagnosis.diagnose(name, error.reason)
+        return Probe(False, reason), error.hint or advice
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a broken framework raises anything; the others still serve)
+        found = Probe(False, "the probe failed: %s" % diagnosis.said(error))
+    if found.available:
+        return found, None
+    # A folder without code imports as an empty module, and fails late, in words that mislead.
+    left = [folder for folder in map(environment.leftover, modules) if folder]
+    if left:
+        found = found._replace(reason="its framework is installed in part only: there is no code in %s" % left[0])
+    reason, advice = diagnosis.diagnose(name, found.reason, modules)
+    return found._replace(reason=reason), advice
 
 
 def decide(name: Optional[str] = None) -> Decision:
@@ -125,28 +185,55 @@ def decide(name: Optional[str] = None) -> Decision:
     if asked:
         found = probe(asked)
         if not found.available:
-            find(asked)
-            raise ShimError(found.reason, hint="onnx-compat doctor tells what each shim needs", shim=asked)
+            raise ShimError(
+                found.reason, hint=hint(asked) or "onnx-compat doctor tells what each shim needs", shim=asked
+            )
         return Decision(asked, why)
-    for candidate, module in _imported():
-        if probe(candidate).available:
-            return Decision(candidate, "%s is imported already" % module)
-    for candidate in installed():
-        if probe(candidate).available:
-            return Decision(candidate, "the first installed shim that works")
-    return Decision(REFERENCE, "no installed shim works here")
+    passed: Dict[str, str] = {}
+    imported = _imported()
+    for candidate in [*imported, *(each for each in installed() if each not in imported)]:
+        found = probe(candidate)
+        if not found.available:
+            passed[candidate] = found.reason
+            _warn(candidate, found)
+        elif candidate in imported:
+            return Decision(candidate, "%s is imported already" % imported[candidate], passed)
+        else:
+            return Decision(candidate, "the first installed shim that works", passed)
+    return Decision(REFERENCE, "no installed shim works here", passed)
 
 
-def _imported() -> List[Tuple[str, str]]:
-    """The shims whose framework the user has imported, with the module that tells."""
-    found: List[Tuple[str, str]] = []
+_WARNED: Set[str] = set()
+
+
+def _warn(name: str, found: Probe) -> None:
+    """Of a framework that is here and broken the user must hear: the next one may be far slower."""
+    modules = _LOADED[name].modules if name in _LOADED else environment.MODULES.get(name, ())
+    here = any(environment.spec(module) is not None for module in modules)
+    if found.version or not here or name in _WARNED:  # another shim's framework, or none at all
+        return
+    _WARNED.add(name)
+    text = "onnx-compat passes over the shim %s: %s" % (name, found.reason)
+    warnings.warn("%s\n  to do: %s" % (text, hint(name)) if hint(name) else text, RuntimeWarning, stacklevel=4)
+
+
+def _imported() -> Dict[str, str]:
+    """The shims whose framework the user has imported, with the module that tells; what was imported first comes first:
+    Keras imports its back end, and some TensorFlow imports Keras.
+    """
+    found: Dict[str, str] = {}
+    order = {module: place for place, module in enumerate(list(sys.modules))}
     for name in installed():
+        if name in _PROBED and not _PROBED[name].available:
+            continue
         try:
             modules = find(name).modules
         except ShimError:
             continue
-        found.extend((name, module) for module in modules if module in sys.modules and module not in _OURS)
-    return found
+        here = [module for module in modules if module in order and module not in _OURS]
+        if here:
+            found[name] = min(here, key=lambda module: order[module])
+    return dict(sorted(found.items(), key=lambda item: order[item[1]]))
 
 
 def shims() -> List[ShimInfo]:
@@ -156,6 +243,15 @@ def shims() -> List[ShimInfo]:
     except ShimError:
         chosen = None
     return [
-        ShimInfo(name, found.available, found.reason, found.framework, found.version, found.features, name == chosen)
+        ShimInfo(
+            name,
+            found.available,
+            found.reason,
+            found.framework,
+            found.version,
+            found.features,
+            name == chosen,
+            hint(name),
+        )
         for name, found in ((name, probe(name)) for name in [*installed(), REFERENCE])
     ]

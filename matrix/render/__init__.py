@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from matrix.data import ROOT, Matrix
-from matrix.render import ci, projects, readme, tox
+from matrix.render import ci, offers, projects, readme, tox
 from matrix.render.text import read
 from matrix.support import PAGE, page
 
@@ -19,6 +19,7 @@ def rendered(matrix: Matrix) -> dict[Path, str]:
     """Every file with rendered text in it, as it should be."""
     return {
         **projects.files(matrix, ROOT),
+        **offers.files(matrix, ROOT),
         **tox.files(matrix, ROOT),
         **ci.files(matrix, ROOT),
         **readme.files(matrix, ROOT),

@@ -1,8 +1,11 @@
-"""`onnx-compat doctor`: which shims are here, which one is used, and why."""
+"""`onnx-compat doctor`: which shims are here, which one is used, and why; and what to do about those that are not."""
 
+import os
 import platform
 import sys
-from typing import Any, Dict, Optional, Tuple
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
@@ -18,64 +21,106 @@ __all__ = ["doctor"]
 @options.machine
 @click.pass_obj
 def doctor(settings: options.Settings) -> int:
-    """Show each shim, whether it works here and why, what its framework can do, and which one is selected."""
-    import onnx_compat
+    """Show each shim, whether it works here and why, what its framework can do, and which one is selected.
 
-    with working("Probing the shims"):
-        found = onnx_compat.shims()
-        selected, decision = _decision()
-        environment = _environment()
+    Each is probed in a process of its own, so one that is broken does no harm to the others.
+    """
+    environment, broken = _environment()
+    selected: Optional[str] = None
+    decision, found, absent = "nothing is", [], []
+    if "numpy" not in broken:
+        from .doctor_absent import absentees
+
+        with working("Probing the shims"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # all of it is told below
+            found = _probed()
+            selected, decision, remedy = _decision()
+            absent = absentees()
+        if remedy:
+            broken["ONNX_COMPAT_SHIM"] = remedy
+    ok = selected is not None and not broken
     if settings.json:
         emit_json(
             {
-                "ok": selected is not None,
+                "ok": ok,
                 "selected": selected,
                 "decision": decision,
                 "environment": environment,
                 "shims": [_fields(info) for info in found],
+                "absent": [each._asdict() for each in absent],
+                "to do": broken,
             }
         )
-    else:
-        emit(", ".join("%s %s" % item for item in environment.items()))
-        table(
-            ("", "shim", "works", "framework", "reason"),
-            [
-                ["*" if info.name == selected else "", info.name, Cell.verdict("yes" if info.available else "no", info.available),
-                 " ".join(filter(None, (info.framework, info.version))), info.reason]
-                for info in found
-            ],
-        )  # fmt: skip
-        for info in found:
-            if info.available and info.features:
-                emit("%s: %s" % (info.name, ", ".join(_feature(name, value) for name, value in info.features.items())))
-        emit("selected: %s (%s)" % (selected or "none", decision))
-    return OK if selected is not None else ENVIRONMENT
+        return OK if ok else ENVIRONMENT
+    emit(", ".join("%s %s" % item for item in environment.items()))
+    if found:
+        _show(found, selected)
+    for each in absent:
+        emit("%s: %s" % (each.name, each.reason) + ("\n  to do: %s" % each.hint if each.hint else ""))
+    for what, remedy in broken.items():
+        emit("%s: to do: %s" % (what, remedy))
+    emit("selected: %s (%s)" % (selected or "none", decision))
+    return OK if ok else ENVIRONMENT
 
 
-def _decision() -> Tuple[Optional[str], str]:
-    """The shim that would be used, and why; or why none."""
+def _probed() -> List[Any]:
+    """All shims, each probed apart from the others, as in a process that has just begun."""
+    import onnx_compat
+    from onnx_compat import environment, select, trial
+
+    names = list(select.installed())
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        outcomes = pool.map(lambda name: trial.trial(name, environment.MODULES.get(name, ())), names)
+        for name, outcome in zip(names, outcomes):
+            if outcome is not None:
+                select.learn(name, outcome)
+    return onnx_compat.shims()
+
+
+def _show(found: Sequence[Any], selected: Optional[str]) -> None:
+    table(
+        ("", "shim", "works", "framework", "reason"),
+        [
+            ["*" if info.name == selected else "", info.name, Cell.verdict("yes" if info.available else "no", info.available),
+             " ".join(filter(None, (info.framework, info.version))), info.reason]
+            for info in found
+        ],
+    )  # fmt: skip
+    for info in found:
+        if info.available and info.features:
+            emit("%s: %s" % (info.name, ", ".join(_feature(name, value) for name, value in info.features.items())))
+        elif info.hint:
+            emit("%s: to do: %s" % (info.name, info.hint))
+
+
+def _decision() -> Tuple[Optional[str], str, Optional[str]]:
+    """The shim that would be used, and why; or why none, and what to do."""
     from onnx_compat import select
     from onnx_compat.errors import ShimError
 
     try:
-        return select.decide()
+        decision = select.decide()
     except ShimError as error:
-        return None, error.reason
+        asked = os.environ.get("ONNX_COMPAT_SHIM")
+        reason = "ONNX_COMPAT_SHIM is set to %s: %s" % (asked, error.reason) if asked else error.reason
+        return None, reason, "mend or unset it" if asked else error.hint
+    passed = "; passed over: %s" % ", ".join(decision.passed) if decision.passed else ""
+    return decision.name, decision.reason + passed, None
 
 
-def _environment() -> Dict[str, str]:
-    """What a report of a problem should say."""
-    import numpy as np
-    import onnx
-
-    system = "%s %s" % (platform.system(), platform.machine())
-    return {
-        "Python": platform.python_version(),
-        "on": system,
-        "onnx": onnx.__version__,
-        "numpy": np.__version__,
-        "at": sys.prefix,
-    }
+def _environment() -> Tuple[Dict[str, str], Dict[str, str]]:
+    """What a report of a problem should say; and what to do about what nothing works without."""
+    environment = {"Python": platform.python_version(), "on": "%s %s" % (platform.system(), platform.machine())}
+    broken = {}
+    for name in ("onnx", "numpy"):
+        try:
+            environment[name] = __import__(name).__version__
+        except Exception as error:  # noqa: BLE001 (a package that does not fit the others may raise anything)
+            text = (str(error).strip().splitlines() or [""])[0]
+            environment[name] = "that cannot be imported (%s: %s)" % (type(error).__name__, text)
+            broken[name] = "pip install --force-reinstall onnx-compat %s brings those that fit each other" % name
+    environment["at"] = sys.prefix
+    return environment, broken
 
 
 def _feature(name: str, value: Any) -> str:
@@ -86,5 +131,5 @@ def _feature(name: str, value: Any) -> str:
 
 
 def _fields(info: Any) -> Dict[str, Any]:
-    names = ("name", "available", "selected", "reason", "framework", "version")
+    names = ("name", "available", "selected", "reason", "hint", "framework", "version")
     return dict({name: getattr(info, name) for name in names}, features=dict(info.features))

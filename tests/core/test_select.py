@@ -35,7 +35,9 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
     def environment(*fakes: Fake) -> None:
         made.update((fake.name, fake) for fake in fakes)
         monkeypatch.delenv("ONNX_COMPAT_SHIM", raising=False)
-        monkeypatch.setattr(select, "_PROBED", {})
+        for kept in ("_PROBED", "_HINTS", "_DEADLY"):
+            monkeypatch.setattr(select, kept, {})
+        monkeypatch.setattr(select, "_WARNED", set())
         monkeypatch.setattr(select, "_OURS", set())
         monkeypatch.setattr(select, "_LOADED", dict(select._LOADED, **made))
         monkeypatch.setattr(select, "installed", lambda: dict.fromkeys(made))
@@ -47,19 +49,29 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_with_nothing_installed_it_is_the_reference(environment: Any) -> None:
     environment()
-    assert decide() == ("reference", "no installed shim works here")
+    assert decide() == ("reference", "no installed shim works here", {})
 
 
 def test_the_first_that_works_is_taken_and_again_the_next_time(environment: Any) -> None:
     environment(Fake("broken", works=False), Fake("one"), Fake("two"))
     for _ in range(2):
-        assert decide() == ("one", "the first installed shim that works")
+        decision = decide()
+        assert decision[:2] == ("one", "the first installed shim that works")
+        assert list(decision.passed) == ["broken"]
+        assert "cannot open shared object file" in decision.passed["broken"]
 
 
 def test_what_the_user_has_imported_comes_first(environment: Any) -> None:
     environment(Fake("one"), Fake("two"))
     sys.modules["framework_two"] = types.ModuleType("framework_two")
-    assert decide() == ("two", "framework_two is imported already")
+    assert decide() == ("two", "framework_two is imported already", {})
+
+
+def test_of_several_that_are_imported_the_first_is_taken(environment: Any) -> None:
+    environment(Fake("one"), Fake("two"))
+    for name in ("framework_two", "framework_one"):
+        sys.modules[name] = types.ModuleType(name)
+    assert decide() == ("two", "framework_two is imported already", {})
 
 
 def test_the_variable_comes_before_that_and_a_name_before_all(
@@ -68,8 +80,8 @@ def test_the_variable_comes_before_that_and_a_name_before_all(
     environment(Fake("one"), Fake("two"))
     sys.modules["framework_two"] = types.ModuleType("framework_two")
     monkeypatch.setenv("ONNX_COMPAT_SHIM", "one")
-    assert decide() == ("one", "ONNX_COMPAT_SHIM is set")
-    assert decide("reference") == ("reference", "asked for by name")
+    assert decide() == ("one", "ONNX_COMPAT_SHIM is set", {})
+    assert decide("reference") == ("reference", "asked for by name", {})
 
 
 def test_one_that_is_asked_for_and_does_not_work_is_never_replaced(environment: Any) -> None:
@@ -77,7 +89,17 @@ def test_one_that_is_asked_for_and_does_not_work_is_never_replaced(environment: 
     with pytest.raises(ShimError, match=r"libframework\.so") as caught:
         decide("broken")
     assert caught.value.shim == "broken"
-    assert "doctor" in str(caught.value)
+    assert "to do: install the system's package that has libframework.so in it" in str(caught.value)
+
+
+def test_a_framework_that_asks_the_process_to_end_is_broken(environment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(Fake("one"))
+    monkeypatch.setattr(Fake, "probe", lambda self: sys.exit("no licence"))
+    assert decide() == (
+        "reference",
+        "no installed shim works here",
+        {"one": "the probe failed: SystemExit: no licence"},
+    )
 
 
 def test_every_shim_is_listed_with_its_reason(environment: Any) -> None:

@@ -8,6 +8,8 @@ import warnings
 from contextlib import contextmanager
 from typing import Any, Iterator, Optional, Tuple
 
+from onnx_compat.diagnosis import said
+
 __all__ = ["found", "quiet", "tensorflow"]
 
 
@@ -29,8 +31,7 @@ def found(extra: str) -> Tuple[Optional[Any], str]:
             return None, "TensorFlow is not installed: pip install 'onnx-compat[%s]'" % extra
         return None, "TensorFlow cannot be imported: it needs %s" % error.name
     except Exception as error:  # noqa: BLE001  (an import that does not fit its environment may raise anything)
-        first = (str(error).strip().splitlines() or [""])[0]
-        return None, "TensorFlow cannot be imported: %s: %s" % (type(error).__name__, first)
+        return None, "TensorFlow cannot be imported: %s" % said(error)
 
 
 @contextmanager

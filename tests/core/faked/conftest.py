@@ -85,6 +85,7 @@ def shims():
             framework="numpy",
             version="1",
             features={"f16": True},
+            hint=None if available else "pip install it",
         )
 
     return [info("reference", True, True, "always here"), info("tf2", False, False, "tensorflow is not installed")]
@@ -95,6 +96,7 @@ def _fake_api(monkeypatch):
     for function in (load, prepare, convert, support, shims):
         monkeypatch.setitem(vars(onnx_compat), function.__name__, function)
     monkeypatch.setitem(vars(onnx_compat), "verify", verify)
+    monkeypatch.setattr(select, "installed", dict)  # the doctor asks each real one in a process of its own
     monkeypatch.setattr(select, "decide", lambda: select.Decision("reference", "nothing else is here"))
 
 

@@ -136,6 +136,7 @@ def test_doctor(command):
     code, out, _ = command("doctor")
     assert code == 0
     assert "tensorflow is not installed" in out
+    assert "tf2: to do: pip install it" in out
     assert "selected: reference (nothing else is here)" in out
     _, out, _ = command("doctor", "--json")
     document = json.loads(out)
@@ -143,13 +144,15 @@ def test_doctor(command):
 
 
 def test_doctor_where_the_choice_cannot_be_met(command, monkeypatch):
+    monkeypatch.setenv("ONNX_COMPAT_SHIM", "tf2")
+
     def refuse():
         raise ShimError("tensorflow is not installed", shim="tf2")
 
     monkeypatch.setattr(select, "decide", refuse)
     code, out, _ = command("doctor")
     assert code == 5
-    assert "selected: none (tensorflow is not installed)" in out
+    assert "selected: none (ONNX_COMPAT_SHIM is set to tf2: tensorflow is not installed)" in out
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,185 @@
+"""Probing a shim in a process of its own: a framework built for another processor kills the process that imports it.
+
+The doctor always asks in this way. Selection cannot, as it would import every framework twice; it leaves a mark while a
+probe is under way. One that is still there, of a process that is gone, tells that the probe ended it: the next process tries
+that shim apart before it trusts it. So a framework that kills does so once, with its name on standard error.
+"""
+
+import faulthandler
+import hashlib
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from typing import Iterator, List, NamedTuple, Optional, Sequence
+
+from onnx_compat.diagnosis import diagnose
+from onnx_compat.environment import spec
+from onnx_compat.shim import Probe
+
+__all__ = ["Outcome", "answer", "died", "marked", "trial"]
+
+#: A framework takes a few seconds; on a machine that is busy with other things, far longer.
+SECONDS = 300
+_ANSWER = "onnx-compat answers: "
+
+
+class Outcome(NamedTuple):
+    """What became of a probe in a process of its own; one that did not `end` killed it, or hung."""
+
+    probe: Probe
+    hint: Optional[str] = None
+    ended: bool = True
+
+
+def trial(name: str, modules: Sequence[str] = (), seconds: float = SECONDS) -> Optional[Outcome]:
+    """Probe a shim apart; None where this Python cannot be started again. `modules`: the framework's, if known."""
+    with suppress(OSError):  # whoever left it has told; the child leaves its own
+        os.remove(_mark(name))
+    code = "import sys; sys.path[:] = %r; from onnx_compat.trial import answer; answer(%r)" % (sys.path, name)
+    done = _run(code, seconds)
+    if done is None:
+        return None
+    for line in reversed(done.stdout.splitlines()):
+        if line.startswith(_ANSWER):
+            told = json.loads(line[len(_ANSWER) :])
+            return Outcome(Probe(*told["probe"]), told["hint"])
+    if done.returncode == _HUNG:
+        reason = "its probe has not come back for %d seconds" % seconds
+    else:
+        reason = "its probe kills the process: %s" % _end(done)
+        words = _last_words(modules, seconds)
+        reason += "; it says: %s" % words if words else ""
+    return Outcome(Probe(False, reason), diagnose(name, reason, modules)[1], False)
+
+
+def answer(name: str) -> None:
+    """The other side of `trial`: probe, write one line, and leave before anything can go wrong at the end."""
+    from onnx_compat import select
+
+    found, hint = select.examine(name)
+    features = {str(key): value for key, value in found.features.items()}
+    sys.stdout.write("\n%s%s\n" % (_ANSWER, json.dumps({"probe": [*found[:4], features], "hint": hint}, default=str)))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+@contextmanager
+def marked(name: str) -> Iterator[None]:
+    """While a framework may be imported: a mark in case that this ends the process, and then also a trace of where."""
+    path: Optional[str] = _mark(name)
+    try:
+        os.makedirs(os.path.dirname(str(path)), exist_ok=True)
+        with open(str(path), "w", encoding="ascii") as stream:
+            stream.write(str(os.getpid()))
+    except OSError:  # no folder to write in: then without
+        path = None
+    try:
+        with _traced():
+            yield
+    finally:
+        if path:
+            with suppress(OSError):
+                os.remove(path)
+
+
+def died(name: str) -> bool:
+    """Whether a process, gone since, never came back from probing this shim here."""
+    try:
+        with open(_mark(name), encoding="ascii") as stream:
+            pid = int(stream.read())
+    except (OSError, ValueError):
+        return False
+    if pid == os.getpid() or os.name == "nt":  # where asking for a process that way would end it
+        return pid != os.getpid()
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # somebody else's
+        return False
+    return False
+
+
+def _mark(name: str) -> str:
+    told = os.environ.get("ONNX_COMPAT_CACHE")
+    if not told:
+        if sys.platform == "win32":
+            base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+        elif sys.platform == "darwin":
+            base = "~/Library/Caches"
+        else:
+            base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        told = os.path.join(os.path.expanduser(base), "onnx-compat")
+    here = "\n".join([platform.node(), sys.executable or "", sys.prefix, name])
+    return os.path.join(told, "probing", hashlib.sha256(here.encode("utf-8", "surrogateescape")).hexdigest()[:24])
+
+
+@contextmanager
+def _traced() -> Iterator[None]:
+    """A crash says where, on the standard error of before: a shim may hide what its framework prints meanwhile."""
+    if faulthandler.is_enabled():
+        yield
+        return
+    try:
+        stderr = os.dup(2)
+    except OSError:  # there is none
+        yield
+        return
+    faulthandler.enable(stderr, all_threads=False)
+    try:
+        yield
+    finally:
+        faulthandler.disable()
+        os.close(stderr)
+
+
+_HUNG = 1 << 20  # no process ends with it
+
+
+def _run(code: str, seconds: float) -> "Optional[subprocess.CompletedProcess[str]]":
+    if not sys.executable or getattr(sys, "frozen", False):
+        return None
+    command = [sys.executable, "-c", code]
+    try:
+        return subprocess.run(  # noqa: S603 (this Python, and code of ours)
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, _HUNG, "", "")
+    except OSError:
+        return None
+
+
+def _end(done: "subprocess.CompletedProcess[str]") -> str:
+    """`SIGABRT in /…/tensorflow/__init__.py`."""
+    if done.returncode < 0:
+        try:
+            how = signal.Signals(-done.returncode).name
+        except ValueError:
+            how = "signal %d" % -done.returncode
+    else:
+        how = "exit code %s" % (hex(done.returncode) if done.returncode > 255 else done.returncode)
+    where = re.search(r'most recent call first\):\s+File "([^"]+)"', done.stderr)
+    return "%s in %s" % (how, where.group(1)) if where else how
+
+
+def _last_words(modules: Sequence[str], seconds: float) -> str:
+    """What the framework itself says when it is imported, nothing else, and that ends the process too."""
+    said: List[str] = []
+    for module in modules:
+        if spec(module) is not None:
+            done = _run("import sys; sys.path[:] = %r; import %s" % (sys.path, module), seconds)
+            if done is not None and done.returncode not in (0, 1, _HUNG):
+                said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return said[-1] if said else ""
