@@ -7,12 +7,12 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any
 
-from matrix.results import OUTCOMES, fallen
+from matrix.results import NO_GPU, OUTCOMES, fallen
 from matrix.run.progress import Progress
 
 __all__ = ["BAD", "BROKEN", "FAILED", "NO_GPU", "PASSED", "WORSE", "End", "Outcome", "broken_results", "judge", "why"]
 
-PASSED, FAILED, WORSE, BROKEN, NO_GPU = "passed", "failed", "worse", "broken", "no-gpu"
+PASSED, FAILED, WORSE, BROKEN = "passed", "failed", "worse", "broken"
 BAD = {FAILED, WORSE, BROKEN}
 _LONGEST = 300
 
