@@ -33,8 +33,8 @@ class Elementwise(Base):
         return self.op("Round" if self.features.holds("Round keeps zeros", x.dtype.name) else "Rint", x)
 
     def sqrt(self, x: Any) -> Any:
-        tried = "float16" if x.dtype == self.tf.float16 else "float32"
-        if x.dtype == self.tf.float64 or self.features.holds("Sqrt is exact", tried):
+        name = x.dtype.base_dtype.name
+        if name not in ("float16", "float32") or self.features.holds("Sqrt is exact", name):
             return self.op("Sqrt", x)
         return self.raw.Cast(x=self.raw.Sqrt(x=self.raw.Cast(x=x, DstT=self.tf.float64)), DstT=x.dtype)
 
