@@ -25,6 +25,7 @@ from matrix import cells, stamp
 from matrix.data import REFERENCE, Cell, Environment, Peer, load
 from matrix.interpreters import find, folders
 from matrix.links import tell_uv
+from matrix.selection import Mixed, mixed
 
 MATRIX = load()
 CELLS = list(MATRIX.cells.values())
@@ -97,6 +98,36 @@ def e2e(session: nox.Session) -> None:
     session.run("pytest", "tests/e2e", *session.posargs)
 
 
+@nox.session(default=False)
+def release(session: nox.Session) -> None:
+    """What is published, into dist/release: built twice and compared, checked, installed, with notes and bills of materials."""
+    session.install(*MATRIX.tools["build"], *MATRIX.tools["release"])
+    session.run("python", "-m", "matrix.release", *session.posargs)
+
+
+@nox.session(requires=["wheels"], default=False, venv_backend="uv")
+def selection(session: nox.Session) -> None:
+    """Which shim is taken, and what the doctor says, where there are several frameworks, none, or broken ones."""
+    session.install(*MATRIX.tools["test"])
+    pythons = {each.name: _mixed(session, each) for each in mixed(MATRIX)}
+    told = [] if any(Path(each.partition("::")[0]).exists() for each in session.posargs) else ["tests/selection"]
+    # A test of it may wait for several imports of TensorFlow, one after the other.
+    session.run(
+        "pytest", "--timeout=1200", *told, *session.posargs, env={"ONNX_COMPAT_SELECTION": json.dumps(pythons)}
+    )
+
+
+def _mixed(session: nox.Session, each: Mixed) -> str:
+    """An environment of several cells at once; gives its interpreter."""
+    python = _venv(session, f"selection-{each.name}", each.python)
+    into = ["uv", "pip", "install", "--quiet", f"--python={python}"]
+    ours = [told for shim in each.shims or [REFERENCE] for told in cells.wheels(MATRIX, shim)]
+    session.run(*into, "--exact", *(f"--requirement={pins}" for pins in each.pins), *dict.fromkeys(ours))
+    if each.over:
+        session.run(*into, "--no-deps", *each.over)
+    return python
+
+
 @nox.session(requires=["wheels", "zoo", "zoo-full"], default=False)
 def bench(session: nox.Session) -> None:
     """Measure conversion and latency beside the peers, each in an environment of its own."""
@@ -109,12 +140,16 @@ def bench(session: nox.Session) -> None:
 
 def _environment(session: nox.Session, environment: Environment, *wheels: str) -> str:
     """An environment beside the session's own, at its pins; gives its interpreter."""
-    folder = Path(session.cache_dir).resolve() / "environments" / environment.id
-    python = str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
-    session.run("uv", "venv", "--quiet", "--allow-existing", f"--python={find(environment.python)}", str(folder))
+    python = _venv(session, environment.id, environment.python)
     pins = f"--requirement={environment.constraints}"
     session.run("uv", "pip", "install", "--quiet", "--exact", f"--python={python}", pins, *wheels)
     return python
+
+
+def _venv(session: nox.Session, name: str, version: str) -> str:
+    folder = Path(session.cache_dir).resolve() / "environments" / name
+    session.run("uv", "venv", "--quiet", "--allow-existing", f"--python={find(version)}", str(folder))
+    return str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
 
 
 @nox.session(default=False, tags=["prepare"])
