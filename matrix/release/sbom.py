@@ -51,10 +51,10 @@ def subjects(matrix: Matrix) -> Iterator[Subject]:
 def _newest(matrix: Matrix, distribution: Distribution) -> Cell:
     proving = [
         cell
-        for cell in matrix.cells.values()
+        for cell in reversed(matrix.cells.values())
         if distribution in matrix.closure(cell.shim) and cell.constraints.exists() and cell.runner == "cpu"
     ]
-    return max(proving, key=lambda cell: Version(cell.python))
+    return max(proving, key=lambda cell: Version(cell.python))  # the first of several, which here is the last written
 
 
 def resolved(matrix: Matrix, subject: Subject, packages: Path) -> list[Pin]:
