@@ -117,3 +117,20 @@ def has_type(dtype: str) -> bool:
 
 
 _TYPES: Dict[str, bool] = {}
+
+
+def keeps_keys() -> bool:
+    """Whether a model with a cut in it can be loaded again: a file turns the key, a tuple, into a list."""
+    if "list" not in _KEYS:
+        import keras
+
+        x = keras.KerasTensor((2, 3))
+        operation = keras.ops.get_item(x, (slice(0, 1),))._keras_history.operation
+        try:
+            _KEYS["list"] = operation.compute_output_spec(x, [slice(0, 1)]).shape == (1, 3)
+        except ValueError:
+            _KEYS["list"] = False
+    return _KEYS["list"]
+
+
+_KEYS: Dict[str, bool] = {}

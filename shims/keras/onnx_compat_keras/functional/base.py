@@ -12,6 +12,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import Const, Node, Ref, Spec
 from onnx_compat.shim import Emitter
 from onnx_compat_keras.features import back_end, has_type, keeps
+from onnx_compat_keras.functional.cutting import cut
 from onnx_compat_keras.functional.names import Names
 
 __all__ = ["Base", "Known", "is_known", "policy"]
@@ -185,7 +186,7 @@ class Base(Emitter):
                 raise UnsupportedError("a functional Keras model needs an input")
             corner = self.source
             if len(corner.shape):
-                corner = self.free.get_item(corner, tuple(slice(0, 1) for _ in corner.shape))
+                corner = cut(self.free, corner, tuple(slice(0, 1) for _ in corner.shape))
             none = self.free.zeros_like(corner, dtype="int32")
             self._zero = self.free.reshape(self.free.sum(none), (1,))
         return self._zero

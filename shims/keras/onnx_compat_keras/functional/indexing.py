@@ -8,6 +8,7 @@ from onnx_compat.dims import same
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.cutting import cut
 from onnx_compat_keras.functional.shape import fixed
 
 __all__ = ["Indexing"]
@@ -31,7 +32,7 @@ class Indexing(Base):
 
     def _picked(self, x: Any, places: np.ndarray, axis: int) -> Any:
         if places.ndim == 0:
-            return self.ops.get_item(x, (slice(None),) * axis + (int(places),))
+            return cut(self.ops, x, (slice(None),) * axis + (int(places),))
         places = places.astype(np.int32) if abs(places).max(initial=0) < 2**31 else places
         return self.ops.take(x, self.operand(Known(places, DType.of(places.dtype))), axis=axis)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from onnx_compat_keras.arrays.recurrent import activations, directions
 from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.cutting import cut
 
 __all__ = ["Recurrent"]
 
@@ -58,7 +59,7 @@ class Recurrent(Base):
     def _initial(self, given: Any, direction: int) -> Any:
         if given is None or (isinstance(given, Known) and not given.array.any()):
             return None
-        return self.ops.get_item(self.tensor(given), (direction,))
+        return cut(self.ops, self.tensor(given), (direction,))
 
     def _zeros(self, x: Any, hidden: int) -> Any:
         """Zeros for each sequence of a batch."""

@@ -11,6 +11,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import Ref
 from onnx_compat_keras.arrays.shape import PLACES
 from onnx_compat_keras.functional.base import Known
+from onnx_compat_keras.functional.cutting import cut
 from onnx_compat_keras.functional.sizes import Counted, Length, Sizing
 
 __all__ = ["Shape", "fixed"]
@@ -135,9 +136,8 @@ class Shape(Sizing):
                 x = self.ops.take(x, self.places(end), axis=axis)
         backward = [axis for axis, part in enumerate(key) if part == "backward"]
         key = [slice(None) if part == "backward" else part for part in key]
-        if backward:
-            x = self.ops.flip(x, tuple(backward))
-        return x if all(part == slice(None) for part in key) else self.ops.get_item(x, tuple(key))
+        x = self._turned(x, backward)
+        return x if all(part == slice(None) for part in key) else cut(self.ops, x, tuple(key))
 
     def _whole(self, x: Any, axis: int, end: Any) -> bool:
         """Whether this is the length of the axis itself."""
@@ -158,7 +158,13 @@ class Shape(Sizing):
         return slice(start or None, None if end >= _FAR else end, None if step == 1 else step)
 
     def reverse(self, x: Any, axes: Sequence[int]) -> Any:
-        return self.ops.flip(self.tensor(x), tuple(axes))
+        return self._turned(self.tensor(x), axes)
+
+    def _turned(self, x: Any, axes: Sequence[int]) -> Any:
+        """Each axis by itself: Keras 3.0 on TensorFlow takes no tuple."""
+        for axis in axes:
+            x = self.ops.flip(x, axis)
+        return x
 
     def tile(self, x: Any, repeats: Any) -> Any:
         counts = fixed(repeats)

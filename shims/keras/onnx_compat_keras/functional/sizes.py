@@ -15,6 +15,7 @@ from onnx_compat import dtypes
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.cutting import cut
 
 __all__ = ["LENGTHS", "Counted", "Length", "Sizing"]
 
@@ -72,7 +73,7 @@ class Sizing(Base):
     def element(self, handle: Any, index: Optional[int]) -> Any:
         if isinstance(handle, Counted):
             return handle.sizes[index or 0]
-        return self.tensor(handle) if index is None else self.name(keras.ops.get_item(handle, (index,)))
+        return self.tensor(handle) if index is None else self.name(cut(keras.ops, handle, (index,)))
 
     def stack(self, scalars: Sequence[Any]) -> Any:
         return Counted(tuple(scalars), (len(scalars),), self.index_dtype)
@@ -136,17 +137,17 @@ class Sizing(Base):
         if _is_int(x):
             x, y = y, x
         if _is_int(y) and y < 0:
-            return self.free.get_item(self.ones(x), (slice(-int(y), None),))
+            return cut(self.free, self.ones(x), (slice(-int(y), None),))
         return self.ones(x) if _is_int(y) and y == 0 else self.free.concatenate([self.ones(x), self.ones(y)])
 
     def _share(self, x: Any, y: Any) -> Any:
         if not _is_int(y) or y < 1:
             raise UnsupportedError("a Keras model divides sizes by known numbers only")
-        return self.free.get_item(self.ones(x), (slice(int(y) - 1, None, int(y)),))
+        return cut(self.free, self.ones(x), (slice(int(y) - 1, None, int(y)),))
 
     def _some(self, x: Any, y: Any) -> Any:
         if _is_int(x):
             x, y = y, x
         if not _is_int(y) or y < 0:
             raise UnsupportedError("a Keras model compares sizes with known numbers only")
-        return self.free.get_item(self.ones(x), (slice(None, int(y)),))
+        return cut(self.free, self.ones(x), (slice(None, int(y)),))

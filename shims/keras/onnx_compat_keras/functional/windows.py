@@ -7,6 +7,7 @@ import numpy as np
 from onnx_compat import dtypes
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.cutting import cut
 from onnx_compat_keras.functional.shape import Shape
 
 __all__ = ["Windows"]
@@ -93,14 +94,14 @@ class Windows(Shape, Base):
         excess = [more - size for more, size in zip(wide, [(n - 1) * d + 1 for n, d in zip(w.array.shape, dilations)])]
         if not any(excess):
             return out
-        return self.ops.get_item(out, (slice(None), *(slice(None, -more or None) for more in excess), slice(None)))
+        return cut(self.ops, out, (slice(None), *(slice(None, -more or None) for more in excess), slice(None)))
 
     def _in_groups(self, x: Any, w: Known, bias: Any, strides: Any, dilations: Any, groups: int) -> Any:
         """Keras has no transposed convolution in groups: one each, side by side."""
         width, each = w.array.shape[-2] // groups, w.array.shape[-1]
         parts: List[Any] = []
         for k in range(groups):
-            part = self.ops.get_item(x, (Ellipsis, slice(k * width, (k + 1) * width)))
+            part = cut(self.ops, x, (Ellipsis, slice(k * width, (k + 1) * width)))
             filters = Known(w.array[..., k * width : (k + 1) * width, :], w.dtype)
             shift = None if bias is None else Known(bias.array[k * each : (k + 1) * each], bias.dtype)
             parts.append(self.conv_transpose(part, filters, shift, strides=strides, dilations=dilations, groups=1))
