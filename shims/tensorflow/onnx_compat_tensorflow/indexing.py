@@ -56,8 +56,8 @@ class Indexing(Elementwise):
             return self._scattered_bools(x, indices, updates, reduction)
         op = _SCATTERS.get(reduction)
         keeps_nan = reduction in ("none", "add") or x.dtype.is_integer
-        offered = op is not None and keeps_nan and self.features.offers(op, x.dtype.base_dtype.name, 2)
-        if offered or reduction == "none":
+        offered = op is not None and self.features.offers(op, x.dtype.base_dtype.name, 2)
+        if op is not None and (reduction == "none" or (keeps_nan and offered)):
             return self.op(op, x, updates, indices=indices)
         return self._combined(x, indices, updates, reduction)
 
