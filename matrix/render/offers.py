@@ -37,14 +37,15 @@ OFFERS: Tuple[Offer, ...] = (
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    lines = [f"    Offer({', '.join(map(_text, offer))}),\n" for offer in [*_plain(matrix), *_exact(matrix)]]
+    offers = [*_plain(matrix), *_exact(matrix)]
+    lines = [f"    Offer({', '.join(_text(each) for each in offer)}),\n" for offer in offers]
     return {root / "onnx_compat" / "offers.py": _HEAD + "".join(lines) + ")\n"}
 
 
 def _text(value: str | tuple[str, ...]) -> str:
     if isinstance(value, str):
         return f'"{value}"'
-    return f"({', '.join(map(_text, value))}{',' * (len(value) == 1)})"
+    return f"({', '.join(_text(each) for each in value)}{',' * (len(value) == 1)})"
 
 
 def _plain(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:

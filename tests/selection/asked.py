@@ -1,0 +1,56 @@
+"""Runs in the environment that is tested, on its Python: does what its arguments say, in order, and prints what it found.
+
+`import MODULE`; `decide [SHIM]`; `run [SHIM]`: a small model; `offer`: what `import onnx_compat` brings along.
+"""
+
+import importlib
+import json
+import sys
+import warnings
+
+
+def decide(shim=None):
+    from onnx_compat import select
+    from onnx_compat.errors import OnnxCompatError
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            name, reason, passed = select.decide(shim)
+        except OnnxCompatError as error:
+            return {"error": type(error).__name__, "reason": error.reason, "hint": error.hint, "shim": error.shim}
+    warned = [str(one.message) for one in said if str(one.message).startswith("onnx-compat")]
+    return {"name": name, "reason": reason, "passed": dict(passed), "warned": warned}
+
+
+def run(shim=None):
+    import numpy as np
+    from onnx import TensorProto, helper
+
+    import onnx_compat
+
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "double", ports[:1], ports[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    runnable = onnx_compat.prepare(model, shim)
+    return {"shim": runnable.shim, "y": runnable.run([np.float32([1, 2])])["y"].tolist()}
+
+
+def offer():
+    import onnx_compat
+
+    brought = ["tensorflow", "keras", "jax", "torch", "ai_edge_litert", "tflite_runtime", "onnx_compat_tf2"]
+    return {"version": onnx_compat.__version__, "brought": [name for name in brought if name in sys.modules]}
+
+
+def bring(module):
+    importlib.import_module(module)
+
+
+STEPS = {"decide": decide, "run": run, "offer": offer, "import": bring}
+
+for step in sys.argv[1:]:
+    name, *rest = step.split()
+    found = STEPS[name](*rest)
+    if found is not None:
+        print("\n> " + json.dumps(found), flush=True)

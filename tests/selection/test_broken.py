@@ -1,0 +1,160 @@
+"""Frameworks and shims that do not work: the next one is taken and says so, who insists gets the cause, the doctor the remedy."""
+
+import shutil
+
+import pytest
+
+REINSTALL = "pip install --force-reinstall --no-deps '%s=="
+
+
+def passed_over(place, shim, cause, remedy, instead):
+    """What is true of every broken framework."""
+    offered, decision, named, ran = place.ask("offer", "decide", "decide " + shim, "run")
+    assert offered["brought"] == []
+    assert decision["name"] == ran["shim"] == instead
+    assert ran["y"] == [2, 4]
+    assert cause in decision["passed"][shim]
+    assert any(cause in text and remedy in text for text in decision["warned"])
+    assert (named["error"], named["shim"]) == ("ShimError", shim)
+    assert cause in named["reason"]
+    assert remedy in named["hint"]
+    found = place.doctor()
+    assert (found["code"], found["selected"]) == (0, instead)
+    assert "passed over: %s" % shim in found["decision"]
+    assert cause in found["shim"][shim]["reason"]
+    assert remedy in found["shim"][shim]["hint"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "remedy"),
+    [
+        ("protobuf-py38", "is too new for tensorflow-cpu 2.4", "'onnx-compat[tf2-4-cpu]'"),
+        ("numpy-py310", "is too new for tensorflow-cpu 2.10", "'onnx-compat[tf2-10-cpu]'"),
+    ],
+)
+def test_a_package_that_is_too_new_for_its_tensorflow(place, name, cause, remedy):
+    here = place(name)
+    passed_over(here, "tf2", name.split("-", maxsplit=1)[0] + " ", remedy, "reference")
+    passed_over(here, "tf2", cause, remedy, "reference")
+    insisted = here.doctor(ONNX_COMPAT_SHIM="tf2")
+    assert (insisted["code"], insisted["ok"], insisted["selected"]) == (5, False, None)
+    assert cause in insisted["decision"]
+
+
+def test_a_shared_library_of_tensorflow_2_is_missing(copy):
+    here = copy("several-py311")
+    (library,) = (here.packages / "tensorflow").glob("libtensorflow_framework.so*")
+    library.unlink()
+    found = passed_over(here, "tf2", library.name, REINSTALL % "tensorflow-cpu", "tflite")
+    assert library.name in found["shim"]["keras"]["reason"]  # which runs on it
+    text = here.run("-m", "onnx_compat.cli", "doctor")
+    assert "tf2: to do: " + REINSTALL % "tensorflow-cpu" in text.stdout
+    assert (text.returncode, text.stderr) == (0, "")
+
+
+def test_a_shared_library_of_tensorflow_1_is_missing(copy):
+    """It tells so in a traceback inside of the text of an error."""
+    here = copy("tf1-py37")
+    (library,) = (here.packages / "tensorflow_core").glob("libtensorflow_framework.so*")
+    library.unlink()
+    passed_over(here, "tf1", library.name, REINSTALL % "tensorflow", "reference")
+
+
+def test_an_extension_of_litert_is_missing(copy):
+    here = copy("several-py311")
+    for extension in (here.packages / "ai_edge_litert").glob("_pywrap_litert_interpreter_wrapper*"):
+        extension.unlink()
+    (named,) = here.ask("decide tflite")
+    assert "_pywrap_litert_interpreter_wrapper" in named["reason"]
+    assert named["hint"].startswith(REINSTALL % "ai-edge-litert")
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "not-listed"])
+def test_of_tensorflow_only_a_folder_is_left(copy, listed):
+    here = copy("several-py311")
+    shutil.rmtree(str(here.packages / "tensorflow"))
+    (here.packages / "tensorflow").mkdir()
+    if not listed:
+        shutil.rmtree(str(next(here.packages.glob("tensorflow_cpu-*.dist-info"))))
+    remedy = REINSTALL % "tensorflow-cpu" if listed else "delete %s" % (here.packages / "tensorflow")
+    passed_over(here, "tf2", "installed in part only: there is no code in", remedy, "tflite")
+
+
+def test_a_shim_cannot_be_imported(copy):
+    here = copy("several-py311")
+    start = here.packages / "onnx_compat_tf2" / "__init__.py"
+    start.unlink()
+    start.write_text("raise RuntimeError('two\\nlines')\n")
+    shutil.rmtree(str(next(here.packages.glob("onnx_compat_keras-*.dist-info"))))
+    passed_over(here, "tf2", "it cannot be imported: RuntimeError: two", REINSTALL % "onnx-compat-tf2", "tflite")
+
+
+def stub(place, package, code):
+    """Another package in place of an installed one; the list of the installed ones keeps it."""
+    shutil.rmtree(str(place.packages / package))
+    (place.packages / package).mkdir()
+    (place.packages / package / "__init__.py").write_text(code)
+
+
+def test_an_import_that_ends_the_process_is_an_error_like_another(copy):
+    here = copy("several-py311")
+    stub(here, "tensorflow", "raise SystemExit('no licence')\n")
+    (decision,) = here.ask("decide", KERAS_BACKEND="jax")
+    assert decision["name"] == "keras"
+    assert decision["passed"] == {"tf2": "the probe failed: SystemExit: no licence"}
+
+
+@pytest.mark.parametrize("signal", ["SIGABRT", "SIGILL", "SIGSEGV"])
+def test_an_import_that_kills_does_so_once(copy, signal):
+    """As a TensorFlow does that was built for another processor."""
+    here = copy("several-py311")
+    stub(here, "tensorflow", "import os, signal\nos.kill(os.getpid(), signal.%s)\n" % signal)
+    shutil.rmtree(str(next(here.packages.glob("onnx_compat_keras-*.dist-info"))))
+    script = "from onnx_compat import select; print(select.decide())"
+    killed = here.run("-c", script)
+    assert killed.returncode < 0
+    assert "tensorflow/__init__.py" in killed.stderr  # which it was
+    cause = "its probe kills the process: %s in %s" % (signal, here.packages / "tensorflow" / "__init__.py")
+    passed_over(here, "tf2", cause, "install a build of tensorflow-cpu", "tflite")
+    stub(here, "tensorflow", "raise ImportError('mended, in a way')\n")
+    (mended,) = here.ask("decide tf2")
+    assert "mended, in a way" in mended["reason"]
+
+
+def test_the_doctor_keeps_a_killer_from_the_next_process(copy):
+    here = copy("several-py311")
+    stub(here, "tensorflow", "import os\nos.abort()\n")
+    found = here.doctor()
+    assert found["selected"] == "tflite"
+    assert "SIGABRT" in found["shim"]["tf2"]["reason"]
+    assert "SIGABRT" in found["shim"]["keras"]["reason"]
+    assert "tensorflow-cpu" in found["shim"]["keras"]["hint"]  # the back end is to blame, not Keras
+    (decision,) = here.ask("decide")
+    assert decision["name"] == "tflite"
+
+
+def test_one_that_hangs_is_told(copy):
+    here = copy("several-py311")
+    stub(here, "tensorflow", "import time\ntime.sleep(100000)\n")
+    code = "from onnx_compat.trial import trial; print(trial('tf2', ('tensorflow',), 20).probe.reason)"
+    done = here.run("-c", code)
+    assert done.stdout == "its probe has not come back for 20 seconds\n", done.stderr
+
+
+def test_a_probability_of_another_tensorflow_does_no_harm(copy):
+    here = copy("tf2-py38")
+    wrong = here.packages / "tensorflow_probability"
+    wrong.mkdir()
+    (wrong / "__init__.py").write_text("raise ImportError('this version requires TensorFlow version >= 2.18')\n")
+    decision, ran = here.ask("decide", "run")
+    assert decision["name"] == ran["shim"] == "tf2"
+
+
+def test_onnx_itself_is_broken(copy):
+    here = copy("none-py313")
+    stub(here, "onnx", "raise TypeError('Descriptors cannot be created directly.')\n")
+    found = here.doctor()
+    assert (found["code"], found["ok"]) == (5, False)
+    assert "Descriptors" in found["environment"]["onnx"]
+    assert "onnx" in found["to do"]
