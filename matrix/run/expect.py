@@ -31,14 +31,16 @@ def expected(cells: Iterable[Cell], stored: dict[str, Any], results: Path = done
 def left(
     running: Iterable[Running], waiting: Iterable[Cell], seconds: dict[str, float], jobs: int, now: float
 ) -> float:
-    """Seconds until all ended; 0 where nothing is known."""
-    rest = sum(seconds[cell.id] for cell in waiting)
+    """Seconds until all ended; 0 where nothing is known. What was never measured takes as long as what runs now will."""
+    rest, wholes = 0.0, []
     for each in running:
-        whole = seconds[each.cell.id]
-        part = each.tests.missing / each.tests.total if each.tests.total else 1.0
+        elapsed, ended = now - each.started, len(each.tests.outcomes)
+        whole = seconds[each.cell.id] or (elapsed * each.tests.total / ended if ended else 0.0)
+        wholes += [whole] if whole else []
         # By the tests that are left, once they run; before that, by the clock.
-        rest += whole * part if each.tests.outcomes else max(0.0, whole - (now - each.started))
-    return rest / jobs
+        rest += whole * each.tests.missing / each.tests.total if ended else max(0.0, whole - elapsed)
+    typical = median(wholes) if wholes else 0.0
+    return (rest + sum(seconds[cell.id] or typical for cell in waiting)) / jobs
 
 
 def _known(cell: str, stored: dict[str, Any], results: Path) -> float:

@@ -168,6 +168,8 @@ def test_what_is_left_goes_by_the_tests_and_before_there_are_any_by_the_clock(tm
     progress.read()
     assert expect.left([running], [], seconds, 1, now=200) == 50
     assert (progress.missing, list(progress.failures)) == (2, ["b"])
+    never = dict.fromkeys(seconds, 0.0)
+    assert expect.left([running], [CELLS[1]], never, 1, now=210) == 200 + 400, "200 s for half of the tests"
     with progress.path.open("a", encoding="utf-8") as file:
         file.write(_line("c")[len('{"id": "c') :])
     progress.read()
