@@ -128,6 +128,14 @@ def _mixed(session: nox.Session, each: Mixed) -> str:
     return python
 
 
+@nox.session(default=False)
+def scoreboard(session: nox.Session) -> None:
+    """The page of what all cells found, into results/scoreboard, and its tests in a real Chromium, which must be there."""
+    session.install(*MATRIX.tools["scoreboard"])
+    session.run("python", "-m", "matrix", "scoreboard", *session.posargs)
+    session.run("pytest", "--timeout=120", "tests/scoreboard")
+
+
 @nox.session(requires=["wheels", "zoo", "zoo-full"], default=False)
 def bench(session: nox.Session) -> None:
     """Measure conversion and latency beside the peers, each in an environment of its own."""

@@ -52,7 +52,7 @@ function totals(a, b) {
   }
   const extra = [a, b].map((run) => run.tally().all.reduce((sum, n) => sum + n, 0) - common.length);
   const line = (name, run, row) =>
-    h("tr", {}, h("th", { scope: "row" }, h("a", { href: hash("cell", [run.key, "all"]) }, `${name}: ${run.title}`), h("small", {}, ` py${run.python}, ${day(run.date)}`)), h("td", { class: "number" }, `${percent(row[0], counted(row))} %`), row.slice(0, 4).map((n) => h("td", { class: "number" }, count(n))));
+    h("tr", {}, h("th", { scope: "row" }, h("a", { href: hash("cell", [run.key, "all"]) }, `${name}: ${run.title}`), h("small", {}, ` py${run.python}, ${day(run.date).slice(0, 10)}`)), h("td", { class: "number" }, `${percent(row[0], counted(row))} %`), row.slice(0, 4).map((n) => h("td", { class: "number" }, count(n))));
   const table = h(
     "div",
     { class: "scroll" },

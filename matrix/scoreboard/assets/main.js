@@ -9,9 +9,17 @@ function hash(view, path = [], filters = {}) {
 
 function where() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  const [view, ...rest] = path.split("/").map(decodeURIComponent);
+  const [view, ...rest] = path.split("/").map(decoded);
   const told = new URLSearchParams(query);
   return { view: VIEWS[view] ? view : "map", rest, filters: Object.fromEntries(FILTERS.map((name) => [name, told.get(name) || ""])) };
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // written by hand, or cut off
+  }
 }
 
 const VIEWS = {

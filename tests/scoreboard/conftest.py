@@ -1,0 +1,153 @@
+"""A Chromium without a window, and a page of a few made runs to open in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Tuple
+
+import pytest
+from playwright.sync_api import Browser, Page, Playwright, Request, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+if "matrix" not in sys.modules:  # as in tests/matrix: the source tree is not on the path
+    _spec = importlib.util.spec_from_file_location(
+        "matrix", ROOT / "matrix" / "__init__.py", submodule_search_locations=[str(ROOT / "matrix")]
+    )
+    assert _spec is not None and _spec.loader is not None
+    sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["matrix"])
+
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WHAT_TO_DO = """There is no Chromium to open the page in. Install one (Debian: `apt-get install chromium-headless-shell`; or
+`playwright install chromium-headless-shell`), or name the program of one in CHROMIUM."""
+
+OUTCOMES = ("pass", "fallback", "gap", "fail")
+OPERATORS = {"Conv": 11, "ConvTranspose": 11, "Relu": 14, "Resize": 19, "Loop": 16}
+
+
+def _program(playwright: Playwright) -> str:
+    told = os.environ.get("CHROMIUM")
+    found = [told] if told else [*filter(None, map(shutil.which, NAMES)), playwright.chromium.executable_path]
+    if not Path(found[0]).exists():
+        pytest.exit(WHAT_TO_DO, returncode=1)
+    return found[0]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium has no sandbox for it
+        program = _program(playwright)
+        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"] if root else [])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def board(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the page of the made runs."""
+    from matrix.data import load
+    from matrix.scoreboard.cases import Known, write_cases
+    from matrix.scoreboard.gather import gather
+    from matrix.scoreboard.page import page
+
+    folder = tmp_path_factory.mktemp("board")
+    names = ("plain", "strides", "rare")
+    cases = {
+        f"node/9.9/test_{name.lower()}_{opset}_{kind}": Known(opset, (f"{name}-{since}",))
+        for name, since in OPERATORS.items()
+        for opset in range(since, 29)
+        for kind in names
+    }
+    write_cases(cases, folder / "stored")
+    for k, (cell, date, failing) in enumerate(RUNS):
+        content = {
+            "cell": cell,
+            "shim": cell.partition("-")[0],
+            "date": date,
+            "revision": f"a{k}",
+            **_found(cases, failing),
+        }
+        _write(folder / "given" / f"{k}.json", {**content, "natives": ["Conv"], "peer": cell.startswith("peer-")})
+    for cell, state, reason in SILENT:
+        shim = cell.partition("-")[0]
+        _write(folder / "given" / f"{state}.json", {"cell": cell, "shim": shim, "state": state, "reason": reason})
+    path = folder / "index.html"
+    path.write_text(page(load(), gather([folder / "given"], folder / "stored")), encoding="utf-8")
+    return path.as_uri()
+
+
+#: Cell, date, and what of it does not pass: the outcome and the error by a part of the names of cases.
+RUNS: List[Tuple[str, str, Dict[str, Tuple[str, str]]]] = [
+    ("tf2-2.21.0-py313", "2026-05-03T10:00:00Z", {"resize_2": ("gap", "Resize: <b>no</b> cubic"), "loop": ("fallback", "Loop_0")}),
+    ("tf2-2.20.0-py313", "2026-05-03T10:00:00Z", {"conv_17_rare": ("fail", "y differs: 3 of 24 elements")}),
+    ("tf2-2.20.0-py313", "2026-05-02T10:00:00Z", {"conv": ("fail", "y differs: 9 of 24 elements")}),
+    ("tf2-2.20.0-py313", "2026-05-01T10:00:00Z", {"conv": ("fail", "y differs"), "relu": ("gap", "Relu")}),
+    ("reference-onnx1.12.0-py37", "2026-05-03T10:00:00Z", {}),
+    ("tflite-litert-2.3.0-py313", "2026-05-03T10:00:00Z", {"": ("fallback", "all of them")}),
+    ("peer-onnx2tf-2.6.9-py312", "2026-05-03T10:00:00Z", {"loop": ("fail", "KeyError: 'Loop'")}),
+]  # fmt: skip
+SILENT = [
+    ("tf2-2.21.0-gpu-py313", "no-gpu", "the framework lists no device"),
+    ("keras-3.0.5-tensorflow-py39", "broken", "ImportError: cannot import name 'runtime_version'"),
+]
+
+
+def _found(cases: Dict[str, Any], failing: Dict[str, Tuple[str, str]]) -> Dict[str, Any]:
+    results = []
+    counts = dict.fromkeys(OUTCOMES, 0)
+    for id_ in cases:
+        outcome, detail = next((told for part, told in failing.items() if part in id_), ("pass", ""))
+        counts[outcome] += 1
+        results.append({"id": id_, "outcome": outcome, "detail": detail})
+    return {"counts": {"node/9.9": counts}, "results": results}
+
+
+def _write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+@pytest.fixture
+def visit(browser: Browser, board: str) -> Iterator[Callable[..., Page]]:
+    """Opens the page; at the end there was no error, and nothing but the page itself was asked for."""
+    asked: List[str] = []
+    wrong: List[str] = []
+    contexts = []
+
+    def heard(request: Request) -> None:
+        if not request.url.startswith("data:"):
+            asked.append(request.url.partition("#")[0])
+
+    def opened(hash: str = "", width: int = 1280, height: int = 900, address: str = board, **options: Any) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", heard)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda told: wrong.append(told.text) if told.type in {"error", "warning"} else None)
+        page.goto(address + hash)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert wrong == []
+    assert {address.partition("?")[0] for address in asked if not address.endswith("/scoreboard/index.html")} <= {board}
+
+
+@pytest.fixture
+def picture(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
+    """Keeps what a page looks like, for those who want to see it."""
+    folder = ROOT / "results" / "pictures"
+
+    def keep(page: Page, name: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=str(folder / f"{name}.png"))
+
+    return keep

@@ -1,0 +1,104 @@
+"""How the page looks: light and dark, wide and on a phone, with what is made up and with what is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from playwright.sync_api import Page
+
+Visit = Callable[..., Page]
+Picture = Callable[[Page, str], None]
+VIEWS = {
+    "map": "#/map",
+    "cell": "#/cell/tf2-2.21.0-py313/20/Resize",
+    "state": "#/cell/keras-3.0.5-tensorflow-py39/all",
+    "compare": "#/compare/tf2-2.21.0-py313/tf2-2.20.0-py313",
+    "history": "#/history",
+}
+#: Of every text the least contrast with what is behind it, as WCAG counts it; hidden ones are not read.
+CONTRAST = """() => {
+  const light = (colour) => {
+    const [r, g, b] = colour.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const behind = (one) => {
+    for (; one; one = one.parentElement) {
+      const colour = parse(getComputedStyle(one).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  let least = [99, ""];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const one = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || !one.checkVisibility() || one.closest(".unseen, .skip, script, datalist, .nothing")) continue;
+    const [a, b] = [parse(getComputedStyle(one).color).slice(0, 3), behind(one)].map(light).sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < least[0]) least = [ratio, one.outerHTML.slice(0, 120)];
+  }
+  return least;
+}"""
+
+
+def _fits(page: Page) -> None:
+    """Nothing makes the page itself scroll to the side."""
+    wide = page.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]")
+    assert max(wide[:2]) <= wide[2], wide
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(visit: Visit, picture: Picture, view: str, scheme: Any) -> None:
+    page = visit(VIEWS[view], color_scheme=scheme)
+    ratio, text = page.evaluate(CONTRAST)
+    assert ratio >= 4.5, text
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor").removeprefix("rgb(").split(",")[0]
+    assert (int(ground) > 200) == (scheme == "light")
+    picture(page, f"{view}-{scheme}")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", [320, 360, 768])
+def test_the_page_fits_a_phone(visit: Visit, picture: Picture, view: str, width: int) -> None:
+    page = visit(VIEWS[view], width=width, height=740, is_mobile=True, has_touch=True)
+    _fits(page)
+    picture(page, f"{view}-{width}")
+
+
+def test_the_map_scrolls_in_its_box_and_its_names_stay(visit: Visit, picture: Picture) -> None:
+    page = visit("#/map?framework=tf2", width=360, height=740)
+    box = page.locator(".scroll")
+    assert box.evaluate("one => one.scrollWidth > one.clientWidth")
+    box.evaluate("one => (one.scrollLeft = 600)")
+    name = page.locator('.map th[title="tf2-2.20.0-py313"]')
+    name.scroll_into_view_if_needed()
+    place = name.bounding_box()
+    assert place is not None and 0 <= place["x"] < 30
+    _fits(page)
+    picture(page, "map-360-scrolled")
+
+
+def test_what_is_stored_opens(visit: Visit, picture: Picture, stored: Path) -> None:
+    page = visit("#/map", address=stored.as_uri(), width=1440)
+    assert page.locator(".map td[class^=level]").count() > 100
+    _fits(page)
+    picture(page, "stored")
+    page.goto(stored.as_uri() + str(page.locator(".map td[class^=level] a").first.get_attribute("href")))
+    assert page.locator(".rows tbody tr").count() > 10
+    page.goto(stored.as_uri() + "#/compare")
+    assert page.locator(".rows").count() >= 1
+    picture(page, "stored-compare")
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """The page as the command makes it, in a folder named as it is."""
+    from matrix.__main__ import main
+
+    folder = tmp_path / "scoreboard"
+    assert main(["scoreboard", "--out", str(folder)]) == 0
+    return folder / "index.html"
