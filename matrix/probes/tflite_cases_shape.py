@@ -52,6 +52,12 @@ for _name, (_f, _dtypes, _small) in REDUCTIONS.items():
             return case([x, ints(*a)], np.asarray(f(x, axis=a, keepdims=k)), keep_dims=k)
 
         add(_name, _feature, _dtypes, _make)
+for _name, _end in (("REDUCE_MAX", -np.inf), ("REDUCE_MIN", np.inf)):
+    add(_name, "none", ["float32"], lambda d, end=_end: case([sample(d, (0,)), ints(0)], np.asarray(end, d)))
+
+add(
+    "BROADCAST_TO", "none", ["float32"], lambda d: case([known(np.zeros((), d)), ints(2, 0, 3)], np.zeros((2, 0, 3), d))
+)
 
 for _name, _f in (("ARG_MAX", np.argmax), ("ARG_MIN", np.argmin)):
     for _out in INDEX:
@@ -226,7 +232,12 @@ for _i in INDEX:
         values = np.array([[4, 3], [4, 3]], d)
         return case([x, known(np.array(2, i))], [values, np.array([[3, 0], [1, 2]], np.int32)])
 
+    def _topk_none(d: str, i: str = _i) -> Any:
+        """Of no elements of each of several rows."""
+        return case([sample(d), known(np.array(0, i))], [np.zeros((2, 0), d), np.zeros((2, 0), np.int32)])
+
     add("TOPK_V2", _named("", _i), NUMBERS, _topk)
+    add("TOPK_V2", _named("none", _i), NUMBERS, _topk_none)
 
     def _unique(d: str, i: str = _i) -> Any:
         x = positive(d, (6,)) if d != "bool" else sample(d, (6,))

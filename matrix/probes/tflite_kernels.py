@@ -4,7 +4,7 @@
     python -m matrix.probes.tflite_kernels table oldest.json … newest.json > kernel_facts.py
 
 A use counts as working when the runtime loads it, runs it, and gives numpy's numbers, with its default delegate and
-without. Kernels may end the process, so each operator is asked in a child of its own.
+without. Kernels may end the process, so each operator is asked in a child of its own, in a new one after each crash.
 """
 
 import importlib
@@ -78,37 +78,54 @@ def same(found: Any, expected: Any) -> bool:
     return bool(np.allclose(found, expected, rtol=slack, atol=slack, equal_nan=True))
 
 
-def ask(operator: str, feature: str, dtype: str, resolver: str) -> str:
-    """One use in a child process."""
+Use = Tuple[str, str, str]
+
+
+def ask(uses: List[Use], resolver: str) -> Dict[Use, str]:
+    """Answers of one child process after the other: what ends one is a crash, and the next goes on after it."""
+    answers: Dict[Use, str] = {}
+    while len(answers) < len(uses):
+        left = uses[len(answers) :]
+        answers.update(zip(left, _child(left, resolver)))
+        if len(answers) < len(uses):
+            answers[uses[len(answers)]] = "crash"
+    return answers
+
+
+def _child(uses: List[Use], resolver: str) -> List[str]:
+    """The answers that a child lives to give."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        try:
-            with np.errstate(all="ignore"):
-                answer = attempt(runtime(), operator, CASES[operator, feature][1](dtype), resolver)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is this use's answer
-            answer = "probe error: %r" % error
-        os.write(writing, answer.encode("utf-8", "replace")[:400])
+        for operator, feature, dtype in uses:
+            try:
+                with np.errstate(all="ignore"):
+                    answer = attempt(runtime(), operator, CASES[operator, feature][1](dtype), resolver)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, it is this use's answer
+                answer = "probe error: %r" % error
+            os.write(writing, answer.replace("\n", " ").encode("utf-8", "replace")[:400] + b"\n")
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        answer = pipe.read().decode()
+        lines = pipe.read().decode("utf-8", "replace").split("\n")[:-1]
     os.waitpid(child, 0)
-    return answer or "crash"
+    return lines
 
 
 def probe() -> Dict[str, Dict[str, str]]:
     """Answers by use and type; the worse one of the two ways to run. A use is written `operator|feature`."""
     runtime()
     seen: Dict[str, Dict[str, str]] = {}
-    for (operator, feature), (dtypes, _make) in CASES.items():
-        answers = seen.setdefault("%s|%s" % (operator, feature), {})
-        for dtype in dtypes:
-            plain = ask(operator, feature, dtype, "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
-            delegated = ask(operator, feature, dtype, "AUTO") if plain.startswith("ok") else plain
-            answers[dtype] = plain if delegated == plain else "with the delegate " + delegated
+    for operator, group in itertools.groupby(sorted(CASES), key=lambda use: use[0]):
+        uses = [(operator, feature, dtype) for _, feature in group for dtype in CASES[operator, feature][0]]
+        plain = ask(uses, "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
+        delegated = ask([use for use in uses if plain[use].startswith("ok")], "AUTO")
+        for use in uses:
+            answer = delegated.get(use, plain[use])
+            kept = plain[use] if answer == plain[use] else "with the delegate " + answer
+            seen.setdefault("%s|%s" % use[:2], {})[use[2]] = kept
     return seen
 
 
@@ -136,8 +153,8 @@ def _loads(module: Any, name: str, version: int) -> bool:
 
 HEADER = '''"""What TFLite runtimes were seen to do. Printed by `python -m matrix.probes.tflite_kernels table`: do not edit.
 
-VERSIONS: the highest version of each operator that the oldest runtime loads (0: none), and the newest.
-USES: an operator, the features that behave alike, the types that work on every runtime | those that newer ones add.
+VERSIONS: the highest version of each operator that runtimes load, the oldest first (0: none): each column is a step.
+USES: an operator, the features that behave alike, the types that work; with a number: from that step on.
 """
 
 __all__ = ["USES", "VERSIONS"]
@@ -147,24 +164,40 @@ VERSIONS = """'''
 
 def table(paths: List[str]) -> Iterator[str]:
     """The lines of `kernel_facts`, from what was seen on each runtime, the oldest first."""
-    seen = [json.loads(pathlib.Path(path).read_text()) for path in paths]
+    groups = _told_apart([json.loads(pathlib.Path(path).read_text()) for path in paths])
     yield HEADER
     for name in OPERATORS.names:
-        highest = [runtime["versions"].get(name, (0, 0))[1] for runtime in seen]
+        highest = [group[0]["versions"].get(name, (0, 0))[1] for group in groups]
         if any(highest) and name != "CUSTOM":
-            yield "%s %d %d" % (name, min(highest), highest[-1])
+            yield " ".join([name, *map(str, highest)])
     yield from ('"""', "", 'USES = """')
     for operator, uses in itertools.groupby(sorted(CASES), key=lambda use: use[0]):
-        groups: Dict[str, List[str]] = {}
+        alike: Dict[str, List[str]] = {}
         for use in uses:
-            accepted = [_accepted(runtime["uses"], *use) for runtime in seen]
-            common = set.intersection(*accepted)
-            newer = {dtype for dtype in accepted[-1] - common if not _lied(seen, "%s|%s" % use, dtype)}
-            if common or newer:
-                groups.setdefault(("%s | %s" % (_listed(common), _listed(newer))).strip(), []).append(use[1])
-        for answer, features in groups.items():
-            yield "%s: %s: %s" % (operator, ", ".join(feature or "plain" for feature in features), answer)
+            types = [_type(groups, use, dtype) for dtype in tflite_cases.EVERY]
+            alike.setdefault(" ".join(filter(None, types)), []).append(use[1])
+        for answer, features in alike.items():
+            if answer:
+                yield "%s: %s: %s" % (operator, ", ".join(feature or "plain" for feature in features), answer)
     yield '"""'
+
+
+def _told_apart(seen: List[Any]) -> List[List[Any]]:
+    """Runtimes that load the same versions are one step: a process cannot tell them apart."""
+    groups: List[List[Any]] = []
+    for runtime in seen:
+        if groups and groups[-1][0]["versions"] == runtime["versions"]:
+            groups[-1].append(runtime)
+        else:
+            groups.append([runtime])
+    return groups
+
+
+def _type(groups: List[List[Any]], use: Tuple[str, str], dtype: str) -> str:
+    """A type and the step from which on it works; nothing where the newest runtime does not take it."""
+    works = [all(dtype in _accepted(runtime["uses"], *use) for runtime in group) for group in groups]
+    first = max([step for step, good in enumerate(works) if not good], default=-1) + 1
+    return "" if first == len(works) else "%s:%d" % (dtype, first) if first else dtype
 
 
 def _accepted(uses: Any, operator: str, feature: str) -> Set[str]:
@@ -172,15 +205,6 @@ def _accepted(uses: Any, operator: str, feature: str) -> Set[str]:
     answers = uses["%s|%s" % (operator, feature)]
     plain = uses.get("%s|" % operator, {})
     return {dtype for dtype, answer in answers.items() if answer == "ok" and plain.get(dtype, "ok") == "ok"}
-
-
-def _lied(seen: List[Any], use: str, dtype: str) -> bool:
-    """Whether a runtime takes this use and gives wrong numbers, so that trying it there tells nothing."""
-    return any(runtime["uses"][use][dtype] == "wrong" for runtime in seen[:-1])
-
-
-def _listed(dtypes: Set[str]) -> str:
-    return " ".join(dtype for dtype in tflite_cases.EVERY if dtype in dtypes)
 
 
 def main(arguments: List[str]) -> None:

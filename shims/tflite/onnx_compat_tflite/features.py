@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from functools import partial
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from onnx_compat_tflite.kernels import Kernels
@@ -105,11 +106,13 @@ def kernels() -> Kernels:
     """What the kernels of the runtime here do; those of every runtime where none is here."""
     if "kernels" not in _FOUND:
         runtime = find()[0]
-        _FOUND["kernels"] = Kernels(None if runtime is None else runtime.module.Interpreter)
+        _FOUND["kernels"] = (
+            Kernels() if runtime is None else Kernels(runtime.interpreter, partial(runtime.interpreter, True))
+        )
     found: Kernels = _FOUND["kernels"]
     return found
 
 
 def features() -> Dict[str, bool]:
-    """Feature -> whether the runtime has it, by loading (never running) tiny models."""
+    """Feature -> whether the runtime has it, by loading tiny models."""
     return {name: kernels().has(*told) for name, told in _TOLD_BY.items()}

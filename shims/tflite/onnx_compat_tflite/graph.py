@@ -16,6 +16,16 @@ __all__ = ["Graph", "Handle", "held"]
 #: A size: an int, a symbolic size (`onnx_compat.dims.Dim`), or None where nothing is known.
 Sizes = Tuple[Any, ...]
 
+#: What has as many bits, and is cut by every runtime.
+_CUT = {
+    "float16": "int16",
+    "uint16": "int16",
+    "uint32": "int32",
+    "uint64": "int64",
+    "float64": "int64",
+    "complex64": "int64",
+}
+
 _SMALL = 1024  # bytes up to which constants are compared by what they hold
 
 
@@ -149,12 +159,16 @@ class Graph:
         return self.spec.add(fb.TensorSpec(name, held(array), array.shape, array))
 
     def _empty(self, array: Any) -> int:
-        """No runtime takes a buffer without bytes for a constant: nothing is cut out of something."""
-        one = Handle.of(np.full([1] * max(array.ndim, 1), "" if array.dtype == object else 0, array.dtype))
-        sizes = Handle.of(np.asarray(array.shape, np.int32))
+        """No runtime takes a buffer without bytes for a constant: nothing is cut out of something, which for types that
+        not every runtime cuts is of another type.
+        """
+        dtype = held(array)
+        one = np.full(1, "" if dtype == "string" else 0, _CUT.get(dtype, array.dtype))
         begin = Handle.of(np.zeros(1, np.int32))
-        none = self.add("SLICE", [Handle(one.dtype, (1,), array=one.array.reshape(1)), begin, begin], one.dtype, (0,))
-        return self.add("RESHAPE", [none, sizes], one.dtype, array.shape).index
+        none = self.add("SLICE", [Handle.of(one), begin, begin], held(one), (0,))
+        if dtype in _CUT:
+            none = self.add("BITCAST", [none], dtype, (0,))
+        return self.add("RESHAPE", [none, Handle.of(np.asarray(array.shape, np.int32))], dtype, array.shape).index
 
     def _tensor(self, name: str, dtype: str, dims: Sequence[Any]) -> Handle:
         handle = Handle(dtype, dims)

@@ -2,7 +2,7 @@
 
 `kernel_facts` holds what was measured, one-operator models against numpy, with the default delegate and without; ask it
 through `Kernels`. A file should run everywhere, so `Kernels()` knows the common facts alone; `Kernels(Interpreter)` adds
-what the given runtime turns out to have, by loading (never running) small models.
+what the given runtime turns out to have, by the operator versions that it loads.
 
 What a table cannot say, seen on tflite-runtime 2.7 and LiteRT 2.3, for whoever writes operators with these kernels:
 
@@ -29,6 +29,8 @@ Numbers
 - ARG_MAX takes the first of equals, TOPK_V2 too.
 - On 2.7 ADD, SUB, MUL and DIV make the largest finite number of infinity, REDUCE_MAX of nothing but -inf the least one, and
   LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH of float16 are off by two roundings.
+- With XNNPACK NaN becomes -inf in ADD, SUB, MUL and DIV of 2.11, and in MEAN of LiteRT 1.0 (see `manners`).
+- TOPK_V2 of no elements of several rows ends the process from 2.11 to LiteRT 2.1.0.
 - A kernel that draws random numbers draws on from its seed as long as the interpreter lives.
 
 Graphs
@@ -40,63 +42,83 @@ Graphs
 - float16 weights: a constant, DEQUANTIZE, then the float32 operator: runs everywhere.
 """
 
-from typing import Any, Dict, FrozenSet, Optional, Tuple
+import itertools
+from typing import Any, Dict, List, Optional, Tuple
 
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernel_facts import USES, VERSIONS
+from onnx_compat_tflite.manners import Manners, observed
 
 __all__ = ["Kernels"]
 
-Accepted = Tuple[FrozenSet[str], FrozenSet[str]]
 
-
-def _versions() -> Dict[str, Tuple[int, int]]:
+def _versions() -> Dict[str, List[int]]:
     rows = (line.split() for line in VERSIONS.strip().splitlines())
-    return {name: (int(oldest), int(newest)) for name, oldest, newest in rows}
+    return {name: [int(version) for version in versions] for name, *versions in rows}
 
 
-def _uses() -> Dict[Tuple[str, str], Accepted]:
-    uses: Dict[Tuple[str, str], Accepted] = {}
+def _steps() -> List[List[Tuple[str, int]]]:
+    """For each runtime but the oldest: the operator versions that begin with it."""
+    columns = range(1, max(map(len, _VERSIONS.values())))
+    return [[(name, row[at]) for name, row in _VERSIONS.items() if row[at] > row[at - 1]] for at in columns]
+
+
+def _uses() -> Dict[Tuple[str, str], Dict[str, int]]:
+    """Of an operator and a feature: each type, and the step from which on it works."""
+    uses: Dict[Tuple[str, str], Dict[str, int]] = {}
     for line in USES.strip().splitlines():
-        operator, features, types = line.split(":")
-        everywhere, newer = (frozenset(part.split()) for part in types.split("|"))
+        operator, features, types = line.split(":", 2)
+        words = [word.partition(":") for word in types.split()]
         for feature in features.split(","):
-            uses[operator, feature.strip()] = everywhere, newer
+            uses[operator, feature.strip()] = {dtype: int(step or 0) for dtype, _, step in words}
     return uses
 
 
 #: How a runtime says that it has no such operator, or not in this version.
 _UNKNOWN = ("Didn't find op", "builtin_code out of range", "Unresolved")
 _VERSIONS = _versions()
+_STEPS = _steps()
 _USES = _uses()
 
 
 class Kernels:
-    """Answers what may be written into a file. `interpreter` is a runtime's Interpreter class to write for; None: for all."""
+    """Answers what may be written into a file. `interpreter` is a runtime's Interpreter class to write for, `plain` makes
+    one without its default delegate; None: for all runtimes.
+    """
 
-    def __init__(self, interpreter: Optional[Any] = None) -> None:
+    def __init__(self, interpreter: Optional[Any] = None, plain: Optional[Any] = None) -> None:
         self._interpreter = interpreter
+        self._plain = plain or interpreter
+        self._manners: Optional[Manners] = None
         self._known: Dict[Tuple[str, int], bool] = {}
+        self._taken: Optional[int] = None
 
     def accepts(self, operator: str, dtype: str, feature: str = "plain") -> bool:
         """Whether the kernel takes this type and gives the right numbers. Features are named in `kernel_facts`.
 
         A use that was never measured is not accepted.
         """
-        everywhere, newer = _USES.get((operator, feature), (frozenset(), frozenset()))
-        return dtype in everywhere or (dtype in newer and self._has_newer(operator))
+        step = _USES.get((operator, feature), {}).get(dtype)
+        return step is not None and (step == 0 or step <= self._step())
+
+    def _step(self) -> int:
+        """How many of the steps from the oldest runtime to the newest this one has taken; none where it is not known."""
+        if self._taken is None:
+            taken = (all(self._loads(*one) for one in begun) for begun in _STEPS)
+            self._taken = len(list(itertools.takewhile(bool, taken)))
+        return self._taken
 
     def has(self, operator: str, version: int = 1) -> bool:
         """Whether the operator exists in this version, whatever its types: for those that no table of types describes."""
-        oldest, newest = _VERSIONS.get(operator, (0, 0))
-        return version <= oldest or (version <= newest and self._loads(operator, version))
+        known = _VERSIONS.get(operator, [0])
+        return version <= known[0] or (version <= max(known) and self._loads(operator, version))
 
-    def _has_newer(self, operator: str) -> bool:
-        """An operator that has got new versions is asked for the last one. Others tell nothing: then all those must be there."""
-        oldest, newest = _VERSIONS[operator]
-        if newest > oldest:
-            return self._loads(operator, newest)
-        return all(self._loads(name, last) for name, (first, last) in _VERSIONS.items() if last > first)
+    @property
+    def manners(self) -> Manners:
+        """How numbers that are not finite are treated."""
+        if self._manners is None:
+            self._manners = Manners() if self._interpreter is None else observed(self._interpreter, self._plain)
+        return self._manners
 
     def _loads(self, operator: str, version: int) -> bool:
         """A trial: a runtime refuses an operator version that it does not know when it loads the model."""

@@ -6,6 +6,7 @@ from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.kernels import Kernels
 
 __all__ = ["fragile", "ports", "seeded"]
 
@@ -24,17 +25,19 @@ def ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
     return _ordered(main, inputs, main.inputs), _ordered(main, outputs, main.outputs)
 
 
-def fragile(model: fb.ModelSpec, old: bool) -> bool:
-    """Whether some kernel would end the process if a size that is not known were zero: a softmax over that axis, and
-    in old runtimes a pool of nothing.
+def fragile(model: fb.ModelSpec, kernels: Kernels) -> bool:
+    """Whether some kernel would end the process, or give what was in the memory before, if a size that is not known were
+    zero: a softmax over that axis, and in older runtimes a pool of nothing or a product over nothing.
     """
+    frail = {"BATCH_MATMUL": not kernels.accepts("BATCH_MATMUL", "float32", "none")}
+    frail["AVERAGE_POOL_2D"] = not kernels.has("BITCAST")
     for graph in model.subgraphs:
         for operator in graph.operators:
             if operator.builtin in ("SOFTMAX", "LOG_SOFTMAX"):
                 sizes = _open_sizes(graph, operator)
                 if sizes and sizes[-1] < 0:
                     return True
-            elif old and operator.builtin == "AVERAGE_POOL_2D" and min(_open_sizes(graph, operator), default=0) < 0:
+            elif frail.get(operator.builtin) and min(_open_sizes(graph, operator), default=0) < 0:
                 return True
     return False
 

@@ -30,7 +30,8 @@ def threads() -> int:
 class Interpreted(Compiled):
     """One interpreter; `native` is it. `source` is `model_content` or `model_path`; `nonempty` says that the model has
     a kernel that ends the process when a size that is not known turns out to be zero; `seeded`, that it draws random
-    numbers from a seed: an interpreter draws on, so that each run takes a new one.
+    numbers from a seed: an interpreter draws on, so that each run takes a new one; `plain`, to do without the delegate;
+    `wary`, to do so once an input is empty, of which older ones make shapes at random.
     """
 
     def __init__(
@@ -41,6 +42,8 @@ class Interpreted(Compiled):
         outputs: Sequence[Port],
         nonempty: bool = False,
         seeded: bool = False,
+        plain: bool = False,
+        wary: bool = False,
     ) -> None:
         self._runtime = runtime
         self._source = source
@@ -49,7 +52,8 @@ class Interpreted(Compiled):
         self._nonempty = nonempty
         self._seeded = seeded
         self._lock = threading.Lock()
-        self._plain = False
+        self._plain = plain
+        self._wary = wary
         self._shapes: Optional[List[Tuple[int, ...]]] = None
         self._open()
 
@@ -86,10 +90,14 @@ class Interpreted(Compiled):
         shapes = [tuple(array.shape) for array in arrays]
         if self._nonempty and any(0 in shape for shape in shapes):
             raise UnsupportedError(
-                "an input is empty, and TFLite has a kernel in this model (SOFTMAX, AVERAGE_POOL_2D) that cannot bear that",
+                "an input is empty, and TFLite has a kernel in this model (SOFTMAX, AVERAGE_POOL_2D, BATCH_MATMUL) that"
+                " cannot bear that",
                 hint="prepare the model with fixed sizes, or use another shim for empty inputs",
                 shim="tflite",
             )
+        if self._wary and not self._plain and any(0 in shape for shape in shapes):
+            self._plain = True
+            self._open()
         if shapes != self._shapes:
             self._allocate(shapes)
         for place, array in zip(self._places, arrays):

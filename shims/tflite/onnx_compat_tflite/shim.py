@@ -42,9 +42,7 @@ class TFLiteShim(Shim):
             raise UnsupportedError("the TFLite runtime runs on the CPU here, not on %r" % device, shim=self.name)
         model = build(program, features.kernels())
         source = {"model_content": fb.to_bytes(model)}
-        return Interpreted(
-            self._runtime(), source, program.inputs, program.outputs, self._fragile(model), seeded(model)
-        )
+        return self._interpreted(source, model, program.inputs, program.outputs)
 
     def export(self, program: Program, path: str, form: str) -> None:
         model = build(program, features.kernels())
@@ -65,11 +63,22 @@ class TFLiteShim(Shim):
         model = fb.read(path)
         inputs, outputs = ports(model)
         where: Any = {"model_path": os.fspath(path)}
-        made = Interpreted(self._runtime(), where, inputs, outputs, self._fragile(model), seeded(model))
-        return made, inputs, outputs
+        return self._interpreted(where, model, inputs, outputs), inputs, outputs
 
-    def _fragile(self, model: fb.ModelSpec) -> bool:
-        return fragile(model, old=not features.kernels().has("GELU"))
+    def _interpreted(
+        self, source: Any, model: fb.ModelSpec, inputs: Tuple[Port, ...], outputs: Tuple[Port, ...]
+    ) -> Interpreted:
+        kernels = features.kernels()
+        return Interpreted(
+            self._runtime(),
+            source,
+            inputs,
+            outputs,
+            nonempty=fragile(model, kernels),
+            seeded=seeded(model),
+            plain=not kernels.manners.delegated,
+            wary=not kernels.accepts("REDUCE_MAX", "float32", "none"),
+        )
 
     def _runtime(self) -> features.Runtime:
         runtime, reason = features.find()

@@ -6,6 +6,7 @@ import pytest
 from onnx_compat_tflite.flatbuffer.names import ENUMS, OPERATORS
 from onnx_compat_tflite.kernel_facts import USES, VERSIONS
 from onnx_compat_tflite.kernels import Kernels
+from onnx_compat_tflite.manners import Manners
 
 
 def _interpreter():
@@ -41,13 +42,24 @@ def test_a_runtime_adds_what_it_has():
 
 
 def test_the_table_speaks_of_known_things():
+    columns = set()
+    for line in VERSIONS.strip().splitlines():
+        name, *versions = line.split()
+        assert name in OPERATORS.numbers
+        assert [int(one) for one in versions] == sorted(int(one) for one in versions)
+        columns.add(len(versions))
+    (steps,) = columns
     for line in USES.strip().splitlines():
-        operator, features, types = line.split(":")
+        operator, features, types = line.split(":", 2)
         assert operator in OPERATORS.numbers
         assert all(feature.strip() for feature in features.split(","))
-        assert set(types.replace("|", " ").split()) <= set(ENUMS["TensorType"].names)
-        assert types.count("|") == 1
-    for line in VERSIONS.strip().splitlines():
-        name, oldest, newest = line.split()
-        assert name in OPERATORS.numbers
-        assert int(oldest) <= int(newest)
+        for word in types.split():
+            dtype, _, step = word.partition(":")
+            assert dtype in ENUMS["TensorType"].names
+            assert int(step or 0) < steps
+
+
+@pytest.mark.skipif(_interpreter() is None, reason="no TFLite interpreter is installed")
+def test_manners_are_the_worst_until_they_are_seen():
+    assert Kernels().manners == Manners()
+    assert any(Kernels(_interpreter()).manners)

@@ -71,7 +71,7 @@ class Base(Emitter):
         self.graphs: List[Graph] = [Graph("main")]
         self._open: List[Graph] = [self.graphs[0]]
         #: Older kernels of arithmetic hold their results between the least and the greatest of the finite numbers.
-        self.finite_arithmetic = not kernels.has("GELU")
+        self.finite_arithmetic = not kernels.manners.infinite
 
     # -- subgraphs and operators ---------------------------------------------------------------------------------------
     @property

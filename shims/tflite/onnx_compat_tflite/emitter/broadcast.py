@@ -77,7 +77,23 @@ class Broadcasting(Base):
         if not self.accepts("BROADCAST_TO", x.dtype):
             narrow: Handle = self.widened(lambda _, y: self.spread(y, target, dims), ["BROADCAST_TO"], x, (), {})
             return narrow
-        return self.add_op("BROADCAST_TO", [x, target], x.dtype, dims)
+        if self.accepts("BROADCAST_TO", "float32", "none") or all(isinstance(size, int) and size for size in dims):
+            return self.add_op("BROADCAST_TO", [x, target], x.dtype, dims)
+        return self._spread_safely(x, target, dims)
+
+    def _spread_safely(self, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
+        """Kernels may write beyond the end where an axis becomes empty: it gets one element, which is cut off again."""
+        own = self.shape_tensor(x)
+        if x.rank < len(dims):
+            ones = Handle.of(np.ones(len(dims) - x.rank, np.int32))
+            own = self.add_op("CONCATENATION", [ones, own], "int32", (len(dims),), axis=0) if x.rank else ones
+        least = self.add_op("MINIMUM", [Handle.of(np.ones((), np.int32)), own], "int32", (len(dims),))
+        size = self.add_op("MAXIMUM", [least, target], "int32", (len(dims),))
+        whole = self.add_op("BROADCAST_TO", [x, size], x.dtype, [None] * len(dims))
+        kept: Handle = self._boxed(whole, Handle.of(np.zeros(len(dims), np.int32)), target, dims)
+        return kept
+
+    _boxed: Callable[..., Handle]  # see shape
 
 
 def _groups(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:

@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from onnx_compat.dtypes import DType
-from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.base import equal_sizes, through
 from onnx_compat_tflite.emitter.broadcast import Broadcasting
 from onnx_compat_tflite.graph import Handle, held
 
@@ -50,7 +50,7 @@ def _compare(builtin: str) -> Method:
 
 
 def _extreme(builtin: str, logical: str) -> Method:
-    """The kernels keep a NaN of the second operand only, and that of float16 none."""
+    """The kernels keep a NaN of the second operand only, some not even that of more than one, and that of float16 none."""
 
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         if x.dtype == "bool":
@@ -64,9 +64,12 @@ def _extreme(builtin: str, logical: str) -> Method:
 
     @through(builtin)
     def extreme(self: "Elementwise", x: Handle, y: Handle) -> Handle:
-        if x.dtype == "float32" and not (x.constant and not np.isnan(x.array).any()):
-            return self.where(self.is_nan(x), x, self.elementwise(builtin, [x, y]))
-        return self.elementwise(builtin, [x, y])
+        result = self.elementwise(builtin, [x, y])
+        lost = [x] if self.kernels.manners.maximum or equal_sizes(x.dims, y.dims) else [x, y]
+        for one in lost if x.dtype == "float32" else []:
+            if not (one.constant and not np.isnan(one.array).any()):
+                result = self.where(self.is_nan(one), one, result)
+        return result
 
     return method
 
@@ -184,11 +187,22 @@ class Elementwise(Broadcasting):
             result = self.unary("RELU" if high is None else "RELU6", x)
             result.nonnegative = True
             return result
+        if x.dtype == "float32" and not self.kernels.manners.maximum:
+            return self._clip_numbers(x, low, high)
         if low is not None:
             x = self.maximum(_bound(x, low, np.ceil), x)
         if high is not None:
             x = self.minimum(_bound(x, high, np.floor), x)
         return x
+
+    def _clip_numbers(self, x: Handle, low: Optional[float], high: Optional[float]) -> Handle:
+        """Where the kernels would lose NaN: it is put back once (`passes.hard` knows this form too)."""
+        held = x
+        if low is not None:
+            held = self.elementwise("MAXIMUM", [_bound(x, low, np.ceil), held])
+        if high is not None:
+            held = self.elementwise("MINIMUM", [_bound(x, high, np.floor), held])
+        return self.where(self.is_nan(x), x, held)
 
 
 def _bound(x: Handle, value: float, rounding: Any) -> Handle:

@@ -154,6 +154,18 @@ class Indexing(Padding):
 
     @through("TOPK_V2")
     def _largest(self, x: Handle, k: Handle) -> Any:
+        """Where the kernel ends the process of none of several rows, one is taken at least, and left out again."""
+        if self.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.constant and k.array > 0):
+            return self._ordered(x, k)
+        if k.constant:
+            values = self.part(x, x.rank - 1, 0, 0)
+            zero = Handle.of(np.zeros((), np.int32))
+            return values, self.add_op("FILL", [self.shape_tensor(values), zero], "int32", values.dims)
+        size = self.stack([*[-1] * (x.rank - 1), k])
+        more = self._ordered(x, self.maximum(self.like(k, 1), k))
+        return tuple(self._boxed(part, self.ints(*[0] * x.rank), size, (*x.dims[:-1], None)) for part in more)
+
+    def _ordered(self, x: Handle, k: Handle) -> Tuple[Handle, ...]:
         dims = (*x.dims[:-1], int(k.array) if k.constant else None)
         return tuple(self.add_ops("TOPK_V2", [x, k], [(x.dtype, dims), ("int32", dims)]))
 

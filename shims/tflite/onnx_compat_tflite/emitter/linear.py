@@ -4,6 +4,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat_tflite.emitter.base import equal_sizes
 from onnx_compat_tflite.emitter.broadcast import joined
 from onnx_compat_tflite.emitter.reduction import Reduction
 from onnx_compat_tflite.graph import Handle
@@ -43,6 +44,10 @@ class Linear(Reduction):
 
     def _batched(self, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
         rank = max(x.rank, y.rank)
+        if transpose_x and not equal_sizes(
+            x.dims[:-2], y.dims[:-2]
+        ):  # which kernels get wrong when the other is spread
+            x, transpose_x = self._swapped(x), False
         x, y = self._raised(x, rank), self._raised(y, rank)
         batch = joined([x.dims[:-2], y.dims[:-2]])
         dims = (*batch, x.dims[-1 if transpose_x else -2], y.dims[-2 if transpose_y else -1])

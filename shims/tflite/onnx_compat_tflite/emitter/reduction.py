@@ -36,7 +36,8 @@ def _extreme(builtin: str, logical: str, neutral: Any) -> Method:
         result = plain(self, x, axes, keepdims)
         if np.dtype(x.dtype).kind != "f" or (x.empty and x.static):
             return result
-        if not self.kernels.has("GELU"):  # older kernels begin with the least of the finite numbers, or the greatest
+        # Some kernels begin with the least of the finite numbers, or the greatest.
+        if not (self.kernels.manners.extremes and self.accepts(builtin, "float32", "none")):
             end = self.like(x, neutral(np.dtype(x.dtype)))
             some = self.reduced("REDUCE_ANY", self.logical_not(self.equal(x, end)), axes, keepdims)
             result = self.where(some, result, end)
@@ -74,10 +75,7 @@ class Reduction(Scatter):
         if np.dtype(x.dtype).kind == "f":
             return self._mean(x, axes, keepdims)
         total = self.reduce_sum(self.to(x, "int64"), axes, keepdims)
-        count = self.scalar(1)
-        for axis in axes:
-            count = self._folded("MUL", count, self.scalar(self.dim(x, axis)))
-        return self.to(self.div(total, self.to(count, "int64")), x.dtype)
+        return self.to(self.div(total, self.to(self._count_along(x, axes), "int64")), x.dtype)
 
     def _mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         if x.empty and x.static:
@@ -86,7 +84,16 @@ class Reduction(Scatter):
 
     @through("MEAN")
     def _float_mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        return self.reduced("MEAN", x, axes, keepdims)
+        if self.kernels.manners.mean:
+            return self.reduced("MEAN", x, axes, keepdims)
+        count = self.to(self._count_along(x, axes), x.dtype)
+        return self.div(self.reduce_sum(x, axes, keepdims), count)
+
+    def _count_along(self, x: Handle, axes: Sequence[int]) -> Handle:
+        count = self.scalar(1)
+        for axis in axes:
+            count = self._folded("MUL", count, self.scalar(self.dim(x, axis)))
+        return count
 
     # -- along one axis ----------------------------------------------------------------------------------------------------
     def softmax(self, x: Handle, axis: int) -> Handle:

@@ -29,6 +29,7 @@ def _bounded(view: View, operator: fb.OperatorSpec) -> None:
     if found is None or view.graph.tensors[found[0]].dtype != "float32":
         return
     source, low, high = found
+    operator = _with_nan(view, operator, source)
     if (low, high) == (-1, 1):
         view.turn_into(operator, "RELU_N1_TO_1", [source])
         return
@@ -47,6 +48,16 @@ def _bounds(view: View, operator: fb.OperatorSpec) -> Optional[_Bounded]:
         return lower.inputs[0] or 0, 0, high
     low, source = view.number(lower.inputs[0]), lower.inputs[1]
     return None if low is None or source is None else (source, low, high)
+
+
+def _with_nan(view: View, operator: fb.OperatorSpec, source: int) -> fb.OperatorSpec:
+    """What puts NaN of the source back into the result of an operator, or that operator itself."""
+    for reader in view.readers(operator.outputs[0]):
+        if reader.builtin == "SELECT_V2" and reader.inputs[1] == source:
+            unlike = view.writer(reader.inputs[0], "NOT_EQUAL")
+            if unlike is not None and list(unlike.inputs) == [source, source]:
+                return reader
+    return operator
 
 
 def _sixth(view: View, index: int) -> Optional[int]:

@@ -28,6 +28,10 @@ class View:
         found = self._writers.get(-1 if index is None else index)
         return found if found is not None and found.builtin in builtins else None
 
+    def readers(self, index: int) -> List[fb.OperatorSpec]:
+        """The operators that read a tensor."""
+        return list(self._readers.get(index, []))
+
     def only_read_by(self, index: int, operator: fb.OperatorSpec) -> bool:
         """Whether nobody but this operator needs the tensor."""
         readers = self._readers.get(index, [])

@@ -1,0 +1,65 @@
+"""What the kernels here do to numbers that are not finite: it depends on the runtime, its delegate and the processor."""
+
+from typing import Any, List, NamedTuple
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+
+__all__ = ["Manners", "observed"]
+
+
+class Manners(NamedTuple):
+    """The worst of all, unless seen otherwise."""
+
+    #: Sums under the default delegate keep NaN, so that it may be used.
+    delegated: bool = False
+    #: Arithmetic gives infinity, and does not hold its results to the finite numbers.
+    infinite: bool = False
+    #: The larger of a lone number and NaN, in this order, is NaN.
+    maximum: bool = False
+    #: So is the mean of NaN.
+    mean: bool = False
+    #: The largest of nothing but -infinity is that.
+    extremes: bool = False
+
+
+_OPERATORS = (
+    ("ADD", 0, 0, (2,)),
+    ("ADD", 1, 1, (2,)),
+    ("MAXIMUM", 2, 0, (2,)),
+    ("MEAN", 0, 3, ()),
+    ("REDUCE_MAX", 1, 3, ()),
+)
+
+
+def observed(interpreter: Any, plain: Any) -> Manners:
+    """By running a few operators. Both make an Interpreter of a model: as usual, and without the default delegate."""
+    delegated = bool(np.isnan(_results(interpreter)[0][0]))
+    _, infinite, larger, mean, largest = _results(interpreter if delegated else plain)
+    return Manners(
+        delegated,
+        bool(np.isinf(infinite).all()),
+        bool(np.isnan(larger[0])),
+        bool(np.isnan(mean)),
+        bool(np.isinf(largest)),
+    )
+
+
+def _results(interpreter: Any) -> List[Any]:
+    given = [np.array([np.nan, 1], np.float32), np.full(2, -np.inf, np.float32)]
+    graph = fb.SubGraph(inputs=[0, 1])
+    for value in given:
+        graph.add(fb.TensorSpec("x", "float32", value.shape))
+    graph.add(fb.TensorSpec("number", "float32", (), np.array(0.5, np.float32)))
+    graph.add(fb.TensorSpec("axis", "int32", (1,), np.zeros(1, np.int32)))
+    for builtin, first, second, shape in _OPERATORS:
+        place = graph.add(fb.TensorSpec("y", "float32", shape))
+        graph.operators.append(fb.OperatorSpec(builtin, [first, second], [place]))
+        graph.outputs.append(place)
+    made = interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
+    made.allocate_tensors()
+    for detail, value in zip(made.get_input_details(), given):
+        made.set_tensor(detail["index"], value)
+    made.invoke()
+    return [made.get_tensor(detail["index"]) for detail in made.get_output_details()]
