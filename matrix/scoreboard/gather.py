@@ -14,6 +14,10 @@ from matrix.scoreboard.cases import Known, load_cases
 __all__ = ["Board", "Run", "gather"]
 
 
+#: A run of less than this share of what another run of the cell is of was given tests to choose from.
+PART = 0.9
+
+
 @dataclass
 class Run:
     """One run of one cell: its summary, and the cases that it is of."""
@@ -63,7 +67,13 @@ def gather(paths: list[Path], folder: Path = STORED) -> Board:
             runs.append(run)
         else:
             raise MatrixError(f"{named}: no results of a cell")
+    whole: dict[str, int] = {}
+    for run in runs:
+        whole[run.cell] = max(whole.get(run.cell, 0), len(run.found()))
     for run in sorted(runs, key=lambda run: run.date, reverse=True):  # of the same run, the stored one stays
+        if run.small["state"] == RAN and len(run.found()) < PART * whole[run.cell]:
+            board.notes.append(f"{run.cell}: not the run of {run.date} ({run.source}), which is of a part of the cases")
+            continue
         newest = board.runs.setdefault(run.cell, run)
         if newest.date != run.date:
             board.older.append(run)

@@ -75,6 +75,17 @@ def test_of_a_cell_the_newest_run_is_shown(folder: Path, tmp_path: Path) -> None
     assert board.runs[CELL].found()[f"{GROUP}/test_abs"] == "fail"
 
 
+def test_a_run_of_a_part_is_not_shown_for_the_whole(folder: Path, tmp_path: Path) -> None:
+    _write(tmp_path / "in" / "a.json", _results())
+    part = _results(date="2026-06-06T10:00:00Z")
+    _write(tmp_path / "in" / "b.json", {**part, "results": part["results"][:3]})
+    _write(tmp_path / "in" / "c.json", {"cell": CELL, "shim": "tf2", "state": "broken", "date": "2026-06-07T10:00:00Z"})
+    board = gather([tmp_path / "in"], folder)
+    assert board.runs[CELL].small["state"] == "broken"
+    assert [run.source for run in board.older] == ["a.json"]
+    assert f"{CELL}: not the run of 2026-06-06T10:00:00Z (b.json), which is of a part of the cases" in board.notes
+
+
 def test_a_run_that_is_stored_too_is_there_once(folder: Path, tmp_path: Path) -> None:
     given = gather([_write(tmp_path / "a.json", _results())], folder).runs[CELL]
     _write(folder / f"{CELL}.json", given.small)
