@@ -1,4 +1,4 @@
-"""`python -m matrix check | render | lock [ID ...] | list | record FILE ... | scoreboard [FILE ...]`."""
+"""`python -m matrix check | render | add FRAMEWORK VERSION | lock [ID ...] | list | record FILE ... | scoreboard [FILE ...]`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from matrix.add import LINES, add
 from matrix.data import ROOT, Matrix, MatrixError, load
-from matrix.lock import lock, missing
+from matrix.lock import lock, missing, unknown_index
 from matrix.render import drifted, render
 from matrix.results import PEER, STORED, Kept, record
 from matrix.scoreboard.command import add_arguments, scoreboard
@@ -20,6 +21,10 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("render", help="write what follows from matrix.toml")
     locking = commands.add_parser("lock", help="resolve the pins of cells and peers (of all, if none is named)")
     locking.add_argument("ids", nargs="*", metavar="ID")
+    adding = commands.add_parser("add", help="write the cell of another version, its pins, and what follows from it")
+    adding.add_argument("framework", choices=sorted(LINES))
+    adding.add_argument("version")
+    adding.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras (tensorflow)")
     commands.add_parser("list", help="the cells and the peers")
     recording = commands.add_parser("record", help="store what cells found, and render what follows from it")
     recording.add_argument("files", nargs="+", type=Path, metavar="results/CELL.json")
@@ -31,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
             return _check(matrix)
         if options.command == "lock":
             return _lock(matrix, options.ids)
+        if options.command == "add":
+            print("\n".join(add(options.framework, options.version, options.backend or "tensorflow")))
+            return 0
         if options.command == "list":
             return _list(matrix)
         if options.command == "scoreboard":
@@ -72,6 +80,10 @@ def _lock(matrix: Matrix, names: list[str]) -> int:
     for name in names or matrix.environments:
         if name not in matrix.environments:
             raise MatrixError(f"no cell or peer {name}: `python -m matrix list` has all")
+        reason = unknown_index(matrix.environments[name])
+        if reason and not names:
+            print("not locked:", reason, flush=True)
+            continue
         lock(matrix, matrix.environments[name])
         print("locked", name, flush=True)
     return 0

@@ -149,7 +149,7 @@ def _offers(wanted: str, pin: Requirement) -> bool:
 
 def problems_of_branch(matrix: Matrix, cell: Cell) -> Iterator[str]:
     """What is wrong with the branch of a cell; or with a cell that has what only a branch can have."""
-    pins = {canonicalize_name(pin.name): pin for pin in map(Requirement, cell.pins)}
+    pins: dict[str, Requirement] = {canonicalize_name(pin.name): pin for pin in map(Requirement, cell.pins)}
     if cell.branch is None:
         given = [key for key in ("pythons", "caps", "probability") if getattr(cell, key)]
         if given:

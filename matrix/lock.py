@@ -5,6 +5,7 @@ What is stored already is kept where it still fits, so resolving again changes o
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import tempfile
@@ -17,7 +18,7 @@ from matrix.data import Cell, Environment, Matrix, MatrixError
 from matrix.interpreters import find
 from matrix.links import tell_uv
 
-__all__ = ["lock", "missing", "wanted"]
+__all__ = ["lock", "missing", "unknown_index", "wanted"]
 
 
 def wanted(matrix: Matrix, environment: Environment) -> list[str]:
@@ -46,10 +47,20 @@ def missing(matrix: Matrix, environment: Environment) -> list[str]:
     return wrong
 
 
+def unknown_index(environment: Environment) -> str:
+    """Why it cannot be locked here: its pins come from an index that this machine does not name; empty if it can."""
+    index = environment.index if isinstance(environment, Cell) else None
+    if index is None or index in (each.partition("=")[0] for each in os.environ.get("UV_INDEX", "").split()):
+        return ""
+    return f"{environment.id}: its pins come from the index {index!r}: name it in the environment, UV_INDEX={index}=<address>"
+
+
 def lock(matrix: Matrix, environment: Environment) -> None:
     """Resolve, and write the result without the address it came from or a build's local label. A resolution that fails
     leaves what is stored as it is.
     """
+    if reason := unknown_index(environment):
+        raise MatrixError(reason)
     environment.constraints.parent.mkdir(exist_ok=True)
     tell_uv()
     with tempfile.TemporaryDirectory() as folder:

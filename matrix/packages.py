@@ -38,8 +38,7 @@ def build(roots: list[Path], folder: Path) -> list[Path]:
     """Their wheels, in the folder."""
     from hatchling.builders.wheel import WheelBuilder
 
-    built = [Path(wheel) for root in roots for wheel in WheelBuilder(str(root)).build(directory=str(folder))]
-    return built
+    return [Path(wheel) for root in roots for wheel in WheelBuilder(str(root)).build(directory=str(folder))]
 
 
 def main(arguments: list[str]) -> int:

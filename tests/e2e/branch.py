@@ -1,0 +1,59 @@
+"""What a user does after `pip install onnx-compat[<branch>]`, run by that environment's own Python, in an empty folder.
+
+python branch.py SHIM FOLDER_OF_MAKE_MODEL
+
+Prints what it found as one line of JSON; whatever is wrong ends it with an exception.
+"""
+
+import json
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+
+def main(shim, examples):
+    import onnx_compat
+
+    assert Path(sysconfig.get_paths()["purelib"]) in Path(onnx_compat.__file__).parents, "it is not the installed one"
+    told = subprocess.run(
+        [sys.executable, "-m", "onnx_compat.cli", "doctor", "--json"], stdout=subprocess.PIPE, check=True
+    )
+    doctor = json.loads(told.stdout.decode())
+    chosen = [info.name for info in onnx_compat.shims() if info.selected]
+    reasons = {each["name"]: each["reason"] for each in doctor["shims"]}
+    assert [doctor["selected"]] == chosen == [shim], "selected: %s; %s" % (chosen, reasons)
+
+    sys.path.insert(0, examples)
+    from make_model import make_model
+
+    model = onnx_compat.load(make_model())
+    report = onnx_compat.verify(model, oracle="reference", dims={"batch": 3})
+    assert report.ok, report.summary
+    from onnx_compat.select import find
+
+    files = []
+    for name, (suffix, _) in sorted(find(shim).formats.items()):
+        path = onnx_compat.convert(model, "digits" + suffix, to=name)
+        report = onnx_compat.verify(model, converted=path, oracle="reference", dims={"batch": 3})
+        assert report.ok, "%s: %s" % (name, report.summary)
+        files.append(name)
+    (info,) = [each for each in doctor["shims"] if each["name"] == shim]
+    print(json.dumps({"framework": info["framework"], "version": info["version"], "files": files, **probability()}))
+
+
+def probability():
+    """The version of tensorflow-probability, if it is here; it must import, and draw."""
+    try:
+        import tensorflow_probability
+    except ModuleNotFoundError as error:
+        if error.name != "tensorflow_probability":
+            raise
+        return {}
+    distribution = tensorflow_probability.distributions.Normal(loc=0.0, scale=1.0)
+    assert tuple(distribution.sample(4, seed=1).shape) == (4,)
+    return {"probability": tensorflow_probability.__version__}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
