@@ -21,7 +21,7 @@ import nox
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
-from matrix import cells, stamp
+from matrix import cells, devices, stamp
 from matrix.data import REFERENCE, Cell, Environment, Peer, load
 from matrix.interpreters import find, folders
 from matrix.links import tell_uv
@@ -215,12 +215,16 @@ def _cell(each: Cell) -> None:
     """A session for each cell, with a line of its own in the menu."""
 
     def session_of_cell(session: nox.Session) -> None:
+        if missing := cells.before(each):
+            said = devices.unready(each, missing)
+            session.skip(said) if missing.state == devices.NO_GPU else session.error(said)
         session.install(*cells.installs(MATRIX, each))
         session.run("python", "-m", "matrix.cells", each.id, *session.posargs)
 
     session_of_cell.__doc__ = cells.title(each)
-    # What the session `matrix` starts finds them made.
-    needed = [] if "ONNX_COMPAT_PREPARED" in os.environ else ["wheels", "suites", "zoo"]
+    # What the session `matrix` starts finds them made; a cell that ends at once, for want of a GPU, needs none of them.
+    spared = "ONNX_COMPAT_PREPARED" in os.environ or (each.runner == "gpu" and not devices.driver())
+    needed = [] if spared else ["wheels", "suites", "zoo"]
     declare = nox.session(python=each.python, name=f"cell({each.id})", tags=each.tags, requires=needed, default=False)
     declare(session_of_cell)
 

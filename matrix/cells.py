@@ -11,15 +11,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from packaging.requirements import Requirement
 
 from matrix.data import REFERENCE, ROOT, Cell, Matrix, load
+from matrix.devices import BROKEN, NO_GPU, READY, Answer, framework_of, installed, present, unready
 from matrix.results import fallen, stored
 from matrix.revision import revision
 
-__all__ = ["DIST", "environment", "installs", "pytest_arguments", "run", "title", "wheels"]
+__all__ = ["DIST", "before", "environment", "installs", "pytest_arguments", "run", "title", "wheels"]
 
 DIST = Path("dist")
 """In the repository, where all of this runs."""
@@ -62,7 +63,23 @@ def environment(matrix: Matrix, cell: Cell) -> Dict[str, str]:
         "ONNX_COMPAT_VARIANTS": " ".join(cell.variants),
         "ONNX_COMPAT_RESULTS": str(_results(cell)),
         "ONNX_COMPAT_REVISION": revision(),
+        "ONNX_COMPAT_DEVICE": cell.runner,
+        **({"CUDA_VISIBLE_DEVICES": "-1"} if cell.runner == "cpu" else {}),
     }
+
+
+def before(cell: Cell) -> Optional[Answer]:
+    """What is in the way of a cell that needs a GPU, before anything is installed for it."""
+    if cell.runner != "gpu":
+        return None
+    here = present()
+    if here.state != READY:
+        return here
+    if cell.index and "%s=" % cell.index not in os.environ.get("UV_INDEX", ""):
+        return Answer(BROKEN, "UV_INDEX does not say where the index is: UV_INDEX=%s=<address>" % cell.index)
+    if not cell.constraints.exists():
+        return Answer(BROKEN, "no pins are stored: python -m matrix lock %s" % cell.id)
+    return None
 
 
 def pytest_arguments(tests: Sequence[str], told: Sequence[str], *options: str) -> List[str]:
@@ -73,6 +90,12 @@ def pytest_arguments(tests: Sequence[str], told: Sequence[str], *options: str) -
 
 def run(matrix: Matrix, cell: Cell, told: Sequence[str]) -> int:
     """The tests of the cell; gives the exit code. A whole run that found less than is stored fails, too."""
+    if cell.runner == "gpu":
+        here = present()
+        found = installed(framework_of(cell), here) if here.state == READY else here
+        if found.state != READY:
+            print(unready(cell, found), file=sys.stderr)
+            return 0 if found.state == NO_GPU else 1
     tests = ["tests/shims", "tests/conformance", *(["tests/core"] if cell.shim == REFERENCE else [])]
     pytest = shutil.which("pytest", path=os.path.dirname(sys.executable))
     assert pytest is not None, "the environment of %s is not installed" % cell.id

@@ -13,7 +13,9 @@ OTHERS = [shim for shim in SHIMS if HERE and shim not in (HERE, "tensorflow" if 
 collect_ignore_glob = [pattern for shim in OTHERS for pattern in (shim, "test_%s.py" % shim, "test_%s_*.py" % shim)]
 
 if "ONNX_COMPAT_CELL" not in os.environ:
-    collect_ignore_glob.append("test_environment.py")
+    collect_ignore_glob += ["test_environment.py", "test_device.py"]
+if HERE not in ("tf1", "tf2", "keras"):  # the others compute on the CPU only
+    collect_ignore_glob.append("test_device.py")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,53 @@
+"""What a framework says of GPUs: its version, the CUDA that it is built for (none: a build for the CPU), the devices that it sees."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any, Callable, Dict
+
+__all__ = ["FRAMEWORKS"]
+
+
+def _tensorflow() -> Dict[str, Any]:
+    tf = importlib.import_module("tensorflow")
+    built = dict(tf.sysconfig.get_build_info()) if hasattr(tf.sysconfig, "get_build_info") else {}
+    cuda = str(built.get("cuda_version") or "unknown") if tf.test.is_built_with_cuda() else ""
+    if hasattr(tf.config, "list_physical_devices"):
+        devices = [device.name for device in tf.config.list_physical_devices("GPU")]
+    else:  # TensorFlow 1 and 2.0
+        devices = [tf.test.gpu_device_name()] if tf.test.is_gpu_available() else []
+    return _told(tf, cuda, devices)
+
+
+def _jax() -> Dict[str, Any]:
+    jax = importlib.import_module("jax")
+    plugins = [number for number in ("13", "12") if importlib.util.find_spec("jax_cuda%s_plugin" % number)]
+    error = ""
+    try:
+        devices = [str(device) for device in jax.devices("gpu")]
+    except RuntimeError as raised:
+        devices, error = [], _line(raised)
+    return _told(jax, plugins[0] if plugins else "", devices, error)
+
+
+def _torch() -> Dict[str, Any]:
+    torch = importlib.import_module("torch")
+    devices = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    error = ""
+    try:
+        torch.cuda.init()
+    except (AssertionError, RuntimeError) as raised:  # the first of a build for the CPU
+        devices, error = [], _line(raised)
+    return _told(torch, str(torch.version.cuda or ""), devices, error)
+
+
+def _told(module: Any, cuda: str, devices: Any, error: str = "") -> Dict[str, Any]:
+    return {"version": module.__version__, "cuda": cuda, "devices": devices, "error": error}
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+FRAMEWORKS: Dict[str, Callable[[], Dict[str, Any]]] = {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}

@@ -1,0 +1,238 @@
+"""Whether there is a GPU: what a driver, nvidia-smi and a framework say, all faked, and what is made of it."""
+
+import json
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from matrix import cells, devices, frameworks
+from matrix.data import load
+
+MATRIX = load()
+CELL = MATRIX.cells["tf2-2.21.0-gpu-py313"]
+NOTHING = {"names": [], "cuda": 0, "code": None, "error": "there is no driver (libcuda.so.1)"}
+HERE = devices.Answer(devices.READY, names=("A card",), cuda=(12, 4))
+
+
+class Cuda:
+    """CUDA's library: what the calls of it that are used here give."""
+
+    def __init__(self, code=0, names=()):
+        self.code, self.names = code, names
+
+    def cuInit(self, flags):  # noqa: N802
+        return self.code
+
+    def cuDriverGetVersion(self, version):  # noqa: N802
+        version._obj.value = 12040
+
+    def cuDeviceGetCount(self, count):  # noqa: N802
+        count._obj.value = len(self.names)
+
+    def cuDeviceGetName(self, name, size, k):  # noqa: N802
+        name.value = self.names[k].encode()
+
+    def cuGetErrorName(self, code, text):  # noqa: N802
+        text._obj.value = {100: b"CUDA_ERROR_NO_DEVICE", 999: b"CUDA_ERROR_UNKNOWN"}.get(code)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine with this driver and this nvidia-smi."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    def make(cuda=None, smi=()):
+        monkeypatch.setattr(devices, "driver", lambda: cuda)
+        monkeypatch.setattr(devices, "_listed", lambda: list(smi))
+        monkeypatch.setattr(devices, "_asked", lambda what: (devices.ask_driver(), ""))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("cuda", "smi", "state", "reason"),
+    [
+        (None, [], "no-gpu", "no GPU found: there is no driver"),
+        (Cuda(100), [], "no-gpu", r"no GPU found: the driver says CUDA_ERROR_NO_DEVICE \(100\)"),
+        (Cuda(), [], "no-gpu", "no GPU found: the driver sees no device"),
+        (Cuda(34), [], "no-gpu", r"the driver says an error \(34\)"),
+        (Cuda(999), [], "broken", r"the driver says CUDA_ERROR_UNKNOWN \(999\)"),
+        (None, ["A card"], "broken", "nvidia-smi lists A card, but there is no driver"),
+        (Cuda(100), ["A card"], "broken", "nvidia-smi lists A card, but the driver says CUDA_ERROR_NO_DEVICE"),
+        (Cuda(names=["A card"]), ["A card"], "ready", "^$"),
+        (Cuda(names=["A card"]), [], "ready", "^$"),
+    ],
+)
+def test_what_the_driver_says(machine, cuda, smi, state, reason):
+    machine(cuda, smi)
+    answer = devices.present()
+    assert answer.state == state
+    assert re.search(reason, answer.reason)
+
+
+def test_the_names_and_the_version_of_the_driver(machine):
+    machine(Cuda(names=["A card", "Another"]))
+    assert devices.present() == devices.Answer("ready", names=("A card", "Another"), cuda=(12, 4))
+
+
+def test_devices_that_the_user_hides_are_none(machine, monkeypatch):
+    machine(Cuda(100), ["A card"])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert devices.present() == devices.Answer("no-gpu", "CUDA_VISIBLE_DEVICES=-1 hides A card")
+
+
+def test_a_driver_that_gives_no_answer_is_broken(monkeypatch):
+    monkeypatch.setattr(devices, "_listed", list)
+    monkeypatch.setattr(devices, "_asked", lambda what: (None, "did not answer in 300 seconds"))
+    assert devices.present() == devices.Answer("broken", "the driver of the GPU did not answer in 300 seconds")
+
+
+def test_the_driver_of_this_machine_is_asked_in_a_process():
+    said, _ = devices._asked("driver")
+    assert said is not None and set(said) == set(NOTHING)
+
+
+def test_a_process_that_dies_or_hangs_says_so(monkeypatch):
+    assert devices._asked("no such framework")[0] is None
+    assert "KeyError" in devices._asked("no such framework")[1]
+    monkeypatch.setattr(devices, "SECONDS", 0.001)
+    assert devices._asked("driver") == (None, "did not answer in 0 seconds")
+
+
+def test_nvidia_smi_is_read(tmp_path, monkeypatch):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho A card\necho Another\n", encoding="ascii")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert devices._listed() == ["A card", "Another"]
+    tool.write_text("#!/bin/sh\necho NVIDIA-SMI has failed\nexit 9\n", encoding="ascii")
+    assert devices._listed() == []
+    tool.unlink()
+    assert devices._listed() == []
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "reason"),
+    [
+        ({"cuda": "12.9", "devices": ["/gpu:0"]}, "ready", ""),
+        ({"cuda": ""}, "broken", "tensorflow 9 is a build without CUDA, beside A card"),
+        ({"cuda": "13.0"}, "broken", "the driver is too old: it knows CUDA 12.4, tensorflow 9 is built for 13.0"),
+        ({"cuda": "12.9"}, "broken", "tensorflow 9 does not see A card: Cannot dlopen some GPU libraries"),
+        ({"cuda": "unknown", "error": "why"}, "broken", "tensorflow 9 does not see A card: why"),
+    ],
+)
+def test_what_the_framework_says(monkeypatch, said, state, reason):
+    whole = {"version": "9", "devices": [], "error": "", **said}
+    monkeypatch.setattr(devices, "_asked", lambda what: (whole, "Cannot dlopen some GPU libraries"))
+    answer = devices.installed("tensorflow", HERE)
+    assert (answer.state, answer.reason) == (state, reason)
+
+
+def test_a_framework_that_dies_is_broken(monkeypatch):
+    monkeypatch.setattr(devices, "_asked", lambda what: (None, "ended with -11: it said nothing"))
+    assert devices.installed("jax", HERE).reason == "jax ended with -11: it said nothing"
+
+
+def _tensorflow(cuda, found):
+    listed = [SimpleNamespace(name=name) for name in found]
+    return SimpleNamespace(
+        __version__="9",
+        sysconfig=SimpleNamespace(get_build_info=lambda: {"cuda_version": "12.9"}),
+        test=SimpleNamespace(is_built_with_cuda=lambda: cuda),
+        config=SimpleNamespace(list_physical_devices=lambda kind: listed),
+    )
+
+
+def _tensorflow_1(found):
+    test = SimpleNamespace(
+        is_built_with_cuda=lambda: True, is_gpu_available=lambda: bool(found), gpu_device_name=lambda: found[0]
+    )
+    return SimpleNamespace(__version__="1", sysconfig=SimpleNamespace(), test=test, config=SimpleNamespace())
+
+
+def _jax(found):
+    def listed(kind):
+        if not found:
+            raise RuntimeError("Unknown backend: 'gpu'\nmore")
+        return found
+
+    return SimpleNamespace(__version__="9", devices=listed)
+
+
+def _torch(cuda, found):
+    def init():
+        if not found:
+            raise RuntimeError("The NVIDIA driver on your system is too old")
+
+    kinds = SimpleNamespace(device_count=lambda: len(found), get_device_name=found.__getitem__, init=init)
+    return SimpleNamespace(__version__="9", cuda=kinds, version=SimpleNamespace(cuda=cuda))
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "cuda", "found", "error"),
+    [
+        ("tensorflow", _tensorflow(True, ["/gpu:0"]), "12.9", ["/gpu:0"], ""),
+        ("tensorflow", _tensorflow(False, []), "", [], ""),
+        ("tensorflow", _tensorflow_1(["/gpu:0"]), "unknown", ["/gpu:0"], ""),
+        ("tensorflow", _tensorflow_1([]), "unknown", [], ""),
+        ("jax", _jax(["cuda:0"]), "12", ["cuda:0"], ""),
+        ("jax", _jax([]), "12", [], "Unknown backend: 'gpu'"),
+        ("torch", _torch("13.0", ["A card"]), "13.0", ["A card"], ""),
+        ("torch", _torch(None, []), "", [], "The NVIDIA driver on your system is too old"),
+    ],
+)
+def test_a_framework_is_asked(monkeypatch, name, module, cuda, found, error):
+    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(frameworks.importlib.util, "find_spec", lambda plugin: plugin == "jax_cuda12_plugin")
+    said = frameworks.FRAMEWORKS[name]()
+    assert (said["cuda"], said["devices"], said["error"]) == (cuda, found, error)
+    assert json.loads(json.dumps(said)) == said
+
+
+def test_only_a_cell_of_a_gpu_is_asked_for_one(monkeypatch):
+    monkeypatch.setattr(cells, "present", lambda: devices.Answer("no-gpu", "none"))
+    assert cells.before(MATRIX.cells["tf2-2.21.0-py313"]) is None
+    assert cells.before(CELL) == devices.Answer("no-gpu", "none")
+    monkeypatch.setattr(cells, "present", lambda: HERE)
+    assert cells.before(CELL) is None
+
+
+def test_an_index_is_named_by_the_runner(monkeypatch):
+    (cell,) = [cell for cell in MATRIX.cells.values() if cell.index]
+    monkeypatch.setattr(cells, "present", lambda: HERE)
+    monkeypatch.delenv("UV_INDEX", raising=False)
+    assert "UV_INDEX=%s=<address>" % cell.index in cells.before(cell).reason
+
+
+@pytest.mark.parametrize(("state", "code"), [("no-gpu", 0), ("broken", 1)])
+def test_a_cell_without_a_device_writes_that_and_runs_nothing(tmp_path, monkeypatch, capsys, state, code):
+    monkeypatch.setattr(devices, "ROOT", tmp_path)
+    monkeypatch.setattr(cells, "present", lambda: devices.Answer(state, "the reason"))
+    monkeypatch.setattr(cells.subprocess, "run", None)
+    assert cells.run(MATRIX, CELL, []) == code
+    assert "tf2-2.21.0-gpu-py313: the reason" in capsys.readouterr().err
+    assert json.loads((tmp_path / "results" / "tf2-2.21.0-gpu-py313.json").read_text(encoding="utf-8")) == {
+        "cell": CELL.id,
+        "shim": "tf2",
+        "python": "3.13",
+        "state": state,
+        "reason": "the reason",
+    }
+
+
+def test_what_is_installed_is_asked_after_the_driver(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(devices, "ROOT", tmp_path)
+    monkeypatch.setattr(cells, "present", lambda: HERE)
+    monkeypatch.setattr(cells, "installed", lambda name, here: asked.append(name) or devices.Answer("broken", "blind"))
+    for id_ in ("tf2-2.21.0-gpu-py313", "keras-3.15.1-jax-gpu-py311"):
+        assert cells.run(MATRIX, MATRIX.cells[id_], []) == 1
+    assert asked == ["tensorflow", "jax"]
+
+
+def test_the_tests_know_where_to_compute():
+    assert cells.environment(MATRIX, CELL)["ONNX_COMPAT_DEVICE"] == "gpu"
+    assert "CUDA_VISIBLE_DEVICES" not in cells.environment(MATRIX, CELL)
+    assert cells.environment(MATRIX, MATRIX.cells["tf2-2.21.0-py313"])["CUDA_VISIBLE_DEVICES"] == "-1"
