@@ -245,6 +245,11 @@ def _validate(matrix: Matrix) -> None:
         for cell in matrix.cells.values()
         for problem in [*_problems(matrix, cell), *problems_of_branch(matrix, cell)]
     ]
+    wrong += [
+        f"runner {runner}: [ci.runners] does not name its machines"
+        for runner in RUNNERS
+        if runner not in matrix.ci.runners
+    ]
     if wrong:
         raise MatrixError("\n".join(wrong))
 

@@ -25,6 +25,7 @@ def load_changed(folder, old, new):
         ('shim = "tf1"', 'shim = "tf3"', "no distribution for shim 'tf3'"),
         ('tier = "gate"', 'tier = "daily"', "tier 'daily'"),
         ('runner = "gpu"', 'runner = "tpu"', "runner 'tpu'"),
+        ('gpu = ["self-hosted"', 'tpu = ["self-hosted"', "runner gpu: .* does not name its machines"),
         ('runner = "gpu"', 'runner = "gpu"\nretries = 3', "retries"),
     ],
 )
