@@ -62,7 +62,8 @@ def _writer(form: str, shim: Optional[str]) -> Shim:
     name = offered[form][0]
     found = select.probe(name)
     if not found.available:
-        raise ShimError(found.reason, hint="onnx-compat doctor tells what each shim needs", shim=name)
+        hint = select.hint(name) or "onnx-compat doctor tells what each shim needs"
+        raise ShimError(found.reason, hint=hint, shim=name)
     return select.find(name)
 
 

@@ -26,6 +26,8 @@ __all__ = ["Outcome", "answer", "died", "marked", "trial"]
 #: A framework takes a few seconds; on a machine that is busy with other things, far longer.
 SECONDS = 300
 _ANSWER = "onnx-compat answers: "
+#: The marks of this process; another thread may be probing.
+_UNDER_WAY: List[str] = []
 
 
 class Outcome(NamedTuple):
@@ -71,31 +73,33 @@ def answer(name: str) -> None:
 @contextmanager
 def marked(name: str) -> Iterator[None]:
     """While a framework may be imported: a mark in case that this ends the process, and then also a trace of where."""
-    path: Optional[str] = _mark(name)
-    try:
-        os.makedirs(os.path.dirname(str(path)), exist_ok=True)
-        with open(str(path), "w", encoding="ascii") as stream:
+    path = _mark(name)
+    _UNDER_WAY.append(path)
+    with suppress(OSError):  # no folder to write in: then without
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="ascii") as stream:
             stream.write(str(os.getpid()))
-    except OSError:  # no folder to write in: then without
-        path = None
     try:
         with _traced():
             yield
     finally:
-        if path:
-            with suppress(OSError):
-                os.remove(path)
+        _UNDER_WAY.remove(path)
+        with suppress(OSError):
+            os.remove(path)
 
 
 def died(name: str) -> bool:
     """Whether a process, gone since, never came back from probing this shim here."""
+    path = _mark(name)
     try:
-        with open(_mark(name), encoding="ascii") as stream:
+        with open(path, encoding="ascii") as stream:
             pid = int(stream.read())
     except (OSError, ValueError):
         return False
-    if pid == os.getpid() or os.name == "nt":  # where asking for a process that way would end it
-        return pid != os.getpid()
+    if pid == os.getpid():  # in a container it may be that of the one before
+        return path not in _UNDER_WAY
+    if os.name == "nt":  # where asking for a process that way would end it
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
