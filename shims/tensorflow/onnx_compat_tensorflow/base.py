@@ -28,7 +28,7 @@ class Base(Emitter):
     def __init__(self, features: Features, stored: Optional[Callable[[np.ndarray], Any]] = None) -> None:
         self.features = features
         self.tf = features.tf
-        self.raw = features.tf.raw_ops
+        self.raw = features.tf.raw_ops if features.holds("Reshape takes int64") else _Amended(features.tf)
         self._stored = stored  # where a constant lives that shall not be part of the graph
         self._constants: Dict[Tuple[int, int], Tuple[np.ndarray, Any, Any]] = {}
         self._arrays: Dict[int, np.ndarray] = {}
@@ -161,3 +161,17 @@ class Base(Emitter):
     # -- handles -------------------------------------------------------------------------------------------------------
     def placeholder(self, spec: Spec) -> Any:
         return self.tf.compat.v1.placeholder(tf_dtype(self.tf, spec.dtype), static_shape(spec.shape))
+
+
+class _Amended:
+    """The raw ops of a TensorFlow whose optimiser drops a Reshape to sizes in int64."""
+
+    def __init__(self, tf: Any) -> None:
+        self._tf = tf
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tf.raw_ops, name)
+
+    def Reshape(self, tensor: Any, shape: Any) -> Any:  # noqa: N802  (the name of the op)
+        sizes = self._tf.raw_ops.Cast(x=shape, DstT=self._tf.int32)
+        return self._tf.raw_ops.Reshape(tensor=tensor, shape=sizes)

@@ -124,6 +124,7 @@ _SIDES = [0, 0, 1, 0, 0, 1, 0, 0]
 _NANS = np.array([np.nan, 1] * 9, np.float32)
 _ROOTS = np.array([-0.0, np.inf, 3.0] * 6)
 _ENDS = np.array([-np.inf, np.inf] * 9, np.float32)
+_FOUR = np.array([4], np.int64)
 _DILATED = np.array([1, 0, 1], np.float32)
 
 
@@ -178,6 +179,11 @@ BEHAVIOURS: Dict[str, Any] = {
         lambda raw, x: raw.SelectV2(condition=raw.Less(x=x, y=x), t=raw.Sum(input=x, axis=[0, 1, 2, 3, 4, 5]), e=x),
         [_image(2, 1, 1, 2, 1, 2)],
         _image(2, 1, 1, 2, 1, 2),
+    ),
+    "Reshape takes int64": (
+        lambda raw, x: raw.Neg(x=raw.Reshape(tensor=raw.EnsureShape(input=x, shape=[2, 2]), shape=_FOUR)),
+        [_image(2, 2)],
+        -_image(4),
     ),
     "Relu keeps NaN": (lambda raw, x: raw.Relu(features=x), [_NANS], _NANS),
     "Relu6 keeps NaN": (lambda raw, x: raw.Relu6(features=x), [_NANS], _NANS),
