@@ -54,6 +54,9 @@ def test_every_type_as_onnx_itself_reads_it(one):
     except Exception:  # noqa: BLE001 (an old onnx says in many ways that it knows no such type)
         assert one.onnx > 16
         return
+    if expected.dtype.names and one.kind == "f":  # onnx 1.17 to 1.19 give the bits, each number's in a place of its own
+        bits = np.ascontiguousarray(expected).view(np.uint8).reshape(-1)
+        expected = carried(bits if one.bits >= 8 else bits[::2] | bits[1::2] << 4, one, (4, 6))
     got = read(tensor).array()
     assert np.array_equal(got, expected.astype(one.numpy).reshape(4, 6))
 
