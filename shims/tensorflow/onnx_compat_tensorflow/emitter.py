@@ -8,6 +8,7 @@ import numpy as np
 from onnx_compat.primitives import PRIMITIVES
 from onnx_compat_tensorflow.control import Control
 from onnx_compat_tensorflow.convolution import Convolution
+from onnx_compat_tensorflow.fast_grid import FastGrid
 from onnx_compat_tensorflow.fast_lstm import FastLstm
 from onnx_compat_tensorflow.fast_paths import FastPaths
 from onnx_compat_tensorflow.fast_resize import FastResize
@@ -22,7 +23,9 @@ from onnx_compat_tensorflow.text import Text
 __all__ = ["EagerEmitter", "GraphEmitter"]
 
 
-class GraphEmitter(FastLstm, FastPaths, FastResize, Convolution, Pooling, Indexing, Reduction, Control, Random, Text):
+class GraphEmitter(
+    FastGrid, FastLstm, FastPaths, FastResize, Convolution, Pooling, Indexing, Reduction, Control, Random, Text
+):
     """Builds operations in the default graph, in a name scope for each ONNX node."""
 
     _entered: Any = None

@@ -6,6 +6,7 @@ from typing import Iterator, Optional, Tuple
 from onnx_compat_tensorflow.emitter import GraphEmitter
 from onnx_compat_tensorflow.features import Features, shown
 from onnx_compat_tensorflow.importing import found, quiet, tensorflow
+from onnx_compat_tensorflow.probability import WithProbability
 
 from onnx_compat.errors import ConversionError
 from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
@@ -44,7 +45,7 @@ class TensorFlow1(Shim):
             reason = "this TensorFlow (%s) executes eagerly: use the shim tf2" % version
             return Probe(False, reason, "tensorflow", version)
         with quiet():
-            features = self.features.report(shown())
+            features = WithProbability(self.features.report(shown()))
         return Probe(True, "TensorFlow %s with graphs and sessions" % version, "tensorflow", version, features)
 
     def emitter(self) -> Emitter:

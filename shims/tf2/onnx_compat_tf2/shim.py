@@ -6,6 +6,7 @@ from typing import Any, Iterator, Optional, Tuple
 from onnx_compat_tensorflow.emitter import EagerEmitter, GraphEmitter
 from onnx_compat_tensorflow.features import Features, shown
 from onnx_compat_tensorflow.importing import found, quiet, tensorflow
+from onnx_compat_tensorflow.probability import WithProbability
 
 from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
 
@@ -39,7 +40,7 @@ class TensorFlow2(Shim):
             )
             return Probe(False, reason % version, "tensorflow", version)
         with quiet():
-            features = self.features.report(shown())
+            features = WithProbability(self.features.report(shown()))
         return Probe(True, "TensorFlow %s with tf.function" % version, "tensorflow", version, features)
 
     def emitter(self) -> Emitter:

@@ -1,0 +1,273 @@
+"""TensorFlow Probability beside TensorFlow: where it is used and where not, the same numbers come out; broken, it harms nothing."""
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+import pytest
+from onnx import TensorProto as T
+from onnx import helper
+from onnx_compat_tensorflow import probability
+from onnx_compat_tensorflow.probability import Interpolation, installed, interpolation
+
+import onnx_compat
+from onnx_compat import select
+
+KEY = "tensorflow-probability"
+here = pytest.mark.skipif(not installed(), reason="needs TensorFlow Probability, which its own cells have")
+
+TYPES = {np.dtype("float32"): T.FLOAT, np.dtype("float64"): T.DOUBLE}
+
+
+def grid_sample(image: np.ndarray, grid: np.ndarray, opset: int = 20, known: bool = True, **attributes: Any) -> Any:
+    """A model of one node; with only the count of channels and of axes known, or all."""
+    open_image = [None, image.shape[1]] + [None] * (image.ndim - 2)
+    open_grid = [None] * (grid.ndim - 1) + [grid.shape[-1]]
+    inputs = [
+        helper.make_tensor_value_info("x", TYPES[image.dtype], image.shape if known else open_image),
+        helper.make_tensor_value_info("grid", TYPES[grid.dtype], grid.shape if known else open_grid),
+    ]
+    node = helper.make_node("GridSample", ["x", "grid"], ["y"], **attributes)
+    graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", TYPES[image.dtype], None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def picture(*shape: int) -> np.ndarray:
+    return np.random.RandomState(sum(shape)).rand(*shape).astype(np.float32)
+
+
+def points(*shape: int) -> np.ndarray:
+    """Inside, outside, on corners, and nowhere."""
+    found = np.random.RandomState(sum(shape)).uniform(-1.4, 1.4, shape).astype(np.float32)
+    special = np.array([-1, 1, 0, np.nan, np.inf, -np.inf, 1e30], np.float32)
+    flat = found.reshape(-1)
+    flat[: special.size] = special
+    return found
+
+
+def both(shim: str, model: Any, fed: Sequence[np.ndarray]) -> Tuple[np.ndarray, str]:
+    """What the composed meaning gives, and what the fast path does, equal to it."""
+    fast, composed = (onnx_compat.prepare(model, shim=shim, natives=flag).run(list(fed))[0] for flag in (True, False))
+    assert isinstance(composed, np.ndarray)
+    assert (fast.dtype, fast.shape) == (composed.dtype, composed.shape)
+    np.testing.assert_allclose(fast, composed, rtol=1e-4, atol=1e-5)
+    return composed, onnx_compat.support(model, shim)[0].status
+
+
+@pytest.fixture
+def preferred(monkeypatch: Any) -> None:
+    """As if it were the faster one, whatever this TensorFlow does."""
+    import tensorflow_probability as tfp
+
+    function = tfp.math.batch_interp_regular_nd_grid
+    monkeypatch.setattr(probability, "_FOUND", [Interpolation(function, "preferred by this test")])
+
+
+CASES: Dict[str, Tuple[Tuple[int, ...], Tuple[int, ...], Dict[str, Any]]] = {
+    "plane": ((2, 4, 5, 7), (2, 6, 3, 2), {}),
+    "plane, aligned": ((2, 4, 5, 7), (2, 6, 3, 2), {"align_corners": 1}),
+    "plane, older": ((1, 3, 4, 4), (1, 2, 5, 2), {"opset": 16, "mode": "bilinear"}),
+    "volume": ((2, 3, 4, 5, 6), (2, 3, 2, 2, 3), {}),
+    "volume, aligned": ((1, 3, 4, 5, 6), (1, 3, 2, 2, 3), {"align_corners": 1}),
+    "one pixel": ((1, 3, 1, 1), (1, 4, 4, 2), {}),
+    "one pixel, aligned": ((1, 3, 1, 1), (1, 4, 4, 2), {"align_corners": 1}),
+}
+
+
+@here
+@pytest.mark.usefixtures("preferred")
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_interpolation_gives_what_the_composed_meaning_gives(shim_name: str, case: str, known: bool) -> None:
+    shape, places, attributes = CASES[case]
+    fed = [picture(*shape), points(*places)]
+    if shape[2:] == (1, 1):  # infinitely far from the edge of no width: 0 * inf
+        fed[1] = np.clip(np.nan_to_num(fed[1]), -9, 9)
+    found, status = both(shim_name, grid_sample(*fed, known=known, **attributes), fed)
+    assert status == "native"
+    assert np.isfinite(found).all()
+
+
+@here
+@pytest.mark.usefixtures("preferred")
+def test_pixels_that_are_no_numbers_stay_where_they_are(shim_name: str) -> None:
+    image = picture(1, 3, 4, 5)
+    image[0, :, 0, 0], image[0, :, 3, 4], image[0, :, 2, 2] = np.nan, np.inf, -np.inf
+    fed = [image, points(1, 8, 8, 2)]
+    found, status = both(shim_name, grid_sample(*fed), fed)
+    assert status == "native"
+    assert np.isfinite(found).any() and not np.isfinite(found).all()
+
+
+@here
+@pytest.mark.usefixtures("preferred")
+def test_wide_numbers_and_sizes_of_zero(shim_name: str) -> None:
+    image, grid = picture(2, 3, 4, 5), points(2, 3, 3, 2)
+    wide = [image.astype(np.float64), grid.astype(np.float64)]
+    assert both(shim_name, grid_sample(*wide), wide)[1] == "native"
+    model = grid_sample(image, grid, known=False)
+    for fed in ([image[:0], grid[:0]], [image, grid[:, :0]]):
+        assert both(shim_name, model, fed)[0].size == 0
+
+
+@here
+@pytest.mark.usefixtures("preferred")
+@pytest.mark.parametrize(
+    "attributes", [{"padding_mode": "border"}, {"padding_mode": "reflection"}, {"mode": "nearest"}, {"mode": "cubic"}]
+)
+def test_what_it_does_not_do_better_is_left_to_the_composed_meaning(shim_name: str, attributes: Dict[str, Any]) -> None:
+    fed = [picture(1, 4, 5, 7), points(1, 6, 3, 2)]
+    fed[1] = np.clip(np.nan_to_num(fed[1]), -1, 1)
+    assert both(shim_name, grid_sample(*fed, **attributes), fed)[1] == "composed"
+
+
+@here
+@pytest.mark.usefixtures("preferred")
+def test_few_channels_and_another_dtype_of_the_grid_too(shim_name: str) -> None:
+    image, grid = picture(1, 3, 5, 7), np.clip(np.nan_to_num(points(1, 6, 3, 2)), -1, 1)
+    for fed in ([image[:, :2], grid], [image, grid.astype(np.float64)]):
+        assert both(shim_name, grid_sample(*fed), fed)[1] == "composed"
+
+
+@here
+@pytest.mark.usefixtures("preferred")
+def test_a_file_needs_it_no_more(shim_name: str, tmp_path: Path) -> None:
+    fed = [picture(2, 4, 5, 7), points(2, 6, 3, 2)]
+    model = grid_sample(*fed)
+    onnx_compat.convert(model, str(tmp_path / "saved"), to="saved_model", shim=shim_name)
+    code = (
+        "import sys, numpy as np; sys.modules['tensorflow_probability'] = None; import tensorflow as tf\n"
+        "with tf.Graph().as_default(), tf.compat.v1.Session() as session:\n"
+        "    loaded = tf.compat.v1.saved_model.load(session, ['serve'], sys.argv[1])\n"
+        "    of = loaded.signature_def['serving_default']\n"
+        "    feeds = {of.inputs[key].name: np.load(sys.argv[2])[key] for key in of.inputs}\n"
+        "    (output,) = of.outputs.values()\n"
+        "    np.save(sys.argv[3], session.run(output.name, feeds))\n"
+    )
+    np.savez(tmp_path / "fed.npz", x=fed[0], grid=fed[1])
+    paths = [str(tmp_path / name) for name in ("saved", "fed.npz", "found.npy")]
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code, *paths], check=True)
+    np.testing.assert_allclose(np.load(paths[2]), both(shim_name, model, fed)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_it_is_used_exactly_where_it_is_told_to_be(shim_name: str) -> None:
+    fed = [picture(1, 16, 8, 8), points(1, 8, 8, 2)]
+    _, status = both(shim_name, grid_sample(*fed), fed)
+    told = select.find(shim_name).probe().features[KEY]
+    assert told == interpolation().reason
+    assert (status == "native") == told.endswith(", for GridSample")
+    assert installed() != (told == "not installed")
+    assert "fails" not in told and "wrongly" not in told
+
+
+# -- random numbers -----------------------------------------------------------------------------------------------------
+SEED = 1.5
+
+
+def drawn(shim: str, operator: str, inputs: Sequence[np.ndarray] = (), **attributes: Any) -> np.ndarray:
+    names = ["x%d" % k for k in range(len(inputs))]
+    declared = [helper.make_tensor_value_info(n, T.FLOAT, x.shape) for n, x in zip(names, inputs)]
+    node = helper.make_node(operator, names, ["y"], seed=SEED, **attributes)
+    graph = helper.make_graph([node], "g", declared, [helper.make_tensor_value_info("y", T.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=8)
+    found = onnx_compat.prepare(model, shim=shim).run(list(inputs))[0]
+    assert isinstance(found, np.ndarray)
+    return found
+
+
+def test_a_seed_draws_the_same_in_every_cell(shim_name: str) -> None:
+    """With TensorFlow Probability and without, on TensorFlow 1 and 2: these numbers were found on 1.15."""
+    uniform = drawn(shim_name, "RandomUniform", shape=[4])
+    normal = drawn(shim_name, "RandomNormal", shape=[4])
+    np.testing.assert_array_equal(
+        uniform,
+        np.array([0.9057396650314331, 0.11292707920074463, 0.40696775913238525, 0.6016571521759033], np.float32),
+    )
+    np.testing.assert_allclose(
+        normal,
+        np.array([0.28989794850349426, 0.3375883400440216, -0.7994201183319092, -1.076554775238037], np.float32),
+        rtol=1e-6,
+    )
+
+
+@here
+def test_a_seed_draws_what_tensorflow_probability_draws_from_it(shim_name: str) -> None:
+    """From the bits of the seed. Releases before it took such seeds draw other numbers at each run, and are no use."""
+    import tensorflow as tf
+    import tensorflow_probability as tfp
+
+    chances = np.linspace(0, 1, 1000, dtype=np.float32)
+    ours = [
+        drawn(shim_name, "RandomUniform", shape=[1000]),
+        drawn(shim_name, "RandomNormal", shape=[1000], mean=3.0, scale=2.0),
+        drawn(shim_name, "Bernoulli", [chances]),
+    ]
+    if not hasattr(getattr(tfp, "random", None), "sanitize_seed"):
+        _draws_anew(tf, tfp)
+        return
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        seed = tf.constant(np.array([SEED], np.float64).view(np.int32))
+        of = tfp.distributions
+        theirs = session.run(
+            [
+                of.Uniform().sample([1000], seed=seed),
+                of.Normal(3.0, 2.0).sample([1000], seed=seed),
+                of.Bernoulli(probs=chances, dtype=tf.float32).sample(seed=seed),
+            ]
+        )
+    for one, other in zip(ours, theirs):
+        np.testing.assert_array_equal(one, other)
+
+
+def _draws_anew(tf: Any, tfp: Any) -> None:
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        sample = tfp.distributions.Uniform().sample([1000], seed=1)
+        first, again = session.run(sample), session.run(sample)
+    assert (first != again).any()
+
+
+# -- broken -------------------------------------------------------------------------------------------------------------
+BROKEN = {
+    "raise ImportError('this needs TensorFlow 99')": "not used, it fails: ImportError: this needs TensorFlow 99",
+    "raise SyntaxError": "not used, it fails: SyntaxError: ",
+    "import of_no_such_name": "not used, it fails: ModuleNotFoundError: No module named 'of_no_such_name'",
+    "math = None": "not used, it fails: AttributeError: ",
+    "class math:\n    batch_interp_regular_nd_grid = staticmethod(lambda x, *_, **__: x)": "interpolates wrongly",
+    "class math:\n    def batch_interp_regular_nd_grid(self): pass": "interpolates wrongly",
+}
+
+
+@pytest.mark.parametrize("content", sorted(BROKEN))
+def test_a_broken_one_harms_nothing_and_is_told(shim_name: str, content: str, tmp_path: Path, monkeypatch: Any) -> None:
+    fed = [picture(1, 16, 8, 8), points(1, 8, 8, 2)]
+    onnx_compat.prepare(grid_sample(*fed), shim=shim_name)  # what works by itself is imported before
+    (tmp_path / "tensorflow_probability.py").write_text(content)
+    for name in [name for name in sys.modules if name.split(".")[0] == "tensorflow_probability"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    monkeypatch.setattr(probability, "_FOUND", [])
+    try:
+        assert both(shim_name, grid_sample(*fed), fed)[1] == "composed"
+        assert BROKEN[content] in select.find(shim_name).probe().features[KEY]
+    finally:
+        sys.modules.pop("tensorflow_probability", None)
+
+
+def test_probing_and_other_operators_do_not_import_it(shim_name: str) -> None:
+    code: List[str] = [
+        "import sys, numpy as np, onnx_compat",
+        "from onnx import TensorProto as T, helper",
+        "value = helper.make_tensor_value_info('x', T.FLOAT, [2]), helper.make_tensor_value_info('y', T.FLOAT, [2])",
+        "graph = helper.make_graph([helper.make_node('Relu', ['x'], ['y'])], 'g', [value[0]], [value[1]])",
+        "model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 14)], ir_version=7)",
+        "assert onnx_compat.run(model, [np.ones(2, np.float32)], shim=%r)[0].sum() == 2" % shim_name,
+        "assert any(info.name == %r and info.available for info in onnx_compat.shims())" % shim_name,
+        "assert 'tensorflow' in sys.modules and 'tensorflow_probability' not in sys.modules",
+    ]
+    environment = dict(os.environ, PYTHONWARNINGS="ignore")
+    subprocess.run([sys.executable, "-c", "\n".join(code)], env=environment, check=True)
