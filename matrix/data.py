@@ -100,9 +100,12 @@ class Cell(Environment):
 
 @dataclass(frozen=True)
 class CI:
-    """The CI service: the Python of nox, the machines of each runner, those that alone have a Python, actions by our names."""
+    """The CI service: the Python of nox, the sessions that run by night beside the cells, the machines of each runner, those
+    that alone have a Python, actions by our names.
+    """
 
     python: str
+    whole: list[str]
     runners: dict[str, list[str]]
     images: dict[str, list[str]]
     actions: dict[str, str]

@@ -6,6 +6,8 @@ import json
 import string
 from pathlib import Path
 
+from packaging.version import Version
+
 from matrix.data import TIERS, Matrix, MatrixError
 
 __all__ = ["files"]
@@ -38,10 +40,19 @@ def _rendered(matrix: Matrix, text: Path) -> str:
         "tags": json.dumps(_tags(matrix)),
         "zoo_python": matrix.suites_python,
     }
+    (old, image), *_ = matrix.ci.images.items()
+    said |= {"old": json.dumps(image), "old_python": json.dumps(old), "pythons": " ".join(_pythons(matrix))}
+    said["whole"] = json.dumps(matrix.ci.whole)
     try:
         return _HEAD + _Text(text.read_text(encoding="utf-8")).substitute(said)
     except (KeyError, ValueError) as error:
         raise MatrixError(f"{text.name}: {error}") from error
+
+
+def _pythons(matrix: Matrix) -> list[str]:
+    """Those of the cells that uv has builds of."""
+    found = {cell.python for cell in matrix.cells.values()} - set(matrix.ci.images)
+    return sorted(found, key=Version)
 
 
 def _tags(matrix: Matrix) -> list[str]:
