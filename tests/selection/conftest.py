@@ -26,6 +26,27 @@ class Place:
         (found,) = (self.python.parent.parent / "lib").glob("python3.*/site-packages")
         return found
 
+    def drop(self, pattern: str) -> None:
+        """Take one entry out of the packages of a copy."""
+        (entry,) = self.packages.glob(pattern)
+        entry.unlink()
+
+    def own(self, package: str) -> Path:
+        """A package of a copy whose files may be deleted; none may be changed, they are links."""
+        folder = self.packages / package
+        original = folder.resolve()
+        self.drop(package)
+        shutil.copytree(str(original), str(folder), symlinks=True, copy_function=_link)
+        return folder
+
+    def put(self, package: str, start: str) -> None:
+        """Another package in its place, for a copy; the list of what is installed does not learn of it."""
+        folder = self.packages / package
+        if folder.is_symlink():
+            folder.unlink()
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").write_text(start, encoding="ascii")
+
     def run(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "KERAS_BACKEND")}
         kept = {name: value for name, value in kept.items() if not name.startswith("ONNX_COMPAT_")}
@@ -72,23 +93,24 @@ def _place(tmp_path: Path) -> Callable[[str], Place]:
 
 
 @pytest.fixture(name="copy")
-def _copy(place: Callable[[str], Place], tmp_path: Path) -> Any:
-    """A copy of an environment, of which files may be deleted and added, but none changed: they are links."""
-    made = tmp_path / "copy"
+def _copy(place: Callable[[str], Place], tmp_path: Path) -> Callable[[str], Place]:
+    """A copy of an environment, to break: its packages are links to those of the original."""
 
     def copy(name: str) -> Place:
         original = place(name)
-        shutil.copytree(str(original.python.parent.parent), str(made), symlinks=True, copy_function=_link)
-        return Place(made / original.python.parent.name / original.python.name, tmp_path)
+        home, made = original.python.parent.parent, tmp_path / "copy"
+        packages = made / original.packages.relative_to(home)
+        packages.mkdir(parents=True)
+        for entry in original.packages.iterdir():
+            (packages / entry.name).symlink_to(entry)
+        shutil.copytree(str(home / "bin"), str(made / "bin"), symlinks=True)
+        shutil.copy2(str(home / "pyvenv.cfg"), str(made))
+        return Place(made / original.python.relative_to(home), tmp_path)
 
-    yield copy
-    shutil.rmtree(str(made), ignore_errors=True)
+    return copy
 
 
 def _link(source: str, target: str) -> None:
-    if os.path.islink(source):
-        os.symlink(os.readlink(source), target)
-        return
     try:
         os.link(source, target)
     except OSError:  # another disk

@@ -1,7 +1,5 @@
 """Frameworks and shims that do not work: the next one is taken and says so, who insists gets the cause, the doctor the remedy."""
 
-import shutil
-
 import pytest
 
 REINSTALL = "pip install --force-reinstall --no-deps '%s=="
@@ -44,7 +42,7 @@ def test_a_package_that_is_too_new_for_its_tensorflow(place, name, cause, remedy
 
 def test_a_shared_library_of_tensorflow_2_is_missing(copy):
     here = copy("several-py311")
-    (library,) = (here.packages / "tensorflow").glob("libtensorflow_framework.so*")
+    (library,) = here.own("tensorflow").glob("libtensorflow_framework.so*")
     library.unlink()
     found = passed_over(here, "tf2", library.name, REINSTALL % "tensorflow-cpu", "tflite")
     assert library.name in found["shim"]["keras"]["reason"]  # which runs on it
@@ -56,14 +54,14 @@ def test_a_shared_library_of_tensorflow_2_is_missing(copy):
 def test_a_shared_library_of_tensorflow_1_is_missing(copy):
     """It tells so in a traceback inside of the text of an error."""
     here = copy("tf1-py37")
-    (library,) = (here.packages / "tensorflow_core").glob("libtensorflow_framework.so*")
+    (library,) = here.own("tensorflow_core").glob("libtensorflow_framework.so*")
     library.unlink()
     passed_over(here, "tf1", library.name, REINSTALL % "tensorflow", "reference")
 
 
 def test_an_extension_of_litert_is_missing(copy):
     here = copy("several-py311")
-    for extension in (here.packages / "ai_edge_litert").glob("_pywrap_litert_interpreter_wrapper*"):
+    for extension in here.own("ai_edge_litert").glob("_pywrap_litert_interpreter_wrapper*"):
         extension.unlink()
     (named,) = here.ask("decide tflite")
     assert "_pywrap_litert_interpreter_wrapper" in named["reason"]
@@ -73,33 +71,24 @@ def test_an_extension_of_litert_is_missing(copy):
 @pytest.mark.parametrize("listed", [True, False], ids=["listed", "not-listed"])
 def test_of_tensorflow_only_a_folder_is_left(copy, listed):
     here = copy("several-py311")
-    shutil.rmtree(str(here.packages / "tensorflow"))
+    here.drop("tensorflow")
     (here.packages / "tensorflow").mkdir()
     if not listed:
-        shutil.rmtree(str(next(here.packages.glob("tensorflow_cpu-*.dist-info"))))
+        here.drop("tensorflow_cpu-*.dist-info")
     remedy = REINSTALL % "tensorflow-cpu" if listed else "delete %s" % (here.packages / "tensorflow")
     passed_over(here, "tf2", "installed in part only: there is no code in", remedy, "tflite")
 
 
 def test_a_shim_cannot_be_imported(copy):
     here = copy("several-py311")
-    start = here.packages / "onnx_compat_tf2" / "__init__.py"
-    start.unlink()
-    start.write_text("raise RuntimeError('two\\nlines')\n")
-    shutil.rmtree(str(next(here.packages.glob("onnx_compat_keras-*.dist-info"))))
+    here.put("onnx_compat_tf2", "raise RuntimeError('two\\nlines')\n")
+    here.drop("onnx_compat_keras-*.dist-info")
     passed_over(here, "tf2", "it cannot be imported: RuntimeError: two", REINSTALL % "onnx-compat-tf2", "tflite")
-
-
-def stub(place, package, code):
-    """Another package in place of an installed one; the list of the installed ones keeps it."""
-    shutil.rmtree(str(place.packages / package))
-    (place.packages / package).mkdir()
-    (place.packages / package / "__init__.py").write_text(code)
 
 
 def test_an_import_that_ends_the_process_is_an_error_like_another(copy):
     here = copy("several-py311")
-    stub(here, "tensorflow", "raise SystemExit('no licence')\n")
+    here.put("tensorflow", "raise SystemExit('no licence')\n")
     (decision,) = here.ask("decide", KERAS_BACKEND="jax")
     assert decision["name"] == "keras"
     assert decision["passed"] == {"tf2": "the probe failed: SystemExit: no licence"}
@@ -109,22 +98,22 @@ def test_an_import_that_ends_the_process_is_an_error_like_another(copy):
 def test_an_import_that_kills_does_so_once(copy, signal):
     """As a TensorFlow does that was built for another processor."""
     here = copy("several-py311")
-    stub(here, "tensorflow", "import os, signal\nos.kill(os.getpid(), signal.%s)\n" % signal)
-    shutil.rmtree(str(next(here.packages.glob("onnx_compat_keras-*.dist-info"))))
+    here.put("tensorflow", "import os, signal\nos.kill(os.getpid(), signal.%s)\n" % signal)
+    here.drop("onnx_compat_keras-*.dist-info")
     script = "from onnx_compat import select; print(select.decide())"
     killed = here.run("-c", script)
     assert killed.returncode < 0
     assert "tensorflow/__init__.py" in killed.stderr  # which it was
     cause = "its probe kills the process: %s in %s" % (signal, here.packages / "tensorflow" / "__init__.py")
     passed_over(here, "tf2", cause, "install a build of tensorflow-cpu", "tflite")
-    stub(here, "tensorflow", "raise ImportError('mended, in a way')\n")
+    here.put("tensorflow", "raise ImportError('mended, in a way')\n")
     (mended,) = here.ask("decide tf2")
     assert "mended, in a way" in mended["reason"]
 
 
 def test_the_doctor_keeps_a_killer_from_the_next_process(copy):
     here = copy("several-py311")
-    stub(here, "tensorflow", "import os\nos.abort()\n")
+    here.put("tensorflow", "import os\nos.abort()\n")
     found = here.doctor()
     assert found["selected"] == "tflite"
     assert "SIGABRT" in found["shim"]["tf2"]["reason"]
@@ -136,7 +125,7 @@ def test_the_doctor_keeps_a_killer_from_the_next_process(copy):
 
 def test_one_that_hangs_is_told(copy):
     here = copy("several-py311")
-    stub(here, "tensorflow", "import time\ntime.sleep(100000)\n")
+    here.put("tensorflow", "import time\ntime.sleep(100000)\n")
     code = "from onnx_compat.trial import trial; print(trial('tf2', ('tensorflow',), 20).probe.reason)"
     done = here.run("-c", code)
     assert done.stdout == "its probe has not come back for 20 seconds\n", done.stderr
@@ -144,9 +133,7 @@ def test_one_that_hangs_is_told(copy):
 
 def test_a_probability_of_another_tensorflow_does_no_harm(copy):
     here = copy("tf2-py38")
-    wrong = here.packages / "tensorflow_probability"
-    wrong.mkdir()
-    (wrong / "__init__.py").write_text("raise ImportError('this version requires TensorFlow version >= 2.18')\n")
+    here.put("tensorflow_probability", "raise ImportError('this version requires a newer TensorFlow')\n")
     decision, ran = here.ask("decide", "run")
     assert decision["name"] == ran["shim"] == "tf2"
     assert decision["passed"] == {}
@@ -154,7 +141,7 @@ def test_a_probability_of_another_tensorflow_does_no_harm(copy):
 
 def test_onnx_itself_is_broken(copy):
     here = copy("none-py313")
-    stub(here, "onnx", "raise TypeError('Descriptors cannot be created directly.')\n")
+    here.put("onnx", "raise TypeError('Descriptors cannot be created directly.')\n")
     found = here.doctor()
     assert (found["code"], found["ok"]) == (5, False)
     assert "Descriptors" in found["environment"]["onnx"]
