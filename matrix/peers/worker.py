@@ -122,12 +122,16 @@ class Worker:
         else:
             running.process.kill()
         running.process.wait()
+        assert running.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # of what was written and never read
+            running.process.stdin.close()
         running.log.close()
 
 
 def _read(process: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
     """Until it ends, which is an empty line."""
     assert process.stdout is not None
-    for line in process.stdout:
-        answers.put(line)
+    with process.stdout as lines:
+        for line in lines:
+            answers.put(line)
     answers.put("")

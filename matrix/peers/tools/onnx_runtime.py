@@ -19,6 +19,7 @@ REFUSED = (
     "Unsupported model IR version",
     "Opset [0-9]+ is under development",
     "is not a registered function/op",
+    "No Op registered for",
     "Unrecognized attribute",
     "can't be converted to MLDataType",
     "are not supported",
