@@ -25,6 +25,7 @@ from matrix import cells, devices, stamp
 from matrix.data import REFERENCE, Cell, Environment, Peer, load
 from matrix.interpreters import find, folders
 from matrix.links import tell_uv
+from matrix.revision import revision
 from matrix.selection import Mixed, mixed
 
 MATRIX = load()
@@ -240,7 +241,8 @@ def _peer(each: Peer) -> None:
         session.install("--exact", "--requirement", str(each.constraints))
         told = [f"--project={each.project}", f"--options={json.dumps(each.options)}"]
         told += [f"--release={release}" for release in each.releases]
-        session.run("python", "-m", "matrix.peers", each.id, *told, *session.posargs)
+        env = {"ONNX_COMPAT_REVISION": revision()}
+        session.run("python", "-m", "matrix.peers", each.id, *told, *session.posargs, env=env)
 
     session_of_peer.__doc__ = (
         f"{each.pins[0].replace('==', ' ')}, Python {each.python}: what it makes of the same cases"

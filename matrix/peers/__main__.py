@@ -51,6 +51,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return 0
     sample = {"sample": "every %s" % _ordinal(options.every)} if options.every > 1 else {}
     told = {"cell": "peer-" + options.id, "shim": project, "peer": True, "state": "ran"}
+    told["revision"] = os.environ.get("ONNX_COMPAT_REVISION", "")
     path = RESULTS / ("%s.json" % told["cell"])
     write(path, results, {**told, **about, **sample})
     print("wrote", path)
