@@ -25,7 +25,8 @@ def wanted(matrix: Matrix, environment: Environment) -> list[str]:
     """What is installed beside our own wheels, before anything is resolved."""
     if not isinstance(environment, Cell):
         return list(environment.pins)
-    return [*environment.pins, *map(str, matrix.ranges(environment)), *matrix.tools["test"]]
+    # A branch is tested as it is published: with its caps.
+    return [*environment.pins, *environment.caps, *map(str, matrix.ranges(environment)), *matrix.tools["test"]]
 
 
 def missing(matrix: Matrix, environment: Environment) -> list[str]:
