@@ -8,7 +8,9 @@ from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["fragile", "ports", "seeded"]
+__all__ = ["fragile", "ports", "seeded", "windows"]
+
+_WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 Ports = Tuple[Port, ...]
 
@@ -27,19 +29,31 @@ def ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
 
 def fragile(model: fb.ModelSpec, kernels: Kernels) -> bool:
     """Whether some kernel would end the process, or give what was in the memory before, if a size that is not known were
-    zero: a softmax over that axis, and in older runtimes a pool of nothing or a product over nothing.
+    zero: a softmax over that axis, and in older runtimes what slides over nothing, or a product over nothing.
     """
-    frail = {"BATCH_MATMUL": not kernels.accepts("BATCH_MATMUL", "float32", "none")}
-    frail["AVERAGE_POOL_2D"] = not kernels.has("BITCAST")
-    for graph in model.subgraphs:
-        for operator in graph.operators:
-            if operator.builtin in ("SOFTMAX", "LOG_SOFTMAX"):
-                sizes = _open_sizes(graph, operator)
-                if sizes and sizes[-1] < 0:
-                    return True
-            elif frail.get(operator.builtin) and min(_open_sizes(graph, operator), default=0) < 0:
-                return True
-    return False
+    operators = [(graph, operator) for graph in model.subgraphs for operator in graph.operators]
+    return any(_frail(operator, _open_sizes(graph, operator), kernels) for graph, operator in operators)
+
+
+def _frail(operator: fb.OperatorSpec, sizes: Tuple[int, ...], kernels: Kernels) -> bool:
+    if not sizes:
+        return False
+    if operator.builtin in _WINDOWED:
+        return min(sizes) < 0 and not kernels.accepts("REDUCE_MAX", "float32", "none")
+    if operator.builtin == "BATCH_MATMUL":
+        inner = sizes[-2 if operator.options.get("adj_x") else -1]
+        return inner < 0 and not kernels.accepts("BATCH_MATMUL", "float32", "none")
+    return operator.builtin in ("SOFTMAX", "LOG_SOFTMAX") and sizes[-1] < 0
+
+
+def windows(model: fb.ModelSpec) -> List[int]:
+    """The results of convolutions and pools whose sizes are not known, where they are not in a branch or a loop."""
+    main = model.subgraphs[0]
+    return [
+        operator.outputs[0]
+        for operator in main.operators
+        if operator.builtin in _WINDOWED and min(_open_sizes(main, operator), default=0) < 0
+    ]
 
 
 def seeded(model: fb.ModelSpec) -> bool:

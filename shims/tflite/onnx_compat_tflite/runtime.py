@@ -31,7 +31,7 @@ class Interpreted(Compiled):
     """One interpreter; `native` is it. `source` is `model_content` or `model_path`; `nonempty` says that the model has
     a kernel that ends the process when a size that is not known turns out to be zero; `seeded`, that it draws random
     numbers from a seed: an interpreter draws on, so that each run takes a new one; `plain`, to do without the delegate;
-    `wary`, to do so once an input is empty, of which older ones make shapes at random.
+    `windows`, the tensors that must not become empty, or the process ends.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Interpreted(Compiled):
         nonempty: bool = False,
         seeded: bool = False,
         plain: bool = False,
-        wary: bool = False,
+        windows: Sequence[int] = (),
     ) -> None:
         self._runtime = runtime
         self._source = source
@@ -53,7 +53,7 @@ class Interpreted(Compiled):
         self._seeded = seeded
         self._lock = threading.Lock()
         self._plain = plain
-        self._wary = wary
+        self._windows = windows
         self._shapes: Optional[List[Tuple[int, ...]]] = None
         self._open()
 
@@ -90,14 +90,11 @@ class Interpreted(Compiled):
         shapes = [tuple(array.shape) for array in arrays]
         if self._nonempty and any(0 in shape for shape in shapes):
             raise UnsupportedError(
-                "an input is empty, and TFLite has a kernel in this model (SOFTMAX, AVERAGE_POOL_2D, BATCH_MATMUL) that"
-                " cannot bear that",
+                "an input is empty, and this model has a kernel (of a softmax, a convolution, a pool, a product of matrices)"
+                " that cannot bear that",
                 hint="prepare the model with fixed sizes, or use another shim for empty inputs",
                 shim="tflite",
             )
-        if self._wary and not self._plain and any(0 in shape for shape in shapes):
-            self._plain = True
-            self._open()
         if shapes != self._shapes:
             self._allocate(shapes)
         for place, array in zip(self._places, arrays):
@@ -106,7 +103,23 @@ class Interpreted(Compiled):
         self.native.invoke()
         return [self._taken(place, port) for place, port in zip(self._results, self._outputs)]
 
+    def _look_ahead(self, shapes: List[Tuple[int, ...]]) -> None:
+        """Allocate, without the delegate and without running, to see which sizes come of these."""
+        scout = self._runtime.interpreter(True, **self._source)
+        for place, shape in zip(self._places, shapes):
+            scout.resize_tensor_input(place, shape)
+        scout.allocate_tensors()
+        sizes = {detail["index"]: detail["shape"] for detail in scout.get_tensor_details()}
+        if any(0 in sizes[index] for index in self._windows):
+            raise UnsupportedError(
+                "an input is smaller than a window that goes over it, and the kernels of this TFLite cannot bear that",
+                hint="give larger inputs",
+                shim="tflite",
+            )
+
     def _allocate(self, shapes: List[Tuple[int, ...]]) -> None:
+        if self._windows:
+            self._look_ahead(shapes)
         for place, shape, detail in zip(self._places, shapes, self.native.get_input_details()):
             if tuple(detail["shape"]) != shape:
                 self.native.resize_tensor_input(place, shape)

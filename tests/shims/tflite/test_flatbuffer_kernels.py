@@ -36,8 +36,8 @@ def test_a_runtime_adds_what_it_has():
     kernels = Kernels(_interpreter())
     assert kernels.accepts("ADD", "int64")
     assert not kernels.accepts("ADD", "int8")
-    # The two go together: the operator is there, so its kernel is.
-    assert kernels.accepts("GELU", "float32") == kernels.has("GELU")
+    # A kernel that is taken for granted is there; one that is there may be of a runtime between two that were measured.
+    assert kernels.has("GELU") or not kernels.accepts("GELU", "float32")
     assert not kernels.has("GELU", 14)
 
 

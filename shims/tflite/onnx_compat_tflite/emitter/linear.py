@@ -44,13 +44,14 @@ class Linear(Reduction):
 
     def _batched(self, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
         rank = max(x.rank, y.rank)
-        if transpose_x and not equal_sizes(
-            x.dims[:-2], y.dims[:-2]
-        ):  # which kernels get wrong when the other is spread
+        # Kernels get a transposed x wrong that meets a y of fewer matrices.
+        if transpose_x and not equal_sizes(x.dims[:-2], y.dims[:-2]):
             x, transpose_x = self._swapped(x), False
         x, y = self._raised(x, rank), self._raised(y, rank)
         batch = joined([x.dims[:-2], y.dims[:-2]])
         dims = (*batch, x.dims[-1 if transpose_x else -2], y.dims[-2 if transpose_y else -1])
+        if (x.empty or y.empty) and all(isinstance(size, int) for size in dims):
+            return Handle.of(np.zeros(dims, x.dtype))
         if rank > 4 and x.static and y.static:
             return self._merged_batch(x, y, dims, transpose_x, transpose_y)
         if rank > 4:
