@@ -4,6 +4,7 @@ nox                                what a change needs first; `-t check` is the 
 nox -s "cell(tf2-2.21.0-py313)"    one real environment: the built wheels at exact pins
 nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
 nox -s e2e | release | bench       as a user installs it; what is published; how fast it is
+nox -s branches -- tf2-8           an exact branch, or all of them, as a user installs it
 nox -s suites zoo                  what cells bring with them, made once; without these two, they are made when needed
 nox -s "peer(onnxruntime)"         what another project makes of the same cases; `-t peer`
 nox -s matrix                      all cells: what is missing, with what there is to see meanwhile
@@ -83,7 +84,7 @@ def drift(session: nox.Session) -> None:
 @nox.session(requires=["wheels", "suites"], tags=["check"])
 def core(session: nox.Session) -> None:
     """The core, the matrix and the benchmarks themselves, on the Python that runs nox."""
-    tools = [MATRIX.newest_onnx, "tomli", *(tool for each in ("test", "oracle", "nox") for tool in MATRIX.tools[each])]
+    tools = [MATRIX.newest_onnx, "tomli", *(tool for each in ("test", "oracle", "nox", "build") for tool in MATRIX.tools[each])]
     session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
     tests = ["tests/core", "tests/matrix", "tests/benchmarks", "tests/conformance"]
     env = {"ONNX_COMPAT_SHIM": REFERENCE, "ONNX_COMPAT_SUITES": " ".join(MATRIX.suites)}
@@ -97,6 +98,14 @@ def e2e(session: nox.Session) -> None:
     ours = f"onnx-compat[tflite,onnxruntime]=={MATRIX.version}"
     session.install("--find-links", str(cells.DIST), ours, *MATRIX.tools["test"])
     session.run("pytest", "tests/e2e", *session.posargs)
+
+
+@nox.session(requires=["wheels"], default=False)
+def branches(session: nox.Session) -> None:
+    """Every exact branch, or those that are named: installed by name, used, and refused on a wrong Python."""
+    session.install("packaging", "tomli", *MATRIX.tools["build"])
+    session.run("python", "-m", "matrix.packages", str(cells.DIST))
+    session.run("python", "-m", "matrix.trial", str(cells.DIST), *session.posargs)
 
 
 @nox.session(default=False)
