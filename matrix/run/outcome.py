@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import signal
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 
+from matrix.data import Cell
 from matrix.results import NO_GPU, OUTCOMES, fallen
+from matrix.revision import revision
 from matrix.run.progress import Progress
 
 __all__ = ["BAD", "BROKEN", "FAILED", "NO_GPU", "PASSED", "WORSE", "End", "Outcome", "broken_results", "judge", "why"]
@@ -60,17 +63,18 @@ def why(log: str) -> str:
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
     for k, line in reversed(list(enumerate(lines))):
         if found := re.match(r"nox > Session \S+ failed: (.*)", line):
-            return found[1]
+            return re.sub(r" \(took .*\)\.?$", "", found[1])
         if found := re.match(r"nox > Command .* failed with exit code (-?\d+)(:?)$", line):
             before = [one for one in lines[:k] if not one.startswith(("=", "!"))]  # the rulers of pytest
             return _of_command(int(found[1]), lines[k + 1 :] if found[2] else before[-1:])
     return lines[-1] if lines else "it said nothing"
 
 
-def broken_results(cell: str, shim: str, python: str, reason: str) -> dict[str, Any]:
+def broken_results(cell: Cell, reason: str) -> dict[str, Any]:
     """The results of a cell that has none, for those that read them."""
-    about = {"shim": shim, "cell": cell, "python": python, "state": BROKEN, "reason": reason}
-    return {**about, "natives": [], "counts": {}, "results": []}
+    about = {"shim": cell.shim, "cell": cell.id, "python": cell.python, "revision": revision()}
+    when = {"date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {**about, **when, "state": BROKEN, "reason": reason, "natives": [], "counts": {}, "results": []}
 
 
 def _status(end: End, tests: Progress, results: dict[str, Any] | None, log: str) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from matrix.cells import PARTS
 from matrix.data import Cell, Matrix
 from matrix.results import stored
 from matrix.run import done, process
@@ -113,7 +114,7 @@ class Runner:
         self._ended[cell.id] = outcome
         if whole:
             if outcome.status == BROKEN and (found is None or found.get("state") != BROKEN):
-                broken = broken_results(cell.id, cell.shim, cell.python, outcome.reason)
+                broken = broken_results(cell, outcome.reason)
                 self._path(cell).write_text(json.dumps(broken, indent=1) + "\n", encoding="utf-8")
             done.write(cell.id, self._inputs[cell.id], outcome.status, end.seconds, self.results)
         return outcome
@@ -139,7 +140,7 @@ class Runner:
         return self._path(cell).stat().st_mtime_ns if self._path(cell).exists() else 0
 
     def _path(self, cell: Cell) -> Path:
-        return self.results / f"{cell.id}.json"
+        return self.results / (PARTS if self.tests else "") / f"{cell.id}.json"
 
     def _log(self, cell: Cell) -> Path:
         return self.results / "logs" / f"{cell.id}.log"

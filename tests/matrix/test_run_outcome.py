@@ -87,7 +87,10 @@ def test_no_device_is_an_outcome_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("log", "said"),
     [
-        ("nox > Session cell(x) failed: Python interpreter 3.6 not found.\n", "Python interpreter 3.6 not found."),
+        (
+            "nox > Session cell(x) failed: Python interpreter 3.6 not found (took 2 seconds).\n",
+            "Python interpreter 3.6 not found",
+        ),
         (
             """nox > Command uv pip install x failed with exit code 1:
 nox > Using Python 3.11
@@ -117,8 +120,11 @@ def test_the_reason_is_in_the_log(log: str, said: str) -> None:
 
 
 def test_what_is_broken_has_results_for_those_that_read_them() -> None:
-    found = outcome.broken_results("x", "tf2", "3.11", "no such version")
-    assert {"cell": "x", "state": BROKEN, "reason": "no such version"}.items() <= found.items()
+    cell = load().cells["tflite-litert-2.3.0-py313"]
+    found = outcome.broken_results(cell, "no such version")
+    about = {"cell": cell.id, "python": "3.13", "shim": "tflite", "state": BROKEN, "reason": "no such version"}
+    assert about.items() <= found.items()
+    assert {"revision", "date"} <= set(found)
     assert judged(1, progress(0), found) == (BROKEN, "no such version")
 
 
