@@ -63,7 +63,7 @@ def installed(framework: str, here: Answer) -> Answer:
         return here._replace(names=tuple(said["devices"]))
     name = "%s %s" % (framework, said["version"])
     if not said["cuda"]:
-        return Answer(BROKEN, "%s is a build without CUDA, beside %s" % (name, ", ".join(here.names)))
+        return Answer(BROKEN, "%s is a build without CUDA; there is %s" % (name, ", ".join(here.names)))
     major = said["cuda"].partition(".")[0]
     if major.isdigit() and int(major) > here.cuda[0]:  # within a major version, any driver will do
         text = "the driver is too old: it knows CUDA %d.%d, %s is built for %s"
@@ -82,7 +82,7 @@ def unready(cell: Cell, answer: Answer) -> str:
     path = ROOT / "results" / ("%s.json" % cell.id)
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-    return "%s: %s" % (cell.id, answer.reason)
+    return answer.reason
 
 
 def driver() -> Optional[Any]:

@@ -117,7 +117,7 @@ def test_nvidia_smi_is_read(tmp_path, monkeypatch):
     ("said", "state", "reason"),
     [
         ({"cuda": "12.9", "devices": ["/gpu:0"]}, "ready", ""),
-        ({"cuda": ""}, "broken", "tensorflow 9 is a build without CUDA, beside A card"),
+        ({"cuda": ""}, "broken", "tensorflow 9 is a build without CUDA; there is A card"),
         ({"cuda": "13.0"}, "broken", "the driver is too old: it knows CUDA 12.4, tensorflow 9 is built for 13.0"),
         ({"cuda": "12.9"}, "broken", "tensorflow 9 does not see A card: Cannot dlopen some GPU libraries"),
         ({"cuda": "unknown", "error": "why"}, "broken", "tensorflow 9 does not see A card: why"),
@@ -212,7 +212,7 @@ def test_a_cell_without_a_device_writes_that_and_runs_nothing(tmp_path, monkeypa
     monkeypatch.setattr(cells, "present", lambda: devices.Answer(state, "the reason"))
     monkeypatch.setattr(cells.subprocess, "run", None)
     assert cells.run(MATRIX, CELL, []) == code
-    assert "tf2-2.21.0-gpu-py313: the reason" in capsys.readouterr().err
+    assert "the reason" in capsys.readouterr().err
     assert json.loads((tmp_path / "results" / "tf2-2.21.0-gpu-py313.json").read_text(encoding="utf-8")) == {
         "cell": CELL.id,
         "shim": "tf2",
