@@ -202,11 +202,11 @@ def _branch(
     """The cell with the branch that it proves, if its minor version has none yet, and what there is to do about it."""
     if not line.branch:
         return cell, ["its recorded cases: add the release to [suites.releases], if it has a new opset"]
-    for branch, proving in branches(matrix).items():
-        pins = [pin for pin in matrix.frameworks(proving) if canonicalize_name(pin.name) == line.package]
-        if proving in line.cells(matrix, backend) and minor(pins[0]) == minor(Requirement(cell.pins[0])):
-            return cell, [f"branch {branch} is proved by {proving.id}: it may move to this cell"]
-    name = line.branch.format(minor=minor(Requirement(cell.pins[0])).replace(".", "-"), backend=backend)
+    version = minor(Requirement(cell.pins[0]))
+    for proving in line.cells(matrix, backend):
+        if proving.branch and minor(_pin(proving, line.package)) == version:
+            return cell, [f"branch {proving.branch} is proved by {proving.id}: it may move to this cell"]
+    name = line.branch.format(minor=version.replace(".", "-"), backend=backend)
     last = int(pythons[-1].partition(".")[2])
     proved = replace(cell, branch=name, pythons=f">={pythons[0]},<3.{last + 1}", caps=like.caps)
     said = [f"branch onnx-compat[{name}], caps of {like.id}: {', '.join(like.caps) or 'none'}"]
@@ -215,11 +215,14 @@ def _branch(
     return proved, said
 
 
+def _pin(cell: Cell, package: str) -> Requirement:
+    """The one of the package; of a first version, the one that was there before there was a build of that name."""
+    pins = [Requirement(pin) for pin in cell.pins]
+    return next((pin for pin in pins if canonicalize_name(pin.name) == package), pins[0])
+
+
 def _version(cell: Cell, package: str) -> str:
-    pins = [pin for pin in map(Requirement, cell.pins) if canonicalize_name(pin.name) == package]
-    # Of a line's first versions: there was no build of the other name yet.
-    pin = pins[0] if pins else Requirement(cell.pins[0])
-    return next(iter(pin.specifier)).version
+    return next(iter(_pin(cell, package).specifier)).version
 
 
 def _entry(cell: Cell) -> str:

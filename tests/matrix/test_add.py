@@ -1,0 +1,182 @@
+"""`matrix add`: an entry that loads, next to its neighbours, from what a resolver finds; and nothing written where it finds nothing."""
+
+import subprocess
+
+import pytest
+from packaging.requirements import Requirement
+
+from matrix import __main__, add, lock
+from matrix.data import ROOT, MatrixError, load
+
+TEXT = (ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8")
+MATRIX = load()
+TODAY = "2099-01-01"
+VERSIONS = {"onnx": "1.23.2", "onnxruntime": "1.31.1", "numpy": "2.5.4", "protobuf": "7.36.2", "jax": "0.10.2"}
+
+
+class Index:
+    """A resolver that has wheels for some Pythons, and all that is asked for but for what is missing."""
+
+    def __init__(self, *pythons, missing=()):
+        self.pythons, self.missing, self.asked = pythons, missing, []
+
+    def __call__(self, requirements, python, wheels, until):
+        self.asked.append((python, list(requirements)))
+        names = [Requirement(each).name for each in requirements]
+        lacking = [name for name in names if name in self.missing]
+        if python not in self.pythons or lacking:
+            raise add.Unresolvable(f"no version of {lacking or wheels[0]}")
+        exact = {each.name: each.specifier for each in map(Requirement, requirements) if "==" in str(each.specifier)}
+        found = {name: VERSIONS.get(name, "1.0") for name in [*names, *VERSIONS]}
+        found = {name: version for name, version in found.items() if name not in self.missing}
+        return {**found, **{name: next(iter(specifier)).version for name, specifier in exact.items()}}
+
+
+@pytest.fixture(autouse=True)
+def _pythons_of_this_machine(monkeypatch):
+    def find(python):
+        if python not in ("3.11", "3.12", "3.13"):
+            raise MatrixError(f"no python{python}")
+        return "python" + python
+
+    monkeypatch.setattr(add, "find", find)
+
+
+def planned(folder, name, version, index, backend="tensorflow"):
+    """What is planned, and matrix.toml with it, loaded."""
+    found = add.plan(MATRIX, TEXT, name, version, backend, TODAY, index)
+    path = folder / "matrix.toml"
+    path.write_text(found.text, encoding="utf-8")
+    return found, load(path)
+
+
+def test_a_new_minor_version_is_a_branch(tmp_path):
+    found, matrix = planned(tmp_path, "tf2", "2.99.0", Index("3.11", "3.12", "3.13", "3.14"))
+    cell = matrix.cells["tf2-2.99.0-py313"]
+    assert cell == found.cell
+    assert cell.pins == ("tensorflow-cpu==2.99.0", "onnx==1.23.2", "onnxruntime==1.31.1")
+    assert (cell.branch, cell.pythons, cell.tier) == ("tf2-99", ">=3.11,<3.15", "nightly")
+    assert matrix.until == TODAY
+    assert any("numpy 2.5.4, protobuf 7.36.2" in line for line in found.said)
+    assert any("tensorflow-probability" in line for line in found.said)
+
+
+def test_nothing_else_of_the_file_changes(tmp_path):
+    found, matrix = planned(tmp_path, "litert", "2.99.0", Index("3.13"))
+    assert {key: cell for key, cell in matrix.cells.items() if key != found.cell.id} == MATRIX.cells
+    lines, before = found.text.splitlines(), TEXT.splitlines()
+    for line in before:
+        assert line.startswith("until = ") or line in lines
+    at = lines.index('[cells."tflite-litert-2.99.0-py313"]')
+    above = [line for line in lines[:at] if line.startswith("[cells.")][-1]
+    assert above == '[cells."tflite-litert-2.3.0-py313"]'
+    assert (lines[at - 1], len(lines) - len(before)) == ("", 7)
+
+
+@pytest.mark.parametrize("id_", ["tf2-2.8.4-py310", "tflite-runtime-2.13.0-py310", "keras-3.12.4-jax-py311"])
+def test_between_two_versions_it_is_written_between_them(tmp_path, id_):
+    name, version, backend = {
+        "tf2-2.8.4-py310": ("tf2", "2.8.99", ""),
+        "tflite-runtime-2.13.0-py310": ("tflite-runtime", "2.13.99", ""),
+        "keras-3.12.4-jax-py311": ("keras", "3.13.0", "jax"),
+    }[id_]
+    found, matrix = planned(tmp_path, name, version, Index("3.11"), backend)
+    order = list(matrix.cells)
+    assert order[order.index(id_) + 1] == found.cell.id
+    assert found.cell.env == MATRIX.cells[id_].env
+
+
+def test_before_the_first_version(tmp_path):
+    found, matrix = planned(tmp_path, "keras", "3.5.0", Index("3.11"), backend="jax")
+    order = list(matrix.cells)
+    assert order[order.index(found.cell.id) + 1] == "keras-3.12.4-jax-py311"
+
+
+def test_a_version_that_is_not_published_is_refused(tmp_path):
+    with pytest.raises(
+        MatrixError, match=r"ai-edge-litert>=1\.0\.1 is published, the cell pins ai-edge-litert==0\.9\.0"
+    ):
+        planned(tmp_path, "litert", "0.9.0", Index("3.11"))
+
+
+def test_a_patch_release_leaves_the_branch_where_it_is(tmp_path):
+    found, _ = planned(tmp_path, "tf2", "2.8.99", Index("3.11"))
+    assert found.cell.branch is None and not found.cell.caps
+    assert "branch tf2-8 is proved by tf2-2.8.4-py310: it may move to this cell" in found.said
+
+
+def test_a_back_end_is_resolved_anew_and_pinned(tmp_path):
+    found, matrix = planned(tmp_path, "keras", "3.99.0", Index("3.12"), backend="jax")
+    assert found.cell.pins[:2] == ("keras==3.99.0", "jax==0.10.2")
+    assert (found.cell.id, found.cell.branch) == ("keras-3.99.0-jax-py312", "keras3-99-jax")
+    assert matrix.cells[found.cell.id].env == {"KERAS_BACKEND": "jax"}
+
+
+def test_onnx_itself(tmp_path):
+    found, _ = planned(tmp_path, "onnx", "1.99.0", Index("3.13"))
+    assert (found.cell.id, found.cell.pins) == ("reference-onnx1.99.0-py313", ("onnx==1.99.0", "onnxruntime==1.31.1"))
+
+
+def test_the_newest_python_of_this_machine_is_taken():
+    found = add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.10", "3.11", "3.12"))
+    assert (found.cell.python, found.cell.pythons) == ("3.12", ">=3.10,<3.13")
+    with pytest.raises(MatrixError, match=r"wheels for 3\.14, and this machine has none"):
+        add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.14"))
+
+
+def test_what_does_not_fit_is_said():
+    found = add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.13", missing=["onnxruntime"]))
+    assert found.cell.pins == ("ai-edge-litert==2.99.0", "onnx==1.23.2")
+    assert any("without onnxruntime" in line for line in found.said)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "said"),
+    [
+        ("tf2", "9.9.9", r"tensorflow-cpu==9\.9\.9 resolves for no Python from 3\.7 to"),
+        ("tf2", "newest", "'newest' is no version"),
+        ("tf2", "2.21.0", r"tensorflow-cpu 2\.21\.0 is there: tf2-2\.21\.0-py313"),
+        ("tf2", "2.0.4", "is there: tf2-2.0.4-py37"),
+        ("mxnet", "1.0", "no framework 'mxnet'"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(name, version, said):
+    with pytest.raises(MatrixError, match=said):
+        add.plan(MATRIX, TEXT, name, version, "tensorflow", TODAY, Index())
+
+
+def test_a_resolver_that_fails_leaves_everything_as_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(
+        add.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, "", "there is no such version")
+    )
+    monkeypatch.setattr(add, "tell_uv", lambda: None)
+    assert __main__.main(["add", "tf2", "2.99.0"]) == 1
+    assert "there is no such version" in capsys.readouterr().err
+    assert (ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8") == TEXT
+
+
+def test_a_lock_that_fails_leaves_the_matrix_as_it_is(tmp_path, monkeypatch):
+    (tmp_path / "matrix").mkdir()
+    path = tmp_path / "matrix" / "matrix.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    monkeypatch.setattr(add, "ROOT", tmp_path)
+    monkeypatch.setattr(add, "resolve", Index("3.13"))
+
+    def fail(matrix, environment):
+        raise MatrixError("cannot be resolved")
+
+    monkeypatch.setattr(add, "lock", fail)
+    with pytest.raises(MatrixError, match="cannot be resolved"):
+        add.add("tf2", "2.99.0")
+    assert path.read_text(encoding="utf-8") == TEXT
+
+
+def test_an_index_that_nobody_names_is_asked_for(monkeypatch):
+    (cell,) = [cell for cell in MATRIX.cells.values() if cell.index]
+    monkeypatch.delenv("UV_INDEX", raising=False)
+    assert f"UV_INDEX={cell.index}=" in lock.unknown_index(cell)
+    with pytest.raises(MatrixError, match="name it in the environment"):
+        lock.lock(MATRIX, cell)
+    monkeypatch.setenv("UV_INDEX", f"other=file:///other {cell.index}=file:///there")
+    assert lock.unknown_index(cell) == ""
+    assert lock.unknown_index(MATRIX.cells["tf1-1.15.5-py37"]) == ""

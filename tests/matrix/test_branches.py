@@ -1,0 +1,153 @@
+"""The branches: derived from their cells, published so that a wrong Python is refused, and refused by name when they contradict."""
+
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from matrix import branches, packages
+from matrix.data import ROOT, MatrixError, load
+
+MATRIX = load()
+TEXT = (ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8")
+PROJECTS = branches.projects(MATRIX)
+NAMED = {project.name: project for project in PROJECTS}
+EXTRAS = branches.extras(MATRIX, MATRIX.distributions["core"])
+TF2_8 = '[cells."tf2-2.8.4-py310"]'
+
+
+def load_changed(folder, old, new, behind=TF2_8):
+    """matrix.toml with one change, behind a place of it."""
+    start = TEXT.index(behind)
+    assert old in TEXT[start:]
+    path = folder / "matrix.toml"
+    path.write_text(TEXT[:start] + TEXT[start:].replace(old, new, 1), encoding="utf-8")
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('pythons = ">=3.7,<3.11"\n', "", "branch tf2-8: pythons are missing"),
+        ('pythons = ">=3.7,<3.11"', 'pythons = "3.7 to 3.10"', "pythons: Invalid specifier"),
+        ('pythons = ">=3.7,<3.11"', 'pythons = ">=3.7,<3.10"', "without the cell's own 3.10"),
+        ('pythons = ">=3.7,<3.11"', 'pythons = ">=3.7"', "without an end"),
+        ('pythons = ">=3.7,<3.11"', 'pythons = ">=3.6,<3.11"', "onnx-compat refuses 3.6"),
+        ('branch = "tf2-8"', 'branch = "tf2-7"', "branch tf2-7 is proved by tf2-2.7.4-py39"),
+        ('branch = "tf2-8"', 'branch = "TF2_8"', "small letters, digits and single hyphens"),
+        ('branch = "tf2-8"', 'branch = "keras-jax"', r"onnx-compat\[keras-jax\] is something else"),
+        ('branch = "tf2-8"', 'branch = "tflite"', r"onnx-compat\[tflite\] is something else"),
+        ('branch = "tf2-8"\n', "", "pythons, caps, probability: of a branch, and the cell names none"),
+        ('"numpy<2"', '"numpy<1.26"', "cap numpy<1.26: the cell pins numpy==1.26.4"),
+        ('"tensorflow-cpu==2.8.4", ', "", "no framework of tf2 is pinned"),
+    ],
+)
+def test_a_wrong_branch_is_refused(tmp_path, old, new, said):
+    with pytest.raises(MatrixError, match=said):
+        load_changed(tmp_path, old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "tensorflow-probability~=0.24.0",
+            "tensorflow-probability~=0.23.0",
+            "tf2-17 brings tensorflow-probability~=0.23",
+        ),
+        (', "tf-keras~=2.17.0"', ', "tf-keras~=2.18.0"', "the cell pins tf-keras==2.17.0"),
+        (
+            'probability = ["tensorflow-probability~=0.24.0", "tf-keras~=2.17.0"]\n',
+            "",
+            "tf2-17 brings no tensorflow-prob",
+        ),
+    ],
+)
+def test_what_is_tested_with_probability_is_what_a_branch_brings(tmp_path, old, new, said):
+    with pytest.raises(MatrixError, match=said):
+        load_changed(tmp_path, old, new, behind='[cells."tf2-2.17.1-py312"]')
+
+
+@pytest.mark.parametrize(("branch", "cell"), branches.branches(MATRIX).items())
+def test_a_branch_brings_what_its_cell_has_and_what_makes_it_import(branch, cell):
+    project = NAMED["onnx-compat-" + branch]
+    shim = MATRIX.distributions[cell.shim].name
+    assert project.version == MATRIX.version and f"{shim}=={MATRIX.version}" in project.requires
+    assert set(cell.caps) <= set(project.requires)
+    assert SpecifierSet(project.pythons).contains(cell.python)
+    asked = [Requirement(each) for each in project.requires]
+    asked += [Requirement(each) for extra in project.extras.values() for each in extra]
+    for pin in MATRIX.frameworks(cell):
+        (found,) = [each for each in asked if each.name == pin.name]
+        (pinned,) = pin.specifier
+        assert found.specifier.contains(pinned.version)
+        major, second = map(int, pinned.version.split(".")[:2])
+        assert not found.specifier.contains(f"{major}.{second + 1}")
+        assert not found.specifier.contains(f"{major}.{second - 1}.99" if second else f"{major - 1}.99")
+
+
+def test_tensorflow_is_brought_in_either_build():
+    assert NAMED["onnx-compat-tf2-8"].extras == {
+        "tensorflow": ("tensorflow~=2.8.4",),
+        "tensorflow-cpu": ("tensorflow-cpu~=2.8.4",),
+    }
+    assert EXTRAS["tf2-8"] == (f"onnx-compat-tf2-8[tensorflow]=={MATRIX.version}",)
+    assert EXTRAS["tf2-8-cpu"] == (f"onnx-compat-tf2-8[tensorflow-cpu]=={MATRIX.version}",)
+    assert "tf2-0-cpu" not in EXTRAS, "there was no such build yet"
+
+
+def test_keras_is_pinned_with_its_back_end():
+    project = NAMED["onnx-compat-keras3-jax"]
+    assert any(each.startswith("keras~=") for each in project.requires)
+    assert list(project.extras) == ["jax"]
+
+
+def test_every_branch_has_an_extra_and_nothing_quietly_installs_nothing():
+    for branch in branches.branches(MATRIX):
+        (asked,) = EXTRAS[branch]
+        requirement = Requirement(asked)
+        assert requirement.marker is None
+        assert requirement.extras <= set(NAMED[requirement.name].extras)
+    assert EXTRAS["tf1"] == (f"onnx-compat[tf1-15]=={MATRIX.version}",)
+
+
+def test_only_the_pair_of_its_tensorflow_fits_a_branch():
+    pairs = {project.version: project for project in PROJECTS if project.name == branches.PROBABILITY}
+    (asked,) = map(Requirement, EXTRAS["probability"])
+    for branch, cell in branches.branches(MATRIX).items():
+        markers = [
+            Requirement(each) for each in NAMED["onnx-compat-" + branch].requires if branches.PROBABILITY in each
+        ]
+        assert len(markers) == bool(cell.probability)
+        for marker in markers:
+            (version,) = [each for each in pairs if marker.specifier.contains(each)]
+            assert pairs[version].extras == {next(iter(asked.extras)): cell.probability}
+            assert pairs[version].pythons == cell.pythons
+
+
+def test_minors():
+    assert branches.minors(">=3.8,<3.11") == ["3.8", "3.9", "3.10"]
+
+
+def test_a_wheel_says_it_all(tmp_path):
+    roots = packages.write(MATRIX, tmp_path / "projects")
+    (root,) = [root for root in roots if root.name.startswith("onnx-compat-tf2-8-")]
+    (wheel,) = packages.build([root], tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (told,) = [name for name in names if name.endswith("/METADATA")]
+        metadata = Parser().parsestr(archive.read(told).decode())
+    assert all(name.partition("/")[0].endswith(".dist-info") for name in names), "metadata and nothing else"
+    assert any(name.endswith("LICENSE") for name in names)
+    assert SpecifierSet(metadata["Requires-Python"]) == SpecifierSet(">=3.7,<3.11")
+    assert "protobuf<3.21" in metadata.get_all("Requires-Dist")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--no-index", "--python-version=3.12",
+         "--only-binary=:all:", "--target", str(tmp_path / "there"), str(wheel)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0 and "requires a different Python: 3.12" in done.stderr
