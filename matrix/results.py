@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from matrix.data import ROOT, load
-from matrix.scoreboard.cases import Known, known_cases, load_cases, prune_cases, write_cases
+from matrix.scoreboard.cases import Known, Spans, known_cases, load_cases, prune_cases, write_cases
 
 __all__ = [
     "FOUND", "HISTORY", "NO_GPU", "OUTCOMES", "PEER", "RAN", "STORED", "Kept", "fallen", "history_line", "outcomes", "read_results", "record", "stored", "summary",
@@ -30,7 +30,7 @@ RAN = "ran"
 NO_GPU = "no-gpu"
 #: What the name of a peer's results starts with: another project that ours is measured against.
 PEER = "peer-"
-LONGEST = 240
+LONGEST = 200
 
 
 class Kept(Exception):
@@ -111,13 +111,21 @@ def summary(results: Dict[str, Any], digest: str, cases: Dict[str, Known]) -> Di
     if not told["reason"]:
         del told["reason"]
     small = {**about, **told, "counts": results["counts"]}
-    said = {one["id"]: (_outcome(one), _first_line(one.get("detail"))) for one in results.get("results", ())}
+    spans = Spans(cases)
+    said: Dict[str, Tuple[str, str]] = {}
+    for one in results.get("results", ()):
+        id, at, variant = one["id"].partition("@")
+        known = spans.find(id)
+        # The newest release speaks for the content of several.
+        if known is not None and (known == id or known + at + variant not in said):
+            said[known + at + variant] = (_outcome(one), _first_line(one.get("detail")))
     if not said:
         return small
-    run = _groups(small)
-    absent = [id for id in cases if id.rpartition("/")[0] in run and id not in said]
-    small.update({"cases": digest, **({"absent": absent} if absent else {}), "opsets": {}})
-    small["missed"] = _missed({id: one for id, one in said.items() if id.partition("@")[0] in cases})
+    ran = spans.ran(_groups(small))
+    absent, only = ([id for id in ran if (id in said) == there] for there in (False, True))
+    if absent:
+        small.update({"absent": _by_group(absent)} if len(absent) <= len(only) else {"only": _by_group(only)})
+    small.update({"cases": digest, "opsets": {}, "missed": _missed(said)})
     opsets: Dict[int, List[int]] = {}
     for id, outcome in outcomes(small, cases).items():
         opsets.setdefault(cases[id].opset, [0] * len(FOUND))[FOUND.index(outcome)] += 1
@@ -127,14 +135,24 @@ def summary(results: Dict[str, Any], digest: str, cases: Dict[str, Known]) -> Di
 
 def outcomes(small: Dict[str, Any], cases: Dict[str, Known]) -> Dict[str, str]:
     """What became of each case that a cell ran as it was recorded, by id."""
-    missed = {
-        "%s/%s" % (group, name): row["outcome"]
-        for row in small["missed"]
-        for group, names in row["cases"].items()
-        for name in names
-    }
-    run, absent = _groups(small), set(small.get("absent", ()))
-    return {id: missed.get(id, "pass") for id in cases if id.rpartition("/")[0] in run and id not in absent}
+    missed = {id: row["outcome"] for row in small["missed"] for id in _ids(row["cases"])}
+    if "only" in small:
+        return {id: missed.get(id, "pass") for id in _ids(small["only"])}
+    absent = set(_ids(small.get("absent", {})))
+    return {id: missed.get(id, "pass") for id in Spans(cases).ran(_groups(small)) if id not in absent}
+
+
+def _by_group(ids: Iterable[str]) -> Dict[str, List[str]]:
+    """By suite and release, as they are stored."""
+    found: Dict[str, List[str]] = {}
+    for id in sorted(ids):
+        group, _, name = id.rpartition("/")
+        found.setdefault(group, []).append(name)
+    return found
+
+
+def _ids(groups: Dict[str, List[str]]) -> List[str]:
+    return ["%s/%s" % (group, name) for group, names in groups.items() for name in names]
 
 
 def _groups(small: Dict[str, Any]) -> List[str]:
@@ -150,6 +168,7 @@ def _outcome(result: Dict[str, Any]) -> str:
 def _first_line(detail: Optional[str]) -> str:
     """What is the same on every machine of it, and not too long."""
     line = next(iter(str(detail or "").strip().splitlines()), "")
+    line = re.sub(r"\S+/model\.onnx", "model.onnx", line)
     line = re.sub(r"0x[0-9a-fA-F]{6,}", "0x...", line)
     line = re.sub(r"(?<![\w/])(?:/[\w.+@-]+){2,}/([\w.+@-]+)", r"\1", line)
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
@@ -203,7 +222,7 @@ def _text(content: Dict[str, Any]) -> str:
         if isinstance(value, dict) and value:
             inner = ",\n".join("  %s: %s" % (json.dumps(name), json.dumps(value[name])) for name in value)
             lines.append(" %s: {\n%s\n }" % (json.dumps(key), inner))
-        elif key in ("absent", "missed") and value:
+        elif key == "missed" and value:
             lines.append(" %s: [\n%s\n ]" % (json.dumps(key), ",\n".join("  " + json.dumps(one) for one in value)))
         else:
             lines.append(" %s: %s" % (json.dumps(key), json.dumps(value)))

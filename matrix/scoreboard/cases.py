@@ -1,7 +1,8 @@
 """The cases that cells run, stored once for all of them: matrix/results/cases/<digest>.json.
 
 By suite and release, then by opset and operators, the names. A content that several releases have is there once, under the
-newest. A cell names the file that it was recorded beside, and only the cases that did not pass.
+newest, with the oldest beside the opset: `13@1.8.1 Abs-13`. A cell names the file that it was recorded beside, the suites and
+releases that it ran, and the cases that did not pass.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-__all__ = ["Known", "groups", "known_cases", "load_cases", "operator_name", "prune_cases", "write_cases"]
+__all__ = ["Known", "Spans", "groups", "known_cases", "load_cases", "operator_name", "prune_cases", "write_cases"]
 
 FOLDER = "cases"
 
@@ -24,20 +25,63 @@ class Known(NamedTuple):
     """Of the default domain; 0 where the model imports none."""
     operators: Tuple[str, ...]
     """Each as `domain::name-since`; without `-since`, a function of the model's own or one that is nowhere registered."""
+    oldest: str = ""
+    """The release since which every one has this content under this name; without, there is one."""
 
 
 def known_cases(suites: Iterable[str]) -> Dict[str, Known]:
     """Those of the cache, by id."""
     from matrix.suites.cache import read_index  # with numpy and onnx, which nox has not
 
-    rows = [row for suite in suites for row in read_index(suite)]
-    # An index is in the order of the releases: the last word is the newest one's.
-    newest = {(row.suite, row.hash, row.rtol, row.atol): row.release for row in rows}
-    return {
-        row.id: Known(row.opset.get("", 0), tuple(_versions(row)))
-        for row in rows
-        if row.release == newest[row.suite, row.hash, row.rtol, row.atol]
-    }
+    found = {}
+    for suite in suites:
+        rows = read_index(suite)
+        releases = list(dict.fromkeys(row.release for row in rows))  # an index is in their order
+        contents = {(row.name, row.release): (row.hash, row.rtol, row.atol) for row in rows}
+        newest = {contents[row.name, row.release]: row.release for row in rows}
+        for row in rows:
+            content = contents[row.name, row.release]
+            if row.release == newest[content]:
+                at = first = releases.index(row.release)
+                while first and contents.get((row.name, releases[first - 1])) == content:
+                    first -= 1
+                oldest = releases[first] if first < at else ""
+                found[row.id] = Known(row.opset.get("", 0), tuple(_versions(row)), oldest)
+    return found
+
+
+class Spans:
+    """Where a case is, by the suite and the release that it was run from."""
+
+    def __init__(self, cases: Dict[str, Known]) -> None:
+        self._spans: Dict[Tuple[str, str], List[Tuple[Tuple[int, ...], Tuple[int, ...], str]]] = {}
+        for id, case in cases.items():
+            suite, release, name = id.split("/", 2)
+            span = (_release(case.oldest or release), _release(release), id)
+            self._spans.setdefault((suite, name), []).append(span)
+
+    def find(self, id: str) -> Optional[str]:
+        """Under which id a case is known that was run as this one."""
+        suite, release, name = id.split("/", 2)
+        at = _release(release)
+        return next((known for first, last, known in self._spans.get((suite, name), ()) if first <= at <= last), None)
+
+    def ran(self, groups: Iterable[str]) -> List[str]:
+        """The cases of these suites and releases."""
+        runs: Dict[str, List[Tuple[int, ...]]] = {}
+        for group in groups:
+            suite, release = group.split("/")
+            runs.setdefault(suite, []).append(_release(release))
+        return [
+            id
+            for (suite, _), spans in self._spans.items()
+            for first, last, id in spans
+            if any(first <= at <= last for at in runs.get(suite, ()))
+        ]
+
+
+def _release(text: str) -> Tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
 
 
 def operator_name(operator: str) -> str:
@@ -64,7 +108,9 @@ def groups(cases: Dict[str, Known]) -> Dict[str, Dict[str, List[str]]]:
     found: Dict[str, Dict[str, List[str]]] = {}
     for id in sorted(cases):
         group, _, name = id.rpartition("/")
-        key = "%d %s" % (cases[id].opset, " ".join(cases[id].operators))
+        known = cases[id]
+        since = "@" + known.oldest if known.oldest else ""
+        key = "%d%s %s" % (known.opset, since, " ".join(known.operators))
         found.setdefault(group, {}).setdefault(key, []).append(name)
     return found
 
@@ -100,6 +146,8 @@ def _read(path: Path) -> Dict[str, Known]:
     found: Dict[str, Known] = {}
     for group, rows in json.loads(path.read_text(encoding="utf-8")).items():
         for key, names in rows.items():
-            opset, *operators = key.split(" ")
-            found.update(("%s/%s" % (group, name), Known(int(opset), tuple(operators))) for name in names)
+            told, *operators = key.split(" ")
+            opset, _, oldest = told.partition("@")
+            known = Known(int(opset), tuple(operators), oldest)
+            found.update(("%s/%s" % (group, name), known) for name in names)
     return found

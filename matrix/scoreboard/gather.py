@@ -9,7 +9,7 @@ from typing import Any
 
 from matrix.data import MatrixError
 from matrix.results import HISTORY, PEER, RAN, STORED, history_line, outcomes, read_results, summary
-from matrix.scoreboard.cases import Known, load_cases
+from matrix.scoreboard.cases import Known, Spans, load_cases
 
 __all__ = ["Board", "Run", "gather"]
 
@@ -103,8 +103,9 @@ def _given(path: Path, known: dict[str, dict[str, Known]], notes: list[str]) -> 
     ids = {result["id"].partition("@")[0] for result in results["results"]}
     digest = max(known, key=lambda digest: len(ids & known[digest].keys()), default="")
     run = Run(summary(results, digest, known.get(digest, {})), known.get(digest, {}), path.name)
-    groups = {id.rpartition("/")[0] for id in run.cases}
-    if unknown := sorted({id.rpartition("/")[0] for id in ids} - groups):
+    spans = Spans(run.cases)
+    found = {id.rpartition("/")[0] for id in ids if spans.find(id)}
+    if unknown := sorted({id.rpartition("/")[0] for id in ids} - found):
         notes.append(f"{run.cell}: not shown, because nothing is stored of their cases: {', '.join(unknown)}")
     return run
 

@@ -73,7 +73,7 @@ def test_what_did_not_pass_is_stored_with_what_it_said(found: dict[str, Any], fo
     assert small["opsets"] == {"14": [3, 1, 1, 1, 1]}
     assert [(row["outcome"], row["detail"], row["cases"]) for row in small["missed"]] == [
         ("fail", "", {"node/1@composed": ["exp"]}),
-        ("fail", "wrong in [" + "1" * 227 + "...", {"node/1": ["own"]}),
+        ("fail", "wrong in [" + "1" * 187 + "...", {"node/1": ["own"]}),
         ("gap", "a.py says 0x...", {"node/1": ["both"]}),
         ("fallback", "", {"node/1": ["abs_more"]}),
         ("void", "never: recorded wrong", {"node/1": ["exp_wrong"]}),
@@ -86,7 +86,34 @@ def test_a_case_that_was_not_run_is_said(found: dict[str, Any], folder: Path, tm
     found["results"] = [one for one in found["results"] if one["id"] != "node/1/relu"]
     _again(found, folder, tmp_path)
     small = json.loads((folder / f"{CELL}.json").read_text(encoding="utf-8"))
-    assert (small["absent"], small["opsets"]) == (["node/1/relu"], {"14": [2, 1, 1, 1, 1]})
+    assert (small["absent"], small["opsets"]) == ({"node/1": ["relu"]}, {"14": [2, 1, 1, 1, 1]})
+    found["results"] = [one for one in found["results"] if one["id"] == "node/1/both"]
+    _again(found, folder, tmp_path)
+    small = json.loads((folder / f"{CELL}.json").read_text(encoding="utf-8"))
+    assert (small["only"], small["opsets"]) == ({"node/1": ["both"]}, {"14": [0, 0, 1, 0, 0]})
+    assert results.stored(folder)[CELL]["operators"] == {"Neg-13": "gap", "Relu-14": "gap"}
+
+
+def test_a_content_of_several_releases_is_one_case(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    """Also for a run of older releases only."""
+    of = {"1": _model("abs", "Abs"), "2": _model("abs", "Abs"), "3": _model("abs", "Neg"), "4": _model("abs", "Neg")}
+    known: dict[str, str] = {}
+    rows = [cache.write_case("simple", release, "abs", model, [], known) for release, model in of.items()]
+    cache.write_index("simple", rows)
+
+    def run(*releases: str) -> dict[str, Any]:
+        told = [{"id": f"simple/{one}/abs", "outcome": "fail" if one < "3" else "gap"} for one in releases]
+        counts = {f"simple/{one}": {"pass": 0, "fallback": 0, "gap": 0, "fail": 1} for one in releases}
+        _again({**found, "counts": counts, "results": told}, folder, tmp_path)
+        small: dict[str, Any] = results.stored(folder)[CELL]
+        assert not {"absent", "only"} & set(small)
+        return small
+
+    assert run("1")["operators"] == run("2")["operators"] == run("1", "2")["operators"] == {"Abs-13": "fail"}
+    assert run("3")["operators"] == {"Neg-13": "gap"}
+    small = run("1", "2", "3", "4")
+    assert small["opsets"] == {"14": [0, 0, 1, 1, 0]}
+    assert [row["cases"] for row in small["missed"]] == [{"simple/2": ["abs"]}, {"simple/4": ["abs"]}]
 
 
 def test_what_happened_is_remembered_once(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ CASES = {
     f"{GROUP}/test_both": Known(17, ("Abs-13", "Mine", "ai.onnx.ml::Scaler-1")),
     f"{GROUP}/test_exp": Known(0, ("Exp-13",)),
     f"{GROUP}/test_void": Known(17, ("Neg-13",)),
-    "node/1.2.3/test_old": Known(7, ("Abs-6",)),
+    "node/1.12.0/test_old": Known(7, ("Abs-6",), "1.2.3"),
     f"simple/{NEWEST}/test_simple": Known(9, ("Abs-6",)),
     "zoo/generated/mlp": Known(20, ("Gemm-13",)),
 }
@@ -91,6 +91,13 @@ def test_a_run_that_is_stored_too_is_there_once(folder: Path, tmp_path: Path) ->
     _write(folder / f"{CELL}.json", given.small)
     board = gather([tmp_path / "a.json", folder], folder)
     assert (board.runs[CELL].source, board.older, board.notes) == ("stored", [], [])
+
+
+def test_a_case_is_known_by_every_release_that_has_it(folder: Path, tmp_path: Path) -> None:
+    counts = {"node/1.9.0": {"pass": 0, "fallback": 0, "gap": 0, "fail": 1}}
+    found = {"counts": counts, "results": [{"id": "node/1.9.0/test_old", "outcome": "fail"}]}
+    board = gather([_write(tmp_path / "a.json", {**_results(), **found})], folder)
+    assert (board.runs[CELL].found(), board.notes) == ({"node/1.12.0/test_old": "fail"}, [])
 
 
 def test_what_is_no_result_is_refused_by_name(folder: Path, tmp_path: Path) -> None:

@@ -83,16 +83,24 @@ function parts(operator) {
 
 // ---- cases: what there is to run
 
+/** As a number that is greater for a newer one. */
+function release(text) {
+  return text.split(".").reduce((sum, part) => sum * 1000 + (Number(part) || 0), 0);
+}
+
 const tables = {};
 for (const [digest, groups] of Object.entries(data.cases)) {
   const rows = [];
   const index = new Map();
   for (const [group, kinds] of Object.entries(groups)) {
     for (const [kind, names] of Object.entries(kinds)) {
-      const [opset, ...operators] = kind.split(" ");
+      const [told, ...operators] = kind.split(" ");
+      const [opset, oldest] = told.split("@");
+      const [suite, newest] = group.split("/");
+      const span = [release(oldest || newest), release(newest)];
       for (const name of names) {
         index.set(`${group}/${name}`, rows.length);
-        rows.push({ group, name, column: column(Number(opset)), operators });
+        rows.push({ group, suite, span, name, column: column(Number(opset)), operators });
       }
     }
   }
@@ -137,9 +145,11 @@ class Run {
     this.tier = cell.tier || "";
     this.pins = cell.pins || [];
     const [, major, minor] = this.cell.match(PYTHON) || [];
+    if (this.versions && !this.pins.length) this.pins = Object.entries(this.versions).map(([name, version]) => `${name}==${version}`);
     this.python = major ? `${major}.${minor}` : this.python || "";
     const rest = this.cell.replace(PYTHON, "").replace(/^[^-]*-/, "");
     this.label = rest.replace(/-/g, " ");
+    if (this.versions) this.label += ` ${Object.values(this.versions)[0]}`;
     this.title = this.shim === "peers" ? this.label : `${this.shim} ${this.label}`;
     this.table = tables[this.cases] || null;
   }
@@ -165,11 +175,22 @@ class Run {
   decode() {
     if (this._results) return;
     const { rows, index } = this.table || { rows: [], index: new Map() };
-    const groups = new Set(Object.keys(this.counts || {}));
-    this._results = Uint8Array.from(rows, (row) => (groups.has(row.group) ? 1 : 0));
+    const ran = {};
+    for (const group of Object.keys(this.counts || {}).filter((one) => !one.includes("@"))) {
+      const [suite, from] = group.split("/");
+      (ran[suite] = ran[suite] || []).push(release(from));
+    }
+    const within = ({ suite, span }) => (ran[suite] || []).some((one) => span[0] <= one && one <= span[1]);
+    this._results = Uint8Array.from(rows, (row) => (!this.only && within(row) ? 1 : 0));
     this._details = new Map();
     this._variants = [];
-    for (const id of this.absent || []) this._results[index.get(id)] = 0;
+    const told = (groups, value) => {
+      for (const [group, names] of Object.entries(groups || {})) {
+        for (const name of names) this._results[index.get(`${group}/${name}`)] = value;
+      }
+    };
+    told(this.absent, 0);
+    told(this.only, 1);
     for (const { outcome, detail, cases } of this.missed || []) {
       for (const [group, names] of Object.entries(cases)) {
         const [place, variant] = group.split("@");

@@ -36,6 +36,7 @@ function facts(run) {
     ["pins", run.pins.length ? h("code", {}, run.pins.join(" ")) : null],
     ["run", when(run)],
     ["revision", run.revision ? h("code", {}, run.revision) : null],
+    ["sample", run.sample],
     ["from", run.source && run.source !== "stored" ? run.source : null],
     ["kernels of its own", run.natives && run.natives.length ? run.natives.join(", ") : null],
     ["compare", run.state === "ran" ? h("a", { href: hash("compare", [run.key]) }, "with another") : null],
