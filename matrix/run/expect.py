@@ -10,7 +10,7 @@ from typing import Any
 
 from matrix.data import Cell
 from matrix.run import done
-from matrix.run.outcome import BROKEN
+from matrix.run.outcome import BROKEN, NO_GPU
 from matrix.run.schedule import Running
 
 __all__ = ["expected", "left"]
@@ -45,7 +45,7 @@ def left(
 
 def _known(cell: str, stored: dict[str, Any], results: Path) -> float:
     record = done.read(cell, results)
-    if record is not None and record.status != BROKEN:
+    if record is not None and record.status not in {BROKEN, NO_GPU}:
         return record.seconds
     try:
         found = json.loads((results / f"{cell}.json").read_text(encoding="utf-8"))

@@ -22,41 +22,17 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["ENTRIES", "digest", "entries", "git", "reads", "reads_entries"]
+__all__ = ["ENTRIES", "digest", "git", "reads", "reads_entries"]
 
 ENTRIES = "matrix/matrix.toml"
 # No cell reads these. Whatever is in no room at all is read by every cell: better once too often.
-UNREAD = (
-    *(
-        "*.md",
-        "docs/*",
-        "LICENSE",
-        "*/LICENSE",
-        ".ci/*",
-        ".github/*",
-        ".gitignore",
-        ".pre-commit-config.yaml",
-        "tox.ini",
-    ),
-    *("benchmarks/*", "tests/benchmarks/*", "tests/e2e/*", "tests/matrix/*"),
-    *(
-        "matrix/__main__.py",
-        "matrix/branches.py",
-        "matrix/ci.py",
-        "matrix/lock.py",
-        "matrix/packages.py",
-        "matrix/peers/*",
-    ),
-    *(
-        "matrix/probes/*",
-        "matrix/render/*",
-        "matrix/results.py",
-        "matrix/results/*",
-        "matrix/revision.py",
-        "matrix/run/*",
-    ),
-    *("matrix/scoreboard/*", "matrix/support.py", "toxfile.py", ENTRIES),
-)
+UNREAD = """
+    *.md docs/* LICENSE */LICENSE .ci/* .github/* .gitignore .pre-commit-config.yaml tox.ini toxfile.py
+    benchmarks/* tests/benchmarks/* tests/e2e/* tests/matrix/* tests/scoreboard/* tests/selection/*
+    matrix/__main__.py matrix/add.py matrix/branches.py matrix/ci.py matrix/lock.py matrix/matrix.toml matrix/packages.py
+    matrix/peers/* matrix/probes/* matrix/release/* matrix/render/* matrix/results.py matrix/results/* matrix/revision.py
+    matrix/run/* matrix/scoreboard/* matrix/selection.py matrix/support.py matrix/trial.py
+""".split()
 # Pages and examples that a test of the core runs or reads.
 TRIED = ("docs/cli.md", "docs/usage.md", "examples/*", "tests/core/*")
 CONSTRAINTS = "matrix/constraints/"
@@ -76,19 +52,17 @@ def reads(matrix: Matrix, cell: Cell, path: str) -> bool:
     return owner is None or owner == cell.shim or (owner == "tensorflow" and cell.shim in {"tf1", "tf2"})
 
 
-def entries(raw: dict[str, Any], cell: Cell, shims: Iterable[str]) -> dict[str, Any]:
-    """Of matrix.toml, by what it says: the part that a cell follows from, whose distributions are named."""
-    parts = {f"cells.{cell.id}": raw.get("cells", {}).get(cell.id), "version": raw.get("version")}
-    parts["suites"] = raw.get("suites")
-    parts.update((f"distributions.{name}", raw.get("distributions", {}).get(name)) for name in shims)
-    # What generates the cases; the other tools of a cell are in its constraints.
-    parts.update((f"tools.{name}", raw.get("tools", {}).get(name)) for name in ("oracle", "zoo"))
-    return parts
-
-
 def reads_entries(matrix: Matrix, cell: Cell, text: str) -> dict[str, Any]:
-    """`entries` of a matrix.toml, of this or another revision."""
-    return entries(_parsed(text), cell, [each.key for each in matrix.closure(cell.shim)])
+    """The part of a matrix.toml, of this or another revision, that a cell follows from, by what it says."""
+    raw = _parsed(text)
+    shims, tools = raw.get("distributions", {}), raw.get("tools", {})
+    return {
+        **{name: raw.get(name) for name in ("version", "suites")},
+        f"cells.{cell.id}": raw.get("cells", {}).get(cell.id),
+        **{f"distributions.{each.key}": shims.get(each.key) for each in matrix.closure(cell.shim)},
+        # What makes the cases; the other tools of a cell are in its constraints.
+        **{f"tools.{name}": tools.get(name) for name in ("oracle", "zoo")},
+    }
 
 
 def digest(matrix: Matrix, cell: Cell) -> str:
