@@ -218,11 +218,14 @@ def _warn(name: str, found: Probe) -> None:
 
 
 def _imported() -> Dict[str, str]:
-    """The shims whose framework the user has imported, with the module that tells; what was imported first comes first:
-    Keras imports its back end, and some TensorFlow imports Keras.
+    """The shims whose framework the user has imported, with the module that tells; what was begun first comes first: Keras
+    imports its back end, and some TensorFlow imports Keras.
     """
     found: Dict[str, str] = {}
-    order = {module: place for place, module in enumerate(list(sys.modules))}
+    # A module gets its place when it is complete, so what a package begins with tells, not the package itself.
+    order: Dict[str, int] = {}
+    for place, module in enumerate(list(sys.modules)):
+        order.setdefault(module.partition(".")[0], place)
     for name in installed():
         if name in _PROBED and not _PROBED[name].available:
             continue
@@ -230,10 +233,10 @@ def _imported() -> Dict[str, str]:
             modules = find(name).modules
         except ShimError:
             continue
-        here = [module for module in modules if module in order and module not in _OURS]
+        here = [module for module in modules if module in sys.modules and module not in _OURS]
         if here:
-            found[name] = min(here, key=lambda module: order[module])
-    return dict(sorted(found.items(), key=lambda item: order[item[1]]))
+            found[name] = min(here, key=lambda module: order[module.partition(".")[0]])
+    return dict(sorted(found.items(), key=lambda item: order[item[1].partition(".")[0]]))
 
 
 def shims() -> List[ShimInfo]:
