@@ -23,6 +23,8 @@ __all__ = ["Prepared", "judged", "main", "plain"]
 
 _RECORDED_WRONG = Path(__file__).resolve().parents[2] / "tests" / "gaps" / "recorded.toml"
 LONGEST = 400
+_AT_THE_END = ("in user code:", "Graph execution error:")
+"""What TensorFlow begins with where it says what is wrong in the last line."""
 
 
 class Prepared(NamedTuple):
@@ -56,7 +58,7 @@ def main(module: str, options: Dict[str, Any]) -> None:
         "python": "%d.%d" % sys.version_info[:2],
         "versions": {name: metadata.version(name) for name in tool.PACKAGES},
     }
-    _answer(answers, told)
+    _answer(answers, {"leaks": tool.LEAKS, "about": told})
     known_wrong = load_gaps(_RECORDED_WRONG)
     for line in sys.stdin:
         case = Case(**json.loads(line))
@@ -80,7 +82,7 @@ def judged(error: Optional[BaseException], refused: Sequence[str]) -> Sequence[s
         return PASS, ""
     text = "%s: %s" % (type(error).__name__, error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = lines[-1] if lines[0].endswith("in user code:") else lines[0]  # TensorFlow says what it is at the end
+    told = lines[-1] if lines[0].endswith(_AT_THE_END) else lines[0]
     for folder in (str(cache_dir()), sys.prefix, tempfile.gettempdir()):
         told = told.replace(folder + os.sep, "")
     outcome = GAP if any(re.search(pattern, text) for pattern in refused) else FAIL

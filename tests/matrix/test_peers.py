@@ -21,13 +21,18 @@ TOOL = """
 import os, signal, sys, time
 import numpy as np
 
+LEAKS = os.environ.get("LEAKS") == "yes"
 PACKAGES = ("numpy",)
+BEFORE = []
 REFUSED = ("^NotImplementedError",)
 
 
 def prepare(model, wrong=0):
     print("noise on standard output")
     name = os.path.basename(os.path.dirname(str(model)))
+    BEFORE.append(name)
+    if name == "test_right_again" and len(BEFORE) > 1 and LEAKS:
+        raise ValueError("in the way: " + BEFORE[0])
     if name == "test_refused":
         raise NotImplementedError("no such operator")
     if name == "test_error":
@@ -78,6 +83,14 @@ def test_each_case_has_an_outcome_whatever_it_does_to_its_process(tool):
     assert found["crash"] == ("fail", "the process died (SIGSEGV): about to crash")
     assert found["hang"] == ("fail", "no answer after 20 seconds")
     assert about["versions"] == {"numpy": np.__version__}
+
+
+def test_what_fails_because_of_another_model_is_run_again(tool, monkeypatch):
+    monkeypatch.setenv("LEAKS", "yes")
+    cases = peers.chosen(["1.0"], 1, ["test_right", "test_right_again"])
+    _, results = peers.measure(tool, cases, workers=1, seconds=20)
+    assert [result.outcome for result in results] == ["pass", "pass"]
+    assert results[1].detail == "after other models: ValueError: in the way: test_right"
 
 
 def test_what_is_written_is_what_a_cell_writes(tool, tmp_path):

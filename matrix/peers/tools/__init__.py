@@ -2,6 +2,7 @@
 
 PACKAGES    the packages whose versions the results tell, its own first
 REFUSED     patterns of the errors by which it says by name that it does not do something: a gap, not a failure
+LEAKS       whether a model may fail because of those before it: what fails is then run again in a fresh process
 prepare     a model, as a path or as bytes, and the options of the row -> what takes the inputs and gives the outputs
 """
 

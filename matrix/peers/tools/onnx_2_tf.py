@@ -18,8 +18,9 @@ import onnx
 from ai_edge_litert.interpreter import Interpreter  # noqa: TID253 - in the environment of the peer only
 from onnx2tf import convert  # type: ignore[import-not-found]
 
-__all__ = ["PACKAGES", "REFUSED", "prepare"]
+__all__ = ["LEAKS", "PACKAGES", "REFUSED", "prepare"]
 
+LEAKS = False
 PACKAGES = ("onnx2tf", "ai-edge-litert", "onnx", "numpy")
 REFUSED = ("^NotImplementedError",)
 

@@ -6,8 +6,9 @@ from typing import Any, Callable, Dict, Sequence, Union
 
 from onnx.reference import ReferenceEvaluator
 
-__all__ = ["PACKAGES", "REFUSED", "prepare"]
+__all__ = ["LEAKS", "PACKAGES", "REFUSED", "prepare"]
 
+LEAKS = False
 PACKAGES = ("onnx", "numpy", "ml_dtypes")
 REFUSED = ("^NotImplementedError", "^RuntimeImplementationError: No registered implementation")
 

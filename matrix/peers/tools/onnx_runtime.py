@@ -11,8 +11,9 @@ import onnxruntime as ort  # noqa: TID253 - in the environment of the peer only
 
 from matrix.suites.values import read_tensor
 
-__all__ = ["PACKAGES", "REFUSED", "prepare"]
+__all__ = ["LEAKS", "PACKAGES", "REFUSED", "prepare"]
 
+LEAKS = False
 PACKAGES = ("onnxruntime", "onnx", "numpy")
 REFUSED = (
     "^NotImplemented",

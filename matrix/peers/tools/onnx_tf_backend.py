@@ -13,13 +13,16 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf  # noqa: TID253 - in the environment of the peer only
 from onnx_tf.backend import prepare as onnx_tf_prepare  # type: ignore[import-not-found]
 
-__all__ = ["PACKAGES", "REFUSED", "prepare"]
+__all__ = ["LEAKS", "PACKAGES", "REFUSED", "prepare"]
 
+LEAKS = True  # it keeps the cells of recurrent networks
 PACKAGES = ("onnx-tf", "tensorflow-cpu", "onnx", "numpy")
 REFUSED = (
     "^BackendIsNotSupposedToImplementIt",
     "^OpUnsupportedException",
     "is not implemented",
+    "(is|are) not supported (in|by|due)",
+    "Cannot set non-1 dilation",
     # What its onnx is too old to read.
     "^ValidationError",
 )
@@ -43,5 +46,12 @@ def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any
 
 
 def _carried(value: Any) -> Any:
-    """Of TensorFlow's own bfloat16 nothing but TensorFlow can be compared; the recorded ones come as float32 here."""
-    return np.asarray(value, np.float32) if getattr(value, "dtype", None) == _BFLOAT16 else value
+    """TensorFlow gives bytes for text; and nothing but itself compares its own bfloat16, which is recorded as float32 here."""
+    if isinstance(value, (list, tuple)):
+        return [_carried(one) for one in value]
+    if isinstance(value, bytes):
+        return np.array(value.decode("utf-8"), object)
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None and dtype.kind == "O":
+        return np.array([one.decode("utf-8") for one in value.reshape(-1)], object).reshape(value.shape)
+    return np.asarray(value, np.float32) if dtype == _BFLOAT16 else value
