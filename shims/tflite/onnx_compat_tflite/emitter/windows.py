@@ -109,7 +109,7 @@ class Windows(Linear):
         space = where_to(x.dims[1:-1], w.dims[1:-1], where, padding)
         where = {"strides": where["strides"], "dilations": where["dilations"], "padding": padding}
         dims = (x.dims[0], *space, w.dims[outward])
-        if 0 in dims and all(isinstance(size, int) for size in dims):  # of which kernels may end the process
+        if all(isinstance(size, int) for size in dims) and 0 in dims:  # of which kernels may end the process
             return Handle.of(np.zeros(dims, x.dtype))
         return method(x, w, bias, dims=dims, **where)
 
