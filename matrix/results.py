@@ -31,6 +31,8 @@ NO_GPU = "no-gpu"
 #: What the name of a peer's results starts with: another project that ours is measured against.
 PEER = "peer-"
 LONGEST = 200
+#: What is stored as the run says it; some of it only peers say.
+ABOUT = ("cell", "shim", "python", "peer", "versions", "sample", "natives")
 
 
 class Kept(Exception):
@@ -104,9 +106,7 @@ def fallen(results: Dict[str, Any], before: Dict[str, Any]) -> List[str]:
 
 def summary(results: Dict[str, Any], digest: str, cases: Dict[str, Known]) -> Dict[str, Any]:
     """The counts, by suite and by opset, and what did not pass; `cases` are those stored as `digest`."""
-    about: Dict[str, Any] = {
-        name: results[name] for name in ("cell", "shim", "python", "peer", "seconds", "natives") if name in results
-    }
+    about: Dict[str, Any] = {name: results[name] for name in ABOUT if name in results}
     told = {name: results.get(name, "") for name in ("state", "reason", "date", "revision")}
     if not told["reason"]:
         del told["reason"]

@@ -159,9 +159,10 @@ def test_a_cell_that_did_not_run_does_not_replace_one_that_did(
 
 
 def test_a_peer_is_stored_as_one(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    assert (
-        _again({**found, "cell": "other-1.0-py39", "peer": True}, folder, tmp_path).name == "peer-other-1.0-py39.json"
-    )
+    told = {"peer": True, "versions": {"other": "1.0"}, "sample": "every 9th"}
+    path = _again({**found, **told, "cell": "other"}, folder, tmp_path)
+    assert path.name == "peer-other.json"
+    assert told.items() <= json.loads(path.read_text(encoding="utf-8")).items()
 
 
 def _again(content: dict[str, Any], folder: Path, tmp_path: Path) -> Path:
