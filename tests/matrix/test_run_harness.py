@@ -19,6 +19,9 @@ from matrix.data import ROOT
 from matrix.run.progress import Progress
 from matrix.suites import cache
 
+# Half a minute, where the machine has nothing else to do.
+pytestmark = pytest.mark.timeout(900)
+
 GOOD = 8
 LIMIT = 2
 # More than the four for which one worker is replaced by default.
