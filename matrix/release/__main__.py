@@ -52,13 +52,12 @@ def _release(matrix: Matrix, tag: str | None) -> list[str]:
     print("installing every sdist", flush=True)
     wrong = install.problems(packages, *matrix.tools["build"])
     print("resolving every distribution", flush=True)
-    bills = FOLDER / "sbom"
-    bills.mkdir()
-    for subject in sbom.subjects(matrix):
-        bill = sbom.text(subject, matrix.version, sbom.resolved(matrix, subject, packages), build.time_of_commit())
-        (bills / f"{subject.name}-{matrix.version}.cdx.json").write_text(bill, encoding="utf-8")
+    bills = sbom.bills(matrix, packages, build.time_of_commit())
+    (FOLDER / "sbom").mkdir()
+    for name, bill in bills.items():
+        (FOLDER / "sbom" / f"{name}-{matrix.version}.cdx.json").write_text(bill, encoding="utf-8")
     (FOLDER / "notes.md").write_text(told, encoding="utf-8")
-    print(f"{FOLDER.relative_to(ROOT)}: {len(built)} files, {len(list(bills.iterdir()))} bills of materials, notes.md")
+    print(f"{FOLDER.relative_to(ROOT)}: {len(built)} files, {len(bills)} bills of materials, notes.md")
     return wrong
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,10 @@ from packaging.version import Version
 from matrix.branches import branches, name, projects
 from matrix.data import Cell, Distribution, Matrix, MatrixError
 
-__all__ = ["Subject", "resolved", "subjects", "text"]
+__all__ = ["Subject", "bills", "resolved", "subjects", "text"]
+
+WAITING = 8
+"""So many at once: they wait for the index."""
 
 
 class Subject(NamedTuple):
@@ -57,6 +61,14 @@ def _newest(matrix: Matrix, distribution: Distribution) -> Cell:
     return max(proving, key=lambda cell: Version(cell.python))  # the first of several, which here is the last written
 
 
+def bills(matrix: Matrix, packages: Path, made: int) -> dict[str, str]:
+    """By the name of its distribution; `made` is the time of the commit."""
+    asked = list(subjects(matrix))
+    with ThreadPoolExecutor(WAITING) as pool:
+        pins = pool.map(lambda subject: resolved(matrix, subject, packages), asked)
+        return {subject.name: text(subject, matrix.version, found, made) for subject, found in zip(asked, pins)}
+
+
 def resolved(matrix: Matrix, subject: Subject, packages: Path) -> list[Pin]:
     """By uv, for the Python of the cell and within its pins, with what was just built."""
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--annotation-style=line", f"--find-links={packages}"]
@@ -78,7 +90,7 @@ def _pin(line: str) -> Pin:
 
 
 def text(subject: Subject, version: str, pins: list[Pin], made: int) -> str:
-    """As JSON; the same for the same, whenever it is made. `made`: the time of the commit."""
+    """As JSON; the same for the same, whenever it is made."""
     from cyclonedx.model.bom import Bom
     from cyclonedx.model.component import Component, ComponentType
     from cyclonedx.output.json import JsonV1Dot6
