@@ -32,7 +32,7 @@ NO_GPU = "no-gpu"
 PEER = "peer-"
 LONGEST = 200
 #: What is stored as the run says it; some of it only peers say.
-ABOUT = ("cell", "shim", "python", "peer", "versions", "sample", "natives")
+ABOUT = ("cell", "shim", "python", "peer", "versions", "sample", "seconds", "natives")
 
 
 class Kept(Exception):
