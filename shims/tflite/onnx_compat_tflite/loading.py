@@ -8,9 +8,10 @@ from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["fragile", "ports", "seeded", "windows"]
+__all__ = ["bears_nothing", "fragile", "ports", "seeded", "windows"]
 
-_WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
+_MEAN = "AVERAGE_POOL_2D"
+_WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", _MEAN, "MAX_POOL_2D")
 
 Ports = Tuple[Port, ...]
 
@@ -39,11 +40,18 @@ def _frail(operator: fb.OperatorSpec, sizes: Tuple[int, ...], kernels: Kernels) 
     if not sizes:
         return False
     if operator.builtin in _WINDOWED:
-        return min(sizes) < 0 and not kernels.accepts("REDUCE_MAX", "float32", "none")
+        return min(sizes) < 0 and (
+            not bears_nothing(kernels) or (operator.builtin == _MEAN and not kernels.has("BITCAST"))
+        )
     if operator.builtin == "BATCH_MATMUL":
         inner = sizes[-2 if operator.options.get("adj_x") else -1]
         return inner < 0 and not kernels.accepts("BATCH_MATMUL", "float32", "none")
     return operator.builtin in ("SOFTMAX", "LOG_SOFTMAX") and sizes[-1] < 0
+
+
+def bears_nothing(kernels: Kernels) -> bool:
+    """Whether what slides over nothing gives nothing: in the newest runtimes, and in those from before GELU."""
+    return kernels.accepts("REDUCE_MAX", "float32", "none") or not kernels.has("GELU")
 
 
 def windows(model: fb.ModelSpec) -> List[int]:

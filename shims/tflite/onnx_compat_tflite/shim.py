@@ -10,7 +10,7 @@ from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 from onnx_compat_tflite.emitter import TFLiteEmitter
-from onnx_compat_tflite.loading import fragile, ports, seeded, windows
+from onnx_compat_tflite.loading import bears_nothing, fragile, ports, seeded, windows
 from onnx_compat_tflite.runtime import Interpreted
 
 __all__ = ["SHIM", "TFLiteShim"]
@@ -77,7 +77,7 @@ class TFLiteShim(Shim):
             nonempty=fragile(model, kernels),
             seeded=seeded(model),
             plain=not kernels.manners.delegated,
-            windows=() if kernels.accepts("REDUCE_MAX", "float32", "none") else windows(model),
+            windows=() if bears_nothing(kernels) else windows(model),
         )
 
     def _runtime(self) -> features.Runtime:

@@ -1,10 +1,10 @@
 """Pools: kernels for two axes of floats; otherwise axis by axis, as the largest (or the sum) of shifted slices."""
 
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat_tflite.emitter.windows import Windows, padding_of, places, raised, where_to
+from onnx_compat_tflite.emitter.windows import Windows, padding_of, raised, where_to
 from onnx_compat_tflite.graph import Handle
 
 __all__ = ["Pools"]
@@ -93,20 +93,18 @@ class Pools(Windows):
         self, x: Handle, axis: int, along: Tuple[int, int, int], combine: Callable[[Handle, Handle], Handle]
     ) -> Handle:
         taps, stride, dilation = along
-        dims: List[Any] = list(x.dims)
-        dims[axis] = places(dims[axis], *along)
         total: Optional[Handle] = None
         for k in range(taps):
             left_over = (taps - 1 - k) * dilation
-            seen = self._every(x, axis, k * dilation, -left_over if left_over else 2**31 - 1, stride, dims)
+            seen = self._every(x, axis, k * dilation, -left_over if left_over else 2**31 - 1, stride)
             total = seen if total is None else combine(total, seen)
         assert total is not None
         return total
 
-    def _every(self, x: Handle, axis: int, start: int, stop: int, stride: int, dims: Sequence[Any]) -> Handle:
+    def _every(self, x: Handle, axis: int, start: int, stop: int, stride: int) -> Handle:
         begin, end, steps = [0] * x.rank, [2**31 - 1] * x.rank, [1] * x.rank
         begin[axis], end[axis], steps[axis] = start, stop, stride
-        return self._cut(x, self.ints(*begin), self.ints(*end), steps, dims)
+        return self._cut_known(x, begin, end, steps)
 
 
 def _dense(kernel: Ints, dilations: Ints) -> bool:

@@ -1,6 +1,6 @@
 """Primitives that move, repeat, join or cut data."""
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -141,6 +141,9 @@ class Shape(Functions):
                 return self.shaped(self._cut_known(*parts), dims)
         if x.static and all(step == 1 for step in steps) and min(begin, default=0) >= 0:
             return self._boxed(x, self.ints(*begin), self.ints(*dims), dims)
+        # In place of "to the end": the XNNPACK of 2.14 ends the process of an end beyond the axis.
+        spans = [_places(*along) for along in zip(x.dims, begin, end, steps)]
+        begin, end = [first for first, _ in spans], [last for _, last in spans]
         return self._cut(x, self.ints(*begin), self.ints(*end), steps, dims)
 
     @through("SLICE")
@@ -202,6 +205,11 @@ class Shape(Functions):
 
 def _is(x: Handle, number: int) -> bool:
     return x.constant and bool((x.array == number).all())
+
+
+def _places(size: Any, begin: int, end: int, step: int) -> Tuple[int, int]:
+    """Where a forward cut of an axis of known length begins and ends; others stay as they are."""
+    return slice(begin, end).indices(size)[:2] if step > 0 and isinstance(size, int) else (begin, end)
 
 
 def _span(extent: Any, begin: int, end: int, step: int) -> Any:
