@@ -1,8 +1,8 @@
 """What the cells found, made small enough to be stored: matrix/results/<cell>.json, out of results/<cell>.json.
 
 The counts are a ratchet: a cell of which fewer cases pass than are stored fails, also where gaps declare the rest. The
-table of docs/support.md and the scoreboard are made from what is stored: of each cell the cases that did not pass, of all
-cells together those that there are (matrix/scoreboard/cases.py), and one line for each run in history.jsonl.
+table of docs/support.md and the scoreboard are made from what is stored: of each cell the cases that did not pass, of
+all cells together those that there are (matrix/scoreboard/cases.py), and one line for each run in history.jsonl.
 """
 
 from __future__ import annotations
@@ -17,8 +17,22 @@ from matrix.data import ROOT, load
 from matrix.scoreboard.cases import Known, Spans, known_cases, load_cases, prune_cases, write_cases
 
 __all__ = [
-    "FOUND", "HISTORY", "NO_GPU", "OUTCOMES", "PEER", "RAN", "STORED", "Kept", "fallen", "history_line", "outcomes", "read_results", "record", "stored", "summary",
-]  # fmt: skip
+    "FOUND",
+    "HISTORY",
+    "NO_GPU",
+    "OUTCOMES",
+    "PEER",
+    "RAN",
+    "STORED",
+    "Kept",
+    "fallen",
+    "history_line",
+    "outcomes",
+    "read_results",
+    "record",
+    "stored",
+    "summary",
+]
 
 STORED = ROOT / "matrix" / "results"
 HISTORY = "history.jsonl"
