@@ -11,7 +11,7 @@ from onnx_compat_tflite.kernels import Kernels
 __all__ = ["bears_nothing", "fragile", "ports", "seeded", "windows"]
 
 _MEAN = "AVERAGE_POOL_2D"
-_WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", _MEAN, "MAX_POOL_2D")
+_WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "TRANSPOSE_CONV", _MEAN, "MAX_POOL_2D")
 
 Ports = Tuple[Port, ...]
 
@@ -33,12 +33,15 @@ def fragile(model: fb.ModelSpec, kernels: Kernels) -> bool:
     zero: a softmax over that axis, and in older runtimes what slides over nothing, or a product over nothing.
     """
     operators = [(graph, operator) for graph in model.subgraphs for operator in graph.operators]
-    return any(_frail(operator, _open_sizes(graph, operator), kernels) for graph, operator in operators)
+    return any(_frail(graph, operator, kernels) for graph, operator in operators)
 
 
-def _frail(operator: fb.OperatorSpec, sizes: Tuple[int, ...], kernels: Kernels) -> bool:
+def _frail(graph: fb.SubGraph, operator: fb.OperatorSpec, kernels: Kernels) -> bool:
+    sizes = _open_sizes(graph, operator)
     if not sizes:
         return False
+    if operator.builtin == "TRANSPOSE" and not graph.tensors[operator.inputs[0] or 0].dtype.startswith("float"):
+        return not bears_nothing(kernels)
     if operator.builtin in _WINDOWED:
         return min(sizes) < 0 and (
             not bears_nothing(kernels) or (operator.builtin == _MEAN and not kernels.has("BITCAST"))
@@ -71,8 +74,9 @@ def seeded(model: fb.ModelSpec) -> bool:
 
 
 def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:
-    """The sizes of the first input, -1 where unknown; nothing if all are known."""
-    return tuple(graph.tensors[operator.inputs[0] or 0].shape_signature or ())
+    """The sizes of what it is applied to, -1 where unknown; nothing if all are known."""
+    place = operator.inputs[2 if operator.builtin == "TRANSPOSE_CONV" else 0]
+    return tuple(graph.tensors[place or 0].shape_signature or ())
 
 
 def _ordered(graph: fb.SubGraph, named: Dict[str, int], order: List[int]) -> Ports:
