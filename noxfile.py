@@ -123,9 +123,7 @@ def selection(session: nox.Session) -> None:
     pythons = {each.name: _mixed(session, each) for each in mixed(MATRIX)}
     told = [] if any(Path(each.partition("::")[0]).exists() for each in session.posargs) else ["tests/selection"]
     # A test of it may wait for several imports of TensorFlow, one after the other.
-    session.run(
-        "pytest", "--timeout=1200", *told, *session.posargs, env={"ONNX_COMPAT_SELECTION": json.dumps(pythons)}
-    )
+    session.run("pytest", "--timeout=1200", *told, *session.posargs, env={"ONNX_COMPAT_SELECTION": json.dumps(pythons)})
 
 
 def _mixed(session: nox.Session, each: Mixed) -> str:
