@@ -42,6 +42,8 @@ def _frail(graph: fb.SubGraph, operator: fb.OperatorSpec, kernels: Kernels) -> b
         return False
     if operator.builtin == "TRANSPOSE" and not graph.tensors[operator.inputs[0] or 0].dtype.startswith("float"):
         return not bears_nothing(kernels)
+    if operator.builtin == "MEAN":
+        return min(sizes) < 0 and not bears_nothing(kernels)
     if operator.builtin in _WINDOWED:
         return min(sizes) < 0 and (
             not bears_nothing(kernels) or (operator.builtin == _MEAN and not kernels.has("BITCAST"))
