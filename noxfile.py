@@ -85,7 +85,7 @@ def drift(session: nox.Session) -> None:
 def core(session: nox.Session) -> None:
     """The core, the matrix and the benchmarks themselves, on the Python that runs nox."""
     groups = ("test", "oracle", "nox", "build")
-    tools = [MATRIX.newest_onnx, "tomli", *(tool for each in groups for tool in MATRIX.tools[each])]
+    tools = [MATRIX.newest_onnx, "tomli", "pip", *(tool for each in groups for tool in MATRIX.tools[each])]
     session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
     tests = ["tests/core", "tests/matrix", "tests/benchmarks", "tests/conformance"]
     env = {"ONNX_COMPAT_SHIM": REFERENCE, "ONNX_COMPAT_SUITES": " ".join(MATRIX.suites)}
