@@ -79,7 +79,8 @@ class Functions(Integers):
     @_composed
     def acos(self, x: Handle) -> Handle:
         one = self.like(x, 1)
-        return self._times(self.atan(self.sqrt(self.div(self.sub(one, x), self.add(one, x)))), 2)
+        # Not the root of the quotient, which is infinite at -1: some kernels make NaN of that.
+        return self._times(self.atan(self.div(self.sqrt(self.sub(one, x)), self.sqrt(self.add(one, x)))), 2)
 
     @_composed
     def atan2(self, x: Handle, y: Handle) -> Handle:
