@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tox.plugin import impl  # type: ignore[import-not-found]
-from tox.tox_env.errors import Fail, Skip  # type: ignore[import-not-found]
+from tox.plugin import impl  # type: ignore[import-not-found]  # in the environment of tox only
+from tox.tox_env.errors import Fail, Skip  # type: ignore[import-not-found]  # in the environment of tox only
 
 from matrix import cells, devices
 from matrix.data import load

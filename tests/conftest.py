@@ -23,7 +23,7 @@ class Watch:
         self.total = 0
         self._ended: Set[str] = set()
         self._started: Dict[str, float] = {}
-        self._file: Optional[IO[str]] = open(path, "w", encoding="utf-8") if path else None  # noqa: SIM115
+        self._file: Optional[IO[str]] = open(path, "w", encoding="utf-8") if path else None  # noqa: SIM115 (open until the last test)
 
     @property
     def missing(self) -> int:

@@ -25,10 +25,10 @@ if "matrix" not in sys.modules:  # without its parent on the path: `onnx_compat`
     sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
     _spec.loader.exec_module(sys.modules["matrix"])
 
-from matrix.harness import gaps, select, tally, variants  # noqa: E402
-from matrix.suites.cache import read_index  # noqa: E402
-from onnx_compat.select import find  # noqa: E402
-from onnx_compat.shim import natives  # noqa: E402
+from matrix.harness import gaps, select, tally, variants  # noqa: E402 (found once `matrix` is)
+from matrix.suites.cache import read_index  # noqa: E402 (found once `matrix` is)
+from onnx_compat.select import find  # noqa: E402 (found once `matrix` is)
+from onnx_compat.shim import natives  # noqa: E402 (found once `matrix` is)
 
 CASE_SECONDS = 120
 

@@ -22,19 +22,19 @@ class Cuda:
     def __init__(self, code=0, names=()):
         self.code, self.names = code, names
 
-    def cuInit(self, flags):  # noqa: N802
+    def cuInit(self, flags):  # noqa: N802 (as the driver names it)
         return self.code
 
-    def cuDriverGetVersion(self, version):  # noqa: N802
+    def cuDriverGetVersion(self, version):  # noqa: N802 (as the driver names it)
         version._obj.value = 12040
 
-    def cuDeviceGetCount(self, count):  # noqa: N802
+    def cuDeviceGetCount(self, count):  # noqa: N802 (as the driver names it)
         count._obj.value = len(self.names)
 
-    def cuDeviceGetName(self, name, size, k):  # noqa: N802
+    def cuDeviceGetName(self, name, size, k):  # noqa: N802 (as the driver names it)
         name.value = self.names[k].encode()
 
-    def cuGetErrorName(self, code, text):  # noqa: N802
+    def cuGetErrorName(self, code, text):  # noqa: N802 (as the driver names it)
         text._obj.value = {100: b"CUDA_ERROR_NO_DEVICE", 999: b"CUDA_ERROR_UNKNOWN"}.get(code)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Sequence, Union
 import numpy as np
 import onnx
 from ai_edge_litert.interpreter import Interpreter  # noqa: TID253 - in the environment of the peer only
-from onnx2tf import convert  # type: ignore[import-not-found]
+from onnx2tf import convert  # type: ignore[import-not-found]  # in the environment of the peer only
 
 __all__ = ["LEAKS", "PACKAGES", "REFUSED", "prepare"]
 

@@ -11,7 +11,7 @@ import onnx
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import tensorflow as tf  # noqa: TID253 - in the environment of the peer only
-from onnx_tf.backend import prepare as onnx_tf_prepare  # type: ignore[import-not-found]
+from onnx_tf.backend import prepare as onnx_tf_prepare  # type: ignore[import-not-found]  # in the environment of the peer only
 
 __all__ = ["LEAKS", "PACKAGES", "REFUSED", "prepare"]
 
