@@ -69,7 +69,10 @@ def _kinds(runnable: Any, shim: str, folder: Path) -> List[str]:
         graph = runnable.native if shim == "tf1" else runnable.native.function.graph
         return [operation.type for operation in graph.get_operations()]
     if shim == "keras":
-        return [type(operation).__name__ for operation in runnable.native.operations]
+        made = runnable.native
+        if not hasattr(made, "operations"):  # Keras 3.0 cannot load a cut of an open axis: no functional model then
+            return [node.primitive for node in made.body.program.region.live()]
+        return [type(operation).__name__ for operation in made.operations]
     if shim == "tflite":
         from onnx_compat_tflite import flatbuffer
 
