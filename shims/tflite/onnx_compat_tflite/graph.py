@@ -167,7 +167,9 @@ class Graph:
         begin = Handle.of(np.zeros(1, np.int32))
         none = self.add("SLICE", [Handle.of(one), begin, begin], held(one), (0,))
         if dtype in _CUT:
-            none = self.add("BITCAST", [none], dtype, (0,))
+            # Of no elements both make the same, but BITCAST is not everywhere and CAST not of every type.
+            kernel = "CAST" if dtype in ("uint32", "complex64") else "BITCAST"
+            none = self.add(kernel, [none], dtype, (0,))
         return self.add("RESHAPE", [none, Handle.of(np.asarray(array.shape, np.int32))], dtype, array.shape).index
 
     def _tensor(self, name: str, dtype: str, dims: Sequence[Any]) -> Handle:

@@ -40,8 +40,10 @@ def _frail(graph: fb.SubGraph, operator: fb.OperatorSpec, kernels: Kernels) -> b
     sizes = _open_sizes(graph, operator)
     if not sizes:
         return False
-    if operator.builtin == "TRANSPOSE" and not graph.tensors[operator.inputs[0] or 0].dtype.startswith("float"):
-        return not bears_nothing(kernels)
+    if operator.builtin == "TRANSPOSE":
+        if sizes[0] < 0 and _stays_first(graph, operator) and not kernels.has("BITCAST"):
+            return True  # an axis that stays the first is divided by
+        return not graph.tensors[operator.inputs[0] or 0].dtype.startswith("float") and not bears_nothing(kernels)
     if operator.builtin == "MEAN":
         return min(sizes) < 0 and not bears_nothing(kernels)
     if operator.builtin in _WINDOWED:
@@ -52,6 +54,12 @@ def _frail(graph: fb.SubGraph, operator: fb.OperatorSpec, kernels: Kernels) -> b
         inner = sizes[-2 if operator.options.get("adj_x") else -1]
         return inner < 0 and not kernels.accepts("BATCH_MATMUL", "float32", "none")
     return operator.builtin in ("SOFTMAX", "LOG_SOFTMAX") and sizes[-1] < 0
+
+
+def _stays_first(graph: fb.SubGraph, operator: fb.OperatorSpec) -> bool:
+    """Whether a TRANSPOSE leaves the first axis where it is, as far as can be told."""
+    order = graph.tensors[operator.inputs[1] or 0].buffer
+    return order is None or int(order[0]) == 0
 
 
 def bears_nothing(kernels: Kernels) -> bool:
