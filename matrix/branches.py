@@ -88,13 +88,16 @@ def minor(pin: Requirement) -> str:
 def _branch(matrix: Matrix, cell: Cell) -> Project:
     assert cell.branch and cell.pythons
     shim = matrix.distributions[cell.shim]
-    always, brought = [matrix.pinned(shim.name)], {}
+    always, beside, brought = [matrix.pinned(shim.name)], [], {}
     for pin in matrix.frameworks(cell):
         named = {key: extra for key, extra in shim.extras.items() if _offers(extra[0], pin)}
         if not named:
-            always.append(_compatible(pin.name, pin))
+            beside.append(_compatible(pin.name, pin))
         for key, extra in named.items():
             brought[key] = (_compatible(Requirement(extra[0]).name, pin), *extra[1:])
+    assert brought, f"the shim {shim.name} has no extra for a framework of {cell.id}"
+    # What a wrong Python may not have comes by an extra too: older releases of pip would complain of that, not of the Python.
+    brought = {key: (*beside, *extra) for key, extra in brought.items()}
     if cell.probability:
         always.append(f"{PROBABILITY}=={_paired(matrix, cell)}")
     return Project(
