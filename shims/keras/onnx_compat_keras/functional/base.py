@@ -146,7 +146,12 @@ class Base(Emitter):
     def operand(self, handle: Handle) -> Any:
         """What an operation can be called with: a small constant as a literal, beside at least one symbolic tensor."""
         if isinstance(handle, Known) and handle.array.size <= _LITERAL:
-            return handle.array.item() if handle.array.ndim == 0 else np.ascontiguousarray(handle.array)
+            array = handle.array
+            if array.ndim:
+                return np.ascontiguousarray(array)
+            # torch takes a lone number for one of 32 bits, and complains if it is not
+            wide = array.dtype.kind == "i" and not -(2**31) <= int(array) < 2**31
+            return array if wide else array.item()
         return self.tensor(handle)
 
     def operands(self, *handles: Handle) -> List[Any]:

@@ -51,7 +51,10 @@ class Reduction(Base):
         return self._plain("min", x, axes, keepdims)
 
     def reduce_prod(self, x: Any, axes: Sequence[int], keepdims: bool = False) -> Any:
-        return self._plain("prod", self.tensor(x), axes, keepdims)
+        x = self.tensor(x)
+        for axis in reversed(axes):  # of several at once older releases lose count, on torch
+            x = self._plain("prod", x, [axis], keepdims)
+        return x
 
     def softmax(self, x: Any, axis: int) -> Any:
         if axis == 0:
