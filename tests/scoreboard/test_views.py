@@ -143,6 +143,7 @@ def test_two_runs_side_by_side(visit: Visit) -> None:
     expect(page.get_by_text("B: y differs: 3 of 24 elements")).to_be_visible()
     page.get_by_role("button", name="Swap").click()
     assert page.url.endswith("#/compare/tf2-2.20.0-py313/tf2-2.21.0-py313")
+    expect(page.get_by_role("combobox", name="A", exact=True)).to_have_value("tf2-2.20.0-py313")  # drawn anew by now
     page.get_by_role("combobox", name="B", exact=True).select_option("tf2-2.20.0-py313~2026-05-02T10:00:00Z")
     expect(page.get_by_text("B: y differs: 9 of 24 elements").first).to_be_visible()
     page.get_by_role("combobox", name="B", exact=True).select_option("tf2-2.20.0-py313")
