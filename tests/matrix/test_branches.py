@@ -79,8 +79,8 @@ def test_a_branch_brings_what_its_cell_has_and_what_makes_it_import(branch, cell
     assert project.version == MATRIX.version and f"{shim}=={MATRIX.version}" in project.requires
     assert set(cell.caps) <= set(project.requires)
     assert SpecifierSet(project.pythons).contains(cell.python)
-    asked = [Requirement(each) for each in project.requires]
-    asked += [Requirement(each) for extra in project.extras.values() for each in extra]
+    brought = {each for extra in project.extras.values() for each in extra}
+    asked = [Requirement(each) for each in (*project.requires, *brought)]
     for pin in MATRIX.frameworks(cell):
         (found,) = [each for each in asked if each.name == pin.name]
         (pinned,) = pin.specifier
