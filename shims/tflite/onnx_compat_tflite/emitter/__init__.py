@@ -1,10 +1,11 @@
 """The primitives as TFLite operators."""
 
+from onnx_compat_tflite.emitter.images import Images
 from onnx_compat_tflite.emitter.long import Long
 from onnx_compat_tflite.emitter.random import Random
 
 __all__ = ["TFLiteEmitter"]
 
 
-class TFLiteEmitter(Long, Random):
+class TFLiteEmitter(Long, Images, Random):
     """Every primitive that some kernels can do, by its name."""

@@ -1,0 +1,194 @@
+"""Whole operators over images for which there is a kernel that means just the same: natives, which decline all else."""
+
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.dims import is_known, same
+from onnx_compat.dtypes import float32
+from onnx_compat.ops.sampling import nearest, origins
+from onnx_compat.ops.scaling import Scaled, by_scales, by_sizes
+from onnx_compat.ops.windows import Windows
+from onnx_compat.shim import native
+from onnx_compat.value import Tensor, lift
+from onnx_compat_tflite.emitter.control import Control
+from onnx_compat_tflite.emitter.windows import padding_of
+from onnx_compat_tflite.graph import Handle
+
+__all__ = ["Images"]
+
+_STAND_IN = 64  # a size in the place of one that is not known, where it grows by a power of two: all places are exact
+_NEAR = 1e-5  # of a pixel, by which a place may be off without being another
+
+
+class _Asked(NamedTuple):
+    """What a Resize or an Upsample asks for, of both axes of an image."""
+
+    linear: bool
+    transformation: str
+    rounding: str
+    height: Scaled
+    width: Scaled
+
+
+class _Kernel(NamedTuple):
+    builtin: str
+    align_corners: bool = False
+    half_pixel_centers: bool = False
+
+    def places(self, before: int, after: int) -> np.ndarray:
+        """Where on the old axis each pixel of the new one is looked for, in float32 as all runtimes compute it."""
+        count = np.arange(after, dtype=np.float32)
+        one = np.float32
+        if self.align_corners and after > 1:
+            return count * (one(before - 1) / one(after - 1))
+        scale = one(before) / one(after)
+        if not self.half_pixel_centers:
+            return count * scale
+        return (count + one(0.5)) * scale - one(0.0 if self.rounds else 0.5)
+
+    @property
+    def rounds(self) -> bool:
+        return self.builtin == "RESIZE_NEAREST_NEIGHBOR"
+
+    def serves(self, asked: _Asked, scaled: Scaled) -> bool:
+        """Whether it takes the very pixels that ONNX means, or for straight lines the places between them."""
+        before, after = _stand_in(scaled)
+        exact = Scaled(before, after, scaled.factor)
+        wanted = origins(asked.transformation, exact, None, None)
+        found = self.places(before, after)
+        if not self.rounds:
+            off = np.clip(np.asarray(wanted.value), 0, before - 1) - np.clip(found, 0, before - 1)
+            return bool(np.abs(off).max() <= _NEAR * before)
+        rounded = np.floor(found + 0.5 if self.align_corners else found).clip(0, before - 1)
+        return bool(np.array_equal(rounded, np.asarray(nearest(wanted, asked.rounding, exact).value)))
+
+
+_KERNELS = [
+    _Kernel(builtin, *flags)
+    for builtin in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+    for flags in ((False, True), (True, False), (False, False))
+]
+
+
+def _stand_in(scaled: Scaled) -> Tuple[int, int]:
+    if is_known(scaled.before) and is_known(scaled.after):
+        return int(scaled.before), int(scaled.after)  # type: ignore[arg-type]
+    return _STAND_IN, int(_STAND_IN * (scaled.factor or 1))
+
+
+def _tells(scaled: Scaled) -> bool:
+    """Whether it can be told now what becomes of the axis."""
+    if is_known(scaled.before) and is_known(scaled.after):
+        return bool(scaled.before > 0 and scaled.after > 0)
+    return not is_known(scaled.before) and scaled.factor in (1, 2, 4, 8)
+
+
+def _kernel(asked: Optional[_Asked]) -> Optional[_Kernel]:
+    """The one that agrees on both axes."""
+    if asked is None or not (_tells(asked.height) and _tells(asked.width)):
+        return None
+    for kernel in _KERNELS:
+        if kernel.rounds != asked.linear and kernel.serves(asked, asked.height) and kernel.serves(asked, asked.width):
+            return kernel
+    return None
+
+
+def _manner(operator: str, opset: int, attributes: Any) -> Tuple[bool, str, str]:
+    """Whether along straight lines, how places are found, and how they are rounded."""
+    linear = attributes.get("mode", "nearest") in ("linear", "bilinear")
+    if operator == "Upsample":
+        return linear, "asymmetric", "floor"
+    if opset < 11:
+        return linear, "asymmetric", "simple"
+    transformation = attributes.get("coordinate_transformation_mode", "half_pixel")
+    return linear, transformation, attributes.get("nearest_mode", "round_prefer_floor")
+
+
+def _asked(node: Any, inputs: Sequence[Optional[Tensor]], attributes: Any) -> Optional[_Asked]:
+    """None for what is not about an image, or not about its two axes alone."""
+    x, given = inputs[0], [*inputs[1:], None, None, None]
+    linear, transformation, rounding = _manner(node.operator, node.opset, attributes)
+    taken = ("float32",) if linear else ("float32", "int8", "uint8", "int16")
+    if x is None or x.rank != 4 or x.dtype.name not in taken or attributes.get("mode", "nearest") == "cubic":
+        return None
+    if any(attributes.get(name) for name in ("antialias", "exclude_outside", "axes")):
+        return None
+    if "scales" in attributes:
+        axes = by_scales(x.shape, lift(list(attributes["scales"]), float32))
+    else:
+        scales, sizes = given[1:3] if node.operator == "Resize" and node.opset > 10 else (given[0], None)
+        if scales is not None and scales.known and scales.size == 4:
+            axes = by_scales(x.shape, scales)
+        elif sizes is not None and sizes.value is not None and sizes.value.size == 4:
+            axes = by_sizes(x.shape, sizes, "stretch")
+        else:
+            return None
+    fixed = all(same(one.before, one.after) and one.factor in (None, 1) for one in axes[:2])
+    if transformation == "tf_crop_and_resize" or attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return None
+    return _Asked(linear, transformation, rounding, axes[2], axes[3]) if fixed else None
+
+
+def _resizes(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    return _kernel(_asked(node, inputs, attributes)) is not None
+
+
+def _windows(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    """Padding that does not count is what a pool of TFLite calls SAME, and nothing else."""
+    x = inputs[0]
+    if x.rank != 4 or x.dtype.name != "float32" or not all(map(is_known, x.shape[2:])):
+        return False
+    if attributes.get("ceil_mode") or attributes.get("count_include_pad"):
+        return False
+    windows = _windows_of(x.shape[2:], attributes)
+    return windows.padded and 0 not in x.shape[2:] and _padding(x.shape[2:], windows) == "SAME"
+
+
+def _windows_of(space: Sequence[Any], attributes: Any) -> Windows:
+    given = [attributes.get(name) for name in ("pads", "strides", "dilations")]
+    return Windows.of(space, attributes["kernel_shape"], attributes.get("auto_pad", "NOTSET"), *given)
+
+
+def _padding(space: Sequence[Any], windows: Windows) -> Optional[str]:
+    if any(apart != 1 for apart in windows.dilations):
+        return None
+    pads: Any = windows.pads
+    return padding_of(space, windows.kernel, windows.strides, windows.dilations, pads)
+
+
+class Images(Control):
+    """Images come channels last."""
+
+    @native("Resize", _resizes, spatial=True)
+    def resized(self, x: Handle, *given: Optional[Handle], **attributes: Any) -> Handle:
+        scales = next((one for one in given if one is not None and one.constant and one.dtype == "float32"), None)
+        factors = [None] * 4 if scales is None or scales.array.size != 4 else scales.array.reshape(-1).tolist()
+        return self._resampled(x, factors, attributes)
+
+    @native("Upsample", _resizes, spatial=True)
+    def upsampled(self, x: Handle, *given: Handle, **attributes: Any) -> Handle:
+        factors = attributes["scales"] if "scales" in attributes else given[0].array.reshape(-1).tolist()
+        return self._resampled(x, factors, attributes)
+
+    def _resampled(self, x: Handle, factors: Sequence[Any], attributes: Any) -> Handle:
+        before, after, origin = x.dims[1:3], self.out.shape[1:3], self.node.origin
+        height, width = (Scaled(*axis) for axis in zip(before, after, factors[2:]))
+        assert origin is not None
+        kernel = _kernel(_Asked(*_manner(origin.operator, origin.opset, attributes), height, width))
+        assert kernel is not None
+        if all(map(is_known, after)):
+            size = self.ints(*after)
+        else:
+            size = self.mul(
+                self.part(self.shape_tensor(x), 0, 1, 3), self.ints(*[int(factor) for factor in factors[2:]])
+            )
+        dims = (x.dims[0], *after, x.dims[3])
+        flags = {"align_corners": kernel.align_corners, "half_pixel_centers": kernel.half_pixel_centers}
+        return self.add_op(kernel.builtin, [x, size], x.dtype, dims, **flags)
+
+    @native("AveragePool", _windows, spatial=True)
+    def averaged(self, x: Handle, **attributes: Any) -> Handle:
+        windows = _windows_of(x.dims[1:3], attributes)
+        where = {"kernel": windows.kernel, "strides": windows.strides, "dilations": windows.dilations}
+        return self._pooled("AVERAGE_POOL_2D", x, "SAME", where)

@@ -1,0 +1,95 @@
+"""Which whole operators become a kernel of their own, and that it gives the numbers of the composed meaning."""
+
+from typing import Any, Dict, List, Sequence
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnx_compat
+
+
+def model(operator: str, shape: Sequence[Any], constants: Dict[str, Any], opset: int = 13, **attributes: Any) -> bytes:
+    """Of one node: x, then these constants ("" for an input that is left out), in a layout of channels first."""
+    names = ["" if value is None else name for name, value in constants.items()]
+    held = [numpy_helper.from_array(value, name) for name, value in constants.items() if value is not None]
+    node = helper.make_node(operator, ["x", *names], ["y"], **attributes)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * len(shape))
+    graph = helper.make_graph([node], operator, [x], [y], held)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return bytes(made.SerializeToString())
+
+
+def operators(content: bytes, path: Any, name: str = "model") -> List[str]:
+    from onnx_compat_tflite import flatbuffer as fb
+
+    found = fb.read(str(onnx_compat.convert(content, str(path / (name + ".tflite")))))
+    return [one.builtin for one in found.subgraphs[0].operators if one.builtin != "TRANSPOSE"]
+
+
+def agrees(content: bytes, *shape: int) -> None:
+    feeds = {"x": np.random.RandomState(0).standard_normal(shape).astype(np.float32)}
+    (found,) = onnx_compat.prepare(onnx.load_from_string(content), shim="tflite").run(feeds)
+    (wanted,) = onnx_compat.prepare(onnx.load_from_string(content), shim="reference").run(feeds)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def resize(*scales: float, shape: Sequence[Any] = (1, 3, 5, 7), **attributes: Any) -> bytes:
+    given = {"roi": None, "scales": np.array([1, 1, *scales], np.float32)}
+    return model("Resize", shape, given, **attributes)
+
+
+@pytest.mark.parametrize("place", ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"])
+@pytest.mark.parametrize("scales", [(2, 2), (3, 1), (0.2, 2), (1.4, 3)])
+def test_straight_lines_have_a_kernel(place: str, scales: Any, tmp_path: Any) -> None:
+    content = resize(*scales, mode="linear", coordinate_transformation_mode=place)
+    single = place == "pytorch_half_pixel" and 0.2 in scales  # of which only ONNX takes the first pixel
+    assert ("RESIZE_BILINEAR" in operators(content, tmp_path)) is not single
+    agrees(content, 1, 3, 5, 7)
+
+
+@pytest.mark.parametrize("scales", [(2, 2), (3, 7), (0.6, 2)])
+@pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
+@pytest.mark.parametrize("place", ["half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn"])
+def test_the_nearest_has_a_kernel_where_all_pixels_are_the_same(place: str, rounding: str, scales: Any) -> None:
+    agrees(resize(*scales, coordinate_transformation_mode=place, nearest_mode=rounding), 1, 3, 5, 7)
+
+
+def test_the_nearest_by_two_is_one_kernel_also_of_unknown_sizes(tmp_path: Any) -> None:
+    manner = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    assert operators(resize(2, 2, **manner), tmp_path) == ["RESIZE_NEAREST_NEIGHBOR"]
+    content = resize(2, 2, shape=("n", 3, "h", "w"), **manner)
+    assert "RESIZE_NEAREST_NEIGHBOR" in operators(content, tmp_path)
+    agrees(content, 2, 3, 4, 9)
+
+
+@pytest.mark.parametrize("scales", [(1.5, 1.5), (2, 0.7)])
+def test_a_size_that_is_rounded_down_is_composed(scales: Any, tmp_path: Any) -> None:
+    content = resize(*scales, mode="linear")
+    assert "RESIZE_BILINEAR" not in operators(content, tmp_path)
+    agrees(content, 1, 3, 5, 7)
+
+
+def test_upsample(tmp_path: Any) -> None:
+    for opset, given, attributes in (
+        (9, {"scales": np.array([1, 1, 2, 2], np.float32)}, {}),
+        (7, {}, {"scales": [1.0, 1.0, 2.0, 2.0]}),
+    ):
+        content = model("Upsample", (1, 3, 5, 7), given, opset, **attributes)
+        assert operators(content, tmp_path, str(opset)) == ["RESIZE_NEAREST_NEIGHBOR"]
+        agrees(content, 1, 3, 5, 7)
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
+def test_a_mean_without_its_padding_is_one_kernel(strides: Any, tmp_path: Any) -> None:
+    content = model("AveragePool", (1, 3, 5, 7), {}, kernel_shape=[3, 3], pads=[1] * 4, strides=strides)
+    assert operators(content, tmp_path) == ["AVERAGE_POOL_2D"]
+    agrees(content, 1, 3, 5, 7)
+
+
+@pytest.mark.parametrize("attributes", [{"count_include_pad": 1}, {"pads": [1, 0, 1, 1]}])
+def test_a_mean_with_other_padding_is_composed(attributes: Any) -> None:
+    content = model("AveragePool", (1, 3, 5, 7), {}, **{"kernel_shape": [3, 3], "pads": [1] * 4, **attributes})
+    agrees(content, 1, 3, 5, 7)
