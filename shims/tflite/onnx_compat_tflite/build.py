@@ -7,6 +7,7 @@ from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.graph import held
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import improve
+from onnx_compat_tflite.passes.recorded import named
 
 __all__ = ["SIGNATURE", "build"]
 
@@ -21,7 +22,7 @@ def build(program: Program, kernels: Kernels) -> fb.ModelSpec:
         graph.input(port.name, emitter.known_type(held(port.dtype.numpy)), ref.spec.shape)
         for port, ref in zip(program.inputs, program.region.inputs)
     ]
-    outputs = emit(program.region, emitter, handles)
+    outputs = emit(named(program.region, kernels), emitter, handles)
     names = [port.name for port in program.outputs]
     taken = {port.name for port in program.inputs}
     graph.finish(outputs, [name if name not in taken else name + ":0" for name in names])

@@ -93,3 +93,10 @@ def test_a_mean_without_its_padding_is_one_kernel(strides: Any, tmp_path: Any) -
 def test_a_mean_with_other_padding_is_composed(attributes: Any) -> None:
     content = model("AveragePool", (1, 3, 5, 7), {}, **{"kernel_shape": [3, 3], "pads": [1] * 4, **attributes})
     agrees(content, 1, 3, 5, 7)
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 4])
+def test_a_response_among_as_many_channels_on_either_side_is_one_kernel(size: int, tmp_path: Any) -> None:
+    content = model("LRN", (2, 8, 5, 7), {}, size=size, alpha=0.5, beta=0.7, bias=1.5)
+    assert (operators(content, tmp_path) == ["LOCAL_RESPONSE_NORMALIZATION"]) is (size % 2 == 1)
+    agrees(content, 2, 8, 5, 7)

@@ -1,5 +1,6 @@
 """The primitives as TFLite operators."""
 
+from onnx_compat_tflite.emitter.curves import Curves
 from onnx_compat_tflite.emitter.images import Images
 from onnx_compat_tflite.emitter.long import Long
 from onnx_compat_tflite.emitter.random import Random
@@ -7,5 +8,5 @@ from onnx_compat_tflite.emitter.random import Random
 __all__ = ["TFLiteEmitter"]
 
 
-class TFLiteEmitter(Long, Images, Random):
+class TFLiteEmitter(Long, Images, Curves, Random):
     """Every primitive that some kernels can do, by its name."""

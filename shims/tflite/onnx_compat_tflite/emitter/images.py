@@ -157,6 +157,11 @@ def _padding(space: Sequence[Any], windows: Windows) -> Optional[str]:
     return padding_of(space, windows.kernel, windows.strides, windows.dilations, pads)
 
 
+def _centred(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    """As many channels on either side."""
+    return bool(inputs[0].rank == 4 and inputs[0].dtype.name == "float32" and attributes["size"] % 2)
+
+
 class Images(Control):
     """Images come channels last."""
 
@@ -192,3 +197,8 @@ class Images(Control):
         windows = _windows_of(x.dims[1:3], attributes)
         where = {"kernel": windows.kernel, "strides": windows.strides, "dilations": windows.dilations}
         return self._pooled("AVERAGE_POOL_2D", x, "SAME", where)
+
+    @native("LRN", _centred, spatial=True)
+    def normalised(self, x: Handle, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Handle:
+        how = {"radius": size // 2, "bias": bias, "alpha": alpha / size, "beta": beta}
+        return self.add_op("LOCAL_RESPONSE_NORMALIZATION", [x], x.dtype, x.dims, **how)

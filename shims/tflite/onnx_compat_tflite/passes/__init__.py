@@ -5,6 +5,7 @@ from onnx_compat_tflite.passes.activation import fuse_activations
 from onnx_compat_tflite.passes.hard import name_activations
 from onnx_compat_tflite.passes.moves import drop_moves
 from onnx_compat_tflite.passes.padding import fold_padding
+from onnx_compat_tflite.passes.products import drop_flattening, join_factors
 from onnx_compat_tflite.passes.sweep import sweep
 
 __all__ = ["improve"]
@@ -15,6 +16,8 @@ def improve(model: fb.ModelSpec) -> None:
     for graph in model.subgraphs:
         drop_moves(graph)
         name_activations(graph)
+        join_factors(graph)
+        drop_flattening(graph)
         fuse_activations(graph)
         fold_padding(graph)
         sweep(graph)

@@ -1,0 +1,121 @@
+"""What a program spells out and what operators it becomes; each with the numbers of the reference."""
+
+import math
+from typing import Any, Callable, List
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.build import build
+from onnx_compat_tflite.kernels import Kernels
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import float32
+from onnx_compat.emission import emit
+from onnx_compat.ops.activation import elu, gelu, leaky_relu, prelu
+from onnx_compat.program import record
+from onnx_compat.reference import Reference
+from onnx_compat.shim import Port, Program
+
+
+def program(function: Callable[..., Any], *shapes: Any) -> Program:
+    ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
+    return record(lambda *tensors: [function(*tensors)], ports, SHIM.emitter(), ["y"])
+
+
+def checked(function: Callable[..., Any], *shapes: Any) -> List[fb.OperatorSpec]:
+    """The operators, after their numbers were compared."""
+    made = program(function, *shapes)
+    random = np.random.RandomState(0)
+    feeds = [random.standard_normal(shape).astype(np.float32) * 3 for shape in shapes]
+    (found,) = SHIM.compile(made).run(feeds)
+    (wanted,) = emit(made.region, Reference(), feeds)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
+    return list(build(made, features.kernels()).subgraphs[0].operators)
+
+
+def names(function: Callable[..., Any], *shapes: Any) -> List[str]:
+    return [operator.builtin for operator in checked(function, *shapes)]
+
+
+def spelt(x: Any) -> Any:
+    """As exporters write it."""
+    return p.mul(p.mul(x, 0.5), p.add(p.erf(p.div(x, math.sqrt(2))), 1.0))
+
+
+def bent(x: Any) -> Any:
+    inner = p.mul(p.add(x, p.mul(p.pow(x, 3.0), 0.044715)), math.sqrt(2 / math.pi))
+    return p.mul(x, p.mul(p.add(1.0, p.tanh(inner)), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("function", "approximate"),
+    [(gelu, False), (spelt, False), (lambda x: gelu(x, approximate="tanh"), True), (bent, True)],
+)
+def test_gelu_has_a_kernel_where_the_runtime_has_it(function: Any, approximate: bool) -> None:
+    found = checked(function, (4, 50))
+    if features.kernels().accepts("GELU", "float32"):
+        assert [one.builtin for one in found] == ["GELU"]
+        assert found[0].options["approximate"] is approximate
+    everywhere = build(program(function, (4, 50)), Kernels()).subgraphs[0].operators
+    assert "GELU" not in [one.builtin for one in everywhere]
+
+
+def test_what_is_almost_gelu_is_not() -> None:
+    assert "GELU" not in names(lambda x: p.mul(p.mul(x, 0.5), p.add(p.erf(p.div(x, 1.4)), 1.0)), (4, 50))
+    assert "GELU" not in names(lambda x, y: p.mul(p.mul(y, 0.5), p.add(p.erf(p.div(x, math.sqrt(2))), 1.0)), (9,), (9,))
+
+
+def test_what_is_read_elsewhere_too_is_still_computed() -> None:
+    def both(x: Any) -> Any:
+        curve = p.erf(p.mul(x, math.sqrt(0.5)))
+        return p.concat([p.mul(p.mul(x, 0.5), p.add(curve, 1.0)), curve], 0)
+
+    names(both, (4, 50))
+
+
+def test_elu_has_a_kernel() -> None:
+    assert names(elu, (4, 50)) == ["ELU"]
+    assert "ELU" not in names(lambda x: elu(x, alpha=0.5), (4, 50))
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.5, -0.5])
+def test_leaky_relu_has_a_kernel(alpha: float) -> None:
+    assert names(lambda x: leaky_relu(x, alpha=alpha), (4, 50)) == ["LEAKY_RELU"]
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (2, 3, 4, 6)])
+def test_prelu_along_the_last_axis_has_a_kernel(shape: Any) -> None:
+    slope = np.linspace(-1, 2, 6, dtype=np.float32)
+    assert names(lambda x: prelu(x, slope), shape) == ["PRELU"]
+    assert "PRELU" not in names(lambda x: prelu(x, slope[: shape[0], None]), shape[0:1] + (6,))
+
+
+def test_factors_in_a_row_are_one() -> None:
+    a, b = np.linspace(1, 2, 5, dtype=np.float32), np.linspace(3, 4, 4, dtype=np.float32)[:, None]
+    assert names(lambda x: p.mul(p.mul(x, a), b), (4, 5)) == ["MUL"]
+    assert names(lambda x: p.div(p.div(x, a), b), (4, 5)) == ["DIV"]
+    assert names(lambda x: p.div(p.mul(x, a), b), (4, 5)) == ["MUL"]
+    assert names(lambda x: p.mul(p.div(x, a), b), (4, 5)) == ["MUL"]
+
+
+def test_factors_that_overflow_together_stay_apart() -> None:
+    for factor in (1e30, 1e-30):
+        made = program(lambda x, factor=factor: p.mul(p.mul(x, factor), factor), (4, 5))
+        assert [one.builtin for one in build(made, Kernels()).subgraphs[0].operators] == ["MUL", "MUL"]
+
+
+def test_a_factor_before_another_reader_stays() -> None:
+    def both(x: Any) -> Any:
+        double = p.mul(x, 2.0)
+        return p.add(double, p.mul(double, 3.0))
+
+    assert names(both, (4, 5)) == ["MUL", "MUL", "ADD"]
+
+
+def test_a_layer_flattens_by_itself() -> None:
+    weights = np.random.RandomState(0).standard_normal((12, 5)).astype(np.float32)
+    assert names(lambda x: p.matmul(p.reshape(x, (3, 12)), weights), (3, 2, 2, 3)) == ["FULLY_CONNECTED"]
+    regrouped = names(lambda x: p.matmul(p.reshape(x, (6, 12)), weights), (3, 4, 6))
+    assert regrouped == ["FULLY_CONNECTED"]
