@@ -147,7 +147,9 @@ class _Walk:
             if len(node.outputs) == 1 and not isinstance(results, tuple):
                 results = (results,)
             for ref, value in zip(node.outputs, results):
-                self.env[ref] = emitter.finish(value, ref.spec.dtype)
+                self.env[ref] = handle = emitter.finish(value, ref.spec.dtype)
+                if ref.name is not None:
+                    emitter.called(handle, ref.name)
         except OnnxCompatError as error:
             raise _located(error, node) from error.__cause__
         except Exception as error:

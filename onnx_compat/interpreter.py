@@ -81,6 +81,8 @@ class Interpreter:
             for name, value in zip(node.outputs, self._apply(node, scope, graph)):
                 if name:
                     scope[name] = value
+                    if outer is None and isinstance(value, Tensor) and value.ref is not None:
+                        value.ref.name = value.ref.name or name
             for name in last.get(k, ()):
                 scope.pop(name, None)
         return [scope[one.name] for one in graph.outputs]

@@ -42,11 +42,12 @@ class Origin(NamedTuple):
 class Ref:
     """One value that is computed at run time: an output of a node, or an input of a region."""
 
-    __slots__ = ("handle", "node", "spec")
+    __slots__ = ("handle", "name", "node", "spec")
 
     def __init__(self, spec: Spec, node: "Optional[Node]" = None) -> None:
         self.spec = spec
         self.node = node
+        self.name: Optional[str] = None  # of the value of the model that this is, if of any
         self.handle: Any = None  # the framework's tensor, when the trace executes as it goes
 
     def __repr__(self) -> str:

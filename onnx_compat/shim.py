@@ -13,7 +13,8 @@ import numpy as np
 
 from onnx_compat import dtypes, emission
 from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.errors import ShimError, UnsupportedError
+from onnx_compat.inside import Description, Inside
 from onnx_compat.ir import Node, Region, Spec
 
 __all__ = ["Compiled", "Emitter", "Native", "Port", "Probe", "Program", "Shim", "native"]
@@ -140,6 +141,9 @@ class Emitter:
         self.node = node
         return rounded
 
+    def called(self, handle: Any, name: str) -> None:
+        """Told of a handle that holds a value of the model under this name; where tensors have names, it may be theirs."""
+
     # -- a primitive that the core does itself ----------------------------------------------------------------------
     def gradient(self, *xs: Any, bodies: Sequence[Any], captures: Sequence[Any], refusal: str) -> Tuple[Any, ...]:
         """By the core's rules. An emitter whose framework differentiates does it in its own way."""
@@ -229,3 +233,19 @@ class Shim(abc.ABC):
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         """Load what `export` wrote: the thing that runs, its inputs and its outputs."""
         raise UnsupportedError("the shim %s reads no file format" % self.name)
+
+    def describe(self, path: str, form: str) -> Description:
+        """What a file in one of `formats` is. Here: what goes in and comes out; a shim that can read more tells more."""
+        found = self.probe()
+        if not found.available:
+            raise ShimError(found.reason, shim=self.name)
+        _, inputs, outputs = self.load_converted(path, form)
+        ports = [("input", port) for port in inputs] + [("output", port) for port in outputs]
+        rows = [{"": kind, "name": one.name, "type": str(one.dtype), "shape": list(one.shape)} for kind, one in ports]
+        return Description({"format": self.formats[form][1]}, {"inputs and outputs": rows})
+
+    def look_inside(self, path: str, form: str) -> Inside:
+        """A file in one of `formats`, to be run with all that comes about in between."""
+        raise UnsupportedError(
+            "the shim %s cannot look inside a file" % self.name, hint="leave `--layers` out, or look at a .tflite file"
+        )

@@ -1,4 +1,4 @@
-"""`onnx-compat inspect`: what a model is, and which of the shims here take it."""
+"""`onnx-compat inspect`: what a model is, and which of the shims here take it; or what a converted file is."""
 
 from collections import Counter
 from typing import Any, Callable, Dict, List
@@ -6,6 +6,8 @@ from typing import Any, Callable, Dict, List
 import click
 
 from . import options
+from .inspect_file import document as file_document
+from .inspect_file import is_converted, show_file
 from .output import Cell, emit, emit_json, table
 from .progress import working
 
@@ -24,8 +26,18 @@ def inspect(settings: options.Settings, model: str, no_shims: bool) -> None:
 
     yes: as a whole. perhaps: as far as can be told before the model runs. in parts: some nodes run outside the
     framework. no: nothing here can run some of its nodes.
+
+    MODEL may also be a converted file. Of a .tflite: signatures, subgraphs, operators with their versions, sizes, metadata,
+    quantisation, the lowest runtime that runs it and what its delegate takes; of a .keras or a SavedModel what goes in and
+    comes out.
     """
     import onnx_compat
+
+    if is_converted(model):
+        with working("Reading %s" % model):
+            told = file_document(model)
+        show_file(told, settings.json)
+        return
 
     with working("Reading %s" % model) as say:
         loaded = onnx_compat.load(model)

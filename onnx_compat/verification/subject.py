@@ -11,7 +11,7 @@ from onnx_compat.feeds import by_name
 from onnx_compat.model import TensorType, ValueInfo
 from onnx_compat.shim import Compiled, Port, Shim
 
-__all__ = ["Opened", "open_converted"]
+__all__ = ["Opened", "form_of", "no_reader", "open_converted"]
 
 #: What to install when nothing here reads a file of this suffix ("" is a folder).
 _INSTALL = {".tflite": "tflite", ".keras": "keras", ".pb": "tf1", "": "tf2"}
@@ -47,7 +47,7 @@ def open_converted(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = N
         except ShimError as error:
             refusals.append("%s: %s" % (name, error.reason))
             continue
-        form = _form(found, target)
+        form = form_of(found, target)
         if form is None:
             refusals.append("%s reads no such file" % name)
             continue
@@ -56,22 +56,28 @@ def open_converted(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = N
             refusals.append("%s: %s" % (name, probe.reason))
             continue
         return Opened(name, *found.load_converted(str(target), form))
-    kind = _suffix(target)
-    raise ShimError(
-        "nothing here runs '%s' (%s)" % (target, "; ".join(refusals)),
+    raise no_reader("runs", target, refusals)
+
+
+def no_reader(does: str, path: Union[str, "os.PathLike[str]"], refusals: Sequence[str]) -> ShimError:
+    """That nothing here `does` it, and what to install."""
+    kind = _suffix(path)
+    return ShimError(
+        "nothing here %s '%s' (%s)" % (does, path, "; ".join(refusals)),
         hint="pip install 'onnx-compat[%s]'" % _INSTALL[kind]
         if kind in _INSTALL
         else "is the suffix of the file right?",
     )
 
 
-def _form(shim: Shim, path: Path) -> Optional[str]:
+def form_of(shim: Shim, path: Union[str, "os.PathLike[str]"]) -> Optional[str]:
     """The format of the shim's that the path looks like."""
     return next((form for form, (suffix, _) in shim.formats.items() if suffix == _suffix(path)), None)
 
 
-def _suffix(path: Path) -> str:
-    return "" if path.is_dir() else path.suffix.lower()
+def _suffix(path: Union[str, "os.PathLike[str]"]) -> str:
+    target = Path(os.fspath(path))
+    return "" if target.is_dir() else target.suffix.lower()
 
 
 def _flat(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:

@@ -5,7 +5,7 @@ that subgraph first reads it. So a constant that is only folded away costs nothi
 branches of control flow as if they were one graph.
 """
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -87,11 +87,19 @@ class Graph:
         self.spec = fb.SubGraph(name=name)
         self.known: Dict[Any, Any] = {}  # what an emitter has made of a handle already: its shape, say
         self._constants: Dict[Any, Tuple[Any, int]] = {}
+        self._called: Set[int] = set()  # tensors that bear the name of a value of the model
 
     def input(self, name: str, dtype: str, dims: Sequence[Any]) -> Handle:
         handle = self._tensor(name, dtype, dims)
         self.spec.inputs.append(handle.index)
+        self._called.add(handle.index)
         return handle
+
+    def call(self, handle: Handle, name: str) -> None:
+        """Give a tensor the name of the value that it holds, the first one if of several. Readers take names for UTF-8."""
+        if handle.index not in self._called and name.isprintable():
+            self._called.add(handle.index)
+            self.spec.tensors[handle.index].name = name
 
     def finish(self, outputs: Sequence[Handle], names: Sequence[Optional[str]]) -> None:
         """Make these the outputs. Each is a tensor of its own that an operator writes: an interpreter that is asked for

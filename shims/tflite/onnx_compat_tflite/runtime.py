@@ -15,7 +15,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.shim import Compiled, Port
 from onnx_compat_tflite.features import Runtime
 
-__all__ = ["Interpreted", "threads"]
+__all__ = ["Interpreted", "as_given", "as_text", "threads"]
 
 _ERRORS = (RuntimeError, ValueError)
 
@@ -99,7 +99,7 @@ class Interpreted(Compiled):
             self._allocate(shapes)
         for place, array in zip(self._places, arrays):
             if array.size:  # there is nothing to give otherwise, and old runtimes take it amiss
-                self.native.set_tensor(place, _given(array))
+                self.native.set_tensor(place, as_given(array))
         self.native.invoke()
         return [self._taken(place, port) for place, port in zip(self._results, self._outputs)]
 
@@ -135,11 +135,11 @@ class Interpreted(Compiled):
             return np.zeros(shape, port.dtype.numpy)
         array = self.native.get_tensor(place)
         if port.dtype.kind == "s":
-            return _text(array, shape)
+            return as_text(array, shape)
         return np.asarray(array)
 
 
-def _given(array: np.ndarray) -> np.ndarray:
+def as_given(array: np.ndarray) -> np.ndarray:
     """As the runtime takes it: strings as bytes, and one alone not as an object."""
     if array.dtype != object:
         return np.ascontiguousarray(array).reshape(array.shape)
@@ -151,7 +151,7 @@ def _given(array: np.ndarray) -> np.ndarray:
     return encoded
 
 
-def _text(array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
+def as_text(array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
     out = np.empty(shape, object)
     items: Any = np.asarray(array, object).reshape(shape)
     for place in np.ndindex(*shape):

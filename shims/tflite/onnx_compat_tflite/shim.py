@@ -5,11 +5,15 @@ from contextlib import contextmanager
 from typing import Any, Iterator, Optional, Tuple
 
 from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
+from onnx_compat.inside import Description, Inside
 from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.allocation import allocate
 from onnx_compat_tflite.build import build
+from onnx_compat_tflite.describe import described
 from onnx_compat_tflite.emitter import TFLiteEmitter
+from onnx_compat_tflite.insight import Insight
 from onnx_compat_tflite.loading import bears_nothing, fragile, ports, seeded, windows
 from onnx_compat_tflite.runtime import Interpreted
 
@@ -51,7 +55,7 @@ class TFLiteShim(Shim):
     def _accepted(self, path: str) -> None:
         """Load the file and allocate its tensors, as whoever gets it will."""
         try:
-            _allocate(self._runtime().interpreter(plain=True, model_path=path))
+            allocate(self._runtime().interpreter(plain=True, model_path=path))
         except (RuntimeError, ValueError) as error:
             raise ConversionError(
                 "the TFLite runtime refuses the file: %s" % str(error).strip().split("\n")[-1],
@@ -64,6 +68,12 @@ class TFLiteShim(Shim):
         inputs, outputs = ports(model)
         where: Any = {"model_path": os.fspath(path)}
         return self._interpreted(where, model, inputs, outputs), inputs, outputs
+
+    def describe(self, path: str, form: str) -> Description:
+        return described(path)
+
+    def look_inside(self, path: str, form: str) -> Inside:
+        return Insight(self._runtime(), path)
 
     def _interpreted(
         self, source: Any, model: fb.ModelSpec, inputs: Tuple[Port, ...], outputs: Tuple[Port, ...]
@@ -85,31 +95,6 @@ class TFLiteShim(Shim):
         if runtime is None:
             raise ShimError(reason, hint=features.NEEDS, shim=self.name)
         return runtime
-
-
-#: What a size that the model leaves open is tried with: one is what the file says, but a network may halve its images
-#: more often than that bears.
-_TRIALS = (1, 8, 32, 128)
-
-
-def _allocate(interpreter: Any) -> None:
-    """Allocate the tensors for the first sizes that the model takes; the first refusal is raised if it takes none."""
-    inputs = [(one["index"], [int(size) for size in one["shape_signature"]]) for one in interpreter.get_input_details()]
-    refusal: Optional[Exception] = None
-    for trial in _TRIALS:
-        for index, sizes in inputs:
-            if -1 in sizes:
-                interpreter.resize_tensor_input(index, [trial if size == -1 else size for size in sizes])
-        try:
-            interpreter.allocate_tensors()
-        except (RuntimeError, ValueError) as error:
-            refusal = refusal or error
-        else:
-            return
-        if all(-1 not in sizes for _, sizes in inputs):
-            break
-    assert refusal is not None
-    raise refusal
 
 
 SHIM = TFLiteShim()

@@ -250,6 +250,10 @@ class Base(Emitter):
             self.refine(handle, self.out.shape)
         return handle
 
+    def called(self, handle: Handle, name: str) -> None:
+        if not handle.constant and self.graph is self.graphs[0]:
+            self.graph.call(handle, name)
+
     def refine(self, handle: Handle, dims: Sequence[Any]) -> Handle:
         """Sizes that are known better than the operator could tell."""
         if len(dims) == handle.rank:

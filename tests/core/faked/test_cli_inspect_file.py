@@ -1,0 +1,118 @@
+import json
+import re
+
+import pytest
+
+from onnx_compat import select
+from onnx_compat.cli import main
+from onnx_compat.dtypes import DType
+from onnx_compat.errors import InvalidModelError, ShimError
+from onnx_compat.inside import Description
+from onnx_compat.shim import Compiled, Port, Probe, Shim
+
+
+@pytest.fixture
+def command(capfd):
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return run
+
+
+class Plain(Shim):
+    """Knows no more of its files than what goes in and comes out."""
+
+    name = "plain"
+    formats = {"keras": (".keras", "a file of Plain's")}
+    works = True
+
+    def probe(self):
+        return Probe(self.works, "there" if self.works else "its framework is not installed")
+
+    def emitter(self):
+        raise NotImplementedError
+
+    def compile(self, program, device=None):
+        raise NotImplementedError
+
+    def load_converted(self, path, form):
+        return Compiled, (Port("x", DType.of("float32"), ("batch", 3)),), (Port("y", DType.of("int8"), (2,)),)
+
+
+class Telling(Plain):
+    name = "telling"
+    formats = {"tflite": (".tflite", "a file of Telling's")}
+
+    def describe(self, path, form):
+        if "broken" in path:
+            raise InvalidModelError("it is cut short")
+        facts = {"format": form, "bytes": 12, "nothing": None, "left": {"A_B": 2}, "scale": 0.1234567891}
+        rows = [{"name": "bad\x1b[31m\nname", "count": 3, "shape": [1, -1], "void": ""}]
+        return Description(facts, {"operator_counts": rows, "metadata": []})
+
+
+@pytest.fixture
+def shims(monkeypatch):
+    readers = {"plain": Plain(), "telling": Telling()}
+    monkeypatch.setattr(select, "installed", lambda: readers)
+    monkeypatch.setattr(select, "_LOADED", dict(readers, reference=select.find("reference")))
+    monkeypatch.setattr(select, "_PROBED", {})
+    return readers
+
+
+def test_a_shim_tells_of_its_file(command, shims, tmp_path):
+    path = tmp_path / "m.tflite"
+    path.write_bytes(b"x")
+    code, out, _ = command("inspect", path)
+    assert code == 0
+    assert re.search(r"^shim +telling$", out, re.MULTILINE)
+    assert re.search(r"^left +A_B 2$", out, re.MULTILINE)
+    assert re.search(r"^scale +0.123457$", out, re.MULTILINE)
+    assert "nothing" not in out
+    assert re.search(r"operator counts\nname +count +shape\n", out)
+    assert "\x1b" not in out
+    assert r"bad\x1b[31m\nname" in out
+    document = json.loads(command("inspect", path, "--json")[1])
+    assert (document["ok"], document["shim"], document["bytes"], document["metadata"]) == (True, "telling", 12, [])
+    assert document["operator_counts"][0]["name"] == "bad\x1b[31m\nname"
+
+
+def test_of_others_what_goes_in_and_comes_out(command, shims, tmp_path):
+    path = tmp_path / "m.keras"
+    path.write_bytes(b"x")
+    code, out, _ = command("inspect", path)
+    assert code == 0
+    assert re.search(r"^input +x +float32 +\[batch, 3\]$", out, re.MULTILINE)
+    assert re.search(r"^output +y +int8 +\[2\]$", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "works", "code", "text"),
+    [
+        ("broken.tflite", True, 3, "cut short"),
+        ("absent.tflite", True, 6, "no file or folder"),
+        ("m.keras", False, 5, "its framework is not installed"),
+        ("folder", True, 5, "reads no such file"),
+    ],
+)
+def test_files_of_which_nothing_can_be_told(command, shims, tmp_path, name, works, code, text):
+    shims["plain"].works = works
+    if name == "folder":
+        (tmp_path / name).mkdir()
+    elif "absent" not in name:
+        (tmp_path / name).write_bytes(b"x")
+    got, out, err = command("inspect", tmp_path / name)
+    assert (got, out) == (code, "")
+    assert text in err
+
+
+def test_looking_inside_is_refused_by_who_cannot(shims):
+    from onnx_compat.errors import UnsupportedError
+
+    with pytest.raises(UnsupportedError, match="plain cannot look inside"):
+        shims["plain"].look_inside("m.keras", "keras")
+    shims["plain"].works = False
+    with pytest.raises(ShimError):
+        shims["plain"].describe("m.keras", "keras")

@@ -1,0 +1,151 @@
+"""What `inspect` tells of a .tflite file."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import SHIM, describe, features
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.share import Share, share
+
+from onnx_compat.errors import InvalidModelError, OnnxCompatError
+
+
+def model(**more: Any) -> fb.ModelSpec:
+    """A fully connected layer with int8 weights by channel, then a GELU: neither is for the oldest runtimes."""
+    graph = fb.SubGraph(name="main")
+    x = graph.add(fb.TensorSpec("x", "float32", (-1, 4)))
+    scales = fb.Quantization([0.5, 0.25, 0.125], [0, 0, 0], 0)
+    weights = graph.add(fb.TensorSpec("w", "int8", (3, 4), np.arange(12, dtype=np.int8).reshape(3, 4), None, scales))
+    again = graph.add(fb.TensorSpec("again", "int8", (3, 4), np.arange(12, dtype=np.int8).reshape(3, 4), None, scales))
+    both, y = (graph.add(fb.TensorSpec(name, "float32", (-1, 3))) for name in ("both", "y"))
+    graph.operators = [
+        fb.OperatorSpec("FULLY_CONNECTED", [x, weights, None], [both]),
+        fb.OperatorSpec("FULLY_CONNECTED", [x, again, None], [graph.add(fb.TensorSpec("other", "float32", (-1, 3)))]),
+        fb.OperatorSpec("GELU", [both], [y]),
+    ]
+    graph.inputs, graph.outputs = [x], [y]
+    signature = fb.Signature({"given": x}, {"result": y})
+    return fb.ModelSpec([graph], [signature], {"note": b"by hand"}, **more)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    made = str(tmp_path / "m.tflite")
+    fb.write(model(), made)
+    return made
+
+
+def rows(path: str, table: str) -> List[Dict[str, Any]]:
+    found: List[Dict[str, Any]] = SHIM.describe(path, "tflite").tables[table]
+    return found
+
+
+def test_facts(path: str) -> None:
+    facts = SHIM.describe(path, "tflite").facts
+    assert facts["bytes"] == Path(path).stat().st_size
+    assert facts["constant_bytes"] == 12  # equal constants are held once
+    assert (facts["operators"], facts["tensors"]) == (3, 6)
+    assert facts["quantization"] == {"int8 per channel (axis 0), constant": 2}
+    assert facts["lowest_runtime"] == "2.17.0"  # from which on int8 weights by channel meet floats
+    assert facts["custom_operators"] == []
+
+
+def test_tables(path: str) -> None:
+    given, result = rows(path, "signatures")
+    assert (given["name"], given["tensor"], given["shape"], given["shape_signature"]) == ("given", "x", [1, 4], [-1, 4])
+    assert (result["name"], result["tensor"], result["port"]) == ("result", "y", "output")
+    counts = {(row["operator"], row["count"]) for row in rows(path, "operator_counts")}
+    assert counts == {("FULLY_CONNECTED", 2), ("GELU", 1)}
+    assert rows(path, "constants") == [{"type": "int8", "buffers": 1, "bytes": 12}]
+    largest = {row["tensor"]: row for row in rows(path, "largest_tensors")}
+    assert largest["w"]["bytes"] == 12
+    assert largest["w"]["first_read_for"] == "FULLY_CONNECTED both"
+    assert largest["y"]["kind"] == "computed"
+    assert {row["name"]: row["text"] for row in rows(path, "metadata")}["note"] == "by hand"
+
+
+def test_a_file_without_a_signature_is_told_by_its_tensors(tmp_path: Path) -> None:
+    made = model()
+    made.signatures = []
+    fb.write(made, str(tmp_path / "m.tflite"))
+    assert [row["name"] for row in rows(str(tmp_path / "m.tflite"), "signatures")] == ["x", "y"]
+
+
+def test_the_delegate_is_counted_where_the_runtime_tells(path: str) -> None:
+    runtime = features.find()[0]
+    assert runtime is not None
+    found = share(path, 3)
+    assert found.runtime.startswith(runtime.name)
+    if found.refusal:  # this runtime has no GELU
+        assert "GELU" in found.refusal or "failed" in found.refusal.lower() or "op" in found.refusal.lower()
+        return
+    told = SHIM.describe(path, "tflite").facts["delegate"]
+    assert told["of"] == 3
+    assert told["taken"] + sum(told["left"].values()) == 3
+    assert told["taken"] == sum(row["delegated"] for row in rows(path, "operator_counts"))
+
+
+def test_what_lies_in_a_delegate() -> None:
+    from onnx_compat_tflite.share import _taken
+
+    def plan(index: int, inputs: List[int], outputs: List[int]) -> Dict[str, Any]:
+        return {"index": index, "op_name": "", "inputs": inputs, "outputs": outputs}
+
+    # 0 -> a -> 1 -> b -> 2 -> c -> 3, and d reads 1 too
+    operators = [plan(0, [0], [1]), plan(1, [1], [2]), plan(2, [2], [3]), plan(3, [1], [4])]
+    assert _taken(operators, [plan(4, [1], [3])]) == {1, 2}
+    assert _taken(operators, [plan(4, [0], [1]), plan(5, [1], [4])]) == {0, 3}
+    assert _taken(operators, []) == set()
+
+
+def test_a_file_that_ends_the_runtime_is_a_line(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHOME", "/nonexistent")  # its process ends before it has said a word
+    found = share(path, 3)
+    assert "ends its process" in found.refusal
+    assert found.taken is None
+
+
+def test_a_file_that_the_runtime_refuses_is_described(tmp_path: Path) -> None:
+    made = model()
+    made.subgraphs[0].operators[2] = fb.OperatorSpec("CUSTOM", [3], [4], custom_code="Unheard\x1b[31mOf")
+    fb.write(made, str(tmp_path / "m.tflite"))
+    facts = SHIM.describe(str(tmp_path / "m.tflite"), "tflite").facts
+    assert facts["custom_operators"] == ["Unheard\x1b[31mOf"]
+    assert facts["delegate"] is None
+    assert facts["refusal"]
+
+
+def test_what_is_no_flatbuffer(tmp_path: Path, path: str) -> None:
+    whole = Path(path).read_bytes()
+    for name, content in (
+        ("cut", whole[: len(whole) // 2]),
+        ("text", b"hello, this is no model"),
+        ("other", whole[:4] + b"TFL2" + whole[8:]),
+        ("empty", b""),
+    ):
+        broken = tmp_path / (name + ".tflite")
+        broken.write_bytes(content)
+        with pytest.raises(InvalidModelError):
+            SHIM.describe(str(broken), "tflite")
+
+
+def test_damaged_files_are_described_or_refused(tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describe, "share", lambda *_: Share("", "not asked"))
+    whole, draw = bytearray(Path(path).read_bytes()), np.random.RandomState(5)
+    told = 0
+    for _ in range(200):
+        content = bytearray(whole)
+        for _ in range(draw.randint(1, 5)):
+            content[draw.randint(8, len(content))] = draw.choice([0, 1, 127, 128, 255, draw.randint(256)])
+        broken = tmp_path / "m.tflite"
+        broken.write_bytes(bytes(content))
+        try:
+            found = SHIM.describe(str(broken), "tflite")
+        except OnnxCompatError:
+            continue
+        json.dumps(found, allow_nan=False)
+        told += 1
+    assert told > 10
