@@ -4,10 +4,11 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from onnx_compat import select
 from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError
+from onnx_compat.fixing import Shapes, fixed
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.model import Graph, MapType, Model, TensorType, load
 from onnx_compat.plan import Fixed, recorded
@@ -67,8 +68,18 @@ def _writer(form: str, shim: Optional[str]) -> Shim:
     return select.find(name)
 
 
-def convert(model: Any, path: Any, to: Optional[str] = None, shim: Optional[str] = None) -> Path:
+def convert(
+    model: Any,
+    path: Any,
+    to: Optional[str] = None,
+    shim: Optional[str] = None,
+    shapes: Optional[Shapes] = None,
+    values: Optional[Mapping[str, Any]] = None,
+) -> Path:
     """Write a model as a file (or folder) of a framework; the format follows from the path or is named by `to`.
+
+    shapes: of inputs whose sizes the file shall not leave open: {"image": (1, 3, 224, 224)}; None is a size left as it is.
+    values: in place of inputs, which the file then does not have: {"sampling_rate": 16000}.
 
     Nothing is left behind by a conversion that fails, and what was at the path before stays as it was.
     """
@@ -78,6 +89,8 @@ def convert(model: Any, path: Any, to: Optional[str] = None, shim: Optional[str]
     own = not isinstance(model, Model)
     if own:
         model = load(model)
+    if shapes or values:
+        model = fixed(model, shapes, values)
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise ConversionError("the folder of '%s' does not exist" % path, hint="make it first")
@@ -108,7 +121,7 @@ def _export(model: Model, writer: Shim, path: str, form: str, own: bool) -> None
         writer.export(program, path, form)
     except NeedsKnownError as error:
         names = sorted(error.values | error.sizes)
-        hint = "fix %s: an initializer instead of an input, or given sizes" % ", ".join(names) if names else error.hint
+        hint = "fix %s: `shapes` and `values` (--shape, --value) do that" % ", ".join(names) if names else error.hint
         raise ConversionError(
             "a file cannot leave this open: " + error.reason, hint=hint, **_where(error, writer)
         ) from error

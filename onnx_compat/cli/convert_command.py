@@ -23,6 +23,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
 @click.argument("path", type=click.Path())
 @click.option("--to", type=click.Choice(FORMATS), help="The format. Default: what the suffix of PATH says.")
 @options.shim
+@options.settled
 @click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
 @options.inputs
 @options.tolerance
@@ -34,6 +35,8 @@ def convert(
     path: str,
     to: Optional[str],
     shim: Optional[str],
+    shapes: options.Shapes,
+    values: Dict[str, Any],
     check: bool,
     inputs: Optional[str],
     seed: int,
@@ -50,13 +53,14 @@ def convert(
     report: Any = None
     with working("Converting %s" % model) as now:
         start = time.perf_counter()
-        written = Path(onnx_compat.convert(model, path, to=to, shim=shim))
+        written = Path(onnx_compat.convert(model, path, to=to, shim=shim, shapes=shapes, values=values))
         seconds = time.perf_counter() - start
         if check:
             now("Verifying %s" % written)
-            report = onnx_compat.verify(
-                model, inputs, shim=shim, converted=written, rtol=rtol, atol=atol, seed=seed, dims=dims
-            )
+            fed: Any = {"inputs": inputs, "seed": seed, "dims": dims}
+            if shapes or values:
+                fed = {"inputs": _fed(model, inputs, seed, dims, shapes, values)}
+            report = onnx_compat.verify(model, shim=shim, converted=written, rtol=rtol, atol=atol, **fed)
     size = _size(written)
     ok = report is None or report.ok
     if settings.json:
@@ -67,6 +71,26 @@ def convert(
         if report is not None:
             show(report)
     return OK if ok else NEGATIVE
+
+
+def _fed(
+    model: str,
+    inputs: Optional[str],
+    seed: int,
+    dims: Optional[Dict[str, int]],
+    shapes: options.Shapes,
+    values: Dict[str, Any],
+) -> Dict[str, Any]:
+    """What the model is fed beside a file that has these shapes and values in it."""
+    from onnx_compat import load
+    from onnx_compat.fixing import fixed
+    from onnx_compat.verification.generate import generate
+    from onnx_compat.verification.npz import load_npz
+
+    settled = fixed(load(model), shapes, values)
+    fed = generate(settled.inputs, seed, dims) if inputs is None else dict(load_npz(inputs))
+    fed.update((name, settled.graph.initializers[name].array()) for name in values)
+    return fed
 
 
 def _size(path: Path) -> int:

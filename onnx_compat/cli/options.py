@@ -1,14 +1,16 @@
 """Arguments and options that several commands share."""
 
 import importlib
+import json
 import sys
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import click
 
-__all__ = ["Settings", "inputs", "machine", "model", "shim", "tolerance"]
+__all__ = ["Settings", "Shapes", "inputs", "machine", "model", "settled", "shim", "tolerance"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+Shapes = Dict[str, Tuple[Optional[int], ...]]
 
 
 class Settings:
@@ -59,6 +61,43 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -
             raise click.BadParameter("%r is not of the form NAME=SIZE, as in batch=2" % text, ctx=ctx, param=param)
         sizes[name] = int(size)
     return sizes or None
+
+
+def _shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Shapes:
+    shapes: Shapes = {}
+    for text in value:
+        name, _, sizes = text.rpartition("=")
+        told = [size.strip() for size in sizes.split(",")] if sizes else []
+        if not name or not all(size == "?" or size.isdigit() for size in told):
+            raise click.BadParameter("%r is not of the form NAME=SIZE,SIZE, as in image=1,3,?,224" % text, ctx, param)
+        shapes[name] = tuple(None if size == "?" else int(size) for size in told)
+    return shapes
+
+
+def _values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, Any]:
+    """Numbers, bools and lists of such as JSON writes them."""
+    values = {}
+    for text in value:
+        name, _, number = text.rpartition("=")
+        try:
+            values[name] = json.loads(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise click.BadParameter("%r is not of the form NAME=VALUE, as in rate=16000" % text, ctx, param)
+    return values
+
+
+def settled(command: _F) -> _F:
+    """--shape and --value: what a file has settled."""
+    command = click.option(
+        "--value", "values", multiple=True, metavar="NAME=VALUE", callback=_values,
+        help="A value that the file has in place of this input. Repeatable.",
+    )(command)  # fmt: skip
+    return click.option(
+        "--shape", "shapes", multiple=True, metavar="NAME=SIZE,SIZE", callback=_shapes,
+        help="The shape of this input in the file; ? leaves a size open. Repeatable.",
+    )(command)  # fmt: skip
 
 
 def inputs(command: _F) -> _F:

@@ -1,0 +1,103 @@
+"""Sizes and values of inputs that a file has settled."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from building import FLOAT, INT64, model, node, value
+from onnx import helper
+
+import onnx_compat
+from onnx_compat.cli import main
+from onnx_compat.errors import InputError
+from onnx_compat.fixing import fixed
+
+
+def two() -> Any:
+    """y = (a + b) * n, with a size that both share."""
+    nodes = [node("Add", ["a", "b"], ["s"]), node("Mul", ["s", "n"], ["y"])]
+    inputs = [value("a", ["rows", None]), value("b", ["rows", 3]), value("n", [])]
+    return model(nodes, inputs, [value("y", ["rows", 3])])
+
+
+def test_a_named_size_is_settled_wherever_it_stands() -> None:
+    found = fixed(onnx_compat.load(two()), {"a": (4, None)})
+    assert [one.type.shape for one in found.inputs] == [(4, None), (4, 3), ()]
+
+
+def test_a_value_takes_the_place_of_the_input() -> None:
+    given = onnx_compat.load(two())
+    found = fixed(given, values={"n": 5})
+    assert [one.name for one in found.inputs] == ["a", "b"]
+    ones = np.ones((2, 3), np.float32)
+    assert onnx_compat.run(found, {"a": ones, "b": ones}, shim="reference")["y"].tolist() == [[10] * 3] * 2
+    assert [one.name for one in given.inputs] == ["a", "b", "n"]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "values", "message"),
+    [
+        ({"c": (1,)}, {}, "no input named 'c'"),
+        ({}, {"c": 1}, "no input named 'c'"),
+        ({"a": (1,)}, {}, "rank 2, not 1"),
+        ({"a": (1, -1)}, {}, "cannot be -1"),
+        ({"b": (1, 4)}, {}, "cannot be 4"),
+        ({"a": (1, 3), "b": (2, 3)}, {}, "cannot be 2"),
+        ({}, {"n": [1, 2]}, "rank 1"),
+        ({}, {"n": "x"}, "cannot be read as float32"),
+        ({"a": (5, 3)}, {"b": np.ones((4, 3), np.float32)}, "size 4 on axis 0"),
+    ],
+)
+def test_what_does_not_fit_is_named(shapes: Any, values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fixed(onnx_compat.load(two()), shapes, values)
+
+
+def test_a_sequence_has_neither() -> None:
+    proto = model([node("SequenceLength", ["xs"], ["y"])], [], [value("y", [], INT64)])
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, None))
+    proto.graph.input.append(helper.make_value_info("xs", kind))
+    for shapes, values in (({"xs": (1,)}, {}), ({}, {"xs": [np.ones(1, np.float32)]})):
+        with pytest.raises(InputError, match="'xs'"):
+            fixed(onnx_compat.load(proto), shapes, values)
+
+
+def test_the_command_line_says_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen = {}
+
+    def convert(model: Any, path: Any, **options: Any) -> Path:
+        seen.update(options)
+        Path(path).write_bytes(b"")
+        return Path(path)
+
+    monkeypatch.setattr(onnx_compat, "convert", convert, raising=False)
+    where = str(tmp_path / "m.tflite")
+    told = ["--shape", "a=1,?,3", "--shape", "b:0=", "--value", "n=16000", "--value", "axes=[1, 2]"]
+    assert main(["convert", "m.onnx", where, *told]) == 0
+    assert seen["shapes"] == {"a": (1, None, 3), "b:0": ()}
+    assert seen["values"] == {"n": 16000, "axes": [1, 2]}
+    for wrong in (["--shape", "a"], ["--shape", "a=x"], ["--value", "n"], ["--value", "n=abc"]):
+        assert main(["convert", "m.onnx", where, *wrong]) == 2
+
+
+def test_verifying_feeds_the_model_what_the_file_has_settled(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = {}
+
+    def verify(model: Any, inputs: Any = None, **_: Any) -> Any:
+        seen.update(inputs)
+        return type("Report", (), {"ok": True, "to_dict": lambda self: {}})()
+
+    source = tmp_path / "m.onnx"
+    source.write_bytes(two().SerializeToString())
+    monkeypatch.setattr(onnx_compat, "convert", lambda model, path, **_: Path(path), raising=False)
+    monkeypatch.setattr(onnx_compat, "verify", verify, raising=False)
+    (tmp_path / "m.tflite").write_bytes(b"")
+    told = ["--shape", "a=4,3", "--value", "n=2", "--verify", "--json"]
+    assert main(["convert", str(source), str(tmp_path / "m.tflite"), *told]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+    assert {name: np.shape(array) for name, array in seen.items()} == {"a": (4, 3), "b": (4, 3), "n": ()}
+    assert seen["n"] == 2
