@@ -5,6 +5,7 @@
     model = onnx_compat.prepare("model.onnx")           # on the best framework that works here
     outputs = model.run({"image": array})               # numpy arrays, in the model's order and by name
     onnx_compat.convert("model.onnx", "model.tflite")   # or a SavedModel folder, .pb, .keras
+    onnx_compat.load_converted("model.tflite").run({"image": array})
     onnx_compat.verify("model.onnx").ok                 # beside onnxruntime, at a stated tolerance
 
 Importing this package imports no framework, and nothing that is not used.
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, List
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from onnx_compat.conversion import convert
+    from onnx_compat.conversion import convert, load_converted
     from onnx_compat.errors import OnnxCompatError
     from onnx_compat.model import Model, load
     from onnx_compat.ops import op
@@ -30,6 +31,7 @@ __all__ = [
     "Runnable",
     "convert",
     "load",
+    "load_converted",
     "op",
     "prepare",
     "run",
@@ -44,6 +46,7 @@ _WHERE = {
     "Runnable": "onnx_compat.runnable",
     "convert": "onnx_compat.conversion",
     "load": "onnx_compat.model",
+    "load_converted": "onnx_compat.conversion",
     "op": "onnx_compat.ops",
     "prepare": "onnx_compat.runnable",
     "run": "onnx_compat.runnable",

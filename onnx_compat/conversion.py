@@ -4,21 +4,27 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, Union
 
 from onnx_compat import select
-from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError
+from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.fixing import Shapes, fixed
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.model import Graph, MapType, Model, TensorType, load
 from onnx_compat.plan import Fixed, recorded
-from onnx_compat.shim import Compiled, Port, Shim, natives
+from onnx_compat.shim import Shim, natives
 from onnx_compat.survey import declared_forms
 
-__all__ = ["convert", "formats", "load_converted"]
+if TYPE_CHECKING:
+    from onnx_compat.bundle import Bundle
+    from onnx_compat.verification.subject import Opened
+
+__all__ = ["convert", "formats", "load_bundle", "load_converted"]
 
 #: What writes a format that is known but not installed, for the message.
 _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphdef": "tf1"}
+_BUNDLE = ".zip"
+_ALLOW = "allow_fallback=True (--allow-fallback)"
 _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "saved_model"}
 
 
@@ -75,58 +81,118 @@ def convert(
     shim: Optional[str] = None,
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
+    allow_fallback: bool = False,
 ) -> Path:
-    """Write a model as a file (or folder) of a framework; the format follows from the path or is named by `to`.
+    """Write a model as a file (or folder) of a framework; the format follows from the path or is named by `to`. Gives
+    the path that was written.
 
     shapes: of inputs whose sizes the file shall not leave open: {"image": (1, 3, 224, 224)}; None is a size left as it is.
     values: in place of inputs, which the file then does not have: {"sampling_rate": 16000}.
+    allow_fallback: a model that the format cannot hold as a whole is written as a bundle: one file, of this path with `.zip`
+    behind it, which `load_converted` runs (see `onnx_compat.bundle`). A path that ends in `.zip` asks for one anyhow.
 
     Nothing is left behind by a conversion that fails, and what was at the path before stays as it was.
     """
     target = os.path.abspath(os.fspath(path))
-    form = form_of_path(target, to)
+    bundled = target.endswith(_BUNDLE)
+    form = form_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
     writer = _writer(form, shim)
+    if bundled and not allow_fallback:
+        raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW + " writes one")
     own = not isinstance(model, Model)
-    if own:
-        model = load(model)
-    if shapes or values:
-        model = fixed(model, shapes, values)
+
+    def source() -> Model:
+        """Anew each time: the weights are let go of once they are written."""
+        return fixed(load(model), shapes, values) if shapes or values else load(model)
+
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise ConversionError("the folder of '%s' does not exist" % path, hint="make it first")
-    if os.path.isdir(target) != (writer.formats[form][0] == "") and os.path.exists(target):
-        raise ConversionError(
-            "'%s' is there and is no %s" % (path, writer.formats[form][1]), hint="choose another path"
-        )
+    if not bundled:
+        _check_free(target, writer.formats[form], folder=writer.formats[form][0] == "")
     scratch = tempfile.mkdtemp(prefix=".onnx-compat-", dir=folder)
     try:
         made = os.path.join(scratch, os.path.basename(target))
-        _export(model, writer, made, form, own)
+        refusal = None if bundled else _attempt(source(), own, writer, made, form)
+        if refusal is not None and not allow_fallback:
+            raise _explained(refusal, source(), writer) from refusal.__cause__
+        if refusal is not None or bundled:
+            target = target if bundled else target + _BUNDLE
+            _check_free(target, (_BUNDLE, "bundle"), folder=False)
+            made = _bundle(source(), writer, os.path.join(scratch, "bundle"), form)
         _replace(made, target, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return Path(target)
 
 
-def _export(model: Model, writer: Shim, path: str, form: str, own: bool) -> None:
-    """`own`: nobody else has the model, so that its weights need not be kept beside what was made of them."""
-    _refuse_open(model.graph, writer)
-    emitter = writer.emitter()
+def _check_free(target: str, format_: Tuple[str, str], folder: bool) -> None:
+    if os.path.exists(target) and os.path.isdir(target) != folder:
+        raise ConversionError("'%s' is there and is no %s" % (target, format_[1]), hint="choose another path")
+
+
+def _attempt(model: Model, own: bool, writer: Shim, path: str, form: str) -> Optional[OnnxCompatError]:
+    """Write the model as it is. What the format cannot hold is given back; any other failure is raised."""
     try:
-        interpreter = Interpreter(natives(emitter))
-        program = recorded(model, emitter, declared_forms(model.graph), Fixed(), interpreter, whole=True).program
-        if own:
-            for initializer in model.graph.initializers.values():
-                initializer.release()
-        writer.export(program, path, form)
+        _refuse_open(model.graph, writer)
+        _export(model, writer, path, form, own)
     except NeedsKnownError as error:
         names = sorted(error.values | error.sizes)
         hint = "fix %s: `shapes` and `values` (--shape, --value) do that" % ", ".join(names) if names else error.hint
-        raise ConversionError(
-            "a file cannot leave this open: " + error.reason, hint=hint, **_where(error, writer)
-        ) from error
+        refusal = ConversionError("a file cannot leave this open: " + error.reason, hint=hint, **_where(error, writer))
+        refusal.__cause__ = error
+        return refusal
+    except (UnsupportedError, _OpenInputError) as error:
+        return error.at(shim=writer.name)
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__
+    return None
+
+
+def _export(model: Model, writer: Shim, path: str, form: str, own: bool = False) -> None:
+    """`own`: nobody else has the model, so that its weights need not be kept beside what was made of them."""
+    emitter = writer.emitter()
+    interpreter = Interpreter(natives(emitter))
+    program = recorded(model, emitter, declared_forms(model.graph), Fixed(), interpreter, whole=True).program
+    if own:
+        for initializer in model.graph.initializers.values():
+            initializer.release()
+    writer.export(program, path, form)
+
+
+def _bundle(model: Model, writer: Shim, path: str, form: str) -> str:
+    from onnx_compat import bundle
+
+    try:
+        bundle.write(model, writer, form, path, lambda model, made: _export(model, writer, made, form))
+    except OnnxCompatError as error:
+        raise error.at(shim=writer.name) from error.__cause__
+    return path
+
+
+def _explained(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxCompatError:
+    """The refusal, with every other node that would be refused too, and what to do about them all."""
+    from onnx_compat.bundle import divide
+
+    try:
+        division = divide(model, writer)
+    except OnnxCompatError:
+        return refusal  # it is about more than nodes
+    nodes = division.fallback
+    others = [node for node in nodes if node.name != refusal.node]
+    if others:
+        lines = ["\n  '%s' (%s): %s" % (one.name, one.operator, division.reason(one).reason) for one in others]
+        refusal.reason += "\nand so for %d other node%s:" % (len(others), "s" * (len(others) > 1)) + "".join(lines)
+    if nodes and not division.impossible:
+        hint = _ALLOW + " writes a bundle, which runs %s outside of the framework" % (
+            "them" if len(nodes) > 1 else "this node"
+        )
+        refusal.hint = refusal.hint + "; or " + hint if refusal.hint else hint
+    return refusal
+
+
+class _OpenInputError(ConversionError):
+    """An input has no form that a file could have."""
 
 
 def _refuse_open(graph: Graph, writer: Shim) -> None:
@@ -137,7 +203,7 @@ def _refuse_open(graph: Graph, writer: Shim) -> None:
         else:
             told = isinstance(one.type, MapType)
         if not told:
-            raise ConversionError(
+            raise _OpenInputError(
                 "a file cannot leave the form of the input '%s' open, which is %s" % (one.name, one.type or "untyped"),
                 hint="declare it as a tensor with a shape (its sizes may be open), or run the model without a file",
                 shim=writer.name,
@@ -155,12 +221,15 @@ def _replace(made: str, target: str, scratch: str) -> None:
     os.replace(made, target)
 
 
-def load_converted(path: Any, shim: Optional[str] = None) -> Tuple[Compiled, List[Port], List[Port], str]:
-    """Load what `convert` wrote: the thing that runs, its inputs, its outputs, and the shim that runs it."""
-    target = os.path.abspath(os.fspath(path))
-    form = form_of_path(target)
-    if not os.path.exists(target):
-        raise ConversionError("there is no '%s'" % path)
-    reader = _writer(form, shim)
-    compiled, inputs, outputs = reader.load_converted(target, form)
-    return compiled, list(inputs), list(outputs), reader.name
+def load_converted(path: Any, shim: Optional[str] = None) -> "Union[Opened, Bundle]":
+    """Load what `convert` wrote, to run it by `run`: on the shim that is named, else on the first that reads it here."""
+    from onnx_compat.verification.subject import open_converted
+
+    return open_converted(path, shim)
+
+
+def load_bundle(path: Any, shim: Optional[str] = None) -> "Bundle":
+    """The same of a bundle."""
+    from onnx_compat.bundle import Bundle
+
+    return Bundle(path, lambda form: _writer(form, shim))

@@ -53,12 +53,19 @@ _MISSING = _Missing()
 
 class Interpreter:
     """Applies the nodes of a graph to values. When it is `tolerant`, an operator that cannot be applied does not end
-    the walk: it is noted in `failed`, and what reads its outputs in `unseen`.
+    the walk: it is noted in `failed`, and what reads its outputs in `unseen`. `watch` is told each input and each result
+    of the outermost graph, by name.
     """
 
-    def __init__(self, natives: Optional[Natives] = None, tolerant: bool = False) -> None:
+    def __init__(
+        self,
+        natives: Optional[Natives] = None,
+        tolerant: bool = False,
+        watch: Optional[Callable[[str, Any], None]] = None,
+    ) -> None:
         self.natives: Natives = natives or {}
         self.tolerant = tolerant
+        self.watch = watch
         #: Node name -> 'native' or 'composed', as it was done.
         self.done: Dict[str, str] = {}
         self.failed: Dict[str, OnnxCompatError] = {}
@@ -76,6 +83,10 @@ class Interpreter:
             if not (scope.get(name) is not None and name in {one.name for one in graph.inputs}):
                 array = initializer.array()
                 scope[name] = Tensor(initializer.dtype, array.shape, array)
+        watch = self.watch if outer is None else None
+        if watch is not None:
+            for one in graph.inputs:
+                watch(one.name, scope.get(one.name))
         last = self._last_uses(graph)
         for k, node in enumerate(graph.nodes):
             for name, value in zip(node.outputs, self._apply(node, scope, graph)):
@@ -83,6 +94,8 @@ class Interpreter:
                     scope[name] = value
                     if outer is None and isinstance(value, Tensor) and value.ref is not None:
                         value.ref.name = value.ref.name or name
+                    if watch is not None:
+                        watch(name, value)
             for name in last.get(k, ()):
                 scope.pop(name, None)
         return [scope[one.name] for one in graph.outputs]

@@ -5,14 +5,14 @@ for the first time, so its types need not be known before; and a value that an o
 of a part of its own, which then specialises on it.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.feeds import Feed, Pairs
-from onnx_compat.model import Graph, MapType, Model, Node, SequenceType, TensorType, ValueInfo
+from onnx_compat.model import Graph, MapType, Model, Node, SequenceType, TensorType, Type, ValueInfo
 from onnx_compat.value import NOTHING
 
-__all__ = ["Part", "PartitionedPlan", "cut"]
+__all__ = ["Part", "PartitionedPlan", "cut", "part_model", "spread", "whole"]
 
 
 class Part(NamedTuple):
@@ -24,10 +24,27 @@ class Part(NamedTuple):
     fallback: bool
 
 
-def cut(graph: Graph, fallback: Set[str], staged: Set[str]) -> List[Part]:
+def spread(graph: Graph, names: Collection[str]) -> Set[str]:
+    """The nodes of the graph itself that go where these go: they are among them, or hold one of them inside."""
+    return {node.name for node in graph.nodes if node.name in names or _holds(node, names)}
+
+
+def whole(graph: Graph) -> bool:
+    """Whether there is a node that looks at those around it, so that none can be cut off."""
+    derivative = ("ai.onnx.preview.training", "Gradient")
+    return any((node.domain, node.operator) == derivative for node in graph.nodes)
+
+
+def _holds(node: Node, names: Collection[str]) -> bool:
+    return any(inner.name in names for graph in node.subgraphs() for inner in graph.walk())
+
+
+def cut(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collection[str] = ()) -> List[Part]:
     """The nodes in as few parts as a greedy walk gives: all that is ready of one kind, then all of the other.
 
     `fallback`: names of nodes that the shim cannot do. `staged`: nodes that may not share a part with what they read.
+    `sizes`: nodes that only compute with sizes, which each part of the shim's that reads one does for itself: handed
+    over as values they would not be known to the trace.
     """
     waiting = list(graph.nodes)
     made = {one.name for one in graph.inputs} | set(graph.initializers)
@@ -42,7 +59,26 @@ def cut(graph: Graph, fallback: Set[str], staged: Set[str]) -> List[Part]:
             waiting = [node for node in waiting if id(node) not in done]
         idle = 0 if taken else idle + 1
         want = not want
-    return _parts(graph, groups)
+    own = {name: node for node in graph.nodes if node.name in sizes for name in node.outputs}
+    return _parts(graph, [(kind, nodes if kind else _sized(nodes, own)) for kind, nodes in groups])
+
+
+def _sized(nodes: Sequence[Node], sizes: Mapping[str, Node]) -> List[Node]:
+    """The nodes after those that compute the sizes which they read."""
+    present = {node.name for node in nodes}
+    found: List[Node] = []
+
+    def visit(node: Node) -> None:
+        for name in node.inputs + tuple(node.captures()):
+            before = sizes.get(name)
+            if before is not None and before.name not in present:
+                present.add(before.name)
+                visit(before)
+                found.append(before)
+
+    for node in nodes:
+        visit(node)
+    return found + list(nodes)
 
 
 def _ready(waiting: Sequence[Node], made: Set[str], want: bool, fallback: Set[str], staged: Set[str]) -> List[Node]:
@@ -75,13 +111,15 @@ def _overridable(graph: Graph, name: str) -> bool:
     return any(one.name == name for one in graph.inputs)
 
 
-def part_model(model: Model, part: Part, values: Dict[str, Any]) -> Model:
-    """A part as a model of its own; the types of its inputs are read off the values that it gets."""
+def part_model(model: Model, part: Part, types: Mapping[str, Optional[Type]]) -> Model:
+    """A part as a model of its own, whose inputs have these types where the whole declares none. An input that is not
+    among them takes its default.
+    """
     graph = model.graph
     reads = {name for node in part.nodes for name in node.inputs + tuple(node.captures())}
     declared = {one.name: one.type for one in graph.inputs}
-    inputs = [ValueInfo(name, declared.get(name) or _type_of(values[name])) for name in part.inputs if name in values]
-    initializers = {name: one for name, one in graph.initializers.items() if name in reads and name not in values}
+    inputs = [ValueInfo(name, declared.get(name) or types[name]) for name in part.inputs if name in types]
+    initializers = {name: one for name, one in graph.initializers.items() if name in reads and name not in types}
     outputs = [ValueInfo(name, graph.value_info.get(name)) for name in part.outputs]
     inner = Graph(graph.name, inputs, outputs, part.nodes, initializers, graph.value_info)
     return Model(inner, model.opsets, model.ir_version, model.path, model.functions, source=model.source)
@@ -135,7 +173,8 @@ class PartitionedPlan:
         for k, part in enumerate(self.parts):
             given = {name: values[name] for name in part.inputs if name in values}
             if self._runnables[k] is None:
-                self._runnables[k] = self._prepare(part_model(self.model, part, given), part.fallback)
+                types = {name: _type_of(value) for name, value in given.items()}
+                self._runnables[k] = self._prepare(part_model(self.model, part, types), part.fallback)
             results = self._runnables[k].run_checked(given)  # type: ignore[union-attr]
             values.update(zip(part.outputs, results))
         return [values[one.name] for one in self.model.graph.outputs]

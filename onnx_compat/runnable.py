@@ -14,7 +14,7 @@ from onnx_compat.fallback import fallback_runnable
 from onnx_compat.feeds import Feed, Form, Pairs, by_name, form_of, public
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.model import Model, TensorType, ValueInfo, load
-from onnx_compat.partition import PartitionedPlan, cut
+from onnx_compat.partition import PartitionedPlan, cut, spread, whole
 from onnx_compat.plan import CompiledPlan, Fixed, ImmediatePlan, recorded
 from onnx_compat.shim import Shim, natives
 from onnx_compat.survey import survey
@@ -202,13 +202,9 @@ class Runnable:
         graph = self.model.graph
         if not self._fallback and failed:
             raise error
-        names = {node.name for node in graph.nodes}
-        inner = {n for n in failed if n not in names}  # inside a subgraph: the whole node goes
-        failing = {node.name for node in graph.nodes if node.name in failed or _holds(node, inner)}
-        staging = {node.name for node in graph.nodes if node.name in staged or _holds(node, staged)}
-        derivative = ("ai.onnx.preview.training", "Gradient")
-        if failing and any((node.domain, node.operator) == derivative for node in graph.nodes):
-            failing = names  # it looks at the nodes around it: all go together
+        failing, staging = spread(graph, failed), spread(graph, staged)
+        if failing and whole(graph):
+            failing = {node.name for node in graph.nodes}
         parts = cut(graph, failing, staging)
         if len(parts) <= 1 and not failing:  # nothing is won by cutting
             if not (self._fallback and staging):
@@ -220,10 +216,6 @@ class Runnable:
         if fallback:
             return fallback_runnable(model)
         return Runnable(model, self._shim, self.device, self._natives, self._fallback)
-
-
-def _holds(node: Any, names: Set[str]) -> bool:
-    return any(inner.name in names for graph in node.subgraphs() for inner in graph.walk())
 
 
 def _small(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """What a shim can do of a model, node by node, without running anything."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
 
 from onnx_compat import select
 from onnx_compat.dtypes import float32
@@ -15,10 +15,12 @@ from onnx_compat.plan import Fixed, recorded
 from onnx_compat.shim import Shim, natives
 from onnx_compat.typesonly import TypesOnly
 
-__all__ = ["UNSEEN", "NodeSupport", "Survey", "declared_forms", "support", "survey"]
+__all__ = ["AGAIN", "UNSEEN", "NodeSupport", "Survey", "declared_forms", "falls_back", "support", "survey"]
 
 #: The reason of a node of which nothing could be said.
 UNSEEN = "not looked at: the types that it gets are only known when the model runs"
+#: How the reason of a node begins that is prepared for the values of the moment: a file has no such node.
+AGAIN = "prepared again for each value that it needs: "
 
 
 class NodeSupport(NamedTuple):
@@ -41,10 +43,17 @@ class Survey(NamedTuple):
     done: Dict[str, str]
 
 
-def survey(model: Model, shim: Shim, forms: Dict[str, Form], fixed: Fixed, use_natives: bool = True) -> Survey:
-    """Record what can be recorded, and try to emit it in a scratch place."""
+def survey(
+    model: Model,
+    shim: Shim,
+    forms: Dict[str, Form],
+    fixed: Fixed,
+    use_natives: bool = True,
+    watch: Optional[Callable[[str, Any], None]] = None,
+) -> Survey:
+    """Record what can be recorded, and try to emit it in a scratch place. `watch` is told every value on the way."""
     with shim.scratch() as emitter:
-        interpreter = Interpreter(natives(emitter) if use_natives else None, tolerant=True)
+        interpreter = Interpreter(natives(emitter) if use_natives else None, tolerant=True, watch=watch)
         made = recorded(model, emitter, forms, fixed, interpreter)
         failed = dict(interpreter.failed)
         # Over values, to emit would be to execute.
@@ -77,13 +86,17 @@ def support(model: Any, shim: Optional[str] = None) -> List[NodeSupport]:
     return [_of(node, found) for node in model.graph.walk()]
 
 
+def falls_back(node: Node) -> bool:
+    """Whether the fallback may know the operator of a node."""
+    return (node.domain, node.operator) in OPERATORS or node.domain in fallback_domains()
+
+
 def _of(node: Node, found: Survey) -> NodeSupport:
     error = found.failed.get(node.name)
     if isinstance(error, NeedsKnownError):
-        status, reason = "composed", "prepared again for each value that it needs: " + error.reason
+        status, reason = "composed", AGAIN + error.reason
     elif error is not None:
-        known = (node.domain, node.operator) in OPERATORS
-        status = "fallback" if known or node.domain in fallback_domains() else "unsupported"
+        status = "fallback" if falls_back(node) else "unsupported"
         reason = error.reason
     elif node.name in found.unseen:
         status, reason = "composed", UNSEEN

@@ -24,6 +24,11 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
 @click.option("--to", type=click.Choice(FORMATS), help="The format. Default: what the suffix of PATH says.")
 @options.shim
 @options.settled
+@click.option(
+    "--allow-fallback",
+    is_flag=True,
+    help="If the format cannot hold all of it, write a bundle: PATH.zip, whose other parts run in the fallback.",
+)
 @click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
 @options.inputs
 @options.tolerance
@@ -37,6 +42,7 @@ def convert(
     shim: Optional[str],
     shapes: options.Shapes,
     values: Dict[str, Any],
+    allow_fallback: bool,
     check: bool,
     inputs: Optional[str],
     seed: int,
@@ -46,6 +52,8 @@ def convert(
 ) -> int:
     """Convert MODEL to PATH: a .tflite, .keras or .pb file, or a SavedModel folder.
 
+    A node that the format cannot hold is named, with the reason, and nothing is written: unless --allow-fallback is given.
+
     The options on inputs and tolerance belong to --verify.
     """
     import onnx_compat
@@ -53,7 +61,11 @@ def convert(
     report: Any = None
     with working("Converting %s" % model) as now:
         start = time.perf_counter()
-        written = Path(onnx_compat.convert(model, path, to=to, shim=shim, shapes=shapes, values=values))
+        written = Path(
+            onnx_compat.convert(
+                model, path, to=to, shim=shim, shapes=shapes, values=values, allow_fallback=allow_fallback
+            )
+        )
         seconds = time.perf_counter() - start
         if check:
             now("Verifying %s" % written)
@@ -63,11 +75,16 @@ def convert(
             report = onnx_compat.verify(model, shim=shim, converted=written, rtol=rtol, atol=atol, **fed)
     size = _size(written)
     ok = report is None or report.ok
+    parts = _parts(written) if allow_fallback else None
     if settings.json:
         document = {"ok": ok, "path": str(written), "bytes": size, "seconds": round(seconds, 3)}
+        if parts is not None:
+            document["bundle"] = parts
         emit_json(dict(document, verification=None if report is None else report.to_dict()))
     else:
         emit("wrote %s (%s) in %.1f s" % (written, _readable(size), seconds))
+        if parts is not None:
+            emit(_described(parts))
         if report is not None:
             show(report)
     return OK if ok else NEGATIVE
@@ -91,6 +108,27 @@ def _fed(
     fed = generate(settled.inputs, seed, dims) if inputs is None else dict(load_npz(inputs))
     fed.update((name, settled.graph.initializers[name].array()) for name in values)
     return fed
+
+
+def _parts(path: Path) -> Optional[Dict[str, Any]]:
+    """What is in a bundle; None for any other file."""
+    from onnx_compat.bundle import is_bundle, read_manifest
+
+    if not is_bundle(path):
+        return None
+    manifest = read_manifest(path)
+    return {
+        "parts": [{"kind": part.kind, "path": part.path, "nodes": part.nodes} for part in manifest.parts],
+        "fallback": [dict(one._asdict()) for one in manifest.fallback],
+    }
+
+
+def _described(bundle: Dict[str, Any]) -> str:
+    kinds = [part["kind"] for part in bundle["parts"]]
+    counts = ["%d %s" % (kinds.count(kind), kind) for kind in dict.fromkeys(kinds)]
+    lines = ["  '%s' (%s): %s" % (one["node"], one["operator"], one["reason"]) for one in bundle["fallback"]]
+    head = "a bundle of %s" % (" and ".join(counts) or "no parts")
+    return "\n".join([head + ("; in the fallback:" if lines else ""), *lines])
 
 
 def _size(path: Path) -> int:

@@ -1,7 +1,8 @@
 """`onnx-compat run`: a model on given or generated inputs."""
 
 import math
-from typing import Any, Dict, Optional
+import os
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import click
 
@@ -28,15 +29,14 @@ def run(
     output: Optional[str],
     shim: Optional[str],
 ) -> None:
-    """Run MODEL and print what its outputs are."""
-    import onnx_compat
+    """Run MODEL and print what its outputs are. MODEL is ONNX, or what convert made of it."""
     from onnx_compat.verification import generate, load_npz, save_npz
 
     with working("Running %s" % model):
-        loaded = onnx_compat.load(model)
-        fed = generate(loaded.inputs, seed, dims) if inputs is None else load_npz(inputs)
-        runnable = onnx_compat.prepare(loaded, shim=shim)
-        outputs = dict(zip((value.name for value in loaded.outputs), runnable.run(fed)))
+        runnable, taken, given = _loaded(model, shim)
+        fed = generate(taken, seed, dims) if inputs is None else load_npz(inputs)
+        made = runnable.run(fed)
+        outputs = {value.name: made[value.name] for value in given}
         if output is not None:
             save_npz(output, outputs)
     described = [_described(name, value) for name, value in outputs.items()]
@@ -51,6 +51,20 @@ def run(
         ],
     )
     emit("ran on shim %s%s" % (runnable.shim, "" if output is None else ", outputs in %s" % output))
+
+
+def _loaded(path: str, shim: Optional[str]) -> Tuple[Any, Sequence[Any], Sequence[Any]]:
+    """The model prepared; or what it was converted to, told by its suffix, or by being a folder. With its inputs and its
+    outputs.
+    """
+    import onnx_compat
+    from onnx_compat.bundle import is_bundle
+
+    if is_bundle(path) or os.path.isdir(path) or os.path.splitext(path)[1].lower() in (".tflite", ".keras"):
+        converted = onnx_compat.load_converted(path, shim=shim)
+        return converted, converted.inputs, converted.outputs
+    model = onnx_compat.load(path)
+    return onnx_compat.prepare(model, shim=shim), model.inputs, model.outputs
 
 
 def _described(name: str, value: Any) -> Dict[str, Any]:

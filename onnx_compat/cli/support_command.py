@@ -1,7 +1,7 @@
 """`onnx-compat support`: what a shim would do with each node, without running anything."""
 
 from collections import Counter
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 import click
 
@@ -25,24 +25,66 @@ def support(settings: options.Settings, model: str, shim: Optional[str]) -> int:
     """List the nodes of MODEL with what a shim does for each.
 
     native: the framework's own operator or layer. composed: of several. fallback: run outside the framework.
-    unsupported: not at all.
+    unsupported: not at all. Where a file could not hold all of them, the parts that a bundle would have
+    (convert --allow-fallback) follow.
     """
     import onnx_compat
 
     with working("Examining %s" % model):
-        nodes = onnx_compat.support(model, shim=shim)
+        loaded = onnx_compat.load(model)
+        nodes = onnx_compat.support(loaded, shim=shim)
+        parts = _parts(loaded, shim, nodes)
     counts = Counter(node.status for node in nodes)
     ok = not counts[UNSUPPORTED]
     if settings.json:
-        emit_json({"ok": ok, "counts": dict(counts), "nodes": [_fields(node) for node in nodes]})
+        emit_json({"ok": ok, "counts": dict(counts), "nodes": [_fields(node) for node in nodes], "parts": parts})
     else:
         table(
             ("node", "operator", ">opset", "status", "reason"),
             [[n.node, n.operator, n.opset, Cell(n.status, _STYLES.get(n.status, "")), n.reason or ""] for n in nodes],
         )
         emit("%d nodes: %s" % (len(nodes), ", ".join("%d %s" % (counts[s], s) for s in _STYLES if counts[s]) or "none"))
+        _show(parts)
     return OK if ok else NEGATIVE
 
 
 def _fields(node: Any) -> Dict[str, Any]:
     return {name: getattr(node, name) for name in ("node", "operator", "opset", "status", "reason")}
+
+
+def _parts(model: Any, shim: Optional[str], nodes: Sequence[Any]) -> List[Dict[str, Any]]:
+    """What a bundle of the model would be made of; nothing where one file holds it all, or nothing holds it."""
+    from onnx_compat import select
+    from onnx_compat.bundle import divide
+    from onnx_compat.survey import AGAIN, UNSEEN
+
+    told = {node.status for node in nodes}
+    outside = "fallback" in told or any(node.reason == UNSEEN or node.reason.startswith(AGAIN) for node in nodes)
+    if UNSUPPORTED in told or not outside:
+        return []
+    found = select.find(select.decide(shim).name)
+    division = divide(model, found)
+    kind = next(iter(found.formats), found.name)
+    return [
+        {
+            "kind": "onnx" if part.fallback else kind,
+            "nodes": [node.name for node in part.nodes],
+            "inputs": list(part.inputs),
+            "outputs": list(part.outputs),
+            "reasons": {one.name: division.reason(one).reason for one in part.nodes} if part.fallback else {},
+        }
+        for part in division.parts
+    ]
+
+
+def _show(parts: Sequence[Dict[str, Any]]) -> None:
+    if not any(part["reasons"] for part in parts):
+        return
+    rows = []
+    for number, part in enumerate(parts):
+        nodes = part["nodes"]
+        named = ", ".join(nodes) if part["reasons"] or len(nodes) < 3 else "%s ... %s" % (nodes[0], nodes[-1])
+        rows.append([number, part["kind"], len(nodes), named, "; ".join(dict.fromkeys(part["reasons"].values()))])
+    table((">part", "kind", ">nodes", "which", "why in the fallback"), rows)
+    outside = [part for part in parts if part["reasons"]]
+    emit("as a file: a bundle of %d parts, %d of them for the fallback" % (len(parts), len(outside)))

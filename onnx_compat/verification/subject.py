@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from onnx_compat import select
+from onnx_compat.bundle import Bundle, is_bundle
+from onnx_compat.conversion import load_bundle
 from onnx_compat.dtypes import to_public
 from onnx_compat.errors import InputError, ShimError
 from onnx_compat.feeds import by_name
@@ -23,23 +25,26 @@ class Opened:
     def __init__(self, shim: str, compiled: Compiled, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self.shim = shim
         self._compiled = compiled
-        self._inputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in inputs]
-        self._outputs = outputs
+        self._ports = outputs
+        self.inputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in inputs]
+        self.outputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in outputs]
 
     def run(self, inputs: Mapping[str, Any]) -> Dict[str, Any]:
         """An input that the file does not have was of no use to it: a converter drops what no output depends on."""
-        names = [one.name for one in self._inputs]
+        names = [one.name for one in self.inputs]
         fed = {name: value for name, value in _flat(inputs) if name in names}
-        checked = by_name(fed, self._inputs, names)
+        checked = by_name(fed, self.inputs, names)
         arrays = self._compiled.run([checked[name][0] for name in names])
-        return _joined({port.name: to_public(array, port.dtype) for port, array in zip(self._outputs, arrays)})
+        return _joined({port.name: to_public(array, port.dtype) for port, array in zip(self._ports, arrays)})
 
 
-def open_converted(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> Opened:
+def open_converted(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> Union[Opened, Bundle]:
     """The file on the shim that is named, else on the first installed one that reads its format and works here."""
     target = Path(os.fspath(path))
     if not target.exists():
         raise InputError("there is no file or folder '%s'" % target, hint="convert the model first")
+    if is_bundle(target):
+        return load_bundle(target, shim)
     refusals: List[str] = []
     for name in [shim] if shim else [*select.installed(), select.REFERENCE]:
         try:

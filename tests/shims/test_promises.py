@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import onnx_compat
-from onnx_compat.conversion import load_converted
 from onnx_compat.errors import ConversionError, InputError
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.plan import Fixed, recorded
@@ -148,10 +147,9 @@ def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_na
         return
     for form, (suffix, _) in formats.items():
         path = onnx_compat.convert(one.model, tmp_path / (form + suffix), to=form, shim=shim_name)
-        compiled, inputs, outputs, _ = load_converted(path, shim_name)
+        converted = onnx_compat.load_converted(path, shim_name)
         for data in one.data_sets():
-            results = compiled.run([data.inputs[port.name] for port in inputs])
-            named = dict(zip([port.name for port in outputs], results))
+            named = converted.run(data.inputs)
             assert set(named) == set(data.outputs)
             for key, expected in data.outputs.items():
                 np.testing.assert_allclose(named[key], expected, rtol=1e-3, atol=1e-3)

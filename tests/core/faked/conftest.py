@@ -62,7 +62,7 @@ def prepare(model, shim=None, device=None):
     return Runnable(shim or "chosen", 2.5 if shim == "off" else 2.0)
 
 
-def convert(model, path, to=None, shim=None, shapes=None, values=None):
+def convert(model, path, to=None, shim=None, **options):
     load(model)
     with open(str(path), "wb") as stream:
         stream.write(b"x" * 2048)
