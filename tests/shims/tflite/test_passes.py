@@ -100,6 +100,16 @@ def test_factors_in_a_row_are_one() -> None:
     assert names(lambda x: p.mul(p.div(x, a), b), (4, 5)) == ["MUL"]
 
 
+def test_two_normalisations_in_a_row_are_one() -> None:
+    a, b, c, d = np.random.RandomState(0).standard_normal((4, 5)).astype(np.float32)
+    found = checked(lambda x: p.relu(p.add(p.mul(p.add(p.mul(x, a), b), c), d)), (4, 5))
+    assert [one.builtin for one in found] == ["MUL", "ADD"]
+    assert found[1].options["fused_activation_function"] == "RELU"
+    assert names(lambda x: p.mul(p.add(p.mul(x, a), b), c), (4, 5)) == ["MUL", "ADD"]
+    bounded = names(lambda x: p.mul(p.relu(p.add(p.mul(x, a), b)), c), (4, 5))
+    assert bounded == ["MUL", "ADD", "MUL"]
+
+
 def test_factors_that_overflow_together_stay_apart() -> None:
     for factor in (1e30, 1e-30):
         made = program(lambda x, factor=factor: p.mul(p.mul(x, factor), factor), (4, 5))

@@ -14,22 +14,56 @@ _FEW = 4096  # elements that a constant may grow to
 
 def join_factors(graph: fb.SubGraph) -> None:
     """x * a * b is x * (a * b), also where one of them divides: what comes of two normalisations in a row, or of a mean
-    that counts along each axis.
+    that counts along each axis. And (x * a + b) * c + d is x * (a * c) + (b * c + d).
     """
     view = View(graph)
     for operator in graph.operators:
-        outer = _factor(view, operator)
-        inner = None if outer is None else view.writer(outer[0], "MUL", "DIV")
-        first = None if inner is None else _factor(view, inner)
-        if outer is None or inner is None or first is None or not view.only_read_by(outer[0], operator):
+        outer = _constant(view, operator, "MUL", "DIV")
+        if outer is None:
             continue
-        if inner.options.get("fused_activation_function", "NONE") == "NONE":
-            _join(view, operator, (first, inner.builtin), (outer, operator.builtin))
+        inner = _before(view, operator, outer[0], "MUL", "DIV")
+        first = None if inner is None else _constant(view, inner, "MUL", "DIV")
+        if inner is not None and first is not None:
+            a, b, alike = first[1], outer[1], inner.builtin == operator.builtin
+            with np.errstate(all="ignore"):
+                joined = a * b if alike else (a / b if operator.builtin == "DIV" else b / a)
+            place = _held(view, operator, joined, max(a.size, b.size))
+            if place is not None:
+                builtin = inner.builtin if alike else "MUL"
+                view.turn_into(operator, builtin, [first[0], place], **operator.options)
+    for operator in graph.operators:
+        if operator.builtin == "MUL":
+            _distribute(view, operator)
 
 
-def _factor(view: View, operator: fb.OperatorSpec) -> Optional[Tuple[int, Any]]:
-    """The tensor and the constant that it is multiplied with or divided by."""
-    if operator.builtin not in ("MUL", "DIV"):
+def _distribute(view: View, operator: fb.OperatorSpec) -> None:
+    """The sum becomes the product, this product the sum, and a sum behind it that of both."""
+    outer = _constant(view, operator, "MUL")
+    sum_ = None if outer is None else _before(view, operator, outer[0], "ADD")
+    added = None if sum_ is None else _constant(view, sum_, "ADD")
+    product = None if sum_ is None or added is None else _before(view, sum_, added[0], "MUL")
+    scaled = None if product is None else _constant(view, product, "MUL")
+    if outer is None or sum_ is None or added is None or scaled is None:
+        return
+    (x, a), (_, b), (_, c) = scaled, added, outer
+    most = max(a.size, b.size, c.size)
+    with np.errstate(all="ignore"):
+        factor, summand = _held(view, operator, a * c, most), _held(view, operator, b * c, most, zeros=True)
+    if factor is None or summand is None:
+        return
+    view.turn_into(sum_, "MUL", [x, factor], fused_activation_function="NONE")
+    view.turn_into(operator, "ADD", [sum_.outputs[0], summand], **operator.options)
+    for reader in view.readers(operator.outputs[0]):
+        last = _constant(view, reader, "ADD")
+        if last is not None and _before(view, reader, last[0], "ADD") is operator:
+            both = _held(view, reader, b * c + last[1], max(most, last[1].size), zeros=True)
+            if both is not None:
+                view.turn_into(reader, "ADD", [sum_.outputs[0], both], **reader.options)
+
+
+def _constant(view: View, operator: fb.OperatorSpec, *builtins: str) -> Optional[Tuple[int, Any]]:
+    """The tensor, and the constant that it is multiplied with, divided by or added to."""
+    if operator.builtin not in builtins:
         return None
     pairs = [operator.inputs, list(operator.inputs)[::-1]]
     for x, constant in pairs[:1] if operator.builtin == "DIV" else pairs:
@@ -39,17 +73,22 @@ def _factor(view: View, operator: fb.OperatorSpec) -> Optional[Tuple[int, Any]]:
     return None
 
 
-def _join(view: View, operator: fb.OperatorSpec, first: Any, second: Any) -> None:
-    ((source, a), inner), ((_, b), outer) = first, second
-    with np.errstate(all="ignore"):
-        joined = a * b if inner == outer else (a / b if outer == "DIV" else b / a)
-    builtin = inner if inner == outer else "MUL"
-    small = joined.size <= max(a.size, b.size, _FEW)
-    if not small or not np.isfinite(joined).all() or (np.abs(joined) < np.finfo(np.float32).tiny).any():
-        return
+def _before(view: View, operator: fb.OperatorSpec, source: int, *builtins: str) -> Optional[fb.OperatorSpec]:
+    """What writes a tensor for this operator alone, and does not bound it."""
+    found = view.writer(source, *builtins)
+    if found is None or not view.only_read_by(source, operator):
+        return None
+    return found if found.options.get("fused_activation_function", "NONE") == "NONE" else None
+
+
+def _held(view: View, operator: fb.OperatorSpec, array: Any, most: int, zeros: bool = False) -> Optional[int]:
+    """A tensor for a constant that is not large and holds what it stands for; else None."""
+    array = np.asarray(array, np.float32)
+    lost = (np.abs(array) < np.finfo(np.float32).tiny) & ~((array == 0) & zeros)
+    if array.size > max(most, _FEW) or not np.isfinite(array).all() or lost.any():
+        return None
     name = view.graph.tensors[operator.outputs[0]].name + "/factor"
-    place = view.graph.add(fb.TensorSpec(name, "float32", joined.shape, joined.astype(np.float32)))
-    view.turn_into(operator, builtin, [source, place], **operator.options)
+    return view.graph.add(fb.TensorSpec(name, "float32", array.shape, array))
 
 
 def drop_flattening(graph: fb.SubGraph) -> None:
