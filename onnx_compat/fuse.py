@@ -1,7 +1,8 @@
 """Folding what follows a convolution or a product with known weights into those weights.
 
 `conv -> * scale -> + shift` with one number a channel (a BatchNormalization, a bias) is one conv. Only where nobody
-else reads the value in between, so that nothing is computed twice.
+else reads the value in between, so that nothing is computed twice. A quotient that is rounded next is a quantization: its halves
+are where the scale puts them, and its scale is not lost.
 """
 
 from collections import Counter
@@ -22,9 +23,10 @@ def fuse(region: Region, layout: str, filter_layout: str) -> Region:
     nodes = region.live()
     uses: Counter[Ref] = Counter(ref for one in nodes for ref in one.uses())
     uses.update(ref for output in region.outputs for ref in refs(output))
+    rounded = {arg for one in nodes if one.primitive == "round" for arg in one.args}
     kept: List[Node] = []
     for node in nodes:
-        producer = _producer(node, uses)
+        producer = None if node.outputs[0] in rounded else _producer(node, uses)
         folded = _folded(node, producer, layout, filter_layout) if producer is not None else None
         if folded is None:
             kept.append(node)

@@ -3,6 +3,7 @@
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.activation import fuse_activations
 from onnx_compat_tflite.passes.hard import name_activations
+from onnx_compat_tflite.passes.integers import use_integers
 from onnx_compat_tflite.passes.moves import drop_moves
 from onnx_compat_tflite.passes.padding import fold_padding
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
@@ -16,8 +17,9 @@ def improve(model: fb.ModelSpec) -> None:
     for graph in model.subgraphs:
         drop_moves(graph)
         name_activations(graph)
+        fold_padding(graph)
+        use_integers(graph)
         join_factors(graph)
         drop_flattening(graph)
         fuse_activations(graph)
-        fold_padding(graph)
         sweep(graph)

@@ -1,0 +1,107 @@
+"""QuantizeLinear and DequantizeLinear of one scale and one zero point, as the emitter composes them."""
+
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.integers.grid import Grid
+from onnx_compat_tflite.passes.view import View
+
+__all__ = ["Dequantized", "Quantized", "dequantized", "quantized"]
+
+_ENDS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
+
+
+class Quantized(NamedTuple):
+    """Floats that become integers; `last` is the operator that writes these."""
+
+    source: int
+    grid: Grid
+    first: fb.OperatorSpec
+    last: fb.OperatorSpec
+
+
+class Dequantized(NamedTuple):
+    """Integers that become floats."""
+
+    source: int
+    grid: Grid
+    last: fb.OperatorSpec
+
+
+def quantized(view: View) -> Dict[int, Quantized]:
+    """Of a tensor of integers: CAST(MINIMUM(MAXIMUM(ROUND(x / scale) + zero))), to the ends of its type."""
+    found = {}
+    for last in view.graph.operators:
+        dtype = view.graph.tensors[last.outputs[0]].dtype if last.builtin == "CAST" else ""
+        if dtype in _ENDS:
+            one = _quantized(view, last, dtype)
+            if one is not None:
+                found[last.outputs[0]] = one
+    return found
+
+
+def _quantized(view: View, last: fb.OperatorSpec, dtype: str) -> Optional[Quantized]:
+    low, high = _ENDS[dtype]
+    inner = _beside(view, last.inputs[0], "MINIMUM")
+    if inner is None or inner[0] != high:
+        return None
+    inner = _beside(view, inner[1], "MAXIMUM")
+    if inner is None or inner[0] != low:
+        return None
+    shifted = _beside(view, inner[1], "ADD")
+    zero, index = (0.0, inner[1]) if shifted is None else shifted
+    nearest = view.writer(index, "ROUND")
+    first = None if nearest is None else view.writer(nearest.inputs[0], "DIV")
+    if first is None or first.inputs[0] is None or not _plain(first):
+        return None
+    scale = view.number(first.inputs[1])
+    if scale is None or not scale > 0 or zero != int(zero) or view.graph.tensors[first.inputs[0]].dtype != "float32":
+        return None
+    return Quantized(first.inputs[0], Grid(scale, int(zero), dtype), first, last)
+
+
+def dequantized(view: View) -> Dict[int, Dequantized]:
+    """Of a tensor of floats: CAST(CAST(q) - zero) * scale."""
+    found = {}
+    for last in view.graph.operators:
+        one = _dequantized(view, last) if last.builtin == "MUL" else None
+        if one is not None:
+            found[last.outputs[0]] = one
+    return found
+
+
+def _dequantized(view: View, last: fb.OperatorSpec) -> Optional[Dequantized]:
+    scaled = _beside(view, last.outputs[0], "MUL")
+    if scaled is None or not scaled[0] > 0:
+        return None
+    scale, index = scaled
+    numbers = view.writer(index, "CAST")
+    source = None if numbers is None else numbers.inputs[0]
+    zero = 0
+    shifted = view.writer(source, "SUB")
+    if shifted is not None and _plain(shifted):
+        shift, wide = view.number(shifted.inputs[1]), view.writer(shifted.inputs[0], "CAST")
+        if shift is None or wide is None:
+            return None
+        zero, source = int(shift), wide.inputs[0]
+    if source is None or view.graph.tensors[last.outputs[0]].dtype != "float32":
+        return None
+    dtype = view.graph.tensors[source].dtype
+    return Dequantized(source, Grid(scale, zero, dtype), last) if dtype in _ENDS else None
+
+
+def _beside(view: View, index: Optional[int], builtin: str) -> Optional[Tuple[float, int]]:
+    """Of an operator on a tensor and a number, both."""
+    operator = view.writer(index, builtin)
+    if operator is None or not _plain(operator):
+        return None
+    sides: List[Optional[int]] = list(operator.inputs)
+    for one, other in (sides, sides[::-1]):
+        number = view.number(one)
+        if number is not None and other is not None:
+            return number, other
+    return None
+
+
+def _plain(operator: fb.OperatorSpec) -> bool:
+    return bool(operator.options.get("fused_activation_function", "NONE") == "NONE")
