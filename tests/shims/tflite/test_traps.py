@@ -1,0 +1,180 @@
+"""Files in an interpreter alone, as others will run them: with the default delegate and without, as they are and resized,
+with one item and with several. A resize that the delegate does not follow, and a constant that no operator reads or
+writes, are what files for this runtime fail by.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx_compat_tflite import features
+from onnx_compat_tflite import flatbuffer as fb
+
+import onnx_compat
+
+ROOT = Path(__file__).parents[3]
+if "matrix" not in sys.modules:  # without the root on the path: `onnx_compat` must come from where it is installed
+    _spec = importlib.util.spec_from_file_location(
+        "matrix", str(ROOT / "matrix" / "__init__.py"), submodule_search_locations=[str(ROOT / "matrix")]
+    )
+    assert _spec is not None and _spec.loader is not None
+    sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["matrix"])
+
+Values = Dict[str, Any]
+DYNAMIC = (
+    "audio bert efficientnet gpt gpt_masked grouped gru gru_batch_first lstm lstm_batch_first mobilenet_v2".split()
+)
+DYNAMIC += "mobilenet_v3 residual resnet50 rnn_relu rnn_tanh unet_bilinear unet_nearest unet_transpose vit".split()
+
+
+def case(name: str) -> Any:
+    from matrix.suites.cache import read_index
+
+    return next(one for one in read_index("zoo") if one.id.endswith("/" + name))
+
+
+class Alone:
+    """A file in an interpreter, fed by the names of its signature."""
+
+    def __init__(self, path: Path, plain: bool) -> None:
+        runtime, reason = features.find()
+        assert runtime is not None, reason
+        self.native = runtime.interpreter(plain, model_path=str(path))
+        model = fb.read(path)
+        (signature,) = model.signatures
+        main = model.subgraphs[0]
+        self._inputs = _named(signature.inputs, main.inputs, self.native.get_input_details())
+        self._outputs = _named(signature.outputs, main.outputs, self.native.get_output_details())
+
+    def run(self, feed: Values) -> Values:
+        for name, detail in self._inputs.items():
+            now = {one["index"]: tuple(one["shape"]) for one in self.native.get_input_details()}
+            if now[detail["index"]] != feed[name].shape:
+                self.native.resize_tensor_input(detail["index"], feed[name].shape)
+        self.native.allocate_tensors()
+        for name, detail in self._inputs.items():
+            self.native.set_tensor(detail["index"], np.array(feed[name], order="C"))
+        self.native.invoke()
+        return {name: self.native.get_tensor(detail["index"]) for name, detail in self._outputs.items()}
+
+
+def _named(signature: Dict[str, int], order: List[int], details: List[Any]) -> Dict[str, Any]:
+    names = {place: name for name, place in signature.items()}
+    return {names[place]: detail for place, detail in zip(order, details)}
+
+
+def _agree(path: Path, pairs: List[Tuple[Values, Values]]) -> None:
+    """Each feed in an interpreter of its own, and one after the other in the same one; with the delegate and without."""
+    for plain in (False, True):
+        one = Alone(path, plain)
+        for feed, expected in pairs:
+            for got in (Alone(path, plain).run(feed), one.run(feed)):
+                assert set(got) == set(expected)
+                for name, array in expected.items():
+                    assert got[name].shape == array.shape and got[name].dtype == array.dtype
+                    np.testing.assert_allclose(got[name], array, rtol=2e-3, atol=2e-4, err_msg="plain: %s" % plain)
+
+
+def _single(model: Any, small: Values, large: Values) -> Values:
+    """The first item alone: the batch is what grows to 3 in `large`."""
+    batch = {
+        size
+        for one in model.inputs
+        for size, a, b in zip(one.type.shape, small[one.name].shape, large[one.name].shape)
+        if isinstance(size, str) and a < b == 3
+    }
+    assert batch
+    return {
+        one.name: small[one.name][tuple(slice(0, 1) if size in batch else slice(None) for size in one.type.shape)]
+        for one in model.inputs
+    }
+
+
+@pytest.mark.parametrize("exporter", ["script", "dynamo"])
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_a_network_of_any_batch(name: str, exporter: str, tmp_path: Path) -> None:
+    one = case("%s-%s-dynamic" % (name, exporter))
+    model = onnx_compat.load(str(one.model))
+    path = onnx_compat.convert(model, tmp_path / "m.tflite", shim="tflite")
+    recorded = [(data.inputs, data.outputs) for data in one.data_sets()]
+    single = _single(model, recorded[0][0], recorded[-1][0])
+    expected = onnx_compat.run(model, single, shim="reference").as_dict()
+    _agree(path, [recorded[0], (single, expected), *recorded[1:], recorded[0]])
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_a_network_of_one_size(name: str, tmp_path: Path) -> None:
+    one = case(name + "-script-fixed")
+    path = onnx_compat.convert(str(one.model), tmp_path / "m.tflite", shim="tflite")
+    _agree(path, [(data.inputs, data.outputs) for data in one.data_sets()])
+
+
+# -- constants that stand alone ----------------------------------------------------------------------------------------
+FLOAT, BOOL = TensorProto.FLOAT, TensorProto.BOOL
+TWO = np.float32([[1, 2, 3]])
+node = helper.make_node
+
+
+def value(name: str, shape: Any = None, dtype: int = FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def branch(*nodes: Any) -> Any:
+    return helper.make_graph(list(nodes), nodes[-1].op_type, [], [value("b")])
+
+
+def constant(name: str, array: Any) -> Any:
+    return node("Constant", [], [name], value=numpy_helper.from_array(np.asarray(array)))
+
+
+def constants() -> Iterator[Tuple[str, List[Any], List[str]]]:
+    """(what it is, the nodes, the outputs), of models over x [n, 3] and a flag."""
+    yield "an output", [constant("y", TWO), node("Relu", ["x"], ["z"])], ["y", "z"]
+    yield "two outputs", [constant("y", TWO), node("Neg", ["y"], ["z"])], ["y", "z"]
+    yield "one output twice", [node("Identity", ["x"], ["y"]), node("Identity", ["x"], ["z"])], ["x", "y", "z"]
+    then = branch(constant("b", TWO))
+    yield (
+        "a branch",
+        [node("If", ["flag"], ["y"], then_branch=then, else_branch=branch(node("Neg", ["x"], ["b"])))],
+        ["y"],
+    )
+    both = node("If", ["flag"], ["y"], then_branch=then, else_branch=branch(constant("b", -TWO)))
+    yield "both branches", [both], ["y"]
+    yield "both branches, used", [both, node("Add", ["x", "y"], ["z"])], ["z"]
+    sizes = [node("Shape", ["x"], ["s"]), constant("c", TWO)]
+    yield "a constant of the size of x", [*sizes, node("Expand", ["c", "s"], ["y"])], ["y"]
+    yield "one as every element", [*sizes[:1], node("ConstantOfShape", ["s"], ["y"])], ["y"]
+    yield "rows before x", [constant("c", TWO), node("Concat", ["c", "x"], ["y"], axis=0)], ["y"]
+    body = helper.make_graph(
+        [node("Identity", ["go"], ["go_on"]), constant("next", TWO), constant("scan", TWO)],
+        "body",
+        [value("i", [], TensorProto.INT64), value("go", [], BOOL), value("carried")],
+        [value("go_on", [], BOOL), value("next"), value("scan")],
+    )
+    loop = node("Loop", ["count", "", "x"], ["y", "z"], body=body)
+    yield "all that a loop carries", [constant("count", np.int64(3)), loop], ["y", "z"]
+
+
+CONSTANTS = {name: (nodes, outputs) for name, nodes, outputs in constants()}
+
+
+@pytest.mark.parametrize("name", list(CONSTANTS))
+@pytest.mark.parametrize("rows", ["n", 1, 2])
+def test_a_constant_that_stands_alone(name: str, rows: Any, tmp_path: Path) -> None:
+    nodes, outputs = CONSTANTS[name]
+    graph = helper.make_graph(
+        nodes, "graph", [value("x", [rows, 3]), value("flag", [], BOOL)], [value(one) for one in outputs]
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path = onnx_compat.convert(proto, tmp_path / "m.tflite", shim="tflite")
+    pairs = []
+    for count in (1, 3, 2) if rows == "n" else (rows,):
+        for flag in (True, False):
+            feed = {"x": np.random.RandomState(count).randn(count, 3).astype(np.float32), "flag": np.array(flag)}
+            pairs.append((feed, onnx_compat.run(proto, feed, shim="reference").as_dict()))
+    _agree(path, pairs)
