@@ -8,7 +8,7 @@ from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["bears_nothing", "fragile", "ports", "seeded", "windows"]
+__all__ = ["bears_nothing", "fragile", "ports", "resizing", "seeded", "windows"]
 
 _MEAN = "AVERAGE_POOL_2D"
 _WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "TRANSPOSE_CONV", _MEAN, "MAX_POOL_2D")
@@ -75,6 +75,12 @@ def windows(model: fb.ModelSpec) -> List[int]:
         for operator in main.operators
         if operator.builtin in _WINDOWED and min(_open_sizes(main, operator), default=0) < 0
     ]
+
+
+def resizing(model: fb.ModelSpec) -> bool:
+    """Whether a branch or the body of a loop has tensors of open sizes."""
+    inner = [tensor for graph in model.subgraphs[1:] for tensor in graph.tensors]
+    return any(-1 in (tensor.shape_signature or ()) for tensor in inner)
 
 
 def seeded(model: fb.ModelSpec) -> bool:

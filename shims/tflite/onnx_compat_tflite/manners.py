@@ -1,4 +1,6 @@
-"""What the kernels here do to numbers that are not finite: it depends on the runtime, its delegate and the processor."""
+"""What the kernels here do to numbers that are not finite, and the delegate to branches: it depends on the runtime, its
+delegate and the processor.
+"""
 
 from typing import Any, List, NamedTuple
 
@@ -22,6 +24,9 @@ class Manners(NamedTuple):
     mean: bool = False
     #: The largest of nothing but -infinity is that.
     extremes: bool = False
+    #: What the delegate took inside of a branch or a loop follows when sizes change. (From 2.11 to 2.14 it keeps those
+    #: that it had first, and so has the result.)
+    follows: bool = False
 
 
 _OPERATORS = (
@@ -43,7 +48,33 @@ def observed(interpreter: Any, plain: Any) -> Manners:
         bool(np.isnan(larger[0])),
         bool(np.isnan(mean)),
         bool(np.isinf(largest)),
+        delegated and _follows(interpreter),
     )
+
+
+def _follows(interpreter: Any) -> bool:
+    """By a branch that is run for one size, and for another."""
+    main, *branches = (fb.SubGraph() for _ in range(3))
+    for graph, builtin in zip(branches, ("NEG", "ABS")):
+        graph.inputs = [graph.add(fb.TensorSpec("x", "float32", (-1, 2)))]
+        graph.outputs = [graph.add(fb.TensorSpec("y", "float32", (-1, 2)))]
+        graph.operators.append(fb.OperatorSpec(builtin, graph.inputs, graph.outputs))
+    main.inputs = [main.add(fb.TensorSpec("x", "float32", (-1, 2)))]
+    flag = main.add(fb.TensorSpec("flag", "bool", (), np.array(True)))
+    main.outputs = [main.add(fb.TensorSpec("y", "float32", (-1, 2)))]
+    options = {"then_subgraph_index": 1, "else_subgraph_index": 2}
+    main.operators.append(fb.OperatorSpec("IF", [flag, *main.inputs], main.outputs, options))
+    made = interpreter(model_content=fb.to_bytes(fb.ModelSpec([main, *branches])))
+    (given,), (result,) = made.get_input_details(), made.get_output_details()
+    try:
+        for size in (1, 3):
+            made.resize_tensor_input(given["index"], (size, 2))
+            made.allocate_tensors()
+            made.set_tensor(given["index"], np.ones((size, 2), np.float32))
+            made.invoke()
+    except (RuntimeError, ValueError):
+        return False
+    return tuple(made.get_tensor(result["index"]).shape) == (3, 2)
 
 
 def _results(interpreter: Any) -> List[Any]:

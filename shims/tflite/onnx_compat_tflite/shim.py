@@ -14,7 +14,7 @@ from onnx_compat_tflite.build import build
 from onnx_compat_tflite.describe import described
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.insight import Insight
-from onnx_compat_tflite.loading import bears_nothing, fragile, ports, seeded, windows
+from onnx_compat_tflite.loading import bears_nothing, fragile, ports, resizing, seeded, windows
 from onnx_compat_tflite.runtime import Interpreted
 
 __all__ = ["SHIM", "TFLiteShim"]
@@ -86,7 +86,7 @@ class TFLiteShim(Shim):
             outputs,
             nonempty=fragile(model, kernels),
             seeded=seeded(model),
-            plain=not kernels.manners.delegated,
+            plain=not (kernels.manners.delegated and (kernels.manners.follows or not resizing(model))),
             windows=() if bears_nothing(kernels) else windows(model),
         )
 

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.loading import resizing
 
 import onnx_compat
 
@@ -71,13 +72,18 @@ def _named(signature: Dict[str, int], order: List[int], details: List[Any]) -> D
 def _agree(path: Path, pairs: List[Tuple[Values, Values]]) -> None:
     """Each feed in an interpreter of its own, and one after the other in the same one; with the delegate and without."""
     for plain in (False, True):
-        one = Alone(path, plain)
+        one = None if _forgets(path, plain) else Alone(path, plain)
         for feed, expected in pairs:
-            for got in (Alone(path, plain).run(feed), one.run(feed)):
+            for got in [alone.run(feed) for alone in (Alone(path, plain), one) if alone is not None]:
                 assert set(got) == set(expected)
                 for name, array in expected.items():
                     assert got[name].shape == array.shape and got[name].dtype == array.dtype
                     np.testing.assert_allclose(got[name], array, rtol=2e-3, atol=2e-4, err_msg="plain: %s" % plain)
+
+
+def _forgets(path: Path, plain: bool) -> bool:
+    """A limit of runtimes from 2.11 to 2.14 (see `Manners.follows`), which a shim has to go around and a file cannot."""
+    return not plain and resizing(fb.read(path)) and not features.kernels().manners.follows
 
 
 def _single(model: Any, small: Values, large: Values) -> Values:
@@ -178,3 +184,7 @@ def test_a_constant_that_stands_alone(name: str, rows: Any, tmp_path: Path) -> N
             feed = {"x": np.random.RandomState(count).randn(count, 3).astype(np.float32), "flag": np.array(flag)}
             pairs.append((feed, onnx_compat.run(proto, feed, shim="reference").as_dict()))
     _agree(path, pairs)
+    runnable = onnx_compat.prepare(proto, shim="tflite", fallback=False)
+    for feed, expected in pairs:
+        for key, array in runnable.run(feed).as_dict().items():
+            np.testing.assert_array_equal(array, expected[key])
