@@ -5,9 +5,12 @@ import sys
 from functools import partial
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["NEEDS", "Runtime", "features", "find", "kernels"]
+__all__ = ["NEEDS", "Runtime", "features", "find", "kernels", "reads_outside"]
 
 #: Where an Interpreter is looked for. TensorFlow's own only serves a user who has imported TensorFlow already.
 _MODULES = (("ai_edge_litert.interpreter", "ai_edge_litert"), ("tflite_runtime.interpreter", "tflite_runtime"))
@@ -116,3 +119,27 @@ def kernels() -> Kernels:
 def features() -> Dict[str, bool]:
     """Feature -> whether the runtime has it, by loading tiny models."""
     return {name: kernels().has(*told) for name, told in _TOLD_BY.items()}
+
+
+def reads_outside() -> bool:
+    """Whether the runtime finds constants behind the flatbuffer, where they are in files over 2 GB: by running one."""
+    if "outside" not in _FOUND:
+        runtime = find()[0]
+        _FOUND["outside"] = runtime is not None and _reads_outside(runtime)
+    return bool(_FOUND["outside"])
+
+
+def _reads_outside(runtime: Runtime) -> bool:
+    graph = fb.SubGraph()
+    x, y = graph.add(fb.TensorSpec("x", "float32", (2,))), graph.add(fb.TensorSpec("y", "float32", (2,)))
+    two = graph.add(fb.TensorSpec("two", "float32", (2,), np.full(2, 2, np.float32)))
+    graph.inputs, graph.outputs = [x], [y]
+    graph.operators.append(fb.OperatorSpec("MUL", [x, two], [y]))
+    try:
+        made = runtime.interpreter(True, model_content=fb.to_bytes(fb.ModelSpec([graph]), outside=True))
+        made.allocate_tensors()
+        made.set_tensor(made.get_input_details()[0]["index"], np.full(2, 3, np.float32))
+        made.invoke()
+        return bool((made.get_tensor(made.get_output_details()[0]["index"]) == 6).all())
+    except (RuntimeError, ValueError):
+        return False

@@ -45,12 +45,24 @@ class TFLiteShim(Shim):
         if device not in (None, "cpu"):
             raise UnsupportedError("the TFLite runtime runs on the CPU here, not on %r" % device, shim=self.name)
         model = build(program, features.kernels())
-        source = {"model_content": fb.to_bytes(model)}
+        source = {"model_content": fb.to_bytes(model, self._outside(model))}
         return self._interpreted(source, model, program.inputs, program.outputs)
 
     def export(self, program: Program, path: str, form: str) -> None:
         model = build(program, features.kernels())
-        fb.write(model, path, check=self._accepted)
+        fb.write(model, path, self._outside(model), check=self._accepted)
+
+    def _outside(self, model: fb.ModelSpec) -> bool:
+        """Whether its constants go behind the flatbuffer; refused where the runtime would not find them."""
+        if not fb.oversized(model):
+            return False
+        if not features.reads_outside():
+            raise ConversionError(
+                "the model takes more than the 2 GB of a flatbuffer, and this runtime looks for constants nowhere else",
+                hint="LiteRT does, from 1.0 on; or store the weights of the model as float16",
+                shim=self.name,
+            )
+        return True
 
     def _accepted(self, path: str) -> None:
         """Load the file and allocate its tensors, as whoever gets it will."""

@@ -28,7 +28,7 @@ from onnx_compat_tflite.flatbuffer.reader import read
 from onnx_compat_tflite.flatbuffer.runtimes import minimum_runtime
 from onnx_compat_tflite.flatbuffer.schema import options_of, options_table
 from onnx_compat_tflite.flatbuffer.versions import required_version
-from onnx_compat_tflite.flatbuffer.writer import LIMIT, to_bytes, write
+from onnx_compat_tflite.flatbuffer.writer import LIMIT, oversized, to_bytes, write
 
 __all__ = [
     "LIMIT",
@@ -41,6 +41,7 @@ __all__ = [
     "minimum_runtime",
     "options_of",
     "options_table",
+    "oversized",
     "read",
     "required_version",
     "storage",

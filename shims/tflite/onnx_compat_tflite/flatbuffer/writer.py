@@ -9,20 +9,32 @@ import io
 import os
 import struct
 import uuid
-from typing import BinaryIO, Callable, List, NamedTuple, Optional, Union
+from typing import BinaryIO, Callable, List, NamedTuple, Optional, Tuple, Union
+
+import numpy as np
 
 from onnx_compat.errors import ConversionError
 from onnx_compat_tflite.flatbuffer.constants import Constants
-from onnx_compat_tflite.flatbuffer.encode import encode
+from onnx_compat_tflite.flatbuffer.encode import Hole, encode
 from onnx_compat_tflite.flatbuffer.lower import lower
 from onnx_compat_tflite.flatbuffer.model import ModelSpec
 
-__all__ = ["LIMIT", "to_bytes", "write"]
+__all__ = ["LIMIT", "oversized", "to_bytes", "write"]
 
 LIMIT = 2**31 - 1
 """How far the offsets inside a flatbuffer reach."""
 
 _ALIGNMENT = 16
+
+
+def oversized(model: ModelSpec) -> bool:
+    """Whether the constants have to lie outside, because a flatbuffer with them would be over the limit."""
+    tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if tensor.buffer is not None]
+    if (
+        2 * sum(np.asarray(tensor.buffer).nbytes for tensor in tensors) < LIMIT
+    ):  # far from it: nothing has to be laid out
+        return False
+    return _ends(model, Constants(model), False)[0] > LIMIT
 
 
 def write(
@@ -72,13 +84,8 @@ class _Layout(NamedTuple):
 
 def _lay_out(model: ModelSpec, outside: bool) -> _Layout:
     constants = Constants(model)
-    tables, holes = encode("Model", lower(model, constants, outside), b"TFL3")
+    end, tables, holes, starts = _ends(model, constants, outside)
     prefix = 0 if outside else 4
-    starts, end = [], len(tables)
-    for size in constants.sizes():
-        start = end + prefix
-        starts.append(start + -start % _ALIGNMENT)
-        end = starts[-1] + size
     if end > LIMIT and not outside:
         raise ConversionError(
             "the model takes %.2f GB, and a flatbuffer ends at 2 GB" % (end / 1e9),
@@ -91,6 +98,18 @@ def _lay_out(model: ModelSpec, outside: bool) -> _Layout:
         else:
             struct.pack_into("<I", tables, hole.position, start - prefix - hole.position)
     return _Layout(tables, constants, starts, not outside)
+
+
+def _ends(model: ModelSpec, constants: Constants, outside: bool) -> Tuple[int, bytearray, List[Hole], List[int]]:
+    """Where the file ends; its tables, with holes in them, and where each constant starts."""
+    tables, holes = encode("Model", lower(model, constants, outside), b"TFL3")
+    prefix = 0 if outside else 4
+    starts, end = [], len(tables)
+    for size in constants.sizes():
+        start = end + prefix
+        starts.append(start + -start % _ALIGNMENT)
+        end = starts[-1] + size
+    return end, tables, holes, starts
 
 
 def _stream(layout: _Layout, file: BinaryIO) -> None:
