@@ -59,7 +59,7 @@ class TFLiteShim(Shim):
         if not features.reads_outside():
             raise ConversionError(
                 "the model takes more than the 2 GB of a flatbuffer, and this runtime looks for constants nowhere else",
-                hint="LiteRT does, from 1.0 on; or store the weights of the model as float16",
+                hint="tflite-runtime 2.14 and LiteRT do; or store the weights of the model as float16",
                 shim=self.name,
             )
         return True

@@ -46,7 +46,7 @@ def write(
     """Writes to a path or to a binary file that is open.
 
     `outside` puts the constants behind the flatbuffer instead of into it: for models over 2 GB, on runtimes that know
-    it (LiteRT does, tflite-runtime 2.7 does not). `check` is called with the path of the finished file before that
+    it (LiteRT and tflite-runtime 2.14 do, 2.13 and older do not). `check` is called with the path of the finished file before that
     gets its name, and vetoes it by raising.
     """
     layout = _lay_out(model, outside)
