@@ -14,6 +14,7 @@ from onnx_compat import primitives as p
 from onnx_compat.dtypes import float32
 from onnx_compat.emission import emit
 from onnx_compat.ops.activation import elu, gelu, leaky_relu, prelu
+from onnx_compat.ops.recurrent import lstm
 from onnx_compat.program import record
 from onnx_compat.reference import Reference
 from onnx_compat.shim import Port, Program
@@ -129,3 +130,29 @@ def test_a_layer_flattens_by_itself() -> None:
     assert names(lambda x: p.matmul(p.reshape(x, (3, 12)), weights), (3, 2, 2, 3)) == ["FULLY_CONNECTED"]
     regrouped = names(lambda x: p.matmul(p.reshape(x, (6, 12)), weights), (3, 4, 6))
     assert regrouped == ["FULLY_CONNECTED"]
+
+
+def test_equal_parts_are_one_operator() -> None:
+    def halves(x: Any, sizes: Any = (3, 3)) -> Any:
+        first, *others = p.split(x, 1, list(sizes))
+        return p.mul(first, p.sigmoid(p.slice_axis(others[-1], 1, 0, 1)))
+
+    assert names(halves, (4, 6)).count("SPLIT") == 1
+    assert "SPLIT" not in names(lambda x: halves(x, (2, 4)), (4, 6))  # of different lengths
+    assert "SPLIT" not in names(lambda x: halves(x, (2, 2)), (4, 6))  # not the whole
+    assert "SPLIT" not in names(lambda x: p.add(*p.split(x, 0, [1] * 5)[:2]), (5, 6))
+
+
+@pytest.mark.parametrize(("length", "loops"), [(2, False), (40, False), (90, True)])
+def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool) -> None:
+    """Short ones are written out. (The fused kernels would go on from the states of the last run.)"""
+    random = np.random.RandomState(0)
+    w, r, b = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 32, 5), (1, 32, 8), (1, 64)))
+    made = program(lambda x: lstm(x, w, r, b)[0], (length, 3, 5))
+    builtins = [one.builtin for graph in build(made, features.kernels()).subgraphs for one in graph.operators]
+    assert ("WHILE" in builtins) is loops
+    x = random.standard_normal((length, 3, 5)).astype(np.float32)
+    (wanted,) = emit(made.region, Reference(), [x])
+    runs = SHIM.compile(made)
+    for _ in range(3):
+        np.testing.assert_allclose(runs.run([x])[0], wanted, rtol=1e-4, atol=1e-5)

@@ -7,6 +7,7 @@ from onnx_compat_tflite.passes.integers import use_integers
 from onnx_compat_tflite.passes.moves import drop_moves
 from onnx_compat_tflite.passes.padding import fold_padding
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
+from onnx_compat_tflite.passes.splits import join_slices
 from onnx_compat_tflite.passes.sweep import sweep
 
 __all__ = ["improve"]
@@ -22,4 +23,5 @@ def improve(model: fb.ModelSpec) -> None:
         join_factors(graph)
         drop_flattening(graph)
         fuse_activations(graph)
+        join_slices(graph)
         sweep(graph)
