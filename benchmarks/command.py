@@ -13,6 +13,7 @@ from benchmarks.conversion import conversion
 from benchmarks.imports import import_time
 from benchmarks.latency import tf2_latency, tflite_latency
 from benchmarks.models import NAMES, networks
+from benchmarks.networks import networks_bench
 from benchmarks.process import Child, ChildError
 from benchmarks.reference import reference_speed
 from benchmarks.report import markdown, to_json
@@ -25,6 +26,7 @@ BENCHES: dict[str, Callable[[Setting, Findings], None]] = {
     "reference": reference_speed,
     "conversion": conversion,
     "tflite": tflite_latency,
+    "networks": networks_bench,
     "tf2": tf2_latency,
     "trees": trees,
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from benchmarks.bench import Findings, Missing, Network, Setting
 from benchmarks.measure import alternate, figures, ratio
 from benchmarks.process import Child, ChildError
 
-__all__ = ["tf2_latency", "tflite_latency"]
+__all__ = ["PEER", "compare", "tf2_latency", "tflite_latency"]
 
 RUNS = 5
 """Per round and runner."""
@@ -38,7 +39,7 @@ def tflite_latency(setting: Setting, found: Findings) -> None:
                     shape=network.shape,
                 )
                 others = {name: PEER for name in (*files, "onnxruntime") if name != "onnx-compat"}
-                _compare(setting, f"{network.name}: .tflite", threads, "onnx-compat", others, {"": child}, found)
+                compare(setting, f"{network.name}: .tflite", threads, "onnx-compat", others, {"": child}, found)
 
 
 def _files(setting: Setting, network: Network, found: Findings) -> dict[str, str]:
@@ -75,15 +76,15 @@ def tf2_latency(setting: Setting, found: Findings) -> None:
                     children["onnx-tf"], others["onnx-tf"] = peer, PEER
                 except (Missing, ChildError) as error:
                     found.missing.append(f"{network.name}, {threads} threads: the latency of onnx-tf: {error}")
-                _compare(setting, f"{network.name}: tf2", threads, "onnx-compat", others, children, found)
+                compare(setting, f"{network.name}: tf2", threads, "onnx-compat", others, children, found)
 
 
-def _compare(
+def compare(
     setting: Setting,
     what: str,
     threads: int,
     ours: str,
-    others: dict[str, float],
+    others: Mapping[str, float | None],
     children: dict[str, Child],
     found: Findings,
 ) -> None:

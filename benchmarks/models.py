@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.bench import Missing, Network
 from benchmarks.process import environment
 
-__all__ = ["NAMES", "light", "networks"]
+__all__ = ["NAMES", "cached", "light", "networks"]
 
 NAMES = {"resnet50": "ResNet50", "mobilenet_v2": "MobileNetV2"}
 """In the zoo, and in keras.applications."""
@@ -24,7 +24,7 @@ _LIST = (
 
 def networks(names: list[str], python: str) -> list[Network]:
     """`python` is an interpreter that has onnx."""
-    paths = _cached(python, "zoo", "zoo-full")
+    paths = cached(python, "zoo", "zoo-full")
 
     def path(suite: str, name: str) -> Path:
         if f"{suite}/{name}" not in paths:
@@ -46,13 +46,14 @@ def networks(names: list[str], python: str) -> list[Network]:
 
 def light(python: str) -> dict[str, str]:
     """The light models of onnx, with weights under which they compute something: name -> path."""
-    paths = _cached(python, "light-random")
+    paths = cached(python, "light-random")
     if not paths:
         raise Missing("the light models are not in the cache: run `nox -s suites`")
     return {name.partition("/test_")[2]: path for name, path in sorted(paths.items())}
 
 
-def _cached(python: str, *suites: str) -> dict[str, str]:
+def cached(python: str, *suites: str) -> dict[str, str]:
+    """`suite/name` -> path, of all that these suites have."""
     done = subprocess.run(
         [python, "-c", _LIST, str(ROOT), *suites], env=environment(), stdout=subprocess.PIPE, text=True, check=True
     )

@@ -9,8 +9,10 @@ import sys
 import traceback
 from typing import Any, Callable, Dict
 
+import anatomy  # type: ignore[import-not-found]
 import conversion  # type: ignore[import-not-found]
 import forest  # type: ignore[import-not-found]
+import made  # type: ignore[import-not-found]
 import runners  # type: ignore[import-not-found]
 
 COMMANDS: Dict[str, Callable[..., Any]] = {
@@ -20,6 +22,9 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
     "import": conversion.imported,
     "convert": conversion.convert,
     "forest": forest.write,
+    "anatomy": anatomy.anatomy,
+    "detector": made.detector,
+    "recurrent": made.recurrent,
 }
 
 

@@ -45,6 +45,15 @@ def _image(shape: Any) -> Any:
     return np.random.RandomState(0).standard_normal([int(size) for size in shape]).astype(np.float32)
 
 
+def _values(shape: Any, dtype: Any) -> Any:
+    """Numbers for any input: integers are few, and indices into whatever there is."""
+    import numpy as np
+
+    if np.dtype(dtype).kind == "f":
+        return _image(shape).astype(dtype)
+    return np.random.RandomState(0).randint(0, 2, [int(size) for size in shape]).astype(dtype)
+
+
 def _tflite(threads: int, path: str, **_: Any) -> Run:
     try:
         from ai_edge_litert.interpreter import Interpreter
@@ -52,25 +61,29 @@ def _tflite(threads: int, path: str, **_: Any) -> Run:
         from tflite_runtime.interpreter import Interpreter
     interpreter = Interpreter(model_path=path, num_threads=threads)
     interpreter.allocate_tensors()
-    (fed,), fetched = interpreter.get_input_details(), interpreter.get_output_details()
-    image = _image(fed["shape"])  # the file's own layout: a converter may have turned it
+    fed, fetched = interpreter.get_input_details(), interpreter.get_output_details()
+    # In the file's own layout: a converter may have turned it.
+    given = [(each["index"], _values(each["shape"], each["dtype"])) for each in fed]
 
     def work() -> Any:
-        interpreter.set_tensor(fed["index"], image)
+        for index, values in given:
+            interpreter.set_tensor(index, values)
         interpreter.invoke()
         return [interpreter.get_tensor(each["index"]) for each in fetched]
 
     return work
 
 
-def _onnxruntime(threads: int, path: str, shape: Any, **_: Any) -> Run:
+def _onnxruntime(threads: int, path: str, shape: Any = None, **_: Any) -> Run:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    feeds = {session.get_inputs()[0].name: _image(shape)}
+    types = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": "int32"}
+    fed = session.get_inputs()
+    feeds = {each.name: _values(shape or each.shape, types[each.type]) for each in fed}
     return lambda: session.run(None, feeds)
 
 
