@@ -3,7 +3,7 @@
 import os
 from typing import Any, Dict, Mapping, Optional
 
-from .output import emit, emit_json, table
+from .output import emit, emit_json, printable, table
 
 __all__ = ["is_converted", "show_file"]
 
@@ -77,4 +77,4 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return "[%s]" % ", ".join(map(_cell, value))
     text = "%.6g" % value if isinstance(value, float) else str(value)
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return printable(text).replace("\n", "\\n")

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Optional, Sequence
 
 from .codes import BROKEN_PIPE
 
-__all__ = ["Cell", "emit", "emit_json", "table", "type_text"]
+__all__ = ["Cell", "emit", "emit_json", "printable", "table", "type_text"]
 
 
 class Cell:
@@ -41,6 +41,11 @@ def emit_json(document: Any) -> None:
     emit(json.dumps(document, indent=2, allow_nan=False))
 
 
+def printable(text: str) -> str:
+    """Without what a terminal would take for a command: names are a file's."""
+    return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional[str] = None) -> None:
     """A column whose name begins with '>' holds numbers. Into a pipe goes plain text that no terminal width has cut."""
     from rich import box
@@ -56,7 +61,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional
         )
     for row in rows:
         # Text, never str: a name such as `x[0]` would be read as markup.
-        made.add_row(*[Text(cell.text, cell.style) if isinstance(cell, Cell) else Text(str(cell)) for cell in row])
+        made.add_row(
+            *[Text(cell.text, cell.style) if isinstance(cell, Cell) else Text(printable(str(cell))) for cell in row]
+        )
     buffer = io.StringIO()
     Console(file=buffer, force_terminal=terminal, width=None if terminal else 100000).print(made)
     emit("\n".join(line.rstrip() for line in buffer.getvalue().splitlines()))

@@ -6,6 +6,7 @@ import click
 
 from . import options
 from .codes import NEGATIVE, OK
+from .layers_table import show_layers
 from .output import Cell, emit, emit_json, table, type_text
 from .progress import working
 
@@ -24,6 +25,7 @@ OTHER_TYPE = ("dtype", "shape", "kind")
 @click.option(
     "--oracle", metavar="NAME", help="`onnxruntime` or a shim. Default: onnxruntime if it can, else the reference."
 )
+@click.option("--layers", is_flag=True, help="Compare what every node makes, and name the first that departs.")
 @options.inputs
 @options.tolerance
 @options.machine
@@ -34,6 +36,7 @@ def verify(
     shim: Optional[str],
     converted: Optional[str],
     oracle: Optional[str],
+    layers: bool,
     inputs: Optional[str],
     seed: int,
     dims: Optional[Dict[str, int]],
@@ -45,7 +48,16 @@ def verify(
 
     with working("Verifying %s" % model):
         report = onnx_compat.verify(
-            model, inputs, shim=shim, converted=converted, rtol=rtol, atol=atol, oracle=oracle, seed=seed, dims=dims
+            model,
+            inputs,
+            shim=shim,
+            converted=converted,
+            rtol=rtol,
+            atol=atol,
+            oracle=oracle,
+            seed=seed,
+            dims=dims,
+            layers=layers,
         )
     if settings.json:
         emit_json(report.to_dict())
@@ -58,6 +70,8 @@ def show(report: Any) -> None:
     """The report as a table, what is wrong with each failed output, the notes and the verdict."""
     from onnx_compat.verification.report import explain
 
+    if report.layers is not None:
+        show_layers(report.layers)
     table(
         ("output", "type", ">max abs", ">max rel", ">mean abs", "verdict"),
         [_row(output) for output in report.outputs],

@@ -10,6 +10,8 @@ from onnx_compat.errors import InputError
 
 from .compare import Comparison, compare
 from .generate import generate
+from .inner import InFile, OnShim
+from .layers import Subject, examine_layers
 from .npz import load_npz
 from .oracle import ask
 from .report import Fed, Report
@@ -30,6 +32,7 @@ def verify(
     oracle: Optional[str] = None,
     seed: int = 0,
     dims: Optional[Mapping[str, int]] = None,
+    layers: bool = False,
 ) -> Report:
     """Run `model` on a shim, or run the file it was converted to, and hold every output against an oracle.
 
@@ -39,6 +42,7 @@ def verify(
     converted: a .tflite, .keras or .pb file or a SavedModel folder made from the model, which is run in its place.
     oracle: "onnxruntime" or the name of a shim; None takes onnxruntime where it is installed and can run the model, and
         else the reference, and says so in the notes of the report.
+    layers: compare what every node makes, too, and name the first that departs (`Report.layers`).
     """
     from onnx_compat import load, prepare
 
@@ -63,6 +67,14 @@ def verify(
     comparisons: List[Comparison] = []
     for name, mine, theirs in zip_longest(names, got, answer.outputs):
         comparisons.extend(compare(name, mine, theirs, rtol, atol))
+    inner = None
+    if layers:
+        within: Subject = (
+            OnShim(loaded, runnable.shim) if converted is None else InFile(loaded, converted, runnable.shim)
+        )
+        inner = examine_layers(loaded, fed.values, within, oracle, rtol, atol)
+        if inner.layers and inner.ok and not all(one.ok for one in comparisons):
+            notes.append(_TOGETHER if converted is None else _DELEGATED)
     return Report(
         model=loaded.path or loaded.graph.name,
         subject=subject,
@@ -73,7 +85,13 @@ def verify(
         inputs=[_described(name, value) for name, value in fed.values.items()],
         outputs=comparisons,
         notes=notes,
+        layers=inner,
+        fallbacks=dict(getattr(runnable, "fallback_reasons", {})),
     )
+
+
+_TOGETHER = "every node is right where its value is looked at: the fault shows only where nodes are fused"
+_DELEGATED = "every node is right without the default delegate of the runtime: the fault shows only with it"
 
 
 def named(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:

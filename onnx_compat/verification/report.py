@@ -2,9 +2,10 @@
 
 import json
 import math
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .compare import Comparison
+from .layers import Layers
 
 __all__ = ["Fed", "Report"]
 
@@ -27,6 +28,8 @@ class Report(NamedTuple):
     inputs: List[Fed]
     outputs: List[Comparison]
     notes: List[str]  # what a reader of the verdict should know, such as why onnxruntime was not the oracle
+    layers: Optional[Layers] = None  # the values in between, if they were asked for
+    fallbacks: Mapping[str, str] = {}  # the nodes that ran outside of the framework, and why
 
     @property
     def ok(self) -> bool:
@@ -44,13 +47,14 @@ class Report(NamedTuple):
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain JSON values. A number that JSON has no way to write is the string "inf", "-inf" or "nan"."""
-        rest = {key: value for key, value in self._asdict().items() if key not in ("inputs", "outputs")}
+        rest = {key: value for key, value in self._asdict().items() if key not in ("inputs", "outputs", "layers")}
         return {
             "ok": self.ok,
             "summary": self.summary,
             "inputs": [_plain(fed._asdict()) for fed in self.inputs],
             "outputs": [_plain(dict(output._asdict(), ok=output.ok)) for output in self.outputs],
             **_plain(dict(rest)),
+            "layers": None if self.layers is None else _layers(self.layers),
         }
 
     def to_json(self, indent: Optional[int] = 2) -> str:
@@ -58,6 +62,7 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         lines = [self.summary]
+        lines += ["  " + self.layers.verdict] if self.layers is not None else []
         lines += ["  %s %s%s: %s" % (out.name, out.dtype, list(out.shape), explain(out)) for out in self.outputs]
         return "\n".join(lines + ["  note: " + note for note in self.notes])
 
@@ -78,7 +83,24 @@ def explain(output: Comparison) -> str:
     )  # fmt: skip
 
 
-def _plain(fields: Dict[str, Any]) -> Dict[str, Any]:
+def _layers(found: Layers) -> Dict[str, Any]:
+    def compared(one: Optional[Comparison]) -> Any:
+        return None if one is None else _plain(dict(one._asdict(), ok=one.ok))
+
+    return {
+        "ok": found.ok,
+        "verdict": found.verdict,
+        "culprit": found.culprit,
+        "notes": found.notes,
+        "layers": [
+            dict(_plain(one._asdict()), comparison=compared(one.comparison), alone=compared(one.alone))
+            for one in found.layers
+        ],
+        "gone": [dict(one._asdict()) for one in found.gone],
+    }
+
+
+def _plain(fields: Mapping[str, Any]) -> Dict[str, Any]:
     return {
         key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in fields.items()

@@ -13,7 +13,7 @@ from onnx_compat.feeds import by_name
 from onnx_compat.model import TensorType, ValueInfo
 from onnx_compat.shim import Compiled, Port, Shim
 
-__all__ = ["Opened", "form_of", "no_reader", "open_converted"]
+__all__ = ["Opened", "flat", "form_of", "no_reader", "open_converted"]
 
 #: What to install when nothing here reads a file of this suffix ("" is a folder).
 _INSTALL = {".tflite": "tflite", ".keras": "keras", ".pb": "tf1", "": "tf2"}
@@ -32,7 +32,7 @@ class Opened:
     def run(self, inputs: Mapping[str, Any]) -> Dict[str, Any]:
         """An input that the file does not have was of no use to it: a converter drops what no output depends on."""
         names = [one.name for one in self.inputs]
-        fed = {name: value for name, value in _flat(inputs) if name in names}
+        fed = {name: value for name, value in flat(inputs) if name in names}
         checked = by_name(fed, self.inputs, names)
         arrays = self._compiled.run([checked[name][0] for name in names])
         return _joined({port.name: to_public(array, port.dtype) for port, array in zip(self._ports, arrays)})
@@ -85,12 +85,12 @@ def _suffix(path: Union[str, "os.PathLike[str]"]) -> str:
     return "" if target.is_dir() else target.suffix.lower()
 
 
-def _flat(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
+def flat(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
     """Sequences as their items, which are inputs of their own in a program: `s.0`, `s.1` …"""
     found: List[Tuple[str, Any]] = []
     for name, value in inputs.items():
         if isinstance(value, (list, tuple)):
-            found += _flat({"%s.%d" % (name, k): item for k, item in enumerate(value)})
+            found += flat({"%s.%d" % (name, k): item for k, item in enumerate(value)})
         elif value is not None:
             found.append((name, value))
     return found

@@ -179,4 +179,4 @@ def test_a_lost_output_is_a_failure(install, tmp_path):
 
 def test_sequences_of_a_file_are_put_together():
     assert subject._joined({"s.0": 1, "s.1": 2, "y": 3})["s"] == [1, 2]
-    assert subject._flat({"s": [1, [2]], "x": 3, "none": None}) == [("s.0", 1), ("s.1.0", 2), ("x", 3)]
+    assert subject.flat({"s": [1, [2]], "x": 3, "none": None}) == [("s.0", 1), ("s.1.0", 2), ("x", 3)]

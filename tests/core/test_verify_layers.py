@@ -1,0 +1,201 @@
+"""Which node is wrong: every value in between beside the oracle's, and the nodes that depart run by themselves."""
+
+import json
+from typing import Any, Dict, Iterator, Tuple
+
+import numpy as np
+import pytest
+from building import model, node, value
+
+import onnx_compat
+from onnx_compat import primitives as p
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ops import OPERATORS
+from onnx_compat.reference.shim import SHIM
+from onnx_compat.verification.layers import Layers, examine_layers
+
+X = np.float32([[1, -2, 3]])
+
+
+def chain() -> Any:
+    """x -> neg -> double -> exp -> y, and a side that nobody needs."""
+    nodes = [
+        node("Neg", ["x"], ["n"], name="neg"),
+        node("Mul", ["n", "two"], ["d"], name="double"),
+        node("Exp", ["d"], ["e"], name="exp"),
+        node("Abs", ["x"], ["side"], name="side"),
+        node("Add", ["e", "half"], ["y"], name="add"),
+    ]
+    constants = {"two": np.float32(2), "half": np.float32(0.5)}
+    return model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], constants)
+
+
+class Fake:
+    """A subject: what it says of each value in the whole, and of each node by itself; else it is exact."""
+
+    notes = ()
+    emitted: Dict[str, Tuple[str, ...]] = {"y": ("EXP", "ADD")}
+
+    def __init__(self, whole: Dict[str, Any], alone: Dict[str, Any], held: Any = ("n", "d", "e", "side", "y")) -> None:
+        self.whole, self.by_itself, self.held = whole, alone, held
+
+    def values(self, inputs: Any, expected: Any) -> Any:
+        return {name: expected[name] + self.whole.get(name, 0) for name in self.held}
+
+    def alone(self, node: Any, expected: Any) -> Any:
+        error = self.by_itself.get(node.name, 0)
+        if isinstance(error, Exception):
+            raise error
+        return {name: expected[name] + error for name in node.outputs}
+
+    def aligned(self, name: str, got: Any, want: Any) -> Any:
+        return got
+
+
+def examined(*subject: Any) -> Layers:
+    loaded = onnx_compat.load(chain())
+    fake: Any = Fake(*subject)
+    return examine_layers(loaded, {"x": X}, fake, "reference", 1e-3, 1e-3)
+
+
+def test_all_agree() -> None:
+    found = examined({}, {})
+    assert found.ok
+    assert found.culprit is None
+    assert [layer.value for layer in found.layers] == ["n", "d", "e", "side", "y"]
+    assert found.layers[0].snr == np.inf
+    assert "all 5 values" in found.verdict
+
+
+def test_the_first_that_departs_by_itself_is_named() -> None:
+    one = np.float32(1)
+    found = examined({"d": one, "e": one, "y": one}, {"exp": one, "add": one})
+    assert found.culprit == "exp"
+    by_value = {layer.value: layer for layer in found.layers}
+    assert [name for name, layer in by_value.items() if not layer.ok] == ["d", "e", "y"]
+    assert by_value["d"].alone is not None and by_value["d"].alone.ok
+    assert by_value["e"].alone is not None and not by_value["e"].alone.ok
+    assert by_value["y"].alone is None  # it comes after the one that is to blame
+    assert by_value["d"].snr == pytest.approx(10 * np.log10((4 + 16 + 36) / 3))
+    assert "before it 'double' departs, but not by itself" in found.verdict
+
+
+def test_errors_that_add_up_are_nobodys() -> None:
+    found = examined({"e": np.float32(0.1), "y": np.float32(0.1)}, {})
+    assert found.culprit is None
+    assert "none of the 2 that depart does so by itself" in found.verdict
+
+
+def test_a_node_that_does_not_run_by_itself_is_named() -> None:
+    found = examined({"d": np.float32(9)}, {"double": UnsupportedError("it is shy")})
+    assert found.culprit == "double"
+    assert "it is shy" in found.verdict
+
+
+def test_what_is_not_held() -> None:
+    found = examined({}, {}, ("d", "y"))
+    assert {one.value: one.why for one in found.gone} == {
+        "n": "fused into 'double'",
+        "e": "fused into 'add'",
+        "side": "not needed",
+    }
+    assert [layer.nodes for layer in found.layers] == [("double", "neg"), ("add", "exp")]
+    assert found.layers[1].emitted == ("EXP", "ADD")
+    assert "no value in between" in examined({}, {}, ()).verdict
+
+
+@pytest.fixture
+def wrong() -> Iterator[None]:
+    """What ONNX calls Square here is a cube for shims, as in a meaning that someone got wrong."""
+
+    @onnx_compat.op("Square", since=1, domain="my.domain")
+    def square(x: Any) -> Any:
+        return p.mul(p.mul(x, x), x)
+
+    yield
+    OPERATORS.pop(("my.domain", "Square"))
+
+
+def test_a_custom_operator_that_is_wrong_is_named(wrong: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnx import helper
+
+    from onnx_compat.verification import inner
+
+    nodes = [
+        node("Relu", ["x"], ["a"], name="relu"),
+        node("Square", ["a"], ["b"], name="square", domain="my.domain"),
+        node("Neg", ["b"], ["y"], name="neg"),
+    ]
+    opsets = [helper.make_opsetid("my.domain", 1)]
+    made = model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], extra_opsets=opsets)
+    asked = inner.ask
+
+    def right(one: Any, inputs: Any, oracle: Any) -> Any:
+        a = np.maximum(inputs["x"], 0)
+        values = {"a": a, "b": a * a, "y": -a * a}
+        return asked(one, inputs, "reference")._replace(outputs=[values[port.name] for port in one.outputs])
+
+    monkeypatch.setattr(inner, "ask", right)
+    report = onnx_compat.verify(made, {"x": X}, shim="reference", oracle="reference", layers=True)
+    assert report.layers is not None
+    assert report.layers.culprit == "square"
+    assert [layer.ok for layer in report.layers.layers] == [True, False, False]
+    assert "'square'" in str(report)
+    document = json.loads(report.to_json(), parse_constant=pytest.fail)
+    assert document["layers"]["culprit"] == "square"
+    assert document["layers"]["layers"][1]["alone"]["ok"] is False
+
+
+def test_nodes_run_one_by_one_where_the_whole_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = onnx_compat.load(chain())
+    compile_ = SHIM.compile
+
+    def refuse(program: Any, device: Any = None) -> Any:
+        if len(program.outputs) > 1:
+            raise UnsupportedError("one output is enough")
+        return compile_(program, device)
+
+    monkeypatch.setattr(type(SHIM), "compile", lambda self, *rest: refuse(*rest))
+    monkeypatch.setattr(type(SHIM), "executor", lambda self: None)
+    from onnx_compat.verification import inner
+
+    monkeypatch.setattr(inner.OnShim, "values", _unaided(inner.OnShim.values))
+    report = onnx_compat.verify(loaded, {"x": X}, shim="reference", layers=True)
+    assert report.layers is not None and report.layers.ok
+    assert len(report.layers.layers) == 5
+
+
+def _unaided(values: Any) -> Any:
+    """Without the fallback, which would take the whole model."""
+    import functools
+
+    prepare = functools.partial(onnx_compat.prepare, fallback=False)
+
+    def run(self: Any, inputs: Any, expected: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(vars(onnx_compat), "prepare", prepare)
+            found = values(self, inputs, expected)
+        assert any("each node ran by itself" in note for note in self.notes)
+        return found
+
+    return run
+
+
+def test_sequences_and_captures() -> None:
+    """A value that is a list, and a node that reads one from inside a branch."""
+    from onnx import helper
+
+    branch = [helper.make_graph([node(kind, ["x"], [kind])], kind, [], [value(kind, None)]) for kind in ("Neg", "Abs")]
+    nodes = [
+        node("SequenceConstruct", ["x", "x"], ["s"], name="both"),
+        node("SequenceAt", ["s", "one"], ["t"], name="second"),
+        node("If", ["yes"], ["i"], name="if", then_branch=branch[0], else_branch=branch[1]),
+        node("Add", ["t", "i"], ["y"], name="add"),
+    ]
+    constants = {"one": np.int64(1), "yes": np.bool_(True)}
+    made = model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], constants)
+    report = onnx_compat.verify(made, {"x": X}, shim="reference", layers=True)
+    assert report.ok
+    assert report.layers is not None and report.layers.ok
+    assert [layer.value for layer in report.layers.layers] == ["s", "t", "i", "y"]
+    assert report.layers.layers[0].snr is None
