@@ -30,6 +30,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
     help="If the format cannot hold all of it, write a bundle: PATH.zip, whose other parts run in the fallback.",
 )
 @click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
+@options.page
 @options.inputs
 @options.tolerance
 @options.machine
@@ -44,6 +45,7 @@ def convert(
     values: Dict[str, Any],
     allow_fallback: bool,
     check: bool,
+    page: Optional[str],
     inputs: Optional[str],
     seed: int,
     dims: Optional[Dict[str, int]],
@@ -54,9 +56,10 @@ def convert(
 
     A node that the format cannot hold is named, with the reason, and nothing is written: unless --allow-fallback is given.
 
-    The options on inputs and tolerance belong to --verify.
+    The options on inputs and tolerance belong to --verify, and so does --report, which asks for it.
     """
     import onnx_compat
+    from onnx_compat.verification.html import write_html
 
     report: Any = None
     with working("Converting %s" % model) as now:
@@ -67,12 +70,16 @@ def convert(
             )
         )
         seconds = time.perf_counter() - start
-        if check:
+        if check or page is not None:
             now("Verifying %s" % written)
             fed: Any = {"inputs": inputs, "seed": seed, "dims": dims}
             if shapes or values:
                 fed = {"inputs": _fed(model, inputs, seed, dims, shapes, values)}
-            report = onnx_compat.verify(model, shim=shim, converted=written, rtol=rtol, atol=atol, **fed)
+            report = onnx_compat.verify(
+                model, shim=shim, converted=written, rtol=rtol, atol=atol, layers=page is not None, **fed
+            )
+            if page is not None:
+                write_html(page, report, model, written)
     size = _size(written)
     ok = report is None or report.ok
     parts = _parts(written) if allow_fallback else None
@@ -87,6 +94,8 @@ def convert(
             emit(_described(parts))
         if report is not None:
             show(report)
+        if page is not None:
+            emit("wrote %s" % page)
     return OK if ok else NEGATIVE
 
 

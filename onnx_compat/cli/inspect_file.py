@@ -3,7 +3,9 @@
 import os
 from typing import Any, Dict, Mapping, Optional
 
-from .output import emit, emit_json, printable, table
+from onnx_compat.plain import printable
+
+from .output import emit, emit_json, table
 
 __all__ = ["is_converted", "show_file"]
 

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import click
 
-__all__ = ["Settings", "Shapes", "inputs", "machine", "model", "settled", "shim", "tolerance"]
+__all__ = ["Settings", "Shapes", "inputs", "machine", "model", "page", "settled", "shim", "tolerance"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 Shapes = Dict[str, Tuple[Optional[int], ...]]
@@ -122,7 +122,20 @@ def tolerance(command: _F) -> _F:
     return command
 
 
+def _writable(value: Optional[str]) -> Optional[str]:
+    """Said before the work is done, not after it."""
+    if value is not None:
+        from onnx_compat.verification.html import check_target
+
+        check_target(value)
+    return value
+
+
 model = click.argument("model", type=click.Path())
+page = click.option(
+    "--report", "page", type=click.Path(), metavar="FILE", callback=lambda _, __, value: _writable(value),
+    help="Write a page (HTML) of what was verified, layer by layer.",
+)  # fmt: skip
 shim = click.option(
     "--shim", metavar="NAME", help="The shim to use; `onnx-compat doctor` lists them. Default: the best here."
 )

@@ -6,9 +6,11 @@ import os
 import sys
 from typing import Any, Iterable, Optional, Sequence
 
+from onnx_compat.plain import printable
+
 from .codes import BROKEN_PIPE
 
-__all__ = ["Cell", "emit", "emit_json", "printable", "table", "type_text"]
+__all__ = ["Cell", "emit", "emit_json", "table", "type_text"]
 
 
 class Cell:
@@ -39,11 +41,6 @@ def emit(text: str) -> None:
 
 def emit_json(document: Any) -> None:
     emit(json.dumps(document, indent=2, allow_nan=False))
-
-
-def printable(text: str) -> str:
-    """Without what a terminal would take for a command: names are a file's."""
-    return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional[str] = None) -> None:

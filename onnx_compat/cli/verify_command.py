@@ -26,6 +26,7 @@ OTHER_TYPE = ("dtype", "shape", "kind")
     "--oracle", metavar="NAME", help="`onnxruntime` or a shim. Default: onnxruntime if it can, else the reference."
 )
 @click.option("--layers", is_flag=True, help="Compare what every node makes, and name the first that departs.")
+@options.page
 @options.inputs
 @options.tolerance
 @options.machine
@@ -37,6 +38,7 @@ def verify(
     converted: Optional[str],
     oracle: Optional[str],
     layers: bool,
+    page: Optional[str],
     inputs: Optional[str],
     seed: int,
     dims: Optional[Dict[str, int]],
@@ -45,6 +47,7 @@ def verify(
 ) -> int:
     """Compare MODEL on a shim, or a file converted from it, with onnxruntime, output by output."""
     import onnx_compat
+    from onnx_compat.verification.html import write_html
 
     with working("Verifying %s" % model):
         report = onnx_compat.verify(
@@ -57,12 +60,16 @@ def verify(
             oracle=oracle,
             seed=seed,
             dims=dims,
-            layers=layers,
+            layers=layers or page is not None,
         )
+        if page is not None:
+            write_html(page, report, model, converted)
     if settings.json:
         emit_json(report.to_dict())
     else:
         show(report)
+        if page is not None:
+            emit("wrote %s" % page)
     return OK if report.ok else NEGATIVE
 
 

@@ -44,6 +44,28 @@ def test_verify_says_yes_and_no(command):
     assert "mismatch" in out
 
 
+def test_verify_layers_and_a_page(command, tmp_path, monkeypatch):
+    from onnx_compat.verification import Comparison, Layer, Layers, examine
+
+    one = Comparison("y", "mismatch", "float32", (2, 3), "float32", (2, 3), 6, 6, 0.5, 0.25, 0.5)
+    layer = Layer("y", "add_0", "Add", one, 12.0, ("add_0",), ("ADD",), one)
+    found = Layers([layer], [], "add_0", "the first node that departs is 'add_0'", ["a note"])
+    monkeypatch.setattr(examine, "examine_layers", lambda *_: found)
+    page = tmp_path / "r.html"
+    code, out, _ = command(*VERIFY, "--layers")
+    assert code == 0  # the outputs agree
+    assert re.search(r"^add_0 +Add +y +float32\[2, 3\] +0.5 +0.25 +12 +mismatch, alone too +ADD$", out, re.MULTILINE)
+    assert "layers: the first node that departs is 'add_0'" in out
+    code, out, _ = command(*VERIFY, "--report", page)
+    assert (code, page.exists()) == (0, True)
+    assert "wrote %s" % page in out
+    code, _, err = command(*VERIFY, "--report", tmp_path / "no" / "r.html")
+    assert code == 6
+    assert "does not exist" in err
+    document = json.loads(command(*VERIFY, "--layers", "--json")[1])
+    assert document["layers"]["layers"][0]["alone"]["verdict"] == "mismatch"
+
+
 def test_verify_json(command):
     code, out, err = command(*VERIFY, "--shim", "off", "--json", "--seed", "7", "--dim", "batch=4")
     document = json.loads(out)

@@ -1,0 +1,368 @@
+"""A report as one HTML page: no script, nothing fetched, light and dark; every name in it is escaped."""
+
+import os
+from collections import Counter
+from html import escape
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+
+from onnx_compat.errors import InputError, OnnxCompatError
+from onnx_compat.inside import Description
+from onnx_compat.plain import printable
+
+from .html_chart import chart, share
+from .html_style import STYLE
+from .layers import Layer, Layers
+from .report import Report, explain
+
+__all__ = ["check_target", "page", "write_html"]
+
+_LARGEST = 15  # tensors of a model that are listed
+
+
+class Html(str):
+    """What is escaped already."""
+
+    __slots__ = ()
+
+
+class _Of(NamedTuple):
+    """What the page is of: the model, and the file if it was one."""
+
+    report: Report
+    model: Any
+    file: Optional[Description]
+
+
+def check_target(path: Union[str, "os.PathLike[str]"]) -> None:
+    """Refuse a place where nothing can be written, before the work is done."""
+    folder = os.path.dirname(os.path.abspath(os.fspath(path)))
+    if not os.path.isdir(folder):
+        raise InputError("the folder of '%s' does not exist" % os.fspath(path), hint="make it first")
+    if os.path.isdir(os.fspath(path)):
+        raise InputError("'%s' is a folder" % os.fspath(path), hint="give the name of a file, as in report.html")
+
+
+def write_html(
+    path: Union[str, "os.PathLike[str]"],
+    report: Report,
+    model: Any,
+    converted: Union[str, "os.PathLike[str]", None] = None,
+) -> Path:
+    """Write the page of a report on `model`, or on the file it was converted to. It appears complete or not at all."""
+    from onnx_compat import load
+    from onnx_compat.description import describe
+
+    check_target(path)
+    told: Optional[Description] = None
+    if converted is not None:
+        try:
+            told = describe(converted).description
+        except OnnxCompatError:  # a format of which nothing can be told; the report stands without it
+            told = None
+    target = Path(os.fspath(path))
+    unfinished = target.with_name("%s.%d.part" % (target.name, os.getpid()))
+    try:
+        unfinished.write_bytes(page(report, load(model), told).encode("utf-8", "backslashreplace"))
+        os.replace(str(unfinished), str(target))
+    finally:
+        if unfinished.exists():
+            unfinished.unlink()
+    return target
+
+
+def page(report: Report, model: Any, file: Optional[Description] = None) -> str:
+    what = _Of(report, model, file)
+    name = os.path.basename(report.model) or "model"
+    body = "".join(
+        part for part in (_head(what, name), _layers(report), _outputs(report), _fused(report.layers), _outside(report),
+                          _operators(what), _sizes(what), _file(file), _conditions(report)) if part
+    )  # fmt: skip
+    return _PAGE % {"title": _text("%s: %s" % ("OK" if report.ok else "FAILED", name)), "style": STYLE, "body": body}
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'">
+<meta name="color-scheme" content="light dark">
+<title>%(title)s</title>
+<style>%(style)s</style>
+</head>
+<body>
+<a class="skip" href="#main">To the report</a>
+<main id="main">
+%(body)s
+</main>
+</body>
+</html>
+"""
+
+
+# -- pieces ------------------------------------------------------------------------------------------------------------
+def _text(value: Any) -> str:
+    return value if isinstance(value, Html) else escape(printable(str(value)))
+
+
+def _section(title: str, *parts: str, ident: str = "") -> str:
+    mark = ' id="%s"' % ident if ident else ""
+    return "<section%s><h2>%s</h2>\n%s</section>\n" % (mark, _text(title), "".join(parts))
+
+
+def _table(label: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], attributes: Sequence[str] = ()) -> str:
+    """A column whose name begins with '>' holds numbers. The box scrolls, not the page; with the keyboard too."""
+    right = [column.startswith(">") for column in columns]
+    head = "".join(
+        '<th scope="col"%s>%s</th>' % (' class="n"' if number else "", _text(column.lstrip(">")))
+        for column, number in zip(columns, right)
+    )
+    lines = []
+    for place, row in enumerate(rows):
+        cells = "".join(
+            '<td data-l="%s"%s>%s</td>'
+            % (_text(column.lstrip(">")), ' class="n"' if number else "", _text("" if cell is None else cell))
+            for column, cell, number in zip(columns, row, right)
+        )
+        lines.append("<tr%s>%s</tr>" % (attributes[place] if attributes else "", cells))
+    many = " cards" if len(columns) > 5 else ""  # a phone shows each of their rows as a card
+    return '<div class="scroll%s" tabindex="0" role="region" aria-label="%s"><table><thead><tr>%s</tr></thead><tbody>\n%s\n</tbody></table></div>\n' % (
+        many, _text(label), head, "\n".join(lines),
+    )  # fmt: skip
+
+
+def _code(value: Any) -> Html:
+    return Html("<code>%s</code>" % _text(value))
+
+
+def _verdict(good: bool, text: str) -> Html:
+    return Html('<span class="%s"><b aria-hidden="true">%s</b> %s</span>' % (
+        "pass" if good else "fail", "&#10003;" if good else "&#10007;", _text(text)))  # fmt: skip
+
+
+def _figure(value: Optional[float], form: str = "%.3g") -> str:
+    return "" if value is None else form % value
+
+
+def _bytes(size: int) -> str:
+    for unit, factor in (("MB", 1000000), ("kB", 1000)):
+        if size >= factor:
+            return "%.1f %s" % (size / factor, unit)
+    return "%d B" % size
+
+
+def _type(dtype: str, shape: Sequence[Any]) -> Html:
+    return Html('<span class="t">%s</span>' % _text("%s[%s]" % (dtype, ", ".join(map(str, shape)))))
+
+
+# -- sections ----------------------------------------------------------------------------------------------------------
+def _head(what: _Of, name: str) -> str:
+    report = what.report
+    tiles = "".join(
+        "<li><span class=big>%s</span><span>%s</span></li>" % (_text(figure), _text(label))
+        for figure, label in _tiles(what)
+    )
+    layers = report.layers
+    blame = "" if layers is None else '<p class="lead">%s.</p>' % _text(layers.verdict[:1].upper() + layers.verdict[1:])
+    return '<h1>%s <small class="%s">%s</small></h1>\n<p class="lead">%s.</p>%s\n<ul class="tiles">%s</ul>\n' % (
+        _text(name), "pass" if report.ok else "fail", "OK" if report.ok else "FAILED",
+        _text(report.summary.partition(": ")[2]), blame, tiles,
+    )  # fmt: skip
+
+
+def _tiles(what: _Of) -> Iterator[Any]:
+    report, file = what.report, what.file
+    yield "%d of %d" % (sum(one.ok for one in report.outputs), len(report.outputs)), "outputs agree"
+    if report.layers is not None:
+        layers = report.layers.layers
+        yield "%d of %d" % (sum(one.ok for one in layers), len(layers)), "values of nodes agree"
+        yield report.layers.culprit or "none", "node that is wrong"
+    facts = file.facts if file is not None else {}
+    if "operators" in facts:
+        yield facts["operators"], "operators, for %d nodes" % sum(what.model.operators().values())
+    if "bytes" in facts:
+        yield _bytes(facts["bytes"]), "file"
+    if facts.get("delegate"):
+        yield "%(taken)d of %(of)d" % facts["delegate"], "operators in %s" % facts["delegate"]["name"]
+    if report.fallbacks or file is None:
+        yield len(report.fallbacks), "nodes in the fallback"
+
+
+def _outputs(report: Report) -> str:
+    rows = [
+        [
+            _code(one.name),
+            _type(one.dtype, one.shape),
+            _figure(one.max_abs_error),
+            _figure(one.max_rel_error),
+            _figure(one.mean_abs_error),
+            _verdict(one.ok, "agrees" if one.ok else explain(one)),
+        ]
+        for one in report.outputs
+    ]
+    columns = ("output", "type", ">max abs error", ">max rel error", ">mean abs error", "verdict")
+    return _section("Outputs", _table("Outputs", columns, rows), ident="outputs")
+
+
+def _layers(report: Report) -> str:
+    layers = report.layers
+    if layers is None or not layers.layers:
+        return ""
+    told = (
+        '<p class="small">The error of each value relative to the value itself (root of the mean square), in the order of '
+        "the nodes. An arrow stands for a value beyond the scale; a mark leads to its row.</p>"
+    )
+    rows = [_row(layer) for layer in layers.layers]
+    marks = [
+        ' id="layer-%d" class="%s%s"'
+        % (place, "right" if layer.ok else "wrong", " culprit" if layer.node == layers.culprit else "")
+        for place, layer in enumerate(layers.layers)
+    ]
+    columns = ("node", "operator", "value", "type", ">max abs error", ">max rel error", ">SNR dB", "verdict", "made by")
+    only = '<p><label><input type="checkbox" id="only"> Only those that depart</label></p>' if not layers.ok else "<br>"
+    return _section(
+        "Layer by layer", told, chart(layers.layers, layers.culprit), only,
+        _table("Layers", columns, rows, marks), "".join("<p class=small>%s.</p>" % _text(note) for note in layers.notes),
+        ident="layers",
+    )  # fmt: skip
+
+
+def _row(layer: Layer) -> List[Any]:
+    one = layer.comparison
+    verdict = "agrees" if one.ok else "differs" if one.verdict == "mismatch" else "wrong %s" % one.verdict
+    if layer.alone is not None:
+        verdict += ", by itself right" if layer.alone.ok else ", by itself too"
+    return [
+        _code(layer.node),
+        layer.operator,
+        _code(layer.value),
+        _type(one.expected_dtype, one.expected_shape),
+        _figure(one.max_abs_error),
+        _figure(one.max_rel_error),
+        _figure(layer.snr, "%.0f"),
+        _verdict(one.ok, verdict),
+        _counted(layer.emitted),
+    ]
+
+
+def _counted(operators: Sequence[str]) -> str:
+    return ", ".join(
+        name if count == 1 else "%s \N{MULTIPLICATION SIGN}%d" % (name, count)
+        for name, count in Counter(operators).items()
+    )
+
+
+def _fused(layers: Optional[Layers]) -> str:
+    """Which nodes became which operators, and what became of the values that are not there any more."""
+    if layers is None:
+        return ""
+    fused = [layer for layer in layers.layers if len(layer.nodes) > 1]
+    parts = []
+    if fused:
+        rows = [[Html(" &larr; ".join(_code(one) for one in layer.nodes)), _counted(layer.emitted)] for layer in fused]
+        parts.append(_table("Fused nodes", ("nodes, the last one first", "operators of the file"), rows))
+    if layers.gone:
+        rows = [[_code(one.value), _code(one.node), one.operator, one.why] for one in layers.gone]
+        table = _table("Values that are gone", ("value", "node", "operator", "what became of it"), rows)
+        parts.append(
+            "<details><summary>%d values that the file does not hold</summary>%s</details>" % (len(rows), table)
+        )
+    return _section("What was fused", *parts, ident="fused") if parts else ""
+
+
+def _outside(report: Report) -> str:
+    if not report.fallbacks:
+        return ""
+    rows = [[_code(node), reason] for node, reason in report.fallbacks.items()]
+    return _section("What fell back", _table("Fallback", ("node", "why"), rows), ident="fallback")
+
+
+def _operators(what: _Of) -> str:
+    counts = sorted(what.model.operators().items(), key=lambda item: (-item[1], item[0]))
+    most = max((count for _, count in counts), default=1)
+    rows: List[List[Any]] = [
+        ["%s::%s" % (domain, name) if domain else name, opset, count, Html(share(count, most))]
+        for (domain, name, opset), count in counts
+    ]
+    parts = ["<div><h3>Of the model</h3>%s</div>" % _table("Nodes", ("operator", ">opset", ">nodes", ""), rows)]
+    told: List[Dict[str, Any]] = what.file.tables.get("operator_counts", []) if what.file is not None else []
+    if told:
+        most = max(row["count"] for row in told)
+        rows = [
+            [row["operator"], row["version"], row["count"], row["delegated"], Html(share(row["count"], most))]
+            for row in told
+        ]
+        columns = ("operator", ">version", ">count", ">delegated", "")
+        parts.append("<div><h3>Of the file</h3>%s</div>" % _table("Operators", columns, rows))
+    return _section("Operators", '<div class="pair">%s</div>' % "".join(parts), ident="operators")
+
+
+def _sizes(what: _Of) -> str:
+    """The largest tensors: of the file, else the weights of the model."""
+    told: List[Dict[str, Any]] = what.file.tables.get("largest_tensors", []) if what.file is not None else []
+    if told:
+        columns = ("tensor", "kind", "type", "read for", ">bytes", "")
+        rows = [
+            [
+                _code(row["tensor"]),
+                row["kind"],
+                _type(row["type"], row["shape"]),
+                row.get("first_read_for", ""),
+                row["bytes"],
+            ]
+            for row in told
+        ]
+    else:
+        columns = ("tensor", "kind", "type", "read for", ">bytes", "")
+        stored = what.model.graph.initializers
+        sized = sorted(((one.nbytes, name, one) for name, one in stored.items()), key=lambda item: (-item[0], item[1]))
+        rows = [
+            [_code(name), "constant", _type(str(one.dtype), one.shape), "", size]
+            for size, name, one in sized[:_LARGEST]
+        ]
+    if not rows:
+        return ""
+    most = max(int(row[4]) for row in rows) or 1
+    rows = [[*row[:4], _bytes(row[4]), Html(share(row[4], most))] for row in rows]
+    return _section("Sizes", _table("Largest tensors", columns, rows), ident="sizes")
+
+
+def _file(file: Optional[Description]) -> str:
+    if file is None:
+        return ""
+    facts = [
+        [key.replace("_", " "), _fact(value)] for key, value in file.facts.items() if value not in (None, "", [], {})
+    ]
+    parts = [_table("Facts", ("", ""), facts)]
+    for key, rows in file.tables.items():
+        if rows and key not in ("operator_counts", "largest_tensors"):
+            columns = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
+            table = _table(
+                key,
+                [name.replace("_", " ") for name in columns],
+                [[_fact(row[name]) for name in columns] for row in rows],
+            )
+            parts.append("<details><summary>%s</summary>%s</details>" % (_text(key.replace("_", " ")), table))
+    return _section("The file", *parts, ident="file")
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join("%s: %s" % (key, _fact(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return "[%s]" % ", ".join(map(_fact, value))
+    return "" if value is None else "%.6g" % value if isinstance(value, float) else str(value)
+
+
+def _conditions(report: Report) -> str:
+    facts = [
+        ["model", _code(report.model)],
+        ["examined", report.subject],
+        ["beside", report.oracle],
+        ["tolerance", "atol %g + rtol %g \N{MULTIPLICATION SIGN} |expected|" % (report.atol, report.rtol)],
+        ["inputs", "given" if report.seed is None else "generated from seed %d" % report.seed],
+    ]
+    facts += [["input", Html("%s %s" % (_code(fed.name), _type(fed.dtype, fed.shape)))] for fed in report.inputs]
+    facts += [["note", note] for note in report.notes]
+    return _section("How it was compared", _table("Conditions", ("", ""), facts), ident="conditions")
