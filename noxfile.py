@@ -4,6 +4,7 @@ nox                                what a change needs first; `-t check` is the 
 nox -s "cell(tf2-2.21.0-py313)"    one real environment: the built wheels at exact pins
 nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
 nox -s e2e | release | bench       as a user installs it; what is published; how fast it is
+nox -s real                        networks that ship trained inside packages, as .tflite
 nox -s branches -- tf2-8           an exact branch, or all of them, as a user installs it
 nox -s suites zoo                  what cells bring with them, made once; without these two, they are made when needed
 nox -s "peer(onnxruntime)"         what another project makes of the same cases; `-t peer`
@@ -153,6 +154,15 @@ def bench(session: nox.Session) -> None:
     session.run(
         "python", "-m", "benchmarks", *(f"--python={id_}={path}" for id_, path in pythons.items()), *session.posargs
     )
+
+
+@nox.session(requires=["wheels"], default=False)
+def real(session: nox.Session) -> None:
+    """Networks that ship trained inside packages: fetched, converted, verified, measured beside the packages' own .tflite."""
+    session.install("pip", "packaging", "tomli")
+    cell = next(each for each in MATRIX.benched if each.shim == "tflite")
+    python = _environment(session, cell, *cells.wheels(MATRIX, cell.shim))
+    session.run("python", "-m", "matrix.real", f"--python={python}", *session.posargs)
 
 
 def _environment(session: nox.Session, environment: Environment, *wheels: str) -> str:

@@ -13,6 +13,7 @@ import anatomy  # type: ignore[import-not-found]
 import conversion  # type: ignore[import-not-found]
 import forest  # type: ignore[import-not-found]
 import made  # type: ignore[import-not-found]
+import real  # type: ignore[import-not-found]
 import runners  # type: ignore[import-not-found]
 
 COMMANDS: Dict[str, Callable[..., Any]] = {
@@ -25,6 +26,7 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
     "anatomy": anatomy.anatomy,
     "detector": made.detector,
     "recurrent": made.recurrent,
+    "real": real.check,
 }
 
 

@@ -1,8 +1,8 @@
-"""Models that are ready to run, each behind the same call: a numpy image in, numpy outputs out."""
+"""Models that are ready to run, each behind the same call: a numpy image in (or the arrays of a file), numpy outputs out."""
 
 import os
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 Run = Callable[[], Any]
 
@@ -22,9 +22,11 @@ def versions(names: List[str]) -> Dict[str, str]:
     return found
 
 
-def open_runner(name: str, kind: str, threads: int, path: str = "", network: str = "", shape: Any = None) -> None:
+def open_runner(
+    name: str, kind: str, threads: int, path: str = "", network: str = "", shape: Any = None, feeds: str = ""
+) -> None:
     """Make something ready under a name; the first run, which may still compile, is done here."""
-    _OPEN[name] = _KINDS[kind](threads=threads, path=path, network=network, shape=shape)
+    _OPEN[name] = _KINDS[kind](threads=threads, path=path, network=network, shape=shape, feeds=feeds)
     _OPEN[name]()
 
 
@@ -54,27 +56,51 @@ def _values(shape: Any, dtype: Any) -> Any:
     return np.random.RandomState(0).randint(0, 2, [int(size) for size in shape]).astype(dtype)
 
 
-def _tflite(threads: int, path: str, **_: Any) -> Run:
+def _arrays(feeds: str) -> Optional[Dict[str, Any]]:
+    """The arrays of a .npz file by the names of inputs; None without one."""
+    import numpy as np
+
+    return dict(np.load(feeds)) if feeds else None
+
+
+def opened(path: str, threads: int, feeds: Optional[Dict[str, Any]] = None) -> Tuple[Any, Dict[int, Any]]:
+    """An interpreter of a .tflite file, and what each of its inputs is given: by name, where a name is known, else by place.
+
+    Without `feeds`, some values in the file's own layout: a converter may have turned it.
+    """
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError:
         from tflite_runtime.interpreter import Interpreter
     interpreter = Interpreter(model_path=path, num_threads=threads)
+    details = interpreter.get_input_details()
+    if feeds is None:
+        given = {each["index"]: _values(each["shape"], each["dtype"]) for each in details}
+    else:
+        arrays = list(feeds.values())
+        given = {
+            each["index"]: feeds[each["name"]] if each["name"] in feeds else arrays[k] for k, each in enumerate(details)
+        }
+        for index, array in given.items():
+            interpreter.resize_tensor_input(index, array.shape)
     interpreter.allocate_tensors()
-    fed, fetched = interpreter.get_input_details(), interpreter.get_output_details()
-    # In the file's own layout: a converter may have turned it.
-    given = [(each["index"], _values(each["shape"], each["dtype"])) for each in fed]
+    return interpreter, given
+
+
+def _tflite(threads: int, path: str, feeds: str = "", **_: Any) -> Run:
+    interpreter, given = opened(path, threads, _arrays(feeds))
+    fetched = interpreter.get_output_details()
 
     def work() -> Any:
-        for index, values in given:
-            interpreter.set_tensor(index, values)
+        for index, array in given.items():
+            interpreter.set_tensor(index, array)
         interpreter.invoke()
         return [interpreter.get_tensor(each["index"]) for each in fetched]
 
     return work
 
 
-def _onnxruntime(threads: int, path: str, shape: Any = None, **_: Any) -> Run:
+def _onnxruntime(threads: int, path: str, shape: Any = None, feeds: str = "", **_: Any) -> Run:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -82,9 +108,10 @@ def _onnxruntime(threads: int, path: str, shape: Any = None, **_: Any) -> Run:
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     types = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": "int32"}
-    fed = session.get_inputs()
-    feeds = {each.name: _values(shape or each.shape, types[each.type]) for each in fed}
-    return lambda: session.run(None, feeds)
+    given = _arrays(feeds) or {
+        each.name: _values(shape or each.shape, types[each.type]) for each in session.get_inputs()
+    }
+    return lambda: session.run(None, given)
 
 
 def _onnx_compat(threads: int, path: str, shape: Any, **_: Any) -> Run:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from matrix.data import ROOT, Matrix
+from matrix.real import page as real
 from matrix.render import ci, offers, projects, readme, tox
 from matrix.render.text import read
 from matrix.support import PAGE, page
@@ -24,6 +25,7 @@ def rendered(matrix: Matrix) -> dict[Path, str]:
         **ci.files(matrix, ROOT),
         **readme.files(matrix, ROOT),
         ROOT / PAGE: page(matrix),
+        ROOT / real.PAGE: real.page(),
     }
 
 

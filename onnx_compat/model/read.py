@@ -107,8 +107,9 @@ def _tensor(record: Record) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]
     sizes: List[Any] = []
     for dim in record.shape.dim:
         size = vars(dim).get("dim_value")
-        # a negative size is what some exporters write for an unknown one
-        sizes.append(size if size is not None and size >= 0 else dim.dim_param or None)
+        # a negative size, or one called `?`, is what some exporters write for an unknown one: two such need not be equal
+        told = None if dim.dim_param in ("", "?") else dim.dim_param
+        sizes.append(size if size is not None and size >= 0 else told)
     return dtype, tuple(sizes)
 
 

@@ -138,6 +138,12 @@ def test_a_negative_size_is_an_unknown_one():
     assert load(proto).inputs[0].type == TensorType(dtypes.float32, (None, 3))
 
 
+def test_a_size_called_with_a_question_mark_is_an_unknown_one():
+    proto = model_of([node("Identity", "x", "y")], inputs=())
+    proto.graph.input.add().CopyFrom(tensor("x", ("?", "?")))
+    assert load(proto).inputs[0].type == TensorType(dtypes.float32, (None, None))
+
+
 def test_defaults_of_inputs():
     weights = numpy_helper.from_array(np.ones(2, np.float32), "w")
     model = load(model_of([node("Add", "x w", "y")], inputs=("x", "w"), initializer=[weights]))
