@@ -4,7 +4,7 @@ What is known is decided now: a branch is chosen, a short loop is unrolled. Othe
 program. Sequences and optionals pass through branches as long as both agree about what they are.
 """
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence, Set
 
 from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, is_known, same_shape
@@ -45,7 +45,36 @@ def if_(ctx: Any, cond: Any, *, then_branch: Any, else_branch: Any) -> List[Any]
 # -- Loop --------------------------------------------------------------------------------------------------------------
 @op("Loop", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Any) -> List[Any]:
-    run = ctx.body(body)
+    count, whole = len(v_initial), ctx.body(body)
+    same = _handed_on(body, count)
+    if not same:
+        return _loop(whole, M, cond, v_initial)
+    kept = [k for k in range(count) if k not in same]
+
+    def run(k: Any, proceeds: Any, *state: Any) -> List[Any]:
+        given = dict(zip(kept, state))
+        again, *results = whole(k, proceeds, *(given.get(place, value) for place, value in enumerate(v_initial)))
+        return [again, *(results[place] for place in kept), *results[count:]]
+
+    results = _loop(run, M, cond, [v_initial[place] for place in kept])
+    found = dict(zip(kept, results))
+    return [*(found.get(place, value) for place, value in enumerate(v_initial)), *results[len(kept) :]]
+
+
+def _handed_on(body: Any, count: int) -> Set[int]:
+    """The states that every round gives on as it got them: weights, as some exporters write them. They are read from outside."""
+    before = {node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain}
+    found = set()
+    for place, (given, result) in enumerate(zip(body.inputs[2 : 2 + count], body.outputs[1 : 1 + count])):
+        name = result.name
+        while name in before:
+            name = before[name]
+        if name == given.name:
+            found.add(place)
+    return found
+
+
+def _loop(run: Any, M: Any, cond: Any, v_initial: Sequence[Any]) -> List[Any]:
     rounds = None if M is None else current().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
     begins = True if cond is None else current().peek(cond)

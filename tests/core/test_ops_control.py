@@ -161,6 +161,32 @@ def test_a_loop_with_a_growing_state():
     assert last.tolist() == [1] * 8 and rows.tolist() == [[1, 1]] * 3
 
 
+@pytest.mark.parametrize("rounds", [0, 3, 20])
+def test_what_every_round_hands_on_is_no_state(rounds):
+    """Weights, as some exporters write them: the body reads them from outside, where they may be known."""
+    nodes = [node("Mul", ["s_in", "w_in"], ["s_out"]), node("Identity", ["c_in"], ["c_out"])]
+    nodes += [node("Identity", ["b_in"], ["b_same"]), node("Identity", ["b_same"], ["b_out"])]
+    inputs = [value("i", [], INT64), value("c_in", [], BOOL), value("w_in"), value("s_in"), value("b_in")]
+    outputs = [value("c_out", [], BOOL), value("w_in"), value("s_out"), value("b_out"), value("s_out")]
+    body = helper.make_graph(nodes, "body", inputs, outputs)
+    made = model(
+        [node("Loop", ["m", "", "w", "s", "b"], ["w_last", "last", "b_last", "rows"], body=body)],
+        [value("m", [], INT64), value("s", [1]), value("b", [2])],
+        [value(name) for name in ("w_last", "last", "b_last", "rows")],
+        {"w": np.array([-1], np.float32)},
+    )
+    s, b = np.array([3], np.float32), np.array([5, 6], np.float32)
+    (w_last, last, b_last, rows), names = recorded(made, rounds, s, b)
+    assert w_last.tolist() == [-1] and b_last.tolist() == [5, 6]
+    assert last.tolist() == [3 * (-1) ** rounds]
+    assert rows.shape == (rounds, 1) and rows[:1].tolist() == [[-3]][:rounds]
+    assert "scan" in names
+    ports = [Port(one.name, DType.of(x.dtype), x.shape) for one, x in zip(load(made).graph.inputs, (np.int64(0), s, b))]
+    program = record(lambda *xs: Interpreter().run(load(made).graph, xs), ports, SHIM.emitter())
+    (scan,) = [one for one in program.region.nodes if one.primitive == "scan"]
+    assert len(scan.outputs) == 2  # the state and its rows
+
+
 def test_no_rounds():
     last, rows = traced(looping(), 0, np.array([1], np.float32))
     assert last.value.tolist() == [1] and rows.shape == (0, 1)
