@@ -84,10 +84,28 @@ def test_an_activation_beside_another_reader_stays() -> None:
     [
         lambda x: primitives.mul(x, primitives.clip(primitives.add(primitives.mul(x, 1 / 6), 0.5), 0, 1)),
         lambda x: primitives.mul(primitives.mul(x, primitives.clip(primitives.add(x, 3.0), 0, 6)), 1 / 6),
+        lambda x: primitives.div(primitives.mul(x, primitives.clip(primitives.add(x, 3.0), 0, 6)), 6.0),
+        lambda x: primitives.mul(x, primitives.div(primitives.clip(primitives.add(x, 3.0), 0, 6), 6.0)),
     ],
 )
 def test_hard_swish_has_an_operator(function: Any) -> None:
     assert names(function, (2, 3)) == ["HARD_SWISH"]
+
+
+def test_what_only_looks_like_hard_swish_has_none() -> None:
+    def swish(x: Any, over: Any) -> Any:
+        return primitives.div(primitives.mul(x, primitives.clip(primitives.add(x, 3.0), 0, 6)), over)
+
+    assert "DIV" in names(lambda x: swish(x, 5.0), (2, 3))
+    assert "DIV" in names(lambda x: swish(x, np.full((1, 1), 6, np.float32)), (3,))  # the result has a rank more
+
+
+def test_a_mirror_image_beside_an_open_batch_has_an_operator() -> None:
+    def mirrored(x: Any) -> Any:
+        return primitives.pad(x, (0, 2), (0, 1), "reflect")
+
+    assert names(mirrored, (None, 3)) == ["MIRROR_PAD"]
+    assert "MIRROR_PAD" not in names(mirrored, (2, None))
 
 
 def test_a_bound_of_one_has_an_operator() -> None:

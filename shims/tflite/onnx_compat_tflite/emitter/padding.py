@@ -93,5 +93,6 @@ class Padding(Shape):
 
 
 def _mirrors(x: Handle, low: Sequence[int], high: Sequence[int]) -> bool:
-    """Whether every mirror image is within its axis (and the kernel's tensors have few axes)."""
-    return x.static and x.rank <= 5 and all(max(a, b) < size for a, b, size in zip(low, high, x.dims))
+    """Whether every mirror image is within its axis (and the kernel's tensors have few axes). A batch may be open."""
+    padded = [(max(a, b), size) for a, b, size in zip(low, high, x.dims) if a or b]
+    return x.rank <= 5 and all(isinstance(size, int) and most < size for most, size in padded)

@@ -20,7 +20,8 @@ def name_activations(graph: fb.SubGraph) -> None:
             _bounded(view, operator)
     view = View(graph)
     for operator in graph.operators:
-        if operator.builtin == "MUL" and operator.options.get("fused_activation_function", "NONE") == "NONE":
+        unfused = operator.options.get("fused_activation_function", "NONE") == "NONE"
+        if operator.builtin in ("MUL", "DIV") and unfused:
             _hard_swish(view, operator)
 
 
@@ -93,18 +94,32 @@ def _hard_sigmoid(view: View, operator: fb.OperatorSpec, source: int) -> None:
 
 def _hard_swish(view: View, operator: fb.OperatorSpec) -> None:
     """x * (RELU6(x + 3) / 6), or (x * RELU6(x + 3)) / 6."""
-    for x, factor in (operator.inputs, list(operator.inputs)[::-1]):
-        inner = view.writer(factor, "MUL")
-        held = None if inner is None else _other(view, inner, 1 / 6)
-        if held is not None and x is not None and _plus_three(view, held) == x:
-            view.turn_into(operator, "HARD_SWISH", [x])
-            return
-    product = view.writer(_other(view, operator, 1 / 6), "MUL")
+    if operator.builtin == "MUL":
+        for x, factor in (operator.inputs, list(operator.inputs)[::-1]):
+            held = _over_six(view, view.writer(factor, "MUL", "DIV"))
+            if held is not None and _swished(view, operator, x, held):
+                return
+    product = view.writer(_over_six(view, operator), "MUL")
     if product is not None and product.options.get("fused_activation_function", "NONE") == "NONE":
         for x, held in (product.inputs, list(product.inputs)[::-1]):
-            if x is not None and held is not None and _plus_three(view, held) == x:
-                view.turn_into(operator, "HARD_SWISH", [x])
+            if held is not None and _swished(view, operator, x, held):
                 return
+
+
+def _swished(view: View, operator: fb.OperatorSpec, x: Optional[int], held: int) -> bool:
+    """Whether the operator is x times this tensor over six, and became HARD_SWISH."""
+    if x is None or _plus_three(view, held) != x or len(view.sizes(x)) != len(view.sizes(operator.outputs[0])):
+        return False
+    view.turn_into(operator, "HARD_SWISH", [x])
+    return True
+
+
+def _over_six(view: View, operator: Optional[fb.OperatorSpec]) -> Optional[int]:
+    """x, where the operator gives x / 6."""
+    if operator is None or operator.builtin == "MUL":
+        return None if operator is None else _other(view, operator, 1 / 6)
+    plain = operator.options.get("fused_activation_function", "NONE") == "NONE"
+    return operator.inputs[0] if plain and view.number(operator.inputs[1]) == 6 else None
 
 
 def _plus_three(view: View, index: int) -> Optional[int]:
