@@ -12,7 +12,8 @@ from onnx_compat.fixing import Shapes, fixed
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.model import Graph, MapType, Model, TensorType, load
 from onnx_compat.plan import Fixed, recorded
-from onnx_compat.shim import Shim, natives
+from onnx_compat.quantization import asked
+from onnx_compat.shim import Quantization, Shim, natives
 from onnx_compat.survey import declared_forms
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ def convert(
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
     allow_fallback: bool = False,
+    quantize: Optional[str] = None,
+    calibrate: Any = None,
+    block_size: Optional[int] = None,
 ) -> Path:
     """Write a model as a file (or folder) of a framework; the format follows from the path or is named by `to`. Gives
     the path that was written.
@@ -89,9 +93,14 @@ def convert(
     shapes: of inputs whose sizes the file shall not leave open: {"image": (1, 3, 224, 224)}; None is a size left as it is.
     values: in place of inputs, which the file then does not have: {"sampling_rate": 16000}.
     allow_fallback: a model that the format cannot hold as a whole is written as a bundle: one file, of this path with `.zip`
-    behind it, which `load_converted` runs (see `onnx_compat.bundle`). A path that ends in `.zip` asks for one anyhow.
+        behind it, which `load_converted` runs (see `onnx_compat.bundle`). A path that ends in `.zip` asks for one anyhow.
 
     Nothing is left behind by a conversion that fails, and what was at the path before stays as it was.
+
+    quantize: how its weights, or all of its values, become small: "float16", "dynamic", "weights-int8", "weights-int4", "int8",
+        "int16x8", if the format has that.
+    calibrate: the representative data that the last two learn from (`onnx_compat.calibration` says what it may be).
+    block_size: how many weights share a scale, for "weights-int8" and "weights-int4"; else those of an output channel do.
     """
     target = os.path.abspath(os.fspath(path))
     bundled = target.endswith(_BUNDLE)
@@ -105,6 +114,9 @@ def convert(
         """Anew each time: the weights are let go of once they are written."""
         return fixed(load(model), shapes, values) if shapes or values else load(model)
 
+    how = asked(writer, form, source, quantize, calibrate, block_size)
+    if how is not None and bundled:
+        raise ConversionError("a bundle is not quantised", hint="quantise a model that the format can hold as a whole")
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise ConversionError("the folder of '%s' does not exist" % path, hint="make it first")
@@ -114,12 +126,14 @@ def convert(
     try:
         made = os.path.join(scratch, os.path.basename(target))
         refusal = None if bundled else _attempt(source(), own, writer, made, form)
-        if refusal is not None and not allow_fallback:
+        if refusal is not None and (not allow_fallback or how is not None):
             raise _explained(refusal, source(), writer) from refusal.__cause__
         if refusal is not None or bundled:
             target = target if bundled else target + _BUNDLE
             _check_free(target, (_BUNDLE, "bundle"), folder=False)
             made = _bundle(source(), writer, os.path.join(scratch, "bundle"), form)
+        if how is not None:
+            _quantize(writer, made, form, how)
         _replace(made, target, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -193,6 +207,13 @@ def _explained(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxComp
 
 class _OpenInputError(ConversionError):
     """An input has no form that a file could have."""
+
+
+def _quantize(writer: Shim, path: str, form: str, how: Quantization) -> None:
+    try:
+        writer.quantize(path, form, how)
+    except OnnxCompatError as error:
+        raise error.at(shim=writer.name) from error.__cause__
 
 
 def _refuse_open(graph: Graph, writer: Shim) -> None:

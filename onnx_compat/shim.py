@@ -7,7 +7,7 @@ runs. And, where the framework has file formats, exporters and a loader of what 
 
 import abc
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from onnx_compat.errors import ShimError, UnsupportedError
 from onnx_compat.inside import Description, Inside
 from onnx_compat.ir import Node, Region, Spec
 
-__all__ = ["Compiled", "Emitter", "Native", "Port", "Probe", "Program", "Shim", "native"]
+__all__ = ["Compiled", "Emitter", "Native", "Port", "Probe", "Program", "Quantization", "Scheme", "Shim", "native"]
 
 
 class Probe(NamedTuple):
@@ -54,10 +54,32 @@ class Program(NamedTuple):
     region: Region
 
 
+class Scheme(NamedTuple):
+    """A way to quantise what a shim writes."""
+
+    kind: str
+    meaning: str
+    #: The signal-to-noise ratio in dB that an output must have beside the model's where no tolerance is given.
+    fidelity: float
+    calibrated: bool = False  # whether it learns from samples
+    blocks: bool = False  # whether a block of weights may have a scale of its own
+
+
+class Quantization(NamedTuple):
+    """How a file is to be quantised: one of the shim's schemes, and what that takes."""
+
+    scheme: Scheme
+    #: Feeds by name, as `Program.inputs` are called; nothing where the scheme learns from none.
+    samples: Iterable[Mapping[str, np.ndarray]] = ()
+    block: Optional[int] = None  # how many weights share a scale; None: those of an output channel
+
+
 class Compiled(abc.ABC):
     """A program that runs. `native` is the framework's own object."""
 
     native: Any = None
+    #: How the file that was loaded is quantised.
+    scheme: Optional[Scheme] = None
 
     @abc.abstractmethod
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
@@ -202,6 +224,8 @@ class Shim(abc.ABC):
     modules: Tuple[str, ...] = ()
     #: Format name -> (suffix of the path, "" for a folder; what it is), e.g. {"tflite": (".tflite", "TF Lite file")}.
     formats: Mapping[str, Tuple[str, str]] = {}
+    #: Format name -> how its files can be quantised.
+    schemes: Mapping[str, Tuple[Scheme, ...]] = {}
 
     @abc.abstractmethod
     def probe(self) -> Probe:
@@ -229,6 +253,10 @@ class Shim(abc.ABC):
     def export(self, program: Program, path: str, form: str) -> None:
         """Write the program in one of `formats` to `path` (which does not exist yet; the caller renames it)."""
         raise UnsupportedError("the shim %s writes no file format" % self.name)
+
+    def quantize(self, path: str, form: str, how: Quantization) -> None:
+        """Quantise what `export` has just written, in place."""
+        raise UnsupportedError("the shim %s quantises no file" % self.name)
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         """Load what `export` wrote: the thing that runs, its inputs and its outputs."""

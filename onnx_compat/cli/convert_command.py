@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 
 import click
 
-from . import options
+from . import options, quantizing
 from .codes import NEGATIVE, OK
 from .output import emit, emit_json
 from .progress import working
@@ -29,6 +29,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
     is_flag=True,
     help="If the format cannot hold all of it, write a bundle: PATH.zip, whose other parts run in the fallback.",
 )
+@quantizing.options
 @click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
 @options.page
 @options.inputs
@@ -44,13 +45,16 @@ def convert(
     shapes: options.Shapes,
     values: Dict[str, Any],
     allow_fallback: bool,
+    quantize: Optional[str],
+    calibrate: Any,
+    block_size: Optional[int],
     check: bool,
     page: Optional[str],
     inputs: Optional[str],
     seed: int,
     dims: Optional[Dict[str, int]],
-    rtol: float,
-    atol: float,
+    rtol: Optional[float],
+    atol: Optional[float],
 ) -> int:
     """Convert MODEL to PATH: a .tflite, .keras or .pb file, or a SavedModel folder.
 
@@ -66,18 +70,21 @@ def convert(
         start = time.perf_counter()
         written = Path(
             onnx_compat.convert(
-                model, path, to=to, shim=shim, shapes=shapes, values=values, allow_fallback=allow_fallback
+                model, path, to=to, shim=shim, shapes=shapes, values=values, allow_fallback=allow_fallback,
+                quantize=quantize, calibrate=calibrate, block_size=block_size,
             )
-        )
+        )  # fmt: skip
         seconds = time.perf_counter() - start
         if check or page is not None:
             now("Verifying %s" % written)
-            fed: Any = {"inputs": inputs, "seed": seed, "dims": dims}
+            fed, said = quantizing.fed(model, inputs, dims, calibrate)
             if shapes or values:
-                fed = {"inputs": _fed(model, inputs, seed, dims, shapes, values)}
+                fed = _fed(model, fed, seed, dims, shapes, values)
             report = onnx_compat.verify(
-                model, shim=shim, converted=written, rtol=rtol, atol=atol, layers=page is not None, **fed
-            )
+                model, fed, shim=shim, converted=written, rtol=rtol, atol=atol, seed=seed, dims=dims,
+                layers=page is not None,
+            )  # fmt: skip
+            report.notes.extend(said)
             if page is not None:
                 write_html(page, report, model, written)
     size = _size(written)
@@ -85,11 +92,14 @@ def convert(
     parts = _parts(written) if allow_fallback else None
     if settings.json:
         document = {"ok": ok, "path": str(written), "bytes": size, "seconds": round(seconds, 3)}
+        document.update(quantize=quantize, notes=quantizing.notes(calibrate))
         if parts is not None:
             document["bundle"] = parts
         emit_json(dict(document, verification=None if report is None else report.to_dict()))
     else:
         emit("wrote %s (%s) in %.1f s" % (written, _readable(size), seconds))
+        for note in quantizing.notes(calibrate):
+            emit("note: " + note)
         if parts is not None:
             emit(_described(parts))
         if report is not None:

@@ -117,8 +117,9 @@ def inputs(command: _F) -> _F:
 def tolerance(command: _F) -> _F:
     """--rtol and --atol."""
     for name, what in (("atol", "absolute"), ("rtol", "relative")):
-        text = "The %s tolerance: |got - expected| <= atol + rtol * |expected|." % what
-        command = click.option("--" + name, default=1e-3, show_default=True, help=text)(command)
+        text = "The %s tolerance: |got - expected| <= atol + rtol * |expected|. Default: 0.001; " % what
+        text += "without any, a quantised file is judged by its accuracy."
+        command = click.option("--" + name, type=float, help=text)(command)
     return command
 
 

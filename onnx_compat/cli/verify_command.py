@@ -42,8 +42,8 @@ def verify(
     inputs: Optional[str],
     seed: int,
     dims: Optional[Dict[str, int]],
-    rtol: float,
-    atol: float,
+    rtol: Optional[float],
+    atol: Optional[float],
 ) -> int:
     """Compare MODEL on a shim, or a file converted from it, with onnxruntime, output by output."""
     import onnx_compat
@@ -84,7 +84,7 @@ def show(report: Any) -> None:
         [_row(output) for output in report.outputs],
     )
     for output in report.outputs:
-        if not output.ok:
+        if not output.ok or output.accuracy is not None:
             emit("%s: %s" % (output.name, explain(output)))
     for note in report.notes:
         emit("note: " + note)

@@ -34,6 +34,7 @@ class Comparison(NamedTuple):
     first_bad_index: Optional[Tuple[int, ...]] = None
     got: Optional[str] = None  # the values at that index
     expected: Optional[str] = None
+    accuracy: Any = None  # of a quantised file: see `accuracy.Accuracy`
 
     @property
     def ok(self) -> bool:

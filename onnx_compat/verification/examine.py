@@ -8,6 +8,7 @@ import numpy as np
 
 from onnx_compat.errors import InputError
 
+from .accuracy import judged, measured
 from .compare import Comparison, compare
 from .generate import generate
 from .inner import InFile, OnShim
@@ -19,6 +20,9 @@ from .subject import open_converted
 
 __all__ = ["Inputs", "named", "verify"]
 
+#: Of an element, relative and absolute, where nobody says another.
+TOLERANCE = 1e-3
+
 Inputs = Union[None, Mapping[str, Any], Sequence[Any], str, "os.PathLike[str]"]
 
 
@@ -27,8 +31,8 @@ def verify(
     inputs: Inputs = None,
     shim: Optional[str] = None,
     converted: Union[str, "os.PathLike[str]", None] = None,
-    rtol: float = 1e-3,
-    atol: float = 1e-3,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
     oracle: Optional[str] = None,
     seed: int = 0,
     dims: Optional[Mapping[str, int]] = None,
@@ -40,6 +44,7 @@ def verify(
         taken from `dims` ({"batch": 4}) or small.
     shim: where it runs; None lets the library choose.
     converted: a .tflite, .keras or .pb file or a SavedModel folder made from the model, which is run in its place.
+    rtol, atol: the tolerance, 0.001 each; a quantised file is judged by the accuracy that its kind declares if none is given.
     oracle: "onnxruntime" or the name of a shim; None takes onnxruntime where it is installed and can run the model, and
         else the reference, and says so in the notes of the report.
     layers: compare what every node makes, too, and name the first that departs (`Report.layers`).
@@ -64,9 +69,18 @@ def verify(
         notes.append("outside of the framework, in the fallback, ran %s" % ", ".join(map(repr, outside)))
     if subject == answer.oracle:
         notes.append("the model was compared with itself, which proves nothing: install onnxruntime")
+    scheme = getattr(runnable, "scheme", None)
+    fidelity = scheme.fidelity if scheme is not None and rtol is None and atol is None else None
+    rtol = TOLERANCE if rtol is None else rtol
+    atol = TOLERANCE if atol is None else atol
     comparisons: List[Comparison] = []
     for name, mine, theirs in zip_longest(names, got, answer.outputs):
-        comparisons.extend(compare(name, mine, theirs, rtol, atol))
+        for comparison in compare(name, mine, theirs, rtol, atol):
+            if scheme is not None:
+                comparison = measured(comparison, mine, theirs)
+            comparisons.append(comparison if fidelity is None else judged(comparison, fidelity))
+    if scheme is not None:
+        notes.append("the file is quantised as '%s': %s" % (scheme.kind, scheme.meaning))
     inner = None
     if layers:
         within: Subject = (
@@ -87,6 +101,7 @@ def verify(
         notes=notes,
         layers=inner,
         fallbacks=dict(getattr(runnable, "fallback_reasons", {})),
+        fidelity=fidelity,
     )
 
 

@@ -4,6 +4,7 @@ import json
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from .accuracy import EQUAL, told
 from .compare import Comparison
 from .layers import Layers
 
@@ -30,6 +31,7 @@ class Report(NamedTuple):
     notes: List[str]  # what a reader of the verdict should know, such as why onnxruntime was not the oracle
     layers: Optional[Layers] = None  # the values in between, if they were asked for
     fallbacks: Mapping[str, str] = {}  # the nodes that ran outside of the framework, and why
+    fidelity: Optional[float] = None  # of a quantised file that is judged by its accuracy: the least SNR in dB
 
     @property
     def ok(self) -> bool:
@@ -41,8 +43,13 @@ class Report(NamedTuple):
         failed = [output for output in self.outputs if not output.ok]
         counts = "%d of %d outputs" % (len(failed) or len(self.outputs), len(self.outputs))
         verb = "agree" if self.ok else "differ"
-        return "%s: %s of %s and %s %s within atol %g + rtol %g * |expected|" % (
-            "OK" if self.ok else "FAILED", counts, self.subject, self.oracle, verb, self.atol, self.rtol,
+        within = "within atol %g + rtol %g * |expected|" % (self.atol, self.rtol)
+        if self.fidelity is not None:
+            within = "to an SNR of %g dB, the default of how it is quantised" % self.fidelity
+            if any(output.accuracy is not None and output.accuracy.equal is not None for output in self.outputs):
+                within += ", or in %g %% of the elements that are not floats" % (100 * EQUAL)
+        return "%s: %s of %s and %s %s %s" % (
+            "OK" if self.ok else "FAILED", counts, self.subject, self.oracle, verb, within,
         )  # fmt: skip
 
     def to_dict(self) -> Dict[str, Any]:
@@ -52,7 +59,7 @@ class Report(NamedTuple):
             "ok": self.ok,
             "summary": self.summary,
             "inputs": [_plain(fed._asdict()) for fed in self.inputs],
-            "outputs": [_plain(dict(output._asdict(), ok=output.ok)) for output in self.outputs],
+            "outputs": [_output(output) for output in self.outputs],
             **_plain(dict(rest)),
             "layers": None if self.layers is None else _layers(self.layers),
         }
@@ -75,6 +82,8 @@ def explain(output: Comparison) -> str:
     errors = ""
     if output.max_abs_error is not None and output.max_rel_error is not None:
         errors = ", max abs error %.3g, max rel error %.3g" % (output.max_abs_error, output.max_rel_error)
+    if output.accuracy is not None:
+        return "%s, %s" % (output.verdict, told(output.accuracy)) + errors
     if output.ok:
         return "match" + errors
     where = "[%s]" % ", ".join(map(str, output.first_bad_index or ()))
@@ -85,7 +94,7 @@ def explain(output: Comparison) -> str:
 
 def _layers(found: Layers) -> Dict[str, Any]:
     def compared(one: Optional[Comparison]) -> Any:
-        return None if one is None else _plain(dict(one._asdict(), ok=one.ok))
+        return None if one is None else _output(one)
 
     return {
         "ok": found.ok,
@@ -98,6 +107,11 @@ def _layers(found: Layers) -> Dict[str, Any]:
         ],
         "gone": [dict(one._asdict()) for one in found.gone],
     }
+
+
+def _output(output: Comparison) -> Dict[str, Any]:
+    fields = _plain(dict(output._asdict(), ok=output.ok))
+    return dict(fields, accuracy=None if output.accuracy is None else output.accuracy.to_dict())
 
 
 def _plain(fields: Mapping[str, Any]) -> Dict[str, Any]:

@@ -24,6 +24,7 @@ class Opened:
 
     def __init__(self, shim: str, compiled: Compiled, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self.shim = shim
+        self.scheme = compiled.scheme
         self._compiled = compiled
         self._ports = outputs
         self.inputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in inputs]

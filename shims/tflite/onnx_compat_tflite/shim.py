@@ -6,7 +6,7 @@ from typing import Any, Iterator, Optional, Tuple
 
 from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.inside import Description, Inside
-from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
+from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Quantization, Shim
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.allocation import allocate
@@ -15,6 +15,7 @@ from onnx_compat_tflite.describe import described
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.insight import Insight
 from onnx_compat_tflite.loading import bears_nothing, fragile, ports, resizing, seeded, windows
+from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
 from onnx_compat_tflite.runtime import Interpreted
 
 __all__ = ["SHIM", "TFLiteShim"]
@@ -26,6 +27,7 @@ class TFLiteShim(Shim):
     name = "tflite"
     modules = ("ai_edge_litert", "tflite_runtime")
     formats = {"tflite": (".tflite", "TensorFlow Lite flatbuffer")}
+    schemes = {"tflite": SCHEMES}
 
     def probe(self) -> Probe:
         runtime, reason = features.find()
@@ -64,6 +66,9 @@ class TFLiteShim(Shim):
             )
         return True
 
+    def quantize(self, path: str, form: str, how: Quantization) -> None:
+        quantize(path, how, self._runtime(), features.kernels(), self._accepted)
+
     def _accepted(self, path: str) -> None:
         """Load the file and allocate its tensors, as whoever gets it will."""
         try:
@@ -79,7 +84,9 @@ class TFLiteShim(Shim):
         model = fb.read(path)
         inputs, outputs = ports(model)
         where: Any = {"model_path": os.fspath(path)}
-        return self._interpreted(where, model, inputs, outputs), inputs, outputs
+        interpreted = self._interpreted(where, model, inputs, outputs)
+        interpreted.scheme = scheme_of(model)
+        return interpreted, inputs, outputs
 
     def describe(self, path: str, form: str) -> Description:
         return described(path)

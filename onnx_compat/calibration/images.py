@@ -1,0 +1,71 @@
+"""Calibration data from image files, through Pillow."""
+
+import importlib
+from pathlib import Path
+from typing import Any, Iterator, NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.errors import InputError
+from onnx_compat.model import TensorType, ValueInfo
+
+__all__ = ["SUFFIXES", "Images"]
+
+SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+
+class Images(NamedTuple):
+    """A folder of images, each resized to the size of the model's only input. Pixels are brought into 0..1, then
+    (value - mean) / std, one number for all channels or one for each; an input of uint8 gets them as they are.
+    """
+
+    folder: str
+    mean: Sequence[float] = (0.0,)
+    std: Sequence[float] = (1.0,)
+
+    def read(self, declared: Sequence[ValueInfo]) -> Iterator[Tuple[str, Any]]:
+        """Where a sample is from, in words, and the sample."""
+        name, integer, first, (channels, height, width) = _image(declared)
+        for told, numbers in (("mean", self.mean), ("std", self.std)):
+            if len(numbers) not in (1, channels) or (told == "std" and 0 in numbers):
+                each = "one number" if channels == 1 else "one number for all channels, or %d" % channels
+                raise InputError(
+                    "the %s of the images is %s" % (told, list(numbers)),
+                    hint="give " + each + ", and not 0" * (told == "std"),
+                )
+        if not Path(self.folder).is_dir():
+            raise InputError("'%s' is no folder of images" % self.folder)
+        for path in sorted(path for path in Path(self.folder).iterdir() if path.suffix.lower() in SUFFIXES):
+            pixels = _pixels(path, channels, height, width)
+            if not integer:
+                scaled = (pixels / 255 - np.asarray(self.mean)) / np.asarray(self.std)
+                pixels = scaled.astype(np.float32)
+            yield "'%s'" % path.name, {name: (np.moveaxis(pixels, 2, 0) if first else pixels)[None]}
+
+
+def _image(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, Tuple[int, int, int]]:
+    """The name of the input, whether it takes integers, whether its channels come first; channels, height and width."""
+    kind = declared[0].type if len(declared) == 1 else None
+    if isinstance(kind, TensorType) and kind.shape is not None and kind.dtype is not None:
+        sizes = [size if isinstance(size, int) else None for size in kind.shape]
+        if len(sizes) == 4 and sizes[0] in (None, 1) and kind.dtype.name in ("float32", "uint8"):
+            for first, (channels, height, width) in ((True, sizes[1:]), (False, [sizes[3], *sizes[1:3]])):
+                if channels in (1, 3) and height and width:
+                    return declared[0].name, kind.dtype.name == "uint8", first, (channels, height, width)
+    takes = ", ".join("'%s' %s" % (one.name, one.type) for one in declared)
+    raise InputError(
+        "images can calibrate a model whose only input is an image, of float32 or uint8, with 1 or 3 channels before or"
+        " behind a known height and width; this one takes %s" % takes,
+        hint="give arrays: a .npz file, or an iterable",
+    )
+
+
+def _pixels(path: Path, channels: int, height: int, width: int) -> Any:
+    from onnx_compat.reference.images import Images as Decoder
+
+    decoded = Decoder().image_decode(np.fromfile(str(path), np.uint8), channels)
+    if not decoded.size:
+        raise InputError("'%s' is not a readable image" % path, hint="take it out of the folder")
+    image: Any = importlib.import_module("PIL.Image")
+    made = image.fromarray(decoded[:, :, 0] if channels == 1 else decoded).resize((width, height), image.BILINEAR)
+    return np.asarray(made).reshape(height, width, channels)

@@ -1,0 +1,99 @@
+"""From a float file to a quantised one, in place."""
+
+from itertools import chain
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+
+import numpy as np
+
+from onnx_compat.errors import ConversionError, UnsupportedError
+from onnx_compat.shim import Quantization, Scheme
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.features import Runtime
+from onnx_compat_tflite.kernels import Kernels
+from onnx_compat_tflite.loading import ports
+from onnx_compat_tflite.quantize import library
+from onnx_compat_tflite.quantize.ranges import ranges
+from onnx_compat_tflite.quantize.weights import store
+from onnx_compat_tflite.runtime import Interpreted
+
+__all__ = ["SCHEMES", "quantize", "scheme_of"]
+
+SCHEMES = (
+    Scheme("float16", "weights as float16", fidelity=40),
+    Scheme("weights-int8", "weights as int8, computed with as float32", fidelity=15, blocks=True),
+    Scheme("weights-int4", "weights as int4, computed with as float32", fidelity=5, blocks=True),
+    Scheme("dynamic", "weights as int8, and products of integers; other values are float32", fidelity=10),
+    Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True),
+    Scheme("int16x8", "weights as int8, values as int16", fidelity=15, calibrated=True),
+)
+
+#: Where the file says how it is quantised, and what the writer says anew.
+_KEY = "onnx_compat.quantization"
+_RUNTIME = "min_runtime_version"
+
+
+def scheme_of(model: fb.ModelSpec) -> Optional[Scheme]:
+    """How a file that was made here is quantised."""
+    kind = model.metadata.get(_KEY, b"").decode("ascii", "replace")
+    return next((scheme for scheme in SCHEMES if scheme.kind == kind), None)
+
+
+def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, check: Callable[[str], None]) -> None:
+    """Quantise the file. It is replaced when `check` accepts what was made, and when that has run a sample."""
+    model = fb.read(path)
+    kind = how.scheme.kind
+    trial: Dict[str, np.ndarray] = {}
+    if kind in library.KINDS:
+        library.required(kind)
+        model = library.quantized(model, kind, _learned(path, model, how, runtime, trial))
+    else:
+        store(model, kind, how.block, kernels)
+    if not _packed(model):
+        raise UnsupportedError(
+            "there is nothing in this model that can be quantised as '%s'" % kind,
+            hint="it has no large constants that are weights of convolutions or products of matrices",
+        )
+    _renew(model, kind)
+
+    def accepted(written: str) -> None:
+        try:
+            check(written)
+            if how.scheme.calibrated:
+                _run(written, model, runtime, trial)
+        except (ConversionError, UnsupportedError) as error:
+            raise ConversionError(
+                "quantised as '%s', the file does not work: %s" % (kind, error.reason),
+                hint="another kind may: %s" % ", ".join(one.kind for one in SCHEMES if one.kind != kind),
+            ) from error
+
+    fb.write(model, path, check=accepted)
+
+
+def _learned(path: str, model: fb.ModelSpec, how: Quantization, runtime: Runtime, trial: Dict[str, Any]) -> Any:
+    if not how.scheme.calibrated:
+        return None
+    samples: Iterator[Mapping[str, np.ndarray]] = iter(how.samples)
+    trial.update(next(samples))
+    return ranges(path, model, chain([trial], samples), runtime)
+
+
+def _packed(model: fb.ModelSpec) -> bool:
+    """Whether anything is smaller than it was: float models hold no constant of these types."""
+    tensors: List[fb.TensorSpec] = [tensor for graph in model.subgraphs for tensor in graph.tensors]
+    scaled = any(tensor.quantization is not None and tensor.quantization.scale for tensor in tensors)
+    return scaled or any(tensor.dtype == "float16" and tensor.buffer is not None for tensor in tensors)
+
+
+def _renew(model: fb.ModelSpec, kind: str) -> None:
+    """Let the writer find the versions of the operators, which are others with other types."""
+    model.metadata.pop(_RUNTIME, None)
+    model.metadata[_KEY] = kind.encode()
+    for graph in model.subgraphs:
+        for operator in graph.operators:
+            operator.version = None
+
+
+def _run(path: str, model: fb.ModelSpec, runtime: Runtime, sample: Mapping[str, np.ndarray]) -> None:
+    inputs, outputs = ports(model)
+    interpreted = Interpreted(runtime, {"model_path": path}, inputs, outputs)
+    interpreted.run([sample[port.name] for port in inputs])

@@ -1,0 +1,113 @@
+"""What is asked of a shim that quantises, and what is refused before anything is converted."""
+
+import os
+from pathlib import Path
+from typing import Any, List
+
+import numpy as np
+import pytest
+from building import model, node, value
+
+import onnx_compat
+from onnx_compat import select
+from onnx_compat.errors import ConversionError, InputError, UnsupportedError
+from onnx_compat.reference.shim import ReferenceShim
+from onnx_compat.select import Probe
+from onnx_compat.shim import Quantization, Scheme
+
+
+class Writer(ReferenceShim):
+    """Writes a word, and quantises it to a shorter one."""
+
+    name = "writer"
+    formats = {"word": (".tflite", "word"), "plain": ("", "file that cannot be quantised")}
+    schemes = {
+        "word": (
+            Scheme("small", "short", 1),
+            Scheme("learnt", "short", 1, calibrated=True),
+            Scheme("cut", "", 1, blocks=True),
+        )
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: List[Quantization] = []
+        self.seen: List[Any] = []
+
+    def export(self, program: Any, path: str, form: str) -> None:
+        Path(path).write_text("float")
+
+    def quantize(self, path: str, form: str, how: Quantization) -> None:
+        assert Path(path).read_text() == "float"
+        self.asked.append(how)
+        Path(path).write_text(how.scheme.kind)
+        self.seen = list(how.samples)
+        if len(self.seen) == 3:
+            raise UnsupportedError("three is too many")
+
+
+@pytest.fixture(name="writer")
+def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
+    shim = Writer()
+    monkeypatch.setitem(select._LOADED, "writer", shim)
+    monkeypatch.setitem(select._PROBED, "writer", Probe(True, "for tests"))
+    monkeypatch.setattr(select, "installed", lambda: {"writer": None})
+    return shim
+
+
+def relu() -> Any:
+    return model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y")])
+
+
+def convert(path: Path, to: str = "word", **how: Any) -> Path:
+    return onnx_compat.convert(relu(), path / "m.tflite", to=to, **how)
+
+
+def test_the_shim_gets_what_was_asked(writer: Writer, tmp_path: Path) -> None:
+    assert convert(tmp_path).read_text() == "float"
+    assert convert(tmp_path, quantize="small").read_text() == "small"
+    assert convert(tmp_path, quantize="cut", block_size=8).read_text() == "cut"
+    assert [(how.scheme.kind, how.block) for how in writer.asked] == [("small", None), ("cut", 8)]
+    assert convert(tmp_path, quantize="learnt", calibrate=np.ones((2, 3), np.float32)).read_text() == "learnt"
+    assert [sample["x"].tolist() for sample in writer.seen] == [[[1, 1, 1]]] * 2
+    assert os.listdir(str(tmp_path)) == ["m.tflite"]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "how"),
+    [
+        (ConversionError, "no quantisation of the kind 'smal'", {"quantize": "smal"}),
+        (ConversionError, "no quantisation of the kind 8", {"quantize": 8}),
+        (ConversionError, "the kind 'small' takes no block size 32", {"quantize": "small", "block_size": 32}),
+        (ConversionError, "the kind 'cut' takes no block size 0", {"quantize": "cut", "block_size": 0}),
+        (ConversionError, "a block size is given, and nothing", {"block_size": 32}),
+        (ConversionError, "calibration data is given, and nothing", {"calibrate": "generated"}),
+        (InputError, "none is given", {"quantize": "learnt"}),
+        (InputError, "'small' learns nothing from data", {"quantize": "small", "calibrate": "generated"}),
+        (InputError, "holds no sample", {"quantize": "learnt", "calibrate": []}),
+        (InputError, "rank 1", {"quantize": "learnt", "calibrate": [np.ones(3, np.float32)]}),
+        (UnsupportedError, "three is too many", {"quantize": "learnt", "calibrate": np.ones((3, 3), np.float32)}),
+    ],
+)
+def test_what_cannot_be_is_refused_and_leaves_nothing(
+    writer: Writer, tmp_path: Path, error: Any, reason: str, how: Any
+) -> None:
+    (tmp_path / "m.tflite").write_text("before")
+    with pytest.raises(error, match=reason) as caught:
+        convert(tmp_path, **how)
+    assert caught.value.hint or caught.value.shim == "writer"
+    assert os.listdir(str(tmp_path)) == ["m.tflite"]
+    assert (tmp_path / "m.tflite").read_text() == "before"
+
+
+def test_a_format_without_schemes_is_told(writer: Writer, tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="'plain' of the shim writer cannot be quantised"):
+        onnx_compat.convert(relu(), tmp_path / "m", to="plain", quantize="small")
+    with pytest.raises(ConversionError, match="no quantisation of the kind 'smalt'") as caught:
+        convert(tmp_path, quantize="smalt")
+    assert "did you mean 'small'" in str(caught.value)
+
+
+def test_a_shim_that_quantises_nothing_says_so() -> None:
+    with pytest.raises(UnsupportedError, match="quantises no file"):
+        ReferenceShim().quantize("m", "word", Quantization(Scheme("small", "", 1)))

@@ -1,0 +1,134 @@
+"""What ai-edge-quantizer makes of a file: integers inside, the same names and types outside, and near enough."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any, Iterator
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.quantize import library
+
+import onnx_compat
+from onnx_compat.errors import ConversionError, InputError, UnsupportedError
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from quantised_models import NETWORKS, feeds, network
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("ai_edge_quantizer") is None, reason="needs ai-edge-quantizer, which a cell of its own has"
+)
+
+
+def samples(name: str, count: int = 12) -> Iterator[Any]:
+    return (feeds(name, seed, steps=4 + seed % 3) for seed in range(count))
+
+
+def convert(folder: Path, name: str, kind: str, **how: Any) -> Path:
+    if kind != "dynamic":
+        how.setdefault("calibrate", samples(name))
+    return onnx_compat.convert(network(name), folder / "m.tflite", shim="tflite", quantize=kind, **how)
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+@pytest.mark.parametrize("kind", library.KINDS)
+def test_each_kind_is_near(tmp_path: Path, kind: str, name: str) -> None:
+    path = convert(tmp_path, name, kind)
+    report = onnx_compat.verify(network(name), feeds(name, 99), shim="tflite", converted=path, oracle="reference")
+    assert report.ok, report
+    assert report.outputs[0].accuracy.snr > {"dynamic": 30, "int8": 20, "int16x8": 30}[kind]
+    more = onnx_compat.verify(network(name), feeds(name, 7, steps=9), shim="tflite", converted=path, oracle="reference")
+    assert more.ok, more
+
+
+@pytest.mark.parametrize(("kind", "values"), [("int8", "int8"), ("int16x8", "int16")])
+def test_all_is_computed_with_integers(tmp_path: Path, kind: str, values: str) -> None:
+    model = fb.read(convert(tmp_path, "cnn", kind))
+    main = model.subgraphs[0]
+    names = [operator.builtin for operator in main.operators]
+    assert names[0] == "QUANTIZE" and names[-1] == "DEQUANTIZE" and names.count("DEQUANTIZE") == 1
+    floats = [index for index, tensor in enumerate(main.tensors) if tensor.dtype == "float32"]
+    assert sorted(floats) == sorted([*main.inputs, *main.outputs])
+    (convolution, *_) = [operator for operator in main.operators if operator.builtin == "CONV_2D"]
+    assert main.tensors[convolution.outputs[0]].dtype == values
+    assert main.tensors[convolution.inputs[1] or 0].dtype == "int8"
+    assert convolution.version == {"int8": 3, "int16": 4}[values]
+
+
+def test_names_and_open_sizes_stay(tmp_path: Path) -> None:
+    model = fb.read(convert(tmp_path, "cnn", "int8"))
+    main, (signature,) = model.subgraphs[0], model.signatures
+    assert list(signature.inputs) == ["x"] and list(signature.outputs) == ["y"]
+    assert main.tensors[signature.inputs["x"]].shape_signature == (-1, 3, 16, 16)
+    for tensor in (main.tensors[index] for index in (*main.inputs, *main.outputs)):
+        assert tensor.dtype == "float32" and (tensor.quantization is None or not tensor.quantization.scale)
+
+
+def test_the_ranges_are_those_of_all_samples(tmp_path: Path) -> None:
+    """In any order, and wherever the extremes are."""
+    data = list(samples("mlp"))
+    data[5] = {"x": data[5]["x"] * 20}
+    files = {convert(tmp_path, "mlp", "int8", calibrate=order).read_bytes() for order in (data, data[::-1])}
+    assert len(files) == 1
+    model = fb.read(tmp_path / "m.tflite")
+    (quantize,) = [operator for operator in model.subgraphs[0].operators if operator.builtin == "QUANTIZE"]
+    scale = model.subgraphs[0].tensors[quantize.outputs[0]].quantization
+    assert scale is not None
+    values = np.concatenate([sample["x"] for sample in data])
+    assert scale.scale[0] == pytest.approx((values.max() - values.min()) / 255, rel=0.01)
+
+
+def test_the_body_of_a_loop_stays_float_with_weights_of_int8(tmp_path: Path) -> None:
+    model = fb.read(convert(tmp_path, "lstm", "int8"))
+    body = max(model.subgraphs[1:], key=lambda graph: len(graph.operators))
+    assert "int8" in {tensor.dtype for tensor in body.tensors if tensor.buffer is not None}
+    assert "int8" not in {tensor.dtype for tensor in body.tensors if tensor.buffer is None}
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "data"),
+    [
+        (InputError, "rank 1", [np.zeros(3, np.float32)]),
+        (InputError, "no sample", []),
+        (InputError, "sample 1: the input 'x' has size 31", [feeds("mlp", 0), {"x": np.zeros((2, 31), np.float32)}]),
+    ],
+)
+def test_data_that_does_not_fit_leaves_what_was_there(tmp_path: Path, error: Any, reason: str, data: Any) -> None:
+    (tmp_path / "m.tflite").write_text("before")
+    with pytest.raises(error, match=reason):
+        convert(tmp_path, "mlp", "int8", calibrate=data)
+    assert os.listdir(str(tmp_path)) == ["m.tflite"] and (tmp_path / "m.tflite").read_text() == "before"
+
+
+def test_what_the_library_refuses_is_an_error_with_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_values", lambda *_: {})
+    with pytest.raises(ConversionError, match="cannot quantise this model as 'int8'") as caught:
+        convert(tmp_path, "mlp", "int8")
+    assert caught.value.hint and not os.listdir(str(tmp_path))
+
+
+def test_a_sample_that_the_model_cannot_take_is_told(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    sizes = [("x", ["n"]), ("z", ["m"]), ("y", None)]
+    x, z, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sizes)
+    added = helper.make_graph([helper.make_node("Add", ["x", "z"], ["y"])], "g", [x, z], [y])
+    data = [[np.ones(2, np.float32), np.ones(3, np.float32)]]
+    with pytest.raises(UnsupportedError, match="does not run on a sample"):
+        onnx_compat.convert(
+            helper.make_model(added, ir_version=8),
+            tmp_path / "m.tflite",
+            shim="tflite",
+            quantize="int8",
+            calibrate=data,
+        )
+    assert not os.listdir(str(tmp_path))
+
+
+def test_nothing_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    convert(tmp_path, "attention", "int8")
+    printed = [line for line in "".join(capfd.readouterr()).splitlines() if "INFO: Created" not in line]
+    assert not printed
