@@ -19,12 +19,12 @@ from onnx_compat_tflite.runtime import Interpreted
 __all__ = ["SCHEMES", "quantize", "scheme_of"]
 
 SCHEMES = (
-    Scheme("float16", "weights as float16", fidelity=40),
-    Scheme("weights-int8", "weights as int8, computed with as float32", fidelity=15, blocks=True),
+    Scheme("float16", "weights as float16", fidelity=30),
+    Scheme("weights-int8", "weights as int8, computed with as float32", fidelity=10, blocks=True),
     Scheme("weights-int4", "weights as int4, computed with as float32", fidelity=5, blocks=True),
     Scheme("dynamic", "weights as int8, and products of integers; other values are float32", fidelity=10),
     Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True),
-    Scheme("int16x8", "weights as int8, values as int16", fidelity=15, calibrated=True),
+    Scheme("int16x8", "weights as int8, values as int16", fidelity=10, calibrated=True),
 )
 
 #: Where the file says how it is quantised, and what the writer says anew.
