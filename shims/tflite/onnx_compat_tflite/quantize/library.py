@@ -54,10 +54,14 @@ def quantized(model: fb.ModelSpec, kind: str, ranges: Optional[Mapping[int, Tupl
 
 
 def _name_apart(model: fb.ModelSpec) -> None:
-    """It knows tensors by their names alone, over all graphs."""
-    taken: Dict[str, int] = {}
+    """It knows tensors by their names alone, over all graphs. Inputs and outputs keep theirs."""
+    main = model.subgraphs[0]
+    kept = {index for index in (*main.inputs, *main.outputs)}
+    taken = {main.tensors[index].name: 0 for index in kept}
     for number, graph in enumerate(model.subgraphs):
-        for tensor in graph.tensors:
+        for index, tensor in enumerate(graph.tensors):
+            if number == 0 and index in kept:
+                continue
             stem = name = (_INNER % number if number else "") + tensor.name
             while name in taken:
                 taken[stem] += 1

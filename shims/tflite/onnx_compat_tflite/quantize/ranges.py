@@ -9,6 +9,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import Runtime
 from onnx_compat_tflite.loading import ports
+from onnx_compat_tflite.runtime import threads
 
 __all__ = ["ranges"]
 
@@ -27,9 +28,10 @@ def ranges(
         index for index, tensor in enumerate(main.tensors) if tensor.dtype == "float32" and tensor.buffer is None
     ]
     found: Dict[int, Range] = {}
+    options = {"model_path": path, "num_threads": threads(), "experimental_preserve_all_tensors": True}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it takes memory
-        interpreter = runtime.interpreter(plain=True, model_path=path, experimental_preserve_all_tensors=True)
+        interpreter = runtime.interpreter(plain=True, **options)
     inputs = [(port.name, index) for port, index in zip(ports(model)[0], main.inputs)]
     shapes: List[Tuple[int, ...]] = []
     for sample in samples:
