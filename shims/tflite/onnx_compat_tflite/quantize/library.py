@@ -4,13 +4,15 @@ import contextlib
 import importlib
 import io
 import logging
+import re
 import warnings
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import numpy as np
 
 from onnx_compat.errors import ConversionError, MissingDependencyError
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.quantize.ranges import Ranges
 
 __all__ = ["KINDS", "quantized", "required"]
 
@@ -36,13 +38,15 @@ def _module(name: str) -> Any:
     return importlib.import_module("ai_edge_quantizer." + name)
 
 
-def quantized(model: fb.ModelSpec, kind: str, ranges: Optional[Mapping[int, Tuple[float, float]]]) -> fb.ModelSpec:
-    """The model with integers. Inputs and outputs stay as they are. `ranges`: of the tensors of the main graph."""
+def quantized(model: fb.ModelSpec, kind: str, learnt: Optional[Ranges]) -> fb.ModelSpec:
+    """The model with integers. Inputs and outputs stay as they are, and so do operators on what has no range."""
     _name_apart(model)
-    values = None if ranges is None else _values(model.subgraphs[0], ranges)
+    main = model.subgraphs[0]
+    values = None if learnt is None else _values(main, learnt.found)
+    recipe = _recipe(kind) + ([] if learnt is None else _left_float(main, learnt.boundless))
     with _quiet():
         try:
-            made = _module("quantizer").Quantizer(fb.to_bytes(model), _recipe(kind))
+            made = _module("quantizer").Quantizer(fb.to_bytes(model), recipe)
             result = made.quantize(values, enable_progress_bar=False, enable_progress_report=False)
             return fb.read(bytes(result.quantized_model))
         except Exception as error:  # whatever a library raises that was not made for this model
@@ -56,7 +60,7 @@ def quantized(model: fb.ModelSpec, kind: str, ranges: Optional[Mapping[int, Tupl
 def _name_apart(model: fb.ModelSpec) -> None:
     """It knows tensors by their names alone, over all graphs. Inputs and outputs keep theirs."""
     main = model.subgraphs[0]
-    kept = {index for index in (*main.inputs, *main.outputs)}
+    kept = set(main.inputs).union(main.outputs)
     taken = {main.tensors[index].name: 0 for index in kept}
     for number, graph in enumerate(model.subgraphs):
         for index, tensor in enumerate(graph.tensors):
@@ -90,6 +94,12 @@ def _recipe(kind: str) -> List[Dict[str, Any]]:
     inner = "^" + _INNER.split("%", maxsplit=1)[0]
     weights = [dict(rule, regex=inner + ".") for rule in recipe.dynamic_wi8_afp32()]
     return [*static, _left(".*", "INPUT"), _left(".*", "OUTPUT"), _left(inner, "*"), *weights]
+
+
+def _left_float(graph: fb.SubGraph, boundless: Set[int]) -> List[Dict[str, Any]]:
+    """An operator goes by the names of its results, each with a semicolon behind it."""
+    touched = [one for one in graph.operators if boundless.intersection((*one.inputs, *one.outputs)) and one.outputs]
+    return [_left("^%s;" % re.escape(graph.tensors[one.outputs[0]].name), "*") for one in touched]
 
 
 def _left(pattern: str, operation: str) -> Dict[str, Any]:

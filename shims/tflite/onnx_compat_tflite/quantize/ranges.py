@@ -1,7 +1,7 @@
 """Which values each tensor of a graph takes, over all samples."""
 
 import warnings
-from typing import Any, Dict, Iterable, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Set, Tuple
 
 import numpy as np
 
@@ -11,23 +11,28 @@ from onnx_compat_tflite.features import Runtime
 from onnx_compat_tflite.loading import ports
 from onnx_compat_tflite.runtime import threads
 
-__all__ = ["ranges"]
+__all__ = ["Ranges", "ranges"]
 
-#: What is larger stands for an infinity: what fills the places that a mask leaves out, say.
-_FINITE = 3e38
+#: What is larger stands for an infinity, as in the places that a mask leaves out: a scale that holds it holds nothing else.
+_HUGE = 5000
 
 Range = Tuple[float, float]
 
 
-def ranges(
-    path: str, model: fb.ModelSpec, samples: Iterable[Mapping[str, np.ndarray]], runtime: Runtime
-) -> Dict[int, Range]:
-    """Tensor of the main graph -> its least and its largest value. It runs without the delegate, which keeps no tensor."""
+class Ranges(NamedTuple):
+    """Tensor of the main graph -> its least and its largest value, and the tensors that have no range."""
+
+    found: Dict[int, Range]
+    boundless: Set[int]
+
+
+def ranges(path: str, model: fb.ModelSpec, samples: Iterable[Mapping[str, np.ndarray]], runtime: Runtime) -> Ranges:
+    """Of all samples. The float model runs without the delegate, which keeps no tensor."""
     main = model.subgraphs[0]
     watched = [
         index for index, tensor in enumerate(main.tensors) if tensor.dtype == "float32" and tensor.buffer is None
     ]
-    found: Dict[int, Range] = {}
+    learnt = Ranges({}, {index for index, tensor in enumerate(main.tensors) if _is_boundless(tensor.buffer)})
     options = {"model_path": path, "num_threads": threads(), "experimental_preserve_all_tensors": True}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it takes memory
@@ -47,8 +52,8 @@ def ranges(
                 hint="try the sample with onnx_compat.run",
             ) from error
         for index in watched:
-            _widen(found, index, _values(interpreter, index))
-    return found
+            _widen(learnt, index, _values(interpreter, index))
+    return learnt
 
 
 def _allocated(interpreter: Any, inputs: Any, fed: List[Any], shapes: List[Tuple[int, ...]]) -> List[Tuple[int, ...]]:
@@ -62,16 +67,22 @@ def _allocated(interpreter: Any, inputs: Any, fed: List[Any], shapes: List[Tuple
 
 def _values(interpreter: Any, index: int) -> Any:
     try:
-        values = np.asarray(interpreter.get_tensor(index))
+        return np.asarray(interpreter.get_tensor(index))
     except ValueError:  # it was never computed: in what is not executed, or the result of nothing
         return np.zeros(0, np.float32)
-    return values[np.abs(values) < _FINITE]
 
 
-def _widen(found: Dict[int, Range], index: int, values: Any) -> None:
-    if values.size:
-        low, high = found.get(index, (np.inf, -np.inf))
-        found[index] = min(low, float(values.min())), max(high, float(values.max()))
+def _widen(learnt: Ranges, index: int, values: Any) -> None:
+    if _is_boundless(values):
+        learnt.boundless.add(index)
+    elif values.size:
+        low, high = learnt.found.get(index, (np.inf, -np.inf))
+        learnt.found[index] = min(low, float(values.min())), max(high, float(values.max()))
+
+
+def _is_boundless(values: Any) -> bool:
+    floats = values is not None and np.asarray(values).dtype == np.float32 and np.size(values) > 0
+    return floats and not bool(np.abs(values).max() < _HUGE)  # a NaN is not less, either
 
 
 def _last_line(error: Exception) -> str:
