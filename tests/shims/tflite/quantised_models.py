@@ -50,10 +50,14 @@ def _mlp() -> Any:
     return b.model(b.node("Softmax", b.node("Gemm", x, b.weight(10, 64), b.weight(10), transB=1), axis=-1), "n", 32)
 
 
-def _attention() -> Any:
+def _attention(mask: float = 0) -> Any:
+    """With a mask: each place looks at those before it alone."""
     b = _Builder()
     q, k, v = (b.node("MatMul", "x", b.weight(32, 32)) for _ in range(3))
     scores = b.node("Mul", b.node("MatMul", q, b.node("Transpose", k, perm=[0, 2, 1])), b.constant(np.float32(0.2)))
+    if mask:
+        before = b.constant(np.tril(np.ones((6, 6), bool)))
+        scores = b.node("Where", before, scores, b.constant(np.float32(mask)))
     x = b.node("Add", "x", b.node("MatMul", b.node("Softmax", scores, axis=-1), v))
     return b.model(b.node("MatMul", b.node("Tanh", x), b.weight(32, 16)), 2, 6, 32)
 
@@ -65,7 +69,22 @@ def _lstm() -> Any:
     return b.model(b.node("MatMul", last, b.weight(32, 16)), "steps", 2, 16)
 
 
-NETWORKS = {"cnn": _cnn, "mlp": _mlp, "attention": _attention, "lstm": _lstm}
+def _masked() -> Any:
+    return _attention(-np.inf)
+
+
+def _nearly_masked() -> Any:
+    return _attention(-10000)
+
+
+NETWORKS = {
+    "cnn": _cnn,
+    "mlp": _mlp,
+    "attention": _attention,
+    "masked": _masked,
+    "nearly masked": _nearly_masked,
+    "lstm": _lstm,
+}
 
 
 def network(name: str) -> Any:
@@ -74,5 +93,5 @@ def network(name: str) -> Any:
 
 def feeds(name: str, seed: int, steps: int = 5) -> Dict[str, np.ndarray]:
     """An input of the network, normally distributed."""
-    shape = {"cnn": (2, 3, 16, 16), "mlp": (2, 32), "attention": (2, 6, 32), "lstm": (steps, 2, 16)}[name]
+    shape = {"cnn": (2, 3, 16, 16), "mlp": (2, 32), "lstm": (steps, 2, 16)}.get(name, (2, 6, 32))
     return {"x": np.random.RandomState(seed).standard_normal(shape).astype(np.float32)}

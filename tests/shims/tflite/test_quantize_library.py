@@ -103,6 +103,28 @@ def test_data_that_does_not_fit_leaves_what_was_there(tmp_path: Path, error: Any
     assert os.listdir(str(tmp_path)) == ["m.tflite"] and (tmp_path / "m.tflite").read_text() == "before"
 
 
+def without_scales(model: fb.ModelSpec, *_: Any) -> fb.ModelSpec:
+    """A sum of int8 that nobody knows the scale of: to find it, the kernel divides by zero."""
+    main = fb.SubGraph([fb.TensorSpec("x", "float32", (2,)), fb.TensorSpec("y", "float32", (2,))], [], [0], [1])
+    inner = [main.add(fb.TensorSpec(name, "int8", (2,))) for name in "abc"]
+    main.tensors[inner[2]].quantization = fb.Quantization([1.0], [0])
+    main.operators = [
+        fb.OperatorSpec("CAST", [0], [inner[0]]),
+        fb.OperatorSpec("ADD", [inner[0], inner[0]], [inner[1]]),
+        fb.OperatorSpec("CAST", [inner[1]], [1]),
+    ]
+    return fb.ModelSpec([main])
+
+
+def test_a_kernel_that_ends_the_process_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "quantized", without_scales)
+    with pytest.raises(
+        ConversionError, match="does not work: a kernel of the TFLite runtime ends the process"
+    ) as caught:
+        convert(tmp_path, "mlp", "dynamic")
+    assert "another kind may" in str(caught.value) and not os.listdir(str(tmp_path))
+
+
 def test_what_the_library_refuses_is_an_error_with_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_values", lambda *_: {})
     with pytest.raises(ConversionError, match="cannot quantise this model as 'int8'") as caught:

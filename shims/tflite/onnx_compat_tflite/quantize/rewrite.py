@@ -13,8 +13,8 @@ from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import ports
 from onnx_compat_tflite.quantize import library
 from onnx_compat_tflite.quantize.ranges import ranges
+from onnx_compat_tflite.quantize.trial import survive
 from onnx_compat_tflite.quantize.weights import store
-from onnx_compat_tflite.runtime import Interpreted
 
 __all__ = ["SCHEMES", "quantize", "scheme_of"]
 
@@ -39,7 +39,7 @@ def scheme_of(model: fb.ModelSpec) -> Optional[Scheme]:
 
 
 def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, check: Callable[[str], None]) -> None:
-    """Quantise the file. It is replaced when `check` accepts what was made, and when that has run a sample."""
+    """Quantise the file. It is replaced when `check` accepts what was made, and a sample has run."""
     model = fb.read(path)
     kind = how.scheme.kind
     trial: Dict[str, np.ndarray] = {}
@@ -57,9 +57,9 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
 
     def accepted(written: str) -> None:
         try:
+            if kind in library.KINDS:
+                survive(written, [np.asarray(trial[port.name]) for port in ports(model)[0]] if trial else [])
             check(written)
-            if how.scheme.calibrated:
-                _run(written, model, runtime, trial)
         except (ConversionError, UnsupportedError) as error:
             raise ConversionError(
                 "quantised as '%s', the file does not work: %s" % (kind, error.reason),
@@ -91,9 +91,3 @@ def _renew(model: fb.ModelSpec, kind: str) -> None:
     for graph in model.subgraphs:
         for operator in graph.operators:
             operator.version = None
-
-
-def _run(path: str, model: fb.ModelSpec, runtime: Runtime, sample: Mapping[str, np.ndarray]) -> None:
-    inputs, outputs = ports(model)
-    interpreted = Interpreted(runtime, {"model_path": path}, inputs, outputs)
-    interpreted.run([sample[port.name] for port in inputs])
