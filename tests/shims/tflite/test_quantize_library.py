@@ -125,6 +125,21 @@ def test_a_kernel_that_ends_the_process_is_an_error(tmp_path: Path, monkeypatch:
     assert "another kind may" in str(caught.value) and not os.listdir(str(tmp_path))
 
 
+def test_results_that_are_no_numbers_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoilt(model: fb.ModelSpec, *_: Any) -> fb.ModelSpec:
+        packed = fb.Quantization([float("nan")], [0])
+        for tensor in model.subgraphs[0].tensors:
+            if tensor.buffer is not None and tensor.dtype == "float32":
+                tensor.buffer = np.full(tensor.shape, np.nan, np.float32)
+        model.subgraphs[0].add(fb.TensorSpec("packed", "int8", (1,), np.zeros(1, np.int8), quantization=packed))
+        return model
+
+    monkeypatch.setattr(library, "quantized", spoilt)
+    with pytest.raises(ConversionError, match="no numbers for the first sample"):
+        convert(tmp_path, "mlp", "int8")
+    assert not os.listdir(str(tmp_path))
+
+
 def test_what_the_library_refuses_is_an_error_with_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_values", lambda *_: {})
     with pytest.raises(ConversionError, match="cannot quantise this model as 'int8'") as caught:

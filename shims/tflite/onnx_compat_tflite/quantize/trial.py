@@ -35,7 +35,10 @@ def survive(path: str, arrays: Sequence[np.ndarray]) -> None:
     if done.returncode:
         lines = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         ended = "a kernel of the TFLite runtime ends the process" if done.returncode < 0 else "its first run fails"
-        raise ConversionError("%s: %s" % (ended, lines[-1].strip() if lines else "exit code %d" % done.returncode))
+        raise ConversionError(
+            "%s: %s"
+            % (ended, lines[-1].rpartition("Error: ")[2].strip() if lines else "exit code %d" % done.returncode)
+        )
 
 
 def answer(path: str, fed: str) -> None:
@@ -46,5 +49,5 @@ def answer(path: str, fed: str) -> None:
     compiled, _, _ = SHIM.load_converted(path, "tflite")
     with np.load(fed, allow_pickle=False) as archive:
         arrays = [archive["arr_%d" % place] for place in range(len(archive.files))]
-    if arrays:
-        compiled.run(arrays)
+    if arrays and any(np.isnan(result).any() for result in compiled.run(arrays) if result.dtype.kind == "f"):
+        raise ConversionError("it gives values that are no numbers for the first sample")
