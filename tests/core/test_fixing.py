@@ -89,7 +89,7 @@ def test_verifying_feeds_the_model_what_the_file_has_settled(
 
     def verify(model: Any, inputs: Any = None, **_: Any) -> Any:
         seen.update(inputs)
-        return type("Report", (), {"ok": True, "to_dict": lambda self: {}})()
+        return type("Report", (), {"ok": True, "notes": [], "to_dict": lambda self: {}})()
 
     source = tmp_path / "m.onnx"
     source.write_bytes(two().SerializeToString())
