@@ -17,6 +17,9 @@ from onnx_compat_tflite.runtime import as_given, as_text
 
 __all__ = ["Insight"]
 
+#: What has no numbers in it.
+_OPAQUE = ("resource", "variant")
+
 
 class Insight(Inside):
     notes = ("the values in between are those without the default delegate (XNNPACK)",)
@@ -55,13 +58,14 @@ class Insight(Inside):
                 "the file's input '%s' is none of the model's" % missing[0], hint="was it made from this model?"
             )
         given = [(index, inputs[self._named[index]]) for index in self._main.inputs]
-        interpreter = self._run({"model_path": self._path, "experimental_preserve_all_tensors": True}, given)
-        shapes = {one["index"]: tuple(one["shape"]) for one in interpreter.get_tensor_details()}
-        found = {}
-        for name, index in self._places.items():
-            value = self._taken(interpreter, index, self._main.tensors[index], shapes.get(index))
-            if value is not None:
-                found[name] = value
+        found = {
+            self._named[index]: _real(_stored(array, self._tensor(index)), self._tensor(index))
+            for index, array in given
+        }
+        made = [index for index in self._places.values() if index not in self._main.inputs]
+        made = [index for index in made if self._tensor(index).dtype not in _OPAQUE]
+        results = self._results(replace(self._main, outputs=made), given)
+        found.update((self._named[index], value) for index, value in zip(made, results) if value is not None)
         return found
 
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -72,14 +76,14 @@ class Insight(Inside):
         if lacking:
             raise UnsupportedError("'%s' cannot be computed without '%s'" % (name, self._named[lacking[0]]))
         graph = fb.SubGraph(self._tensors(operators, given), operators, sorted(read), [target], "alone")
-        content = fb.to_bytes(fb.ModelSpec([graph, *self._model.subgraphs[1:]]))
         arrays = {self._places[one]: array for one, array in given.items()}
-        interpreter = self._run({"model_content": content}, [(index, arrays[index]) for index in graph.inputs])
-        (detail,) = interpreter.get_output_details()
-        value = self._taken(interpreter, detail["index"], self._main.tensors[target], tuple(detail["shape"]))
+        (value,) = self._results(graph, [(index, arrays[index]) for index in graph.inputs])
         if value is None:
             raise UnsupportedError("'%s' holds nothing that can be compared" % name)
         return value
+
+    def _tensor(self, index: int) -> fb.TensorSpec:
+        return self._main.tensors[index]
 
     def _needed(self, target: int, stops: Set[int]) -> Tuple[List[fb.OperatorSpec], Set[int]]:
         """The operators that a tensor takes, back to `stops`; and what they read that none of them writes."""
@@ -106,9 +110,13 @@ class Insight(Inside):
             tensors[place] = replace(tensors[place], shape=array.shape, shape_signature=None)
         return tensors
 
-    def _run(self, source: Dict[str, Any], given: Sequence[Tuple[int, np.ndarray]]) -> Any:
+    def _results(self, graph: fb.SubGraph, given: Sequence[Tuple[int, np.ndarray]]) -> List[Optional[np.ndarray]]:
+        """The outputs of a graph in the place of the first. Not `experimental_preserve_all_tensors`, under which kernels of
+        some runtimes still write a result over what they read.
+        """
+        content = fb.to_bytes(fb.ModelSpec([graph, *self._model.subgraphs[1:]]))
         try:
-            interpreter = self._runtime.interpreter(True, **source)
+            interpreter = self._runtime.interpreter(True, model_content=content)
             details = interpreter.get_input_details()
             for detail, (_, array) in zip(details, given):
                 if tuple(detail["shape"]) != array.shape:
@@ -116,20 +124,20 @@ class Insight(Inside):
             interpreter.allocate_tensors()
             for detail, (index, array) in zip(details, given):
                 if array.size:
-                    interpreter.set_tensor(detail["index"], as_given(_stored(array, self._main.tensors[index])))
+                    interpreter.set_tensor(detail["index"], as_given(_stored(array, self._tensor(index))))
             interpreter.invoke()
         except (RuntimeError, ValueError) as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise UnsupportedError("the TFLite runtime could not run it: %s" % lines[-1], shim="tflite") from error
-        return interpreter
+        pairs = zip(graph.outputs, interpreter.get_output_details())
+        return [self._taken(interpreter, detail, self._tensor(index)) for index, detail in pairs]
 
-    def _taken(self, interpreter: Any, index: int, tensor: fb.TensorSpec, shape: Any) -> Optional[np.ndarray]:
-        if tensor.dtype in ("resource", "variant"):
-            return None
-        if shape is not None and 0 in shape:
+    def _taken(self, interpreter: Any, detail: Any, tensor: fb.TensorSpec) -> Optional[np.ndarray]:
+        shape = tuple(detail["shape"])
+        if 0 in shape:
             return np.zeros(shape, fb.storage(tensor.dtype, ())[0] or object)
         try:
-            array = interpreter.get_tensor(index)
+            array = interpreter.get_tensor(detail["index"])
         except (RuntimeError, ValueError):  # it has no data, as a branch that was not taken
             return None
         return as_text(array, np.shape(array)) if tensor.dtype == "string" else _real(np.asarray(array), tensor)
