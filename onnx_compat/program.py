@@ -13,7 +13,9 @@ __all__ = ["record", "trace_for"]
 
 def trace_for(emitter: Emitter, immediate: bool = False) -> Trace:
     """A trace that lays things out as the emitter wants them, and executes as it goes if asked to."""
-    return Trace(emitter.layout, emitter.filter_layout, emitter if immediate else None)
+    trace = Trace(emitter.layout, emitter.filter_layout, emitter if immediate else None)
+    trace.integers = emitter.integers
+    return trace
 
 
 def record(

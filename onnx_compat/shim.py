@@ -118,6 +118,9 @@ class Emitter:
     filter_layout = "HWIO"
     #: The dtype in which sizes are computed at run time.
     index_dtype = dtypes.int64
+    #: Whether an operator between a DequantizeLinear and a QuantizeLinear becomes a kernel on integers: operators on
+    #: quantized numbers are then recorded as such three.
+    integers = False
     #: Whether handles hold values now: sizes are then ints, and emitting is executing.
     concrete = False
 

@@ -36,6 +36,7 @@ class Trace:
         self.layout = layout
         self.filter_layout = filter_layout
         self.immediate = immediate
+        self.integers = False  # whether quantized arithmetic is recorded as real arithmetic between quantizations
         self.origin: Optional[Origin] = None
         self.regions: List[Region] = []
         self._constants: Dict[Tuple[int, Order], Tuple[np.ndarray, Const]] = {}

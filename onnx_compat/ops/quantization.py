@@ -11,6 +11,7 @@ from onnx_compat.ops.convolution import conv
 from onnx_compat.ops.linear import matmul
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
+from onnx_compat.trace import current
 from onnx_compat.value import Tensor
 
 Ints = Optional[Sequence[int]]
@@ -116,6 +117,13 @@ def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     return rounded(p.div(x, safe), zero, uint8), scale, zero
 
 
+def on_integers(*parameters: Optional[Tensor]) -> bool:
+    """Whether an operator on quantized numbers is better recorded as what it stands for, the operator on real numbers between
+    a DequantizeLinear and a QuantizeLinear: where a shim has kernels for that, and knows all parameters.
+    """
+    return current().integers and all(one is None or one.known for one in parameters)
+
+
 def _centred(x: Any, zero_point: Any, axis: int = 0) -> Any:
     """The distance from the zero point, in int32; one zero point for all, or one along an axis."""
     wide = p.cast(x, int32)
@@ -144,10 +152,13 @@ def qlinear_matmul(
     y_scale: Tensor,
     y_zero_point: Tensor,
 ) -> Tensor:
-    product = matmul_integer(a, b, a_zero_point, b_zero_point)
+    if on_integers(a_scale, a_zero_point, b_scale, b_zero_point, y_scale, y_zero_point) and product(a_scale.shape) == 1:
+        numbers = dequantize_linear(a, a_scale, a_zero_point), dequantize_linear(b, b_scale, b_zero_point, axis=-1)
+        return quantize_linear(matmul(*numbers), y_scale, y_zero_point)
+    total = matmul_integer(a, b, a_zero_point, b_zero_point)
     scales = [p.cast(scale, float32) for scale in (_row(a_scale, a), b_scale, y_scale)]
     factor = p.div(p.mul(scales[0], scales[1]), scales[2])
-    return rounded(p.mul(p.cast(product, float32), factor), y_zero_point, y_zero_point.dtype)
+    return rounded(p.mul(p.cast(total, float32), factor), y_zero_point, y_zero_point.dtype)
 
 
 def _row(scale: Any, x: Tensor) -> Any:
@@ -219,6 +230,11 @@ def qlinear_conv(
     strides: Ints = None,
 ) -> Tensor:
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
+    if on_integers(x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B):
+        bias = None if B is None else dequantize_linear(B, p.mul(x_scale, w_scale), axis=0)
+        weights = dequantize_linear(w, w_scale, w_zero_point, axis=0)
+        y = conv(dequantize_linear(x, x_scale, x_zero_point), weights, bias, group=group, strides=strides, **window)
+        return quantize_linear(y, y_scale, y_zero_point)
     total = conv_integer(x, w, x_zero_point, w_zero_point, group=group, strides=strides, **window)
     if B is not None:
         total = p.add(total, along(B, 1, x.rank))

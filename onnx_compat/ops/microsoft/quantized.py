@@ -13,7 +13,7 @@ from onnx_compat.ops.common import places, product
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
 from onnx_compat.ops.older import older
 from onnx_compat.ops.pooling import average_pool
-from onnx_compat.ops.quantization import dequantize_linear, quantize_linear, rounded, single
+from onnx_compat.ops.quantization import dequantize_linear, on_integers, quantize_linear, rounded, single
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.value import Tensor, lift
 
@@ -48,6 +48,9 @@ def qlinear_add(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
+    if on_integers(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
+        total = p.add(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
+        return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
     ratio_a, ratio_b = (p.div(single(scale), single(C_scale)) for scale in (A_scale, B_scale))
     shares = p.add(p.mul(ratio_a, _number(A_zero_point)), p.mul(ratio_b, _number(B_zero_point)))
     rest = p.add(p.mul(p.cast(B, float32), ratio_b), p.sub(_number(C_zero_point), shares))
@@ -65,6 +68,9 @@ def qlinear_mul(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
+    if on_integers(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
+        total = p.mul(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
+        return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
     ratio = p.div(p.mul(single(A_scale), single(B_scale)), single(C_scale))
     a, b = (p.sub(p.cast(x, float32), _number(zero)) for x, zero in ((A, A_zero_point), (B, B_zero_point)))
     return rounded(p.add(p.mul(p.mul(a, b), ratio), _number(C_zero_point)), None, A.dtype)
@@ -110,14 +116,25 @@ def qlinear_softmax(
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
+    if on_integers(X_scale, x_zero_point, y_scale, y_zero_point) and _whole(y_scale):
+        return quantize_linear(shares, y_scale, y_zero_point)
     steps = p.floor(p.div(1.0, y_scale))
     return quantize_linear(p.mul(shares, single(steps)), lift(1.0, float32), y_zero_point)
+
+
+def _whole(scale: Tensor) -> bool:
+    """Whether one is a whole number of steps."""
+    steps = 1 / scale.value.astype("float64")  # type: ignore[union-attr]
+    return bool((abs(steps - steps.round()) < 1e-4).all())
 
 
 @op("QLinearConcat", since=1, domain=DOMAIN)
 def qlinear_concat(Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis: int) -> Tensor:
     """Each input comes with its scale and its zero point."""
-    triples = zip(inputs[0::3], inputs[1::3], inputs[2::3])
+    triples = list(zip(inputs[0::3], inputs[1::3], inputs[2::3]))
+    if on_integers(Y_scale, Y_zero_point, *inputs[1::3], *inputs[2::3]):
+        numbers = [dequantize_linear(*triple) for triple in triples]
+        return quantize_linear(p.concat(numbers, p.axis_of(axis, numbers[0].rank)), Y_scale, Y_zero_point)
     parts = [_between(lambda x: x, x, scale, zero, Y_scale, Y_zero_point) for x, scale, zero in triples]
     return p.concat(parts, p.axis_of(axis, parts[0].rank))
 
@@ -173,6 +190,9 @@ def qlinear_global_average_pool(
 ) -> Tensor:
     """The sum is exact; one factor makes a mean in the new scale of it."""
     axes: List[int] = list(range(1, X.rank - 1) if channels_last else range(2, X.rank))
+    if on_integers(x_scale, x_zero_point, y_scale, y_zero_point):
+        mean = p.reduce_mean(dequantize_linear(X, x_scale, x_zero_point), axes, keepdims=True)
+        return quantize_linear(mean, y_scale, y_zero_point)
     distance = p.sub(p.cast(X, int32), p.cast(single(x_zero_point), int32))
     total = p.cast(p.reduce_sum(distance, axes, keepdims=True), float32)
     count = p.cast(lift(product([X.shape[axis] for axis in axes]), DType.of("int64")), float32)

@@ -7,7 +7,14 @@ from onnx_compat.dtypes import DType
 from onnx_compat.ops.common import nth
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first
 from onnx_compat.ops.microsoft.common import channels_last as to_channels_last
-from onnx_compat.ops.quantization import dynamic_quantize_linear, matmul_integer, qlinear_conv, quantize_linear
+from onnx_compat.ops.quantization import (
+    dequantize_linear,
+    dynamic_quantize_linear,
+    matmul_integer,
+    on_integers,
+    qlinear_conv,
+    quantize_linear,
+)
 from onnx_compat.ops.recurrent import Product, lstm_activations, lstm_of
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.value import Tensor, lift
@@ -85,6 +92,16 @@ def qgemm(
 ) -> Tensor:
     """C is in the scale of the product. The result is quantized if it has a scale."""
     left, right = (p.transpose(x, (1, 0)) if turned else x for x, turned in ((A, transA), (B, transB)))
+    given = [a_scale, a_zero_point, b_scale, b_zero_point, C]
+    if y_scale is not None and y_zero_point is not None and on_integers(*given, y_scale, y_zero_point):
+        numbers = (
+            dequantize_linear(left, a_scale, a_zero_point),
+            dequantize_linear(right, b_scale, b_zero_point, axis=1),
+        )
+        y = p.mul(p.matmul(*numbers), lift(alpha, a_scale.dtype)) if alpha != 1 else p.matmul(*numbers)
+        steps = p.mul(p.mul(p.reshape(a_scale, ()), b_scale), lift(alpha, a_scale.dtype))
+        y = y if C is None else p.add(y, p.mul(p.cast(C, a_scale.dtype), steps))
+        return quantize_linear(y, y_scale, y_zero_point)
     total = matmul_integer(left, right, a_zero_point, b_zero_point)
     total = total if C is None else p.add(total, C)
     factor = p.mul(p.mul(p.reshape(a_scale, ()), b_scale), lift(alpha, a_scale.dtype))

@@ -3,7 +3,6 @@
 from typing import Dict, List, Optional, Tuple
 
 from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
 from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
@@ -101,11 +100,7 @@ def _ordered(graph: fb.SubGraph, named: Dict[str, int], order: List[int]) -> Por
 
 
 def _port(tensor: fb.TensorSpec, name: Optional[str]) -> Port:
-    if tensor.quantization is not None and tensor.quantization.scale:
-        raise UnsupportedError(
-            "tensor '%s' of the file is quantised, and ONNX has no such type" % tensor.name,
-            hint="convert with float inputs and outputs",
-        )
+    """Of a tensor that is quantized, the integers as they are stored."""
     sizes = tensor.shape if tensor.shape_signature is None else tensor.shape_signature
     shape = tuple(size if size >= 0 else None for size in sizes)
     return Port(name or tensor.name, DType.of(tensor.dtype), shape)

@@ -1,13 +1,18 @@
 """Float models, made small, and the QDQ models that a quantizer makes of them: scales come from what onnxruntime computes."""
 
+from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import flatbuffer as fb
 
-__all__ = ["Layers", "Scheme", "quantized"]
+import onnx_compat
+
+__all__ = ["SIGNED", "Case", "Layers", "Scheme", "quantized"]
 
 #: What keeps the scale of its input.
 _MOVES = frozenset(
@@ -96,6 +101,7 @@ def quantized(model: Any, x: Any, scheme: Scheme) -> Any:
 class _Quantizer:
     def __init__(self, model: Any, x: Any, scheme: Scheme) -> None:
         self.source, self.scheme = model, scheme
+        self.domain = "com.microsoft" if scheme.activations == "int16" else ""  # ONNX has it from opset 21 on
         self.weights = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
         self.nodes: List[Any] = []
         self.initializers: Dict[str, Any] = {}
@@ -115,7 +121,8 @@ class _Quantizer:
             [helper.make_tensor_value_info(self.renamed[name], TensorProto.FLOAT, None) for name in outputs],
             [numpy_helper.from_array(array, name) for name, array in self.initializers.items()],
         )
-        made = helper.make_model(graph, opset_imports=self.source.opset_import)
+        opsets = [*self.source.opset_import, helper.make_opsetid("com.microsoft", 1)]
+        made = helper.make_model(graph, opset_imports=opsets)
         made.ir_version = self.source.ir_version
         return made
 
@@ -153,8 +160,11 @@ class _Quantizer:
             self._held(name + "_scale", np.float32(scale)),
             self._held(name + "_zero", np.dtype(dtype).type(zero)),
         ]
-        self.nodes.append(helper.make_node("QuantizeLinear", [source, *parameters], [name + "_q"]))
-        self.nodes.append(helper.make_node("DequantizeLinear", [name + "_q", *parameters], [name + "_dq"]))
+        self.nodes.append(helper.make_node("QuantizeLinear", [source, *parameters], [name + "_q"], domain=self.domain))
+        dequantize = helper.make_node(
+            "DequantizeLinear", [name + "_q", *parameters], [name + "_dq"], domain=self.domain
+        )
+        self.nodes.append(dequantize)
         self.renamed[name] = name + "_dq"
 
     def _constant(self, name: str, array: Any) -> str:
@@ -191,7 +201,7 @@ class _Quantizer:
     def _dequantized(self, name: str, stored: Any, scale: Any, zero: Any, axis: Optional[int]) -> str:
         inputs = [self._held(name + "_q", stored), self._held(name + "_scale", scale), self._held(name + "_zero", zero)]
         where = {} if axis is None else {"axis": axis}
-        self.nodes.append(helper.make_node("DequantizeLinear", inputs, [name + "_dq"], **where))
+        self.nodes.append(helper.make_node("DequantizeLinear", inputs, [name + "_dq"], domain=self.domain, **where))
         return name + "_dq"
 
     def _held(self, name: str, array: Any) -> str:
@@ -221,3 +231,62 @@ def _values(model: Any, x: Any) -> Dict[str, Any]:
     session = onnxruntime.InferenceSession(whole.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_outputs()]
     return dict(zip(names, session.run(None, {"x": x})), x=x)
+
+
+#: The signed types that a pair of quantizations is emitted in here: the oldest runtimes cast no int8, and leave it to the fallback.
+SIGNED = ["int8"] if features.kernels().accepts("CAST", "float32", "to int8") else []
+
+
+class Case:
+    """A QDQ model, the file that it becomes, and what both give for an input."""
+
+    def __init__(self, model: Any, x: Any, folder: Path) -> None:
+        self.model, self.x = model, x
+        onnx.save(model, str(folder / "model.onnx"))
+        onnx_compat.convert(str(folder / "model.onnx"), str(folder / "model.tflite"), shim="tflite")
+        self.graph = fb.read(str(folder / "model.tflite")).subgraphs[0]
+        self.compiled = SHIM.load_converted(str(folder / "model.tflite"), "tflite")[0]
+
+    def ours(self) -> List[Any]:
+        return self.compiled.run([self.x])
+
+    def theirs(self, optimized: bool) -> List[Any]:
+        options = onnxruntime.SessionOptions()
+        level = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        session = onnxruntime.InferenceSession(
+            self.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        found: List[Any] = session.run(None, {session.get_inputs()[0].name: self.x})
+        return found
+
+    @property
+    def names(self) -> List[str]:
+        return [operator.builtin for operator in self.graph.operators]
+
+    def floats(self) -> List[str]:
+        """The operators that compute with floats."""
+        return [
+            operator.builtin
+            for operator in self.graph.operators
+            if operator.builtin not in ("QUANTIZE", "DEQUANTIZE")
+            and "float32" in [self.graph.tensors[index].dtype for index in operator.outputs]
+        ]
+
+    def steps(self, optimized: bool = False) -> float:
+        """How many steps of the last scale ours are from theirs, at most."""
+        return self.apart(self.ours(), self.theirs(optimized))
+
+    def theirs_apart(self) -> float:
+        return self.apart(self.theirs(False), self.theirs(True))
+
+    def apart(self, some: Sequence[Any], others: Sequence[Any]) -> float:
+        scales = {node.output[0]: node.input[1] for node in self.model.graph.node if "Linear" in node.op_type}
+        held = {one.name: numpy_helper.to_array(one) for one in self.model.graph.initializer}
+        found = []
+        for output, one, other in zip(self.model.graph.output, some, others):
+            assert one.shape == other.shape and one.dtype == other.dtype
+            scale = 1.0 if one.dtype.kind != "f" else float(held[scales[output.name]])
+            found.append(np.abs(one.astype(np.float64) - other).max() / scale)
+        return float(max(found))

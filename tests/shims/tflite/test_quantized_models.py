@@ -2,22 +2,19 @@
 
 import itertools
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Callable, Dict, Sequence
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
-from onnx_compat_tflite import SHIM
-from onnx_compat_tflite import flatbuffer as fb
-from qdq import Layers, Scheme, quantized
+from onnx import numpy_helper
+from qdq import SIGNED, Case, Layers, Scheme, quantized
 
 import onnx_compat
 
 IMAGE = [1, 4, 9, 9]
 SCHEMES = [
     Scheme(activations, "int8", per_channel, symmetric)
-    for activations, per_channel, symmetric in itertools.product(("int8", "uint8"), (False, True), (False, True))
+    for activations, per_channel, symmetric in itertools.product((*SIGNED, "uint8"), (False, True), (False, True))
 ]
 
 
@@ -144,65 +141,10 @@ LAYERS: Dict[Callable[[Layers], str], str] = {
 }
 
 
-class Case:
-    """A QDQ model, the file that it becomes, and what both give for an input."""
-
-    def __init__(self, model: Any, x: Any, folder: Path) -> None:
-        self.model, self.x = model, x
-        onnx.save(model, str(folder / "model.onnx"))
-        onnx_compat.convert(str(folder / "model.onnx"), str(folder / "model.tflite"), shim="tflite")
-        self.graph = fb.read(str(folder / "model.tflite")).subgraphs[0]
-        self.compiled = SHIM.load_converted(str(folder / "model.tflite"), "tflite")[0]
-
-    def ours(self) -> List[Any]:
-        return self.compiled.run([self.x])
-
-    def theirs(self, optimized: bool) -> List[Any]:
-        options = onnxruntime.SessionOptions()
-        level = onnxruntime.GraphOptimizationLevel
-        options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
-        options.intra_op_num_threads = 1
-        session = onnxruntime.InferenceSession(
-            self.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-        found: List[Any] = session.run(None, {session.get_inputs()[0].name: self.x})
-        return found
-
-    @property
-    def names(self) -> List[str]:
-        return [operator.builtin for operator in self.graph.operators]
-
-    def floats(self) -> List[str]:
-        """The operators that compute with floats."""
-        return [
-            operator.builtin
-            for operator in self.graph.operators
-            if operator.builtin not in ("QUANTIZE", "DEQUANTIZE")
-            and "float32" in [self.graph.tensors[index].dtype for index in operator.outputs]
-        ]
-
-    def steps(self, optimized: bool = False) -> float:
-        """How many steps of the last scale ours are from theirs, at most."""
-        scales = {node.output[0]: node.input[1] for node in self.model.graph.node if "Linear" in node.op_type}
-        held = {one.name: onnx.numpy_helper.to_array(one) for one in self.model.graph.initializer}
-        found = []
-        for one, ours, theirs in zip(self.model.graph.output, self.ours(), self.theirs(optimized)):
-            assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
-            scale = 1.0 if theirs.dtype.kind != "f" else float(held[scales[one.name]])
-            found.append(np.abs(ours.astype(np.float64) - theirs).max() / scale)
-        return float(max(found))
-
-
 def case_of(layer: Callable[[Layers], str], scheme: Scheme, folder: Path, shape: Sequence[int] = IMAGE) -> Case:
     layers = Layers(shape)
     x = layers.input()
     return Case(quantized(layers.model(layer(layers)), x, scheme), x, folder)
-
-
-def scale_of(graph: fb.SubGraph, index: Any) -> Tuple[str, List[float], List[int]]:
-    tensor = graph.tensors[index]
-    assert tensor.quantization is not None
-    return tensor.dtype, list(tensor.quantization.scale), list(tensor.quantization.zero_point)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda one: "-".join(map(str, one)))
@@ -213,5 +155,43 @@ def test_a_layer_is_a_kernel_of_integers(layer: Callable[[Layers], str], scheme:
     if wanted == "FULLY_CONNECTED" and scheme.per_channel:
         wanted = "CONV_2D"
     assert case.floats() == [] and wanted in case.names
-    for optimized in (False, True):
-        assert case.steps(optimized) < 1.001
+    assert case.steps() < 1.001
+    # onnxruntime's optimizations may change the numbers themselves: two pairs in a row become one of the outer scale
+    assert case.steps(optimized=True) < 1.001 + case.theirs_apart()
+
+
+@pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, transposed], ids=lambda one: one.__name__)
+def test_weights_with_a_zero_point_have_kernels_of_uint8(layer: Callable[[Layers], str], tmp_path: Path) -> None:
+    case = case_of(layer, Scheme("uint8", "uint8"), tmp_path)
+    (operator,) = [one for one in case.graph.operators if one.builtin == LAYERS[layer]]
+    assert {case.graph.tensors[operator.inputs[place] or 0].dtype for place in (0, 1)} <= {"uint8", "int32"}
+    assert case.floats() == [] and case.steps() < 1.001
+
+
+@pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, moved, added], ids=lambda one: one.__name__)
+def test_sixteen_bits(layer: Callable[[Layers], str], tmp_path: Path) -> None:
+    """Beside the reference: few onnxruntimes quantize to int16."""
+    case = case_of(layer, Scheme("int16", "int8", per_channel=True), tmp_path)
+    assert case.floats() == []
+    theirs = onnx_compat.prepare(case.model, shim="reference").run([case.x])
+    assert case.apart(case.ours(), theirs) < 1.01  # float32 has few digits more
+    assert "int16" in [tensor.dtype for tensor in case.graph.tensors]
+
+
+@pytest.mark.parametrize("activations", [*SIGNED, "uint8"])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_scales_and_zero_points_are_the_models(activations: str, per_channel: bool, tmp_path: Path) -> None:
+    case = case_of(conv, Scheme(activations, "int8", per_channel), tmp_path)
+    held = {one.name: numpy_helper.to_array(one) for one in case.model.graph.initializer}
+    (operator,) = [one for one in case.graph.operators if one.builtin == "CONV_2D"]
+    x, w, b = (case.graph.tensors[index or 0] for index in operator.inputs)
+    y = case.graph.tensors[operator.outputs[0]]
+    shift = 128 if activations == "uint8" else 0
+    for tensor, name in ((x, "x"), (y, "t0")):
+        assert tensor.dtype == "int8" and tensor.quantization is not None
+        np.testing.assert_array_equal(tensor.quantization.scale, held[name + "_scale"])
+        assert tensor.quantization.zero_point == [int(held[name + "_zero"]) - shift]
+    assert w.dtype == "int8" and w.quantization is not None and b.quantization is not None
+    np.testing.assert_allclose(w.quantization.scale, np.atleast_1d(held["w0_scale"]), rtol=1e-6)
+    np.testing.assert_array_equal(np.moveaxis(w.buffer, -1, 1), held["w0_q"])
+    np.testing.assert_array_equal(b.buffer, held["w1_q"])

@@ -65,6 +65,7 @@ class Base(Emitter):
     layout = "channels_last"
     filter_layout = "OHWI"
     index_dtype = dtypes.int32
+    integers = True
 
     def __init__(self, kernels: Kernels) -> None:
         self.kernels = kernels

@@ -27,6 +27,10 @@ class Grid(NamedTuple):
         return Grid(self.scale, self.zero - 128, "int8") if self.dtype == "uint8" else self
 
     @property
+    def unsigned(self) -> "Grid":
+        return Grid(self.scale, self.zero + 128, "uint8") if self.dtype == "int8" else self
+
+    @property
     def ends(self) -> Tuple[float, float]:
         """The least and the greatest number."""
         kind = np.iinfo(self.dtype)

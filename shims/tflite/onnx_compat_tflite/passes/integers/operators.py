@@ -242,15 +242,15 @@ def _between(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
 
 
 _RANGES = {
-    "LOGISTIC": Grid(1 / 256, -128, "int8"),
-    "TANH": Grid(1 / 128, 0, "int8"),
-    "SOFTMAX": Grid(1 / 256, -128, "int8"),
+    "LOGISTIC": (Grid(1 / 256, -128, "int8"), 1.5),
+    "TANH": (Grid(1 / 128, 0, "int8"), 1.5),
+    "SOFTMAX": (Grid(1 / 256, -128, "int8"), 1.02),
 }
 
 
 def _ranged(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
     """LOGISTIC, TANH, SOFTMAX: from all of the numbers that they can give."""
-    return _own(region, operator, grid, _RANGES[operator.builtin], 1.02)
+    return _own(region, operator, grid, *_RANGES[operator.builtin])
 
 
 #: What takes an activation in, and what does not.

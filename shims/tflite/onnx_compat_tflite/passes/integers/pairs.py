@@ -1,4 +1,7 @@
-"""QuantizeLinear and DequantizeLinear of one scale and one zero point, as the emitter composes them."""
+"""QuantizeLinear and DequantizeLinear of one scale and one zero point, as the emitter composes them.
+
+Some runtimes are asked whether a number is NaN where it is held to its bounds.
+"""
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
@@ -42,7 +45,9 @@ def quantized(view: View) -> Dict[int, Quantized]:
 
 def _quantized(view: View, last: fb.OperatorSpec, dtype: str) -> Optional[Quantized]:
     low, high = _ENDS[dtype]
-    inner = _beside(view, last.inputs[0], "MINIMUM")
+    held = _cast(view, last.outputs[0])
+    guard = view.writer(held, "SELECT_V2")  # NaN becomes no integer in particular
+    inner = _beside(view, held if guard is None else guard.inputs[2], "MINIMUM")
     if inner is None or inner[0] != high:
         return None
     inner = _beside(view, inner[1], "MAXIMUM")
@@ -75,15 +80,13 @@ def _dequantized(view: View, last: fb.OperatorSpec) -> Optional[Dequantized]:
     if scaled is None or not scaled[0] > 0:
         return None
     scale, index = scaled
-    numbers = view.writer(index, "CAST")
-    source = None if numbers is None else numbers.inputs[0]
-    zero = 0
+    source, zero = _cast(view, index), 0
     shifted = view.writer(source, "SUB")
     if shifted is not None and _plain(shifted):
-        shift, wide = view.number(shifted.inputs[1]), view.writer(shifted.inputs[0], "CAST")
-        if shift is None or wide is None:
+        shift = view.number(shifted.inputs[1])
+        if shift is None:
             return None
-        zero, source = int(shift), wide.inputs[0]
+        zero, source = int(shift), _cast(view, shifted.inputs[0])
     if source is None or view.graph.tensors[last.outputs[0]].dtype != "float32":
         return None
     dtype = view.graph.tensors[source].dtype
@@ -101,6 +104,12 @@ def _beside(view: View, index: Optional[int], builtin: str) -> Optional[Tuple[fl
         if number is not None and other is not None:
             return number, other
     return None
+
+
+def _cast(view: View, index: Optional[int]) -> Optional[int]:
+    """What was cast to a tensor."""
+    last = view.writer(index, "CAST")
+    return None if last is None else last.inputs[0]
 
 
 def _plain(operator: fb.OperatorSpec) -> bool:

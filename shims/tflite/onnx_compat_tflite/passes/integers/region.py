@@ -62,21 +62,21 @@ class Region:
         return None if found.builtin == "PADV2" and self.view.constant(found.inputs[2]) is None else found
 
     def guarded(self, index: int) -> Optional[int]:
-        """What a tensor is unless it is to be NaN, which integers are not."""
+        """What a tensor is but for NaN, which integers are not, and for the last digits of a LOGISTIC."""
         guard = self.view.writer(index, "SELECT_V2")
-        unlike = None if guard is None else self.view.writer(guard.inputs[0], "NOT_EQUAL")
-        if (
-            guard is None
-            or unlike is None
-            or unlike.inputs[0] != unlike.inputs[1]
-            or guard.inputs[1] != unlike.inputs[0]
-        ):
+        looks = None if guard is None else self.view.writer(guard.inputs[0], "NOT_EQUAL", "LESS")
+        if guard is None or looks is None:
             return None
-        self._guards.update((id(guard), id(unlike)))
-        return guard.inputs[2]
+        logistic = self.view.writer(guard.inputs[2], "LOGISTIC")
+        if looks.builtin == "LESS":
+            known = logistic is not None and looks.inputs[1] == logistic.inputs[0]
+        else:
+            known = looks.inputs[0] == looks.inputs[1] == guard.inputs[1]
+        self._guards.update((id(guard), id(looks)) if known else ())
+        return guard.inputs[2] if known else None
 
     def alone(self, index: int) -> bool:
-        """Whether one operator needs the tensor, and nobody else but what looks for NaN."""
+        """Whether one operator needs the tensor, and nobody else but those guards."""
         readers = [reader for reader in self.view.readers(index) if id(reader) not in self._guards]
         return len(readers) <= 1 and index not in self.graph.outputs
 
@@ -227,12 +227,19 @@ class Region:
         self._drop_idle()
 
     def _drop_idle(self) -> None:
-        """Integers that stay what they are need no QUANTIZE."""
+        """Integers that stay what they are, or go to bytes of the other sign and come back, need no QUANTIZE."""
         same: Dict[int, int] = {}
+        before: Dict[int, int] = {}
         for operator in self.graph.operators:
             operator.inputs = [index if index is None else same.get(index, index) for index in operator.inputs]
-            source, output = operator.inputs[0], operator.outputs[0]
-            if operator.builtin != "QUANTIZE" or source is None or output in self.graph.outputs:
+            source, output = operator.inputs[0] if operator.inputs else None, operator.outputs[0]
+            if operator.builtin != "QUANTIZE" or source is None or self.graph.tensors[source].quantization is None:
                 continue
-            if self.graph.tensors[source].quantization is not None and self.grid(source) == self.grid(output):
-                same[output] = source
+            grid = self.grid(output)
+            origin = next(
+                (one for one in (source, before.get(source)) if one is not None and self.grid(one) == grid), None
+            )
+            if origin is not None and output not in self.graph.outputs:
+                same[output] = origin
+            elif self.grid(source).signed == grid.signed:
+                before[output] = source

@@ -1,11 +1,15 @@
-"""Convolutions and products with known weights, on integers: int8, symmetric, of one scale or of one for each channel."""
+"""Convolutions and products with known weights, on integers.
 
-from typing import Any, List, Optional
+Weights are int8 without a zero point, of one scale or of one for each channel. What has too many steps for that, uint8 weights
+with a zero point in their midst, goes to the kernels of uint8, which know one scale and one zero point.
+"""
+
+from typing import Any, Callable, List, Optional
 
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes.integers.grid import Grid, bytes_only, centred, rows_of_steps
+from onnx_compat_tflite.passes.integers.grid import Grid, bytes_only, centred, grid_of_constant, on_grid, rows_of_steps
 from onnx_compat_tflite.passes.integers.region import Found, Region
 
 __all__ = ["connected", "convolution", "transposed"]
@@ -15,21 +19,45 @@ _BIAS = 1 / 64
 
 
 class _Weights:
-    """Numbers of int8 for a constant, and a bias in the steps of the products."""
+    """Integers for a constant, and for a bias in the steps of the products."""
 
-    def __init__(self, rows: Any, array: Any, axis: int) -> None:
-        self.stored, self.steps = rows
-        moved = np.moveaxis(array, axis, 0)
-        self.array = np.moveaxis(self.stored.reshape(moved.shape), 0, axis)
-        self.quantization = fb.Quantization([float(one) for one in self.steps], [0] * len(self.steps), axis)
+    def __init__(self, array: Any, steps: Any, quantization: fb.Quantization, channels: int) -> None:
+        self.array, self.steps, self.quantization, self.channels = array, steps, quantization, channels
 
     @staticmethod
     def of(region: Region, index: Optional[int], axis: int) -> "Optional[_Weights]":
         array = region.view.constant(index)
         if array is None or array.dtype != np.float32:
             return None
-        rows = rows_of_steps(np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1))
-        return None if rows is None else _Weights(rows, array, axis)
+        moved = np.moveaxis(array, axis, 0)
+        rows = rows_of_steps(moved.reshape(len(moved), -1))
+        if rows is not None:
+            stored, steps = rows
+            scales = fb.Quantization([float(one) for one in steps], [0] * len(steps), axis)
+            return _Weights(np.moveaxis(stored.reshape(moved.shape), 0, axis), steps, scales, len(moved))
+        grid = grid_of_constant(array, "uint8")
+        if grid is None:
+            return None
+        return _Weights(on_grid(array, grid), np.asarray([grid.scale], np.float32), grid.quantization, len(moved))
+
+    def suit(self, *grids: Grid) -> bool:
+        """Whether there is a kernel for them with these grids of the data and of the result."""
+        return centred(*grids) and (self.array.dtype == np.int8 or bytes_only(*grids))
+
+    def constant(self, region: Region) -> int:
+        return region.constant(self.array, self.quantization)
+
+    def beside(self, region: Region, x: int, out: int, output: int, write: Callable[[int, int], None]) -> None:
+        """Write an output from the twin of x, both in the type of the weights."""
+        if self.array.dtype == np.int8:
+            write(region.twin(x), output)
+            return
+        twin = region.twin(x)
+        source = region.tensor(x, region.grid(twin).unsigned)
+        result = region.tensor(out, region.grid(output).unsigned)
+        region.put("QUANTIZE", [twin], source)
+        write(source, result)
+        region.put("QUANTIZE", [result], output)
 
     def bias(self, region: Region, index: Optional[int], given: Grid, grid: Grid) -> Optional[Any]:
         """The bias as integers with their scales; None where they cannot be had. One is always there."""
@@ -37,7 +65,7 @@ class _Weights:
         floats = region.view.constant(index) if index is not None else np.zeros(1, np.float32)
         if floats is None:
             return None
-        floats = np.broadcast_to(floats.astype(np.float64), (len(self.stored),))
+        floats = np.broadcast_to(floats.astype(np.float64), (self.channels,))
         stored = np.rint(floats / steps)
         if (np.abs(stored) >= 2**31).any() or (np.abs(stored * steps - floats) > _BIAS * grid.scale).any():
             return None
@@ -51,24 +79,23 @@ def convolution(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: st
     x, w, b = operator.inputs
     given = region.grid_of(x)
     weights = _Weights.of(region, w, 3 if operator.builtin == "DEPTHWISE_CONV_2D" else 0)
-    if given is None or weights is None or x is None or not centred(given, grid):
+    if given is None or weights is None or x is None or not weights.suit(given, grid):
         return None
     bias = weights.bias(region, b, given, grid)
     if bias is None:
         return None
     held, options = weights, dict(operator.options, fused_activation_function=bound)
 
-    def write(output: int) -> None:
-        operands = [region.twin(x), region.constant(held.array, held.quantization), region.constant(*bias)]
-        region.put(operator.builtin, operands, output, **options)
+    def write(source: int, result: int) -> None:
+        region.put(operator.builtin, [source, held.constant(region), region.constant(*bias)], result, **options)
 
-    return write
+    return lambda output: held.beside(region, x, operator.outputs[0], output, write)
 
 
 def transposed(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
     shape, w, x = operator.inputs[:3]
     given, weights = region.grid_of(x), _Weights.of(region, w, 0)
-    if given is None or weights is None or x is None or not bytes_only(given, grid):
+    if given is None or weights is None or x is None or not bytes_only(given, grid) or not weights.suit(given, grid):
         return None
     extra = operator.inputs[3] if len(operator.inputs) > 3 else None
     bias = weights.bias(region, extra, given, grid)
@@ -76,20 +103,18 @@ def transposed(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
         return None
     held = weights
 
-    def write(output: int) -> None:
-        operands = [shape, region.constant(held.array, held.quantization), region.twin(x)]
-        if extra is not None:
-            operands.append(region.constant(*bias))
-        region.put("TRANSPOSE_CONV", operands, output, **operator.options)
+    def write(source: int, result: int) -> None:
+        operands = [shape, held.constant(region), source, *([] if extra is None else [region.constant(*bias)])]
+        region.put("TRANSPOSE_CONV", operands, result, **operator.options)
 
-    return write
+    return lambda output: held.beside(region, x, operator.outputs[0], output, write)
 
 
 def connected(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: str) -> Found:
     """FULLY_CONNECTED; with a scale for each row of the weights, which not every runtime has of it, a CONV_2D of 1 x 1."""
     x, w = operator.inputs[:2]
     given, weights = region.grid_of(x), _Weights.of(region, w, 0)
-    if given is None or weights is None or x is None or not centred(given, grid):
+    if given is None or weights is None or x is None or not weights.suit(given, grid):
         return None
     bias = weights.bias(region, operator.inputs[2] if len(operator.inputs) > 2 else None, given, grid)
     if bias is None:
@@ -98,9 +123,8 @@ def connected(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: str)
     options = dict(operator.options, fused_activation_function=bound)
     sizes = list(region.view.sizes(out))
 
-    def dense(output: int) -> None:
-        operands = [region.twin(x), region.constant(held.array, held.quantization), region.constant(*bias)]
-        region.put("FULLY_CONNECTED", operands, output, **options)
+    def dense(source: int, result: int) -> None:
+        region.put("FULLY_CONNECTED", [source, held.constant(region), region.constant(*bias)], result, **options)
 
     def rows(output: int) -> None:
         filters, fan_in = held.array.shape
@@ -115,7 +139,7 @@ def connected(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: str)
         region.put("RESHAPE", [result, region.constant(np.asarray(sizes, np.int32))], output)
 
     if len(held.steps) == 1:
-        return dense
+        return lambda output: held.beside(region, x, out, output, dense)
     return rows if sum(size < 0 for size in sizes) <= 1 and 0 not in sizes else None
 
 
