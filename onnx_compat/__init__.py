@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from onnx_compat.conversion import convert, load_converted
     from onnx_compat.errors import OnnxCompatError
+    from onnx_compat.joining import join
     from onnx_compat.model import Model, load
     from onnx_compat.ops import op
     from onnx_compat.runnable import Runnable, prepare, run
@@ -30,6 +31,7 @@ __all__ = [
     "OnnxCompatError",
     "Runnable",
     "convert",
+    "join",
     "load",
     "load_converted",
     "op",
@@ -45,6 +47,7 @@ _WHERE = {
     "OnnxCompatError": "onnx_compat.errors",
     "Runnable": "onnx_compat.runnable",
     "convert": "onnx_compat.conversion",
+    "join": "onnx_compat.joining",
     "load": "onnx_compat.model",
     "load_converted": "onnx_compat.conversion",
     "op": "onnx_compat.ops",

@@ -242,11 +242,14 @@ def _replace(made: str, target: str, scratch: str) -> None:
     os.replace(made, target)
 
 
-def load_converted(path: Any, shim: Optional[str] = None) -> "Union[Opened, Bundle]":
-    """Load what `convert` wrote, to run it by `run`: on the shim that is named, else on the first that reads it here."""
+def load_converted(path: Any, shim: Optional[str] = None, signature: Optional[str] = None) -> "Union[Opened, Bundle]":
+    """Load what `convert` wrote, to run it by `run`: on the shim that is named, else on the first that reads it here.
+
+    signature: of a file that holds several models (see `join`), the one to run; else the first.
+    """
     from onnx_compat.verification.subject import open_converted
 
-    return open_converted(path, shim)
+    return open_converted(path, shim, signature)
 
 
 def load_bundle(path: Any, shim: Optional[str] = None) -> "Bundle":

@@ -265,6 +265,16 @@ class Shim(abc.ABC):
         """Load what `export` wrote: the thing that runs, its inputs and its outputs."""
         raise UnsupportedError("the shim %s reads no file format" % self.name)
 
+    def load_signature(
+        self, path: str, form: str, signature: str
+    ) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
+        """The same of one of several models in a file (see `join`)."""
+        raise UnsupportedError("a file of the format '%s' holds one model" % form, hint="leave the signature out")
+
+    def join(self, parts: Mapping[str, str], path: str, form: str) -> None:
+        """Write files of the format as one, in which each has a signature of this name."""
+        raise UnsupportedError("a file of the format '%s' holds one model" % form, hint="keep the files apart")
+
     def describe(self, path: str, form: str) -> Description:
         """What a file in one of `formats` is. Here: what goes in and comes out; a shim that can read more tells more."""
         found = self.probe()

@@ -14,6 +14,7 @@ from .codes import CODES, INTERNAL, INTERRUPTED, OK, code_of
 from .convert_command import convert
 from .doctor_command import doctor
 from .inspect_command import inspect
+from .join_command import join
 from .options import Settings
 from .output import emit_json
 from .run_command import run as run_command
@@ -41,7 +42,7 @@ def cli() -> None:
     """Run ONNX models on the frameworks of the TensorFlow family, and convert models to their formats."""
 
 
-for _command in (convert, run_command, verify, support, inspect, doctor):
+for _command in (convert, run_command, verify, support, inspect, join, doctor):
     cli.add_command(_command)
 
 

@@ -39,12 +39,16 @@ class Opened:
         return _joined({port.name: to_public(array, port.dtype) for port, array in zip(self._ports, arrays)})
 
 
-def open_converted(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> Union[Opened, Bundle]:
+def open_converted(
+    path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None, signature: Optional[str] = None
+) -> Union[Opened, Bundle]:
     """The file on the shim that is named, else on the first installed one that reads its format and works here."""
     target = Path(os.fspath(path))
     if not target.exists():
         raise InputError("there is no file or folder '%s'" % target, hint="convert the model first")
     if is_bundle(target):
+        if signature is not None:
+            raise InputError("the bundle '%s' has no signatures" % target, hint="leave the signature out")
         return load_bundle(target, shim)
     refusals: List[str] = []
     for name in [shim] if shim else [*select.installed(), select.REFERENCE]:
@@ -61,6 +65,8 @@ def open_converted(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = N
         if not probe.available:
             refusals.append("%s: %s" % (name, probe.reason))
             continue
+        if signature is not None:
+            return Opened(name, *found.load_signature(str(target), form, signature))
         return Opened(name, *found.load_converted(str(target), form))
     raise no_reader("runs", target, refusals)
 

@@ -2,7 +2,7 @@
 
 import os
 from contextlib import contextmanager
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, Mapping, Optional, Tuple
 
 from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.inside import Description, Inside
@@ -17,6 +17,7 @@ from onnx_compat_tflite.insight import Insight
 from onnx_compat_tflite.loading import bears_nothing, fragile, ports, resizing, seeded, windows
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
 from onnx_compat_tflite.runtime import Interpreted
+from onnx_compat_tflite.signatures import alone, joined
 
 __all__ = ["SHIM", "TFLiteShim"]
 
@@ -79,6 +80,18 @@ class TFLiteShim(Shim):
                 hint="this is a bug of onnx-compat: please report it with the model",
                 shim=self.name,
             ) from error
+
+    def join(self, parts: Mapping[str, str], path: str, form: str) -> None:
+        model = joined({key: fb.read(part) for key, part in parts.items()})
+        fb.write(model, path, self._outside(model), check=self._accepted)
+
+    def load_signature(
+        self, path: str, form: str, signature: str
+    ) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
+        model = alone(fb.read(path), signature)
+        inputs, outputs = ports(model)
+        where: Any = {"model_content": fb.to_bytes(model, self._outside(model))}
+        return self._interpreted(where, model, inputs, outputs), inputs, outputs
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         model = fb.read(path)

@@ -1,0 +1,52 @@
+"""Several converted files as one, with a signature for each: what encodes beside what decodes, say."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+from onnx_compat import select
+from onnx_compat.conversion import form_of_path, formats
+from onnx_compat.errors import ConversionError, OnnxCompatError, ShimError
+
+__all__ = ["join"]
+
+
+def join(files: Mapping[str, Any], path: Any, shim: Optional[str] = None) -> Path:
+    """Write one file that holds several, each under its name: {"encode": "a.tflite", "decode": "b.tflite"}. Weights that
+    are equal are stored once. `load_converted(path, signature="decode")` runs one of them.
+
+    Nothing is left behind where it fails, and what was at the path before stays as it was.
+    """
+    target = os.path.abspath(os.fspath(path))
+    form = form_of_path(target)
+    parts: Dict[str, str] = {key: os.path.abspath(os.fspath(one)) for key, one in files.items()}
+    if not parts or "" in parts:
+        raise ConversionError("there is nothing to join", hint='name each file: {"encode": "a.tflite"}')
+    for one in parts.values():
+        if form_of_path(one) != form or not os.path.exists(one):
+            raise ConversionError(
+                "there is no file '%s' of the format '%s'" % (one, form), hint="convert the models to it first"
+            )
+    _write(parts, target, form, shim)
+    return Path(target)
+
+
+def _write(parts: Dict[str, str], target: str, form: str, shim: Optional[str]) -> None:
+    offered = formats(shim)
+    if form not in offered:
+        raise ShimError("nothing here writes the format '%s'" % form, hint="onnx-compat doctor tells what is missing")
+    writer = select.find(offered[form][0])
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise ConversionError("the folder of '%s' does not exist" % target, hint="make it first")
+    scratch = tempfile.mkdtemp(prefix=".onnx-compat-", dir=folder)
+    try:
+        made = os.path.join(scratch, os.path.basename(target))
+        writer.join(parts, made, form)
+        os.replace(made, target)
+    except OnnxCompatError as error:
+        raise error.at(shim=writer.name) from error.__cause__
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
