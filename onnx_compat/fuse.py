@@ -1,8 +1,8 @@
 """Folding what follows a convolution or a product with known weights into those weights.
 
 `conv -> * scale -> + shift` with one number a channel (a BatchNormalization, a bias) is one conv. Only where nobody
-else reads the value in between, so that nothing is computed twice. A quotient that is rounded next is a quantization, and keeps
-its scale.
+else reads the value in between, so that nothing is computed twice. A quotient that is rounded next is a quantization,
+and keeps its scale.
 """
 
 from collections import Counter
