@@ -147,6 +147,7 @@ def test_a_custom_operator_that_is_wrong_is_named(wrong: None, monkeypatch: pyte
 
 
 def test_nodes_run_one_by_one_where_the_whole_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")  # the reference itself is what does not run the whole here
     loaded = onnx_compat.load(chain())
     compile_ = SHIM.compile
 
