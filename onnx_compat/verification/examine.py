@@ -1,8 +1,9 @@
 """One model, one set of inputs, two runtimes: the whole of a verification."""
 
 import os
+from functools import partial
 from itertools import zip_longest
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -73,12 +74,10 @@ def verify(
     fidelity = scheme.fidelity if scheme is not None and rtol is None and atol is None else None
     rtol = TOLERANCE if rtol is None else rtol
     atol = TOLERANCE if atol is None else atol
+    comparing = partial(_compared, rtol=rtol, atol=atol, quantised=scheme is not None, fidelity=fidelity)
     comparisons: List[Comparison] = []
     for name, mine, theirs in zip_longest(names, got, answer.outputs):
-        for comparison in compare(name, mine, theirs, rtol, atol):
-            if scheme is not None:
-                comparison = measured(comparison, mine, theirs)
-            comparisons.append(comparison if fidelity is None else judged(comparison, fidelity))
+        comparisons.extend(comparing(name, mine, theirs))
     if scheme is not None:
         notes.append("the file is quantised as '%s': %s" % (scheme.kind, scheme.meaning))
     inner = None
@@ -86,7 +85,7 @@ def verify(
         within: Subject = (
             OnShim(loaded, runnable.shim) if converted is None else InFile(loaded, converted, runnable.shim)
         )
-        inner = examine_layers(loaded, fed.values, within, oracle, rtol, atol)
+        inner = examine_layers(loaded, fed.values, within, oracle, comparing)
         if inner.layers and inner.ok and not all(one.ok for one in comparisons):
             notes.append(_TOGETHER if converted is None else _DELEGATED)
     return Report(
@@ -134,6 +133,15 @@ def _values(inputs: Inputs, specs: Sequence[Any], seed: int, dims: Optional[Mapp
     if isinstance(inputs, (str, os.PathLike)):
         inputs = load_npz(inputs)
     return _Fed(named(inputs, [spec.name for spec in specs]), None)
+
+
+def _compared(
+    name: str, got: Any, want: Any, rtol: float, atol: float, quantised: bool, fidelity: Optional[float]
+) -> Iterator[Comparison]:
+    """With how accurate it is, of a quantised file, which may be what it is judged by."""
+    for comparison in compare(name, got, want, rtol, atol):
+        found = measured(comparison, got, want) if quantised else comparison
+        yield found if fidelity is None else judged(found, fidelity)
 
 
 def _outputs(outputs: Any, names: Sequence[str], by_name: bool) -> List[Any]:

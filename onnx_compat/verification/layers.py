@@ -5,18 +5,18 @@ exact inputs: the first that departs then too is wrong.
 """
 
 import math
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model import Model
 
-from .compare import Comparison, compare
+from .compare import Comparison
 from .fate import Fate, Gone
 from .inner import InFile, OnShim, exact
 
-__all__ = ["Layer", "Layers", "Subject", "examine_layers"]
+__all__ = ["Comparing", "Layer", "Layers", "Subject", "examine_layers"]
 
 
 class Layer(NamedTuple):
@@ -49,10 +49,12 @@ class Layers(NamedTuple):
 
 
 Subject = Union[OnShim, InFile]
+#: Of a name, what was got and what is wanted: a comparison, or one for each item of a sequence.
+Comparing = Callable[[str, Any, Any], Iterator[Comparison]]
 
 
 def examine_layers(
-    model: Model, inputs: Dict[str, Any], subject: Subject, oracle: Optional[str], rtol: float, atol: float
+    model: Model, inputs: Dict[str, Any], subject: Subject, oracle: Optional[str], comparing: Comparing
 ) -> Layers:
     expected, answer = exact(model, inputs, oracle)
     found = subject.values(inputs, expected)
@@ -65,15 +67,15 @@ def examine_layers(
         for name in node.outputs:
             if name in found and name in expected:
                 got, want = subject.aligned(name, found.pop(name), expected[name]), expected[name]
-                comparison = _one(name, list(compare(name, got, want, rtol, atol)))
+                comparison = _one(name, list(comparing(name, got, want)))
                 parts = tuple(fate.stands_for(node)), tuple(subject.emitted.get(name, ()))
                 layers.append(Layer(name, node.name, node.operator, comparison, _snr(got, want), *parts))
-    culprit, verdict = _accuse(layers, model, subject, expected, (rtol, atol))
+    culprit, verdict = _accuse(layers, model, subject, expected, comparing)
     return Layers(layers, fate.gone, culprit, verdict, [*answer.notes, *subject.notes])
 
 
 def _accuse(
-    layers: List[Layer], model: Model, subject: Subject, expected: Dict[str, Any], tolerance: Tuple[float, float]
+    layers: List[Layer], model: Model, subject: Subject, expected: Dict[str, Any], comparing: Comparing
 ) -> Tuple[Optional[str], str]:
     """The first node that departs by itself, and a sentence; `layers` gets what was found out."""
     nodes = {node.name: node for node in model.graph.nodes}
@@ -86,7 +88,7 @@ def _accuse(
         try:
             want = expected[layer.value]
             got = subject.aligned(layer.value, subject.alone(nodes[layer.node], expected)[layer.value], want)
-            again = _one(layer.value, list(compare(layer.value, got, want, *tolerance)))
+            again = _one(layer.value, list(comparing(layer.value, got, want)))
         except OnnxCompatError as error:
             return layer.node, "%s; it cannot be run by itself: %s" % (_departs(layer), error.reason)
         layer = layers[place] = layer._replace(alone=again)
