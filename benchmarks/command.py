@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchmarks import chart
 from benchmarks.bench import Findings, Missing, Setting
 from benchmarks.conversion import conversion
 from benchmarks.imports import import_time
@@ -58,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.with_suffix(".json").write_text(to_json(found), encoding="utf-8")
     options.output.with_suffix(".md").write_text(page, encoding="utf-8")
+    if options.docs:
+        chart.write(found, Path(__file__).parents[1] / "docs")
     return 1 if found.missing else 0
 
 
@@ -83,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--bench", nargs="+", choices=list(BENCHES), default=list(BENCHES))
     parser.add_argument("--network", nargs="+", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--docs", action="store_true", help="write docs/networks.md and its charts, too")
     parser.add_argument("--rounds", type=int, default=20, help="of latency; conversions take a quarter")
     parser.add_argument(
         "--output",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.bench import Findings
 
-__all__ = ["markdown", "to_json"]
+__all__ = ["environments", "markdown", "table", "to_json"]
 
 
 def to_json(found: Findings) -> str:
@@ -27,7 +27,7 @@ def markdown(found: Findings) -> str:
     parts = ["## Ratios (ours / other; below 1 is better)", _ratios(found), "## Figures of this run", _figures(found)]
     if found.missing:
         parts += ["## Not measured", "\n".join(f"- {text}" for text in found.missing)]
-    parts += ["## Environments", "\n".join(_environments(found))]
+    parts += ["## Environments", "\n".join(environments(found))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -38,19 +38,19 @@ def _ratios(found: Findings) -> str:
          "" if r.aim is None else f"<= {r.aim:g}", verdicts[r.met])
         for r in found.ratios
     ]  # fmt: skip
-    return _table(("what", "ratio of", "median", "quartiles", "rounds", "aim", ""), rows)
+    return "\n".join(table(("what", "ratio of", "median", "quartiles", "rounds", "aim", ""), rows))
 
 
 def _figures(found: Findings) -> str:
     rows = [(figure.what, figure.of, f"{figure.value:.3g} {figure.unit}") for figure in found.figures]
-    return _table(("what", "of", "median"), rows)
+    return "\n".join(table(("what", "of", "median"), rows))
 
 
-def _environments(found: Findings) -> Iterable[str]:
+def environments(found: Findings) -> Iterable[str]:
     for id_, versions in sorted(found.environments.items()):
         yield f"- {id_}: " + ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Its lines."""
+    return ["| " + " | ".join(map(str, line)) + " |" for line in (head, ["---"] * len(head), *rows)]
