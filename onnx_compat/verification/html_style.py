@@ -37,6 +37,7 @@ th { position: sticky; top: 0; background: var(--sheet); color: var(--soft); fon
 th:empty { padding: 0; }
 td { max-width: 44ch; overflow-wrap: break-word; }
 td code { overflow-wrap: anywhere; }
+td > code:only-child { display: inline-block; min-width: 14ch; }
 .n { text-align: right; }
 .n, .t { white-space: nowrap; }
 tr.culprit, tr.culprit td { background: var(--blame); }
