@@ -77,9 +77,10 @@ def windows(model: fb.ModelSpec) -> List[int]:
 
 
 def resizing(model: fb.ModelSpec) -> bool:
-    """Whether a branch or the body of a loop has tensors of open sizes."""
-    inner = [tensor for graph in model.subgraphs[1:] for tensor in graph.tensors]
-    return any(-1 in (tensor.shape_signature or ()) for tensor in inner)
+    """Whether a branch or the body of a loop has tensors of open sizes; of a model that takes text, any graph."""
+    main = model.subgraphs[0]
+    graphs = model.subgraphs[0 if any(main.tensors[index].dtype == "string" for index in main.inputs) else 1 :]
+    return any(-1 in (tensor.shape_signature or ()) for graph in graphs for tensor in graph.tensors)
 
 
 def seeded(model: fb.ModelSpec) -> bool:

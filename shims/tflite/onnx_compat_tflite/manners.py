@@ -24,8 +24,8 @@ class Manners(NamedTuple):
     mean: bool = False
     #: The largest of nothing but -infinity is that.
     extremes: bool = False
-    #: What the delegate took inside of a branch or a loop follows when sizes change. (From 2.11 to 2.14 it keeps those
-    #: that it had first, and so has the result.)
+    #: What the delegate took inside of a branch or a loop, or beside an input of text, follows when sizes change. (From 2.11
+    #: to 2.14 it keeps those that it had first, and so has the result.)
     follows: bool = False
 
 

@@ -80,7 +80,8 @@ def test_the_delegate_is_counted_where_the_runtime_tells(path: str) -> None:
     found = share(path, 3)
     assert found.runtime.startswith(runtime.name)
     if found.refusal:  # this runtime has no GELU
-        assert "GELU" in found.refusal or "failed" in found.refusal.lower() or "op" in found.refusal.lower()
+        told = found.refusal.lower()  # LiteRT 1.2 and 1.4 do not survive it
+        assert any(words in told for words in ("gelu", "failed", "op", "ends its process"))
         return
     told = SHIM.describe(path, "tflite").facts["delegate"]
     assert told["of"] == 3

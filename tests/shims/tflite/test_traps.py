@@ -4,6 +4,7 @@ writes, are what files for this runtime fail by.
 """
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
@@ -169,6 +170,11 @@ def constants() -> Iterator[Tuple[str, List[Any], List[str]]]:
 CONSTANTS = {name: (nodes, outputs) for name, nodes, outputs in constants()}
 
 
+#: The delegate of LiteRT 1.0 and 1.2 gives up where these are resized. It says so, and the shim goes on without it.
+GIVES_UP = ("two outputs", "a branch", "both branches", "both branches, used", "all that a loop carries")
+CELLS = ("tflite-litert-1.0.", "tflite-litert-1.2.")
+
+
 @pytest.mark.parametrize("name", list(CONSTANTS))
 @pytest.mark.parametrize("rows", ["n", 1, 2])
 def test_a_constant_that_stands_alone(name: str, rows: Any, tmp_path: Path) -> None:
@@ -183,7 +189,11 @@ def test_a_constant_that_stands_alone(name: str, rows: Any, tmp_path: Path) -> N
         for flag in (True, False):
             feed = {"x": np.random.RandomState(count).randn(count, 3).astype(np.float32), "flag": np.array(flag)}
             pairs.append((feed, onnx_compat.run(proto, feed, shim="reference").as_dict()))
-    _agree(path, pairs)
+    if rows == "n" and name in GIVES_UP and os.environ.get("ONNX_COMPAT_CELL", "").startswith(CELLS):
+        with pytest.raises(RuntimeError, match="XNNPACK"):
+            _agree(path, pairs)
+    else:
+        _agree(path, pairs)
     runnable = onnx_compat.prepare(proto, shim="tflite", fallback=False)
     for feed, expected in pairs:
         for key, array in runnable.run(feed).as_dict().items():
