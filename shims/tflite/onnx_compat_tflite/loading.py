@@ -39,11 +39,12 @@ def _frail(graph: fb.SubGraph, operator: fb.OperatorSpec, kernels: Kernels) -> b
     sizes = _open_sizes(graph, operator)
     if not sizes:
         return False
+    floats = graph.tensors[operator.inputs[0] or 0].dtype.startswith("float")
     if operator.builtin == "TRANSPOSE":
         if sizes[0] < 0 and _stays_first(graph, operator) and not kernels.has("BITCAST"):
             return True  # an axis that stays the first is divided by
-        return not graph.tensors[operator.inputs[0] or 0].dtype.startswith("float") and not bears_nothing(kernels)
-    if operator.builtin == "MEAN":
+        return not floats and not bears_nothing(kernels)
+    if operator.builtin == "MEAN" or (operator.builtin == "SUM" and floats):
         return min(sizes) < 0 and not bears_nothing(kernels)
     if operator.builtin in _WINDOWED:
         return min(sizes) < 0 and (
