@@ -1,6 +1,8 @@
 """Several models in one file, each under its signature; and one of them by itself again."""
 
 from dataclasses import replace
+from functools import partial
+from operator import add
 from typing import Any, Callable, Dict, Iterator, List, Mapping
 
 from onnx_compat.errors import InputError
@@ -14,7 +16,7 @@ def joined(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
     whole = fb.ModelSpec(description="made by onnx-compat")
     for key, part in parts.items():
         shift = len(whole.subgraphs)
-        whole.subgraphs += [_moved(graph, lambda place: place + shift) for graph in part.subgraphs]  # noqa: B023
+        whole.subgraphs += [_moved(graph, partial(add, shift)) for graph in part.subgraphs]
         whole.signatures.append(replace(_main(part), key=key, subgraph=shift))
     return whole
 

@@ -51,7 +51,7 @@ NETWORKS: Dict[Callable[[Layers], str], Sequence[str]] = {
 }
 
 
-#: The delegate there is coarser in products of two int8 tensors; without it they are as elsewhere.
+#: The delegate there is further off in products of two int8 tensors with zero points; without it all are as elsewhere.
 COARSE = ("tflite-litert-2.0.", "tflite-litert-2.1.0")
 
 
@@ -67,9 +67,15 @@ def test_a_network_has_no_floats_inside(network: Callable[[Layers], str], scheme
     x = layers.input()
     case = Case(quantized(layers.model(network(layers)), x, scheme), x, tmp_path)
     assert case.floats() == [] and set(NETWORKS[network]) <= set(case.names)
-    coarse = network.__name__ == "attention" and os.environ.get("ONNX_COMPAT_CELL", "").startswith(COARSE)
-    assert case.steps() < (14.001 if coarse else 2.001)
+    coarse = network is attention and not scheme.symmetric and os.environ.get("ONNX_COMPAT_CELL", "").startswith(COARSE)
+    if coarse:
+        assert case.steps() > 2.001, "the gap is closed: %s" % (COARSE,)
+        case.compiled._plain = True  # type: ignore[attr-defined]
+        case.compiled._open()  # type: ignore[attr-defined]
+    assert case.steps() < 2.001
     assert case.ours()[0].argmax() == case.theirs(False)[0].argmax()
+    if coarse:
+        pytest.xfail("the delegate of this runtime is further off in products of two int8 tensors with zero points")
 
 
 def test_the_batch_may_be_of_any_size(tmp_path: Path) -> None:
