@@ -4,9 +4,9 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
-from onnx_compat import select
+from onnx_compat import channels, select
 from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.fixing import Shapes, fixed
 from onnx_compat.interpreter import Interpreter
@@ -86,6 +86,7 @@ def convert(
     quantize: Optional[str] = None,
     calibrate: Any = None,
     block_size: Optional[int] = None,
+    channels_last: Sequence[str] = (),
 ) -> Path:
     """Write a model as a file (or folder) of a framework; the format follows from the path or is named by `to`. Gives
     the path that was written.
@@ -101,6 +102,9 @@ def convert(
         "int16x8", if the format has that.
     calibrate: the representative data that the last two learn from (`onnx_compat.calibration` says what it may be).
     block_size: how many weights share a scale, for "weights-int8" and "weights-int4"; else those of an output channel do.
+
+    channels_last: inputs and outputs whose channels the file has last, [N, H, W, C], where the model has them as the second
+        axis. Calibration data and whatever is verified are given as the model has them all the same.
     """
     target = os.path.abspath(os.fspath(path))
     bundled = target.endswith(_BUNDLE)
@@ -117,6 +121,11 @@ def convert(
     how = asked(writer, form, source, quantize, calibrate, block_size)
     if how is not None and bundled:
         raise ConversionError("a bundle is not quantised", hint="quantise a model that the format can hold as a whole")
+    turned = channels.asked(source().graph, channels_last) if channels_last else ()
+    if turned and bundled:
+        raise ConversionError("a bundle has the layout of the model", hint="leave channels_last (--channels-last) out")
+    if turned and how is not None:
+        how = how._replace(samples=(channels.turned(one, turned, "last") for one in how.samples))
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise ConversionError("the folder of '%s' does not exist" % path, hint="make it first")
@@ -125,8 +134,8 @@ def convert(
     scratch = tempfile.mkdtemp(prefix=".onnx-compat-", dir=folder)
     try:
         made = os.path.join(scratch, os.path.basename(target))
-        refusal = None if bundled else _attempt(source(), own, writer, made, form)
-        if refusal is not None and (not allow_fallback or how is not None):
+        refusal = None if bundled else _attempt(source(), own, writer, made, form, turned)
+        if refusal is not None and (not allow_fallback or how is not None or turned):
             raise _explained(refusal, source(), writer) from refusal.__cause__
         if refusal is not None or bundled:
             target = target if bundled else target + _BUNDLE
@@ -145,11 +154,13 @@ def _check_free(target: str, format_: Tuple[str, str], folder: bool) -> None:
         raise ConversionError("'%s' is there and is no %s" % (target, format_[1]), hint="choose another path")
 
 
-def _attempt(model: Model, own: bool, writer: Shim, path: str, form: str) -> Optional[OnnxCompatError]:
+def _attempt(
+    model: Model, own: bool, writer: Shim, path: str, form: str, turned: Sequence[str]
+) -> Optional[OnnxCompatError]:
     """Write the model as it is. What the format cannot hold is given back; any other failure is raised."""
     try:
         _refuse_open(model.graph, writer)
-        _export(model, writer, path, form, own)
+        _export(model, writer, path, form, own, turned)
     except NeedsKnownError as error:
         names = sorted(error.values | error.sizes)
         hint = "fix %s: `shapes` and `values` (--shape, --value) do that" % ", ".join(names) if names else error.hint
@@ -163,11 +174,12 @@ def _attempt(model: Model, own: bool, writer: Shim, path: str, form: str) -> Opt
     return None
 
 
-def _export(model: Model, writer: Shim, path: str, form: str, own: bool = False) -> None:
+def _export(model: Model, writer: Shim, path: str, form: str, own: bool = False, turned: Sequence[str] = ()) -> None:
     """`own`: nobody else has the model, so that its weights need not be kept beside what was made of them."""
     emitter = writer.emitter()
     interpreter = Interpreter(natives(emitter))
-    program = recorded(model, emitter, declared_forms(model.graph), Fixed(), interpreter, whole=True).program
+    fixed_ = Fixed(channels_last=turned)
+    program = recorded(model, emitter, declared_forms(model.graph), fixed_, interpreter, whole=True).program
     if own:
         for initializer in model.graph.initializers.values():
             initializer.release()

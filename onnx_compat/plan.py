@@ -4,12 +4,14 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 import numpy as np
 
+from onnx_compat import channels
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, ShimError
 from onnx_compat.feeds import Feed, Form, Pairs, flattened, form_of, ports, rebuilt
 from onnx_compat.fuse import fuse
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.ir import Extents, Ref, Spec, sources
+from onnx_compat.layout import channels_last, permuted
 from onnx_compat.model import Graph, Model, SequenceType
 from onnx_compat.program import record, trace_for
 from onnx_compat.shim import Compiled, Emitter, Port, Program
@@ -27,10 +29,13 @@ class Recorded(NamedTuple):
 
 
 class Fixed(NamedTuple):
-    """What a recording takes for granted: the values of some inputs, the shapes of others."""
+    """What a recording takes for granted: the values of some inputs, the shapes of others, and the inputs and outputs
+    that have their channels last, unlike the model's.
+    """
 
     values: Feed = {}
     shapes: Dict[str, Tuple[int, ...]] = {}
+    channels_last: Sequence[str] = ()
 
 
 def inputs_of(graph: Graph, forms: Dict[str, Form], fixed: Fixed) -> List[Port]:
@@ -51,15 +56,21 @@ def recorded(
     a file has to hold them.
     """
     graph = model.graph
-    given = inputs_of(graph, forms, fixed)
+    turned = set(fixed.channels_last)
+    given = [
+        port._replace(shape=permuted(port.shape, channels_last(len(port.shape)))) if port.name in turned else port
+        for port in inputs_of(graph, forms, fixed)
+    ]
     inputs: Dict[Ref, str] = {}
     trees: List[List[Any]] = []
     leaves: List[Tensor] = []
 
     def body(*tensors: Tensor) -> Sequence[Tensor]:
         inputs.update((tensor.ref, _input(port.name, forms)) for tensor, port in zip(tensors, given) if tensor.ref)
-        values = _traced_inputs(graph, forms, fixed, list(tensors))
-        trees.append([_leaf(value, leaves, whole) for value in interpreter.run(graph, values)])
+        as_written = [channels.first(x) if port.name in turned else x for x, port in zip(tensors, given)]
+        values = interpreter.run(graph, _traced_inputs(graph, forms, fixed, as_written))
+        results = [channels.last(y, one.name) if one.name in turned else y for one, y in zip(graph.outputs, values)]
+        trees.append([_leaf(value, leaves, whole) for value in results])
         return leaves + interpreter.read
 
     try:

@@ -3,7 +3,7 @@
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
 
 import click
 
@@ -24,6 +24,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
 @click.option("--to", type=click.Choice(FORMATS), help="The format. Default: what the suffix of PATH says.")
 @options.shim
 @options.settled
+@options.channels_last
 @click.option(
     "--allow-fallback",
     is_flag=True,
@@ -44,6 +45,7 @@ def convert(
     shim: Optional[str],
     shapes: options.Shapes,
     values: Dict[str, Any],
+    channels_last: Sequence[str],
     allow_fallback: bool,
     quantize: Optional[str],
     calibrate: Any,
@@ -71,7 +73,7 @@ def convert(
         written = Path(
             onnx_compat.convert(
                 model, path, to=to, shim=shim, shapes=shapes, values=values, allow_fallback=allow_fallback,
-                quantize=quantize, calibrate=calibrate, block_size=block_size,
+                quantize=quantize, calibrate=calibrate, block_size=block_size, channels_last=channels_last,
             )
         )  # fmt: skip
         seconds = time.perf_counter() - start
@@ -82,7 +84,7 @@ def convert(
                 fed = _fed(model, fed, seed, dims, shapes, values)
             report = onnx_compat.verify(
                 model, fed, shim=shim, converted=written, rtol=rtol, atol=atol, seed=seed, dims=dims,
-                layers=page is not None,
+                layers=page is not None, channels_last=channels_last,
             )  # fmt: skip
             report.notes.extend(said)
             if page is not None:

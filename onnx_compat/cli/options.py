@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import click
 
-__all__ = ["Settings", "Shapes", "inputs", "machine", "model", "page", "settled", "shim", "tolerance"]
+__all__ = ["Settings", "Shapes", "channels_last", "inputs", "machine", "model", "page", "settled", "shim", "tolerance"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 Shapes = Dict[str, Tuple[Optional[int], ...]]
@@ -98,6 +98,12 @@ def settled(command: _F) -> _F:
         "--shape", "shapes", multiple=True, metavar="NAME=SIZE,SIZE", callback=_shapes,
         help="The shape of this input in the file; ? leaves a size open. Repeatable.",
     )(command)  # fmt: skip
+
+
+channels_last = click.option(
+    "--channels-last", "channels_last", multiple=True, metavar="NAME",
+    help="The file has the channels of this input or output last, as in [N, H, W, C]. Repeatable.",
+)  # fmt: skip
 
 
 def inputs(command: _F) -> _F:

@@ -1,6 +1,6 @@
 """`onnx-compat verify`: the outputs of a shim or of a converted file beside those of an oracle."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 import click
 
@@ -22,6 +22,7 @@ OTHER_TYPE = ("dtype", "shape", "kind")
 @click.option(
     "--converted", type=click.Path(), metavar="FILE", help="Run this file, made from the model, in its place."
 )
+@options.channels_last
 @click.option(
     "--oracle", metavar="NAME", help="`onnxruntime` or a shim. Default: onnxruntime if it can, else the reference."
 )
@@ -36,6 +37,7 @@ def verify(
     model: str,
     shim: Optional[str],
     converted: Optional[str],
+    channels_last: Sequence[str],
     oracle: Optional[str],
     layers: bool,
     page: Optional[str],
@@ -61,6 +63,7 @@ def verify(
             seed=seed,
             dims=dims,
             layers=layers or page is not None,
+            channels_last=channels_last,
         )
         if page is not None:
             write_html(page, report, model, converted)

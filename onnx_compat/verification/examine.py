@@ -7,7 +7,9 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 
 import numpy as np
 
+from onnx_compat import channels
 from onnx_compat.errors import InputError
+from onnx_compat.model import Model
 
 from .accuracy import judged, measured
 from .compare import Comparison, compare
@@ -38,6 +40,7 @@ def verify(
     seed: int = 0,
     dims: Optional[Mapping[str, int]] = None,
     layers: bool = False,
+    channels_last: Sequence[str] = (),
 ) -> Report:
     """Run `model` on a shim, or run the file it was converted to, and hold every output against an oracle.
 
@@ -49,10 +52,12 @@ def verify(
     oracle: "onnxruntime" or the name of a shim; None takes onnxruntime where it is installed and can run the model, and
         else the reference, and says so in the notes of the report.
     layers: compare what every node makes, too, and name the first that departs (`Report.layers`).
+    channels_last: what the file was converted with; the inputs are given as the model has them.
     """
     from onnx_compat import load, prepare
 
     loaded = load(model)
+    turned = _turned(loaded, channels_last, converted)
     fed = _values(inputs, loaded.inputs, seed, dims)
     runnable: Any
     if converted is None:
@@ -62,7 +67,10 @@ def verify(
         runnable = open_converted(converted, shim)
         subject = "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), runnable.shim)
     names = [spec.name for spec in loaded.outputs]
-    got = _outputs(runnable.run(fed.values), names, by_name=converted is not None)
+    results = runnable.run(channels.turned(fed.values, turned, "last"))
+    if turned:
+        results = channels.turned(results, turned, "first")
+    got = _outputs(results, names, by_name=converted is not None)
     answer = ask(loaded, fed.values, oracle)
     notes = list(answer.notes)
     outside = list(getattr(runnable, "fallbacks", ()))
@@ -83,7 +91,7 @@ def verify(
     inner = None
     if layers:
         within: Subject = (
-            OnShim(loaded, runnable.shim) if converted is None else InFile(loaded, converted, runnable.shim)
+            OnShim(loaded, runnable.shim) if converted is None else InFile(loaded, converted, runnable.shim, turned)
         )
         inner = examine_layers(loaded, fed.values, within, oracle, comparing)
         if inner.layers and inner.ok and not all(one.ok for one in comparisons):
@@ -118,6 +126,12 @@ def named(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str])
             hint="its inputs are %s" % ", ".join(names),
         )
     return dict(zip(names, inputs))
+
+
+def _turned(model: Model, names: Sequence[str], converted: Any) -> Sequence[str]:
+    if names and converted is None:
+        raise InputError("only a converted file has its channels last", hint="name the file: `converted` (--converted)")
+    return channels.asked(model.graph, names) if names else ()
 
 
 class _Fed(NamedTuple):

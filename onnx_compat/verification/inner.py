@@ -117,7 +117,9 @@ def _type(value: Any) -> Any:
 class InFile:
     """A converted file. A value of the model is the tensor that bears its name."""
 
-    def __init__(self, model: Model, path: Union[str, "os.PathLike[str]"], shim: str) -> None:
+    def __init__(
+        self, model: Model, path: Union[str, "os.PathLike[str]"], shim: str, channels_last: Sequence[str] = ()
+    ) -> None:
         self.model = model
         self.shim = shim
         target = Path(os.fspath(path))
@@ -127,7 +129,12 @@ class InFile:
             raise InputError("%s reads no such file as '%s'" % (shim, target))
         self._inside: Inside = found.look_inside(str(target), form)
         self.notes = list(self._inside.notes)
-        self._orders: Dict[str, Tuple[int, ...]] = {}
+        #: Value -> the place of each axis of the model's in the file's, as far as they are known to differ.
+        self._orders: Dict[str, Tuple[int, ...]] = {
+            one.name: (0, one.type.rank - 1, *range(1, one.type.rank - 1))
+            for one in model.inputs
+            if one.name in channels_last and isinstance(one.type, TensorType) and one.type.rank is not None
+        }
         made = {name for node in model.graph.nodes for name in node.outputs}
         #: The values of the model that are tensors of the file: by its operators, or fed.
         self._kept = made & {name for step in self._inside.steps for name in step.outputs}
@@ -137,7 +144,7 @@ class InFile:
         self.emitted = {name: tuple(self._operators(name)) for name in self._kept if name in self._makers}
 
     def values(self, inputs: Values, expected: Values) -> Values:
-        found = self._inside.values({name: from_public(value)[0] for name, value in flat(inputs)})
+        found = self._inside.values({name: self._laid_out(name, value) for name, value in flat(inputs)})
         return {name: value for name, value in found.items() if name in self._kept}
 
     def alone(self, node: Node, expected: Values) -> Values:

@@ -112,3 +112,9 @@ def test_a_shim_that_does_not_work_says_why(writer: Writer, monkeypatch: pytest.
     monkeypatch.setitem(select._PROBED, "writer", Probe(False, "the framework is broken"))
     with pytest.raises(ShimError, match="the framework is broken"):
         onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing")
+
+
+def test_a_bundle_is_not_turned(writer: Any, tmp_path: Path) -> None:
+    image = model([node("Relu", ["x"], ["y"])], [value("x", [1, 2, 3])], [value("y", [1, 2, 3])])
+    with pytest.raises(ConversionError, match="a bundle has the layout of the model"):
+        onnx_compat.convert(image, tmp_path / "m.tflite.zip", "listing", allow_fallback=True, channels_last=["x"])

@@ -111,3 +111,13 @@ def test_a_format_without_schemes_is_told(writer: Writer, tmp_path: Path) -> Non
 def test_a_shim_that_quantises_nothing_says_so() -> None:
     with pytest.raises(UnsupportedError, match="quantises no file"):
         ReferenceShim().quantize("m", "word", Quantization(Scheme("small", "", 1)))
+
+
+def test_calibration_data_is_turned_as_the_file_is(writer: Writer, tmp_path: Path) -> None:
+    image = model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3, 4, 5])], [value("y", ["n", 3, 4, 5])])
+    given = np.arange(60, dtype=np.float32).reshape(1, 3, 4, 5)
+    where = str(tmp_path / "m.tflite")
+    onnx_compat.convert(image, where, "word", quantize="learnt", calibrate=[{"x": given}], channels_last=["x"])
+    ((name, seen),) = writer.seen[0].items()
+    assert name == "x"
+    np.testing.assert_array_equal(seen, given.transpose(0, 2, 3, 1))

@@ -154,3 +154,19 @@ def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_na
             for key, expected in data.outputs.items():
                 np.testing.assert_allclose(named[key], expected, rtol=1e-3, atol=1e-3)
     assert sorted(os.listdir(str(tmp_path))) == sorted(f + s for f, (s, _) in formats.items())
+
+
+def test_a_file_has_its_images_channels_last_where_that_is_asked(shim_name: str, tmp_path: Path) -> None:
+    """On every format; with both ends turned, nothing is left that turns an image inside."""
+    from onnx_compat.channels import turned
+
+    one = case("unet_nearest-dynamo-fixed")
+    data = next(iter(one.data_sets()))
+    names = [*data.inputs, *data.outputs]
+    for form, (suffix, _) in find(shim_name).formats.items():
+        path = onnx_compat.convert(one.model, tmp_path / (form + suffix), to=form, shim=shim_name, channels_last=names)
+        results = onnx_compat.load_converted(path, shim_name).run(turned(data.inputs, names, "last"))
+        for key, expected in data.outputs.items():
+            np.testing.assert_allclose(np.moveaxis(results[key], -1, 1), expected, rtol=1e-3, atol=1e-3)
+        report = onnx_compat.verify(one.model, shim=shim_name, converted=path, channels_last=names)
+        assert report.ok, report.summary

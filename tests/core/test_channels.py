@@ -1,0 +1,76 @@
+"""Files whose images have their channels last."""
+
+from pathlib import Path
+from typing import Any, List
+
+import numpy as np
+import pytest
+from building import model, node, value
+
+import onnx_compat
+from onnx_compat.channels import turned
+from onnx_compat.cli import main
+from onnx_compat.errors import InputError
+from onnx_compat.interpreter import Interpreter
+from onnx_compat.plan import Fixed, recorded
+from onnx_compat.select import find
+from onnx_compat.survey import declared_forms
+
+
+def pooled() -> Any:
+    """y = the largest of 2 x 2 of an image; z has no image any more."""
+    nodes = [
+        node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
+        node("ReduceMax", ["y"], ["z"], axes=[1, 2, 3], keepdims=0),
+    ]
+    return model(nodes, [value("x", ["n", 3, 4, 6]), value("s", [2])], [value("y", ["n", 3, 2, 3]), value("z", ["n"])])
+
+
+def test_only_the_ends_of_the_program_are_turned() -> None:
+    loaded = onnx_compat.load(pooled())
+    emitter = find("reference").emitter()
+    forms = declared_forms(loaded.graph)
+    program = recorded(loaded, emitter, forms, Fixed(channels_last=("x", "y")), Interpreter(), whole=True).program
+    assert program.inputs[0].shape[1:] == (4, 6, 3)
+    assert program.outputs[0].shape[1:] == (2, 3, 3)
+    x = np.arange(144, dtype=np.float32).reshape(2, 4, 6, 3)
+    results = find("reference").compile(program).run([x, np.zeros(2, np.float32)])
+    np.testing.assert_array_equal(results[0], x.reshape(2, 2, 2, 3, 2, 3).max((2, 4)))
+    np.testing.assert_array_equal(results[1], x.max((1, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["w"], "no input or output named 'w'"), (["s"], "'s' has no channels"), (["x", "z"], "'z' has no channels")],
+)
+def test_what_has_no_channels_is_named(names: List[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        onnx_compat.verify(pooled(), converted=tmp_path / "m.tflite", channels_last=names)
+
+
+def test_what_runs_without_a_file_is_as_the_model_says() -> None:
+    with pytest.raises(InputError, match="only a converted file"):
+        onnx_compat.verify(pooled(), shim="reference", channels_last=["x"])
+
+
+def test_there_and_back_is_the_same() -> None:
+    given = {"a": np.arange(120).reshape(2, 3, 4, 5), "b": np.ones(3)}
+    there = turned(given, ["a", "b", "c"], "last")
+    assert there["a"].shape == (2, 4, 5, 3)
+    back = turned(there, ["a", "b", "c"], "first")
+    for name, array in given.items():
+        np.testing.assert_array_equal(back[name], array)
+
+
+def test_the_command_line_says_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen = {}
+
+    def convert(model: Any, path: Any, **options: Any) -> Path:
+        seen.update(options)
+        Path(path).write_bytes(b"")
+        return Path(path)
+
+    monkeypatch.setattr(onnx_compat, "convert", convert, raising=False)
+    told = ["--channels-last", "x", "--channels-last", "y"]
+    assert main(["convert", "m.onnx", str(tmp_path / "m.tflite"), *told]) == 0
+    assert list(seen["channels_last"]) == ["x", "y"]
