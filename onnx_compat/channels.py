@@ -10,9 +10,10 @@ import numpy as np
 
 from onnx_compat.errors import InputError
 from onnx_compat.model import Graph, TensorType
+from onnx_compat.shim import Port
 from onnx_compat.value import Tensor
 
-__all__ = ["asked", "first", "last", "turned"]
+__all__ = ["asked", "first", "last", "port", "turned"]
 
 
 def asked(graph: Graph, names: Sequence[str]) -> Tuple[str, ...]:
@@ -36,6 +37,11 @@ def _without_channels(name: str, kind: str) -> InputError:
     )
 
 
+def port(one: Port) -> Port:
+    """As the file has it."""
+    return one._replace(shape=(one.shape[0], *one.shape[2:], one.shape[1]))
+
+
 def first(x: Tensor) -> Tensor:
     """[N, spatial..., C] as [N, C, spatial...]."""
     from onnx_compat.primitives.shape import transpose
@@ -57,6 +63,6 @@ def turned(values: Mapping[str, Any], names: Iterable[str], to: str) -> Dict[str
     found = dict(values)
     places = (1, -1) if to == "last" else (-1, 1)
     for name in names:
-        if np.ndim(found.get(name)) > 2:
+        if name in found and np.ndim(found[name]) > 2:
             found[name] = np.ascontiguousarray(np.moveaxis(np.asarray(found[name]), *places))
     return found

@@ -11,7 +11,6 @@ from onnx_compat.feeds import Feed, Form, Pairs, flattened, form_of, ports, rebu
 from onnx_compat.fuse import fuse
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.ir import Extents, Ref, Spec, sources
-from onnx_compat.layout import channels_last, permuted
 from onnx_compat.model import Graph, Model, SequenceType
 from onnx_compat.program import record, trace_for
 from onnx_compat.shim import Compiled, Emitter, Port, Program
@@ -57,10 +56,7 @@ def recorded(
     """
     graph = model.graph
     turned = set(fixed.channels_last)
-    given = [
-        port._replace(shape=permuted(port.shape, channels_last(len(port.shape)))) if port.name in turned else port
-        for port in inputs_of(graph, forms, fixed)
-    ]
+    given = [channels.port(port) if port.name in turned else port for port in inputs_of(graph, forms, fixed)]
     inputs: Dict[Ref, str] = {}
     trees: List[List[Any]] = []
     leaves: List[Tensor] = []
