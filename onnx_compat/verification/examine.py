@@ -19,7 +19,7 @@ from .layers import Subject, examine_layers
 from .npz import load_npz
 from .oracle import ask
 from .report import Fed, Report
-from .subject import open_converted
+from .subject import Opened, open_converted
 
 __all__ = ["Inputs", "named", "verify"]
 
@@ -67,9 +67,7 @@ def verify(
         runnable = open_converted(converted, shim)
         subject = "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), runnable.shim)
     names = [spec.name for spec in loaded.outputs]
-    results = runnable.run(channels.turned(fed.values, turned, "last"))
-    if turned:
-        results = channels.turned(results, turned, "first")
+    results = _results(runnable, fed.values, turned)
     got = _outputs(results, names, by_name=converted is not None)
     answer = ask(loaded, fed.values, oracle)
     notes = list(answer.notes)
@@ -132,6 +130,16 @@ def _turned(model: Model, names: Sequence[str], converted: Any) -> Sequence[str]
     if names and converted is None:
         raise InputError("only a converted file has its channels last", hint="name the file: `converted` (--converted)")
     return channels.asked(model.graph, names) if names else ()
+
+
+def _results(runnable: Any, values: Mapping[str, Any], turned: Sequence[str]) -> Any:
+    try:
+        results = runnable.run(channels.turned(values, turned, "last"))
+    except InputError as error:
+        if isinstance(runnable, Opened) and not turned:
+            error.at(hint="was it converted with channels_last (--channels-last)? then verify it with the same")
+        raise
+    return channels.turned(results, turned, "first") if turned else results
 
 
 class _Fed(NamedTuple):

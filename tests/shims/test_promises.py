@@ -170,3 +170,6 @@ def test_a_file_has_its_images_channels_last_where_that_is_asked(shim_name: str,
             np.testing.assert_allclose(np.moveaxis(results[key], -1, 1), expected, rtol=1e-3, atol=1e-3)
         report = onnx_compat.verify(one.model, shim=shim_name, converted=path, channels_last=names)
         assert report.ok, report.summary
+        with pytest.raises(InputError) as caught:
+            onnx_compat.verify(one.model, shim=shim_name, converted=path)
+        assert "channels_last" in (caught.value.hint or "")
