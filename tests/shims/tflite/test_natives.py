@@ -60,9 +60,11 @@ def test_the_nearest_has_a_kernel_where_all_pixels_are_the_same(place: str, roun
 def test_the_nearest_by_two_is_one_kernel_also_of_unknown_sizes(tmp_path: Any) -> None:
     manner = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     assert operators(resize(2, 2, **manner), tmp_path) == ["RESIZE_NEAREST_NEIGHBOR"]
-    content = resize(2, 2, shape=("n", 3, "h", "w"), **manner)
-    assert "RESIZE_NEAREST_NEIGHBOR" in operators(content, tmp_path)
-    agrees(content, 2, 3, 4, 9)
+    for roi in (None, np.zeros(0, np.float32), np.zeros(8, np.float32)):  # exporters write all of them where it means nothing
+        given = {"roi": roi, "scales": np.array([1, 1, 2, 2], np.float32)}
+        content = model("Resize", ("n", 3, "h", "w"), given, **manner)
+        assert "RESIZE_NEAREST_NEIGHBOR" in operators(content, tmp_path)
+        agrees(content, 2, 3, 4, 9)
 
 
 @pytest.mark.parametrize("scales", [(1.5, 1.5), (2, 0.7)])

@@ -167,8 +167,9 @@ class Images(Control):
 
     @native("Resize", _resizes, spatial=True)
     def resized(self, x: Handle, *given: Optional[Handle], **attributes: Any) -> Handle:
-        scales = next((one for one in given if one is not None and one.constant and one.dtype == "float32"), None)
-        factors = [None] * 4 if scales is None or scales.array.size != 4 else scales.array.reshape(-1).tolist()
+        numbers = [one.array for one in given if one is not None and one.constant and one.dtype == "float32"]
+        scales = next((array for array in numbers if array.size == 4), None)  # not the roi: 8 numbers, or none
+        factors = [None] * 4 if scales is None else scales.reshape(-1).tolist()
         return self._resampled(x, factors, attributes)
 
     @native("Upsample", _resizes, spatial=True)
