@@ -60,7 +60,7 @@ def test_the_nearest_has_a_kernel_where_all_pixels_are_the_same(place: str, roun
 def test_the_nearest_by_two_is_one_kernel_also_of_unknown_sizes(tmp_path: Any) -> None:
     manner = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     assert operators(resize(2, 2, **manner), tmp_path) == ["RESIZE_NEAREST_NEIGHBOR"]
-    for roi in (None, np.zeros(0, np.float32), np.zeros(8, np.float32)):  # exporters write all of them where it means nothing
+    for roi in (None, np.zeros(0, np.float32), np.zeros(8, np.float32)):  # as exporters write what means nothing
         given = {"roi": roi, "scales": np.array([1, 1, 2, 2], np.float32)}
         content = model("Resize", ("n", 3, "h", "w"), given, **manner)
         assert "RESIZE_NEAREST_NEIGHBOR" in operators(content, tmp_path)

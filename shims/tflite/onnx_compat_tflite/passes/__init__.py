@@ -2,6 +2,7 @@
 
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.activation import fuse_activations
+from onnx_compat_tflite.passes.depthwise import share_taps
 from onnx_compat_tflite.passes.hard import name_activations
 from onnx_compat_tflite.passes.integers import use_integers
 from onnx_compat_tflite.passes.moves import drop_moves
@@ -23,5 +24,6 @@ def improve(model: fb.ModelSpec) -> None:
         join_factors(graph)
         drop_flattening(graph)
         fuse_activations(graph)
+        share_taps(graph)
         join_slices(graph)
         sweep(graph)

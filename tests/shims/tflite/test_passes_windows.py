@@ -1,0 +1,96 @@
+"""Convolutions in the form that kernels are fast in; each with the numbers of the reference."""
+
+from typing import Any, List
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.build import build
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import float32
+from onnx_compat.emission import emit
+from onnx_compat.program import record
+from onnx_compat.reference import Reference
+from onnx_compat.shim import Port
+
+RANDOM = np.random.RandomState(0)
+
+
+def recorded(function: Any, shapes: Any, emitter: Any) -> Any:
+    ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
+    return record(lambda *tensors: [function(*tensors)], ports, emitter, ["y"])
+
+
+def compared(function: Any, shapes: Any, feeds: Any) -> Any:
+    """The program, after its numbers were compared."""
+    made = recorded(function, shapes, SHIM.emitter())
+    (found,) = SHIM.compile(made).run(feeds)
+    (wanted,) = emit(recorded(function, shapes, Reference()).region, Reference(), feeds)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-5)
+    return made
+
+
+def checked(function: Any, *shapes: Any, fed: Any = None) -> List[fb.OperatorSpec]:
+    """The operators, after their numbers were compared."""
+    feeds = [RANDOM.standard_normal(shape).astype(np.float32) for shape in fed or shapes]
+    made = compared(function, shapes, feeds)
+    return list(build(made, features.kernels()).subgraphs[0].operators)
+
+
+def names(*arguments: Any, **named: Any) -> List[str]:
+    return [one.builtin for one in checked(*arguments, **named) if one.builtin != "TRANSPOSE"]
+
+
+# -- depthwise ---------------------------------------------------------------------------------------------------------------
+def depthwise(kernel: Any, stride: int = 1, dilation: int = 1, held: bool = False) -> Any:
+    w = RANDOM.standard_normal((6, 1, *kernel)).astype(np.float32)
+    bias = RANDOM.standard_normal(6).astype(np.float32)
+    pads = [((taps - 1) // 2 * dilation, taps // 2 * dilation) for taps in kernel]
+
+    def convolved(x: Any) -> Any:
+        rank = len(kernel)
+        y = p.conv(x, w, bias, strides=(stride,) * rank, dilations=(dilation,) * rank, pads=pads, groups=6)
+        return p.relu(y) if held else y
+
+    return convolved
+
+
+@pytest.mark.parametrize(
+    ("kernel", "parts"),
+    [
+        ((7, 7), 3),
+        ((6, 6), 2),
+        ((9, 9), 4),
+        ((5, 6), 2),
+        ((3, 11), 2),
+        ((11, 3), 2),
+        ((1, 31), 2),
+        ((5, 5), 1),
+        ((31,), 2),
+    ],
+)
+def test_many_taps_of_a_depthwise_convolution_are_shared_out(kernel: Any, parts: int) -> None:
+    shape = (2, 6, 13) if len(kernel) == 1 else (2, 6, 13, 10)
+    found = names(depthwise(kernel), shape)
+    assert found.count("DEPTHWISE_CONV_2D") == parts and found.count("ADD") == parts - 1
+
+
+def test_shared_taps_leave_the_activation_to_the_sum() -> None:
+    found = [one for one in checked(depthwise((7, 7), held=True), (1, 6, 9, 9)) if one.builtin != "TRANSPOSE"]
+    bounds = [one.options.get("fused_activation_function", "NONE") for one in found]
+    assert bounds == ["NONE"] * 4 + ["RELU"]
+
+
+def test_taps_are_shared_out_whatever_the_size() -> None:
+    assert names(depthwise((7, 7)), (None, 6, None, None), fed=[(2, 6, 3, 12)]).count("DEPTHWISE_CONV_2D") == 3
+
+
+@pytest.mark.parametrize("how", [{"stride": 2}, {"dilation": 2}])
+def test_taps_stay_together_with_strides_or_dilations(how: Any) -> None:
+    assert names(depthwise((7, 7), **how), (1, 6, 15, 15)).count("DEPTHWISE_CONV_2D") == 1
+
+
+def test_very_many_taps_stay_together() -> None:
+    assert names(depthwise((21, 21)), (1, 6, 9, 9)) == ["DEPTHWISE_CONV_2D"]
