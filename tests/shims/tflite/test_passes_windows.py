@@ -94,3 +94,70 @@ def test_taps_stay_together_with_strides_or_dilations(how: Any) -> None:
 
 def test_very_many_taps_stay_together() -> None:
     assert names(depthwise((21, 21)), (1, 6, 9, 9)) == ["DEPTHWISE_CONV_2D"]
+
+
+# -- transposed --------------------------------------------------------------------------------------------------------------
+def spread(kernel: Any, strides: Any, filters: int = 5, biased: bool = True, groups: int = 1) -> Any:
+    w = RANDOM.standard_normal((4, filters, *kernel)).astype(np.float32)
+    bias = RANDOM.standard_normal(filters * groups).astype(np.float32) if biased else None
+    return lambda x: p.conv_transpose(x, w, bias, strides=strides, dilations=(1,) * len(strides), groups=groups)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize(("size", "filters"), [(2, 5), (3, 1), (4, 2)])
+def test_windows_side_by_side_are_a_product_for_each_pixel(size: int, filters: int, biased: bool) -> None:
+    block = spread((size, size), (size, size), filters, biased)
+    assert names(block, (2, 4, 3, 5))[:2] == ["CONV_2D", "DEPTH_TO_SPACE"]
+    found = names(block, (None, 4, None, None), fed=[(2, 4, 3, 5)])
+    assert found[:2] == ["CONV_2D", "DEPTH_TO_SPACE"]  # without arithmetic on sizes before it
+
+
+def test_windows_side_by_side_along_one_axis_are_rows() -> None:
+    assert "TRANSPOSE_CONV" not in names(spread((4,), (4,)), (2, 4, 7))
+    assert "TRANSPOSE_CONV" not in names(spread((1, 3), (1, 3)), (2, 4, 1, 7))
+
+
+def test_an_activation_goes_into_the_product() -> None:
+    block = spread((2, 2), (2, 2))
+    found = checked(lambda x: p.relu(block(x)), (1, 4, 3, 5))
+    assert [one.builtin for one in found] == ["TRANSPOSE", "CONV_2D", "DEPTH_TO_SPACE", "TRANSPOSE"]
+    assert found[1].options["fused_activation_function"] == "RELU"
+
+    def both(x: Any) -> Any:
+        y = block(x)
+        return p.mul(p.relu(y), y)
+
+    assert names(both, (1, 4, 3, 5)) == ["CONV_2D", "DEPTH_TO_SPACE", "RELU", "MUL"]
+
+
+def test_windows_that_overlap_or_leave_gaps_stay() -> None:
+    for kernel, strides in (((3, 3), (2, 2)), ((2, 2), (3, 3)), ((2, 3), (2, 3)), ((1, 1), (1, 1))):
+        assert "TRANSPOSE_CONV" in names(spread(kernel, strides), (1, 4, 3, 5))
+
+
+def test_blocks_of_groups() -> None:
+    assert names(spread((2, 2), (2, 2), groups=2), (1, 4, 3, 5)).count("DEPTH_TO_SPACE") == 2
+
+
+# -- padding -----------------------------------------------------------------------------------------------------------------
+FILTER = RANDOM.standard_normal((8, 3, 3, 3)).astype(np.float32)
+
+
+def stem(x: Any) -> Any:
+    return p.conv(x, FILTER, strides=(2, 2), dilations=(1, 1), pads=((1, 1), (1, 1)), groups=1)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 8, 10), (None, 3, None, None)])
+def test_an_image_is_padded_before_its_channels_are_put_last(shape: Any) -> None:
+    found = checked(stem, shape, fed=[(2 if shape[0] is None else 1, 3, 8, 10)])
+    assert [one.builtin for one in found][:3] == ["PAD", "TRANSPOSE", "CONV_2D"]
+
+
+def test_long_rows_are_padded_where_they_are() -> None:
+    found = checked(stem, (1, 3, 4, 2))
+    assert [one.builtin for one in found][:2] == ["TRANSPOSE", "PAD"]
+
+
+def test_what_others_read_too_is_padded_where_it_is() -> None:
+    found = checked(lambda x: p.concat([stem(p.abs(x)), stem(p.abs(x))], 1), (1, 3, 8, 10))
+    assert "PAD" in [one.builtin for one in found]

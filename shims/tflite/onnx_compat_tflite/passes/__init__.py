@@ -2,11 +2,12 @@
 
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.activation import fuse_activations
+from onnx_compat_tflite.passes.blocks import multiply_blocks
 from onnx_compat_tflite.passes.depthwise import share_taps
 from onnx_compat_tflite.passes.hard import name_activations
 from onnx_compat_tflite.passes.integers import use_integers
 from onnx_compat_tflite.passes.moves import drop_moves
-from onnx_compat_tflite.passes.padding import fold_padding
+from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
 from onnx_compat_tflite.passes.splits import join_slices
 from onnx_compat_tflite.passes.sweep import sweep
@@ -25,5 +26,7 @@ def improve(model: fb.ModelSpec) -> None:
         drop_flattening(graph)
         fuse_activations(graph)
         share_taps(graph)
+        multiply_blocks(graph)
+        pad_rows(graph)
         join_slices(graph)
         sweep(graph)

@@ -3,9 +3,9 @@
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.view import View
 
-__all__ = ["fuse_activations"]
+__all__ = ["BOUNDS", "fuse_activations"]
 
-_BOUNDS = ("RELU", "RELU6", "RELU_N1_TO_1")
+BOUNDS = ("RELU", "RELU6", "RELU_N1_TO_1")
 _TAKES = (
     "ADD",
     "AVERAGE_POOL_2D",
@@ -24,7 +24,7 @@ def fuse_activations(graph: fb.SubGraph) -> None:
     view = View(graph)
     gone = set()
     for activation in graph.operators:
-        if activation.builtin not in _BOUNDS:
+        if activation.builtin not in BOUNDS:
             continue
         source = activation.inputs[0]
         producer = view.writer(source, *_TAKES)
