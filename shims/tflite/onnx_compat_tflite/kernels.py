@@ -30,6 +30,7 @@ Numbers
 - On 2.7 ADD, SUB, MUL and DIV make the largest finite number of infinity, REDUCE_MAX of nothing but -inf the least one, and
   LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH of float16 are off by two roundings.
 - With XNNPACK NaN becomes -inf in ADD, SUB, MUL and DIV of 2.11, and in MEAN of LiteRT 1.0 (see `manners`).
+- XNNPACK of LiteRT 2.0 and 2.1.0 takes the zero point of an int8 BATCH_MATMUL's second factor for zero.
 - TOPK_V2 of no elements of several rows ends the process from 2.11 to LiteRT 2.1.0.
 - A kernel that draws random numbers draws on from its seed as long as the interpreter lives.
 

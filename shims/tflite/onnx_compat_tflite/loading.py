@@ -7,7 +7,7 @@ from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["bears_nothing", "fragile", "ports", "resizing", "seeded", "windows"]
+__all__ = ["bears_nothing", "fragile", "ports", "resizing", "seeded", "shifted", "windows"]
 
 _MEAN = "AVERAGE_POOL_2D"
 _WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "TRANSPOSE_CONV", _MEAN, "MAX_POOL_2D")
@@ -82,6 +82,17 @@ def resizing(model: fb.ModelSpec) -> bool:
     main = model.subgraphs[0]
     graphs = model.subgraphs[0 if any(main.tensors[index].dtype == "string" for index in main.inputs) else 1 :]
     return any(-1 in (tensor.shape_signature or ()) for graph in graphs for tensor in graph.tensors)
+
+
+def shifted(model: fb.ModelSpec) -> bool:
+    """Whether the second factor of a product of int8 has a zero point that is not zero."""
+    found = [
+        graph.tensors[operator.inputs[1] or 0].quantization
+        for graph in model.subgraphs
+        for operator in graph.operators
+        if operator.builtin == "BATCH_MATMUL"
+    ]
+    return any(one is not None and any(one.zero_point) for one in found)
 
 
 def seeded(model: fb.ModelSpec) -> bool:

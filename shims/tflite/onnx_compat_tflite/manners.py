@@ -1,5 +1,5 @@
-"""What the kernels here do to numbers that are not finite, and the delegate to branches: it depends on the runtime, its
-delegate and the processor.
+"""What the kernels here do to numbers that are not finite, and the delegate to branches and to products of integers: it
+depends on the runtime, its delegate and the processor.
 """
 
 from typing import Any, List, NamedTuple
@@ -27,6 +27,9 @@ class Manners(NamedTuple):
     #: What the delegate took inside of a branch or a loop, or beside an input of text, follows when sizes change. (From 2.11
     #: to 2.14 it keeps those that it had first, and so has the result.)
     follows: bool = False
+    #: The delegate minds the zero point of the second factor of a BATCH_MATMUL of int8. (In LiteRT 2.0 and 2.1.0 it takes
+    #: any for zero.)
+    zeros: bool = False
 
 
 _OPERATORS = (
@@ -49,6 +52,7 @@ def observed(interpreter: Any, plain: Any) -> Manners:
         bool(np.isnan(mean)),
         bool(np.isinf(largest)),
         delegated and _follows(interpreter),
+        delegated and _minds_zeros(interpreter),
     )
 
 
@@ -75,6 +79,23 @@ def _follows(interpreter: Any) -> bool:
     except (RuntimeError, ValueError):
         return False
     return tuple(made.get_tensor(result["index"]).shape) == (3, 2)
+
+
+def _minds_zeros(interpreter: Any) -> bool:
+    """By a product of ones and twos, the twos stored as 12."""
+    graph = fb.SubGraph(inputs=[0, 1], outputs=[2])
+    for zero in (0, 10, 0):
+        graph.add(fb.TensorSpec("x", "int8", (1, 2, 2), quantization=fb.Quantization([1.0], [zero])))
+    graph.operators.append(fb.OperatorSpec("BATCH_MATMUL", [0, 1], [2]))
+    made = interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
+    try:
+        made.allocate_tensors()
+        for detail, value in zip(made.get_input_details(), (1, 12)):
+            made.set_tensor(detail["index"], np.full((1, 2, 2), value, np.int8))
+        made.invoke()
+    except (RuntimeError, ValueError):
+        return False
+    return bool((made.get_tensor(made.get_output_details()[0]["index"]) == 4).all())
 
 
 def _results(interpreter: Any) -> List[Any]:

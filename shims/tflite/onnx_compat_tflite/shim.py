@@ -14,7 +14,7 @@ from onnx_compat_tflite.build import build
 from onnx_compat_tflite.describe import described
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.insight import Insight
-from onnx_compat_tflite.loading import bears_nothing, fragile, ports, resizing, seeded, windows
+from onnx_compat_tflite.loading import bears_nothing, fragile, ports, resizing, seeded, shifted, windows
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
 from onnx_compat_tflite.runtime import Interpreted
 from onnx_compat_tflite.signatures import alone, joined
@@ -111,6 +111,8 @@ class TFLiteShim(Shim):
         self, source: Any, model: fb.ModelSpec, inputs: Tuple[Port, ...], outputs: Tuple[Port, ...]
     ) -> Interpreted:
         kernels = features.kernels()
+        manners = kernels.manners
+        misled = (resizing(model) and not manners.follows) or (shifted(model) and not manners.zeros)
         return Interpreted(
             self._runtime(),
             source,
@@ -118,7 +120,7 @@ class TFLiteShim(Shim):
             outputs,
             nonempty=fragile(model, kernels),
             seeded=seeded(model),
-            plain=not (kernels.manners.delegated and (kernels.manners.follows or not resizing(model))),
+            plain=misled or not manners.delegated,
             windows=() if bears_nothing(kernels) else windows(model),
         )
 
