@@ -9,6 +9,7 @@ from onnx_compat_tflite.passes.integers import use_integers
 from onnx_compat_tflite.passes.moves import drop_moves
 from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
+from onnx_compat_tflite.passes.shuffles import absorb_shuffles
 from onnx_compat_tflite.passes.splits import join_slices
 from onnx_compat_tflite.passes.sweep import sweep
 
@@ -25,6 +26,7 @@ def improve(model: fb.ModelSpec) -> None:
         join_factors(graph)
         drop_flattening(graph)
         fuse_activations(graph)
+        absorb_shuffles(graph)
         share_taps(graph)
         multiply_blocks(graph)
         pad_rows(graph)

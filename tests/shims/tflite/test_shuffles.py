@@ -1,0 +1,112 @@
+"""Channel shuffles between convolutions, as exporters write them; each with the numbers of the reference."""
+
+from typing import Any, List, Sequence
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.build import build
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import float32
+from onnx_compat.emission import emit
+from onnx_compat.program import record
+from onnx_compat.reference import Reference
+from onnx_compat.shim import Emitter, Port, Program
+
+RANDOM = np.random.RandomState(0)
+
+
+def convolved(x: Any, filters: int, groups: int, kernel: int = 1, strides: Sequence[int] = (1, 1)) -> Any:
+    w = RANDOM.standard_normal((filters, x.shape[1] // groups, kernel, kernel)).astype(np.float32)
+    pads = [(kernel // 2, kernel // 2)] * 2
+    bias = RANDOM.standard_normal(filters).astype(np.float32)
+    return p.conv(x, w, bias, strides=strides, dilations=(1, 1), pads=pads, groups=groups)
+
+
+def shuffled(x: Any, groups: int) -> Any:
+    many, channels, height, width = x.shape
+    cut = p.reshape(x, (many, groups, channels // groups, height, width))
+    return p.reshape(p.transpose(cut, (0, 2, 1, 3, 4)), (many, channels, height, width))
+
+
+def unit(x: Any, groups: Sequence[int], channels: int = 16, shuffle: int = 4, stride: int = 1, last: int = 1) -> Any:
+    middle = shuffled(p.relu(convolved(x, channels, groups[0])), shuffle)
+    middle = convolved(middle, channels, channels, 3, (stride, stride))
+    return convolved(middle, 8, groups[1], 1, (last, last))
+
+
+def checked(function: Any, shape: Sequence[int], *batch: Any) -> List[fb.OperatorSpec]:
+    """The operators, after their numbers were compared; without the TRANSPOSEs of the input and the output."""
+    x = np.random.RandomState(1).standard_normal(shape).astype(np.float32)
+    made, meant = (
+        recorded(function, [*batch, *shape[len(batch) :]], emitter) for emitter in (SHIM.emitter(), Reference())
+    )
+    (found,) = SHIM.compile(made).run([x])
+    (wanted,) = emit(meant.region, Reference(), [x])
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    return list(build(made, features.kernels()).subgraphs[0].operators)[1:-1]
+
+
+def becomes(function: Any, shape: Sequence[int], *names: str, batch: Sequence[Any] = ()) -> None:
+    """The numbers everywhere; the operators where convolutions have groups."""
+    found = checked(function, shape, *batch)
+    if features.kernels().accepts("CONV_2D", "float32", "grouped"):
+        assert [one.builtin for one in found] == list(names)
+
+
+def recorded(function: Any, shape: Sequence[Any], emitter: Emitter) -> Program:
+    RANDOM.seed(0)
+    return record(lambda x: [function(x)], [Port("x", float32, tuple(shape))], emitter, ["y"])
+
+
+@pytest.mark.parametrize(("channels", "stride", "last"), [(16, 1, 1), (32, 2, 1), (16, 1, 2), (60, 1, 1)])
+def test_a_shuffle_between_groups_is_one_reshape(channels: int, stride: int, last: int) -> None:
+    """Also of 60 channels, of whose four groups of 15 each takes 3 or 4 from each."""
+    pad = ["PAD"] if stride == 2 else []
+    names = ["CONV_2D", *pad, "DEPTHWISE_CONV_2D", "RESHAPE", "CONV_2D"]
+    becomes(lambda x: unit(x, (4, 4), channels, 4, stride, last), (2, 8, 6, 8), *names)
+
+
+@pytest.mark.parametrize("groups", [(2, 4), (4, 2), (2, 8)])
+def test_groups_need_not_be_those_of_the_shuffle(groups: Sequence[int]) -> None:
+    names = ["CONV_2D", "DEPTHWISE_CONV_2D", "RESHAPE", "CONV_2D"]
+    for batch in ((), ("n",)):
+        becomes(lambda x: unit(x, groups, 32, 4), (2, 8, 6, 8), *names, batch=batch)
+
+
+@pytest.mark.parametrize("groups", [(1, 4), (4, 1), (1, 1)])
+def test_a_shuffle_beside_a_convolution_without_groups_is_nothing(groups: Sequence[int]) -> None:
+    becomes(lambda x: unit(x, groups), (1, 8, 6, 8), "CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D")
+
+
+def test_a_shuffle_that_would_leave_many_channels_empty_stays() -> None:
+    found = checked(lambda x: unit(x, (4, 4), 20), (1, 8, 6, 8))
+    assert [one.builtin for one in found].count("TRANSPOSE") == 1
+
+
+def test_a_shuffle_that_others_read_too_stays() -> None:
+    def both(x: Any) -> Any:
+        middle = shuffled(convolved(x, 16, 4), 4)
+        return p.concat([convolved(middle, 8, 4), p.exp(middle)], 1)
+
+    assert "TRANSPOSE" in [one.builtin for one in checked(both, (1, 8, 6, 8))]
+
+
+def test_what_moves_pixels_too_stays() -> None:
+    def turned(x: Any) -> Any:
+        middle = p.reshape(p.transpose(p.reshape(convolved(x, 16, 4), (1, 4, 4, 6, 8)), (0, 2, 1, 4, 3)), (1, 16, 8, 6))
+        return convolved(middle, 8, 4)
+
+    assert "TRANSPOSE" in [one.builtin for one in checked(turned, (1, 8, 6, 8))]
+
+
+def test_an_activation_behind_what_is_joined_is_that_of_the_parts() -> None:
+    def joined(x: Any, read: Any = None) -> Any:
+        one, other = convolved(x, 4, 1), convolved(x, 6, 1)
+        both = p.relu(p.concat([one, other], 1))
+        return both if read is None else p.concat([both, read(one)], 1)
+
+    assert [one.builtin for one in checked(joined, (1, 8, 6, 8))] == ["CONV_2D", "CONV_2D", "CONCATENATION"]
+    assert "RELU" in [one.builtin for one in checked(lambda x: joined(x, p.exp), (1, 8, 6, 8))]
