@@ -175,14 +175,11 @@ def _attempt(
 
 
 def _export(model: Model, writer: Shim, path: str, form: str, own: bool = False, turned: Sequence[str] = ()) -> None:
-    """`own`: nobody else has the model, so that its weights need not be kept beside what was made of them."""
     emitter = writer.emitter()
     interpreter = Interpreter(natives(emitter))
-    fixed_ = Fixed(channels_last=turned)
-    program = recorded(model, emitter, declared_forms(model.graph), fixed_, interpreter, whole=True).program
-    if own:
-        for initializer in model.graph.initializers.values():
-            initializer.release()
+    program = recorded(
+        model, emitter, declared_forms(model.graph), Fixed(channels_last=turned), interpreter, whole=True, own=own
+    ).program
     writer.export(program, path, form)
 
 

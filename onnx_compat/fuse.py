@@ -21,6 +21,7 @@ _LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
 def fuse(region: Region, layout: str, filter_layout: str) -> Region:
     """The same region (changed in place) with scales and shifts folded away."""
     nodes = region.live()
+    region.replace(nodes)
     uses: Counter[Ref] = Counter(ref for one in nodes for ref in one.uses())
     uses.update(ref for output in region.outputs for ref in refs(output))
     rounded = {arg for one in nodes if one.primitive == "round" for arg in one.args}
@@ -33,6 +34,7 @@ def fuse(region: Region, layout: str, filter_layout: str) -> Region:
         else:
             assert producer is not None
             kept[kept.index(producer)] = folded
+            producer.args = ()  # nobody reads it any more: its weights go now, not all of them at the end
     region.replace(kept)
     return region
 

@@ -49,10 +49,17 @@ def inputs_of(graph: Graph, forms: Dict[str, Form], fixed: Fixed) -> List[Port]:
 
 
 def recorded(
-    model: Model, emitter: Emitter, forms: Dict[str, Form], fixed: Fixed, interpreter: Interpreter, whole: bool = False
+    model: Model,
+    emitter: Emitter,
+    forms: Dict[str, Form],
+    fixed: Fixed,
+    interpreter: Interpreter,
+    whole: bool = False,
+    own: bool = False,
 ) -> Recorded:
     """Record the model for inputs of these forms. With `whole`, outputs that are known already are in the program too:
-    a file has to hold them.
+    a file has to hold them. With `own`, nobody else has the model: its weights are let go of, and are not kept beside
+    what is made of them.
     """
     graph = model.graph
     turned = set(fixed.channels_last)
@@ -74,6 +81,9 @@ def recorded(
     except NeedsKnownError as error:
         error.values, error.sizes = _origins(error, inputs)
         raise
+    if own:
+        for initializer in graph.initializers.values():
+            initializer.release()
     fuse(program.region, emitter.layout, emitter.filter_layout)
     program = _named(program, trees[0], [one.name for one in graph.outputs])
     return Recorded(program, trees[0], interpreter.done)

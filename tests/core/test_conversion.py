@@ -1,6 +1,7 @@
 """Writing files: what is refused and how, and that a failure leaves nothing behind."""
 
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,28 @@ def test_what_a_file_cannot_leave_open_is_named(writer: Writer, tmp_path: Path) 
         onnx_compat.convert(proto, tmp_path / "m.tflite", to="listing")
     assert caught.value.operator == "ReduceSum"
     assert os.listdir(tmp_path) == []
+
+
+def test_folded_weights_take_the_place_of_those_that_the_model_had(writer: Writer, tmp_path: Path) -> None:
+    constants, nodes, width, depth = {}, [], 256, 12
+    constants["scale"] = np.arange(1, width + 1, dtype=np.float32).reshape(width, 1, 1)
+    for k in range(depth):
+        constants["w%d" % k] = np.full((width, width, 1, 1), k, np.float32)
+        nodes += [
+            node("Conv", ["x%d" % k, "w%d" % k], ["c%d" % k]),
+            node("Mul", ["c%d" % k, "scale"], ["x%d" % (k + 1)]),
+        ]
+    ends = value("x0", [1, width, 4, 4]), value("x%d" % depth)
+    (tmp_path / "m.onnx").write_bytes(model(nodes, ends[:1], ends[1:], constants).SerializeToString())
+    size = (tmp_path / "m.onnx").stat().st_size
+    tracemalloc.start()
+    try:
+        path = onnx_compat.convert(str(tmp_path / "m.onnx"), tmp_path / "m.tflite", to="listing")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.read_text() == " ".join(["conv"] * depth)
+    assert peak < 1.5 * size
 
 
 @pytest.mark.parametrize(
