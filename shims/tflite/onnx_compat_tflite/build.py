@@ -28,7 +28,7 @@ def build(program: Program, kernels: Kernels) -> fb.ModelSpec:
     graph.finish(outputs, [name if name not in taken else name + ":0" for name in names])
     graph.spec.name = program.name or "main"
     model = fb.ModelSpec([one.spec for one in emitter.graphs], description="made by onnx-compat")
-    improve(model)
+    improve(model, kernels)
     main = model.subgraphs[0]
     inputs = dict(zip([port.name for port in program.inputs], main.inputs))
     model.signatures.append(fb.Signature(inputs, dict(zip(names, main.outputs)), SIGNATURE))

@@ -7,12 +7,12 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
-from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import SHIM
 from onnx_compat_tflite import flatbuffer as fb
 
 import onnx_compat
 
-__all__ = ["SIGNED", "Case", "Layers", "Scheme", "quantized"]
+__all__ = ["Case", "Layers", "Scheme", "quantized"]
 
 #: What keeps the scale of its input.
 _MOVES = frozenset(
@@ -231,10 +231,6 @@ def _values(model: Any, x: Any) -> Dict[str, Any]:
     session = onnxruntime.InferenceSession(whole.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_outputs()]
     return dict(zip(names, session.run(None, {"x": x})), x=x)
-
-
-#: The signed types that a pair of quantizations is emitted in here: the oldest runtimes cast no int8, and leave it to the fallback.
-SIGNED = ["int8"] if features.kernels().accepts("CAST", "float32", "to int8") else []
 
 
 class Case:

@@ -11,7 +11,7 @@ from onnx_compat_tflite.build import build
 from onnx_compat_tflite.kernels import Kernels
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32
+from onnx_compat.dtypes import DType, float32
 from onnx_compat.emission import emit
 from onnx_compat.ops.activation import elu, gelu, leaky_relu, prelu
 from onnx_compat.ops.recurrent import lstm
@@ -156,3 +156,24 @@ def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool)
     runs = SHIM.compile(made)
     for _ in range(3):
         np.testing.assert_allclose(runs.run([x])[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(), (4, 64), (1, 2, 4, 1, 32), (None, 64), (None, None), (0, None)])
+@pytest.mark.parametrize("dtype", ["bool", "float32", "int32", "int64", "uint8"])
+def test_bytes_are_cast_without_a_kernel_that_knows_them(
+    dtype: str, shape: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for the oldest runtimes, on the one that is here."""
+    monkeypatch.setitem(features._FOUND, "kernels", Kernels())
+    sizes = [4 if size is None else size for size in shape]
+    count = int(np.prod(sizes))
+    for source, target in (("int8", dtype), (dtype, "int8")):
+        numbers = np.arange(count) * 7 - 130 if source != "bool" else np.arange(count) % 2
+        x = (numbers.clip(-128, 127) if source == "float32" else numbers).reshape(sizes).astype(source)
+        port = Port("x", DType.of(source), shape)
+        made = record(lambda x, to=target: [p.cast(x, DType.of(to))], [port], SHIM.emitter(), ["y"])
+        operators = build(made, features.kernels()).subgraphs[0].operators
+        assert ("GATHER" if target == "int8" else "DEQUANTIZE") in [one.builtin for one in operators]
+        (found,) = SHIM.compile(made).run([x])
+        np.testing.assert_array_equal(found, x.astype(target))
+        assert found.dtype == target

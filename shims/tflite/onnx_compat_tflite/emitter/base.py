@@ -174,7 +174,7 @@ class Base(Emitter):
         return self.to(method(*single, **params), "float16")
 
     def to(self, x: Handle, dtype: str) -> Handle:
-        """A CAST, as C does it."""
+        """A CAST, as C does it. One of int8 that the kernel does not know is spelt in int32 (`passes.bytes`)."""
         if x.dtype == dtype:
             return x
         if x.constant and x.array.dtype.kind != "f" and x.dtype != "string":
@@ -182,7 +182,8 @@ class Base(Emitter):
         if x.dtype == "float16" and not self.accepts("CAST", "float16", "to float32"):
             single = self.add_op("DEQUANTIZE", [x], "float32", x.dims)
             return single if dtype == "float32" else self.to(single, dtype)
-        self.demand("CAST", x.dtype, "to %s" % dtype)
+        before, after = ("int32" if one == "int8" else one for one in (x.dtype, dtype))
+        self.demand("CAST", before, "to %s" % after)
         return self.add_op("CAST", [x], dtype, x.dims, in_data_type=x.dtype, out_data_type=dtype)
 
     # -- constants -------------------------------------------------------------------------------------------------------

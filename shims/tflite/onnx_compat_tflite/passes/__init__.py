@@ -1,8 +1,10 @@
 """Improving a finished list of operators, without changing what it computes."""
 
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes.activation import fuse_activations
 from onnx_compat_tflite.passes.blocks import multiply_blocks
+from onnx_compat_tflite.passes.bytes import spell_bytes
 from onnx_compat_tflite.passes.depthwise import share_taps
 from onnx_compat_tflite.passes.hard import name_activations
 from onnx_compat_tflite.passes.integers import use_integers
@@ -16,8 +18,8 @@ from onnx_compat_tflite.passes.sweep import sweep
 __all__ = ["improve"]
 
 
-def improve(model: fb.ModelSpec) -> None:
-    """Every subgraph, in place. A subgraph keeps its inputs and outputs."""
+def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
+    """Every subgraph, in place, for these kernels. A subgraph keeps its inputs and outputs."""
     for graph in model.subgraphs:
         drop_moves(graph)
         name_activations(graph)
@@ -31,4 +33,5 @@ def improve(model: fb.ModelSpec) -> None:
         multiply_blocks(graph)
         pad_rows(graph)
         join_slices(graph)
+        spell_bytes(graph, kernels)
         sweep(graph)
