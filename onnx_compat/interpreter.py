@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from onnx_compat.dims import Undecided
+from onnx_compat.dims import Extent, Undecided, atoms_of
 from onnx_compat.errors import InvalidModelError, OnnxCompatError, UnsupportedError
 from onnx_compat.ir import Origin, Spec
 from onnx_compat.layout import normal
@@ -124,8 +124,9 @@ class Interpreter:
                 self.unseen.add(node.name)
                 return self._missing(node, scope)
             attributes = meaning.bind(inputs, {name: _value(v) for name, v in node.attributes.items()})
+            before = len(trace.regions[-1].nodes)
             results = self._composed(meaning, Context(self, node, scope, graph), inputs, attributes)
-            return self._native(node, inputs, attributes, results)
+            return self._native(node, inputs, attributes, results, before)
         except OnnxCompatError as error:
             error.at(**node.where)
             if not self.tolerant or isinstance(error, InvalidModelError):
@@ -159,10 +160,16 @@ class Interpreter:
         return results  # type: ignore[no-any-return]
 
     def _native(
-        self, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any], composed: Sequence[Any]
+        self,
+        node: Node,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+        composed: Sequence[Any],
+        before: int,
     ) -> Sequence[Any]:
         """The shim's own version of the operator, if it takes this case. What the composed meaning recorded says what
-        the results are; nobody uses it then, so it is not emitted.
+        the results are; nobody uses it then, so it is not emitted: a size that comes from its nodes (after the first `before`) is not
+        told, but the result's own.
         """
         native = self.natives.get((node.domain, node.operator))
         results = [value for value in composed if value is not None]
@@ -179,9 +186,16 @@ class Interpreter:
             else current().argument(v, normal(spatial_order(v.rank)) if native.spatial and k == 0 else None)
             for k, v in enumerate(inputs)
         ]
-        specs = [Spec(value.dtype, value.shape) for value in results]
+        recorded = set(current().regions[-1].nodes[before:])
+        specs = [
+            Spec(v.dtype, tuple(None if _comes_from(recorded, size) else size for size in v.shape)) for v in results
+        ]
         self.done[node.name] = "native"
         return apply(native.method, args, dict(attributes), specs, orders)
+
+
+def _comes_from(nodes: Set[Any], size: Extent) -> bool:
+    return any(atom.args[0].node in nodes for atom in atoms_of(size))
 
 
 def _accepted(native: Native, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:

@@ -1,5 +1,6 @@
 """NonMaxSuppression: of boxes that overlap, only the best."""
 
+import math
 from typing import Any, List, Optional
 
 from onnx_compat import primitives as p
@@ -26,10 +27,13 @@ def non_max_suppression(
         return p.full((0, 3), 0, int64)
     count = scores.shape[2]
     limit = minimum(maximum(ints(p.reshape(max_output_boxes_per_class, (1,)))[0], 0), count)
-    ranked, order = p.top_k(scores, count, 2)
     left = p.full(scores.shape, True, bool_)
-    if score_threshold is not None:
-        left = p.greater(ranked, p.reshape(score_threshold, ()))
+    if score_threshold is None:
+        ranked, order = p.top_k(scores, count, 2)
+    else:
+        least = p.reshape(score_threshold, ())
+        ranked, order = p.top_k(p.where(p.greater(scores, least), scores, -math.inf), count, 2)  # NaN has no rank
+        left = p.greater(ranked, least)
     threshold = lift(0, float32) if iou_threshold is None else p.reshape(iou_threshold, ())
     edges = [
         p.take_along(p.broadcast_to(p.unsqueeze(edge, [1]), scores.shape), order, 2)

@@ -1,0 +1,117 @@
+"""NonMaxSuppression by its kernel: where it is used, and that it chooses the boxes that ONNX means, in their order."""
+
+from typing import Any, List, Optional
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnx_compat
+
+CASES = {
+    "whole numbers": lambda r, n: r.randint(0, 6, (2, n, 4)),  # of equal overlaps, turned, and without an area
+    "thirds": lambda r, n: r.randint(0, 6, (2, n, 4)) / np.float32(3),
+    "any": lambda r, n: r.uniform(0, 10, (2, n, 4)),
+    "cut off": lambda r, n: np.clip(r.uniform(-3, 4, (2, n, 4)), 0, 1),
+    "all the same": lambda r, n: np.broadcast_to([0, 0, 1, 1], (2, n, 4)),
+    "infinite": lambda r, n: np.where(r.rand(2, n, 4) < 0.1, np.inf, r.uniform(0, 3, (2, n, 4))),
+    "not numbers": lambda r, n: np.where(r.rand(2, n, 4) < 0.1, np.nan, r.uniform(0, 3, (2, n, 4))),
+}
+
+
+def model(
+    limit: int = 5,
+    overlap: Optional[float] = 0.5,
+    threshold: Optional[float] = 0.3,
+    centre: int = 0,
+    boxes: Any = 30,
+    counted: bool = False,
+) -> onnx.ModelProto:
+    """Of two images and three classes; `counted`: the size of what is found goes into another output."""
+    held = {"limit": np.array([limit], np.int64), "overlap": overlap, "threshold": threshold}
+    given = [name if held[name] is not None else "" for name in held]
+    constants = [
+        numpy_helper.from_array(np.reshape(np.asarray(v, np.int64 if k == "limit" else np.float32), (1,)), k)
+        for k, v in held.items()
+        if v is not None
+    ]
+    nodes = [helper.make_node("NonMaxSuppression", ["boxes", "scores", *given], ["y"], center_point_box=centre)]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.INT64, [None, 3])]
+    if counted:
+        nodes += [
+            helper.make_node("Shape", ["y"], ["size"]),
+            helper.make_node("ConstantOfShape", ["size"], ["zeros"]),
+        ]
+        outputs.append(helper.make_tensor_value_info("zeros", TensorProto.FLOAT, [None, 3]))
+    inputs = [
+        helper.make_tensor_value_info("boxes", TensorProto.FLOAT, [2, boxes, 4]),
+        helper.make_tensor_value_info("scores", TensorProto.FLOAT, [2, 3, boxes]),
+    ]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=7)
+
+
+def builtins(made: onnx.ModelProto, path: Any) -> List[str]:
+    from onnx_compat_tflite import flatbuffer as fb
+
+    file = fb.read(str(onnx_compat.convert(made, str(path / "model.tflite"))))
+    return [operator.builtin for graph in file.subgraphs for operator in graph.operators]
+
+
+def agrees(made: onnx.ModelProto, boxes: Any, scores: Any) -> Any:
+    feeds = {"boxes": np.asarray(boxes, np.float32), "scores": np.asarray(scores, np.float32)}
+    found = onnx_compat.prepare(made, shim="tflite").run(feeds)
+    for one, other in zip(found, onnx_compat.prepare(made, shim="reference").run(feeds)):
+        np.testing.assert_array_equal(one, other)
+    return found[0]
+
+
+def test_each_class_of_each_image_is_one_kernel(tmp_path: Any) -> None:
+    found = builtins(model(), tmp_path)
+    assert found.count("NON_MAX_SUPPRESSION_V4") == 6
+    assert "WHILE" not in found
+
+
+@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("centre", [0, 1])
+@pytest.mark.parametrize("overlap", [None, 0.0, 0.25, 1 / 3, 0.999])
+def test_the_boxes_are_those_of_onnx(kind: str, centre: int, overlap: Optional[float]) -> None:
+    random = np.random.RandomState(0)
+    for limit, threshold in ((1, 0.3), (5, None), (1000, 0.0), (30, 0.6)):
+        made = model(limit, overlap, threshold, centre)
+        agrees(made, CASES[kind](random, 30), random.randint(0, 8, (2, 3, 30)) / 8)  # many scores are equal
+
+
+def test_the_first_of_equal_scores_is_chosen_and_a_box_without_an_area_once() -> None:
+    boxes = np.tile([[[0, 0, 1, 1], [2, 2, 2, 3], [0, 0, 1, 1]] * 10], (2, 1, 1))
+    found = agrees(model(limit=30), boxes, np.full((2, 3, 30), 0.5))
+    assert found[found[:, 0] + found[:, 1] == 0][:, 2].tolist() == [0, *range(1, 30, 3)]
+
+
+def test_scores_that_are_not_numbers_are_not_above_the_threshold() -> None:
+    random = np.random.RandomState(1)
+    scores = random.uniform(0.4, 1, (2, 3, 30))
+    scores[:, :, ::4] = np.nan
+    found = agrees(model(limit=30), random.uniform(0, 20, (2, 30, 4)), scores)
+    assert len(found)
+    assert (found[:, 2] % 4 != 0).all()
+
+
+def test_nothing_is_found() -> None:
+    assert agrees(model(threshold=0.9), np.zeros((2, 30, 4)), np.zeros((2, 3, 30))).shape == (0, 3)
+
+
+def test_what_asks_how_many_were_found_does_not_find_them_again(tmp_path: Any) -> None:
+    made = model(counted=True)
+    assert "WHILE" not in builtins(made, tmp_path)
+    random = np.random.RandomState(2)
+    agrees(made, random.uniform(0, 10, (2, 30, 4)), random.uniform(0, 1, (2, 3, 30)))
+
+
+@pytest.mark.parametrize("given", [{"overlap": 1.0}, {"boxes": "n"}])
+def test_what_the_kernel_cannot_do_is_composed(given: Any, tmp_path: Any) -> None:
+    made = model(**given)
+    assert "NON_MAX_SUPPRESSION_V4" not in builtins(made, tmp_path)
+    random = np.random.RandomState(3)
+    agrees(made, random.uniform(0, 10, (2, 30, 4)), random.uniform(0, 1, (2, 3, 30)))
