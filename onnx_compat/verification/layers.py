@@ -71,7 +71,15 @@ def examine_layers(
                 parts = tuple(fate.stands_for(node)), tuple(subject.emitted.get(name, ()))
                 layers.append(Layer(name, node.name, node.operator, comparison, _snr(got, want), *parts))
     culprit, verdict = _accuse(layers, model, subject, expected, comparing)
-    return Layers(layers, fate.gone, culprit, verdict, [*answer.notes, *subject.notes])
+    return Layers(layers, fate.gone, culprit, verdict, [*answer.notes, *subject.notes, *_not_entered(model)])
+
+
+def _not_entered(model: Model) -> List[str]:
+    """What is not looked at, as a note: the nodes of bodies make values only while their own node runs."""
+    closed = ["'%s' (%s)" % (node.name, node.operator) for node in model.graph.nodes if any(node.subgraphs())]
+    if not closed:
+        return []
+    return ["only the results of %s are compared: the nodes in the bodies are not looked at" % ", ".join(closed)]
 
 
 def _accuse(

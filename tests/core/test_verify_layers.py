@@ -202,3 +202,5 @@ def test_sequences_and_captures() -> None:
     assert report.layers is not None and report.layers.ok
     assert [layer.value for layer in report.layers.layers] == ["s", "t", "i", "y"]
     assert report.layers.layers[0].snr is None
+    assert [note for note in report.layers.notes if "only the results of 'if' (If)" in note]
+    assert not any("bodies" in note for note in examined({}, {}).notes)
