@@ -270,4 +270,5 @@ def _peer(each: Peer) -> None:
 
 
 for _other in MATRIX.peers.values():
-    _peer(_other)
+    if _other.releases:
+        _peer(_other)

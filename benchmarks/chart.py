@@ -1,62 +1,39 @@
-"""The latency of many networks as a page of the docs: a chart, and the figures behind it."""
+"""Ratios of many networks as a chart."""
 
 from __future__ import annotations
 
 import html
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
-from benchmarks.bench import Findings
 from benchmarks.measure import Ratio
-from benchmarks.report import environments, table
 
-__all__ = ["svg", "write"]
+__all__ = ["svg"]
 
-_ROW, _LEFT, _WIDTH, _TOP = 22, 170, 460, 46
+_ROW, _LEFT, _WIDTH, _TOP = 22, 170, 460, 66
 _LEAST, _MOST = 1 / 8, 8.0
-_OTHERS = ("onnx2tf", "onnxruntime")
+_OTHERS = ("onnx2tf", "litert-torch", "onnxruntime")
 _STYLE = """
 text{font:13px system-ui,sans-serif;fill:#24292f} .grid{stroke:#d0d7de} .one{stroke:#57606a;stroke-width:1.5}
-.onnx2tf{fill:#9a3412;stroke:#9a3412} .onnxruntime{fill:#0b6bcb;stroke:#0b6bcb}
+.onnx2tf{fill:#9a3412;stroke:#9a3412} .litert-torch{fill:#1a7f37;stroke:#1a7f37} .onnxruntime{fill:#0b6bcb;stroke:#0b6bcb}
 @media (prefers-color-scheme:dark){text{fill:#e6edf3} .grid{stroke:#30363d} .one{stroke:#9198a1}
-.onnx2tf{fill:#f0883e;stroke:#f0883e} .onnxruntime{fill:#58a6ff;stroke:#58a6ff}}
+.onnx2tf{fill:#f0883e;stroke:#f0883e} .litert-torch{fill:#3fb950;stroke:#3fb950} .onnxruntime{fill:#58a6ff;stroke:#58a6ff}}
 """
 
 
-def write(found: Findings, folder: Path) -> None:
-    """`networks.md` and, for each number of threads, the chart that it shows."""
-    lines = [
-        "# Many networks",
-        "",
-        "Written by `nox -s bench -- --bench networks --docs`: our `.tflite` file beside onnx2tf's of the same network, in the same",
-        "interpreter, and beside onnxruntime, all in turns in one run. A number is ours over the other's: below 1 is better than it.",
-        "TRANSPOSEs that keep the layout of inputs and outputs, which onnx2tf changes, do not count as operators.",
-    ]
-    for threads in sorted({_threads(one) for one in found.ratios if _is_latency(one)}):
-        ratios = [one for one in found.ratios if _is_latency(one) and _threads(one) == threads]
-        name = f"networks-{threads}.svg"
-        (folder / name).write_text(svg(ratios, threads), encoding="utf-8")
-        lines += ["", f"![Latency beside onnx2tf and onnxruntime on {threads} thread{'s' * (threads > 1)}]({name})"]
-    lines += ["", *table(("network", "what", "beside", "ratio", "quartiles"), _rows(found.ratios)), ""]
-    lines += [f"- Not measured: {text}" for text in found.missing]
-    lines += [*environments(found), ""]
-    (folder / "networks.md").write_text("\n".join(lines), encoding="utf-8")
-
-
-def svg(ratios: Sequence[Ratio], threads: int) -> str:
+def svg(ratios: Sequence[Ratio], said: str) -> str:
     """A row for each network, a dot for each of the others, on a scale on which twice and half are equally far from 1."""
     names = list(dict.fromkeys(_network(one) for one in ratios))
     height = _TOP + _ROW * len(names) + 24
-    title = f"Latency on {threads} thread{'s' * (threads > 1)}, ours over theirs"
+    title = f"Latency on {said}, ours over theirs"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 30} {height}" role="img">',
         f"<title>{title}</title><style>{_STYLE}</style>",
         f'<text x="0" y="15">{title}: left of 1 is better</text>',
     ]
     for place, other in enumerate(_OTHERS):
-        x = _LEFT + _WIDTH - 190 + 95 * place
-        parts.append(f'<circle class="{other}" cx="{x}" cy="11" r="5"/><text x="{x + 9}" y="15">{other}</text>')
+        x = _LEFT + 110 * place
+        parts.append(f'<circle class="{other}" cx="{x}" cy="33" r="5"/><text x="{x + 9}" y="37">{other}</text>')
     for tick in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8):
         at, kind = f"{_across(tick):.1f}", "one" if tick == 1 else "grid"
         parts.append(f'<line class="{kind}" x1="{at}" x2="{at}" y1="{_TOP - 14}" y2="{height - 20}"/>')
@@ -79,20 +56,5 @@ def _across(value: float) -> float:
     return _LEFT + _WIDTH * share
 
 
-def _rows(ratios: Sequence[Ratio]) -> list[list[object]]:
-    return [
-        [_network(one), one.what.partition(": ")[2], one.other, f"{one.value:.2f}", f"{one.low:.2f} to {one.high:.2f}"]
-        for one in ratios
-    ]
-
-
 def _network(one: Ratio) -> str:
     return one.what.partition(": ")[0]
-
-
-def _is_latency(one: Ratio) -> bool:
-    return ": network, latency, " in one.what
-
-
-def _threads(one: Ratio) -> int:
-    return int(one.what.rpartition(", ")[2].split()[0])

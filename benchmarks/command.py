@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import chart
+from benchmarks import page
 from benchmarks.bench import Findings, Missing, Setting
 from benchmarks.conversion import conversion
 from benchmarks.imports import import_time
@@ -33,7 +33,7 @@ BENCHES: dict[str, Callable[[Setting, Findings], None]] = {
 }
 _REPORTED = (
     "onnx-compat", "onnx", "numpy", "ai-edge-litert", "tflite-runtime", "tensorflow-cpu", "tensorflow", "keras",
-    "onnxruntime", "onnx2tf", "onnx-tf",
+    "onnxruntime", "onnx2tf", "onnx-tf", "litert-torch", "torch",
 )  # fmt: skip
 
 
@@ -54,13 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 BENCHES[name](setting, found)
             except (Missing, ChildError) as error:
                 found.missing.append(f"{name}: {error}")
-    page = markdown(found)
-    print(page)
+    text = markdown(found)
+    print(text)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.with_suffix(".json").write_text(to_json(found), encoding="utf-8")
-    options.output.with_suffix(".md").write_text(page, encoding="utf-8")
+    options.output.with_suffix(".md").write_text(text, encoding="utf-8")
     if options.docs:
-        chart.write(found, Path(__file__).parents[1] / "docs")
+        page.write(found, Path(__file__).parents[1] / "docs")
     return 1 if found.missing else 0
 
 

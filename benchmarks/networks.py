@@ -1,4 +1,5 @@
-"""Many kinds of networks: what their .tflite files are made of, and how long they take, beside onnx2tf and onnxruntime.
+"""Many kinds of networks: how they are converted, what their .tflite files are made of, and how long they take, beside onnx2tf,
+litert-torch (those that the zoo has as PyTorch modules) and onnxruntime.
 
 Ours keeps the layout of the model's inputs and outputs, onnx2tf's file has another one: the TRANSPOSEs at the ends, which
 are the difference, do not count as operators.
@@ -6,19 +7,26 @@ are the difference, do not count as operators.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.bench import Findings, Setting
+from benchmarks.bench import Findings, Missing, Setting
+from benchmarks.conversion import inside, whole_command
+from benchmarks.from_torch import TORCH, from_torch
 from benchmarks.latency import PEER, compare
 from benchmarks.measure import Figure, Ratio
 from benchmarks.models import cached
 from benchmarks.process import Child, ChildError
 
-__all__ = ["networks_bench"]
+__all__ = ["BYTES", "LEFT", "MEDIAN", "OPERATORS", "networks_bench"]
 
 OURS, OTHER = "onnx-compat", "onnx2tf"
+OPERATORS, BYTES, LEFT = "operators", "bytes of the file", "nodes that XNNPACK leaves"
+MEDIAN = "the median network"
+ROUNDS = 8
+"""At most: there are some twenty networks."""
 _ZOO = {
     "zoo-full": ("mobilenet_v2", "mobilenet_v3", "efficientnet", "resnet50", "unet_bilinear", "unet_transpose"),
     "zoo": ("grouped", "unet_nearest", "vit", "bert", "gpt", "audio", "lstm_batch_first", "lstm", "gru", "rnn_tanh"),
@@ -27,45 +35,54 @@ _LIGHT = ("densenet121", "inception_v1", "shufflenet", "squeezenet")
 _MADE = ("detector", "recurrent")
 
 
+class _Model(NamedTuple):
+    path: Path
+    torch: tuple[str, bool] | None = None
+    """Its name in the zoo, and whether it is of full size; None for what does not come from there."""
+
+
 def networks_bench(setting: Setting, found: Findings) -> None:
+    setting = replace(setting, rounds=min(setting.rounds, ROUNDS))
     python = setting.python("tflite-")[1]
-    pythons = {OURS: python, OTHER: setting.python("onnx2tf")[1]}
     models = _models(setting, python)
-    files: dict[str, dict[str, str]] = {name: {} for name in models}
-    for tool, interpreter in pythons.items():
-        with Child(tool, interpreter) as child:
-            for name, model in models.items():
-                path = str(setting.scratch / f"{name}.{tool}.all.tflite")
-                try:
-                    child.call("convert", tool=tool, model=str(model), path=path)
-                    files[name][tool] = path
-                except ChildError as error:
-                    found.missing.append(f"{name}: {error}")
-    for name, made in files.items():
-        if OURS in made:
-            try:
-                _anatomy(name, made, python, found)
-                _latency(setting, name, made, models[name], python, found)
-            except ChildError as error:
-                found.missing.append(f"{name}: {error}")
-    _medians(setting, found)
+    small = min((model.path for model in models.values()), key=lambda path: path.stat().st_size)
+    theirs = from_torch(setting, {name: model.torch for name, model in models.items() if model.torch}, found)
+    for name, model in models.items():
+        try:
+            files = inside(setting, name, model.path, small, found)
+            if name in theirs:
+                files[TORCH] = theirs[name]
+            _anatomy(name, files, python, found)
+            _latency(setting, name, files, model.path, python, found)
+        except ChildError as error:
+            found.missing.append(f"{name}: {error}")
+    for network in setting.networks:
+        try:
+            whole_command(setting, network, found)
+        except (ChildError, Missing) as error:
+            found.missing.append(f"{network.name}: the whole command: {error}")
+    _medians(found)
 
 
-def _models(setting: Setting, python: str) -> dict[str, Path]:
+def _models(setting: Setting, python: str) -> dict[str, _Model]:
     paths = cached(python, *_ZOO, "light-random")
     models = {
-        f"{name}{'' if suite == 'zoo-full' else ' (small)'}": Path(paths[f"{suite}/{name}-dynamo-fixed"])
+        f"{name}{'' if suite == 'zoo-full' else ' (small)'}": _Model(
+            Path(paths[f"{suite}/{name}-dynamo-fixed"]), (name, suite == "zoo-full")
+        )
         for suite, names in _ZOO.items()
         for name in names
         if f"{suite}/{name}-dynamo-fixed" in paths
     }
     models.update(
-        (name, Path(paths[f"light-random/test_{name}"])) for name in _LIGHT if f"light-random/test_{name}" in paths
+        (name, _Model(Path(paths[f"light-random/test_{name}"])))
+        for name in _LIGHT
+        if f"light-random/test_{name}" in paths
     )
     with Child("made", python) as child:
         for name in _MADE:
-            models[name] = setting.scratch / f"{name}.onnx"
-            child.call(name, path=str(models[name]))
+            models[name] = _Model(setting.scratch / f"{name}.onnx")
+            child.call(name, path=str(models[name].path))
     return models
 
 
@@ -75,21 +92,22 @@ def _anatomy(name: str, files: dict[str, str], python: str, found: Findings) -> 
         for tool, path in files.items():
             part = parts[tool] = child.call("anatomy", path=path)
             for what, value in (
-                ("operators", _count(part)),
+                (OPERATORS, _count(part)),
+                (BYTES, part["bytes"]),
                 ("TRANSPOSEs of inputs and outputs", part["turns"]),
                 ("nodes that XNNPACK takes", part["delegated"]),
-                ("nodes that XNNPACK leaves", part["nodes"] - part["delegated"]),
+                (LEFT, part["nodes"] - part["delegated"]),
                 ("pieces that XNNPACK takes", part["pieces"]),
             ):
                 found.figures.append(Figure(f"{name}: {what}", tool, value, ""))
-    if OTHER in parts:
-        for what, ours, other in (
-            ("operators", _count(parts[OURS]), _count(parts[OTHER])),
-            ("bytes of the file", parts[OURS]["bytes"], parts[OTHER]["bytes"]),
+    for other in (tool for tool in files if tool != OURS):
+        for what, ours, theirs in (
+            (OPERATORS, _count(parts[OURS]), _count(parts[other])),
+            (BYTES, parts[OURS]["bytes"], parts[other]["bytes"]),
         ):
-            value = ours / other
-            aim = PEER if what == "operators" else None
-            found.ratios.append(Ratio(f"{name}: {what}", OURS, OTHER, value, value, value, 1, aim))
+            value = ours / theirs
+            aim = PEER if what == OPERATORS and other == OTHER else None
+            found.ratios.append(Ratio(f"{name}: {what}", OURS, other, value, value, value, 1, aim))
 
 
 def _count(part: dict[str, Any]) -> int:
@@ -103,17 +121,18 @@ def _latency(setting: Setting, name: str, files: dict[str, str], model: Path, py
                 child.call("open", name=tool, kind="tflite", threads=threads, path=path)
             child.call("open", name="onnxruntime", kind="onnxruntime", threads=threads, path=str(model))
             others: dict[str, float | None] = {"onnxruntime": None}
-            if OTHER in files:
-                others[OTHER] = PEER
+            others.update((tool, PEER if tool == OTHER else None) for tool in files if tool != OURS)
             compare(setting, f"{name}: network", threads, OURS, others, {"": child}, found)
 
 
-def _medians(setting: Setting, found: Findings) -> None:
-    """Over the networks; the aim beside onnxruntime is that of the median one."""
-    for threads in setting.threads:
-        ending = f": network, latency, {threads} thread{'s' if threads > 1 else ''}"
-        for other in (OTHER, "onnxruntime"):
-            each = sorted(one.value for one in found.ratios if one.what.endswith(ending) and one.other == other)
-            if each:
-                what = f"the median network{ending}"
-                found.ratios.append(Ratio(what, OURS, other, median(each), each[0], each[-1], len(each), PEER))
+def _medians(found: Findings) -> None:
+    """Over the networks, with the best and the worst; the aim beside onnxruntime is that of the median one."""
+    groups: dict[tuple[str, str, str], list[Ratio]] = {}
+    for one in found.ratios:
+        groups.setdefault((one.what.partition(": ")[2], one.ours, one.other), []).append(one)
+    for (what, ours, other), each in groups.items():
+        values = sorted(one.value for one in each)
+        aim = PEER if other == "onnxruntime" else each[0].aim
+        found.ratios.append(
+            Ratio(f"{MEDIAN}: {what}", ours, other, median(values), values[0], values[-1], len(values), aim)
+        )

@@ -71,7 +71,7 @@ class Peer(Environment):
 
     project: str
     releases: tuple[str, ...]
-    """Of onnx, whose cases it is measured on."""
+    """Of onnx, whose cases it is measured on; none for one that reads no ONNX, which `nox -s bench` alone has."""
     options: dict[str, Any] = field(default_factory=dict)
     bench: bool = False
 

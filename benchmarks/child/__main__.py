@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict
 import anatomy  # type: ignore[import-not-found]
 import conversion  # type: ignore[import-not-found]
 import forest  # type: ignore[import-not-found]
+import from_torch  # type: ignore[import-not-found]
 import made  # type: ignore[import-not-found]
 import real  # type: ignore[import-not-found]
 import runners  # type: ignore[import-not-found]
@@ -22,6 +23,7 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
     "run": runners.run,
     "import": conversion.imported,
     "convert": conversion.convert,
+    "convert_torch": from_torch.convert_torch,
     "forest": forest.write,
     "anatomy": anatomy.anatomy,
     "detector": made.detector,

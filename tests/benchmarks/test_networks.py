@@ -3,7 +3,7 @@ import sys
 import onnx
 import pytest
 
-from benchmarks.bench import Findings, Setting
+from benchmarks.bench import Findings
 from benchmarks.measure import Ratio
 from benchmarks.networks import _count, _medians
 from benchmarks.process import Child
@@ -21,12 +21,21 @@ def test_what_turns_the_ends_is_no_operator():
     assert _count({"operators": {"TRANSPOSE": 3, "CONV_2D": 2}, "turns": 2}) == 3
 
 
-def test_the_median_network(tmp_path):
-    def one(name, value, other):
-        return Ratio(f"{name}: network, latency, 1 thread", "onnx-compat", other, value, value, value, 1, None)
+def one(what, value, other, aim=None):
+    return Ratio(what, "onnx-compat", other, value, value, value, 1, aim)
 
-    found = Findings([one("a", 0.5, "onnx2tf"), one("b", 0.9, "onnx2tf"), one("c", 2.0, "onnx2tf"), one("a", 3.0, "x")])
-    _medians(Setting({}, [], tmp_path, 1, (1,)), found)
-    (median,) = found.ratios[4:]
-    assert (median.value, median.low, median.high, median.rounds, median.met) == (0.9, 0.5, 2.0, 3, True)
-    assert median.what == "the median network: network, latency, 1 thread"
+
+def test_the_median_network():
+    latency = "network, latency, 1 thread"
+    found = Findings(
+        [
+            *(one(f"{name}: {latency}", value, "onnx2tf", 1.0) for name, value in (("a", 0.5), ("b", 0.9), ("c", 2.0))),
+            one(f"a: {latency}", 3.0, "onnxruntime"),
+            one("a: bytes of the file", 4.0, "onnx2tf"),
+        ]
+    )
+    _medians(found)
+    beside, runtime, size = found.ratios[5:]
+    assert beside == Ratio(f"the median network: {latency}", "onnx-compat", "onnx2tf", 0.9, 0.5, 2.0, 3, 1.0)
+    assert (runtime.other, runtime.value, runtime.met) == ("onnxruntime", 3.0, False)  # only the median has that aim
+    assert (size.what, size.value, size.aim) == ("the median network: bytes of the file", 4.0, None)

@@ -1,0 +1,25 @@
+"""A PyTorch network of the zoo to .tflite by litert-torch. The zoo is the only part of the repository that a child reads."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Dict
+
+
+def convert_torch(name: str, full: bool, path: str) -> Dict[str, float]:
+    """Convert the very module, with the very weights, that the zoo exports as ONNX; building it does not count."""
+    import litert_torch  # type: ignore[import-not-found]
+
+    root = str(Path(__file__).resolve().parents[2])
+    if root not in sys.path:
+        sys.path.append(root)
+    from matrix.zoo.catalog import catalog
+    from matrix.zoo.condition import conditioned
+
+    model = next(one for one in catalog() if one.name == name and one.full == full)
+    seen = {size: max(8, values[0]) if size == "batch" else values[0] for size, values in model.sizes.items()}
+    network = conditioned(name, model.build, model.sample(seen, "calibration"))
+    sample = tuple(model.sample(model.fixed()).values())
+    start = time.perf_counter()
+    litert_torch.convert(network, sample).export(path)
+    return {"seconds": time.perf_counter() - start}

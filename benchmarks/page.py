@@ -1,0 +1,161 @@
+"""Many networks as a page of the docs: a summary, the charts, and a table for each topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from benchmarks.bench import Findings
+from benchmarks.chart import svg
+from benchmarks.conversion import LARGE, MODEL, PEAK, TIME
+from benchmarks.measure import Figure, Ratio
+from benchmarks.networks import BYTES, LEFT, MEDIAN, OPERATORS
+from benchmarks.report import environments, table
+
+__all__ = ["write"]
+
+OURS, OTHER, TORCH, ORT = "onnx-compat", "onnx2tf", "litert-torch", "onnxruntime"
+_LATENCY = "network, latency, "
+_INTRODUCTION = """# Many networks
+
+Written by `nox -s bench -- --bench networks --docs`: our converter and its `.tflite` files beside [onnx2tf](https://github.com/PINTO0309/onnx2tf),
+[litert-torch](https://github.com/google-ai-edge/litert-torch), which converts the PyTorch module that the ONNX model was exported from,
+and onnxruntime, all in turns in one run on one machine. A ratio is ours over the other's: below 1 is better than it. Times are
+true of that machine only, ratios of most. `(small)` networks have few channels and layers.
+
+TRANSPOSEs that keep the layout of the model's inputs and outputs, which onnx2tf's files change, do not count as operators."""
+
+
+def write(found: Findings, folder: Path) -> None:
+    """`networks.md` and, for each number of threads, the chart that it shows."""
+    lines = [_INTRODUCTION, "", "## Summary", "", *_summary(found), "", "## Latency"]
+    for threads in sorted({_threads(one) for one in found.ratios if _LATENCY in one.what}):
+        each = [one for one in found.ratios if _LATENCY in one.what and _threads(one) == threads]
+        name, said = f"networks-{threads}.svg", f"{threads} thread{'s' * (threads > 1)}"
+        (folder / name).write_text(svg(each, said), encoding="utf-8")
+        lines += ["", f"![Latency on {said}: ours over theirs]({name})"]
+    cells = _Cells(found)
+    lines += ["", "Milliseconds of ours, and ours over theirs.", "", *_latency(cells)]
+    lines += ["", "## Conversion", "", _CONVERSION, "", *_conversion(cells)]
+    lines += ["", "## Files", "", _FILES, "", *_files(cells), "", "## Measured with", ""]
+    lines += [*environments(found), *(f"- Not measured: {' '.join(text.split())}" for text in found.missing), ""]
+    (folder / "networks.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def _summary(found: Findings) -> list[str]:
+    """The median network of each topic, and who misses an aim."""
+    rows = []
+    for one in found.ratios:
+        network, _, what = one.what.partition(": ")
+        if network == MEDIAN:
+            each = [
+                other
+                for other in found.ratios
+                if other[1:3] == one[1:3] and other.what.endswith(f": {what}") and other != one
+            ]
+            subject = f"{what} of {one.ours}" if one.ours != OURS else what
+            spread = f"{_short(one.low)} to {_short(one.high)}"
+            rows.append(
+                [subject.replace(_LATENCY, "latency, "), one.other, _short(one.value), spread, _verdict(one, each)]
+            )
+    return table(("what", "beside", "median", "best to worst", "aim"), rows)
+
+
+def _verdict(median: Ratio, each: Sequence[Ratio]) -> str:
+    if median.aim is None:
+        return ""
+    if all(one.aim is None for one in each):
+        return f"<= {median.aim:g} for the median: {'met' if median.met else 'missed'}"
+    missed = [f"{_network(one)} ({_short(one.value)})" for one in each if one.met is False]
+    said = f"<= {median.aim:g}: met by {len(each) - len(missed)} of {len(each)}"
+    return said + (f"; not by {', '.join(missed)}" if missed else "")
+
+
+class _Cells:
+    """What is in a row of a table: a figure or a ratio of a network, as text; empty where it was not measured."""
+
+    def __init__(self, found: Findings) -> None:
+        self._figures: dict[tuple[str, str], Figure] = {(one.what, one.of): one for one in found.figures}
+        self._ratios: dict[tuple[str, str, str], Ratio] = {(one.what, one.ours, one.other): one for one in found.ratios}
+        names = dict.fromkeys(_network(one) for one in found.ratios)
+        self.networks = [name for name in names if name != MEDIAN]
+        self.threads = sorted({_threads(one) for one in found.ratios if _LATENCY in one.what})
+
+    def figure(self, network: str, what: str, of: str, form: Callable[[float], str] | None = None) -> str:
+        one = self._figures.get((f"{network}: {what}", of))
+        return "" if one is None else (form or _short)(one.value)
+
+    def ratio(self, network: str, what: str, other: str, ours: str = OURS) -> str:
+        one = self._ratios.get((f"{network}: {what}", ours, other))
+        return "" if one is None else _short(one.value)
+
+
+def _latency(cells: _Cells) -> list[str]:
+    others, head, rows = (OTHER, TORCH, ORT), ["network"], []
+    for threads in cells.threads:
+        head += [f"{threads} thread{'s' * (threads > 1)}, ms", *(f"/ {other}" for other in others)]
+    for network in cells.networks:
+        row = [network]
+        for threads in cells.threads:
+            what = f"{_LATENCY}{threads} thread{'s' * (threads > 1)}"
+            row += [cells.figure(network, what, OURS), *(cells.ratio(network, what, other) for other in others)]
+        rows.append(row)
+    return _table(head, rows)
+
+
+_CONVERSION = f"""In a process that has converted something else before. The memory is the most that the process had at once beyond what it had
+before; the model is as large as its weights are as floats. The aim for the memory, twice the model, is one from {LARGE / 1e6:g} MB on: of a
+smaller model the most is the interpreter's own, a few megabytes at most. onnx2tf starts other processes, whose memory is not counted;
+litert-torch converts all networks in one process, so its memory cannot be told for each."""
+
+
+def _conversion(cells: _Cells) -> list[str]:
+    head = ["network", "model, MB", "s", "onnx2tf, s", "/ onnx2tf", "litert-torch, s", "peak, MB", "/ model"]
+    head += ["onnx2tf's peak, MB", "/ model"]
+    rows = []
+    for name in cells.networks:
+        row = [name, cells.figure(name, MODEL, ""), *(cells.figure(name, TIME, tool) for tool in (OURS, OTHER))]
+        row += [cells.ratio(name, TIME, OTHER), cells.figure(name, TIME, TORCH)]
+        for tool in (OURS, OTHER):
+            row += [cells.figure(name, PEAK, tool), cells.ratio(name, PEAK, MODEL, tool)]
+        rows.append(row)
+    return _table(head, rows)
+
+
+_FILES = """Operators, megabytes, and the nodes that XNNPACK, the interpreter's default delegate, leaves to its own kernels (out of all nodes)."""
+
+
+def _files(cells: _Cells) -> list[str]:
+    tools = (OURS, OTHER, TORCH)
+    topics: Iterable[tuple[str, str, Callable[[float], str]]] = (
+        (OPERATORS, "operators", lambda value: f"{value:.0f}"),
+        (BYTES, "MB", lambda value: _short(value / 1e6)),
+        (LEFT, "left", lambda value: f"{value:.0f}"),
+    )
+    head = ["network", *(f"{said}: {tool}" if tool != OURS else said for _, said, _ in topics for tool in tools)]
+    rows = [
+        [network, *(cells.figure(network, what, tool, form) for what, _, form in topics for tool in tools)]
+        for network in cells.networks
+    ]
+    return _table(head, rows)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Numbers to the right, under their heads."""
+    lines = table(head, rows)
+    lines[1] = "| --- |" + " ---: |" * (len(head) - 1)
+    return lines
+
+
+def _short(value: float) -> str:
+    """Three digits, and never an exponent."""
+    digits = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f}"
+
+
+def _network(one: Ratio) -> str:
+    return one.what.partition(": ")[0]
+
+
+def _threads(one: Ratio) -> int:
+    return int(one.what.rpartition(", ")[2].split()[0])

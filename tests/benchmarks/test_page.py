@@ -1,0 +1,59 @@
+"""The page of many networks: what stands in the summary and in the tables."""
+
+from benchmarks import page
+from benchmarks.bench import Findings
+from benchmarks.conversion import MODEL, PEAK, TIME
+from benchmarks.measure import Figure, Ratio
+from benchmarks.networks import OPERATORS, _medians
+
+
+def one(what, value, other="onnx2tf", aim=None, ours="onnx-compat"):
+    return Ratio(what, ours, other, value, value, value, 3, aim)
+
+
+def written(found, folder):
+    _medians(found)
+    page.write(found, folder)
+    return (folder / "networks.md").read_text().splitlines()
+
+
+def cells(lines, start):
+    (line,) = [line for line in lines if line.startswith(f"| {start} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_summary_says_who_misses_an_aim(tmp_path):
+    found = Findings(
+        [one(f"{name}: {OPERATORS}", value, aim=1.0) for name, value in (("a", 0.5), ("b", 1.0), ("c", 11.0))]
+    )
+    lines = written(found, tmp_path)
+    assert cells(lines, OPERATORS) == [
+        OPERATORS,
+        "onnx2tf",
+        "1.00",
+        "0.500 to 11.0",
+        "<= 1: met by 2 of 3; not by c (11.0)",
+    ]
+
+
+def test_beside_onnxruntime_only_the_median_has_an_aim(tmp_path):
+    found = Findings([one(f"{name}: network, latency, 2 threads", 1.2, "onnxruntime") for name in "ab"])
+    lines = written(found, tmp_path)
+    assert cells(lines, "latency, 2 threads")[-1] == "<= 1 for the median: missed"
+    assert "![Latency on 2 threads: ours over theirs](networks-2.svg)" in lines
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["networks-2.svg", "networks.md"]
+
+
+def test_a_row_for_each_network_and_nothing_where_nothing_was_measured(tmp_path):
+    found = Findings(
+        [one(f"a: {TIME}", 0.02), one(f"a: {PEAK}", 1.25, MODEL), one("b: network, latency, 1 thread", 0.5)],
+        [Figure(f"a: {MODEL}", "", 102.4, "MB"), Figure(f"a: {TIME}", "onnx-compat", 0.125, "s")],
+        ["b: refused\n by name"],
+        {"tflite-1": {"numpy": "2.0"}},
+    )
+    lines = written(found, tmp_path)
+    conversion = lines[lines.index("## Conversion") : lines.index("## Files")]
+    assert cells(conversion, "a") == ["a", "102", "0.125", "", "0.020", "", "", "1.25", "", ""]
+    assert cells(conversion, "b") == ["b", *[""] * 9]
+    assert "- Not measured: b: refused by name" in lines
+    assert "- tflite-1: numpy 2.0" in lines
