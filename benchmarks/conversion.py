@@ -100,6 +100,7 @@ def whole_command(setting: Setting, network: Network, found: Findings) -> None:
     samples = alternate(
         {tool: lambda tool=tool: run(tool) for tool in commands},  # type: ignore[misc]
         max(3, setting.rounds // 4),
+        warm_up=False,  # it has just converted: the files of its environment were read
     )
     what = f"{network.name}: {COMMAND}"
     found.ratios.append(ratio(what, samples, OURS, PEER, FASTER))

@@ -35,7 +35,12 @@ def write(found: Findings, folder: Path) -> None:
         (folder / name).write_text(svg(each, said), encoding="utf-8")
         lines += ["", f"![Latency on {said}: ours over theirs]({name})"]
     cells = _Cells(found)
-    lines += ["", "Milliseconds of ours, and ours over theirs.", "", *_latency(cells)]
+    lines += [
+        "",
+        "Milliseconds of ours, and ours over theirs. In the charts a line is the quartiles of the rounds; of the median network, best to worst.",
+        "",
+        *_latency(cells),
+    ]
     lines += ["", "## Conversion", "", _CONVERSION, "", *_conversion(cells)]
     lines += ["", "## Files", "", _FILES, "", *_files(cells), "", "## Measured with", ""]
     lines += [*environments(found), *(f"- Not measured: {' '.join(text.split())}" for text in found.missing), ""]
@@ -66,9 +71,14 @@ def _verdict(median: Ratio, each: Sequence[Ratio]) -> str:
         return ""
     if all(one.aim is None for one in each):
         return f"<= {median.aim:g} for the median: {'met' if median.met else 'missed'}"
-    missed = [f"{_network(one)} ({_short(one.value)})" for one in each if one.met is False]
-    said = f"<= {median.aim:g}: met by {len(each) - len(missed)} of {len(each)}"
-    return said + (f"; not by {', '.join(missed)}" if missed else "")
+    met = [one for one in each if one.met is True]
+    near = [one for one in each if one.met is False and one.low <= median.aim]
+    missed = [one for one in each if one.met is False and one not in near]
+    said = f"<= {median.aim:g}: met by {len(met)} of {len(each)}"
+    for ones, where in ((near, "within its rounds' spread"), (missed, "missed by")):
+        if ones:
+            said += f"; {where}: " + ", ".join(f"{_network(one)} ({one.value:.3f})" for one in ones)
+    return said
 
 
 class _Cells:

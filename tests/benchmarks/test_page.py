@@ -26,14 +26,10 @@ def test_the_summary_says_who_misses_an_aim(tmp_path):
     found = Findings(
         [one(f"{name}: {OPERATORS}", value, aim=1.0) for name, value in (("a", 0.5), ("b", 1.0), ("c", 11.0))]
     )
+    found.ratios.append(Ratio(f"d: {OPERATORS}", "onnx-compat", "onnx2tf", 1.002, 0.999, 1.1, 3, 1.0))
     lines = written(found, tmp_path)
-    assert cells(lines, OPERATORS) == [
-        OPERATORS,
-        "onnx2tf",
-        "1.00",
-        "0.500 to 11.0",
-        "<= 1: met by 2 of 3; not by c (11.0)",
-    ]
+    aim = "<= 1: met by 2 of 4; within its rounds' spread: d (1.002); missed by: c (11.000)"
+    assert cells(lines, OPERATORS) == [OPERATORS, "onnx2tf", "1.00", "0.500 to 11.0", aim]
 
 
 def test_beside_onnxruntime_only_the_median_has_an_aim(tmp_path):
