@@ -1,5 +1,6 @@
 """Writing a model in a framework's own file format."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -219,6 +220,7 @@ class _OpenInputError(ConversionError):
 
 
 def _quantize(writer: Shim, path: str, form: str, how: Quantization) -> None:
+    gc.collect()  # values and nodes know each other: the program that was written would keep its weights meanwhile
     try:
         writer.quantize(path, form, how)
     except OnnxCompatError as error:
