@@ -35,12 +35,7 @@ def write(found: Findings, folder: Path) -> None:
         (folder / name).write_text(svg(each, said), encoding="utf-8")
         lines += ["", f"![Latency on {said}: ours over theirs]({name})"]
     cells = _Cells(found)
-    lines += [
-        "",
-        "Milliseconds of ours, and ours over theirs. In the charts a line is the quartiles of the rounds; of the median network, best to worst.",
-        "",
-        *_latency(cells),
-    ]
+    lines += ["", _MILLISECONDS, "", *_latency(cells)]
     lines += ["", "## Conversion", "", _CONVERSION, "", *_conversion(cells)]
     lines += ["", "## Files", "", _FILES, "", *_files(cells), "", "## Measured with", ""]
     lines += [*environments(found), *(f"- Not measured: {' '.join(text.split())}" for text in found.missing), ""]
@@ -100,6 +95,10 @@ class _Cells:
         return "" if one is None else _short(one.value)
 
 
+_MILLISECONDS = """Milliseconds of ours, and ours over theirs. In the charts a line is the quartiles of the rounds; that of the median network goes
+from the best network to the worst."""
+
+
 def _latency(cells: _Cells) -> list[str]:
     others, head, rows = (OTHER, TORCH, ORT), ["network"], []
     for threads in cells.threads:
@@ -116,7 +115,8 @@ def _latency(cells: _Cells) -> list[str]:
 _CONVERSION = f"""In a process that has converted something else before. The memory is the most that the process had at once beyond what it had
 before; the model is as large as its weights are as floats. The aim for the memory, twice the model, is one from {LARGE / 1e6:g} MB on: of a
 smaller model the most is the interpreter's own, a few megabytes at most. onnx2tf starts other processes, whose memory is not counted;
-litert-torch converts all networks in one process, so its memory cannot be told for each."""
+litert-torch starts from a PyTorch module, whose export is part of its time and not of ours, and converts all networks in one process,
+so its memory cannot be told for each."""
 
 
 def _conversion(cells: _Cells) -> list[str]:
