@@ -78,13 +78,18 @@ class Interpreted(Compiled):
                 return self._run(arrays)
             except _ERRORS as error:
                 if self._plain:
-                    raise _refused("could not run the model", error) from error
+                    raise self._unrun(error) from error
             self._plain = True
             self._open()
             try:
                 return self._run(arrays)
             except _ERRORS as error:
-                raise _refused("could not run the model", error) from error
+                raise self._unrun(error) from error
+
+    def _unrun(self, error: BaseException) -> UnsupportedError:
+        sizes = any(None in port.sizes for port in self._inputs)
+        hint = "sizes may not fit together, or be smaller than a window: try larger inputs" if sizes else None
+        return _refused("could not run the model", error, hint)
 
     def _run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         shapes = [tuple(array.shape) for array in arrays]
@@ -160,6 +165,6 @@ def as_text(array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
     return out
 
 
-def _refused(what: str, error: BaseException) -> UnsupportedError:
+def _refused(what: str, error: BaseException, hint: Optional[str] = None) -> UnsupportedError:
     lines = [line for line in str(error).strip().splitlines() if line.strip()] or [type(error).__name__]
-    return UnsupportedError("the TFLite runtime %s: %s" % (what, lines[0]), shim="tflite")
+    return UnsupportedError("the TFLite runtime %s: %s" % (what, lines[0]), hint=hint, shim="tflite")

@@ -138,6 +138,20 @@ def test_an_axis_that_may_be_empty_is_refused_before_it_ends_the_process() -> No
         compiled.run([np.zeros(0, np.float32)])
 
 
+def test_sizes_that_the_kernels_refuse_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    graph = fb.SubGraph(name="main")
+    graph.inputs = [graph.add(fb.TensorSpec("x", "float32", (-1,)))]
+    shape = graph.add(fb.TensorSpec("shape", "int32", (2,), np.array([2, 3], np.int32)))
+    graph.outputs = [graph.add(fb.TensorSpec("y", "float32", (2, 3)))]
+    graph.operators.append(fb.OperatorSpec("RESHAPE", [0, shape], graph.outputs))
+    fb.write(fb.ModelSpec([graph]), str(tmp_path / "m.tflite"), False)
+    compiled, _, _ = SHIM.load_converted(str(tmp_path / "m.tflite"), "tflite")
+    with pytest.raises(UnsupportedError) as caught:
+        compiled.run([np.ones(5, np.float32)])
+    assert "larger inputs" in str(caught.value.hint)
+    assert compiled.run([np.ones(6, np.float32)])[0].shape == (2, 3)
+
+
 def test_another_device_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="gpu"):
         SHIM.compile(recorded(lambda x: [primitives.neg(x)], Port("x", FLOAT, (2,))), "gpu")
