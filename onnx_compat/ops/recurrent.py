@@ -15,7 +15,8 @@ from onnx_compat.value import Tensor
 Ints = Optional[Sequence[int]]
 Floats = Sequence[float]
 Activation = Callable[[Any], Tensor]
-#: A cell: (the step's share of the gates, the states) -> the states after it; the first is the output.
+#: A cell: (the input's share of the gates in this step, in parts; the states) -> the states after it; the first is the
+#: output.
 Cell = Callable[..., List[Tensor]]
 #: (values, weights, bias, number of the direction) -> values times the transposed weights, plus the bias.
 Product = Callable[[Any, Any, Any, int], Tensor]
@@ -88,10 +89,13 @@ class _Setting(NamedTuple):
         return known[self.direction]
 
 
-def _run(setting: _Setting, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any]) -> List[Tensor]:
+def _run(
+    setting: _Setting, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any], parts: Sequence[int] = ()
+) -> List[Tensor]:
     """Y [steps, directions, batch, hidden] and the last states [directions, batch, hidden] (batch first in layout 1).
 
-    The input's share of all gates is one product before the loop.
+    The input's share of all gates is one product before the loop. `parts`: how many gates each part of it has that a
+    cell reads as one.
     """
     X = p.transpose(setting.X, (1, 0, 2)) if setting.layout else setting.X
     hidden = setting.R.shape[-1]
@@ -102,10 +106,11 @@ def _run(setting: _Setting, make_cell: Callable[..., Cell], bias: Callable[[Any,
         B = None if setting.B is None else nth(setting.B, k)
         gates, inner = bias(B, hidden)
         share = setting.product(X, W, gates, k)
+        shares = p.split(share, 2, [hidden * gate for gate in parts]) if parts else [share]
         functions = setting.activations[k * per_direction : (k + 1) * per_direction]
         states = [_start(one, k, X, hidden, setting.layout) for one in setting.initial]
         cell = make_cell(R, inner, functions, hidden, k)
-        results.append(_walk(cell, states, share, setting.sequence_lens, backwards))
+        results.append(_walk(cell, states, shares, setting.sequence_lens, backwards))
     *finals, Y = [p.stack(list(parts), 1 if n == len(results[0]) - 1 else 0) for n, parts in enumerate(zip(*results))]
     if setting.layout:
         Y, finals = p.transpose(Y, (2, 0, 1, 3)), [p.transpose(state, (1, 0, 2)) for state in finals]
@@ -118,21 +123,22 @@ def _start(initial: Any, k: int, X: Tensor, hidden: Extent, layout: int) -> Tens
     return nth(p.transpose(initial, (1, 0, 2)) if layout else initial, k)
 
 
-def _walk(cell: Cell, states: List[Tensor], share: Tensor, lengths: Any, backwards: bool) -> List[Tensor]:
+def _walk(cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Any, backwards: bool) -> List[Tensor]:
     """The last states, then the outputs. Beyond a sequence's own length nothing changes, and outputs are zero."""
+    steps, inside = shares[0].shape[0], None
+    if lengths is not None:
+        places = p.unsqueeze(p.iota(steps, int32), [1])
+        inside = p.unsqueeze(p.less(places, p.cast(lengths, int32)), [2])
 
     def body(*values: Any) -> List[Tensor]:
-        before, step = values[: len(states)], values[len(states)]
-        after = cell(step, *before)
-        if lengths is None:
-            return [*after, after[0]]
-        inside = p.unsqueeze(p.less(values[-1], p.cast(lengths, int32)), [1])
-        kept = [p.where(inside, new, old) for new, old in zip(after, before)]
-        return [*kept, p.where(inside, after[0], 0)]
+        before, here = values[: len(states)], values[len(states) :]
+        after = cell(*here[: len(shares)], *before)
+        if inside is not None:
+            after = [p.where(here[-1], new, old) for new, old in zip(after, before)]
+        return [*after, after[0]]
 
-    steps = share.shape[0]
-    xs = [share] if lengths is None else [share, p.iota(steps, int32)]
-    return p.scan(body, states, xs, steps, backwards)
+    *finals, Y = p.scan(body, states, shares if inside is None else [*shares, inside], steps, backwards)
+    return [*finals, Y if inside is None else p.where(inside, Y, 0)]
 
 
 def _summed(B: Any, hidden: Extent) -> Tuple[Any, Any]:
@@ -187,8 +193,7 @@ def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
         f, g = functions
         R_zr, R_h = p.split(R, 0, [hidden * 2, hidden])
 
-        def cell(step: Any, h: Any) -> List[Tensor]:
-            step_zr, step_h = p.split(step, 1, [hidden * 2, hidden])
+        def cell(step_zr: Any, step_h: Any, h: Any) -> List[Tensor]:
             z, r = p.split(f(_recurrent(step_zr, h, R_zr)), 1, [hidden, hidden])
             if linear_before_reset:
                 new = g(p.add(step_h, p.mul(r, p.matmul(h, R_h, inner, transpose_y=True))))
@@ -234,7 +239,7 @@ def gru(
     names = _named(activations, ["Sigmoid", "Tanh"], direction)
     functions = _activations(names, activation_alpha, activation_beta, [clip, clip])
     setting = _Setting(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
-    return _run(setting, _gru_cell(linear_before_reset), _gru_bias(linear_before_reset))
+    return _run(setting, _gru_cell(linear_before_reset), _gru_bias(linear_before_reset), (2, 1))
 
 
 # -- LSTM --------------------------------------------------------------------------------------------------------------

@@ -128,6 +128,10 @@ class Shape(Functions):
         if begin is not None and end is not None:
             return self._cut_known(x, begin, end, steps)
         dims = self.out.shape
+        if begin is not None and x.rank <= 5 and all(step == 1 for step in steps):
+            sizes = [size for size in map(_size, x.dims, begin, ends.dims) if size is not None]
+            if len(sizes) == x.rank:
+                return self._boxed(x, self.ints(*begin), self.ints(*sizes), dims)
         return self._cut(x, starts.tensor, ends.tensor, steps, dims)
 
     def _cut_known(self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
@@ -207,6 +211,13 @@ class Shape(Functions):
 
 def _is(x: Handle, number: int) -> bool:
     return x.constant and bool((x.array == number).all())
+
+
+def _size(extent: Any, begin: int, end: Any) -> Optional[int]:
+    """How many elements a cut has, -1 for an axis of open length that stays whole; None if it is not known."""
+    if isinstance(extent, int) and isinstance(end, int) and 0 <= begin <= end <= extent:
+        return end - begin
+    return -1 if begin == 0 and extent is not None and end is not None and same(extent, end) else None
 
 
 def _places(size: Any, begin: int, end: int, step: int) -> Tuple[int, int]:
