@@ -43,11 +43,11 @@ def svg(ratios: Sequence[Ratio], said: str) -> str:
         parts.append(f'<text x="0" y="{y + 4}">{html.escape(name)}</text>')
         for one in ratios:
             if _network(one) == name and one.other in _OTHERS:
-                at = y + 5 * (_OTHERS.index(one.other) - 1)  # none hides another
+                level = y + 5 * (_OTHERS.index(one.other) - 1)  # none hides another
                 label = f"{html.escape(name)} beside {one.other}: {one.value:.2f}"
-                dot = f'<circle class="{one.other}" cx="{_across(one.value):.1f}" cy="{at}" r="4">'
+                dot = f'<circle class="{one.other}" cx="{_across(one.value):.1f}" cy="{level}" r="4">'
                 low, high = _across(one.low), _across(one.high)
-                parts.append(f'<line class="{one.other}" x1="{low:.1f}" x2="{high:.1f}" y1="{at}" y2="{at}"/>')
+                parts.append(f'<line class="{one.other}" x1="{low:.1f}" x2="{high:.1f}" y1="{level}" y2="{level}"/>')
                 parts.append(f"{dot}<title>{label}</title></circle>")
     return "\n".join([*parts, "</svg>", ""])
 

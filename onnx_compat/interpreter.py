@@ -124,9 +124,8 @@ class Interpreter:
                 self.unseen.add(node.name)
                 return self._missing(node, scope)
             attributes = meaning.bind(inputs, {name: _value(v) for name, v in node.attributes.items()})
-            before = len(trace.regions[-1].nodes)
             results = self._composed(meaning, Context(self, node, scope, graph), inputs, attributes)
-            return self._native(node, inputs, attributes, results, before)
+            return self._native(node, inputs, attributes, results)
         except OnnxCompatError as error:
             error.at(**node.where)
             if not self.tolerant or isinstance(error, InvalidModelError):
@@ -160,16 +159,11 @@ class Interpreter:
         return results  # type: ignore[no-any-return]
 
     def _native(
-        self,
-        node: Node,
-        inputs: Sequence[Any],
-        attributes: Mapping[str, Any],
-        composed: Sequence[Any],
-        before: int,
+        self, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any], composed: Sequence[Any]
     ) -> Sequence[Any]:
         """The shim's own version of the operator, if it takes this case. What the composed meaning recorded says what
-        the results are; nobody uses it then, so it is not emitted: a size that comes from its nodes (after the first `before`) is not
-        told, but the result's own.
+        the results are; nobody uses it then, so it is not emitted: a size that comes from its nodes is not told, but the
+        result's own.
         """
         native = self.natives.get((node.domain, node.operator))
         results = [value for value in composed if value is not None]
@@ -186,16 +180,15 @@ class Interpreter:
             else current().argument(v, normal(spatial_order(v.rank)) if native.spatial and k == 0 else None)
             for k, v in enumerate(inputs)
         ]
-        recorded = set(current().regions[-1].nodes[before:])
-        specs = [
-            Spec(v.dtype, tuple(None if _comes_from(recorded, size) else size for size in v.shape)) for v in results
-        ]
+        origin = current().origin
+        specs = [Spec(v.dtype, tuple(None if _comes_from(origin, size) else size for size in v.shape)) for v in results]
         self.done[node.name] = "native"
         return apply(native.method, args, dict(attributes), specs, orders)
 
 
-def _comes_from(nodes: Set[Any], size: Extent) -> bool:
-    return any(atom.args[0].node in nodes for atom in atoms_of(size))
+def _comes_from(origin: Optional[Origin], size: Extent) -> bool:
+    made = [atom.args[0].node for atom in atoms_of(size)]
+    return any(node is not None and node.origin is origin for node in made)
 
 
 def _accepted(native: Native, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
