@@ -3,7 +3,7 @@
 import os
 from typing import Any, List, NamedTuple, Optional, Union
 
-from onnx_compat import select
+from onnx_compat import foreign, select
 from onnx_compat.errors import InputError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.inside import Description
 from onnx_compat.verification.subject import form_of, no_reader
@@ -12,23 +12,27 @@ __all__ = ["Described", "describe"]
 
 
 class Described(NamedTuple):
-    shim: str
-    form: str
+    shim: str  # "" where none was needed
     description: Description
 
 
 def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> Described:
-    """The file, as the shim says that is named, else the first installed one that reads its format and can say something."""
+    """The file, as the shim says that is named; else as it says itself, if its framework need not be here for that; else as
+    the first installed shim says that reads its format and can say something.
+    """
     target = os.fspath(path)
     if not os.path.exists(target):
         raise InputError("there is no file or folder '%s'" % target)
+    own = foreign.told(target) if shim is None else None
+    if own is not None:
+        return Described("", own)
     refusals: List[str] = []
     for name in [shim] if shim else [*select.installed(), select.REFERENCE]:
         try:
             found: Any = select.find(name)
             form = form_of(found, target)
             if form is not None:
-                return Described(name, form, found.describe(target, form))
+                return Described(name, found.describe(target, form))
             refusals.append("%s reads no such file" % name)
         except (ShimError, UnsupportedError) as error:
             refusals.append("%s: %s" % (name, error.reason))

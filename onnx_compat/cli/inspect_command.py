@@ -28,8 +28,8 @@ def inspect(settings: options.Settings, model: str, no_shims: bool) -> None:
     framework. no: nothing here can run some of its nodes.
 
     MODEL may also be a converted file. Of a .tflite: signatures, subgraphs, operators with their versions, sizes, metadata,
-    quantisation, the lowest runtime that runs it and what its delegate takes; of a .keras or a SavedModel what goes in and
-    comes out.
+    quantisation, the lowest runtime that runs it and what its delegate takes; of a .keras file or a SavedModel inputs, outputs,
+    operators or layers, sizes and versions, for which their framework need not be here.
     """
     import onnx_compat
 
