@@ -3,6 +3,7 @@
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes.activation import fuse_activations
+from onnx_compat_tflite.passes.biases import join_biases
 from onnx_compat_tflite.passes.blocks import multiply_blocks
 from onnx_compat_tflite.passes.bytes import spell_bytes
 from onnx_compat_tflite.passes.depthwise import share_taps
@@ -28,6 +29,7 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         join_factors(graph)
         drop_flattening(graph)
         fuse_activations(graph)
+        join_biases(graph)
         absorb_shuffles(graph)
         share_taps(graph)
         multiply_blocks(graph)

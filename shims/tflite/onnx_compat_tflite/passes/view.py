@@ -28,6 +28,10 @@ class View:
         found = self._writers.get(-1 if index is None else index)
         return found if found is not None and found.builtin in builtins else None
 
+    def written(self, index: int) -> fb.OperatorSpec:
+        """The operator that writes a tensor that is no input and no constant."""
+        return self._writers[index]
+
     def readers(self, index: int) -> List[fb.OperatorSpec]:
         """The operators that read a tensor."""
         return list(self._readers.get(index, []))

@@ -1,0 +1,94 @@
+"""Biases that are added late; each with the numbers of the reference."""
+
+from typing import Any, List
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite.build import build
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import float32
+from onnx_compat.emission import emit
+from onnx_compat.program import record
+from onnx_compat.reference import Reference
+from onnx_compat.shim import Port
+
+RANDOM = np.random.RandomState(0)
+W, V = (RANDOM.standard_normal((4, 6)).astype(np.float32) for _ in range(2))
+BIAS = RANDOM.standard_normal(6).astype(np.float32)
+
+
+def kinds(function: Any, *shapes: Any) -> List[str]:
+    """The operators with what bounds them, after their numbers were compared."""
+    ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
+    made, plain = (
+        record(lambda *tensors: [function(*tensors)], ports, emitter, ["y"])
+        for emitter in (SHIM.emitter(), Reference())
+    )
+    feeds = [RANDOM.standard_normal([3 if size is None else size for size in shape]).astype("f") for shape in shapes]
+    (found,), (wanted,) = SHIM.compile(made).run(feeds), emit(plain.region, Reference(), feeds)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    bound = "fused_activation_function"
+    operators = build(made, features.kernels()).subgraphs[0].operators
+    return [one.builtin + {"RELU": "+"}.get(one.options.get(bound, ""), "") for one in operators]
+
+
+@pytest.mark.parametrize("rows", [6, None])
+@pytest.mark.parametrize("bias", [BIAS, BIAS[None, None], np.float32(2)])
+def test_a_bias_behind_a_reshape_is_the_layers(rows: Any, bias: Any) -> None:
+    def dense(x: Any) -> Any:
+        return p.add(p.reshape(p.matmul(x, W), (-1, 3, 6)), bias)
+
+    assert "ADD" not in kinds(dense, (rows, 4))
+    assert kinds(lambda x: p.relu(dense(x)), (6, 4)) == ["FULLY_CONNECTED+", "RESHAPE"]
+
+
+def test_a_bias_joins_another() -> None:
+    def dense(x: Any) -> Any:
+        return p.add(p.reshape(p.add(p.matmul(x, W), BIAS), (2, 3, 6)), 2 * BIAS)
+
+    assert kinds(dense, (6, 4)) == ["FULLY_CONNECTED", "RESHAPE"]
+
+
+def test_a_bias_of_a_sum_is_that_of_a_summand() -> None:
+    def gates(x: Any, h: Any) -> Any:
+        return p.add(p.add(p.matmul(x, W), p.matmul(h, V)), BIAS)
+
+    assert kinds(gates, (1, 4), (1, 4)) == ["FULLY_CONNECTED", "FULLY_CONNECTED", "ADD"]
+    assert kinds(lambda x, h: p.relu(gates(x, h)), (1, 4), (1, 4))[-1] == "ADD+"
+
+
+def test_what_is_no_bias_of_a_layer_stays() -> None:
+    def along(shape: Any, added: Any) -> Any:
+        return lambda x: p.add(p.reshape(p.matmul(x, W), shape), added)
+
+    assert "ADD" in kinds(along((12, 3), BIAS[:3]), (6, 4))  # another last axis
+    assert "ADD" in kinds(along((2, 3, 6), np.arange(3, dtype=np.float32)[:, None]), (6, 4))
+    assert "ADD" in kinds(along((1, 6), np.ones((5, 6), np.float32)), (1, 4))  # more numbers than the layer gives
+    assert "ADD" in kinds(lambda x: p.add(p.reshape(p.relu(p.matmul(x, W)), (2, 3, 6)), BIAS), (6, 4))
+
+
+def test_a_sum_of_the_same_twice_stays() -> None:
+    def twice(x: Any) -> Any:
+        y = p.matmul(x, W)
+        return p.add(p.add(y, y), BIAS)
+
+    assert kinds(twice, (6, 4)).count("ADD") == 2
+
+
+def test_what_others_read_without_the_bias_stays() -> None:
+    def both(x: Any) -> Any:
+        y = p.reshape(p.matmul(x, W), (2, 3, 6))
+        return p.mul(p.add(y, BIAS), y)
+
+    assert "ADD" in kinds(both, (6, 4))
+
+
+def test_no_tensor_bears_the_name_of_what_it_held_without_the_bias() -> None:
+    ports = [Port("x", float32, (6, 4))]
+    made = record(lambda x: [p.add(p.reshape(p.matmul(x, W), (2, 3, 6)), BIAS)], ports, SHIM.emitter(), ["y"])
+    graph = build(made, features.kernels()).subgraphs[0]
+    (layer,) = [one for one in graph.operators if one.builtin == "FULLY_CONNECTED"]
+    assert graph.tensors[layer.outputs[0]].name.endswith("/with_bias")
+    assert graph.tensors[graph.outputs[0]].name == "y"
