@@ -177,3 +177,70 @@ def test_bytes_are_cast_without_a_kernel_that_knows_them(
         (found,) = SHIM.compile(made).run([x])
         np.testing.assert_array_equal(found, x.astype(target))
         assert found.dtype == target
+
+
+def test_what_leaves_everything_as_it_is_is_nothing() -> None:
+    def neutral(x: Any) -> Any:
+        return p.tanh(p.sub(p.div(p.mul(p.minimum(p.maximum(x, -np.inf), np.inf), 1.0), 1.0), 0.0))
+
+    assert names(neutral, (4, 5)) == ["TANH"]
+    assert names(lambda x: p.tanh(p.mul(x, np.ones((3, 1, 1), np.float32))), (4, 5)) == ["MUL", "TANH"]
+    assert names(lambda x: p.tanh(p.sub(0.0, x)), (4, 5)) == ["SUB", "TANH"]
+    assert names(lambda x: p.tanh(p.add(x, 0.0)), (4, 5)) == ["ADD", "TANH"]  # which makes -0 positive
+
+
+def test_an_output_is_no_copy_of_what_nobody_else_reads() -> None:
+    assert names(lambda x: p.sub(p.tanh(x), 0.0), (4, 5)) == ["TANH"]
+    assert names(lambda x: p.sub(x, 0.0), (4, 5)) == ["SUB"]  # an input is not an output
+
+
+def test_a_reshape_to_the_same_sizes_is_nothing_beside_an_open_batch() -> None:
+    def layer(x: Any) -> Any:
+        w, one = np.ones((2, 1, 3, 3), np.float32), (1, 1)
+        return p.conv(p.reshape(x, (x.shape[0], 1, 8, 6)), w, strides=one, dilations=one, pads=(one, one), groups=1)
+
+    made = build(program(layer, ("n", 8, 6, 1)), Kernels()).subgraphs[0].operators
+    assert [one.builtin for one in made] == ["CONV_2D", "TRANSPOSE"]
+
+
+def test_a_layer_has_the_factors_behind_it_in_its_weights() -> None:
+    random = np.random.RandomState(0)
+    weights, bias, factor = (random.standard_normal(shape).astype(np.float32) for shape in ((6, 5), 5, 5))
+
+    def layer(x: Any) -> Any:
+        return p.add(p.matmul(x, weights), bias)
+
+    assert names(layer, (4, 6)) == ["FULLY_CONNECTED"]
+    assert names(lambda x: p.neg(layer(x)), (4, 6)) == ["FULLY_CONNECTED"]
+    assert names(lambda x: p.sub(2.0, p.div(p.mul(layer(x), factor), 8.0)), (4, 6)) == ["FULLY_CONNECTED"]
+    bounded = checked(lambda x: p.relu(p.sub(layer(x), factor)), (4, 6))
+    assert [one.builtin for one in bounded] == ["FULLY_CONNECTED"]
+    assert bounded[0].options["fused_activation_function"] == "RELU"
+    assert names(lambda x: p.mul(p.relu(layer(x)), factor), (4, 6)) == ["FULLY_CONNECTED", "MUL"]
+    assert names(lambda x: p.mul(layer(x), factor[:4, None]), (4, 6)) == ["FULLY_CONNECTED", "MUL"]
+    assert names(lambda x: p.mul(layer(x), 1e-40), (4, 6)) == ["FULLY_CONNECTED", "MUL"]
+    assert names(lambda x: p.div(2.0, layer(x)), (4, 6)) == ["FULLY_CONNECTED", "DIV"]
+
+
+def test_what_reads_a_layer_itself_keeps_its_weights() -> None:
+    def both(x: Any) -> Any:
+        inner = p.matmul(x, np.ones((6, 5), np.float32))
+        return p.mul(p.neg(inner), p.tanh(inner))
+
+    assert names(both, (4, 6)) == ["FULLY_CONNECTED", "NEG", "TANH", "MUL"]
+
+
+def test_the_same_is_computed_once() -> None:
+    assert names(lambda x: p.mul(p.add(p.tanh(x), 1.0), p.sub(p.tanh(x), 2.0)), (4, 5)) == ["TANH", "ADD", "SUB", "MUL"]
+
+
+def test_what_is_joined_step_by_step_is_joined_at_once() -> None:
+    def joined(x: Any, last: int = 1) -> Any:
+        parts = [p.tanh(x), p.sin(x), p.cos(x)]
+        return p.concat([p.concat(parts[:2], 1), parts[2]], last)
+
+    assert names(joined, (4, 5)).count("CONCATENATION") == 1
+    assert (
+        names(lambda x: p.concat([p.concat([x, x], 0), p.concat([p.tanh(x)] * 2, 0)], 1), (4, 5)).count("CONCATENATION")
+        == 3
+    )

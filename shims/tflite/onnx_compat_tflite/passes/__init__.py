@@ -7,11 +7,14 @@ from onnx_compat_tflite.passes.biases import join_biases
 from onnx_compat_tflite.passes.blocks import multiply_blocks
 from onnx_compat_tflite.passes.bytes import spell_bytes
 from onnx_compat_tflite.passes.depthwise import share_taps
+from onnx_compat_tflite.passes.filters import fold_into_filters
 from onnx_compat_tflite.passes.hard import name_activations
 from onnx_compat_tflite.passes.integers import use_integers
 from onnx_compat_tflite.passes.moves import drop_moves
+from onnx_compat_tflite.passes.neutral import drop_neutral
 from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
+from onnx_compat_tflite.passes.repeats import join_joined, share_results
 from onnx_compat_tflite.passes.shuffles import absorb_shuffles
 from onnx_compat_tflite.passes.splits import join_slices
 from onnx_compat_tflite.passes.sweep import sweep
@@ -26,7 +29,13 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         name_activations(graph)
         fold_padding(graph)
         use_integers(graph)
+        drop_neutral(graph)
+        share_results(graph)
+        sweep(graph)  # what nobody reads any more would count as a reader
         join_factors(graph)
+        sweep(graph)
+        fold_into_filters(graph)
+        join_joined(graph)
         drop_flattening(graph)
         fuse_activations(graph)
         join_biases(graph)

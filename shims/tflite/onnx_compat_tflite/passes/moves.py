@@ -33,10 +33,10 @@ def drop_moves(graph: fb.SubGraph) -> None:
             if source is not None:
                 view.read_instead(operator, 0, source)
                 operator.options = dict(operator.options, in_data_type=graph.tensors[source].dtype)
-        for place, index in enumerate(operator.inputs):
-            same = None if index is None else _unchanged(view, index)
-            if same is not None:
-                view.read_instead(operator, place, same)
+    for operator in list(graph.operators):
+        same = _unchanged(view, operator)
+        if same is not None:
+            view.skip(operator, same)
 
 
 def _before_cast(view: View, operator: fb.OperatorSpec) -> Optional[int]:
@@ -48,14 +48,14 @@ def _before_cast(view: View, operator: fb.OperatorSpec) -> Optional[int]:
     return inner.inputs[0] if held in _HOLDS.get(first, ()) else None
 
 
-def _unchanged(view: View, index: int) -> Optional[int]:
-    """The tensor that this one is a copy of."""
-    operator = view.writer(index, "RESHAPE", "CAST")
-    if operator is None or operator.inputs[0] is None:
+def _unchanged(view: View, operator: fb.OperatorSpec) -> Optional[int]:
+    """The tensor that an operator copies."""
+    source = operator.inputs[0] if operator.builtin in ("RESHAPE", "CAST") else None
+    if source is None:
         return None
-    source = operator.inputs[0]
-    before, after = view.graph.tensors[source], view.graph.tensors[index]
     if operator.builtin == "CAST":
+        before, after = view.graph.tensors[source], view.graph.tensors[operator.outputs[0]]
         return source if before.dtype == after.dtype else None
-    known = before.shape_signature is None and after.shape_signature is None
-    return source if known and tuple(before.shape) == tuple(after.shape) else None
+    sizes = tuple(view.sizes(source))
+    told = min(sizes, default=1) >= 0 or (sizes.count(-1) == 1 and 0 not in sizes)
+    return source if told and sizes == tuple(view.sizes(operator.outputs[0])) else None

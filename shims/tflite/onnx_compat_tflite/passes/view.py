@@ -75,3 +75,35 @@ class View:
         operator.builtin, operator.inputs, operator.options = builtin, list(inputs), options
         for index in inputs:
             self._readers.setdefault(index, []).append(operator)
+
+    def take_over(self, operator: fb.OperatorSpec, other: fb.OperatorSpec) -> None:
+        """Let an operator write what another one did, which is no more."""
+        for index in set(other.inputs):
+            if index is not None:
+                self._readers[index] = [reader for reader in self._readers[index] if reader is not other]
+        self.graph.operators.remove(other)
+        operator.outputs = list(other.outputs)
+        for index in operator.outputs:
+            self._writers[index] = operator
+
+    def skip(self, operator: fb.OperatorSpec, source: int) -> None:
+        """Do without an operator whose result is this tensor. An output is then written at once, if the tensor is not
+        another one, an input or a constant.
+        """
+        result = operator.outputs[0]
+        if result not in self.graph.outputs:
+            self.read_all(result, source)
+        elif source in self._writers and source not in self.graph.outputs:
+            maker = self._writers[source]
+            self.graph.operators.remove(operator)
+            self._readers[source] = [reader for reader in self._readers[source] if reader is not operator]
+            self.read_all(source, result)
+            maker.outputs = [result if index == source else index for index in maker.outputs]
+            self._writers[result] = maker
+
+    def read_all(self, old: int, new: int) -> None:
+        """Let everybody who reads a tensor read another one."""
+        for reader in self.readers(old):
+            for place, index in enumerate(reader.inputs):
+                if index == old:
+                    self.read_instead(reader, place, new)
