@@ -125,7 +125,7 @@ class Interpreter:
                 return self._missing(node, scope)
             attributes = meaning.bind(inputs, {name: _value(v) for name, v in node.attributes.items()})
             results = self._composed(meaning, Context(self, node, scope, graph), inputs, attributes)
-            return self._native(node, inputs, attributes, results)
+            return self._native(node, graph, inputs, attributes, results)
         except OnnxCompatError as error:
             error.at(**node.where)
             if not self.tolerant or isinstance(error, InvalidModelError):
@@ -159,7 +159,7 @@ class Interpreter:
         return results  # type: ignore[no-any-return]
 
     def _native(
-        self, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any], composed: Sequence[Any]
+        self, node: Node, graph: Graph, inputs: Sequence[Any], attributes: Mapping[str, Any], composed: Sequence[Any]
     ) -> Sequence[Any]:
         """The shim's own version of the operator, if it takes this case. What the composed meaning recorded says what
         the results are; nobody uses it then, so it is not emitted: a size that comes from its nodes is not told, but the
@@ -169,7 +169,7 @@ class Interpreter:
         results = [value for value in composed if value is not None]
         if native is None or any(not isinstance(value, Tensor) or value.known for value in results):
             return composed
-        if not _accepted(native, node, inputs, attributes):
+        if not _accepted(native, _as_read(node, graph), inputs, attributes):
             return composed
         orders = [
             spatial_order(v.rank) if native.spatial and v.rank > 2 and k == 0 else None for k, v in enumerate(results)
@@ -189,6 +189,15 @@ class Interpreter:
 def _comes_from(origin: Optional[Origin], size: Extent) -> bool:
     made = [atom.args[0].node for atom in atoms_of(size)]
     return any(node is not None and node.origin is origin for node in made)
+
+
+def _as_read(node: Node, graph: Graph) -> Node:
+    """The node, without the names of results that nobody reads."""
+    if len(node.outputs) == 1:
+        return node
+    readers = graph.consumers()
+    outputs = [name if readers.get(name) else "" for name in node.outputs]
+    return Node(node.operator, node.inputs, outputs, node.attributes, node.domain, node.opset, node.name, node.overload)
 
 
 def _accepted(native: Native, node: Node, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:

@@ -196,8 +196,10 @@ def native(
     """Declare a method of an emitter as a fast path for a whole operator. With `spatial`, its first input and output
     are images in the shim's layout; everything else is in the order as written.
 
-    `available(emitter)` says whether the framework at hand has what it takes, `accepts(node, inputs, attributes)` whether it takes this case (`inputs`: the traced Tensors, None where left
-    out); the composed meaning serves otherwise. The method gets the inputs' handles, then the attributes by name.
+    `available(emitter)` says whether the framework at hand has what it takes, `accepts(node, inputs, attributes)` whether
+    it takes this case (`inputs`: the traced Tensors, None where left out; of `node.outputs`, those that nobody reads have
+    no name); the composed meaning serves otherwise. The method gets the inputs' handles, then the attributes by name; it
+    gives the results in their order, the last ones only if somebody reads them.
     """
 
     def declare(method: Any) -> Any:

@@ -6,6 +6,7 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.graph import held
 from onnx_compat_tflite.kernels import Kernels
+from onnx_compat_tflite.loading import DESCRIPTION
 from onnx_compat_tflite.passes import improve
 from onnx_compat_tflite.passes.recorded import named
 
@@ -27,7 +28,7 @@ def build(program: Program, kernels: Kernels) -> fb.ModelSpec:
     taken = {port.name for port in program.inputs}
     graph.finish(outputs, [name if name not in taken else name + ":0" for name in names])
     graph.spec.name = program.name or "main"
-    model = fb.ModelSpec([one.spec for one in emitter.graphs], description="made by onnx-compat")
+    model = fb.ModelSpec([one.spec for one in emitter.graphs], description=DESCRIPTION)
     improve(model, kernels)
     main = model.subgraphs[0]
     inputs = dict(zip([port.name for port in program.inputs], main.inputs))

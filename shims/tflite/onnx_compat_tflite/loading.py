@@ -7,7 +7,10 @@ from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["bears_nothing", "fragile", "ports", "resizing", "seeded", "shifted", "windows"]
+__all__ = ["DESCRIPTION", "bears_nothing", "forgetful", "fragile", "ports", "resizing", "seeded", "shifted", "windows"]
+
+DESCRIPTION = "made by onnx-compat"
+"""What a file of ours says of itself."""
 
 _MEAN = "AVERAGE_POOL_2D"
 _WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "TRANSPOSE_CONV", _MEAN, "MAX_POOL_2D")
@@ -99,6 +102,12 @@ def seeded(model: fb.ModelSpec) -> bool:
     """Whether random numbers are drawn from a seed."""
     operators = [operator for graph in model.subgraphs for operator in graph.operators]
     return any(one.builtin.startswith("RANDOM_") and one.options.get("seed2") for one in operators)
+
+
+def forgetful(model: fb.ModelSpec) -> bool:
+    """Whether it has states that mean nothing in the next run: one of ours forgets them, but for NaN."""
+    tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors]
+    return model.description == DESCRIPTION and any(tensor.is_variable for tensor in tensors)
 
 
 def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:

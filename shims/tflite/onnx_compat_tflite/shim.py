@@ -14,7 +14,7 @@ from onnx_compat_tflite.build import build
 from onnx_compat_tflite.describe import described
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.insight import Insight
-from onnx_compat_tflite.loading import bears_nothing, fragile, ports, resizing, seeded, shifted, windows
+from onnx_compat_tflite.loading import bears_nothing, forgetful, fragile, ports, resizing, seeded, shifted, windows
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
 from onnx_compat_tflite.runtime import Interpreted
 from onnx_compat_tflite.signatures import alone, joined
@@ -122,6 +122,7 @@ class TFLiteShim(Shim):
             seeded=seeded(model),
             plain=misled or not manners.delegated,
             windows=() if bears_nothing(kernels) else windows(model),
+            forgetful=forgetful(model),
         )
 
     def _runtime(self) -> features.Runtime:

@@ -7,13 +7,14 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping
 
 from onnx_compat.errors import InputError
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.loading import DESCRIPTION
 
 __all__ = ["alone", "joined"]
 
 
 def joined(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
     """The subgraphs of all, one after the other. Constants that are equal are stored once when this is written."""
-    whole = fb.ModelSpec(description="made by onnx-compat")
+    whole = fb.ModelSpec(description=DESCRIPTION)
     for key, part in parts.items():
         shift = len(whole.subgraphs)
         whole.subgraphs += [_moved(graph, partial(add, shift)) for graph in part.subgraphs]

@@ -145,7 +145,7 @@ def test_equal_parts_are_one_operator() -> None:
 
 @pytest.mark.parametrize(("length", "loops"), [(2, False), (40, False), (90, True)])
 def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool) -> None:
-    """Short ones are written out. (The fused kernels would go on from the states of the last run.)"""
+    """Short ones are written out."""
     random = np.random.RandomState(0)
     w, r, b = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 32, 5), (1, 32, 8), (1, 64)))
     made = program(lambda x: lstm(x, w, r, b)[0], (length, 3, 5))

@@ -5,23 +5,20 @@ from typing import Any, Callable, List, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.dims import atoms_of
+from onnx_compat.ir import Const
 from onnx_compat_tflite.emitter.pools import Pools
 from onnx_compat_tflite.graph import Graph, Handle
 
-__all__ = ["Control"]
+__all__ = ["Control", "moderate"]
 
 Bodies = Sequence[Callable[..., Sequence[Handle]]]
 
 _SHORT = 8  # rounds of a known scan that are written out, whatever they are
-#: The nodes up to which more rounds are: 64 steps of an LSTM. XNNPACK takes them all, and none of a loop's: that is
-#: twice as fast up to a hundred cells, and no slower beyond.
-#:
-#: The fused UNIDIRECTIONAL_SEQUENCE_LSTM and _RNN are not used. Their states are variables that nothing resets: the
-#: second `invoke` goes on where the first one ended, on every runtime from 2.7 to 2.3, with the delegate and without, so
-#: that the same input gives another result. (An operator that writes the states before would reset them, but of
-#: constants runtimes compute it once.) Nor are they faster: 0.20 ms for 32 steps of 128 cells where this takes 0.12,
-#: 1.8 ms where it takes 0.4 with a batch of 8.
+#: The nodes up to which more rounds are, and the bytes of constants that they read in all: 64 steps of an LSTM of 128
+#: cells. Written out it takes half the time of a loop up to a hundred cells; but XNNPACK packs a matrix for each operator
+#: anew, so that 64 steps of 512 cells take twice the time of a loop, and 64 times the memory.
 _WRITTEN_OUT = 1024
+_READ = 2**24
 _ROUND = 64  # the nodes of a round of a loop that is not written out
 
 
@@ -144,10 +141,14 @@ class Control(Pools):
         captures: Sequence[Handle],
     ) -> Tuple[Handle, ...]:
         known = length.known
-        nodes = len(self.node.regions[0].live())
-        if known is not None and (0 < known[0] <= _SHORT or 0 < known[0] * nodes <= _WRITTEN_OUT):
+        if known is not None and (0 < known[0] <= _SHORT or self._is_moderate(known[0])):
             return self._unrolled(state, xs, known[0], reverse, bodies[0], captures)
         return self._scanned(state, xs, length, reverse, bodies[0], captures)
+
+    def _is_moderate(self, length: int) -> bool:
+        nodes = self.node.regions[0].live()
+        read = sum(arg.array.nbytes for node in nodes for arg in node.args if isinstance(arg, Const))
+        return moderate(length, len(nodes), read)
 
     def _unrolled(
         self, state: Sequence[Handle], xs: Sequence[Handle], length: int, reverse: bool, body: Any, captures: Any
@@ -308,6 +309,11 @@ class Control(Pools):
     def _raised_row(self, row: Handle) -> Handle:
         shape = self._joined(self.ints(1), [self.shape_tensor(row)], 0) if not row.static else self.ints(1, *row.dims)
         return self.add_op("RESHAPE", [row, shape], row.dtype, (1, *row.dims))
+
+
+def moderate(length: int, nodes: int, read: int) -> bool:
+    """Whether a scan of so many rounds is written out, of which each has so many nodes, and reads so many bytes."""
+    return 0 < length * nodes <= _WRITTEN_OUT and length * read <= _READ
 
 
 def _held(ref: Any) -> str:
