@@ -10,7 +10,7 @@ import numpy as np
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["NEEDS", "Runtime", "features", "find", "kernels", "reads_outside"]
+__all__ = ["NEEDS", "Runtime", "features", "find", "kernels", "multiplies_int4", "reads_outside"]
 
 #: Where an Interpreter is looked for. TensorFlow's own only serves a user who has imported TensorFlow already.
 _MODULES = (("ai_edge_litert.interpreter", "ai_edge_litert"), ("tflite_runtime.interpreter", "tflite_runtime"))
@@ -143,3 +143,45 @@ def _reads_outside(runtime: Runtime) -> bool:
         return bool((made.get_tensor(made.get_output_details()[0]["index"]) == 6).all())
     except (RuntimeError, ValueError):
         return False
+
+
+def multiplies_int4(blocks: bool, plain: bool) -> bool:
+    """Whether weights of int4 are multiplied rightly, with a scale for each row or for each block of one, under the delegate
+    or (`plain`) without it: by running a product.
+    """
+    key = "int4, %s, %s" % (blocks, plain)
+    if key not in _FOUND:
+        runtime = find()[0]
+        known = runtime is not None and kernels().has("FULLY_CONNECTED", 13)
+        _FOUND[key] = known and _multiplies_int4(runtime, blocks, plain)
+    return bool(_FOUND[key])
+
+
+def _multiplies_int4(runtime: Any, blocks: bool, plain: bool) -> bool:
+    rows, fan_in, filters = 15, 64, 24
+    x = np.sin(np.arange(rows * fan_in, dtype=np.float32)).reshape(rows, fan_in)
+    integers = (np.arange(filters * fan_in) * 5 % 15 - 7).reshape(filters, 2, -1)
+    scales = 2.0 ** (np.arange(filters * 2) % 5).reshape(filters, 2, 1)
+    graph = fb.SubGraph(inputs=[0], outputs=[3])
+    graph.add(fb.TensorSpec("x", "float32", x.shape))
+    graph.add(fb.TensorSpec("scales", "float16", (filters, 2), scales[..., 0].astype(np.float16)))
+    details: Any = {"scales": 1, "zero_points": -1, "block_size": fan_in // 2}
+    held = fb.Quantization(details=("BlockwiseQuantization", details))
+    if not blocks:
+        scales[:, 1] = scales[:, 0]
+        held = fb.Quantization(scales[:, 0, 0].tolist(), [0] * filters, 0)
+    nibbles = integers.reshape(-1).astype(np.int8).view(np.uint8) & 15
+    packed = nibbles[::2] | nibbles[1::2] << 4
+    graph.add(fb.TensorSpec("w", "int4", (filters, fan_in), packed, quantization=held))
+    graph.add(fb.TensorSpec("y", "float32", (rows, filters)))
+    graph.operators.append(fb.OperatorSpec("FULLY_CONNECTED", [0, 2, None], [3]))
+    try:
+        made = runtime.interpreter(plain, model_content=fb.to_bytes(fb.ModelSpec([graph])))
+        made.allocate_tensors()
+        made.set_tensor(made.get_input_details()[0]["index"], x)
+        made.invoke()
+        found = made.get_tensor(made.get_output_details()[0]["index"])
+    except (RuntimeError, ValueError):
+        return False
+    wanted = x @ (integers * scales).reshape(filters, fan_in).T
+    return bool(np.abs(found - wanted).max() < 0.1 * np.abs(wanted).max())

@@ -1,13 +1,15 @@
 """The inputs and outputs of a .tflite file, ours or another's."""
 
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from onnx_compat.dtypes import DType
 from onnx_compat.shim import Port
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["DESCRIPTION", "bears_nothing", "forgetful", "fragile", "ports", "resizing", "seeded", "shifted", "windows"]
+__all__ = [
+    "DESCRIPTION", "bears_nothing", "forgetful", "fragile", "int4_products", "ports", "resizing", "seeded", "shifted", "windows",
+]  # fmt: skip
 
 DESCRIPTION = "made by onnx-compat"
 """What a file of ours says of itself."""
@@ -96,6 +98,18 @@ def shifted(model: fb.ModelSpec) -> bool:
         if operator.builtin == "BATCH_MATMUL"
     ]
     return any(one is not None and any(one.zero_point) for one in found)
+
+
+def int4_products(model: fb.ModelSpec) -> Set[bool]:
+    """Whether weights of int4 that floats are multiplied with have scales for blocks; each that there is."""
+    operators = [(graph.tensors, one) for graph in model.subgraphs for one in graph.operators]
+    pairs = [
+        (tensors[one.inputs[0] or 0], tensors[one.inputs[1] or 0])
+        for tensors, one in operators
+        if one.builtin == "FULLY_CONNECTED"
+    ]
+    held = [w.quantization for x, w in pairs if (x.dtype, w.dtype) == ("float32", "int4")]
+    return {one is not None and one.details is not None for one in held}
 
 
 def seeded(model: fb.ModelSpec) -> bool:

@@ -14,7 +14,9 @@ from onnx_compat_tflite.build import build
 from onnx_compat_tflite.describe import described
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.insight import Insight
-from onnx_compat_tflite.loading import bears_nothing, forgetful, fragile, ports, resizing, seeded, shifted, windows
+from onnx_compat_tflite.loading import (
+    bears_nothing, forgetful, fragile, int4_products, ports, resizing, seeded, shifted, windows,
+)  # fmt: skip
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
 from onnx_compat_tflite.runtime import Interpreted
 from onnx_compat_tflite.signatures import alone, joined
@@ -111,8 +113,18 @@ class TFLiteShim(Shim):
         self, source: Any, model: fb.ModelSpec, inputs: Tuple[Port, ...], outputs: Tuple[Port, ...]
     ) -> Interpreted:
         kernels = features.kernels()
-        manners = kernels.manners
-        misled = (resizing(model) and not manners.follows) or (shifted(model) and not manners.zeros)
+        manners, int4 = kernels.manners, int4_products(model)
+        if not all(features.multiplies_int4(blocks, True) for blocks in int4):
+            raise UnsupportedError(
+                "the TFLite runtime here multiplies weights of int4 wrongly, or not at all",
+                hint="LiteRT 2.1 and newer do it",
+                shim=self.name,
+            )
+        misled = (
+            (resizing(model) and not manners.follows)
+            or (shifted(model) and not manners.zeros)
+            or not all(features.multiplies_int4(blocks, False) for blocks in int4)
+        )
         return Interpreted(
             self._runtime(),
             source,

@@ -72,7 +72,7 @@ def test_a_block_has_a_scale_of_its_own(tmp_path: Path, kind: str) -> None:
     array = np.random.RandomState(0).standard_normal((64, 32)).astype(np.float32)
     errors = []
     for rows in (array, array.reshape(-1, 16)):
-        integers, scale = weights._rounded(rows, 0, weights._LARGEST[kind])
+        integers, scale = weights.rounded(rows, 0, weights._LARGEST[kind])
         errors.append(np.square(integers * scale[:, None] - rows).sum())
     assert errors[1] < errors[0]
 
@@ -87,16 +87,16 @@ def test_a_block_that_does_not_divide_a_channel_is_the_channel(tmp_path: Path) -
 def test_integers_are_the_nearest(largest: int) -> None:
     array = np.random.RandomState(0).standard_normal((4, 3, 8)).astype(np.float32)
     array[2] = 0
-    integers, scale = weights._rounded(array, 0, largest)
+    integers, scale = weights.rounded(array, 0, largest)
     assert integers.dtype == np.int8 and np.abs(integers).max() == largest and (scale > 0).all()
     plain = np.abs(array).max(axis=(1, 2), keepdims=True) / largest
     naive = np.rint(array / np.where(plain > 0, plain, 1)) * plain
     assert np.square(integers * scale[:, None, None] - array).sum() <= np.square(naive - array).sum() * 1.0001
 
 
-def test_nibbles_lie_as_the_format_says() -> None:
-    assert weights._nibbles(np.int8([[1, -2], [7, 0], [-7, 3]])).tolist() == [0xE1, 0x07, 0x39]
-    assert weights._nibbles(np.int8([-1, 2, -3])).tolist() == [0x2F, 0x0D]
+def testnibbles_lie_as_the_format_says() -> None:
+    assert weights.nibbles(np.int8([[1, -2], [7, 0], [-7, 3]])).tolist() == [0xE1, 0x07, 0x39]
+    assert weights.nibbles(np.int8([-1, 2, -3])).tolist() == [0x2F, 0x0D]
 
 
 def graph(*operators: fb.OperatorSpec, value: float = 1) -> fb.SubGraph:

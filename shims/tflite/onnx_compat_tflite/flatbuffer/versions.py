@@ -92,6 +92,16 @@ def _weights(data: str, weights: str, version: int) -> Rule:
     return lambda use: version if (use.dtype(0), use.dtype(1)) == (data, weights) else 1
 
 
+def _blocks(version: int) -> Rule:
+    """Weights with a scale for each block of a row."""
+
+    def rule(use: _Use) -> int:
+        held = None if len(use.inputs) < 2 or use.inputs[1] is None else use.inputs[1].quantization
+        return version if held is not None and held.details is not None else 1
+
+    return rule
+
+
 def _grouped(use: _Use) -> int:
     data, weights = use.shape(0), use.shape(1)
     return 6 if len(data) == 4 == len(weights) and data[3] != weights[3] else 1
@@ -179,6 +189,8 @@ _RULES: Dict[str, Tuple[Rule, ...]] = {
         _weights("int16", "int16", 7),
         _weights("int8", "int4", 10),
         _weights("int16", "int4", 13),
+        _weights("float32", "int4", 12),
+        _blocks(13),
         _input(1, int2=14),
         _hybrid(3, 12, asymmetric=9),
         _option("weights_format", 2),

@@ -30,7 +30,7 @@ def required(kind: str) -> None:
         reason = "" if isinstance(error, ModuleNotFoundError) and error.name == "ai_edge_quantizer" else " (%s)" % error
         raise MissingDependencyError(
             "the kind '%s' needs ai-edge-quantizer, which is not here%s" % (kind, reason),
-            hint="pip install 'onnx-compat[quantize]'; without it, there are float16, weights-int8 and weights-int4",
+            hint="pip install 'onnx-compat[quantize]'; without it, there are float16, weights-int8, weights-int4 and dynamic-int4",
         ) from error
 
 
@@ -53,7 +53,7 @@ def quantized(model: fb.ModelSpec, kind: str, learnt: Optional[Ranges]) -> fb.Mo
             raise ConversionError(
                 "ai-edge-quantizer cannot quantise this model as '%s': %s: %s"
                 % (kind, type(error).__name__, str(error).strip().split("\n")[0]),
-                hint="another kind may do: float16, weights-int8 and weights-int4 are done without it",
+                hint="another kind may do: float16, weights-int8, weights-int4 and dynamic-int4 are done without it",
             ) from error
 
 

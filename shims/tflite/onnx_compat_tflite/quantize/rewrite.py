@@ -11,7 +11,7 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import Runtime
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import ports
-from onnx_compat_tflite.quantize import library
+from onnx_compat_tflite.quantize import library, products
 from onnx_compat_tflite.quantize.ranges import ranges
 from onnx_compat_tflite.quantize.trial import survive
 from onnx_compat_tflite.quantize.weights import store
@@ -22,6 +22,7 @@ SCHEMES = (
     Scheme("float16", "weights as float16", fidelity=30),
     Scheme("weights-int8", "weights as int8, computed with as float32", fidelity=10, blocks=True),
     Scheme("weights-int4", "weights as int4, computed with as float32", fidelity=5, blocks=True),
+    Scheme(products.KIND, "weights of products as int4, and products of integers", fidelity=5, blocks=True),
     Scheme("dynamic", "weights as int8, and products of integers; other values are float32", fidelity=10),
     Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True),
     Scheme("int16x8", "weights as int8, values as int16", fidelity=10, calibrated=True),
@@ -46,6 +47,8 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
     if kind in library.KINDS:
         library.required(kind)
         model = library.quantized(model, kind, _learned(path, model, how, runtime, trial))
+    elif kind == products.KIND:
+        products.pack(model, how.block, kernels)
     else:
         store(model, kind, how.block, kernels)
     if not _packed(model):

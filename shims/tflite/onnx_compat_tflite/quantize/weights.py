@@ -12,7 +12,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["store"]
+__all__ = ["nibbles", "rounded", "store"]
 
 #: Operator -> where its weights are, and the axis of the output channels.
 _WEIGHTS: Dict[str, Tuple[int, int]] = {
@@ -89,9 +89,9 @@ def _integers(
     blocked = block is not None and axis == 0 and block < inner and inner % block == 0
     if blocked:
         array, axis = array.reshape(-1, block), 0
-    integers, scale = _rounded(array, axis, _LARGEST[kind])
+    integers, scale = rounded(array, axis, _LARGEST[kind])
     dtype = "int4" if kind == "weights-int4" else "int8"
-    packed = _nibbles(integers) if dtype == "int4" else integers
+    packed = nibbles(integers) if dtype == "int4" else integers
     quantization = fb.Quantization(scale.tolist(), [0] * scale.size, axis)
     constant = graph.add(fb.TensorSpec(name, dtype, array.shape, packed, quantization=quantization))
     shape = tensor.shape
@@ -106,13 +106,16 @@ def _integers(
     ]
 
 
-def _rounded(array: Any, axis: int, largest: int) -> Tuple[Any, Any]:
-    """Integers of at most `largest`, and a scale for each index of the axis: the one with the least squared error."""
+def rounded(array: Any, axis: int, largest: int, kind: Any = np.float32) -> Tuple[Any, Any]:
+    """Integers of at most `largest`, and a scale for each index of the axis: the one with the least squared error. Scales are
+    float32 that a narrower type may hold as well.
+    """
     others = tuple(k for k in range(array.ndim) if k != axis)
     highest = np.abs(array).max(axis=others, keepdims=True)
     best: Any = None
     for cut in _CUTS if largest < 127 else _CUTS[:1]:
-        scale = (np.where(highest > 0, highest, 1) * np.float32(cut / largest)).astype(np.float32)
+        scale = (np.where(highest > 0, highest, 1) * np.float32(cut / largest)).astype(kind).astype(np.float32)
+        scale = np.maximum(scale, np.finfo(kind).tiny)
         integers = np.clip(np.rint(array / scale), -largest, largest)
         error = np.square(integers * scale - array).sum(axis=others, keepdims=True)
         if best is None:
@@ -123,7 +126,7 @@ def _rounded(array: Any, axis: int, largest: int) -> Tuple[Any, Any]:
     return best[0].astype(np.int8), best[1].ravel()
 
 
-def _nibbles(integers: Any) -> Any:
+def nibbles(integers: Any) -> Any:
     """Two to a byte, the first in the low bits."""
     flat = np.append(integers.ravel(), np.zeros(integers.size % 2, np.int8)).view(np.uint8) & 15
     return flat[::2] | flat[1::2] << 4
