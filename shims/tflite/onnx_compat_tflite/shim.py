@@ -15,8 +15,16 @@ from onnx_compat_tflite.describe import described
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.insight import Insight
 from onnx_compat_tflite.loading import (
-    bears_nothing, forgetful, fragile, int4_products, ports, resizing, seeded, shifted, windows,
-)  # fmt: skip
+    bears_nothing,
+    forgetful,
+    fragile,
+    int4_products,
+    ports,
+    resizing,
+    seeded,
+    shifted,
+    windows,
+)
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
 from onnx_compat_tflite.runtime import Interpreted
 from onnx_compat_tflite.signatures import alone, joined
