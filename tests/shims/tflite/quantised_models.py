@@ -62,9 +62,10 @@ def _attention(mask: float = 0) -> Any:
     return b.model(b.node("MatMul", b.node("Tanh", x), b.weight(32, 16)), 2, 6, 32)
 
 
-def _lstm() -> Any:
+def _recurrent(operator: str, gates: int) -> Any:
     b = _Builder()
-    y = b.node("LSTM", "x", b.weight(1, 128, 16), b.weight(1, 128, 32), b.weight(1, 256), hidden_size=32)
+    weights = [b.weight(1, 32 * gates, 16), b.weight(1, 32 * gates, 32), b.weight(1, 64 * gates)]
+    y = b.node(operator, "x", *weights, hidden_size=32)
     last = b.node("Squeeze", y, b.constant(np.asarray([1])))
     return b.model(b.node("MatMul", last, b.weight(32, 16)), "steps", 2, 16)
 
@@ -83,7 +84,8 @@ NETWORKS = {
     "attention": _attention,
     "masked": _masked,
     "nearly masked": _nearly_masked,
-    "lstm": _lstm,
+    "lstm": lambda: _recurrent("LSTM", 4),  # one kernel
+    "gru": lambda: _recurrent("GRU", 3),  # a loop
 }
 
 
@@ -93,5 +95,5 @@ def network(name: str) -> Any:
 
 def feeds(name: str, seed: int, steps: int = 5) -> Dict[str, np.ndarray]:
     """An input of the network, normally distributed."""
-    shape = {"cnn": (2, 3, 16, 16), "mlp": (2, 32), "lstm": (steps, 2, 16)}.get(name, (2, 6, 32))
+    shape = {"cnn": (2, 3, 16, 16), "mlp": (2, 32), "lstm": (steps, 2, 16), "gru": (steps, 2, 16)}.get(name, (2, 6, 32))
     return {"x": np.random.RandomState(seed).standard_normal(shape).astype(np.float32)}

@@ -82,7 +82,7 @@ def test_the_ranges_are_those_of_all_samples(tmp_path: Path) -> None:
 
 
 def test_the_body_of_a_loop_stays_float_with_weights_of_int8(tmp_path: Path) -> None:
-    model = fb.read(convert(tmp_path, "lstm", "int8"))
+    model = fb.read(convert(tmp_path, "gru", "int8"))
     body = max(model.subgraphs[1:], key=lambda graph: len(graph.operators))
     assert "int8" in {tensor.dtype for tensor in body.tensors if tensor.buffer is not None}
     assert "int8" not in {tensor.dtype for tensor in body.tensors if tensor.buffer is None}
