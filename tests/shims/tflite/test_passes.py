@@ -9,6 +9,7 @@ from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 from onnx_compat_tflite.kernels import Kernels
+from onnx_compat_tflite.passes import improve
 
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType, float32
@@ -181,12 +182,23 @@ def test_bytes_are_cast_without_a_kernel_that_knows_them(
 
 def test_what_leaves_everything_as_it_is_is_nothing() -> None:
     def neutral(x: Any) -> Any:
-        return p.tanh(p.sub(p.div(p.mul(p.minimum(p.maximum(x, -np.inf), np.inf), 1.0), 1.0), 0.0))
+        return p.tanh(p.sub(p.div(p.mul(x, 1.0), 1.0), 0.0))
 
     assert names(neutral, (4, 5)) == ["TANH"]
     assert names(lambda x: p.tanh(p.mul(x, np.ones((3, 1, 1), np.float32))), (4, 5)) == ["MUL", "TANH"]
     assert names(lambda x: p.tanh(p.sub(0.0, x)), (4, 5)) == ["SUB", "TANH"]
     assert names(lambda x: p.tanh(p.add(x, 0.0)), (4, 5)) == ["ADD", "TANH"]  # which makes -0 positive
+
+
+def test_bounds_that_bound_nothing_are_nothing() -> None:
+    graph = fb.SubGraph(inputs=[0], outputs=[5])
+    for number in (None, -np.inf, np.inf, None, None, None):
+        constant = None if number is None else np.asarray(number, np.float32)
+        graph.add(fb.TensorSpec("t", "float32", (4,) if number is None else (), constant))
+    for builtin, inputs, output in (("MAXIMUM", [1, 0], 3), ("MINIMUM", [3, 2], 4), ("TANH", [4], 5)):
+        graph.operators.append(fb.OperatorSpec(builtin, list(inputs), [output]))
+    improve(fb.ModelSpec([graph]), Kernels())
+    assert [one.builtin for one in graph.operators] == ["TANH"]
 
 
 def test_an_output_is_no_copy_of_what_nobody_else_reads() -> None:

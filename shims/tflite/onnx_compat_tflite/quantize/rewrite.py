@@ -14,7 +14,7 @@ from onnx_compat_tflite.loading import ports
 from onnx_compat_tflite.quantize import library, products
 from onnx_compat_tflite.quantize.ranges import ranges
 from onnx_compat_tflite.quantize.trial import survive
-from onnx_compat_tflite.quantize.weights import store
+from onnx_compat_tflite.quantize.weights import store, store_gates
 
 __all__ = ["SCHEMES", "quantize", "scheme_of"]
 
@@ -47,6 +47,7 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
     if kind in library.KINDS:
         library.required(kind)
         model = library.quantized(model, kind, _learned(path, model, how, runtime, trial))
+        store_gates(model)
     elif kind == products.KIND:
         products.pack(model, how.block, kernels)
     else:

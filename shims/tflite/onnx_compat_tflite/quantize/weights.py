@@ -4,7 +4,7 @@ A runtime does that once, when it first meets the weights. Integers are symmetri
 for each block of so many weights of a channel. Blocks are rows: a kernel knows one scale for each index of one axis.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["nibbles", "rounded", "store"]
+__all__ = ["nibbles", "rounded", "store", "store_gates"]
 
 #: Operator -> where its weights are, and the axis of the output channels.
 _WEIGHTS: Dict[str, Tuple[int, int]] = {
@@ -24,6 +24,8 @@ _WEIGHTS: Dict[str, Tuple[int, int]] = {
     "GATHER": (0, 0),
     "TRANSPOSE_CONV": (1, 0),
 }
+_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+_GATES = range(1, 9)  # of an LSTM: the weights of its input and of its state
 _LARGEST = {"weights-int8": 127, "weights-int4": 7}
 _SMALL = 64  # elements, below which the operator and the scales take more than they save
 _HALF = 65504  # the largest float16
@@ -37,15 +39,24 @@ class _Weights(NamedTuple):
     axis: int
 
 
+def store_gates(model: fb.ModelSpec) -> None:
+    """Those of LSTMs as int8, which a library of kernels on integers leaves as they are."""
+    _store(model, "weights-int8", None, [_LSTM])
+
+
 def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels) -> None:
     """Pack the weights of every subgraph, in place."""
     if kind == "weights-int4" and not kernels.has("DEQUANTIZE", 6):
         raise UnsupportedError(
             "DEQUANTIZE of the TFLite runtime here takes no int4", hint="use 'weights-int8', or a newer runtime"
         )
+    _store(model, kind, block, [*_WEIGHTS, "BATCH_MATMUL", _LSTM])
+
+
+def _store(model: fb.ModelSpec, kind: str, block: Optional[int], builtins: Sequence[str]) -> None:
     for graph in model.subgraphs:
         before: List[fb.OperatorSpec] = []
-        for weights in _found(graph):
+        for weights in _found(graph, builtins):
             array = np.asarray(graph.tensors[weights.place].buffer)
             if kind != "float16":
                 before += _integers(graph, weights, array, kind, block)
@@ -56,13 +67,13 @@ def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels
         graph.operators[:0] = before
 
 
-def _found(graph: fb.SubGraph) -> List[_Weights]:
-    """The constants that are weights to all who read them, and along the same axis."""
+def _found(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]:
+    """The constants that are weights to all who read them, which are these, and along the same axis."""
     axes: Dict[int, Any] = dict.fromkeys(graph.outputs)
     for operator in graph.operators:
         for at, index in enumerate(operator.inputs):
             if index is not None and graph.tensors[index].buffer is not None:
-                axis = _axis(graph, operator, at)
+                axis = _axis(graph, operator, at) if operator.builtin in builtins else None
                 axes[index] = axis if axes.setdefault(index, axis) == axis else None
     return [_Weights(index, axis) for index, axis in sorted(axes.items()) if axis is not None]
 
@@ -76,6 +87,8 @@ def _axis(graph: fb.SubGraph, operator: fb.OperatorSpec, at: int) -> Optional[in
         return array.ndim - (2 if operator.options.get("adj_y") else 1)
     if operator.builtin == "GATHER" and operator.options.get("axis"):
         return None
+    if operator.builtin == _LSTM:
+        return 0 if at in _GATES else None
     place, axis = _WEIGHTS.get(operator.builtin, (-1, 0))
     return axis if at == place else None
 
