@@ -53,6 +53,18 @@ def test_a_value_that_must_be_known_is_specialised_on_and_the_plan_is_kept() -> 
     assert len(runnable._plans) == 2
 
 
+def test_what_must_be_known_and_comes_from_the_data_is_found_by_executing_at_once() -> None:
+    nodes = [
+        node("ReduceMax", ["x"], ["most"], keepdims=0),
+        node("Cast", ["most"], ["axis"], to=INT64),
+        node("CumSum", ["x", "axis"], ["y"]),
+    ]
+    runnable = onnx_compat.prepare(model(nodes, [value("x", [2, 2])], [value("y")]), shim="reference")
+    for most in (0, 1):
+        x = np.float32([[most, -1], [-2, -3]])
+        np.testing.assert_array_equal(runnable.run([x])[0], np.cumsum(x, most))
+
+
 def test_an_input_of_unknown_rank_is_recorded_for_each_rank() -> None:
     proto = model([node("Neg", ["x"], ["y"])], [value("x", None)], [value("y")])
     runnable = onnx_compat.prepare(proto, shim="reference")
