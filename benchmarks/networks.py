@@ -1,8 +1,9 @@
 """Many kinds of networks: how they are converted, what their .tflite files are made of, and how long they take, beside onnx2tf,
 litert-torch (those that the zoo has as PyTorch modules) and onnxruntime.
 
-Ours keeps the layout of the model's inputs and outputs, onnx2tf's file has another one: the TRANSPOSEs at the ends, which
-are the difference, do not count as operators.
+Ours keeps the layout of the model's inputs and outputs. Images of onnx2tf's files have their channels last: beside these, ours
+is converted with `channels_last`, so that both take and give the same. The TRANSPOSEs at the ends that are left, of other
+tensors, do not count as operators.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from benchmarks.process import Child, ChildError
 
 __all__ = ["BYTES", "LEFT", "MEDIAN", "OPERATORS", "networks_bench"]
 
-OURS, OTHER = "onnx-compat", "onnx2tf"
+OURS, LAST, OTHER = "onnx-compat", "onnx-compat, channels last", "onnx2tf"
 OPERATORS, BYTES, LEFT = "operators", "bytes of the file", "nodes that XNNPACK leaves"
 MEDIAN = "the median network"
 ROUNDS = 8
@@ -52,6 +53,8 @@ def networks_bench(setting: Setting, found: Findings) -> None:
             files = inside(setting, name, model.path, small, found)
             if name in theirs:
                 files[TORCH] = theirs[name]
+            if OTHER in files:
+                files.update(_channels_last(setting, name, model.path, files[OURS], python))
             _anatomy(name, files, python, found)
             _latency(setting, name, files, model.path, python, found)
         except ChildError as error:
@@ -86,6 +89,14 @@ def _models(setting: Setting, python: str) -> dict[str, _Model]:
     return models
 
 
+def _channels_last(setting: Setting, name: str, model: Path, ours: str, python: str) -> dict[str, str]:
+    """Another file of ours, if the model has images."""
+    path = setting.scratch / f"{name}.channels-last.tflite"
+    with Child(LAST, python) as child:
+        child.call("convert", tool=LAST, model=str(model), path=str(path))
+    return {} if path.read_bytes() == Path(ours).read_bytes() else {LAST: str(path)}
+
+
 def _anatomy(name: str, files: dict[str, str], python: str, found: Findings) -> None:
     parts: dict[str, Any] = {}
     with Child("anatomy", python) as child:
@@ -100,10 +111,11 @@ def _anatomy(name: str, files: dict[str, str], python: str, found: Findings) -> 
                 ("pieces that XNNPACK takes", part["pieces"]),
             ):
                 found.figures.append(Figure(f"{name}: {what}", tool, value, ""))
-    for other in (tool for tool in files if tool != OURS):
+    for other in (tool for tool in files if tool not in (OURS, LAST)):
+        own = parts[LAST if other == OTHER and LAST in parts else OURS]
         for what, ours, theirs in (
-            (OPERATORS, _count(parts[OURS]), _count(parts[other])),
-            (BYTES, parts[OURS]["bytes"], parts[other]["bytes"]),
+            (OPERATORS, _count(own), _count(parts[other])),
+            (BYTES, own["bytes"], parts[other]["bytes"]),
         ):
             value = ours / theirs
             aim = PEER if what == OPERATORS and other == OTHER else None
@@ -120,9 +132,12 @@ def _latency(setting: Setting, name: str, files: dict[str, str], model: Path, py
             for tool, path in files.items():
                 child.call("open", name=tool, kind="tflite", threads=threads, path=path)
             child.call("open", name="onnxruntime", kind="onnxruntime", threads=threads, path=str(model))
-            others: dict[str, float | None] = {"onnxruntime": None}
-            others.update((tool, PEER if tool == OTHER else None) for tool in files if tool != OURS)
+            others = dict.fromkeys(["onnxruntime", *(tool for tool in files if tool not in (OURS, LAST, OTHER))])
             compare(setting, f"{name}: network", threads, OURS, others, {"": child}, found)
+            if OTHER in files:
+                own = LAST if LAST in files else OURS
+                compare(setting, f"{name}: network", threads, own, {OTHER: PEER}, {"": child}, found)
+                found.ratios[-1] = found.ratios[-1]._replace(ours=OURS)
 
 
 def _medians(found: Findings) -> None:

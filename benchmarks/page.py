@@ -23,7 +23,8 @@ Written by `nox -s bench -- --bench networks --docs`: our converter and its `.tf
 and onnxruntime, all in turns in one run on one machine. A ratio is ours over the other's: below 1 is better than it. Times are
 true of that machine only, ratios of most. `(small)` networks have few channels and layers.
 
-TRANSPOSEs that keep the layout of the model's inputs and outputs, which onnx2tf's files change, do not count as operators."""
+Images of onnx2tf's files have their channels last. Beside these, ours is one that was converted with `--channels-last`, too; the
+TRANSPOSEs at the ends that are left, of other tensors, do not count as operators."""
 
 
 def write(found: Findings, folder: Path) -> None:

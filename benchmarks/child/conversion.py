@@ -39,6 +39,17 @@ def _ours(model: str, folder: str) -> str:
     return str(onnx_compat.convert(model, os.path.join(folder, "model.tflite")))
 
 
+def _channels_last(model: str, folder: str) -> str:
+    """With all images as onnx2tf's files have them."""
+    import onnx_compat
+    from onnx_compat.model import TensorType
+
+    loaded = onnx_compat.load(model)
+    ends = (*loaded.inputs, *loaded.outputs)
+    images = [one.name for one in ends if isinstance(one.type, TensorType) and one.type.rank == 4]
+    return str(onnx_compat.convert(model, os.path.join(folder, "model.tflite"), channels_last=images))
+
+
 def _onnx2tf(model: str, folder: str) -> str:
     """As its users call it; without the folder of this environment on PATH it does not find its own optimiser."""
     import sys
@@ -54,4 +65,8 @@ def _onnx2tf(model: str, folder: str) -> str:
     return str(found)
 
 
-_TOOLS: Dict[str, Callable[[str, str], str]] = {"onnx-compat": _ours, "onnx2tf": _onnx2tf}
+_TOOLS: Dict[str, Callable[[str, str], str]] = {
+    "onnx-compat": _ours,
+    "onnx-compat, channels last": _channels_last,
+    "onnx2tf": _onnx2tf,
+}
