@@ -51,6 +51,10 @@ def _shaped(one: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int
         raise InputError("the input '%s' has rank %d, not %d: %s" % (one.name, len(declared), len(shape), kind))
     found: List[Any] = []
     for before, size in zip(declared, shape):
+        if size is not None and not hasattr(size, "__index__"):
+            raise InputError(
+                "a size of the input '%s' is a number, or None to leave it open, not %r" % (one.name, size)
+            )
         wanted = sizes.setdefault(before, size) if isinstance(before, str) and size is not None else before
         if size is not None and (size < 0 or (isinstance(wanted, int) and wanted != size)):
             raise InputError("a size of the input '%s' cannot be %d: it is %s" % (one.name, size, kind))

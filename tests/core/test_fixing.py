@@ -42,6 +42,7 @@ def test_a_value_takes_the_place_of_the_input() -> None:
         ({"c": (1,)}, {}, "no input named 'c'"),
         ({}, {"c": 1}, "no input named 'c'"),
         ({"a": (1,)}, {}, "rank 2, not 1"),
+        ({"a": ("?", 3)}, {}, "None to leave it open"),
         ({"a": (1, -1)}, {}, "cannot be -1"),
         ({"b": (1, 4)}, {}, "cannot be 4"),
         ({"a": (1, 3), "b": (2, 3)}, {}, "cannot be 2"),
