@@ -2,12 +2,12 @@
 
 The kernel's states are variables that nothing resets: the second `invoke` goes on where the first one ended, on every
 runtime, so that the same input would give another result. So each sequence has one step more before it, and each step one
-feature more: it is 1 in that step and 0 in all others, and has such weights that the gates of input, forgetting and output
-are 0 there. Then c = 0 * c + 0 * g and h = 0 * tanh(c) are exact zeros, whatever they were. (NaN stays: after an input that
+feature more: it is set in that step and 0 in all others, and has such weights that the gates of input, forgetting and
+output are 0 there. Then c = 0 * c + 0 * g and h = 0 * tanh(c) are exact zeros, whatever they were. (NaN stays: after an input that
 made it, a foreign interpreter must be told `reset_all_variables()`; `Interpreted` does that by itself.)
 
-The states have a batch, so that it must be known. A product of matrices is not batched by the kernel: up to a hundred
-cells in all it is faster than a loop, and one operator; beyond, XNNPACK is the faster one. The cell at the end cannot be
+The states have a batch, so that it must be known. The kernel multiplies row by row: up to some hundred cells in all
+it is about as fast as a loop or faster, in few operators; beyond, XNNPACK is the faster one. The cell at the end cannot be
 asked for. UNIDIRECTIONAL_SEQUENCE_RNN has no gate that could forget, and for GRU there is no kernel.
 """
 
