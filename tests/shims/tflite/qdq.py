@@ -16,7 +16,7 @@ __all__ = ["Case", "Layers", "Scheme", "quantized"]
 
 #: What keeps the scale of its input.
 _MOVES = frozenset(
-    "MaxPool Reshape Transpose Flatten Slice Squeeze Unsqueeze DepthToSpace SpaceToDepth Pad Identity".split()
+    "MaxPool Reshape Transpose Flatten Slice Squeeze Unsqueeze DepthToSpace SpaceToDepth Pad Resize Identity".split()
 )
 #: What an activation is not parted from by a quantization.
 _PRODUCERS = frozenset("Conv Gemm MatMul Add Sub Mul ConvTranspose".split())
@@ -132,6 +132,8 @@ class _Quantizer:
         weighs = node.op_type in ("Conv", "Gemm", "MatMul", "ConvTranspose")
         for place, name in enumerate(node.input):
             array = self.weights.get(name)
+            if not name:
+                continue
             if array is None:
                 copied.input[place] = self.renamed[name]
             elif array.dtype.kind != "f" or node.op_type == "Resize":

@@ -105,6 +105,34 @@ def softmax(layers: Layers) -> str:
     return layers.node("Softmax", layers.node("Mul", "x", layers.constant(np.float32(30))), axis=-1)
 
 
+def hard_sigmoid(layers: Layers) -> str:
+    return layers.node("HardSigmoid", layers.node("Mul", "x", layers.constant(np.float32(4))), alpha=1 / 6)
+
+
+def hard_sigmoid_of_fifths(layers: Layers) -> str:
+    return layers.node("HardSigmoid", layers.node("Mul", "x", layers.constant(np.float32(4))))
+
+
+def hard_swish(layers: Layers) -> str:
+    return layers.node("HardSwish", layers.node("Mul", "x", layers.constant(np.float32(5))))
+
+
+def nearest(layers: Layers) -> str:
+    scales = layers.constant(np.asarray([1, 1, 2, 2], np.float32))
+    how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return layers.node("Resize", "x", "", scales, **how)
+
+
+def bilinear(layers: Layers) -> str:
+    scales = layers.constant(np.asarray([1, 1, 2, 2], np.float32))
+    return layers.node("Resize", "x", "", scales, mode="linear", coordinate_transformation_mode="half_pixel")
+
+
+def bilinear_aligned(layers: Layers) -> str:
+    sizes = layers.constant(np.asarray([1, 4, 17, 33], np.int64))
+    return layers.node("Resize", "x", "", "", sizes, mode="linear", coordinate_transformation_mode="align_corners")
+
+
 def joined(layers: Layers) -> str:
     return layers.node("Concat", "x", layers.node("Relu", "x"), axis=1)
 
@@ -136,6 +164,12 @@ LAYERS: Dict[Callable[[Layers], str], str] = {
     sigmoid: "LOGISTIC",
     tanh: "TANH",
     softmax: "SOFTMAX",
+    hard_sigmoid: "ADD",
+    hard_sigmoid_of_fifths: "ADD",
+    hard_swish: "HARD_SWISH",
+    nearest: "RESIZE_NEAREST_NEIGHBOR",
+    bilinear: "RESIZE_BILINEAR",
+    bilinear_aligned: "RESIZE_BILINEAR",
     joined: "CONCATENATION",
     moved: "TRANSPOSE",
 }
@@ -144,7 +178,7 @@ LAYERS: Dict[Callable[[Layers], str], str] = {
 def case_of(layer: Callable[[Layers], str], scheme: Scheme, folder: Path, shape: Sequence[int] = IMAGE) -> Case:
     layers = Layers(shape)
     x = layers.input()
-    return Case(quantized(layers.model(layer(layers)), x, scheme), x, folder)
+    return Case(quantized(layers.model(layer(layers), opset=14), x, scheme), x, folder)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda one: "-".join(map(str, one)))
@@ -158,6 +192,15 @@ def test_a_layer_is_a_kernel_of_integers(layer: Callable[[Layers], str], scheme:
     assert case.steps() < 1.001
     # onnxruntime's optimizations may change the numbers themselves: two pairs in a row become one of the outer scale
     assert case.steps(optimized=True) < 1.001 + case.theirs_apart()
+
+
+@pytest.mark.parametrize("mode", ["align_corners", "half_pixel", "asymmetric"])
+def test_a_resize_that_the_kernel_of_integers_rounds_stays_in_floats(mode: str, tmp_path: Path) -> None:
+    layers = Layers([1, 3, 7, 5])
+    x, sizes = layers.input(), layers.constant(np.asarray([1, 3, 20, 31], np.int64))
+    resized = layers.node("Resize", "x", "", "", sizes, mode="linear", coordinate_transformation_mode=mode)
+    case = Case(quantized(layers.model(resized), x, Scheme()), x, tmp_path)
+    assert case.floats() and case.steps() < 1.001
 
 
 @pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, transposed], ids=lambda one: one.__name__)

@@ -37,8 +37,9 @@ def plan(region: Region, index: int, grid: Grid) -> Found:
 def _kernel(region: Region, index: int, grid: Grid, bound: str) -> Found:
     for builtins, fusing in _FUSING.items():
         operator = region.view.writer(index, *builtins)
-        if operator is not None and operator.options.get("fused_activation_function", "NONE") == "NONE":
-            return fusing(region, operator, grid, bound)
+        own = "NONE" if operator is None else operator.options.get("fused_activation_function", "NONE")
+        if operator is not None and "NONE" in (own, bound):
+            return fusing(region, operator, grid, own if bound == "NONE" else bound)
     for builtins, other in _OTHERS.items():
         operator = region.view.writer(index, *builtins)
         if operator is not None and operator.options.get("fused_activation_function", "NONE") == "NONE":
@@ -63,6 +64,8 @@ def _unbounded(region: Region, index: int, grid: Grid) -> Tuple[int, str]:
         number, inner = view.number(operator.inputs[0]), operator.inputs[1]
         low, high = grid.ends[0] + grid.scale, grid.ends[1] - grid.scale
         idle = number is not None and (number <= low if operator.builtin == "MAXIMUM" else number >= high)
+        if not idle and inner is not None and operator.builtin == "MAXIMUM" and number == 0:
+            return inner, "RELU"
         if not idle or inner is None:
             break
         index = inner
@@ -96,24 +99,70 @@ def _moved(region: Region, move: fb.OperatorSpec, inner: Plan, grid: Grid) -> Pl
 
 
 # -- of two tensors --------------------------------------------------------------------------------------------------------
-def _operand(region: Region, index: Optional[int], dtype: str) -> Optional[Tuple[Grid, Callable[[], int]]]:
+Operand = Optional[Tuple[Grid, Callable[[], int]]]
+
+
+def _operand(region: Region, index: Optional[int], dtype: str) -> Operand:
     """An operand: its grid, and the tensor when it comes to that."""
     array = region.view.constant(index)
     if index is None:
         return None
     grid = region.grid_of(index) if array is None else grid_of_constant(array, dtype)
     if grid is None:
-        return None
+        return _multiple(region, index)
     if array is None:
         return grid, lambda: region.twin(index)
     held = grid
     return grid, lambda: region.constant(on_grid(array, held), held.quantization)
 
 
+def _multiple(region: Region, index: int) -> Operand:
+    """A number times what has a grid: the same integers, on a grid of so many times its steps."""
+    product = region.view.writer(index, "MUL")
+    if product is None or not region.alone(index) or product.options.get("fused_activation_function", "NONE") != "NONE":
+        return None
+    for x, other in (product.inputs, list(product.inputs)[::-1]):
+        grid, number = region.grid_of(x), region.view.number(other)
+        if grid is not None and number is not None and number > 0:
+            first, second = _operand(region, x, grid.dtype), _operand(region, other, grid.dtype)
+            finer = grid.times(number)
+            if first is None or second is None:
+                return None
+            return finer, _making(region, index, finer, _product_of(region, first[1], second[1]))
+    return None
+
+
+def _product_of(region: Region, first: Callable[[], int], second: Callable[[], int]) -> Plan:
+    return lambda output: region.put("MUL", [first(), second()], output, fused_activation_function="NONE")
+
+
+def _making(region: Region, index: int, grid: Grid, write: Plan) -> Callable[[], int]:
+    """A new tensor like another one, when it comes to that."""
+
+    def made() -> int:
+        output = region.tensor(index, grid)
+        write(output)
+        return output
+
+    return made
+
+
+def _factor(region: Region, index: Optional[int], number: Optional[float], grid: Grid) -> Operand:
+    """What a number is multiplied with to give a result on a grid: the same integers, on a grid of that part of its steps."""
+    if index is None or number is None or not number > 0:
+        return None
+    part = grid.times(1 / number)
+    write = plan(region, index, part)
+    return None if write is None else (part, _making(region, index, part, write))
+
+
 def _pair(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: str) -> Found:
     """ADD, SUB, MUL, BATCH_MATMUL."""
-    operands = [_operand(region, index, grid.dtype) for index in operator.inputs[:2]]
-    left, right = operands
+    left, right = (_operand(region, index, grid.dtype) for index in operator.inputs[:2])
+    if operator.builtin == "MUL":
+        numbers = [region.view.number(index) for index in operator.inputs[:2]]
+        left = left or _factor(region, operator.inputs[0], numbers[1], grid)
+        right = right or _factor(region, operator.inputs[1], numbers[0], grid)
     if left is None or right is None or not centred(grid, left[0], right[0]):
         return None
     shapes = [region.view.sizes(index or 0) for index in operator.inputs[:2]]
@@ -151,16 +200,7 @@ def _part(region: Region, index: int, grid: Grid) -> Optional[Callable[[], int]]
     if region.grid_of(index) == grid:
         return lambda: region.twin(index)
     inner = plan(region, index, grid)
-    if inner is None:
-        return None
-    write = inner
-
-    def made() -> int:
-        output = region.tensor(index, grid)
-        write(output)
-        return output
-
-    return made
+    return None if inner is None else _making(region, index, grid, inner)
 
 
 # -- of one tensor ---------------------------------------------------------------------------------------------------------
@@ -192,6 +232,14 @@ def _leaky(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
             source, alpha = x, slope
             return lambda output: region.put("LEAKY_RELU", [region.twin(source)], output, alpha=alpha)
     return None
+
+
+def _swish(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
+    x = operator.inputs[0]
+    given = region.grid_of(x)
+    if given is None or x is None or not bytes_only(given, grid):
+        return None
+    return lambda output: region.put("HARD_SWISH", [region.twin(x)], output)
 
 
 def _own(region: Region, operator: fb.OperatorSpec, grid: Grid, own: Grid, most: float) -> Found:
@@ -237,7 +285,15 @@ def _average(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
 
 
 def _between(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
+    """RESIZE_BILINEAR, where its kernel has the places between pixels exactly: it counts them in 1024ths."""
     given = region.grid_of(operator.inputs[0])
+    aligned = operator.options.get("align_corners", False)
+    for axis in (1, 2):
+        size, resized = (region.view.sizes(index or 0)[axis] for index in (operator.inputs[0], operator.outputs[0]))
+        if aligned and resized > 1:
+            size, resized = size - 1, resized - 1
+        if size < 0 or resized <= 0 or 1024 * size % resized:
+            return None
     return None if given is None else _own(region, operator, grid, given, 1)
 
 
@@ -266,6 +322,7 @@ _OTHERS: Dict[Tuple[str, ...], Callable[[Region, fb.OperatorSpec, Grid], Found]]
     ("MEAN", "DIV"): _mean,
     ("AVERAGE_POOL_2D",): _average,
     ("RESIZE_BILINEAR",): _between,
+    ("HARD_SWISH",): _swish,
     ("MAXIMUM",): _leaky,
     tuple(_RANGES): _ranged,
 }
