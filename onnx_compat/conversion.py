@@ -27,6 +27,7 @@ __all__ = ["convert", "formats", "load_bundle", "load_converted"]
 _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphdef": "tf1"}
 _BUNDLE = ".zip"
 _ALLOW = "allow_fallback=True (--allow-fallback)"
+_WHOLE = "quantise a model that the format can hold as a whole"
 _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "saved_model"}
 
 
@@ -99,10 +100,11 @@ def convert(
 
     Nothing is left behind by a conversion that fails, and what was at the path before stays as it was.
 
-    quantize: how its weights, or all of its values, become small: "float16", "dynamic", "weights-int8", "weights-int4", "int8",
-        "int16x8", if the format has that.
+    quantize: how its weights, or all of its values, become small: "float16", "weights-int8", "weights-int4", "dynamic-int4",
+        "dynamic", "int8", "int16x8", if the format has that.
     calibrate: the representative data that the last two learn from (`onnx_compat.calibration` says what it may be).
-    block_size: how many weights share a scale, for "weights-int8" and "weights-int4"; else those of an output channel do.
+    block_size: how many weights share a scale, for the kinds that end in "int4" and "weights-int8"; else those of an output
+        channel do.
 
     channels_last: inputs and outputs whose channels the file has last, [N, H, W, C], where the model has them as the second
         axis. Calibration data and whatever is verified are given as the model has them all the same.
@@ -121,7 +123,7 @@ def convert(
 
     how = asked(writer, form, source, quantize, calibrate, block_size)
     if how is not None and bundled:
-        raise ConversionError("a bundle is not quantised", hint="quantise a model that the format can hold as a whole")
+        raise ConversionError("a bundle is not quantised", hint=_WHOLE)
     turned = channels.asked(source().graph, channels_last) if channels_last else ()
     if turned and bundled:
         raise ConversionError("a bundle has the layout of the model", hint="leave channels_last (--channels-last) out")
@@ -136,7 +138,11 @@ def convert(
     try:
         made = os.path.join(scratch, os.path.basename(target))
         refusal = None if bundled else _attempt(source(), own, writer, made, form, turned)
-        if refusal is not None and (not allow_fallback or how is not None or turned):
+        if refusal is not None and allow_fallback and (how is not None or turned):
+            wanted = "is not quantised" if how is not None else "has the layout of the model"
+            told = "a bundle %s, and this model needs one: %s" % (wanted, refusal.reason)
+            raise ConversionError(told, hint=_WHOLE, **_where(refusal, writer)) from refusal.__cause__
+        if refusal is not None and not allow_fallback:
             raise _explained(refusal, source(), writer) from refusal.__cause__
         if refusal is not None or bundled:
             target = target if bundled else target + _BUNDLE

@@ -14,6 +14,7 @@ from onnx_compat_tflite import flatbuffer as fb
 
 import onnx_compat
 from onnx_compat.bundle import read_manifest
+from onnx_compat.errors import ConversionError
 
 FLOAT, STRING = TensorProto.FLOAT, TensorProto.STRING
 node = helper.make_node
@@ -107,6 +108,13 @@ def test_what_is_inside_a_node_takes_it_along(tmp_path: Path) -> None:
     for flag, text in ((True, ["a"]), (False, ["A"])):
         got = loaded.run({"f": np.array(flag), "s": np.array(["A"], object), "x": np.float32([1, 2])})
         assert got["t"].tolist() == text and got["y"].tolist() == [-1, -2]
+
+
+@pytest.mark.parametrize("name", ["m.tflite", "m.tflite.zip"])
+def test_a_bundle_is_not_quantised(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="a bundle is not quantised") as caught:
+        onnx_compat.convert(words_and_image(), tmp_path / name, allow_fallback=True, quantize="weights-int8")
+    assert "allow_fallback" not in str(caught.value) and not os.listdir(str(tmp_path))
 
 
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
