@@ -2,8 +2,6 @@
 
 import gc
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
@@ -16,6 +14,7 @@ from onnx_compat.plan import Fixed, recorded
 from onnx_compat.quantization import asked
 from onnx_compat.shim import Quantization, Shim, natives
 from onnx_compat.survey import declared_forms
+from onnx_compat.writing import beside
 
 if TYPE_CHECKING:
     from onnx_compat.bundle import Bundle
@@ -129,13 +128,9 @@ def convert(
         raise ConversionError("a bundle has the layout of the model", hint="leave channels_last (--channels-last) out")
     if turned and how is not None:
         how = how._replace(samples=(channels.turned(one, turned, "last") for one in how.samples))
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise ConversionError("the folder of '%s' does not exist" % path, hint="make it first")
     if not bundled:
         _check_free(target, writer.formats[form], folder=writer.formats[form][0] == "")
-    scratch = tempfile.mkdtemp(prefix=".onnx-compat-", dir=folder)
-    try:
+    with beside(path) as scratch:
         made = os.path.join(scratch, os.path.basename(target))
         refusal = None if bundled else _attempt(source(), own, writer, made, form, turned)
         if refusal is not None and allow_fallback and (how is not None or turned):
@@ -151,8 +146,6 @@ def convert(
         if how is not None:
             _quantize(writer, made, form, how)
         _replace(made, target, scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return Path(target)
 
 

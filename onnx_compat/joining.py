@@ -1,14 +1,13 @@
 """Several converted files as one, with a signature for each: what encodes beside what decodes, say."""
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
 from onnx_compat import select
 from onnx_compat.conversion import form_of_path, formats
 from onnx_compat.errors import ConversionError, OnnxCompatError, ShimError
+from onnx_compat.writing import beside
 
 __all__ = ["join"]
 
@@ -38,15 +37,10 @@ def _write(parts: Dict[str, str], target: str, form: str, shim: Optional[str]) -
     if form not in offered:
         raise ShimError("nothing here writes the format '%s'" % form, hint="onnx-compat doctor tells what is missing")
     writer = select.find(offered[form][0])
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise ConversionError("the folder of '%s' does not exist" % target, hint="make it first")
-    scratch = tempfile.mkdtemp(prefix=".onnx-compat-", dir=folder)
     try:
-        made = os.path.join(scratch, os.path.basename(target))
-        writer.join(parts, made, form)
-        os.replace(made, target)
+        with beside(target) as scratch:
+            made = os.path.join(scratch, os.path.basename(target))
+            writer.join(parts, made, form)
+            os.replace(made, target)
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,9 +1,12 @@
 """The group of commands, and the one place where an error becomes text and an exit code."""
 
 import os
+import signal
 import sys
+import threading
 import traceback
-from typing import Any, Dict, Optional, Sequence
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, Optional, Sequence
 
 import click
 
@@ -51,7 +54,8 @@ def run(arguments: Optional[Sequence[str]] = None) -> int:
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
-        result = cli.main(args=arguments, prog_name="onnx-compat", obj=settings, standalone_mode=False)
+        with _ended_like_interrupted():
+            result = cli.main(args=arguments, prog_name="onnx-compat", obj=settings, standalone_mode=False)
         return OK if result is None else int(result)
     except click.ClickException as error:
         error.show()
@@ -61,6 +65,19 @@ def run(arguments: Optional[Sequence[str]] = None) -> int:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost place: each becomes a text and an exit code
         return _failed(error, settings)
+
+
+@contextmanager
+def _ended_like_interrupted() -> Iterator[None]:
+    """SIGTERM is Ctrl-C meanwhile, so that what is half done is cleared away. (Only a main thread may say so.)"""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _failed(error: Exception, settings: Settings) -> int:

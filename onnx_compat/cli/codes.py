@@ -39,7 +39,7 @@ CODES = (
     Code(ENVIRONMENT, "a shim or a package is missing or does not work here"),
     Code(INPUT, "the inputs do not fit the model, or a file cannot be read or written"),
     Code(INTERNAL, "a defect in onnx-compat; --debug shows where"),
-    Code(INTERRUPTED, "interrupted (Ctrl-C)"),
+    Code(INTERRUPTED, "interrupted (Ctrl-C, SIGTERM)"),
     Code(BROKEN_PIPE, "whoever read the output stopped reading"),
 )
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from onnx_compat.dtypes import from_public
 from onnx_compat.errors import InputError
+from onnx_compat.writing import not_written
 
 __all__ = ["load_npz", "save_npz"]
 
@@ -50,8 +51,10 @@ def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Pa
                 with archive.open(name + ".npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
         os.replace(str(unfinished), str(target))
+    except OSError as error:
+        raise not_written(path, error) from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(str(unfinished))
     return target
 

@@ -1,5 +1,6 @@
 """Writing files: what is refused and how, and that a failure leaves nothing behind."""
 
+import errno
 import os
 import tracemalloc
 from pathlib import Path
@@ -11,7 +12,7 @@ from building import INT64, model, node, value
 
 import onnx_compat
 from onnx_compat import select
-from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
+from onnx_compat.errors import ConversionError, InputError, ShimError, UnsupportedError
 from onnx_compat.reference.shim import ReferenceShim
 from onnx_compat.select import Probe
 
@@ -123,12 +124,29 @@ def test_folded_weights_take_the_place_of_those_that_the_model_had(writer: Write
         ("m.docx", None, "is no suffix of a format"),
         ("m.bin", "nonsense", "no installed shim writes the format 'nonsense'"),
         ("m.keras", None, r"pip install 'onnx-compat\[keras\]'"),
-        ("missing/m.tflite", "listing", "the folder of"),
     ],
 )
 def test_a_wrong_target_is_named(writer: Writer, tmp_path: Path, path: str, to: Any, message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         onnx_compat.convert(relu(), tmp_path / path, to=to)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
+def test_a_place_that_takes_no_file_is_told(
+    writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    with pytest.raises(InputError, match="the folder of"):
+        onnx_compat.convert(relu(), tmp_path / "missing" / "m.tflite", to="listing")
+
+    def export(program: Any, path: str, form: str) -> None:
+        Path(path).write_text("half")
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(writer, "export", export)
+    with pytest.raises(InputError, match="cannot be written") as caught:
+        onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing")
+    assert caught.value.hint
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_shim_that_does_not_work_says_why(writer: Writer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

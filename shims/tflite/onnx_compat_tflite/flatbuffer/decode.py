@@ -15,6 +15,7 @@ from onnx_compat_tflite.flatbuffer.schema import SCALARS, TABLES, UNION_MEMBERS,
 
 __all__ = ["decode"]
 
+_AGAIN = "It is damaged or cut short: fetch or write it again."
 _STRUCTS = {name: struct.Struct("<" + code) for name, code in SCALARS.items()}
 
 
@@ -60,7 +61,7 @@ class _Decoder:
         if at < 0 or at + form.size > len(self._data):
             raise InvalidModelError(
                 "the file points outside itself (byte %d of %d)" % (at, len(self._data)),
-                hint="It is damaged or cut short: fetch or write it again.",
+                hint=_AGAIN,
             )
         return form.unpack_from(self._data, at)[0]
 
@@ -68,13 +69,16 @@ class _Decoder:
         at = start - int(self._read("int32", start))
         length, size = self._read("uint16", at), self._read("uint16", at + 2)
         if length < 4 or length % 2 or size < 4 or at + length > len(self._data) or start + size > len(self._data):
-            raise InvalidModelError("the table at byte %d has no valid layout: the file is damaged" % start)
+            raise InvalidModelError(
+                "the table at byte %d has no valid layout: the file is damaged" % start, hint=_AGAIN
+            )
         return struct.unpack_from("<%dH" % (length // 2 - 2), self._data, at + 4), size
 
     def _place(self, slot: int, width: int, start: int, offsets: Tuple[int, ...], size: int) -> int:
         offset = offsets[slot] if slot < len(offsets) else 0
         if offset and not 4 <= offset <= size - width:
-            raise InvalidModelError("a field of the table at byte %d lies outside it: the file is damaged" % start)
+            reason = "a field of the table at byte %d lies outside it: the file is damaged" % start
+            raise InvalidModelError(reason, hint=_AGAIN)
         return start + offset if offset else 0
 
     def _union(self, field: Field, start: int, offsets: Tuple[int, ...], size: int) -> Any:

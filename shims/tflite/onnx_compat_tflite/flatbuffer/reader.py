@@ -32,6 +32,8 @@ def read(source: "Union[str, os.PathLike[str], bytes, bytearray, memoryview]") -
 def _map(path: str) -> memoryview:
     try:
         with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise InvalidModelError("'%s' is empty" % path, hint="convert the model again, or copy the file again")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
         raise InvalidModelError("'%s' cannot be read: %s" % (path, error)) from error
