@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Un
 from onnx_compat.errors import InputError, OnnxCompatError
 from onnx_compat.inside import Description
 from onnx_compat.plain import printable
+from onnx_compat.writing import not_written
 
 from .html_chart import chart, share
 from .html_style import STYLE
@@ -60,11 +61,14 @@ def write_html(
             told = describe(converted).description
         except OnnxCompatError:  # a format of which nothing can be told; the report stands without it
             told = None
+    text = page(report, load(model), told)
     target = Path(os.fspath(path))
     unfinished = target.with_name("%s.%d.part" % (target.name, os.getpid()))
     try:
-        unfinished.write_bytes(page(report, load(model), told).encode("utf-8", "backslashreplace"))
+        unfinished.write_bytes(text.encode("utf-8", "backslashreplace"))
         os.replace(str(unfinished), str(target))
+    except OSError as error:
+        raise not_written(path, error) from error
     finally:
         if unfinished.exists():
             unfinished.unlink()
