@@ -133,7 +133,7 @@ def _conversion(cells: _Cells) -> list[str]:
     return _table(head, rows)
 
 
-_FILES = """Operators, megabytes, and the nodes that XNNPACK, the interpreter's default delegate, leaves to its own kernels (out of all nodes)."""
+_FILES = """Operators, megabytes, and the nodes that XNNPACK, the interpreter's default delegate, leaves to its own kernels."""
 
 
 def _files(cells: _Cells) -> list[str]:
