@@ -144,6 +144,17 @@ def test_equal_parts_are_one_operator() -> None:
     assert "SPLIT" not in names(lambda x: p.add(*p.split(x, 0, [1] * 5)[:2]), (5, 6))
 
 
+def test_heads_are_split_before_they_are_reshaped() -> None:
+    def heads(x: Any, axis: int, many: int, *shape: int) -> Any:
+        parts = p.split(p.reshape(p.tanh(x), (2, 5, 3, 2, 4)), axis, [1] * many)
+        return p.concat([p.sigmoid(p.reshape(part, shape)) for part in parts], 2)
+
+    found = names(lambda x: heads(x, 2, 3, 2, 5, 2, 4), (2, 5, 24))
+    assert found == ["TANH", "SPLIT", *["RESHAPE", "LOGISTIC"] * 3, "CONCATENATION"]
+    between = names(lambda x: heads(x, 3, 2, 2, 5, 3, 4), (2, 5, 24))
+    assert between == ["TANH", "RESHAPE", "SPLIT", *["RESHAPE", "LOGISTIC"] * 2, "CONCATENATION"]
+
+
 @pytest.mark.parametrize(("length", "loops"), [(2, False), (40, False), (90, True)])
 def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool) -> None:
     """Short ones are written out."""
@@ -232,6 +243,39 @@ def test_a_layer_has_the_factors_behind_it_in_its_weights() -> None:
     assert names(lambda x: p.mul(layer(x), factor[:4, None]), (4, 6)) == ["FULLY_CONNECTED", "MUL"]
     assert names(lambda x: p.mul(layer(x), 1e-40), (4, 6)) == ["FULLY_CONNECTED", "MUL"]
     assert names(lambda x: p.div(2.0, layer(x)), (4, 6)) == ["FULLY_CONNECTED", "DIV"]
+
+
+def test_layers_have_the_last_steps_of_a_normalisation_in_their_weights() -> None:
+    random = np.random.RandomState(0)
+    one, other, factor, summand = (random.standard_normal(s).astype(np.float32) for s in ((6, 5), (6, 4), 6, 6))
+
+    def normal(x: Any) -> Any:
+        return p.add(p.mul(p.tanh(x), factor), summand)
+
+    def both(x: Any) -> Any:
+        return p.concat([p.add(p.matmul(normal(x), one), 1.0), p.matmul(normal(x), other)], 1)
+
+    assert names(both, (4, 6)) == ["TANH", "FULLY_CONNECTED", "FULLY_CONNECTED", "CONCATENATION"]
+    assert names(lambda x: p.matmul(p.sub(1.0, p.tanh(x)), one), (4, 6)) == ["TANH", "FULLY_CONNECTED"]
+    kept = names(lambda x: p.concat([p.matmul(normal(x), one), normal(x)], 1), (4, 6))
+    assert kept == ["TANH", "MUL", "ADD", "FULLY_CONNECTED", "CONCATENATION"]
+    assert names(lambda x: p.matmul(p.relu(normal(x)), one), (4, 6)) == ["TANH", "MUL", "ADD", "FULLY_CONNECTED"]
+    assert names(lambda x: p.matmul(p.mul(p.tanh(x), 1e-40), one), (4, 6)) == ["TANH", "MUL", "FULLY_CONNECTED"]
+
+
+@pytest.mark.parametrize(("kernel", "folded"), [(1, True), (3, False)])
+def test_a_convolution_of_single_pixels_has_what_is_before_it_in_its_filters(kernel: int, folded: bool) -> None:
+    """A larger one has borders, which would be changed too."""
+
+    def convolved(x: Any, taps: int) -> Any:
+        w, one, pad = np.ones((3, 3, taps, taps), np.float32), (1, 1), (taps // 2,) * 2
+        return p.conv(x, w, strides=one, dilations=one, pads=(pad, pad), groups=1)
+
+    def layers(x: Any) -> Any:
+        return convolved(p.add(p.relu(convolved(x, 1)), np.ones((3, 1, 1), np.float32)), kernel)
+
+    made = [one.builtin for one in build(program(layers, (2, 3, 8, 6)), Kernels()).subgraphs[0].operators]
+    assert made[1:-1] == (["CONV_2D", "CONV_2D"] if folded else ["CONV_2D", "ADD", "CONV_2D"])
 
 
 def test_what_reads_a_layer_itself_keeps_its_weights() -> None:

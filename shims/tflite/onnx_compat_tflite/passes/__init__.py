@@ -7,7 +7,7 @@ from onnx_compat_tflite.passes.biases import join_biases
 from onnx_compat_tflite.passes.blocks import multiply_blocks
 from onnx_compat_tflite.passes.bytes import spell_bytes
 from onnx_compat_tflite.passes.depthwise import share_taps
-from onnx_compat_tflite.passes.filters import fold_into_filters
+from onnx_compat_tflite.passes.filters import fold_into_filters, fold_into_next_filters
 from onnx_compat_tflite.passes.hard import name_activations
 from onnx_compat_tflite.passes.integers import use_integers
 from onnx_compat_tflite.passes.moves import drop_moves
@@ -16,7 +16,7 @@ from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
 from onnx_compat_tflite.passes.repeats import join_joined, share_results
 from onnx_compat_tflite.passes.shuffles import absorb_shuffles
-from onnx_compat_tflite.passes.splits import join_slices
+from onnx_compat_tflite.passes.splits import join_slices, split_before_reshapes
 from onnx_compat_tflite.passes.sweep import sweep
 
 __all__ = ["improve"]
@@ -35,6 +35,7 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         join_factors(graph)
         sweep(graph)
         fold_into_filters(graph)
+        fold_into_next_filters(graph)
         join_joined(graph)
         drop_flattening(graph)
         fuse_activations(graph)
@@ -44,5 +45,6 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         multiply_blocks(graph)
         pad_rows(graph)
         join_slices(graph)
+        split_before_reshapes(graph)
         spell_bytes(graph, kernels)
         sweep(graph)

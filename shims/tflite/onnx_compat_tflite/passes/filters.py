@@ -1,4 +1,4 @@
-"""Factors and summands of channels behind a layer, as part of its filters and its bias."""
+"""Factors and summands of channels behind a layer or before it, as part of its filters and its bias."""
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
@@ -7,7 +7,7 @@ import numpy as np
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.view import View
 
-__all__ = ["fold_into_filters"]
+__all__ = ["fold_into_filters", "fold_into_next_filters"]
 
 #: The axis of the filters along which the channels of the result are.
 _LAYERS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}
@@ -29,6 +29,55 @@ def fold_into_filters(graph: fb.SubGraph) -> None:
     for layer in list(graph.operators):
         while layer.builtin in _LAYERS and _folded(view, layer, made):
             pass
+
+
+def fold_into_next_filters(graph: fb.SubGraph) -> None:
+    """Where only layers of single pixels read them: the last steps of a normalisation."""
+    view = View(graph)
+    for operator in graph.operators[::-1]:
+        source = next((index for index in operator.inputs if index is not None and view.constant(index) is None), None)
+        readers = view.readers(operator.outputs[0])
+        if source is None or not view.sizes(source) or operator.outputs[0] in graph.outputs or not readers:
+            continue
+        if operator.options.get("fused_activation_function", "NONE") != "NONE":
+            continue
+        change = _change(view, operator, source)
+        made = [None if change is None else _before(view, reader, operator.outputs[0], change) for reader in readers]
+        if all(one is not None for one in made):
+            for reader, one in zip(readers, made):
+                if one is not None:
+                    _give(view, reader, source, *one)
+            view.remove(operator)
+
+
+def _before(view: View, layer: fb.OperatorSpec, source: int, change: _Change) -> Any:
+    """The filters and the bias of a layer that gives the same of what was not changed."""
+    if layer.builtin not in ("CONV_2D", "FULLY_CONNECTED") or list(layer.inputs).count(source) != 1:
+        return None
+    filters, bias = (view.constant(index) for index in [*layer.inputs, None][1:3])
+    lacking = len(layer.inputs) < 3 or layer.inputs[2] is None
+    if filters is None or (bias is None and not lacking) or np.asarray(filters).dtype != np.float32:
+        return None
+    filters, pixel = np.asarray(filters), np.asarray(filters).shape[1:-1]
+    if filters.shape[-1] != view.sizes(source)[-1] or any(size != 1 for size in pixel):
+        return None
+    if len(view.readers(layer.inputs[1] or 0)) > 1 and filters.nbytes > _LARGE:
+        return None
+    with np.errstate(all="ignore"):
+        scaled = filters * change.factor
+        summand = np.broadcast_to(np.asarray(change.summand, np.float64), filters.shape[-1:])
+        moved = filters.reshape(-1, filters.shape[-1]) @ summand + (0 if bias is None else np.asarray(bias, np.float64))
+        moved = moved.astype(np.float32)
+    return (scaled, moved) if _held(scaled, filters) and np.isfinite(moved).all() else None
+
+
+def _give(view: View, layer: fb.OperatorSpec, source: int, filters: Any, bias: Any) -> None:
+    name = view.graph.tensors[layer.outputs[0]].name
+    places = [
+        view.graph.add(fb.TensorSpec("%s/%s" % (name, kind), "float32", array.shape, array))
+        for kind, array in (("filters", filters), ("bias", bias))
+    ]
+    view.turn_into(layer, layer.builtin, [source, *places], **layer.options)
 
 
 def _folded(view: View, layer: fb.OperatorSpec, made: _Made) -> bool:

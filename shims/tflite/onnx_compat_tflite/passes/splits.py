@@ -7,7 +7,7 @@ import numpy as np
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.view import View
 
-__all__ = ["join_slices"]
+__all__ = ["join_slices", "split_before_reshapes"]
 
 _TYPES = ("float32", "int32")
 _MOST = 4  # parts that XNNPACK cuts; of slices it takes any number
@@ -62,3 +62,37 @@ def _split(graph: fb.SubGraph, operator: fb.OperatorSpec, source: int, axis: int
     along = graph.add(fb.TensorSpec(name, "int32", (), np.asarray(axis, np.int32)))
     operator.builtin, operator.inputs, operator.outputs = "SPLIT", [along, source], outputs
     operator.options = {"num_splits": len(outputs)}
+
+
+def split_before_reshapes(graph: fb.SubGraph) -> None:
+    """What is reshaped, split and reshaped again, as the heads of an attention are, is split as it was before."""
+    view = View(graph)
+    for split in list(graph.operators):
+        reshape = view.writer(split.inputs[1], "RESHAPE") if split.builtin == "SPLIT" else None
+        source, axis = (None, None) if reshape is None else (reshape.inputs[0], view.number(split.inputs[0]))
+        if reshape is None or source is None or axis is None or not view.only_read_by(reshape.outputs[0], split):
+            continue
+        whole, cut = view.sizes(source), view.sizes(reshape.outputs[0])
+        rest = cut[int(axis) % len(cut) :]
+        reshaped = all(_only_reshaped(view, part) for part in split.outputs)
+        if not whole or min(rest) < 1 or whole[-1] != int(np.prod(rest)) or not reshaped:
+            continue
+        parts = [_shorter(graph, source, part, len(split.outputs)) for part in split.outputs]
+        for old, new in zip(split.outputs, parts):
+            view.read_all(old, new)
+        view.remove(reshape)
+        _split(graph, split, source, len(whole) - 1, parts)
+
+
+def _only_reshaped(view: View, index: int) -> bool:
+    readers = view.readers(index)
+    return index not in view.graph.outputs and all(reader.builtin == "RESHAPE" for reader in readers)
+
+
+def _shorter(graph: fb.SubGraph, source: int, part: int, many: int) -> int:
+    """A tensor like the source, of a share of its last axis."""
+    whole, name = graph.tensors[source], graph.tensors[part].name + "/flat"
+    shape, signature = (
+        [*sizes[:-1], sizes[-1] // many] if sizes else None for sizes in (whole.shape, whole.shape_signature)
+    )
+    return graph.add(fb.TensorSpec(name, whole.dtype, shape or (), shape_signature=signature))

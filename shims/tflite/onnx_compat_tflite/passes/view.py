@@ -76,12 +76,16 @@ class View:
         for index in inputs:
             self._readers.setdefault(index, []).append(operator)
 
+    def remove(self, operator: fb.OperatorSpec) -> None:
+        """Do without an operator."""
+        for index in set(operator.inputs):
+            if index is not None:
+                self._readers[index] = [reader for reader in self._readers[index] if reader is not operator]
+        self.graph.operators.remove(operator)
+
     def take_over(self, operator: fb.OperatorSpec, other: fb.OperatorSpec) -> None:
         """Let an operator write what another one did, which is no more."""
-        for index in set(other.inputs):
-            if index is not None:
-                self._readers[index] = [reader for reader in self._readers[index] if reader is not other]
-        self.graph.operators.remove(other)
+        self.remove(other)
         operator.outputs = list(other.outputs)
         for index in operator.outputs:
             self._writers[index] = operator
@@ -95,8 +99,7 @@ class View:
             self.read_all(result, source)
         elif source in self._writers and source not in self.graph.outputs:
             maker = self._writers[source]
-            self.graph.operators.remove(operator)
-            self._readers[source] = [reader for reader in self._readers[source] if reader is not operator]
+            self.remove(operator)
             self.read_all(source, result)
             maker.outputs = [result if index == source else index for index in maker.outputs]
             self._writers[result] = maker
