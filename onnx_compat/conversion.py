@@ -26,7 +26,7 @@ __all__ = ["convert", "formats", "load_bundle", "load_converted"]
 _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphdef": "tf1"}
 _BUNDLE = ".zip"
 _ALLOW = "allow_fallback=True (--allow-fallback)"
-_WHOLE = "quantise a model that the format can hold as a whole"
+_WHOLE = "take a model that the format can hold as a whole"
 _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "saved_model"}
 
 
@@ -121,24 +121,19 @@ def convert(
         return fixed(load(model), shapes, values) if shapes or values else load(model)
 
     how = asked(writer, form, source, quantize, calibrate, block_size)
-    if how is not None and bundled:
-        raise ConversionError("a bundle is not quantised", hint=_WHOLE)
     turned = channels.asked(source().graph, channels_last) if channels_last else ()
-    if turned and bundled:
-        raise ConversionError("a bundle has the layout of the model", hint="leave channels_last (--channels-last) out")
     if turned and how is not None:
         how = how._replace(samples=(channels.turned(one, turned, "last") for one in how.samples))
+    alone = "is not quantised" if how is not None else "has the layout of the model" if turned else None
+    if bundled and alone is not None:
+        raise ConversionError("a bundle " + alone, hint=_WHOLE)
     if not bundled:
         _check_free(target, writer.formats[form], folder=writer.formats[form][0] == "")
     with beside(path) as scratch:
         made = os.path.join(scratch, os.path.basename(target))
         refusal = None if bundled else _attempt(source(), own, writer, made, form, turned)
-        if refusal is not None and allow_fallback and (how is not None or turned):
-            wanted = "is not quantised" if how is not None else "has the layout of the model"
-            told = "a bundle %s, and this model needs one: %s" % (wanted, refusal.reason)
-            raise ConversionError(told, hint=_WHOLE, **_where(refusal, writer)) from refusal.__cause__
-        if refusal is not None and not allow_fallback:
-            raise _explained(refusal, source(), writer) from refusal.__cause__
+        if refusal is not None and (alone is not None or not allow_fallback):
+            raise _final(refusal, alone if allow_fallback else None, source(), writer) from refusal.__cause__
         if refusal is not None or bundled:
             target = target if bundled else target + _BUNDLE
             _check_free(target, (_BUNDLE, "bundle"), folder=False)
@@ -191,6 +186,14 @@ def _bundle(model: Model, writer: Shim, path: str, form: str) -> str:
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__
     return path
+
+
+def _final(refusal: OnnxCompatError, alone: Optional[str], model: Model, writer: Shim) -> OnnxCompatError:
+    """`alone`: why a bundle, which was allowed, is none."""
+    if alone is None:
+        return _explained(refusal, model, writer)
+    told = "a bundle %s, and this model needs one: %s" % (alone, refusal.reason)
+    return ConversionError(told, hint=_WHOLE, **_where(refusal, writer))
 
 
 def _explained(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxCompatError:
