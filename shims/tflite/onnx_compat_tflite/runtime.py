@@ -31,7 +31,9 @@ class Interpreted(Compiled):
     """One interpreter; `native` is it. `source` is `model_content` or `model_path`; `nonempty` says that the model has
     a kernel that ends the process when a size that is not known turns out to be zero; `seeded`, that it draws random
     numbers from a seed: an interpreter draws on, so that each run takes a new one; `plain`, to do without the delegate;
-    `windows`, the tensors that must not become empty, or the process ends; `forgetful`, to begin each run without states.
+    `windows`, the tensors that must not become empty, or the process ends; `forgetful`, to begin each run without states;
+    `slides`, that a window goes over sizes that are not known: over nothing, XNNPACK gives sizes that were in the memory
+    before, so that an empty input goes to an interpreter without it.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Interpreted(Compiled):
         plain: bool = False,
         windows: Sequence[int] = (),
         forgetful: bool = False,
+        slides: bool = False,
     ) -> None:
         self._runtime = runtime
         self._source = source
@@ -56,6 +59,8 @@ class Interpreted(Compiled):
         self._plain = plain
         self._windows = windows
         self._forgetful = forgetful
+        self._slides = slides
+        self._bare: Optional[Interpreted] = None
         self._shapes: Optional[List[Tuple[int, ...]]] = None
         self._open()
 
@@ -74,6 +79,8 @@ class Interpreted(Compiled):
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         with self._lock:
+            if self._slides and not self._plain and any(array.size == 0 for array in arrays):
+                return self._without_delegate().run(arrays)
             if self._seeded and self._shapes is not None:
                 self._open()
             try:
@@ -87,6 +94,14 @@ class Interpreted(Compiled):
                 return self._run(arrays)
             except _ERRORS as error:
                 raise self._unrun(error) from error
+
+    def _without_delegate(self) -> "Interpreted":
+        if self._bare is None:
+            self._bare = Interpreted(
+                self._runtime, self._source, self._inputs, self._outputs, self._nonempty, self._seeded, True,
+                self._windows, self._forgetful,
+            )  # fmt: skip
+        return self._bare
 
     def _unrun(self, error: BaseException) -> UnsupportedError:
         sizes = any(None in port.sizes for port in self._inputs)

@@ -133,6 +133,7 @@ class TFLiteShim(Shim):
             or (shifted(model) and not manners.zeros)
             or not all(features.multiplies_int4(blocks, False) for blocks in int4)
         )
+        open_windows = windows(model)
         return Interpreted(
             self._runtime(),
             source,
@@ -141,8 +142,9 @@ class TFLiteShim(Shim):
             nonempty=fragile(model, kernels),
             seeded=seeded(model),
             plain=misled or not manners.delegated,
-            windows=() if bears_nothing(kernels) else windows(model),
+            windows=() if bears_nothing(kernels) else open_windows,
             forgetful=forgetful(model),
+            slides=bool(open_windows),
         )
 
     def _runtime(self) -> features.Runtime:

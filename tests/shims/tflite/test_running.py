@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.loading import bears_nothing
 
 from onnx_compat import primitives
 from onnx_compat.dtypes import DType
@@ -130,6 +131,23 @@ def test_int64_is_divided_exactly() -> None:
     whole = [int(a) // int(b) if b else None for a, b in zip(x, y)]
     assert [int(v) for v in ours[1]][:1] + [int(v) for v in ours[1]][2:5] == whole[:1] + whole[2:5]
     assert list(ours[0])[2:4] == [-3, -3]
+
+
+def test_an_empty_batch_of_images_has_the_sizes_that_it_should() -> None:
+    """XNNPACK leaves them as they are in the memory; what comes after has the delegate again."""
+    weights = np.ones((3, 3, 2, 2), np.float32)
+    apart: Any = {"strides": [2, 1], "dilations": [2, 2], "pads": [(1, 2), (2, 2)], "groups": 1}
+    program = recorded(lambda x: [primitives.conv(x, weights, **apart)], Port("x", FLOAT, ("n", 3, "h", "w")))
+    compiled: Any = SHIM.compile(program)
+    before = compiled.native
+    for batch in (2, 0, 1):
+        x = np.zeros((batch, 3, 5, 4), np.float32)
+        if batch or bears_nothing(features.kernels()):
+            assert compiled.run([x])[0].shape == (batch, 3, 3, 6)
+        else:
+            with pytest.raises(UnsupportedError, match="cannot bear that"):
+                compiled.run([x])
+    assert compiled.native is before
 
 
 def test_an_axis_that_may_be_empty_is_refused_before_it_ends_the_process() -> None:
