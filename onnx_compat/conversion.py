@@ -88,6 +88,7 @@ def convert(
     calibrate: Any = None,
     block_size: Optional[int] = None,
     channels_last: Sequence[str] = (),
+    portable: bool = False,
 ) -> Path:
     """Write a model as a file (or folder) of a framework; the format follows from the path or is named by `to`. Gives
     the path that was written.
@@ -107,11 +108,12 @@ def convert(
 
     channels_last: inputs and outputs whose channels the file has last, [N, H, W, C], where the model has them as the second
         axis. Calibration data and whatever is verified are given as the model has them all the same.
+    portable: make a `.tflite` file for every runtime from 2.7 on, which is larger and slower where only newer ones have a kernel.
     """
     target = os.path.abspath(os.fspath(path))
     bundled = target.endswith(_BUNDLE)
     form = form_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
-    writer = _writer(form, shim)
+    writer = _writer(form, shim).portable() if portable else _writer(form, shim)
     if bundled and not allow_fallback:
         raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW + " writes one")
     own = not isinstance(model, Model)

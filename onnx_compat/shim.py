@@ -13,7 +13,7 @@ import numpy as np
 
 from onnx_compat import dtypes, emission
 from onnx_compat.dtypes import DType
-from onnx_compat.errors import ShimError, UnsupportedError
+from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.inside import Description, Inside
 from onnx_compat.ir import Node, Region, Spec
 
@@ -258,6 +258,14 @@ class Shim(abc.ABC):
     def export(self, program: Program, path: str, form: str) -> None:
         """Write the program in one of `formats` to `path` (which does not exist yet; the caller renames it)."""
         raise UnsupportedError("the shim %s writes no file format" % self.name)
+
+    def portable(self) -> "Shim":
+        """The same, but its files are for the oldest runtime of the framework, and all since, and not for the one here."""
+        raise ConversionError(
+            "the files of the shim %s are for one version of the framework" % self.name,
+            hint="leave `portable` (--portable) out; .tflite files have it",
+            shim=self.name,
+        )
 
     def quantize(self, path: str, form: str, how: Quantization) -> None:
         """Quantise what `export` has just written, in place."""

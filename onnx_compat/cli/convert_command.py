@@ -31,6 +31,9 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
     help="If the format cannot hold all of it, write a bundle: PATH.zip, whose other parts run in the fallback.",
 )
 @quantizing.options
+@click.option(
+    "--portable", is_flag=True, help="A .tflite file for every runtime from 2.7 on, not just for the one here."
+)
 @click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
 @options.page
 @options.inputs
@@ -50,6 +53,7 @@ def convert(
     quantize: Optional[str],
     calibrate: Any,
     block_size: Optional[int],
+    portable: bool,
     check: bool,
     page: Optional[str],
     inputs: Optional[str],
@@ -74,6 +78,7 @@ def convert(
             onnx_compat.convert(
                 model, path, to=to, shim=shim, shapes=shapes, values=values, allow_fallback=allow_fallback,
                 quantize=quantize, calibrate=calibrate, block_size=block_size, channels_last=channels_last,
+                portable=portable,
             )
         )  # fmt: skip
         seconds = time.perf_counter() - start

@@ -159,3 +159,8 @@ def test_a_bundle_is_not_turned(writer: Any, tmp_path: Path) -> None:
     image = model([node("Relu", ["x"], ["y"])], [value("x", [1, 2, 3])], [value("y", [1, 2, 3])])
     with pytest.raises(ConversionError, match="a bundle has the layout of the model"):
         onnx_compat.convert(image, tmp_path / "m.tflite.zip", "listing", allow_fallback=True, channels_last=["x"])
+
+
+def test_other_formats_are_for_one_version(writer: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="one version of the framework"):
+        onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing", portable=True)

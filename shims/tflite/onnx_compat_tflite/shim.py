@@ -14,6 +14,7 @@ from onnx_compat_tflite.build import build
 from onnx_compat_tflite.describe import described
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.insight import Insight
+from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import (
     bears_nothing,
     forgetful,
@@ -40,6 +41,17 @@ class TFLiteShim(Shim):
     formats = {"tflite": (".tflite", "TensorFlow Lite flatbuffer")}
     schemes = {"tflite": SCHEMES}
 
+    def __init__(self, kernels: Optional[Kernels] = None) -> None:
+        """`kernels`: what files are written for; None: those of the runtime here."""
+        self._written_for = kernels
+
+    @property
+    def _kernels(self) -> Kernels:
+        return self._written_for or features.kernels()
+
+    def portable(self) -> "TFLiteShim":
+        return TFLiteShim(Kernels())
+
     def probe(self) -> Probe:
         runtime, reason = features.find()
         if runtime is None:
@@ -47,7 +59,7 @@ class TFLiteShim(Shim):
         return Probe(True, reason, runtime.name, runtime.version, features.features())
 
     def emitter(self) -> Emitter:
-        return TFLiteEmitter(features.kernels())
+        return TFLiteEmitter(self._kernels)
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
@@ -62,23 +74,24 @@ class TFLiteShim(Shim):
         return self._interpreted(source, model, program.inputs, program.outputs)
 
     def export(self, program: Program, path: str, form: str) -> None:
-        model = build(program, features.kernels())
+        model = build(program, self._kernels)
         fb.write(model, path, self._outside(model), check=self._accepted)
 
     def _outside(self, model: fb.ModelSpec) -> bool:
         """Whether its constants go behind the flatbuffer; refused where the runtime would not find them."""
         if not fb.oversized(model):
             return False
-        if not features.reads_outside():
+        if self._written_for is not None or not features.reads_outside():
+            runtime = "this runtime looks" if self._written_for is None else "old runtimes look"
             raise ConversionError(
-                "the model takes more than the 2 GB of a flatbuffer, and this runtime looks for constants nowhere else",
+                "the model takes more than the 2 GB of a flatbuffer, and %s for constants nowhere else" % runtime,
                 hint="tflite-runtime 2.14 and LiteRT do; or store the weights of the model as float16",
                 shim=self.name,
             )
         return True
 
     def quantize(self, path: str, form: str, how: Quantization) -> None:
-        quantize(path, how, self._runtime(), features.kernels(), self._accepted)
+        quantize(path, how, self._runtime(), self._kernels, self._accepted)
 
     def _accepted(self, path: str) -> None:
         """Load the file and allocate its tensors, as whoever gets it will."""

@@ -1,0 +1,58 @@
+"""Files for every runtime: what they are made of does not depend on the one that is here, nor do they need a newer one."""
+
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.kernels import Kernels
+
+import onnx_compat
+from onnx_compat.errors import ConversionError
+
+ROOT = Path(__file__).parents[3]
+if "matrix" not in sys.modules:  # without the root on the path: `onnx_compat` must come from where it is installed
+    _spec = importlib.util.spec_from_file_location(
+        "matrix", str(ROOT / "matrix" / "__init__.py"), submodule_search_locations=[str(ROOT / "matrix")]
+    )
+    assert _spec is not None and _spec.loader is not None
+    sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["matrix"])
+
+NAMES = "audio bert efficientnet gpt gru lstm mobilenet_v3 residual rnn_tanh unet_bilinear unet_nearest vit".split()
+
+
+def case(name: str) -> Any:
+    from matrix.suites.cache import read_index
+
+    return next(one for one in read_index("zoo") if one.id.endswith("/" + name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_portable_file_is_for_the_oldest_runtime_and_runs_here(name: str, tmp_path: Path) -> None:
+    one = case(name + "-script-dynamic")
+    path = onnx_compat.convert(one.model, tmp_path / "m.tflite", shim="tflite", portable=True)
+    uses = [(operator.builtin, operator.version) for graph in fb.read(path).subgraphs for operator in graph.operators]
+    assert fb.minimum_runtime(uses) == "2.7.0"
+    for data in one.data_sets():
+        report = onnx_compat.verify(one.model, data.inputs, shim="tflite", converted=path, oracle="reference")
+        assert report.ok, report.summary
+
+
+def test_it_is_the_same_as_where_no_kernels_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = case("gpt-script-dynamic").model
+    portable = onnx_compat.convert(model, tmp_path / "a.tflite", shim="tflite", portable=True)
+    monkeypatch.setitem(features._FOUND, "kernels", Kernels())
+    anywhere = onnx_compat.convert(model, tmp_path / "b.tflite", shim="tflite")
+    first, second = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (portable, anywhere))
+    assert first == second
+
+
+def test_the_size_of_a_flatbuffer_is_that_of_old_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fb, "oversized", lambda model: True)
+    with pytest.raises(ConversionError, match="old runtimes look"):
+        SHIM.portable()._outside(fb.ModelSpec([]))
