@@ -112,6 +112,12 @@ def test_two_normalisations_in_a_row_are_one() -> None:
     assert bounded == ["MUL", "ADD", "MUL"]
 
 
+def test_what_holds_another_value_than_the_model_has_another_name() -> None:
+    made = build(program(lambda x: p.tanh(p.mul(p.add(p.mul(x, 2.0), 3.0), 4.0)), (4, 5)), Kernels()).subgraphs[0]
+    assert [one.builtin for one in made.operators] == ["MUL", "ADD", "TANH"]
+    assert made.tensors[made.operators[0].outputs[0]].name.endswith("/scaled")
+
+
 def test_factors_that_overflow_together_stay_apart() -> None:
     for factor in (1e30, 1e-30):
         made = program(lambda x, factor=factor: p.mul(p.mul(x, factor), factor), (4, 5))

@@ -52,6 +52,7 @@ def _distribute(view: View, operator: fb.OperatorSpec) -> None:
     if factor is None or summand is None:
         return
     view.turn_into(sum_, "MUL", [x, factor], fused_activation_function="NONE")
+    view.graph.tensors[sum_.outputs[0]].name += "/scaled"  # it is no value of the model any more
     view.turn_into(operator, "ADD", [sum_.outputs[0], summand], **operator.options)
     for reader in view.readers(operator.outputs[0]):
         last = _constant(view, reader, "ADD")
