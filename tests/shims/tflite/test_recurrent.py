@@ -77,6 +77,14 @@ def test_a_long_sequence_is_a_loop_of_few_rounds(steps: int, tmp_path: Any) -> N
     agree(model, feeds(steps, 2))
 
 
+@pytest.mark.parametrize(("cells", "alone"), [(24, False), (512, True)])
+def test_a_round_reads_no_more_weights_than_a_cache_holds(cells: int, alone: bool, tmp_path: Any) -> None:
+    _, *bodies = builtins(network("RNN", "t", "n", cells=cells), tmp_path)
+    products = sorted(one.count("FULLY_CONNECTED") for one in bodies)
+    alone = alone or not features.kernels().accepts("DYNAMIC_UPDATE_SLICE", "float32")  # each row by itself
+    assert products[-1] > 0 and (products[-1] <= 4) == alone
+
+
 def test_a_scan_that_only_hands_on() -> None:
     """A body without a node, and a row of a type that few kernels take."""
     names = ("state", "row")

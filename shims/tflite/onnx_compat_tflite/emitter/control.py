@@ -19,7 +19,10 @@ _SHORT = 8  # rounds of a known scan that are written out, whatever they are
 #: anew, so that 64 steps of 512 cells take twice the time of a loop, and 64 times the memory.
 _WRITTEN_OUT = 1024
 _READ = 2**24
-_ROUND = 64  # the nodes of a round of a loop that is not written out
+#: The same of a round of a loop that is not written out: four steps of 512 cells in one take longer than four rounds, since
+#: the packed matrices of one stay in the cache.
+_ROUND = 64
+_READ_A_ROUND = 2**22
 
 
 class Control(Pools):
@@ -147,8 +150,7 @@ class Control(Pools):
 
     def _is_moderate(self, length: int) -> bool:
         nodes = self.node.regions[0].live()
-        read = sum(arg.array.nbytes for node in nodes for arg in node.args if isinstance(arg, Const))
-        return moderate(length, len(nodes), read)
+        return moderate(length, len(nodes), _read(nodes))
 
     def _unrolled(
         self, state: Sequence[Handle], xs: Sequence[Handle], length: int, reverse: bool, body: Any, captures: Any
@@ -216,7 +218,7 @@ class Control(Pools):
         taken = all(self.accepts(kernel, pile.dtype) and pile.rank <= 4 for pile in piles for kernel in kernels)
         if not taken or any(node.regions for node in nodes):
             return 1
-        most = max(1, _ROUND // max(1, len(nodes)))
+        most = max(1, min(_ROUND // max(1, len(nodes)), _READ_A_ROUND // max(1, _read(nodes))))
         if length.known is None:
             return most
         return max(range(most // 2 + 1, most + 1), key=lambda steps: (-(length.known[0] % steps), steps))
@@ -309,6 +311,11 @@ class Control(Pools):
     def _raised_row(self, row: Handle) -> Handle:
         shape = self._joined(self.ints(1), [self.shape_tensor(row)], 0) if not row.static else self.ints(1, *row.dims)
         return self.add_op("RESHAPE", [row, shape], row.dtype, (1, *row.dims))
+
+
+def _read(nodes: Sequence[Any]) -> int:
+    """Bytes of constants."""
+    return sum(arg.array.nbytes for node in nodes for arg in node.args if isinstance(arg, Const))
 
 
 def moderate(length: int, nodes: int, read: int) -> bool:
