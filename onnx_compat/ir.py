@@ -122,6 +122,13 @@ class Region:
         self.nodes = list(nodes)
         self._live = self._spent = None
 
+    def release(self) -> None:
+        """Let go of all that the nodes read: what was made of the region has its weights now."""
+        for node in self.nodes:
+            node.args = ()
+            for inner in node.regions:
+                inner.release()
+
     def live(self) -> List[Node]:
         """The nodes that the outputs need, in order. Whatever only served a folded value is gone. (Asked for only when
         the region is complete, and kept: an execution asks every time.)

@@ -256,7 +256,9 @@ class Shim(abc.ABC):
         yield self.emitter()
 
     def export(self, program: Program, path: str, form: str) -> None:
-        """Write the program in one of `formats` to `path` (which does not exist yet; the caller renames it)."""
+        """Write the program in one of `formats` to `path` (which does not exist yet; the caller renames it). Nobody needs
+        the program afterwards.
+        """
         raise UnsupportedError("the shim %s writes no file format" % self.name)
 
     def portable(self) -> "Shim":

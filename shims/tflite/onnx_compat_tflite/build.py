@@ -15,8 +15,22 @@ __all__ = ["SIGNATURE", "build"]
 SIGNATURE = "serving_default"
 
 
-def build(program: Program, kernels: Kernels) -> fb.ModelSpec:
-    """The program in operators that these kernels have; weights are views of the program's until they are written."""
+def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec:
+    """The program in operators that these kernels have; weights are views of the program's until they are written. With
+    `own`, nobody else has the program: what a pass replaces by other weights is let go of.
+    """
+    model = _emitted(program, kernels)
+    if own:
+        program.region.release()
+    improve(model, kernels)
+    main = model.subgraphs[0]
+    inputs = dict(zip([port.name for port in program.inputs], main.inputs))
+    outputs = dict(zip([port.name for port in program.outputs], main.outputs))
+    model.signatures.append(fb.Signature(inputs, outputs, SIGNATURE))
+    return model
+
+
+def _emitted(program: Program, kernels: Kernels) -> fb.ModelSpec:
     emitter = TFLiteEmitter(kernels)
     graph = emitter.graph
     handles = [
@@ -24,13 +38,8 @@ def build(program: Program, kernels: Kernels) -> fb.ModelSpec:
         for port, ref in zip(program.inputs, program.region.inputs)
     ]
     outputs = emit(named(program.region, kernels), emitter, handles)
-    names = [port.name for port in program.outputs]
     taken = {port.name for port in program.inputs}
-    graph.finish(outputs, [name if name not in taken else name + ":0" for name in names])
+    names = [port.name if port.name not in taken else port.name + ":0" for port in program.outputs]
+    graph.finish(outputs, names)
     graph.spec.name = program.name or "main"
-    model = fb.ModelSpec([one.spec for one in emitter.graphs], description=DESCRIPTION)
-    improve(model, kernels)
-    main = model.subgraphs[0]
-    inputs = dict(zip([port.name for port in program.inputs], main.inputs))
-    model.signatures.append(fb.Signature(inputs, dict(zip(names, main.outputs)), SIGNATURE))
-    return model
+    return fb.ModelSpec([one.spec for one in emitter.graphs], description=DESCRIPTION)

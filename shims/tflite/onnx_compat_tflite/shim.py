@@ -74,7 +74,7 @@ class TFLiteShim(Shim):
         return self._interpreted(source, model, program.inputs, program.outputs)
 
     def export(self, program: Program, path: str, form: str) -> None:
-        model = build(program, self._kernels)
+        model = build(program, self._kernels, own=True)
         fb.write(model, path, self._outside(model), check=self._accepted)
 
     def _outside(self, model: fb.ModelSpec) -> bool:

@@ -1,5 +1,7 @@
 """Channel shuffles between convolutions, as exporters write them; each with the numbers of the reference."""
 
+import tracemalloc
+from pathlib import Path
 from typing import Any, List, Sequence
 
 import numpy as np
@@ -110,3 +112,18 @@ def test_an_activation_behind_what_is_joined_is_that_of_the_parts() -> None:
 
     assert [one.builtin for one in checked(joined, (1, 8, 6, 8))] == ["CONV_2D", "CONV_2D", "CONCATENATION"]
     assert "RELU" in [one.builtin for one in checked(lambda x: joined(x, p.exp), (1, 8, 6, 8))]
+
+
+def test_weights_go_as_soon_as_others_are_in_their_place(tmp_path: Path) -> None:
+    def network(x: Any) -> Any:
+        for _ in range(8):
+            x = convolved(convolved(shuffled(convolved(x, 512, 4), 4), 512, 512, 3), 512, 4)
+        return x
+
+    tracemalloc.start()
+    try:
+        SHIM.export(recorded(network, (1, 512, 4, 4), SHIM.emitter()), str(tmp_path / "m.tflite"), "tflite")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.75 * (tmp_path / "m.tflite").stat().st_size

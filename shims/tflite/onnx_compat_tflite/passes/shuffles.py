@@ -10,6 +10,7 @@ from typing import Any, List, NamedTuple, Optional
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.sweep import sweep
 from onnx_compat_tflite.passes.view import View
 
 __all__ = ["absorb_shuffles"]
@@ -34,13 +35,19 @@ class _Places(NamedTuple):
 
 def absorb_shuffles(graph: fb.SubGraph) -> None:
     """RESHAPE, TRANSPOSE and RESHAPE between convolutions are one RESHAPE, or none if one of these has no groups."""
+    while _absorb_one(graph):
+        sweep(graph)  # now, and not at the end: the weights in their first order are as large as the new ones
+
+
+def _absorb_one(graph: fb.SubGraph) -> bool:
     view = View(graph)
-    for operator in list(graph.operators):
+    for operator in graph.operators:
         found = _shuffle(view, operator) if operator.builtin == "TRANSPOSE" else None
         places = None if found is None else _places(view, found)
         if found is not None and places is not None:
             _rewrite(graph, found, places)
-            view = View(graph)
+            return True
+    return False
 
 
 def _shuffle(view: View, transpose: fb.OperatorSpec) -> Optional[_Shuffle]:
