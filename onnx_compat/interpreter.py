@@ -171,9 +171,8 @@ class Interpreter:
             return composed
         if not _accepted(native, _as_read(node, graph), inputs, attributes):
             return composed
-        orders = [
-            spatial_order(v.rank) if native.spatial and v.rank > 2 and k == 0 else None for k, v in enumerate(results)
-        ]
+        first = spatial_order(results[0].rank) if native.spatial and results[0].rank > 2 else native.stored
+        orders = [first, *[None] * (len(results) - 1)]
         args = [
             None
             if v is None

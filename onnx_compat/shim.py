@@ -97,6 +97,7 @@ class Native(NamedTuple):
     accepts: Callable[..., bool]
     method: str
     spatial: bool
+    stored: Optional[Tuple[int, ...]] = None
 
 
 class Emitter:
@@ -192,9 +193,11 @@ def native(
     domain: str = "",
     spatial: bool = False,
     available: Optional[Callable[[Any], bool]] = None,
+    stored: Optional[Tuple[int, ...]] = None,
 ) -> Callable[[Any], Any]:
     """Declare a method of an emitter as a fast path for a whole operator. With `spatial`, its first input and output
-    are images in the shim's layout; everything else is in the order as written.
+    are images in the shim's layout; `stored` is the order of axes in which it gives the first output; everything else is in
+    the order as written.
 
     `available(emitter)` says whether the framework at hand has what it takes, `accepts(node, inputs, attributes)` whether
     it takes this case (`inputs`: the traced Tensors, None where left out; of `node.outputs`, those that nobody reads have
@@ -203,7 +206,7 @@ def native(
     """
 
     def declare(method: Any) -> Any:
-        method.native = (domain, operator, accepts or (lambda *_: True), spatial, available)
+        method.native = (domain, operator, accepts or (lambda *_: True), spatial, available, stored)
         return method
 
     return declare
@@ -215,9 +218,9 @@ def natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
     for name in dir(type(emitter)):
         declared = getattr(getattr(type(emitter), name), "native", None)
         if isinstance(declared, tuple):
-            domain, operator, accepts, spatial, available = declared
+            domain, operator, accepts, spatial, available, stored = declared
             if available is None or available(emitter):
-                found[domain, operator] = Native(accepts, name, spatial)
+                found[domain, operator] = Native(accepts, name, spatial, stored)
     return found
 
 

@@ -95,11 +95,9 @@ class Graph:
         self._called.add(handle.index)
         return handle
 
-    def variable(self, name: str, dtype: str, dims: Sequence[int]) -> Handle:
-        """What an operator keeps from one invoke to the next; zeros at first."""
-        handle = self._tensor("%s/state_%d" % (name, len(self.spec.tensors)), dtype, dims)
+    def keep(self, handle: Handle) -> None:
+        """Let it be a variable, which the kernel that it is given to changes."""
         self.spec.tensors[handle.index].is_variable = True
-        return handle
 
     def call(self, handle: Handle, name: str) -> None:
         """Give a tensor the name of the value that it holds, the first one if of several. Readers take names for UTF-8."""

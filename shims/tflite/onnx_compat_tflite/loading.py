@@ -8,7 +8,7 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
 __all__ = [
-    "DESCRIPTION", "bears_nothing", "forgetful", "fragile", "int4_products", "ports", "resizing", "seeded", "shifted", "windows",
+    "DESCRIPTION", "bears_nothing", "fragile", "int4_products", "ports", "resizing", "seeded", "shifted", "windows",
 ]  # fmt: skip
 
 DESCRIPTION = "made by onnx-compat"
@@ -116,12 +116,6 @@ def seeded(model: fb.ModelSpec) -> bool:
     """Whether random numbers are drawn from a seed."""
     operators = [operator for graph in model.subgraphs for operator in graph.operators]
     return any(one.builtin.startswith("RANDOM_") and one.options.get("seed2") for one in operators)
-
-
-def forgetful(model: fb.ModelSpec) -> bool:
-    """Whether it has states that mean nothing in the next run: one of ours forgets them, but for NaN."""
-    tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors]
-    return model.description == DESCRIPTION and any(tensor.is_variable for tensor in tensors)
 
 
 def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:

@@ -31,7 +31,7 @@ class Interpreted(Compiled):
     """One interpreter; `native` is it. `source` is `model_content` or `model_path`; `nonempty` says that the model has
     a kernel that ends the process when a size that is not known turns out to be zero; `seeded`, that it draws random
     numbers from a seed: an interpreter draws on, so that each run takes a new one; `plain`, to do without the delegate;
-    `windows`, the tensors that must not become empty, or the process ends; `forgetful`, to begin each run without states;
+    `windows`, the tensors that must not become empty, or the process ends;
     `slides`, that a window goes over sizes that are not known: over nothing, XNNPACK gives sizes that were in the memory
     before, so that an empty input goes to an interpreter without it.
     """
@@ -46,7 +46,6 @@ class Interpreted(Compiled):
         seeded: bool = False,
         plain: bool = False,
         windows: Sequence[int] = (),
-        forgetful: bool = False,
         slides: bool = False,
     ) -> None:
         self._runtime = runtime
@@ -58,7 +57,6 @@ class Interpreted(Compiled):
         self._lock = threading.Lock()
         self._plain = plain
         self._windows = windows
-        self._forgetful = forgetful
         self._slides = slides
         self._bare: Optional[Interpreted] = None
         self._shapes: Optional[List[Tuple[int, ...]]] = None
@@ -99,7 +97,7 @@ class Interpreted(Compiled):
         if self._bare is None:
             self._bare = Interpreted(
                 self._runtime, self._source, self._inputs, self._outputs, self._nonempty, self._seeded, True,
-                self._windows, self._forgetful,
+                self._windows,
             )  # fmt: skip
         return self._bare
 
@@ -122,8 +120,6 @@ class Interpreted(Compiled):
         for place, array in zip(self._places, arrays):
             if array.size:  # there is nothing to give otherwise, and old runtimes take it amiss
                 self.native.set_tensor(place, as_given(array))
-        if self._forgetful:
-            self.native.reset_all_variables()
         self.native.invoke()
         return [self._taken(place, port) for place, port in zip(self._results, self._outputs)]
 

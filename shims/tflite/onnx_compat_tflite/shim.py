@@ -17,7 +17,6 @@ from onnx_compat_tflite.insight import Insight
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import (
     bears_nothing,
-    forgetful,
     fragile,
     int4_products,
     ports,
@@ -156,7 +155,6 @@ class TFLiteShim(Shim):
             seeded=seeded(model),
             plain=misled or not manners.delegated,
             windows=() if bears_nothing(kernels) else open_windows,
-            forgetful=forgetful(model),
             slides=bool(open_windows),
         )
 

@@ -10,6 +10,7 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import improve
+from onnx_compat_tflite.passes.view import View
 
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType, float32
@@ -308,3 +309,11 @@ def test_what_is_joined_step_by_step_is_joined_at_once() -> None:
         names(lambda x: p.concat([p.concat([x, x], 0), p.concat([p.tanh(x)] * 2, 0)], 1), (4, 5)).count("CONCATENATION")
         == 3
     )
+
+
+def test_a_variable_holds_something_else_than_what_was_written_into_it() -> None:
+    tensors = [fb.TensorSpec(name, "float32", (4,), is_variable=name == "state") for name in ("x", "state", "y")]
+    copies = [fb.OperatorSpec("ABS", [k], [k + 1]) for k in range(2)]
+    view = View(fb.SubGraph(tensors, copies, [0], [2]))
+    assert view.writer(1, "ABS") is None
+    assert view.writer(2, "ABS") is copies[1]

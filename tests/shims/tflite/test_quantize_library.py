@@ -90,11 +90,11 @@ def test_the_body_of_a_loop_stays_float_with_weights_of_int8(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("kind", library.KINDS)
 def test_an_lstm_stays_float_with_weights_of_int8(tmp_path: Path, kind: str) -> None:
-    """Also the step that forgets, whose feature is far beyond all others."""
+    """Also what writes its states, which are variables."""
     main = fb.read(convert(tmp_path, "lstm", kind)).subgraphs[0]
     (kernel,) = [operator for operator in main.operators if operator.builtin == "UNIDIRECTIONAL_SEQUENCE_LSTM"]
-    (given,) = [operator for operator in main.operators if kernel.inputs[0] in operator.outputs]
-    assert given.builtin == "CONCATENATION" and main.tensors[given.outputs[0]].dtype == "float32"
+    (begun,) = [operator for operator in main.operators if operator.builtin == "SPLIT_V"]
+    assert begun.outputs == kernel.inputs[18:20] and main.tensors[begun.outputs[0]].dtype == "float32"
     written = {index: operator for operator in main.operators for index in operator.outputs}
     for index in kernel.inputs[1:9]:
         assert main.tensors[written[index].inputs[0] or 0].dtype == "int8"

@@ -102,37 +102,59 @@ def test_a_scan_that_only_hands_on() -> None:
         np.testing.assert_array_equal(collected, fed["rows"])
 
 
-# -- the kernel --------------------------------------------------------------------------------------------------------
-def lstm(steps: Any, batch: Any = 1, peepholes: bool = False, **attributes: Any) -> Any:
-    """One whose last cells nobody reads, as exporters write it."""
-    model = network("LSTM", steps, batch, cell=False, **attributes)
+# -- the kernels -------------------------------------------------------------------------------------------------------
+def recurrent(operator: str, steps: Any, batch: Any = 1, peepholes: bool = False, **attributes: Any) -> Any:
+    """One with three results, of which a reader may want all."""
+    model = network(operator, steps, batch, **attributes)
     node, graph = model.graph.node[0], model.graph
-    node.output.append("nobody reads this")
-    directions = 1 + (attributes.get("direction") == "bidirectional")
     if peepholes:
+        directions = 1 + (attributes.get("direction") == "bidirectional")
         weights = np.random.RandomState(1).uniform(-0.7, 0.7, (directions, 18)).astype(np.float32)
         graph.initializer.append(numpy_helper.from_array(weights, "p"))
         node.input.extend(["", "", "", "p"])
     return model
 
 
+def kernels(model: Any, path: Any) -> int:
+    """How many there are in the main graph, which is then the only one."""
+    main, *others = builtins(model, path)
+    found = sum("_SEQUENCE_" in name for name in main)
+    assert not (found and others)
+    return found
+
+
 @pytest.mark.parametrize("peepholes", [False, True])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-def test_one_kernel_runs_all_steps(direction: str, peepholes: bool, tmp_path: Any) -> None:
-    model = lstm("t", peepholes=peepholes, direction=direction)
-    names = builtins(model, tmp_path)
-    assert len(names) == 1
-    assert names[0].count("UNIDIRECTIONAL_SEQUENCE_LSTM") == 1 + (direction == "bidirectional")
-    assert len(names[0]) <= 10 if direction != "bidirectional" else 16
-    agree(model, *[feeds(steps, 1) for steps in (3, 0, 70, 3)])
+@pytest.mark.parametrize("steps", ["t", 7])
+def test_one_kernel_runs_all_steps_of_an_lstm(steps: Any, direction: str, peepholes: bool, tmp_path: Any) -> None:
+    model = recurrent("LSTM", steps, peepholes=peepholes, direction=direction)
+    assert kernels(model, tmp_path) == 1
+    agree(model, *[feeds(length, 1) for length in ((3, 0, 70, 3) if steps == "t" else (steps, steps))])
+
+
+@pytest.mark.parametrize("activation", ["Tanh", "Relu"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("steps", ["t", 7])
+def test_one_kernel_runs_all_steps_of_an_rnn(steps: Any, direction: str, activation: str, tmp_path: Any) -> None:
+    both = direction == "bidirectional"
+    model = recurrent("RNN", steps, direction=direction, activations=[activation] * (1 + both))
+    assert kernels(model, tmp_path) == 1 + both
+    agree(model, *[feeds(length, 1) for length in ((3, 0, 70, 3) if steps == "t" else (steps, steps))])
+
+
+def test_few_cells_of_a_batch(tmp_path: Any) -> None:
+    for batch, steps, there in ((2, 9, True), (3, 9, False), (32, "t", True), (33, "t", False)):
+        model = recurrent("LSTM", steps, batch)
+        assert bool(kernels(model, tmp_path)) is there
+        agree(model, feeds(9, batch))
 
 
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("peepholes", [False, True])
 @pytest.mark.parametrize("steps", ["t", 120])
 def test_each_run_forgets_the_one_before(steps: Any, peepholes: bool, plain: bool, tmp_path: Any) -> None:
-    """To the last bit, in an interpreter that knows nothing of us: also after other lengths and huge numbers."""
-    builtins(lstm(steps, 2, peepholes, direction="bidirectional"), tmp_path)
+    """To the last bit, in an interpreter that knows nothing of us: also after other lengths, huge numbers and NaN."""
+    assert kernels(recurrent("LSTM", steps, 2, peepholes, direction="bidirectional"), tmp_path)
     interpreter = features.find()[0].interpreter(plain, model_path=str(tmp_path / "m.tflite"))  # type: ignore[union-attr]
 
     def run(x: Any) -> List[Any]:
@@ -150,47 +172,74 @@ def test_each_run_forgets_the_one_before(steps: Any, peepholes: bool, plain: boo
         x = feeds(length, 2)["x"]
         assert run(x) == wanted[length]
         assert run(x) == wanted[length]
-        for number in (1e6, -1e30):
+        for number in (1e6, -1e30, np.nan):
             run(np.full_like(x, number))
             assert run(x) == wanted[length]
 
 
-def test_our_runtime_forgets_nan() -> None:
-    prepared, fed = onnx_compat.prepare(lstm("t"), shim="tflite"), feeds(4, 1)
-    before = prepared.run(fed)[0]
-    assert np.isnan(prepared.run({"x": np.full((4, 1, 5), np.nan, np.float32)})[0]).all()
-    np.testing.assert_array_equal(prepared.run(fed)[0], before)
-
-
 def test_what_the_kernel_cannot_do_is_composed(tmp_path: Any) -> None:
     others = [
-        network("LSTM", "t", 1),  # the last cells are read
-        lstm("t", "n"),  # the states have a batch
-        lstm("t", 40),  # a loop is faster
-        lstm(30),  # written out, it is faster still
-        lstm("t", clip=0.5),
-        lstm("t", input_forget=1),
-        lstm("t", activations=["Sigmoid", "Relu", "Tanh"]),
-        network("LSTM", "t", 1, lengths=True, cell=False),
+        recurrent("LSTM", "t", "n"),  # the states have a batch
+        recurrent("LSTM", "t", 40),  # a loop is faster
+        recurrent("LSTM", 30, 8),  # written out, it is faster still
+        recurrent("LSTM", 1),  # one step is no sequence
+        recurrent("LSTM", "t", clip=0.5),
+        recurrent("LSTM", "t", input_forget=1),
+        recurrent("LSTM", "t", activations=["Sigmoid", "Relu", "Tanh"]),
+        recurrent("RNN", "t", activations=["Sigmoid"]),
+        network("LSTM", "t", 1, lengths=True),
     ]
     for model in others:
-        assert not any("UNIDIRECTIONAL_SEQUENCE_LSTM" in names for names in builtins(model, tmp_path))
-    for model in others[4:7]:
+        assert not any("_SEQUENCE_" in name for names in builtins(model, tmp_path) for name in names)
+    for model in others[4:8]:
         agree(model, feeds(5, 1))
 
 
-def test_states_given_as_zeros(tmp_path: Any) -> None:
-    for number, fits in ((0.0, True), (0.25, False)):
-        model = lstm("t", direction="bidirectional")
-        model.graph.initializer.append(numpy_helper.from_array(np.full((2, 1, 6), number, np.float32), "h"))
-        model.graph.node[0].input.extend(["", "h", "h"])
-        assert ("UNIDIRECTIONAL_SEQUENCE_LSTM" in builtins(model, tmp_path)[0]) is fits
-        agree(model, feeds(5, 1))
+@pytest.mark.parametrize("operator", ["LSTM", "RNN"])
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+@pytest.mark.parametrize("steps", ["t", 6])
+def test_states_that_are_given(operator: str, direction: str, steps: Any, tmp_path: Any) -> None:
+    """As constants, as inputs, and the same ones to two layers, which must not share what they become."""
+    both = direction == "bidirectional"
+    for known in (True, False):
+        model = recurrent(operator, steps, direction=direction)
+        graph, node = model.graph, model.graph.node[0]
+        names = ["h", "c"][: len(node.output) - 1]
+        node.input.extend(["", *names])
+        twin = type(node)()
+        twin.CopyFrom(node)
+        twin.output[:] = [name + "2" for name in node.output]
+        graph.node.append(twin)
+        graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in twin.output)
+        given = {name: np.full((1 + both, 1, 6), value, np.float32) for name, value in zip(names, (0.25, -0.5))}
+        if known:
+            graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in given.items())
+        else:
+            graph.input.extend(
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, each.shape) for name, each in given.items()
+            )
+        assert kernels(model, tmp_path) == (4 if operator == "RNN" and both else 2)
+        fed = [feeds(length, 1) for length in ((6, 0, 3) if steps == "t" else (6, 6))]
+        agree(model, *[one if known else dict(one, **given) for one in fed])
+
+
+def test_a_state_from_one_layer_begins_the_next(tmp_path: Any) -> None:
+    """What writes a variable stays, also where it copies."""
+    model = recurrent("LSTM", "t")
+    first = model.graph.node[0]
+    second = type(first)()
+    second.CopyFrom(first)
+    second.input.extend(["", "y_h", "y_c"])
+    second.output[:] = ["z", "z_h", "z_c"]
+    model.graph.node.append(second)
+    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in second.output)
+    assert kernels(model, tmp_path) == 2
+    agree(model, *[feeds(steps, 1) for steps in (4, 2, 4)])
 
 
 def test_in_a_branch(tmp_path: Any) -> None:
     """A kernel with states, in a graph that is not always run."""
-    model = lstm("t")
+    model = network("LSTM", "t", 1, cell=False)
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     nothing = helper.make_tensor_value_info("nothing", TensorProto.FLOAT, None)
     branches = {

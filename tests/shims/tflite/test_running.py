@@ -191,7 +191,7 @@ def test_a_file_keeps_names_and_open_sizes(tmp_path: Path) -> None:
 def test_a_file_that_the_runtime_refuses_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import onnx_compat_tflite.shim as module
 
-    def broken(program: Program, kernels: Any) -> fb.ModelSpec:
+    def broken(program: Program, kernels: Any, own: bool) -> fb.ModelSpec:
         graph = fb.SubGraph(name="main")
         x = graph.add(fb.TensorSpec("x", "float32", (2,)))
         y = graph.add(fb.TensorSpec("y", "float32", (3,)))

@@ -1,14 +1,14 @@
-"""LSTM as one kernel, which begins with a step that forgets.
+"""LSTM and RNN as one kernel.
 
-The kernel's states are variables that nothing resets: the second `invoke` goes on where the first one ended, on every
-runtime, so that the same input would give another result. So each sequence has one step more before it, and each step one
-feature more: it is set in that step and 0 in all others, and has such weights that the gates of input, forgetting and
-output are 0 there. Then c = 0 * c + 0 * g and h = 0 * tanh(c) are exact zeros, whatever they were. (NaN stays: after an input that
-made it, a foreign interpreter must be told `reset_all_variables()`; `Interpreted` does that by itself.)
+The kernels keep their states in variables that nothing resets: a second `invoke` would go on where the first one ended.
+So an operator before the kernel writes the states into these very tensors, at each run: those that the model gives, or
+zeros. It is SPLIT_V, also of a constant: no runtime computes it ahead, and no delegate takes it. After the kernel a
+variable holds the state of the end. What reads it has to read the kernel's result too, since the order of operators,
+delegates included, follows from nothing but what they read.
 
-The states have a batch, so that it must be known. The kernel multiplies row by row: up to some hundred cells in all
-it is about as fast as a loop or faster, in few operators; beyond, XNNPACK is the faster one. The cell at the end cannot be
-asked for. UNIDIRECTIONAL_SEQUENCE_RNN has no gate that could forget, and for GRU there is no kernel.
+The states have a batch, so that it must be known. The kernel multiplies row by row, where XNNPACK takes a batch at once.
+Of one sequence an LSTM is this kernel: beside the same written out it takes 1.2 to 1.7 times as long, and a tenth of the
+operators or of the file; beside a loop it is the faster one. What has few cells in all is it, too. For GRU there is no kernel.
 """
 
 from typing import Any, List, Optional, Sequence, Tuple
@@ -22,88 +22,168 @@ from onnx_compat_tflite.graph import Handle
 
 __all__ = ["Recurrent"]
 
-_USUAL = ["sigmoid", "tanh", "tanh"]
 _WAYS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-_MOST = 128  # cells, of all sequences of a batch
-_NODES = 11  # of a step that is written out
-_SURE = 128.0  # of its negative the sigmoid is 0 in float32: twice over, so that weights may be rounded
-_RARE = 2.0**20  # what no cell goes beyond: it grows by 1 in a step at most
-_FLAG = 2.0**15  # the feature where it is set: weights stay small, and all is within float16
+#: The cells, of all sequences of a batch, up to which the kernel is as fast as what else there is: steps that are written
+#: out, or a loop.
+_FEW, _SOME = 16, 192
+_BATCH_FIRST = (
+    0,
+    2,
+    1,
+    3,
+)  # steps, batch, directions, cells: beside each other, as whoever reads them mostly wants them
 
 
-def _fits(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """Known weights, a known and small batch, states that begin with zeros, the usual activations."""
-    x, w, r, bias, lengths, h, c, peepholes = (*inputs, *[None] * 8)[:8]
-    ways = _WAYS.get(attributes.get("direction", "forward"), ())
-    names = [str(name).lower() for name in attributes.get("activations") or _USUAL * len(ways)]
-    if not ways or names != _USUAL * len(ways) or lengths is not None or any(node.outputs[2:]):
+def _activations(attributes: Any, default: Sequence[str]) -> List[str]:
+    """Those of all directions, in small letters; those of RNN's default are one too many for a single direction."""
+    names = [str(name).lower() for name in attributes.get("activations") or ()]
+    ways = len(_WAYS.get(attributes.get("direction", "forward"), ()))
+    return names[: ways * len(default)] or [*default] * ways
+
+
+def _fits(inputs: Sequence[Any], attributes: Any, nodes: int, alone: bool) -> bool:
+    """Known weights, a known batch, nothing that bends the gates. `nodes`: of a step that is written out; `alone`: whether
+    one sequence is done by the kernel, however many cells there are.
+    """
+    x, w, r, bias, lengths = (*inputs, *[None] * 5)[:5]
+    known = [one for one in (w, r, bias) if one is not None]
+    if attributes.get("direction", "forward") not in _WAYS or lengths is not None or x.dtype.name != "float32":
         return False
     if any(attributes.get(name) for name in ("activation_alpha", "activation_beta", "input_forget", "layout")):
         return False
-    known = [one for one in (w, r, bias, h, c, peepholes) if one is not None]
-    if x.dtype.name != "float32" or attributes.get("clip") is not None or not all(one.known for one in known):
+    if attributes.get("clip") is not None or not all(one.known for one in known) or not is_known(x.shape[1]):
         return False
-    if any(one.value.any() for one in (h, c) if one is not None) or not is_known(x.shape[1]):
+    steps, batch, cells = x.shape[0], int(x.shape[1]), int(r.shape[2])
+    if is_known(steps) and steps < 2:
         return False
-    steps, cells = x.shape[0], int(r.shape[2])
-    written_out = is_known(steps) and moderate(int(steps), _NODES, 16 * cells * cells)
-    return not written_out and 0 < x.shape[1] * cells <= _MOST and (not is_known(steps) or steps > 0)
+    short = is_known(steps) and moderate(int(steps), nodes, r.value[0].nbytes)
+    return (alone and batch == 1) or 0 < batch * cells <= (_FEW if short else _SOME)
+
+
+def _fits_lstm(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    peepholes = (*inputs, *[None] * 8)[7]
+    usual = ["sigmoid", "tanh", "tanh"]
+    names = _activations(attributes, usual)
+    if names != usual * (len(names) // 3) or (peepholes is not None and not peepholes.known):
+        return False
+    return _fits(inputs, attributes, 11, True)
+
+
+def _fits_rnn(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    return set(_activations(attributes, ["tanh"])) <= {"tanh", "relu"} and _fits(inputs, attributes, 3, False)
 
 
 class Recurrent(Control):
-    """The kernel's gates are input, forget, cell, output; ONNX's are input, output, forget, cell."""
+    """Weights are those of all directions, in one constant."""
 
-    @native("LSTM", _fits)
+    @native("LSTM", _fits_lstm, stored=_BATCH_FIRST)
     def lstm(
         self, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Any = None,
         initial_h: Any = None, initial_c: Any = None, P: Optional[Handle] = None, **attributes: Any
     ) -> Tuple[Handle, ...]:  # fmt: skip
-        steps, batch, cells = X.dims[0], X.dims[1], R.dims[2]
-        after = steps + 1 if isinstance(steps, int) else None
-        flagged = self.surrounded(X, [(0, 0), (0, 0), (0, 1)])
-        first = np.zeros((1, batch, W.dims[2] + 1), np.float32)
-        first[:, :, -1] = _FLAG
-        outputs: List[List[Handle]] = [[], []]
-        for k, backwards in enumerate(_WAYS[attributes.get("direction", "forward")]):
-            rows = self.reverse(flagged, [0]) if backwards else flagged
-            given = self._joined(Handle.of(first), [rows], 0)
-            weights = _weights(*[None if one is None else one.array[k] for one in (W, R, B, P)])
-            states = [self.graph.variable(self._name() or "lstm", "float32", (batch, cells)) for _ in range(2)]
-            read = [given, *[None if one is None else Handle.of(one) for one in weights], None, None, *states]
-            how = {"fused_activation_function": "TANH", "time_major": True}
-            found = self.add_op("UNIDIRECTIONAL_SEQUENCE_LSTM", read, "float32", (after, batch, cells), **how)
-            begin, size = self.ints(1, 0, 0), self.ints(-1, batch, cells)
-            ys = self._boxed(found, begin, size, (steps, batch, cells))
-            outputs[0].append(self.reverse(ys, [0]) if backwards else ys)
-            outputs[1].append(self._last_row(found))
-        return self._together(outputs[0], 1), self._together(outputs[1], 0)
+        ways = _WAYS[attributes.get("direction", "forward")]
+        begun = self._begun([initial_h, initial_c], len(ways), X.dims[1], R.dims[2])
+        weights = [_weights(*[None if one is None else one.array[k] for one in (W, R, B, P)]) for k in range(len(ways))]
+        how = {"fused_activation_function": "TANH", "time_major": True}
+        results = [("float32", _dims(X, R))] * len(ways)
+        if len(ways) == 2:
+            read = [X, *weights[0], *weights[1], *begun[0], *begun[1], *[None] * 9]
+            both = self.add_ops("BIDIRECTIONAL_SEQUENCE_LSTM", read, results, **how)
+            return self._together([[one, *self._ends(one, begun[k], k == 1)] for k, one in enumerate(both)])
+        rows = self.reverse(X, [0]) if ways[0] else X
+        (found,) = self.add_ops("UNIDIRECTIONAL_SEQUENCE_LSTM", [rows, *weights[0], *begun[0]], results, **how)
+        return self._together([[self.reverse(found, [0]) if ways[0] else found, *self._ends(found, begun[0])]])
 
-    def _last_row(self, x: Handle) -> Handle:
-        begin, end, apart = self.ints(-1, 0, 0), self.ints(0, *x.dims[1:]), self.ints(1, 1, 1)
-        return self.add_op("STRIDED_SLICE", [x, begin, end, apart], x.dtype, x.dims[1:], shrink_axis_mask=1)
+    @native("RNN", _fits_rnn, stored=_BATCH_FIRST)
+    def rnn(
+        self, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Any = None,
+        initial_h: Any = None, **attributes: Any
+    ) -> Tuple[Handle, ...]:  # fmt: skip
+        ways, names = _WAYS[attributes.get("direction", "forward")], _activations(attributes, ["tanh"])
+        begun = self._begun([initial_h], len(ways), X.dims[1], R.dims[2], flat=True)
+        parts = []
+        for k, backwards in enumerate(ways):
+            rows = self.reverse(X, [0]) if backwards else X
+            bias = np.zeros(2 * R.dims[2], np.float32) if B is None else B.array[k]
+            weights = [Handle.of(one) for one in (W.array[k], R.array[k], bias.reshape(2, -1).sum(0))]
+            how = {"fused_activation_function": names[k].upper(), "time_major": True}
+            read = [rows, *weights, *begun[k]]
+            found = self.add_op("UNIDIRECTIONAL_SEQUENCE_RNN", read, "float32", _dims(X, R), **how)
+            parts.append([self.reverse(found, [0]) if backwards else found, *self._ends(found, begun[k])])
+        return self._together(parts)
 
-    def _together(self, parts: Sequence[Handle], axis: int) -> Handle:
-        """Of each direction, along a new axis."""
-        first = parts[0]
-        dims = (*first.dims[:axis], len(parts), *first.dims[axis:])
-        if len(parts) == 1:
-            shape = self.ints(*[size if isinstance(size, int) else -1 for size in dims])
-            return self.add_op("RESHAPE", [first, shape], first.dtype, dims)
-        return self.add_op("PACK", list(parts), first.dtype, dims, values_count=len(parts), axis=axis)
+    def _begun(
+        self, initial: Sequence[Optional[Handle]], ways: int, batch: int, cells: int, flat: bool = False
+    ) -> List[List[Handle]]:
+        """For each direction, variables that hold each of these states, or zeros, whenever the kernel begins. `flat`: of
+        rank two, as the kernel of RNN has them.
+        """
+        none = np.zeros((ways, batch, cells), np.float32)
+        given = [Handle.of(none) if one is None else one for one in initial]
+        if all(one.constant for one in given):
+            given = [Handle.of(np.concatenate([one.array for one in given]))]
+        dims = (batch, cells) if flat else (1, batch, cells)
+        kept: List[Handle] = []
+        for one in given:
+            many = int(one.dims[0])
+            whole = self._shaped(one, (many * batch, cells)) if flat else one
+            sizes = self.ints(*[whole.dims[0] // many] * many)
+            read = [whole, sizes, Handle.of(np.int32(0))]
+            kept += self.add_ops("SPLIT_V", read, [("float32", dims)] * many, num_splits=many)
+        for one in kept:
+            self.graph.keep(one)
+        return [kept[k::ways] for k in range(ways)]
+
+    def _ends(self, found: Handle, states: Sequence[Handle], turned: bool = False) -> List[Handle]:
+        """The states after the last step (of a result that is `turned`: the first row); if there may be none, what they
+        were before.
+        """
+        ends = [self._end(found, one) for one in states]
+        if not isinstance(found.dims[0], int):
+            return ends
+        return [self.part(found, 0, 0, 1) if turned else self._last(found, 1), *ends[1:]]
+
+    def _end(self, found: Handle, state: Handle) -> Handle:
+        if state.rank == found.rank:
+            return self._last(self._joined(found, [state], 0), 1)
+        rows = self._joined(self._shaped(found, (-1, state.dims[1])), [state], 0)
+        return self._shaped(self._last(rows, state.dims[0]), (1, *state.dims))
+
+    def _last(self, x: Handle, many: int) -> Handle:
+        """So many rows."""
+        rest = [0] * (x.rank - 1)
+        ends = self.ints(2**31 - 1, *x.dims[1:])
+        read = [x, self.ints(-many, *rest), ends, self.ints(*[1] * x.rank)]
+        return self.add_op("STRIDED_SLICE", read, x.dtype, (many, *x.dims[1:]))
+
+    def _shaped(self, x: Handle, dims: Sequence[int]) -> Handle:
+        """Of other sizes, -1 where that follows."""
+        if x.constant:
+            return Handle.of(x.array.reshape(dims))
+        known = [size if size >= 0 else None for size in dims]
+        return self.add_op("RESHAPE", [x, self.ints(*dims)], x.dtype, known)
+
+    def _together(self, parts: Sequence[Sequence[Handle]]) -> Tuple[Handle, ...]:
+        """All directions: those of each step beside each other, the states at the end one after the other."""
+        steps, *last = [self._side_by_side(each, 2 if k == 0 else 0) for k, each in enumerate(zip(*parts))]
+        rows, batch, cells = [size if isinstance(size, int) else -1 for size in parts[0][0].dims]
+        return (self._shaped(steps, (rows, batch, len(parts), cells)), *last)
+
+    def _side_by_side(self, parts: Sequence[Handle], axis: int) -> Handle:
+        return parts[0] if len(parts) == 1 else self._joined(parts[0], parts[1:], axis)
 
 
-def _weights(W: Any, R: Any, B: Any, P: Any) -> List[Any]:
-    """In the order of the kernel: of the input, of the state, peepholes, biases."""
+def _dims(X: Handle, R: Handle) -> Tuple[Any, ...]:
+    return (X.dims[0] if isinstance(X.dims[0], int) else None, X.dims[1], R.dims[2])
+
+
+def _weights(W: Any, R: Any, B: Any, P: Any) -> List[Optional[Handle]]:
+    """In the order of the kernel: of the input, of the state, peepholes, biases, and none of a projection. Its gates are
+    input, forget, cell, output; ONNX's are input, output, forget, cell.
+    """
     cells = R.shape[1]
     bias = np.zeros(4 * cells, np.float32) if B is None else B[: 4 * cells] + B[4 * cells :]
-    seen = np.zeros(4 * cells, np.float32)
-    if P is not None:
-        seen[: 3 * cells] = np.abs(P)
-    # As large as the others where that does, so that weights of few bits lose nothing.
-    need = 2 * (_SURE + np.abs(R).sum(1) + np.abs(bias) + _RARE * seen) / _FLAG
-    forgets = -np.maximum(np.abs(W).max(1, initial=0), need)
-    forgets[3 * cells :] = 0
-    whole = np.concatenate([W, forgets[:, None]], 1).astype(np.float32)
-    peepholes = [None] * 3 if P is None else [np.ascontiguousarray(P[k * cells : (k + 1) * cells]) for k in (0, 2, 1)]
-    gates = [[part[k * cells : (k + 1) * cells] for k in (0, 2, 3, 1)] for part in (whole, R, bias)]
-    return [*gates[0], *gates[1], *peepholes, *gates[2]]
+    peepholes = [None] * 3 if P is None else [P[k * cells : (k + 1) * cells] for k in (0, 2, 1)]
+    gates = [[part[k * cells : (k + 1) * cells] for k in (0, 2, 3, 1)] for part in (W, R, bias)]
+    arrays = [*gates[0], *gates[1], *peepholes, *gates[2]]
+    return [*[None if one is None else Handle.of(np.ascontiguousarray(one)) for one in arrays], None, None]

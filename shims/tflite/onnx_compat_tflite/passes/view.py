@@ -18,7 +18,8 @@ class View:
         self._readers: Dict[int, List[fb.OperatorSpec]] = {}
         for operator in graph.operators:
             for index in operator.outputs:
-                self._writers[index] = operator
+                if not graph.tensors[index].is_variable:  # a variable holds something else later on
+                    self._writers[index] = operator
             for source in operator.inputs:
                 if source is not None:
                     self._readers.setdefault(source, []).append(operator)

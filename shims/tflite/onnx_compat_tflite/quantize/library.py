@@ -43,7 +43,7 @@ def quantized(model: fb.ModelSpec, kind: str, learnt: Optional[Ranges]) -> fb.Mo
     _name_apart(model)
     main = model.subgraphs[0]
     values = None if learnt is None else _values(main, learnt.found)
-    recipe = _recipe(kind) + ([] if learnt is None else _left_float(main, learnt.boundless))
+    recipe = _recipe(kind) + ([] if learnt is None else _left_float(main, learnt.boundless | _variables(main)))
     with _quiet():
         try:
             made = _module("quantizer").Quantizer(fb.to_bytes(model), recipe)
@@ -94,6 +94,11 @@ def _recipe(kind: str) -> List[Dict[str, Any]]:
     inner = "^" + _INNER.split("%", maxsplit=1)[0]
     weights = [dict(rule, regex=inner + ".") for rule in recipe.dynamic_wi8_afp32()]
     return [*static, _left(".*", "INPUT"), _left(".*", "OUTPUT"), _left(inner, "*"), *weights]
+
+
+def _variables(graph: fb.SubGraph) -> Set[int]:
+    """Tensors that an operator changes, and that only float operators know: what would be between it and them loses that."""
+    return {index for index, tensor in enumerate(graph.tensors) if tensor.is_variable}
 
 
 def _left_float(graph: fb.SubGraph, boundless: Set[int]) -> List[Dict[str, Any]]:

@@ -24,8 +24,12 @@ _WEIGHTS: Dict[str, Tuple[int, int]] = {
     "GATHER": (0, 0),
     "TRANSPOSE_CONV": (1, 0),
 }
-_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
-_GATES = range(1, 9)  # of an LSTM: the weights of its input and of its state
+#: Where a recurrent operator has the weights of its input and of its state, for each direction.
+_GATES: Dict[str, Sequence[int]] = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": range(1, 9),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": [*range(1, 9), *range(18, 26)],
+    "UNIDIRECTIONAL_SEQUENCE_RNN": range(1, 3),
+}
 _LARGEST = {"weights-int8": 127, "weights-int4": 7}
 _SMALL = 64  # elements, below which the operator and the scales take more than they save
 _HALF = 65504  # the largest float16
@@ -40,8 +44,8 @@ class _Weights(NamedTuple):
 
 
 def store_gates(model: fb.ModelSpec) -> None:
-    """Those of LSTMs as int8, which a library of kernels on integers leaves as they are."""
-    _store(model, "weights-int8", None, [_LSTM])
+    """Those of recurrent operators as int8, which a library of kernels on integers leaves as they are."""
+    _store(model, "weights-int8", None, list(_GATES))
 
 
 def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels) -> None:
@@ -50,7 +54,7 @@ def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels
         raise UnsupportedError(
             "DEQUANTIZE of the TFLite runtime here takes no int4", hint="use 'weights-int8', or a newer runtime"
         )
-    _store(model, kind, block, [*_WEIGHTS, "BATCH_MATMUL", _LSTM])
+    _store(model, kind, block, [*_WEIGHTS, "BATCH_MATMUL", *_GATES])
 
 
 def _store(model: fb.ModelSpec, kind: str, block: Optional[int], builtins: Sequence[str]) -> None:
@@ -87,8 +91,8 @@ def _axis(graph: fb.SubGraph, operator: fb.OperatorSpec, at: int) -> Optional[in
         return array.ndim - (2 if operator.options.get("adj_y") else 1)
     if operator.builtin == "GATHER" and operator.options.get("axis"):
         return None
-    if operator.builtin == _LSTM:
-        return 0 if at in _GATES else None
+    if operator.builtin in _GATES:
+        return 0 if at in _GATES[operator.builtin] else None
     place, axis = _WEIGHTS.get(operator.builtin, (-1, 0))
     return axis if at == place else None
 
