@@ -21,10 +21,11 @@ from benchmarks.measure import Figure, Ratio
 from benchmarks.models import cached
 from benchmarks.process import Child, ChildError
 
-__all__ = ["BYTES", "LEFT", "MEDIAN", "OPERATORS", "networks_bench"]
+__all__ = ["BYTES", "ERRORS", "LEFT", "MEDIAN", "OPERATORS", "networks_bench"]
 
 OURS, LAST, OTHER = "onnx-compat", "onnx-compat, channels last", "onnx2tf"
 OPERATORS, BYTES, LEFT = "operators", "bytes of the file", "nodes that XNNPACK leaves"
+ERRORS = ("error of the first run", "error of the second run")
 MEDIAN = "the median network"
 ROUNDS = 8
 """At most: there are some twenty networks."""
@@ -56,6 +57,7 @@ def networks_bench(setting: Setting, found: Findings) -> None:
             if OTHER in files:
                 files.update(_channels_last(setting, name, model.path, files[OURS], python))
             _anatomy(name, files, python, found)
+            _agreement(name, files, model.path, python, found)
             _latency(setting, name, files, model.path, python, found)
         except ChildError as error:
             found.missing.append(f"{name}: {error}")
@@ -120,6 +122,19 @@ def _anatomy(name: str, files: dict[str, str], python: str, found: Findings) -> 
             value = ours / theirs
             aim = PEER if what == OPERATORS and other == OTHER else None
             found.ratios.append(Ratio(f"{name}: {what}", OURS, other, value, value, value, 1, aim))
+
+
+def _agreement(name: str, files: dict[str, str], model: Path, python: str, found: Findings) -> None:
+    with Child("agreement", python) as child:
+        for tool, path in files.items():
+            try:
+                errors = child.call("errors", model=str(model), path=path)
+            except ChildError as error:
+                found.missing.append(f"{name}, the numbers of {tool}'s file: {error}")
+                continue
+            found.figures += [
+                Figure(f"{name}: {what}", tool, value, "") for what, value in zip(ERRORS, errors, strict=True)
+            ]
 
 
 def _count(part: dict[str, Any]) -> int:

@@ -9,7 +9,7 @@ from benchmarks.bench import Findings
 from benchmarks.chart import svg
 from benchmarks.conversion import LARGE, MODEL, PEAK, TIME
 from benchmarks.measure import Figure, Ratio
-from benchmarks.networks import BYTES, LEFT, MEDIAN, OPERATORS
+from benchmarks.networks import BYTES, ERRORS, LEFT, MEDIAN, OPERATORS
 from benchmarks.report import environments, table
 
 __all__ = ["write"]
@@ -38,7 +38,8 @@ def write(found: Findings, folder: Path) -> None:
     cells = _Cells(found)
     lines += ["", _MILLISECONDS, "", *_latency(cells)]
     lines += ["", "## Conversion", "", _CONVERSION, "", *_conversion(cells)]
-    lines += ["", "## Files", "", _FILES, "", *_files(cells), "", "## Measured with", ""]
+    lines += ["", "## Files", "", _FILES, "", *_files(cells)]
+    lines += ["", "## Numbers", "", _NUMBERS, "", *_numbers(cells), "", "## Measured with", ""]
     lines += [*environments(found), *(f"- Not measured: {' '.join(text.split())}" for text in found.missing), ""]
     (folder / "networks.md").write_text("\n".join(lines), encoding="utf-8")
 
@@ -149,6 +150,25 @@ def _files(cells: _Cells) -> list[str]:
         for network in cells.networks
     ]
     return _table(head, rows)
+
+
+_NUMBERS = """The largest difference from onnxruntime over all outputs, as a share of the largest value of the output: of a first run, and of a
+second one of the same input in the same interpreter. A file that keeps the states of a recurrent network departs there."""
+
+
+def _numbers(cells: _Cells) -> list[str]:
+    tools = (OURS, OTHER, TORCH)
+    head = ["network", *(f"{which}: {tool}" for which in ("first", "second") for tool in tools)]
+    rows = [
+        [network, *(cells.figure(network, what, tool, _error) for what in ERRORS for tool in tools)]
+        for network in cells.networks
+    ]
+    return _table(head, rows)
+
+
+def _error(value: float) -> str:
+    """What rounding leaves is plain; what is more than that stands out."""
+    return f"{value:.0e}" if value < 1e-3 else f"**{value:.2g}**"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:

@@ -9,6 +9,7 @@ import sys
 import traceback
 from typing import Any, Callable, Dict
 
+import agreement  # type: ignore[import-not-found]
 import anatomy  # type: ignore[import-not-found]
 import conversion  # type: ignore[import-not-found]
 import forest  # type: ignore[import-not-found]
@@ -26,6 +27,7 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
     "convert_torch": from_torch.convert_torch,
     "forest": forest.write,
     "anatomy": anatomy.anatomy,
+    "errors": agreement.errors,
     "detector": made.detector,
     "recurrent": made.recurrent,
     "real": real.check,

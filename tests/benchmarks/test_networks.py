@@ -1,8 +1,12 @@
+import importlib
 import sys
+from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
+import benchmarks
 from benchmarks.bench import Findings
 from benchmarks.measure import Ratio
 from benchmarks.networks import _count, _medians
@@ -19,6 +23,27 @@ def test_the_networks_that_no_cache_has_are_valid(name, tmp_path):
 
 def test_what_turns_the_ends_is_no_operator():
     assert _count({"operators": {"TRANSPOSE": 3, "CONV_2D": 2}, "turns": 2}) == 3
+
+
+@pytest.fixture
+def agreement(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(benchmarks.__file__).parent / "child"))
+    return importlib.import_module("agreement")
+
+
+def test_an_output_with_its_channels_last_has_the_same_numbers(agreement):
+    wanted = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
+    assert agreement._error(wanted.transpose(0, 2, 3, 1), wanted) == 0
+    assert agreement._error(wanted.transpose(0, 2, 3, 1) + 2.3, wanted) == pytest.approx(0.1)
+    with pytest.raises(ValueError, match="where the model has"):
+        agreement._error(wanted[:, :1], wanted)
+
+
+def test_tensors_go_by_name_else_by_place(agreement):
+    details = [{"name": "b", "index": 0}, {"name": "a", "index": 1}]
+    assert [agreement._paired(details, names)["a"]["index"] for names in (["a", "b"], ["a", "c"])] == [1, 0]
+    with pytest.raises(ValueError, match="2 of the 3"):
+        agreement._paired(details, ["a", "b", "c"])
 
 
 def one(what, value, other, aim=None):

@@ -4,7 +4,7 @@ from benchmarks import page
 from benchmarks.bench import Findings
 from benchmarks.conversion import MODEL, PEAK, TIME
 from benchmarks.measure import Figure, Ratio
-from benchmarks.networks import OPERATORS, _medians
+from benchmarks.networks import ERRORS, OPERATORS, _medians
 
 
 def one(what, value, other="onnx2tf", aim=None, ours="onnx-compat"):
@@ -53,3 +53,10 @@ def test_a_row_for_each_network_and_nothing_where_nothing_was_measured(tmp_path)
     assert cells(conversion, "b") == ["b", *[""] * 9]
     assert "- Not measured: b: refused by name" in lines
     assert "- tflite-1: numpy 2.0" in lines
+
+
+def test_numbers_that_are_not_the_models_stand_out(tmp_path):
+    figures = [Figure(f"a: {what}", "onnx2tf", value, "") for what, value in zip(ERRORS, (4e-7, 0.5), strict=True)]
+    lines = written(Findings([one(f"a: {TIME}", 0.02)], figures), tmp_path)
+    numbers = lines[lines.index("## Numbers") :]
+    assert cells(numbers, "a") == ["a", "", "4e-07", "", "", "**0.5**", ""]
