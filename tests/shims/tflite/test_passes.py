@@ -95,6 +95,13 @@ def test_prelu_along_the_last_axis_has_a_kernel(shape: Any) -> None:
     assert "PRELU" not in names(lambda x: prelu(x, slope[: shape[0], None]), shape[0:1] + (6,))
 
 
+def test_prelu_beside_sizes_that_are_not_known_is_no_error() -> None:
+    found = build(program(lambda x: prelu(x, np.ones((6, 1), np.float32)), (2, 6, None)), features.kernels())
+    assert "PRELU" not in [one.builtin for one in found.subgraphs[0].operators]
+    found = build(program(lambda x: prelu(x, np.ones(6, np.float32)), (None, 6)), features.kernels())
+    assert [one.builtin for one in found.subgraphs[0].operators] == ["PRELU"]
+
+
 def test_factors_in_a_row_are_one() -> None:
     a, b = np.linspace(1, 2, 5, dtype=np.float32), np.linspace(3, 4, 4, dtype=np.float32)[:, None]
     assert names(lambda x: p.mul(p.mul(x, a), b), (4, 5)) == ["MUL"]

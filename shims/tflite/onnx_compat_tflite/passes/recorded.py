@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
+from onnx_compat.dims import same
 from onnx_compat.ir import Const, Node, Ref, Region
 from onnx_compat_tflite.kernels import Kernels
 
@@ -176,7 +177,7 @@ def _prelu(node: Node) -> _Found:
         return None
     x, slope = branch
     shape = slope.spec.shape
-    if not shape or shape[-1] != x.spec.shape[-1] or any(size != 1 for size in shape[:-1]) or x.spec.rank < 2:
+    if x.spec.rank < 2 or not shape or not same(shape[-1], x.spec.shape[-1]) or any(size != 1 for size in shape[:-1]):
         return None
     return "prelu", [x, slope], {}
 
