@@ -12,6 +12,7 @@ from onnx_compat_tflite.passes.hard import name_activations
 from onnx_compat_tflite.passes.integers import use_integers
 from onnx_compat_tflite.passes.moves import drop_moves
 from onnx_compat_tflite.passes.neutral import drop_neutral
+from onnx_compat_tflite.passes.overwriting import prevent_overwriting
 from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
 from onnx_compat_tflite.passes.repeats import join_joined, share_results
@@ -48,3 +49,4 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         split_before_reshapes(graph)
         spell_bytes(graph, kernels)
         sweep(graph)
+        prevent_overwriting(graph)
