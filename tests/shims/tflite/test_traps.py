@@ -198,3 +198,26 @@ def test_a_constant_that_stands_alone(name: str, rows: Any, tmp_path: Path) -> N
     for feed, expected in pairs:
         for key, array in runnable.run(feed).as_dict().items():
             np.testing.assert_array_equal(array, expected[key])
+
+
+@pytest.mark.parametrize(("dtype", "element"), [("float32", FLOAT), ("int32", TensorProto.INT32), ("bool", BOOL)])
+@pytest.mark.parametrize("both", [True, False])
+def test_constants_of_branches_are_not_mixed_up(both: bool, dtype: str, element: int, tmp_path: Path) -> None:
+    """Run, resized, and run again: a copy of a constant that is made before the first run is freed or overwritten."""
+    arrays = [np.array([[1, 0, 3], [0, 2, 0]]).astype(dtype), np.array([[0, 5, 0], [6, 0, 7]]).astype(dtype)]
+    other = constant("c", arrays[1]) if both else node("Identity", ["x"], ["c"])
+    branches = [
+        helper.make_graph([one], one.output[0], [], [value(one.output[0], None, element)])
+        for one in (constant("b", arrays[0]), other)
+    ]
+    graph = helper.make_graph(
+        [node("If", ["flag"], ["y"], then_branch=branches[0], else_branch=branches[1])],
+        "graph", [value("x", ["n", 3], element), value("flag", [], BOOL)], [value("y", None, element)],
+    )  # fmt: skip
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path = onnx_compat.convert(proto, tmp_path / "m.tflite", shim="tflite")
+    pairs = []
+    for rows, flag in [(1, True), (1, False), (4, True), (4, True), (4, False), (2, False), (2, True), (2, False)]:
+        x = np.full((rows, 3), rows % 2).astype(dtype)
+        pairs.append(({"x": x, "flag": np.array(flag)}, {"y": arrays[0] if flag else arrays[1] if both else x}))
+    _agree(path, pairs + pairs[::-1])

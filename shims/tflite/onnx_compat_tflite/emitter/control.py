@@ -35,10 +35,13 @@ class Control(Pools):
         branches = []
         for name, body in zip(("then", "else"), bodies):
             with self.subgraph(name) as (number, graph):
-                graph.finish(body(*self._inside(graph, captures)), [None] * len(specs))
-                branches.append(number)
-        options = {"then_subgraph_index": branches[0], "else_subgraph_index": branches[1]}
-        return tuple(self.add_ops("IF", [pred, *_variable(captures)], specs, **options))
+                branches.append((number, graph, body(*self._inside(graph, captures))))
+        given = [one for _, _, results in branches for one in results if _told_ahead(one)]
+        for _, graph, results in branches:
+            own = {id(one): self._brought(graph, one) for one in given}
+            graph.finish([own.get(id(one), one) for one in results], [None] * len(specs))
+        options = {"then_subgraph_index": branches[0][0], "else_subgraph_index": branches[1][0]}
+        return tuple(self.add_ops("IF", [pred, *_variable(captures), *given], specs, **options))
 
     def _truth(self, pred: Handle) -> Handle:
         pred = self.to(pred, "bool")
@@ -46,14 +49,13 @@ class Control(Pools):
 
     def _inside(self, graph: Graph, outer: Sequence[Handle]) -> List[Handle]:
         """Inputs of a subgraph for handles of the one around it."""
-        found: List[Handle] = []
-        for handle in outer:
-            if handle.constant:
-                found.append(handle)
-            else:
-                found.append(graph.input("%s/in_%d" % (graph.spec.name, len(found)), handle.dtype, handle.dims))
-                found[-1].nonnegative, found[-1].infinite = handle.nonnegative, handle.infinite
-        return found
+        return [handle if handle.constant else self._brought(graph, handle) for handle in outer]
+
+    def _brought(self, graph: Graph, handle: Handle) -> Handle:
+        """A further input of a subgraph, for this."""
+        inner = graph.input("%s/in_%d" % (graph.spec.name, len(graph.spec.inputs)), handle.dtype, handle.dims)
+        inner.nonnegative, inner.infinite = handle.nonnegative, handle.infinite
+        return inner
 
     def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
         shapes = [_outer(ref.spec.shape) for ref in self.node.outputs]
@@ -343,6 +345,14 @@ def _way(handle: Handle, dims: Sequence[Any]) -> Any:
         return None
     sizes = [1 if axis == open_axes[0] else size for axis, size in enumerate(dims)]
     return open_axes[0], Handle.of(np.zeros(sizes, handle.dtype))
+
+
+def _told_ahead(handle: Handle) -> bool:
+    """Whether a branch gives a constant. It must not copy one of its own: new runtimes do that before the first run, into
+    memory that IF then takes for its own, so that the next resize gives the values of the other branch, or ends the
+    process. (They copy no text ahead, and nothing has no data to be handed in.)
+    """
+    return handle.constant and handle.dtype != "string" and handle.array.size > 0
 
 
 def _variable(handles: Sequence[Handle]) -> List[Handle]:
