@@ -106,6 +106,19 @@ def test_a_scan_is_written_out_or_loops(length: Any) -> None:
     agree(function, [Port("s", FLOAT, (3,)), Port("xs", FLOAT, (length, 3))], np.ones(3, np.float32), xs)
 
 
+@pytest.mark.parametrize("count", [0, 1, 12])
+def test_a_scan_of_scans_may_have_no_round(count: int) -> None:
+    def function(state: Any, xs: Any) -> Any:
+        def body(total: Any, x: Any) -> Any:
+            inner = primitives.scan(lambda a, b: [primitives.add(a, b), a], [total], [state], 3)
+            return [inner[0], primitives.add(inner[1], x)]
+
+        return primitives.scan(body, [lift(np.float32(0))], [xs], xs.shape[0])
+
+    xs = np.random.RandomState(0).rand(count, 3).astype(np.float32)
+    agree(function, [Port("s", FLOAT, (3,)), Port("xs", FLOAT, (None, 3))], np.ones(3, np.float32), xs)
+
+
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 @pytest.mark.parametrize("count", [6, None])
 def test_rows_that_meet_are_combined(reduction: str, count: Any) -> None:

@@ -190,22 +190,23 @@ class Control(Pools):
         node, count = self.node, self.scalar(length.scalars[0])
         states = len(state)
         collected = node.outputs[states:]
-        piles = self._piles(collected, length, lambda: self._first_round(state, xs, body, captures))
+        steps = self._steps_a_round(length, collected)
+        spares = [steps if length.known is None and self._cuts_off(ref) else 0 for ref in collected]
+        piles = self._piles(collected, length, spares, lambda: self._first_round(state, xs, body, captures))
         zero = Handle.of(np.asarray(0, np.int32))
         shapes: List[Sequence[Any]] = [(), *[_outer(ref.spec.shape) for ref in node.outputs]]
-        steps = self._steps_a_round(length, piles)
         left_over = steps if length.known is None else length.known[0] % steps
-        spare = steps if length.known is None and steps > 1 else 0
-        values = [zero, *state, *[self._with_spare(pile, spare) for pile in piles]]
+        values = [zero, *state, *piles]
         shapes[1 + states :] = [_outer(pile.dims) for pile in values[1 + states :]]
         for many in [steps, 1] if steps > 1 and left_over else [steps]:
             values = self._rounds(many, values, xs, [count, *xs, *captures], shapes, reverse, body)
-        cut = [self._without_spare(pile, spare, ref) for pile, ref in zip(values[1 + states :], collected)]
+        cut = [self._without_spare(*each) for each in zip(values[1 + states :], spares, collected)]
         return (*values[1 : 1 + states], *cut)
 
-    def _with_spare(self, pile: Handle, rows: int) -> Handle:
-        """No runtime plans a loop that writes more rows than a pile has, even if the loop has no round."""
-        return self.surrounded(pile, [(0, rows), *[(0, 0)] * (pile.rank - 1)])
+    def _cuts_off(self, ref: Any) -> bool:
+        """Whether spare rows are needed, and can be cut off again."""
+        feature = "rank 6" if ref.spec.rank > 5 else "plain"
+        return self.accepts("DYNAMIC_UPDATE_SLICE", _held(ref)) and self.accepts("STRIDED_SLICE", _held(ref), feature)
 
     def _without_spare(self, pile: Handle, rows: int, ref: Any) -> Handle:
         if not rows:
@@ -213,11 +214,11 @@ class Control(Pools):
         begin, end = [0] * pile.rank, [-rows, *[2**31 - 1] * (pile.rank - 1)]
         return self._cut(pile, self.ints(*begin), self.ints(*end), [1] * pile.rank, ref.spec.shape)
 
-    def _steps_a_round(self, length: Any, piles: Sequence[Handle]) -> int:
+    def _steps_a_round(self, length: Any, collected: Sequence[Any]) -> int:
         """Each round hands on all that the loop reads and collects, so that few rounds of many steps cost less."""
         nodes = self.node.regions[0].live()
-        kernels = ("DYNAMIC_UPDATE_SLICE", "PAD", "STRIDED_SLICE")
-        taken = all(self.accepts(kernel, pile.dtype) and pile.rank <= 4 for pile in piles for kernel in kernels)
+        kernels = ("DYNAMIC_UPDATE_SLICE", "STRIDED_SLICE")
+        taken = all(self.accepts(kernel, _held(ref)) and ref.spec.rank <= 4 for ref in collected for kernel in kernels)
         if not taken or any(node.regions for node in nodes):
             return 1
         most = max(1, min(_ROUND // max(1, len(nodes)), _READ_A_ROUND // max(1, _read(nodes))))
@@ -279,8 +280,12 @@ class Control(Pools):
         self.node = node
         return state, [list(ys) for ys in zip(*(steps[::-1] if reverse else steps))]
 
-    def _piles(self, refs: Sequence[Any], length: Any, first: Callable[[], Sequence[Handle]]) -> List[Handle]:
-        """Zeros for the rows to be written into. Where the trace cannot tell how long a row is, a first round does."""
+    def _piles(
+        self, refs: Sequence[Any], length: Any, spares: Sequence[int], first: Callable[[], Sequence[Handle]]
+    ) -> List[Handle]:
+        """Zeros for the rows to be written into, and some spare ones: no runtime plans a loop that writes more rows than a
+        pile has, even if the loop has no round. Where the trace cannot tell how long a row is, a first round does.
+        """
         own = set(refs)
         told = [not any(atom.args[0] in own for size in ref.spec.shape for atom in atoms_of(size)) for ref in refs]
         rows = [] if all(told) else first()
@@ -290,9 +295,12 @@ class Control(Pools):
             shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
             if not told[k]:
                 shape = self._joined(shape, [self.shape_tensor(rows[k])], 0)
+            dims = ref.spec.shape
+            if spares[k]:
+                shape, dims = self.add(shape, self.ints(spares[k], *[0] * (len(dims) - 1))), (None, *dims[1:])
             dtype = _held(ref)
             value = Handle.of(np.asarray("" if dtype == "string" else 0, object if dtype == "string" else dtype))
-            piles.append(self.spread(value, shape, ref.spec.shape))
+            piles.append(self.spread(value, shape, dims))
         return piles
 
     def _first_round(self, state: Sequence[Handle], xs: Sequence[Handle], body: Any, captures: Any) -> Sequence[Handle]:
