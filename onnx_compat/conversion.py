@@ -9,7 +9,7 @@ from onnx_compat import channels, select
 from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.fixing import Shapes, fixed
 from onnx_compat.interpreter import Interpreter
-from onnx_compat.model import Graph, MapType, Model, TensorType, load
+from onnx_compat.model import Graph, MapType, Model, TensorType, ValueInfo, load
 from onnx_compat.plan import Fixed, recorded
 from onnx_compat.quantization import asked
 from onnx_compat.shim import Quantization, Shim, natives
@@ -131,7 +131,7 @@ def convert(
         raise ConversionError("a bundle " + alone, hint=_WHOLE)
     if not bundled:
         _check_free(target, writer.formats[form], folder=writer.formats[form][0] == "")
-    with beside(path) as scratch:
+    with beside(path, model.path if isinstance(model, Model) else model) as scratch:
         made = os.path.join(scratch, os.path.basename(target))
         refusal = None if bundled else _attempt(source(), own, writer, made, form, turned)
         if refusal is not None and (alone is not None or not allow_fallback):
@@ -241,9 +241,15 @@ def _refuse_open(graph: Graph, writer: Shim) -> None:
         if not told:
             raise _OpenInputError(
                 "a file cannot leave the form of the input '%s' open, which is %s" % (one.name, one.type or "untyped"),
-                hint="declare it as a tensor with a shape (its sizes may be open), or run the model without a file",
+                hint=_shaping(one),
                 shim=writer.name,
             )
+
+
+def _shaping(one: ValueInfo) -> str:
+    if isinstance(one.type, TensorType) and one.type.dtype is not None:
+        return "tell its shape: `shapes` (--shape %s=1,3,?,224; ? leaves a size open)" % one.name
+    return "declare it as a tensor with a shape (its sizes may be open), or run the model without a file"
 
 
 def _where(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:

@@ -38,7 +38,7 @@ def _write(parts: Dict[str, str], target: str, form: str, shim: Optional[str]) -
         raise ShimError("nothing here writes the format '%s'" % form, hint="onnx-compat doctor tells what is missing")
     writer = select.find(offered[form][0])
     try:
-        with beside(target) as scratch:
+        with beside(target, *parts.values()) as scratch:
             made = os.path.join(scratch, os.path.basename(target))
             writer.join(parts, made, form)
             os.replace(made, target)

@@ -1,12 +1,19 @@
 """The command `onnx-compat`. Its entry point is `onnx_compat.cli:main`."""
 
+import sys
 from typing import Optional, Sequence
+
+from .codes import INTERRUPTED
 
 __all__ = ["main"]
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command line and return the exit code; see `codes.CODES`."""
-    from .app import run
+    try:
+        from .app import run
 
-    return run(arguments)
+        return run(arguments)
+    except KeyboardInterrupt:  # before, or after, it was there to tell
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED

@@ -58,8 +58,7 @@ def run(arguments: Optional[Sequence[str]] = None) -> int:
             result = cli.main(args=arguments, prog_name="onnx-compat", obj=settings, standalone_mode=False)
         return OK if result is None else int(result)
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _misused(error, "--json" in (sys.argv[1:] if arguments is None else arguments))
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return INTERRUPTED
@@ -78,6 +77,16 @@ def _ended_like_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _misused(error: click.ClickException, json: bool) -> int:
+    """The command line itself is wrong, so it may not have been read to its end."""
+    if json:
+        fields = {"reason": error.format_message(), "hint": "--help", "type": type(error).__name__}
+        emit_json({"ok": False, "exit_code": error.exit_code, "error": fields})
+    else:
+        error.show()
+    return error.exit_code
 
 
 def _failed(error: Exception, settings: Settings) -> int:

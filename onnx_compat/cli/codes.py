@@ -34,7 +34,7 @@ CODES = (
     Code(OK, "done; with verify: the outputs agree; with support: every node can be run"),
     Code(NEGATIVE, "done, and the answer is no: outputs differ, or a node is not supported"),
     Code(USAGE, "the command line is wrong"),
-    Code(INVALID_MODEL, "the model is not a valid ONNX model"),
+    Code(INVALID_MODEL, "the model is not there, or not a valid ONNX model"),
     Code(UNSUPPORTED, "the model is valid, but this cannot be done with it"),
     Code(ENVIRONMENT, "a shim or a package is missing or does not work here"),
     Code(INPUT, "the inputs do not fit the model, or a file cannot be read or written"),

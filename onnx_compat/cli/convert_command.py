@@ -3,7 +3,7 @@
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 import click
 
@@ -69,8 +69,12 @@ def convert(
     The options on inputs and tolerance belong to --verify, and so does --report, which asks for it.
     """
     import onnx_compat
-    from onnx_compat.verification.html import write_html
+    from onnx_compat.verification.html import check_target, write_html
 
+    if page is not None:
+        check_target(page, model, path)
+    elif not check:
+        _refuse_idle({"--inputs": inputs, "--dim": dims, "--rtol": rtol, "--atol": atol})
     report: Any = None
     with working("Converting %s" % model) as now:
         start = time.perf_counter()
@@ -114,6 +118,14 @@ def convert(
         if page is not None:
             emit("wrote %s" % page)
     return OK if ok else NEGATIVE
+
+
+def _refuse_idle(told: Mapping[str, Any]) -> None:
+    """An option of --verify without it would do nothing, and somebody means something by it."""
+    idle = [name for name, value in told.items() if value is not None]
+    if idle:
+        what = "%s tells how the file is verified: add --verify" % " and ".join(idle)
+        raise click.UsageError(what + ("; --shape settles a size in the file" if "--dim" in idle else ""))
 
 
 def _fed(

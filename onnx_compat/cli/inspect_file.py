@@ -10,7 +10,7 @@ from .output import emit, emit_json, table
 __all__ = ["is_converted", "show_file"]
 
 #: Suffixes of which none is one of ONNX's; a .pb may be a model or a graph of TensorFlow.
-_SUFFIXES = (".tflite", ".keras")
+_SUFFIXES = (".tflite", ".keras", ".zip")
 _NUMBERS = (
     "bytes",
     "buffers",

@@ -31,7 +31,10 @@ def run(
 ) -> None:
     """Run MODEL and print what its outputs are. MODEL is ONNX, or what convert made of it."""
     from onnx_compat.verification import generate, load_npz, save_npz
+    from onnx_compat.writing import check_place
 
+    if output is not None:
+        check_place(output, model, inputs)
     with working("Running %s" % model):
         runnable, taken, given = _loaded(model, shim)
         fed = generate(taken, seed, dims) if inputs is None else load_npz(inputs)

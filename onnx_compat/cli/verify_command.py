@@ -49,8 +49,10 @@ def verify(
 ) -> int:
     """Compare MODEL on a shim, or a file converted from it, with onnxruntime, output by output."""
     import onnx_compat
-    from onnx_compat.verification.html import write_html
+    from onnx_compat.verification.html import check_target, write_html
 
+    if page is not None:
+        check_target(page, model, converted, inputs)
     with working("Verifying %s" % model):
         report = onnx_compat.verify(
             model,

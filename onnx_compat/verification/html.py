@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Un
 from onnx_compat.errors import InputError, OnnxCompatError
 from onnx_compat.inside import Description
 from onnx_compat.plain import printable
-from onnx_compat.writing import not_written
+from onnx_compat.writing import beside, check_place
 
 from .html_chart import chart, share
 from .html_style import STYLE
@@ -35,11 +35,9 @@ class _Of(NamedTuple):
     file: Optional[Description]
 
 
-def check_target(path: Union[str, "os.PathLike[str]"]) -> None:
-    """Refuse a place where nothing can be written, before the work is done."""
-    folder = os.path.dirname(os.path.abspath(os.fspath(path)))
-    if not os.path.isdir(folder):
-        raise InputError("the folder of '%s' does not exist" % os.fspath(path), hint="make it first")
+def check_target(path: Union[str, "os.PathLike[str]"], *read: Any) -> None:
+    """Refuse a place where no page can be written, or what it is about stands, before the work is done."""
+    check_place(path, *read)
     if os.path.isdir(os.fspath(path)):
         raise InputError("'%s' is a folder" % os.fspath(path), hint="give the name of a file, as in report.html")
 
@@ -54,7 +52,7 @@ def write_html(
     from onnx_compat import load
     from onnx_compat.description import describe
 
-    check_target(path)
+    check_target(path, model, converted)
     told: Optional[Description] = None
     if converted is not None:
         try:
@@ -63,15 +61,10 @@ def write_html(
             told = None
     text = page(report, load(model), told)
     target = Path(os.fspath(path))
-    unfinished = target.with_name("%s.%d.part" % (target.name, os.getpid()))
-    try:
+    with beside(path) as scratch:
+        unfinished = Path(scratch, target.name)
         unfinished.write_bytes(text.encode("utf-8", "backslashreplace"))
         os.replace(str(unfinished), str(target))
-    except OSError as error:
-        raise not_written(path, error) from error
-    finally:
-        if unfinished.exists():
-            unfinished.unlink()
     return target
 
 

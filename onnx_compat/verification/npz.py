@@ -4,7 +4,6 @@ A sequence `s` is stored as `s[0]`, `s[1]`, …; nothing is ever pickled. String
 the types that numpy lacks (bfloat16, int4 …) as the float32 or int8 numbers that carry them.
 """
 
-import contextlib
 import os
 import re
 import zipfile
@@ -15,7 +14,7 @@ import numpy as np
 
 from onnx_compat.dtypes import from_public
 from onnx_compat.errors import InputError
-from onnx_compat.writing import not_written
+from onnx_compat.writing import beside
 
 __all__ = ["load_npz", "save_npz"]
 
@@ -43,19 +42,14 @@ _HOW = "write it with numpy.savez(path, **{input_name: array}), of numbers, bool
 def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Path:
     """Write the values. The file appears complete or not at all."""
     target = Path(os.fspath(path))
-    unfinished = target.with_name("%s.%d.part" % (target.name, os.getpid()))
-    try:
+    with beside(path) as scratch:
+        unfinished = os.path.join(scratch, target.name)
         # Not numpy.savez: an output may be called "file", which is the name of its own argument.
-        with zipfile.ZipFile(str(unfinished), "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
             for name, array in _entries(values):
                 with archive.open(name + ".npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
-        os.replace(str(unfinished), str(target))
-    except OSError as error:
-        raise not_written(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(str(unfinished))
+        os.replace(unfinished, str(target))
     return target
 
 

@@ -61,9 +61,27 @@ def test_a_file_leaves_no_input_of_unknown_form_open(writer: Writer, tmp_path: P
         proto.graph.input[0].type.tensor_type.ClearField("shape")
     else:
         proto.graph.input.add(name="xs").type.sequence_type.elem_type.tensor_type.elem_type = INT64
-    with pytest.raises(ConversionError, match=r"form of the input 'xs?' open"):
+    with pytest.raises(ConversionError, match=r"form of the input 'xs?' open") as caught:
         onnx_compat.convert(proto, tmp_path / "m.tflite", to="listing")
+    assert ("--shape x=" in str(caught.value)) == (kind == "rank")
     assert not os.listdir(tmp_path)
+
+
+def test_a_file_is_not_written_over_the_model_nor_in_place_of_a_device(writer: Writer, tmp_path: Path) -> None:
+    source, link = tmp_path / "m.onnx", tmp_path / "link"
+    source.write_bytes(relu().SerializeToString())
+    link.symlink_to(source)
+    for given in (source, str(source), onnx_compat.load(str(source))):
+        for target in (source, link):
+            with pytest.raises(InputError, match="written over what is read"):
+                onnx_compat.convert(given, target, to="listing")
+    os.mkfifo(str(tmp_path / "pipe"))
+    (tmp_path / "out").symlink_to("/proc/self/fd/1")
+    for target in (tmp_path / "pipe", tmp_path / "out"):
+        with pytest.raises(InputError, match="no file"):
+            onnx_compat.convert(source, target, to="listing")
+    assert source.read_bytes() == relu().SerializeToString()
+    assert sorted(os.listdir(tmp_path)) == ["link", "m.onnx", "out", "pipe"]
 
 
 def test_a_failure_leaves_what_was_there(writer: Writer, tmp_path: Path) -> None:

@@ -111,6 +111,52 @@ def test_convert_and_verify(command, tmp_path, monkeypatch, runnable):
     assert "FAILED" in out
 
 
+def test_no_command_writes_over_what_it_reads(command, tmp_path):
+    model, given = tmp_path / "m.onnx", save_npz(tmp_path / "in.npz", {"x": np.float32([[1, 2, 3]])})
+    model.write_bytes(b"a model")
+    before = given.read_bytes()
+    for told in (
+        ("run", model, "--output", model),
+        ("run", "m.onnx", "--inputs", given, "--output", given),
+        ("verify", model, "--report", model),
+        ("verify", "m.onnx", "--inputs", given, "--report", given),
+        ("convert", model, tmp_path / "m.tflite", "--report", model),
+    ):
+        code, _, err = command(*told)
+        assert (code, "written over what is read" in err) == (6, True), told
+    assert (model.read_bytes(), given.read_bytes()) == (b"a model", before)
+
+
+@pytest.mark.parametrize("option", ["--inputs=x.npz", "--dim=batch=2", "--rtol=1", "--atol=1"])
+def test_an_option_of_verify_does_not_do_nothing_without_it(command, tmp_path, option):
+    code, _, err = command("convert", "m.onnx", tmp_path / "m.tflite", option)
+    assert (code, "add --verify" in err) == (2, True)
+    assert ("--shape" in err) == option.startswith("--dim")
+    assert not (tmp_path / "m.tflite").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", [("frob",), ("convert", "m.onnx"), ("run", "m.onnx", "--frob"), ("run", "m", "--dim=a")]
+)
+def test_a_wrong_command_line_is_json_too(command, wrong):
+    code, out, err = command(*wrong, "--json")
+    document = json.loads(out)
+    assert (code, err) == (2, "")
+    assert (document["ok"], document["exit_code"]) == (False, 2)
+    assert document["error"]["reason"]
+
+
+def test_an_interrupt_while_the_command_is_imported(command, monkeypatch):
+    class Interrupted:
+        def find_spec(self, name, *_):
+            if name == "onnx_compat.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "onnx_compat.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    assert command("run", "m.onnx") == (130, "", "interrupted\n")
+
+
 def test_support(command):
     code, out, _ = command("support", "m.onnx")
     assert code == 0
