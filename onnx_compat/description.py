@@ -1,11 +1,13 @@
 """What a converted file is, whoever wrote it."""
 
 import os
-from typing import Any, List, NamedTuple, Optional, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from onnx_compat import foreign, select
+from onnx_compat.bundle import is_bundle, read_manifest
 from onnx_compat.errors import InputError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.inside import Description
+from onnx_compat.model import ValueInfo
 from onnx_compat.verification.subject import form_of, no_reader
 
 __all__ = ["Described", "describe"]
@@ -22,7 +24,11 @@ def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -
     """
     target = os.fspath(path)
     if not os.path.exists(target):
-        raise InputError("there is no file or folder '%s'" % target)
+        raise InputError(
+            "there is no file or folder '%s'" % target, hint="give the path of a model, or of what it became"
+        )
+    if is_bundle(target):
+        return Described("", _of_bundle(target))
     own = foreign.told(target) if shim is None else None
     if own is not None:
         return Described("", own)
@@ -39,3 +45,30 @@ def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -
         except OnnxCompatError as error:
             raise error.at(shim=name) from error.__cause__
     raise no_reader("looks into", target, refusals)
+
+
+def _of_bundle(path: str) -> Description:
+    """What its manifest says: no part is opened."""
+    manifest = read_manifest(path)
+    facts = {
+        "format": "bundle: parts, of which some run in the fallback",
+        "name": manifest.name,
+        "bytes": os.path.getsize(path),
+    }
+    ports = [("input", one) for one in manifest.inputs] + [("output", one) for one in manifest.outputs]
+    parts = [
+        {"part": one.path, "kind": one.kind, "nodes": one.nodes, **_between(one.inputs, one.outputs)}
+        for one in manifest.parts
+    ]
+    return Description(
+        facts,
+        {
+            "ports": [{"port": port, "name": one.name, "type": str(one.type or "?")} for port, one in ports],
+            "parts": parts,
+            "in the fallback": [dict(one._asdict()) for one in manifest.fallback],
+        },
+    )
+
+
+def _between(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Dict[str, Any]:
+    return {"inputs": [one.name for one in inputs], "outputs": [one.name for one in outputs]}

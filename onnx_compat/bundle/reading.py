@@ -110,13 +110,28 @@ class Bundle:
 
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
         """The outputs for these inputs: a dict by name, or a sequence in the model's order."""
+        values = self.values(inputs)
+        names = [one.name for one in self.outputs]
+        return Outputs([values[name] for name in names], names)
+
+    __call__ = run
+
+    def values(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Dict[str, Any]:
+        """Whatever is fed to a part or comes out of one, by its name in the model."""
         values: Dict[str, Any] = by_name(inputs, self.inputs, [one.name for one in self.inputs])
         for part in self._parts:
             values.update(part.run(values))
-        names = [one.name for one in self.outputs]
-        return Outputs([public(values[name]) for name in names], names)
+        return {name: public(value) for name, value in values.items()}
 
-    __call__ = run
+    def alone(self, name: str, given: Mapping[str, Any]) -> Any:
+        """One value that comes out of a part, by that part alone, from what it is given."""
+        part = next(one for one in self._parts if name in self.made_by(one.entry))
+        read = [one.name for one in part.entry.inputs]
+        return public(part.run(by_name({one: given[one] for one in read}, part.entry.inputs, read))[name])
+
+    @staticmethod
+    def made_by(part: PartEntry) -> List[str]:
+        return [one.name for one in part.outputs]
 
     def _part(self, part: PartEntry, unpack: Callable[[Member], str]) -> Any:
         paths = [unpack(one) for one in part.files]

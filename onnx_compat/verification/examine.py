@@ -8,13 +8,14 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 import numpy as np
 
 from onnx_compat import channels
+from onnx_compat.bundle import Bundle
 from onnx_compat.errors import InputError
 from onnx_compat.model import Model
 
 from .accuracy import judged, measured
 from .compare import Comparison, compare
 from .generate import generate
-from .inner import InFile, OnShim
+from .inner import InBundle, InFile, OnShim
 from .layers import Subject, examine_layers
 from .npz import load_npz
 from .oracle import ask
@@ -88,9 +89,13 @@ def verify(
         notes.append("the file is quantised as '%s': %s" % (scheme.kind, scheme.meaning))
     inner = None
     if layers:
-        within: Subject = (
-            OnShim(loaded, runnable.shim) if converted is None else InFile(loaded, converted, runnable.shim, turned)
-        )
+        within: Subject
+        if converted is None:
+            within = OnShim(loaded, runnable.shim)
+        elif isinstance(runnable, Bundle):
+            within = InBundle(runnable)
+        else:
+            within = InFile(loaded, converted, runnable.shim, turned)
         inner = examine_layers(loaded, fed.values, within, oracle, comparing)
         if inner.layers and inner.ok and not all(one.ok for one in comparisons):
             notes.append(_TOGETHER if converted is None else _DELEGATED)
@@ -112,6 +117,11 @@ def verify(
 
 _TOGETHER = "every node is right where its value is looked at: the fault shows only where nodes are fused"
 _DELEGATED = "every node is right without the default delegate of the runtime: the fault shows only with it"
+
+
+_OTHER_FILE = (
+    "is it the file of this model? what was converted with channels_last (--channels-last) is verified with the same"
+)
 
 
 def named(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
@@ -137,7 +147,7 @@ def _results(runnable: Any, values: Mapping[str, Any], turned: Sequence[str]) ->
         results = runnable.run(channels.turned(values, turned, "last"))
     except InputError as error:
         if isinstance(runnable, Opened) and not turned:
-            error.at(hint="was it converted with channels_last (--channels-last)? then verify it with the same")
+            error.at(hint=_OTHER_FILE)
         raise
     return channels.turned(results, turned, "first") if turned else results
 

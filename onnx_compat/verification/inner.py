@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Un
 import numpy as np
 
 from onnx_compat import select
+from onnx_compat.bundle import Bundle
 from onnx_compat.dtypes import from_public
 from onnx_compat.errors import InputError, OnnxCompatError, UnsupportedError
 from onnx_compat.inside import Inside
@@ -20,7 +21,7 @@ from onnx_compat.model.write import extract
 from .oracle import Answer, ask
 from .subject import flat, form_of
 
-__all__ = ["InFile", "OnShim", "exact"]
+__all__ = ["InBundle", "InFile", "OnShim", "exact"]
 
 Values = Dict[str, Any]
 
@@ -112,6 +113,29 @@ def _type(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return SequenceType(_type(value[0]) if value else None)
     return None if value is None else TensorType(from_public(value)[1], tuple(np.shape(value)))
+
+
+class InBundle:
+    """A bundle. Its parts are taken as wholes: the values looked at are those that come out of one."""
+
+    notes = ["the parts of the bundle are not looked into: compared is what comes out of each"]
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self.emitted = {
+            name: ("%s (%s)" % (part.path, "the fallback" if part.kind == "onnx" else part.kind),)
+            for part in bundle.manifest.parts
+            for name in bundle.made_by(part)
+        }
+
+    def values(self, inputs: Values, expected: Values) -> Values:
+        return self._bundle.values(inputs)
+
+    def alone(self, node: Node, expected: Values) -> Values:
+        return {name: self._bundle.alone(name, expected) for name in node.outputs if name in self.emitted}
+
+    def aligned(self, name: str, got: Any, want: Any) -> Any:
+        return got
 
 
 class InFile:

@@ -14,7 +14,7 @@ from onnx_compat.model import Model
 
 from .compare import Comparison
 from .fate import Fate, Gone
-from .inner import InFile, OnShim, exact
+from .inner import InBundle, InFile, OnShim, exact
 
 __all__ = ["Comparing", "Layer", "Layers", "Subject", "examine_layers"]
 
@@ -48,7 +48,7 @@ class Layers(NamedTuple):
         return all(layer.ok for layer in self.layers)
 
 
-Subject = Union[OnShim, InFile]
+Subject = Union[OnShim, InFile, InBundle]
 #: Of a name, what was got and what is wanted: a comparison, or one for each item of a sequence.
 Comparing = Callable[[str, Any, Any], Iterator[Comparison]]
 

@@ -214,6 +214,22 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
         onnx_compat.convert(around_exp(), tmp_path / "m.tflite", allow_fallback=True)
 
 
+def test_what_goes_from_part_to_part_is_compared(tmp_path: Path) -> None:
+    path = onnx_compat.convert(around_exp(), tmp_path / "m.tflite", allow_fallback=True)
+    layers = onnx_compat.verify(around_exp(), {"x": X}, converted=path, layers=True).layers
+    assert layers is not None and layers.ok
+    assert {one.node: one.emitted for one in layers.layers if one.node in ("neg", "exp", "sum")} == {
+        "neg": ("000.tflite (tflite)",),
+        "exp": ("001.onnx (the fallback)",),
+        "sum": ("002.tflite (tflite)",),
+    }
+    other = around_exp()
+    other.graph.node[4].op_type = "Add"
+    layers = onnx_compat.verify(other, {"x": X}, converted=path, layers=True).layers
+    assert layers is not None and layers.culprit == "mul"
+    assert "by itself, from exact inputs" in layers.verdict
+
+
 def test_the_command_line_says_which_and_why(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     from onnx_compat.cli import main
 
@@ -231,6 +247,16 @@ def test_the_command_line_says_which_and_why(tmp_path: Path, capfd: pytest.Captu
     document = json.loads(capfd.readouterr().out)
     assert [one["node"] for one in document["bundle"]["fallback"]] == ["exp"]
     assert main(["run", document["path"]]) == 0
+    page = tmp_path / "r.html"
+    assert main(["convert", model_, made, "--allow-fallback", "--report", str(page)]) == 0
+    assert "no exponential" in page.read_text()
+    capfd.readouterr()
+    assert main(["inspect", document["path"], "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert [(one["kind"], one["nodes"]) for one in told["parts"]] == [("tflite", 2), ("onnx", 1), ("tflite", 4)]
+    assert "no exponential" in told["in the fallback"][0]["reason"]
+    assert main(["inspect", document["path"]]) == 0
+    assert "x     float32[n, 3]" in capfd.readouterr().out
     assert main(["verify", model_, "--converted", document["path"]]) == 0
     assert "in the fallback, ran 'exp'" in capfd.readouterr().out
     Path(document["path"]).write_bytes(b"nothing")
