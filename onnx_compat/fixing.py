@@ -45,10 +45,15 @@ def _shaped(one: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int
     """With this shape; what that says of named sizes goes to `sizes`."""
     kind = one.type
     if not isinstance(kind, TensorType):
-        raise InputError("the input '%s' has no shape to fix: it is %s" % (one.name, kind or "untyped"))
+        raise InputError(
+            "the input '%s' has no shape to fix: it is %s" % (one.name, kind or "untyped"), hint="leave it out"
+        )
     declared: Sequence[Any] = (None,) * len(shape) if kind.shape is None else kind.shape
     if len(declared) != len(shape):
-        raise InputError("the input '%s' has rank %d, not %d: %s" % (one.name, len(declared), len(shape), kind))
+        raise InputError(
+            "the input '%s' has rank %d, not %d: %s" % (one.name, len(declared), len(shape), kind),
+            hint="give a size for each of its axes; None (?) leaves one open",
+        )
     found: List[Any] = []
     for before, size in zip(declared, shape):
         if size is not None and not hasattr(size, "__index__"):
@@ -57,7 +62,13 @@ def _shaped(one: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int
             )
         wanted = sizes.setdefault(before, size) if isinstance(before, str) and size is not None else before
         if size is not None and (size < 0 or (isinstance(wanted, int) and wanted != size)):
-            raise InputError("a size of the input '%s' cannot be %d: it is %s" % (one.name, size, kind))
+            named = isinstance(before, str) and wanted != size
+            raise InputError(
+                "a size of the input '%s' cannot be %d: it is %s" % (one.name, size, kind),
+                hint="the size '%s' is %s already: it is the same wherever it has this name" % (before, wanted)
+                if named
+                else "give the size that the model has there",
+            )
         found.append(before if size is None else size)
     return ValueInfo(one.name, TensorType(kind.dtype, tuple(found)))
 

@@ -10,6 +10,7 @@ from onnx_compat.conversion import load_bundle
 from onnx_compat.dtypes import to_public
 from onnx_compat.errors import InputError, ShimError
 from onnx_compat.feeds import by_name
+from onnx_compat.foreign import saved_model
 from onnx_compat.model import TensorType, ValueInfo
 from onnx_compat.shim import Compiled, Port, Shim
 
@@ -74,12 +75,13 @@ def open_converted(
 def no_reader(does: str, path: Union[str, "os.PathLike[str]"], refusals: Sequence[str]) -> ShimError:
     """That nothing here `does` it, and what to install."""
     kind = _suffix(path)
-    return ShimError(
-        "nothing here %s '%s' (%s)" % (does, path, "; ".join(refusals)),
-        hint="pip install 'onnx-compat[%s]'" % _INSTALL[kind]
-        if kind in _INSTALL
-        else "is the suffix of the file right?",
-    )
+    if not kind and not os.path.exists(os.path.join(os.fspath(path), saved_model.FILE)):
+        hint = "give a file, or the folder of a SavedModel, which has a %s in it" % saved_model.FILE
+    elif kind in _INSTALL:
+        hint = "pip install 'onnx-compat[%s]'" % _INSTALL[kind]
+    else:
+        hint = "is the suffix of the file right?"
+    return ShimError("nothing here %s '%s' (%s)" % (does, path, "; ".join(refusals)), hint=hint)
 
 
 def form_of(shim: Shim, path: Union[str, "os.PathLike[str]"]) -> Optional[str]:

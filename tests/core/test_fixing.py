@@ -102,3 +102,14 @@ def test_verifying_feeds_the_model_what_the_file_has_settled(
     assert json.loads(capsys.readouterr().out)["ok"] is True
     assert {name: np.shape(array) for name, array in seen.items()} == {"a": (4, 3), "b": (4, 3), "n": ()}
     assert seen["n"] == 2
+
+
+def test_a_size_of_a_name_that_is_settled_twice_is_told_so() -> None:
+    proto = model([node("Add", ["a", "b"], ["y"])], [value("a", ["n", 3]), value("b", ["n", 3])], [value("y")])
+    with pytest.raises(InputError) as caught:
+        fixed(onnx_compat.load(proto), {"a": (4, 3), "b": (5, 3)})
+    assert "'n' is 4 already" in str(caught.value.hint)
+    for shape in ((4,), (4, 2)):
+        with pytest.raises(InputError) as caught:
+            fixed(onnx_compat.load(proto), {"a": shape})
+        assert caught.value.hint

@@ -229,8 +229,27 @@ def test_not_a_model(data, tmp_path):
         fb.read(data)
     path = tmp_path / "not.tflite"
     path.write_bytes(data)
-    with pytest.raises(InvalidModelError):
+    with pytest.raises(InvalidModelError, match=r"not\.tflite") as caught:
         fb.read(path)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("keep", [9, 40, 0.5, 0.9, -1])
+def test_a_file_cut_short_is_named(keep, tmp_path):
+    data = fb.to_bytes(model(c=np.ones(100, np.float32)))
+    path = tmp_path / "cut.tflite"
+    path.write_bytes(data[: int(len(data) * keep) if isinstance(keep, float) else keep])
+    with pytest.raises(InvalidModelError, match=r"cut\.tflite") as caught:
+        fb.read(path)
+    assert caught.value.hint
+
+
+def test_a_size_beyond_the_format_is_refused_by_name():
+    graph = fb.SubGraph(name="main")
+    graph.inputs = graph.outputs = [graph.add(fb.TensorSpec("image", "float32", (1, 2**31)))]
+    with pytest.raises(ConversionError, match="'image' has the shape") as caught:
+        fb.to_bytes(fb.ModelSpec([graph]))
+    assert "--shape" in caught.value.hint
 
 
 def test_absent_file(tmp_path):

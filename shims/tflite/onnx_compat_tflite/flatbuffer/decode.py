@@ -13,9 +13,9 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat_tflite.flatbuffer.names import ENUMS
 from onnx_compat_tflite.flatbuffer.schema import SCALARS, TABLES, UNION_MEMBERS, Field, Table
 
-__all__ = ["decode"]
+__all__ = ["AGAIN", "decode"]
 
-_AGAIN = "It is damaged or cut short: fetch or write it again."
+AGAIN = "it is damaged or cut short: fetch or write it again"
 _STRUCTS = {name: struct.Struct("<" + code) for name, code in SCALARS.items()}
 
 
@@ -24,7 +24,7 @@ def decode(table: str, data: memoryview, identifier: bytes) -> Dict[str, Any]:
     if len(data) < 8 or bytes(data[4:8]) != identifier:
         raise InvalidModelError(
             "this is not a TFLite model: the file identifier '%s' is missing" % identifier.decode(),
-            hint="Give a .tflite file; a file that was cut while it was copied looks like this too.",
+            hint="give a .tflite file; one that was cut while it was copied looks like this too",
         )
     decoder = _Decoder(data)
     return decoder.table(TABLES[table], decoder.follow(0))
@@ -61,7 +61,7 @@ class _Decoder:
         if at < 0 or at + form.size > len(self._data):
             raise InvalidModelError(
                 "the file points outside itself (byte %d of %d)" % (at, len(self._data)),
-                hint=_AGAIN,
+                hint=AGAIN,
             )
         return form.unpack_from(self._data, at)[0]
 
@@ -69,16 +69,14 @@ class _Decoder:
         at = start - int(self._read("int32", start))
         length, size = self._read("uint16", at), self._read("uint16", at + 2)
         if length < 4 or length % 2 or size < 4 or at + length > len(self._data) or start + size > len(self._data):
-            raise InvalidModelError(
-                "the table at byte %d has no valid layout: the file is damaged" % start, hint=_AGAIN
-            )
+            raise InvalidModelError("the table at byte %d has no valid layout: the file is damaged" % start, hint=AGAIN)
         return struct.unpack_from("<%dH" % (length // 2 - 2), self._data, at + 4), size
 
     def _place(self, slot: int, width: int, start: int, offsets: Tuple[int, ...], size: int) -> int:
         offset = offsets[slot] if slot < len(offsets) else 0
         if offset and not 4 <= offset <= size - width:
             reason = "a field of the table at byte %d lies outside it: the file is damaged" % start
-            raise InvalidModelError(reason, hint=_AGAIN)
+            raise InvalidModelError(reason, hint=AGAIN)
         return start + offset if offset else 0
 
     def _union(self, field: Field, start: int, offsets: Tuple[int, ...], size: int) -> Any:

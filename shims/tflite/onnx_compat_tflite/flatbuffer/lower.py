@@ -14,6 +14,7 @@ from onnx_compat_tflite.flatbuffer.versions import required_version
 __all__ = ["lower"]
 
 Code = Tuple[str, Optional[str], int]
+LARGEST_SIZE = 2**31 - 1
 
 
 def lower(model: ModelSpec, constants: Constants, outside: bool) -> Dict[str, Any]:
@@ -93,6 +94,12 @@ def _operator(operator: OperatorSpec, graph: SubGraph, codes: Dict[Code, int]) -
 
 
 def _tensor(tensor: TensorSpec, constants: Constants) -> Dict[str, Any]:
+    if any(size > LARGEST_SIZE for size in tensor.shape):
+        raise ConversionError(
+            "the tensor '%s' has the shape %s, and a size in a .tflite file is at most %d"
+            % (tensor.name, list(tensor.shape), LARGEST_SIZE),
+            hint="give smaller sizes: `shapes` (--shape)",
+        )
     return {
         "name": tensor.name,
         "type": tensor.dtype,

@@ -8,7 +8,7 @@ import numpy as np
 
 from onnx_compat.errors import InvalidModelError
 from onnx_compat_tflite.flatbuffer import strings
-from onnx_compat_tflite.flatbuffer.decode import decode
+from onnx_compat_tflite.flatbuffer.decode import AGAIN, decode
 from onnx_compat_tflite.flatbuffer.model import (
     ModelSpec,
     OperatorSpec,
@@ -25,7 +25,17 @@ __all__ = ["read"]
 
 def read(source: "Union[str, os.PathLike[str], bytes, bytearray, memoryview]") -> ModelSpec:
     """Reads a path, without loading its constants, or bytes. What is wrong with it is an InvalidModelError."""
-    data = memoryview(source) if not isinstance(source, (str, os.PathLike)) else _map(os.fspath(source))
+    if not isinstance(source, (str, os.PathLike)):
+        return _parsed(memoryview(source))
+    try:
+        return _parsed(_map(os.fspath(source)))
+    except InvalidModelError as error:
+        if repr(source) not in error.reason:
+            error.reason = "%s (in '%s')" % (error.reason, source)
+        raise error.at(hint=AGAIN) from error.__cause__
+
+
+def _parsed(data: memoryview) -> ModelSpec:
     return _Reader(decode("Model", data, b"TFL3"), data).model()
 
 
