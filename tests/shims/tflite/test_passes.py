@@ -1,7 +1,7 @@
 """What a program spells out and what operators it becomes; each with the numbers of the reference."""
 
 import math
-from typing import Any, Callable, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,35 +11,16 @@ from onnx_compat_tflite.build import build
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import improve
 from onnx_compat_tflite.passes.view import View
+from programs import checked, names, program
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType, float32
+from onnx_compat.dtypes import DType
 from onnx_compat.emission import emit
 from onnx_compat.ops.activation import elu, gelu, leaky_relu, prelu
 from onnx_compat.ops.recurrent import lstm
 from onnx_compat.program import record
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Port, Program
-
-
-def program(function: Callable[..., Any], *shapes: Any) -> Program:
-    ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
-    return record(lambda *tensors: [function(*tensors)], ports, SHIM.emitter(), ["y"])
-
-
-def checked(function: Callable[..., Any], *shapes: Any) -> List[fb.OperatorSpec]:
-    """The operators, after their numbers were compared."""
-    made = program(function, *shapes)
-    random = np.random.RandomState(0)
-    feeds = [random.standard_normal(shape).astype(np.float32) * 3 for shape in shapes]
-    (found,) = SHIM.compile(made).run(feeds)
-    (wanted,) = emit(made.region, Reference(), feeds)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
-    return list(build(made, features.kernels()).subgraphs[0].operators)
-
-
-def names(function: Callable[..., Any], *shapes: Any) -> List[str]:
-    return [operator.builtin for operator in checked(function, *shapes)]
+from onnx_compat.shim import Port
 
 
 def spelt(x: Any) -> Any:

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite.build import build
+from programs import checked
 
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import float32
-from onnx_compat.emission import emit
 from onnx_compat.program import record
-from onnx_compat.reference import Reference
 from onnx_compat.shim import Port
 
 RANDOM = np.random.RandomState(0)
@@ -21,16 +20,8 @@ BIAS = RANDOM.standard_normal(6).astype(np.float32)
 
 def kinds(function: Any, *shapes: Any) -> List[str]:
     """The operators with what bounds them, after their numbers were compared."""
-    ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
-    made, plain = (
-        record(lambda *tensors: [function(*tensors)], ports, emitter, ["y"])
-        for emitter in (SHIM.emitter(), Reference())
-    )
-    feeds = [RANDOM.standard_normal([3 if size is None else size for size in shape]).astype("f") for shape in shapes]
-    (found,), (wanted,) = SHIM.compile(made).run(feeds), emit(plain.region, Reference(), feeds)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
     bound = "fused_activation_function"
-    operators = build(made, features.kernels()).subgraphs[0].operators
+    operators = checked(function, *shapes, fed=[[3 if size is None else size for size in shape] for shape in shapes])
     return [one.builtin + {"RELU": "+"}.get(one.options.get(bound, ""), "") for one in operators]
 
 

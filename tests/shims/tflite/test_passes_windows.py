@@ -4,39 +4,11 @@ from typing import Any, List
 
 import numpy as np
 import pytest
-from onnx_compat_tflite import SHIM, features
-from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.build import build
+from programs import checked
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32
-from onnx_compat.emission import emit
-from onnx_compat.program import record
-from onnx_compat.reference import Reference
-from onnx_compat.shim import Port
 
 RANDOM = np.random.RandomState(0)
-
-
-def recorded(function: Any, shapes: Any, emitter: Any) -> Any:
-    ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
-    return record(lambda *tensors: [function(*tensors)], ports, emitter, ["y"])
-
-
-def compared(function: Any, shapes: Any, feeds: Any) -> Any:
-    """The program, after its numbers were compared."""
-    made = recorded(function, shapes, SHIM.emitter())
-    (found,) = SHIM.compile(made).run(feeds)
-    (wanted,) = emit(recorded(function, shapes, Reference()).region, Reference(), feeds)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-5)
-    return made
-
-
-def checked(function: Any, *shapes: Any, fed: Any = None) -> List[fb.OperatorSpec]:
-    """The operators, after their numbers were compared."""
-    feeds = [RANDOM.standard_normal(shape).astype(np.float32) for shape in fed or shapes]
-    made = compared(function, shapes, feeds)
-    return list(build(made, features.kernels()).subgraphs[0].operators)
 
 
 def names(*arguments: Any, **named: Any) -> List[str]:

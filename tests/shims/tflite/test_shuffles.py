@@ -5,17 +5,12 @@ from pathlib import Path
 from typing import Any, List, Sequence
 
 import numpy as np
+import programs
 import pytest
-from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.build import build
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32
-from onnx_compat.emission import emit
-from onnx_compat.program import record
-from onnx_compat.reference import Reference
-from onnx_compat.shim import Emitter, Port, Program
 
 RANDOM = np.random.RandomState(0)
 
@@ -40,15 +35,13 @@ def unit(x: Any, groups: Sequence[int], channels: int = 16, shuffle: int = 4, st
 
 
 def checked(function: Any, shape: Sequence[int], *batch: Any) -> List[fb.OperatorSpec]:
-    """The operators, after their numbers were compared; without the TRANSPOSEs of the input and the output."""
-    x = np.random.RandomState(1).standard_normal(shape).astype(np.float32)
-    made, meant = (
-        recorded(function, [*batch, *shape[len(batch) :]], emitter) for emitter in (SHIM.emitter(), Reference())
-    )
-    (found,) = SHIM.compile(made).run([x])
-    (wanted,) = emit(meant.region, Reference(), [x])
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
-    return list(build(made, features.kernels()).subgraphs[0].operators)[1:-1]
+    """The operators without the TRANSPOSEs of the input and the output."""
+
+    def same(x: Any) -> Any:
+        RANDOM.seed(0)
+        return function(x)
+
+    return programs.checked(same, [*batch, *shape[len(batch) :]], fed=[shape], atol=1e-4)[1:-1]
 
 
 def becomes(function: Any, shape: Sequence[int], *names: str, batch: Sequence[Any] = ()) -> None:
@@ -56,11 +49,6 @@ def becomes(function: Any, shape: Sequence[int], *names: str, batch: Sequence[An
     found = checked(function, shape, *batch)
     if features.kernels().accepts("CONV_2D", "float32", "grouped"):
         assert [one.builtin for one in found] == list(names)
-
-
-def recorded(function: Any, shape: Sequence[Any], emitter: Emitter) -> Program:
-    RANDOM.seed(0)
-    return record(lambda x: [function(x)], [Port("x", float32, tuple(shape))], emitter, ["y"])
 
 
 @pytest.mark.parametrize(("channels", "stride", "last"), [(16, 1, 1), (32, 2, 1), (16, 1, 2), (60, 1, 1)])

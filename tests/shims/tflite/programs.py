@@ -1,0 +1,74 @@
+"""Programs of primitives: the numbers of their files beside those of the reference, and the operators that are in them."""
+
+import copy
+from typing import Any, Callable, List, Optional, Sequence
+from unittest import mock
+
+import numpy as np
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import build as building
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes import improve
+
+from onnx_compat.dtypes import float32
+from onnx_compat.emission import emit
+from onnx_compat.program import record
+from onnx_compat.reference import Reference
+from onnx_compat.shim import Emitter, Port, Program
+
+__all__ = ["checked", "names", "program"]
+
+
+def program(function: Callable[..., Any], *shapes: Any, emitter: Optional[Emitter] = None) -> Program:
+    """Of inputs of floats; a size that is None or a name is open."""
+    ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
+    return record(lambda *tensors: [function(*tensors)], ports, emitter or SHIM.emitter(), ["y"])
+
+
+def names(function: Callable[..., Any], *shapes: Any, **named: Any) -> List[str]:
+    return [operator.builtin for operator in checked(function, *shapes, **named)]
+
+
+def checked(function: Callable[..., Any], *shapes: Any, fed: Any = None, atol: float = 5e-5) -> List[fb.OperatorSpec]:
+    """The operators, after the numbers of these inputs were compared; also with each value of the program as an output
+    beside its own, since a pass may only take away what nobody else reads.
+    """
+    random = np.random.RandomState(0)
+    feeds = [random.standard_normal(shape).astype(np.float32) * 3 for shape in fed or shapes]
+    made = program(function, *shapes)
+    (found,) = SHIM.compile(made).run(feeds)
+    (wanted,) = emit(program(function, *shapes, emitter=Reference()).region, Reference(), feeds)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=atol)
+    with mock.patch.object(building, "improve"):
+        plain = building.build(made, features.kernels())
+    main = plain.subgraphs[0]
+    written = [index for operator in main.operators for index in operator.outputs]
+    others = [index for index in written if index not in main.outputs]
+    every = _run(_beside(plain, others), feeds)
+    for index, value in zip(others, every[1:]):
+        model = _beside(plain, [index])
+        improve(model, features.kernels())
+        for one, same in zip(_run(model, feeds), (every[0], value)):
+            np.testing.assert_allclose(one, same, rtol=1e-5, atol=atol, err_msg=main.tensors[index].name)
+    return list(building.build(made, features.kernels()).subgraphs[0].operators)
+
+
+def _beside(model: fb.ModelSpec, outputs: Sequence[int]) -> fb.ModelSpec:
+    again = copy.deepcopy(model)
+    again.signatures = []
+    again.subgraphs[0].outputs += outputs
+    return again
+
+
+def _run(model: fb.ModelSpec, feeds: Sequence[Any]) -> List[Any]:
+    runtime, _ = features.find()
+    assert runtime is not None
+    interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(model))
+    places = [detail["index"] for detail in interpreter.get_input_details()]
+    for place, array in zip(places, feeds):
+        interpreter.resize_tensor_input(place, array.shape)
+    interpreter.allocate_tensors()
+    for place, array in zip(places, feeds):
+        interpreter.set_tensor(place, array)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
