@@ -101,6 +101,15 @@ def test_two_normalisations_in_a_row_are_one() -> None:
     assert bounded == ["MUL", "ADD", "MUL"]
 
 
+def test_a_normalisation_with_constants_of_other_shapes_stays() -> None:
+    """A tensor would have another shape than is written of it."""
+    a, b = np.random.RandomState(0).standard_normal((2, 5)).astype(np.float32)
+    rows = np.random.RandomState(1).standard_normal((4, 5)).astype(np.float32)
+    assert names(lambda x: p.mul(p.add(p.mul(x, a), b), rows), (1, 5)) == ["MUL", "ADD", "MUL"]
+    assert names(lambda x: p.mul(p.add(p.mul(x, a), rows), b), (5,)) == ["MUL", "ADD", "MUL"]
+    assert names(lambda x: p.mul(p.add(p.mul(x, rows), a), b), (5,)) == ["MUL", "ADD"]
+
+
 def test_what_holds_another_value_than_the_model_has_another_name() -> None:
     made = build(program(lambda x: p.tanh(p.mul(p.add(p.mul(x, 2.0), 3.0), 4.0)), (4, 5)), Kernels()).subgraphs[0]
     assert [one.builtin for one in made.operators] == ["MUL", "ADD", "TANH"]
@@ -129,14 +138,33 @@ def test_a_layer_flattens_by_itself() -> None:
 
 
 def test_equal_parts_are_one_operator() -> None:
-    def halves(x: Any, sizes: Any = (3, 3)) -> Any:
-        first, *others = p.split(x, 1, list(sizes))
-        return p.mul(first, p.sigmoid(p.slice_axis(others[-1], 1, 0, 1)))
+    def cut(x: Any, *bounds: Any, axis: int = 1) -> Any:
+        return p.concat([p.tanh(p.slice_axis(x, axis, start, end)) for start, end in bounds], axis)
 
-    assert names(halves, (4, 6)).count("SPLIT") == 1
-    assert "SPLIT" not in names(lambda x: halves(x, (2, 4)), (4, 6))  # of different lengths
-    assert "SPLIT" not in names(lambda x: halves(x, (2, 2)), (4, 6))  # not the whole
-    assert "SPLIT" not in names(lambda x: p.add(*p.split(x, 0, [1] * 5)[:2]), (5, 6))
+    def corners(x: Any, *bounds: Any) -> Any:
+        return p.concat([p.tanh(p.slice(x, starts, ends, (1, 1))) for starts, ends in bounds], 0)
+
+    found = ["SPLIT", "TANH", "TANH", "CONCATENATION"]
+    assert names(lambda x: cut(x, (3, 6), (0, 3)), (4, 6)) == found
+    assert names(lambda x: cut(x, (0, 3), (3, 6)), (None, 6), fed=[(4, 6)]) == found
+    for bounds in (
+        [(0, 2), (2, 3), (3, 6)],  # of different lengths
+        [(0, 2), (2, 4)],  # not the whole
+        [(0, 3), (1, 4)],  # over each other
+        [(k, k + 1) for k in range(6)],  # more than XNNPACK cuts
+    ):
+        assert "SPLIT" not in names(lambda x, bounds=bounds: cut(x, *bounds), (4, 6))
+    assert "SPLIT" not in names(lambda x: cut(x, (0, 2), (2, 4), axis=0), (None, 6), fed=[(4, 6)])
+    assert "SPLIT" not in names(lambda x: corners(x, ((0, 0), (2, 3)), ((2, 0), (4, 3))), (4, 6))
+    later = lambda x: corners(x, ((2, 0), (9, 3)), ((2, 3), (9, 6)))  # noqa: E731
+    assert "SPLIT" not in names(later, (None, 6), fed=[(4, 6)])
+
+
+def test_parts_of_a_type_that_split_does_not_know_are_slices() -> None:
+    made = record(
+        lambda x: p.split(p.add(x, x), 1, [3, 3]), [Port("x", DType.of("int64"), (4, 6))], SHIM.emitter(), ["y", "z"]
+    )
+    assert [one.builtin for one in build(made, features.kernels()).subgraphs[0].operators] == ["ADD", "SLICE", "SLICE"]
 
 
 def test_heads_are_split_before_they_are_reshaped() -> None:
@@ -207,6 +235,18 @@ def test_bounds_that_bound_nothing_are_nothing() -> None:
         graph.operators.append(fb.OperatorSpec(builtin, list(inputs), [output]))
     improve(fb.ModelSpec([graph]), Kernels())
     assert [one.builtin for one in graph.operators] == ["TANH"]
+
+
+def test_an_integer_that_stands_for_another_number_is_not_neutral() -> None:
+    tenths, halves = fb.Quantization([0.1], [0]), fb.Quantization([0.5], [0])
+    graph = fb.SubGraph(inputs=[0], outputs=[2])
+    graph.add(fb.TensorSpec("x", "int8", (4,), quantization=tenths))
+    graph.add(fb.TensorSpec("half", "int8", (1,), np.ones(1, np.int8), quantization=halves))
+    graph.add(fb.TensorSpec("y", "int8", (4,), quantization=tenths))
+    graph.add(fb.TensorSpec("z", "int8", (4,), quantization=tenths))
+    graph.operators = [fb.OperatorSpec("MUL", [0, 1], [3]), fb.OperatorSpec("TANH", [3], [2])]
+    improve(fb.ModelSpec([graph]), Kernels())
+    assert [one.builtin for one in graph.operators] == ["MUL", "TANH"]
 
 
 def test_an_output_is_no_copy_of_what_nobody_else_reads() -> None:

@@ -43,7 +43,10 @@ def _distribute(view: View, operator: fb.OperatorSpec) -> None:
     added = None if sum_ is None else _constant(view, sum_, "ADD")
     product = None if sum_ is None or added is None else _before(view, sum_, added[0], "MUL")
     scaled = None if product is None else _constant(view, product, "MUL")
-    if outer is None or sum_ is None or added is None or scaled is None:
+    if outer is None or sum_ is None or added is None or scaled is None or product is None:
+        return
+    shapes = {tuple(view.sizes(one.outputs[0])) for one in (product, sum_, operator)}
+    if len(shapes) > 1:  # a constant that adds axes, or repeats along one, does it where it stands
         return
     (x, a), (_, b), (_, c) = scaled, added, outer
     most = max(a.size, b.size, c.size)

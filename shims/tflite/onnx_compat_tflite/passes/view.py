@@ -47,9 +47,14 @@ class View:
         return None if index is None else self.graph.tensors[index].buffer
 
     def number(self, index: Optional[int]) -> Optional[float]:
-        """The value of a constant of one element."""
+        """The value of a constant of one element; integers that stand for other numbers have none here."""
         array = self.constant(index)
-        if array is None or np.size(array) != 1 or np.asarray(array).dtype.kind not in "fiu":
+        if (
+            array is None
+            or self.graph.tensors[index or 0].quantization is not None
+            or np.size(array) != 1
+            or np.asarray(array).dtype.kind not in "fiu"
+        ):
             return None
         return float(np.asarray(array).reshape(()))
 
