@@ -4,14 +4,11 @@ from typing import Any, List
 
 import numpy as np
 import pytest
-from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import features
 from onnx_compat_tflite.build import build
-from programs import checked
+from programs import checked, program
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32
-from onnx_compat.program import record
-from onnx_compat.shim import Port
 
 RANDOM = np.random.RandomState(0)
 W, V = (RANDOM.standard_normal((4, 6)).astype(np.float32) for _ in range(2))
@@ -48,6 +45,8 @@ def test_a_bias_of_a_sum_is_that_of_a_summand() -> None:
 
     assert kinds(gates, (1, 4), (1, 4)) == ["FULLY_CONNECTED", "FULLY_CONNECTED", "ADD"]
     assert kinds(lambda x, h: p.relu(gates(x, h)), (1, 4), (1, 4))[-1] == "ADD+"
+    other = kinds(lambda x, y: p.add(p.add(y, p.matmul(x, W)), BIAS), (1, 4), (1, 6))
+    assert other == ["FULLY_CONNECTED", "ADD"]
 
 
 def test_what_is_no_bias_of_a_layer_stays() -> None:
@@ -56,8 +55,33 @@ def test_what_is_no_bias_of_a_layer_stays() -> None:
 
     assert "ADD" in kinds(along((12, 3), BIAS[:3]), (6, 4))  # another last axis
     assert "ADD" in kinds(along((2, 3, 6), np.arange(3, dtype=np.float32)[:, None]), (6, 4))
+    assert "ADD" in kinds(along((1, 6, 6), BIAS[:, None]), (6, 4))  # as many numbers, along another axis
     assert "ADD" in kinds(along((1, 6), np.ones((5, 6), np.float32)), (1, 4))  # more numbers than the layer gives
+    assert "ADD" in kinds(along((2, 3, 6), BIAS[None, None, None]), (6, 4))  # one axis more than the layer gives
     assert "ADD" in kinds(lambda x: p.add(p.reshape(p.relu(p.matmul(x, W)), (2, 3, 6)), BIAS), (6, 4))
+
+
+def test_what_bounds_a_sum_keeps_the_bias_behind_it() -> None:
+    def gates(x: Any, h: Any) -> Any:
+        return p.add(p.relu(p.add(p.matmul(x, W), p.matmul(h, V))), BIAS)
+
+    assert kinds(gates, (1, 4), (1, 4))[-2:] == ["ADD+", "ADD"]
+
+
+def test_a_layer_with_a_bias_that_is_computed_keeps_it() -> None:
+    filters, one = np.ones((6, 3, 1, 1), np.float32), (1, 1)
+
+    def layer(x: Any, bias: Any) -> Any:
+        return p.add(p.conv(x, filters, p.tanh(bias), strides=one, dilations=one, pads=((0, 0), (0, 0)), groups=1), 2.0)
+
+    assert "ADD" in kinds(layer, (1, 3, 4, 5), (6,))
+
+
+@pytest.mark.parametrize("shape", [(), (None,), (2, None)])
+def test_sums_of_which_little_is_known_stay(shape: Any) -> None:
+    assert kinds(lambda x: p.add(p.tanh(x), 2.0), shape) == ["TANH", "ADD"]
+    if shape == ():
+        assert kinds(lambda x: p.add(p.tanh(x), BIAS), shape) == ["TANH", "ADD"]
 
 
 def test_a_sum_of_the_same_twice_stays() -> None:
@@ -77,9 +101,9 @@ def test_what_others_read_without_the_bias_stays() -> None:
 
 
 def test_no_tensor_bears_the_name_of_what_it_held_without_the_bias() -> None:
-    ports = [Port("x", float32, (6, 4))]
-    made = record(lambda x: [p.add(p.reshape(p.matmul(x, W), (2, 3, 6)), BIAS)], ports, SHIM.emitter(), ["y"])
+    made = program(lambda x, y: p.add(p.add(p.reshape(p.matmul(x, W), (2, 3, 6)), y), BIAS), (6, 4), (2, 3, 6))
     graph = build(made, features.kernels()).subgraphs[0]
-    (layer,) = [one for one in graph.operators if one.builtin == "FULLY_CONNECTED"]
-    assert graph.tensors[layer.outputs[0]].name.endswith("/with_bias")
+    layer, reshape, total = graph.operators
+    assert [layer.builtin, reshape.builtin, total.builtin] == ["FULLY_CONNECTED", "RESHAPE", "ADD"]
+    assert all(graph.tensors[one.outputs[0]].name.endswith("/with_bias") for one in (layer, reshape))
     assert graph.tensors[graph.outputs[0]].name == "y"

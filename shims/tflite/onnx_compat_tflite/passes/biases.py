@@ -48,7 +48,7 @@ def _found(view: View, operator: fb.OperatorSpec) -> Optional[Tuple[int, Any, fb
 
 def _vector(view: View, operator: fb.OperatorSpec, index: Optional[int]) -> Any:
     sizes, array = view.sizes(operator.outputs[0]), view.constant(index)
-    if array is None or np.asarray(array).dtype != np.float32 or not sizes or sizes[-1] < 1:
+    if array is None or not sizes or sizes[-1] < 1:
         return None
     array, count = np.asarray(array), sizes[-1]
     alone = array.size == 1 or (array.size == count and array.shape[-1] == count)
@@ -72,8 +72,7 @@ def _layer(view: View, index: int, reader: fb.OperatorSpec, count: int) -> Optio
         return None
     if len(set(inner.inputs)) < len(inner.inputs):  # a number that is added to itself
         return None
-    places = inner.inputs if inner.builtin == "ADD" else inner.inputs[:1]
-    found = (None if place is None else _layer(view, place, inner, count) for place in places)
+    found = (None if place is None else _layer(view, place, inner, count) for place in inner.inputs)
     return next((one for one in found if one is not None), None)
 
 
@@ -81,7 +80,7 @@ def _takes(view: View, layer: fb.OperatorSpec) -> bool:
     weights, bias = (view.constant(index) for index in [*layer.inputs[1:], None][:2])
     told = len(layer.inputs) < 3 or layer.inputs[2] is None or bias is not None
     unbound = layer.options.get("fused_activation_function", "NONE") == "NONE"
-    return bool(told and unbound and weights is not None and np.asarray(weights).dtype == np.float32)
+    return bool(told and unbound and np.asarray(weights).dtype == np.float32)  # of None it is another one
 
 
 def _maker(view: View, index: int) -> fb.OperatorSpec:

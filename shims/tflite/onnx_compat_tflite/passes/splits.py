@@ -1,4 +1,7 @@
-"""Slices that together are the whole of a tensor, as one operator."""
+"""Slices that together are the whole of a tensor, as one SPLIT; and a SPLIT before the reshape that it stood behind.
+
+Attention and recurrent cells compute several things (queries, keys and values, or gates) as one product, and cut it then.
+"""
 
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
@@ -20,7 +23,7 @@ class _Part(NamedTuple):
 
 
 def join_slices(graph: fb.SubGraph) -> None:
-    """Equal parts, as the gates of an LSTM are cut: SPLIT gives all of them."""
+    """Several SLICEs of equal length, side by side along one axis and with nothing left over, become one SPLIT."""
     view = View(graph)
     groups: Dict[Tuple[int, int], List[_Part]] = {}
     for operator in graph.operators:
@@ -33,7 +36,7 @@ def join_slices(graph: fb.SubGraph) -> None:
         length = ordered[0].length
         starts = [part.start for part in ordered]
         alike = all(part.length == length for part in ordered)
-        if not 2 <= len(parts) <= _MOST or not alike or starts != [length * k for k in range(len(parts))]:
+        if len(parts) > _MOST or not alike or starts != [length * k for k in range(len(parts))]:
             continue
         if length * len(parts) == view.sizes(source)[axis]:
             first = parts[0].operator
@@ -45,14 +48,14 @@ def join_slices(graph: fb.SubGraph) -> None:
 def _axis(view: View, operator: fb.OperatorSpec) -> Optional[Tuple[int, int, int, int]]:
     """What is cut along which axis, from where, how much, if it is along one."""
     source = operator.inputs[0] if operator.builtin == "SLICE" else None
-    if source is None or view.graph.tensors[source].dtype not in _TYPES or view.constant(source) is not None:
+    if source is None or view.graph.tensors[source].dtype not in _TYPES:
         return None
     begin, size = (view.constant(index) for index in operator.inputs[1:])
     whole, left = view.sizes(source), view.sizes(operator.outputs[0])
     if begin is None or size is None:
         return None
     cut = [k for k, (first, many, full) in enumerate(zip(begin, size, whole)) if first or many not in (-1, full)]
-    if len(cut) != 1 or whole[cut[0]] < 0 or left[cut[0]] < 1:
+    if len(cut) != 1:
         return None
     return source, cut[0], int(begin[cut[0]]), int(left[cut[0]])
 
@@ -75,12 +78,11 @@ def split_before_reshapes(graph: fb.SubGraph) -> None:
         whole, cut = view.sizes(source), view.sizes(reshape.outputs[0])
         rest = cut[int(axis) % len(cut) :]
         reshaped = all(_only_reshaped(view, part) for part in split.outputs)
-        if not whole or min(rest) < 1 or whole[-1] != int(np.prod(rest)) or not reshaped:
+        if min(rest) < 1 or whole[-1] != int(np.prod(rest)) or not reshaped:
             continue
         parts = [_shorter(graph, source, part, len(split.outputs)) for part in split.outputs]
         for old, new in zip(split.outputs, parts):
             view.read_all(old, new)
-        view.remove(reshape)
         _split(graph, split, source, len(whole) - 1, parts)
 
 
