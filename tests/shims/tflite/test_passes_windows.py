@@ -84,9 +84,31 @@ def test_windows_side_by_side_are_a_product_for_each_pixel(size: int, filters: i
     assert found[:2] == ["CONV_2D", "DEPTH_TO_SPACE"]  # without arithmetic on sizes before it
 
 
+def test_weights_and_biases_that_are_computed_stay_where_they_are() -> None:
+    w = RANDOM.standard_normal((4, 5, 2, 2)).astype(np.float32)
+
+    def block(x: Any, w: Any, bias: Any = None) -> Any:
+        return p.conv_transpose(x, w, bias, strides=(2, 2), dilations=(1, 1), groups=1)
+
+    assert "TRANSPOSE_CONV" in names(lambda x, bias: block(x, w, p.tanh(bias)), (1, 4, 3, 5), (5,))
+    assert "TRANSPOSE_CONV" in names(lambda x, w: block(x, p.tanh(w)), (1, 4, 3, 5), (4, 5, 2, 2))
+
+    def wide(x: Any, w: Any, bias: Any = None, groups: int = 6) -> Any:
+        return p.conv(x, w, bias, strides=(1, 1), dilations=(1, 1), pads=((3, 3), (3, 3)), groups=groups)
+
+    shape, filters = (1, 6, 9, 9), (6, 1, 7, 7)
+    assert names(lambda x, w: wide(x, p.tanh(w)), shape, filters).count("DEPTHWISE_CONV_2D") == 1
+    known = RANDOM.standard_normal(filters).astype(np.float32)
+    assert names(lambda x, bias: wide(x, known, p.tanh(bias)), shape, (6,)).count("DEPTHWISE_CONV_2D") == 3
+    several = RANDOM.standard_normal((12, 1, 7, 7)).astype(np.float32)  # two filters for each channel
+    assert names(lambda x: wide(x, several), shape).count("DEPTHWISE_CONV_2D") == 1
+
+
 def test_windows_side_by_side_along_one_axis_are_rows() -> None:
     assert "TRANSPOSE_CONV" not in names(spread((4,), (4,)), (2, 4, 7))
     assert "TRANSPOSE_CONV" not in names(spread((1, 3), (1, 3)), (2, 4, 1, 7))
+    assert "TRANSPOSE_CONV" in names(spread((1, 3), (1, 3)), (2, 4, 2, 7))  # several rows
+    assert "TRANSPOSE_CONV" in names(spread((4,), (4,)), (2, 4, None), fed=[(2, 4, 7)])
 
 
 def test_an_activation_goes_into_the_product() -> None:

@@ -39,8 +39,8 @@ def _block(view: View, operator: fb.OperatorSpec) -> Optional[Tuple[int, int]]:
     """The sizes of a block, if there are blocks. (The emitter asks for the full result, which is one for each pixel.)"""
     if operator.builtin != "TRANSPOSE_CONV" or operator.options.get("padding") != "VALID":
         return None
-    weights = view.constant(operator.inputs[1])
-    if weights is None or np.asarray(weights).dtype != np.float32:
+    weights, *bias = (view.constant(index) for index in [operator.inputs[1], *operator.inputs[3:]])
+    if weights is None or any(one is None for one in bias) or np.asarray(weights).dtype != np.float32:
         return None
     height, width = np.shape(weights)[1:3]
     if (height, width) != (operator.options["stride_h"], operator.options["stride_w"]):
@@ -63,7 +63,7 @@ def _product(
         return graph.add(fb.TensorSpec(result.name + end, array.dtype.name, array.shape, array))
 
     own = constant("/block", filter_.transpose(1, 2, 0, 3).reshape(count * filters, 1, 1, channels))
-    given = view.constant(bias[0]) if bias and bias[0] is not None else np.zeros(filters, np.float32)
+    given = view.constant(bias[0]) if bias else np.zeros(filters, np.float32)
     each = constant("/bias", np.tile(np.asarray(given), count))
     sizes = (*list(view.sizes(x or 0))[:3], count * filters)
     depth = graph.add(fb.TensorSpec(result.name + "/depth", "float32", sizes))
