@@ -280,6 +280,44 @@ def test_a_layer_has_the_factors_behind_it_in_its_weights() -> None:
     assert names(lambda x: p.mul(layer(x), factor[:4, None]), (4, 6)) == ["FULLY_CONNECTED", "MUL"]
     assert names(lambda x: p.mul(layer(x), 1e-40), (4, 6)) == ["FULLY_CONNECTED", "MUL"]
     assert names(lambda x: p.div(2.0, layer(x)), (4, 6)) == ["FULLY_CONNECTED", "DIV"]
+    assert names(lambda x: p.div(layer(x), np.float32([1, 0, 2, 3, 4])), (4, 6)) == ["FULLY_CONNECTED", "DIV"]
+    assert names(lambda x: p.mul(layer(x), factor[:, None]), (5, 6)) == ["FULLY_CONNECTED", "MUL"]  # another axis
+    assert names(lambda x: p.mul(layer(x), factor[None, None]), (4, 6)) == ["FULLY_CONNECTED", "MUL"]  # one axis more
+
+
+@pytest.mark.parametrize(("size", "folded"), [(8, True), (130, False)])
+@pytest.mark.parametrize("before", [True, False])
+def test_layers_that_share_large_weights_still_do(size: int, folded: bool, before: bool) -> None:
+    """As the steps of a recurrent network that is written out do."""
+    graph = fb.SubGraph(inputs=[0, 1], outputs=[6, 7])
+    weights, two = np.ones((size, size), np.float32), np.asarray(2, np.float32)
+    for array in (None, None, weights, two, None, None, None, None):
+        shape = (4, size) if array is None else array.shape
+        graph.add(fb.TensorSpec("t%d" % len(graph.tensors), "float32", shape, array))
+    for x, y, z in ((0, 4, 6), (1, 5, 7)):
+        steps = [("FULLY_CONNECTED", 2), ("MUL", 3)][:: -1 if before else 1]
+        for (builtin, constant), source, result in zip(steps, (x, y), (y, z)):
+            graph.operators.append(fb.OperatorSpec(builtin, [source, constant], [result]))
+    improve(fb.ModelSpec([graph]), Kernels())
+    assert ("MUL" not in [one.builtin for one in graph.operators]) is folded
+    used = {one.inputs[1] for one in graph.operators if one.builtin == "FULLY_CONNECTED"}
+    assert len(used) == 1 or before
+
+
+def test_a_layer_that_is_computed_keeps_what_is_beside_it() -> None:
+    filters, one = np.ones((6, 3, 1, 1), np.float32), (1, 1)
+
+    def convolved(x: Any, w: Any, bias: Any) -> Any:
+        return p.conv(x, w, bias, strides=one, dilations=one, pads=((0, 0), (0, 0)), groups=1)
+
+    def before(x: Any, w: Any, bias: Any) -> Any:
+        return convolved(p.add(p.relu(convolved(x, np.ones((3, 3, 1, 1), np.float32), None)), 2.0), w, bias)
+
+    for function in (lambda x, w, b: p.mul(convolved(x, w, b), 2.0), before):
+        kind = "ADD" if function is before else "MUL"
+        bias = names(lambda x, b, function=function: function(x, filters, p.tanh(b)), (1, 3, 4, 5), (6,))
+        weights = names(lambda x, w, function=function: function(x, p.tanh(w), None), (1, 3, 4, 5), (6, 3, 1, 1))
+        assert kind in bias and kind in weights
 
 
 def test_layers_have_the_last_steps_of_a_normalisation_in_their_weights() -> None:

@@ -93,6 +93,12 @@ def test_what_moves_pixels_too_stays() -> None:
 
 
 def test_an_activation_behind_what_is_joined_is_that_of_the_parts() -> None:
+    def same(x: Any) -> Any:
+        one = convolved(x, 4, 1)
+        return p.relu(p.concat([one, one], 1))
+
+    assert [one.builtin for one in checked(same, (1, 8, 6, 8))] == ["CONV_2D", "CONCATENATION", "RELU"]
+
     def joined(x: Any, read: Any = None) -> Any:
         one, other = convolved(x, 4, 1), convolved(x, 6, 1)
         both = p.relu(p.concat([one, other], 1))

@@ -1,4 +1,7 @@
-"""Factors and summands of channels behind a layer or before it, as part of its filters and its bias."""
+"""Factors and summands of channels behind a layer or before it, as part of its filters and its bias.
+
+A layer is linear: (W x + b) * f + s is (f W) x + (f b + s), and W (x * f + s) + b is (W f) x + (W s + b).
+"""
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
@@ -23,7 +26,9 @@ _Made = Dict[Tuple[int, int, bytes], int]
 
 
 def fold_into_filters(graph: fb.SubGraph) -> None:
-    """Where nobody else reads what is in between: what comes of a normalisation that is spelt out, or of a change of sign."""
+    """What multiplies or adds behind a layer goes into it, if nobody else reads what is in between: a normalisation that
+    is spelt out, or a change of sign.
+    """
     view = View(graph)
     made: _Made = {}
     for layer in list(graph.operators):
@@ -32,7 +37,9 @@ def fold_into_filters(graph: fb.SubGraph) -> None:
 
 
 def fold_into_next_filters(graph: fb.SubGraph) -> None:
-    """Where only layers of single pixels read them: the last steps of a normalisation."""
+    """What multiplies or adds before layers goes into them, if they are all that read it and look at one pixel each (a
+    larger window would see borders that are not changed): the last steps of a normalisation.
+    """
     view = View(graph)
     for operator in graph.operators[::-1]:
         source = next((index for index in operator.inputs if index is not None and view.constant(index) is None), None)
@@ -98,14 +105,14 @@ def _folded(view: View, layer: fb.OperatorSpec, made: _Made) -> bool:
 
 
 def _change(view: View, operator: fb.OperatorSpec, source: int) -> Optional[_Change]:
-    """What an operator multiplies with and then adds to each channel."""
+    """What an operator multiplies each channel with and then adds to it, if both are known and give it no more axes."""
     if operator.builtin == "NEG":
         return _Change(np.float32(-1), np.float32(0))
-    if operator.builtin not in ("ADD", "DIV", "MUL", "SUB") or len(operator.inputs) != 2:
+    if operator.builtin not in ("ADD", "DIV", "MUL", "SUB"):
         return None
     other = operator.inputs[1 - list(operator.inputs).index(source)]
     array, channels = view.constant(other), view.sizes(source)[-1]
-    if array is None or np.asarray(array).dtype != np.float32 or other == source:
+    if array is None:
         return None
     array = np.asarray(array)
     if (
