@@ -7,7 +7,7 @@ Calls from several threads take turns.
 
 import os
 import threading
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.shim import Compiled, Port
 from onnx_compat_tflite.features import Runtime
 
-__all__ = ["Interpreted", "as_given", "as_text", "threads"]
+__all__ = ["Handling", "Interpreted", "as_given", "as_text", "threads"]
 
 _ERRORS = (RuntimeError, ValueError)
 
@@ -27,14 +27,25 @@ def threads() -> int:
     return max(1, min(os.cpu_count() or 1, 4))
 
 
+class Handling(NamedTuple):
+    """What has to be minded where a model runs; `shim.py` finds it out for the model and for the runtime that is here."""
+
+    #: Do without the delegate from the start.
+    plain: bool = False
+    #: A kernel of it would end the process if a size that is not known were zero: empty inputs are refused.
+    nonempty: bool = False
+    #: Tensors whose sizes are not known, and that must not become empty, or the process ends: looked at before each run of
+    #: other sizes.
+    windows: Sequence[int] = ()
+    #: A window goes over sizes that are not known. Over nothing, XNNPACK gives sizes that were in the memory before: an empty
+    #: input goes to an interpreter without it.
+    slides: bool = False
+    #: It draws random numbers from a seed, and an interpreter goes on where it was: each run takes a new one.
+    seeded: bool = False
+
+
 class Interpreted(Compiled):
-    """One interpreter; `native` is it. `source` is `model_content` or `model_path`; `nonempty` says that the model has
-    a kernel that ends the process when a size that is not known turns out to be zero; `seeded`, that it draws random
-    numbers from a seed: an interpreter draws on, so that each run takes a new one; `plain`, to do without the delegate;
-    `windows`, the tensors that must not become empty, or the process ends;
-    `slides`, that a window goes over sizes that are not known: over nothing, XNNPACK gives sizes that were in the memory
-    before, so that an empty input goes to an interpreter without it.
-    """
+    """One interpreter, which `native` is. `source` says where the model is: `model_content` or `model_path`."""
 
     def __init__(
         self,
@@ -42,22 +53,15 @@ class Interpreted(Compiled):
         source: Dict[str, Any],
         inputs: Sequence[Port],
         outputs: Sequence[Port],
-        nonempty: bool = False,
-        seeded: bool = False,
-        plain: bool = False,
-        windows: Sequence[int] = (),
-        slides: bool = False,
+        handling: Handling,
     ) -> None:
         self._runtime = runtime
         self._source = source
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
-        self._nonempty = nonempty
-        self._seeded = seeded
+        self._handling = handling
+        self._plain = handling.plain
         self._lock = threading.Lock()
-        self._plain = plain
-        self._windows = windows
-        self._slides = slides
         self._bare: Optional[Interpreted] = None
         self._shapes: Optional[List[Tuple[int, ...]]] = None
         self._open()
@@ -77,9 +81,9 @@ class Interpreted(Compiled):
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         with self._lock:
-            if self._slides and not self._plain and any(array.size == 0 for array in arrays):
+            if self._handling.slides and not self._plain and any(array.size == 0 for array in arrays):
                 return self._without_delegate().run(arrays)
-            if self._seeded and self._shapes is not None:
+            if self._handling.seeded and self._shapes is not None:
                 self._open()
             try:
                 return self._run(arrays)
@@ -95,10 +99,8 @@ class Interpreted(Compiled):
 
     def _without_delegate(self) -> "Interpreted":
         if self._bare is None:
-            self._bare = Interpreted(
-                self._runtime, self._source, self._inputs, self._outputs, self._nonempty, self._seeded, True,
-                self._windows,
-            )  # fmt: skip
+            handling = self._handling._replace(plain=True)
+            self._bare = Interpreted(self._runtime, self._source, self._inputs, self._outputs, handling)
         return self._bare
 
     def _unrun(self, error: BaseException) -> UnsupportedError:
@@ -108,7 +110,7 @@ class Interpreted(Compiled):
 
     def _run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         shapes = [tuple(array.shape) for array in arrays]
-        if self._nonempty and any(0 in shape for shape in shapes):
+        if self._handling.nonempty and any(0 in shape for shape in shapes):
             raise UnsupportedError(
                 "an input is empty, and this model has a kernel (of a softmax, a convolution, a pool, a product of matrices)"
                 " that cannot bear that",
@@ -130,7 +132,7 @@ class Interpreted(Compiled):
             scout.resize_tensor_input(place, shape)
         scout.allocate_tensors()
         sizes = {detail["index"]: detail["shape"] for detail in scout.get_tensor_details()}
-        if any(0 in sizes[index] for index in self._windows):
+        if any(0 in sizes[index] for index in self._handling.windows):
             raise UnsupportedError(
                 "an input is smaller than a window that goes over it, and the kernels of this TFLite cannot bear that",
                 hint="give larger inputs",
@@ -138,7 +140,7 @@ class Interpreted(Compiled):
             )
 
     def _allocate(self, shapes: List[Tuple[int, ...]]) -> None:
-        if self._windows:
+        if self._handling.windows:
             self._look_ahead(shapes)
         for place, shape, detail in zip(self._places, shapes, self.native.get_input_details()):
             if tuple(detail["shape"]) != shape:

@@ -26,7 +26,7 @@ from onnx_compat_tflite.loading import (
     windows,
 )
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
-from onnx_compat_tflite.runtime import Interpreted
+from onnx_compat_tflite.runtime import Handling, Interpreted
 from onnx_compat_tflite.signatures import alone, joined
 
 __all__ = ["SHIM", "TFLiteShim"]
@@ -146,17 +146,14 @@ class TFLiteShim(Shim):
             or not all(features.multiplies_int4(blocks, False) for blocks in int4)
         )
         open_windows = windows(model)
-        return Interpreted(
-            self._runtime(),
-            source,
-            inputs,
-            outputs,
-            nonempty=fragile(model, kernels),
-            seeded=seeded(model),
+        handling = Handling(
             plain=misled or not manners.delegated,
+            nonempty=fragile(model, kernels),
             windows=() if bears_nothing(kernels) else open_windows,
             slides=bool(open_windows),
+            seeded=seeded(model),
         )
+        return Interpreted(self._runtime(), source, inputs, outputs, handling)
 
     def _runtime(self) -> features.Runtime:
         runtime, reason = features.find()
