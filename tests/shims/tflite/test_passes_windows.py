@@ -129,6 +129,14 @@ def test_windows_that_overlap_or_leave_gaps_stay() -> None:
         assert "TRANSPOSE_CONV" in names(spread(kernel, strides), (1, 4, 3, 5))
 
 
+def test_patches_that_are_convolved_are_no_blocks() -> None:
+    w = RANDOM.standard_normal((5, 4, 2, 2)).astype(np.float32)
+    patches = names(
+        lambda x: p.conv(x, w, strides=(2, 2), dilations=(1, 1), pads=((0, 0),) * 2, groups=1), (1, 4, 4, 6)
+    )
+    assert patches == ["CONV_2D"]
+
+
 def test_blocks_of_groups() -> None:
     assert names(spread((2, 2), (2, 2), groups=2), (1, 4, 3, 5)).count("DEPTH_TO_SPACE") == 2
 

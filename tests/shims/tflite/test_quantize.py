@@ -94,7 +94,7 @@ def test_integers_are_the_nearest(largest: int) -> None:
     assert np.square(integers * scale[:, None, None] - array).sum() <= np.square(naive - array).sum() * 1.0001
 
 
-def testnibbles_lie_as_the_format_says() -> None:
+def test_nibbles_lie_as_the_format_says() -> None:
     assert weights.nibbles(np.int8([[1, -2], [7, 0], [-7, 3]])).tolist() == [0xE1, 0x07, 0x39]
     assert weights.nibbles(np.int8([-1, 2, -3])).tolist() == [0x2F, 0x0D]
 

@@ -1,4 +1,8 @@
-"""Improving a finished list of operators, without changing what it computes."""
+"""Improving a finished list of operators, without changing what it computes.
+
+A pass is a function that changes one subgraph in place. It looks at it through a `View`, and may take away only what nobody
+else reads: an output is read from outside. Operators that a pass leaves without readers are dropped by `sweep`.
+"""
 
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
@@ -29,18 +33,20 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         drop_moves(graph)
         name_activations(graph)
         fold_padding(graph)
-        use_integers(graph)
+        use_integers(graph)  # before `drop_neutral`: it knows a quantization by its division, also by one
         drop_neutral(graph)
         share_results(graph)
         sweep(graph)  # what nobody reads any more would count as a reader
         join_factors(graph)
         sweep(graph)
+        # Factors before activations, which would stand between them and their layer once they are part of it.
         fold_into_filters(graph)
         fold_into_next_filters(graph)
         join_joined(graph)
         drop_flattening(graph)
         fuse_activations(graph)
         join_biases(graph)
+        # What makes of a layer several operators comes when the layer is complete.
         absorb_shuffles(graph)
         share_taps(graph)
         multiply_blocks(graph)

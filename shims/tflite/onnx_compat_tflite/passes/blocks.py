@@ -37,7 +37,7 @@ def multiply_blocks(graph: fb.SubGraph) -> None:
 
 def _block(view: View, operator: fb.OperatorSpec) -> Optional[Tuple[int, int]]:
     """The sizes of a block, if there are blocks. (The emitter asks for the full result, which is one for each pixel.)"""
-    if operator.builtin != "TRANSPOSE_CONV" or operator.options.get("padding") != "VALID":
+    if operator.builtin != "TRANSPOSE_CONV":
         return None
     weights, *bias = (view.constant(index) for index in [operator.inputs[1], *operator.inputs[3:]])
     if weights is None or any(one is None for one in bias) or np.asarray(weights).dtype != np.float32:
