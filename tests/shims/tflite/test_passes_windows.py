@@ -155,6 +155,19 @@ def test_an_image_is_padded_before_its_channels_are_put_last(shape: Any) -> None
     assert [one.builtin for one in found][:3] == ["PAD", "TRANSPOSE", "CONV_2D"]
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_padding_of_more_than_the_image_is_not_that_of_a_convolution(axis: int) -> None:
+    def convolved(x: Any, taps: int) -> Any:
+        w = np.ones((3, x.shape[1], taps, taps), np.float32)
+        return p.conv(x, w, strides=(1, 1), dilations=(1, 1), pads=((0, 0),) * 2, groups=1)
+
+    def padded(x: Any, *more: int) -> Any:
+        return convolved(p.pad(convolved(x, 1), (*more, 1, 1), (0, 0, 1, 1)), 3)
+
+    assert names(lambda x: padded(x, 0, 0), (2, 3, 6, 5)) == ["CONV_2D", "CONV_2D"]
+    assert "PAD" in names(lambda x: padded(x, int(axis == 0), int(axis == 1)), (2, 3, 6, 5))
+
+
 def test_long_rows_are_padded_where_they_are() -> None:
     found = checked(stem, (1, 3, 4, 2))
     assert [one.builtin for one in found][:2] == ["TRANSPOSE", "PAD"]
