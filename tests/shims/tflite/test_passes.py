@@ -375,6 +375,23 @@ def test_what_is_joined_step_by_step_is_joined_at_once() -> None:
         names(lambda x: p.concat([p.concat([x, x], 0), p.concat([p.tanh(x)] * 2, 0)], 1), (4, 5)).count("CONCATENATION")
         == 3
     )
+    four = lambda x: p.concat([p.tanh(x), p.sin(x), p.cos(x), p.exp(x)], 1)  # noqa: E731
+    many = names(lambda x: p.concat([four(x), x], 1), (4, 5))
+    assert many.count("CONCATENATION") == 2  # five parts are more than XNNPACK joins
+    assert names(lambda x: p.tanh(p.concat([p.sin(x), p.cos(x)], 0)), (4, 5))[-2:] == ["CONCATENATION", "TANH"]
+
+
+@pytest.mark.parametrize(("scale", "count"), [(0.1, 1), (0.2, 2)])
+def test_parts_of_other_scales_are_joined_as_they_were(scale: float, count: int) -> None:
+    graph = fb.SubGraph(inputs=[0, 1, 2], outputs=[4])
+    for rows, step in ((1, 0.1), (1, 0.1), (1, scale), (2, scale), (3, scale)):
+        graph.add(
+            fb.TensorSpec("t%d" % len(graph.tensors), "int8", (rows, 4), quantization=fb.Quantization([step], [0]))
+        )
+    for inputs, output in (([0, 1], 3), ([3, 2], 4)):
+        graph.operators.append(fb.OperatorSpec("CONCATENATION", inputs, [output], {"axis": 0}))
+    improve(fb.ModelSpec([graph]), Kernels())
+    assert len(graph.operators) == count
 
 
 def test_a_variable_holds_something_else_than_what_was_written_into_it() -> None:

@@ -31,7 +31,7 @@ class Control(Pools):
     def cond(self, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
         node = self.node
         pred = self._truth(pred)
-        specs = [(_held(ref), _outer(ref.spec.shape)) for ref in node.outputs]
+        specs = [(_held(ref), tuple(ref.spec.shape)) for ref in node.outputs]
         branches = []
         for name, body in zip(("then", "else"), bodies):
             with self.subgraph(name) as (number, graph):
@@ -58,7 +58,7 @@ class Control(Pools):
         return inner
 
     def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
-        shapes = [_outer(ref.spec.shape) for ref in self.node.outputs]
+        shapes = [tuple(ref.spec.shape) for ref in self.node.outputs]
 
         def test(inner: Sequence[Handle], outside: Sequence[Handle]) -> Handle:
             return self._truth(bodies[0](*inner, *outside)[0])
@@ -194,10 +194,10 @@ class Control(Pools):
         spares = [steps if length.known is None and self._cuts_off(ref) else 0 for ref in collected]
         piles = self._piles(collected, length, spares, lambda: self._first_round(state, xs, body, captures))
         zero = Handle.of(np.asarray(0, np.int32))
-        shapes: List[Sequence[Any]] = [(), *[_outer(ref.spec.shape) for ref in node.outputs]]
+        shapes: List[Sequence[Any]] = [(), *[tuple(ref.spec.shape) for ref in node.outputs]]
         left_over = steps if length.known is None else length.known[0] % steps
         values = [zero, *state, *piles]
-        shapes[1 + states :] = [_outer(pile.dims) for pile in values[1 + states :]]
+        shapes[1 + states :] = [tuple(pile.dims) for pile in values[1 + states :]]
         for many in [steps, 1] if steps > 1 and left_over else [steps]:
             values = self._rounds(many, values, xs, [count, *xs, *captures], shapes, reverse, body)
         cut = [self._without_spare(*each) for each in zip(values[1 + states :], spares, collected)]
@@ -336,10 +336,6 @@ def moderate(length: int, nodes: int, read: int) -> bool:
 def _held(ref: Any) -> str:
     name = ref.spec.dtype.numpy.name
     return "string" if name == "object" else str(name)
-
-
-def _outer(shape: Sequence[Any]) -> Tuple[Any, ...]:
-    return tuple(shape)
 
 
 def _way(handle: Handle, dims: Sequence[Any]) -> Any:

@@ -51,14 +51,12 @@ def join_joined(graph: fb.SubGraph) -> None:
 
 
 def _inner(view: View, outer: fb.OperatorSpec, index: Optional[int]) -> Optional[fb.OperatorSpec]:
-    """What joins a tensor for another CONCATENATION alone, in the same way."""
+    """What joins a tensor for another CONCATENATION alone, along the same axis, and of parts of the same scale."""
     inner = view.writer(index, "CONCATENATION")
     if inner is None or index is None or not view.only_read_by(index, outer):
         return None
-    rank = len(view.sizes(index))
     alike = all(
         view.graph.tensors[index].quantization == view.graph.tensors[one or 0].quantization for one in inner.inputs
     )
-    plain = inner.options.get("fused_activation_function", "NONE") == "NONE"
-    axes = [one.options.get("axis", 0) % max(rank, 1) for one in (inner, outer)]
-    return inner if plain and alike and axes[0] == axes[1] else None
+    axes = {one.options.get("axis", 0) % len(view.sizes(index)) for one in (inner, outer)}
+    return inner if alike and len(axes) == 1 else None
