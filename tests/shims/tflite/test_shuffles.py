@@ -9,6 +9,7 @@ import programs
 import pytest
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.build import build
 
 from onnx_compat import primitives as p
 
@@ -105,6 +106,9 @@ def test_an_activation_behind_what_is_joined_is_that_of_the_parts() -> None:
         return both if read is None else p.concat([both, read(one)], 1)
 
     assert [one.builtin for one in checked(joined, (1, 8, 6, 8))] == ["CONV_2D", "CONV_2D", "CONCATENATION"]
+    made = build(programs.program(joined, (1, 8, 6, 8)), features.kernels()).subgraphs[0]
+    parts = [made.tensors[one.outputs[0]].name for one in made.operators if one.builtin == "CONV_2D"]
+    assert all(name.endswith("/bounded") for name in parts)  # what they hold is no value of the model any more
     assert "RELU" in [one.builtin for one in checked(lambda x: joined(x, p.exp), (1, 8, 6, 8))]
 
 
