@@ -7,7 +7,7 @@ from typing import Any, List, Sequence
 import numpy as np
 import programs
 import pytest
-from onnx_compat_tflite import features
+from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 
@@ -120,7 +120,7 @@ def test_weights_go_as_soon_as_others_are_in_their_place(tmp_path: Path) -> None
 
     tracemalloc.start()
     try:
-        SHIM.export(recorded(network, (1, 512, 4, 4), SHIM.emitter()), str(tmp_path / "m.tflite"), "tflite")
+        SHIM.export(programs.program(network, (1, 512, 4, 4)), str(tmp_path / "m.tflite"), "tflite")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
