@@ -34,7 +34,7 @@ def checked(function: Callable[..., Any], *shapes: Any, fed: Any = None, atol: f
     beside its own, since a pass may only take away what nobody else reads.
     """
     random = np.random.RandomState(0)
-    feeds = [random.standard_normal(shape).astype(np.float32) * 3 for shape in fed or shapes]
+    feeds = [np.asarray(3 * random.standard_normal(shape), np.float32) for shape in fed or shapes]
     made = program(function, *shapes)
     (found,) = SHIM.compile(made).run(feeds)
     (wanted,) = emit(program(function, *shapes, emitter=Reference()).region, Reference(), feeds)
