@@ -10,13 +10,13 @@ from benchmarks.measure import Ratio
 
 __all__ = ["svg"]
 
-_ROW, _LEFT, _WIDTH, _TOP = 22, 170, 460, 66
+_ROW, _LEFT, _WIDTH, _TOP, _EDGE = 22, 170, 460, 66, 10
 _LEAST, _MOST = 1 / 8, 8.0
 _OTHERS = ("onnx2tf", "litert-torch", "onnxruntime")
 _STYLE = """
-text{font:13px system-ui,sans-serif;fill:#24292f} .grid{stroke:#d0d7de} .one{stroke:#57606a;stroke-width:1.5}
+.ground{fill:#fff} text{font:13px system-ui,sans-serif;fill:#24292f} .grid{stroke:#d0d7de} .one{stroke:#57606a;stroke-width:1.5}
 .onnx2tf{fill:#9a3412;stroke:#9a3412} .litert-torch{fill:#1a7f37;stroke:#1a7f37} .onnxruntime{fill:#0b6bcb;stroke:#0b6bcb}
-@media (prefers-color-scheme:dark){text{fill:#e6edf3} .grid{stroke:#30363d} .one{stroke:#9198a1}
+@media (prefers-color-scheme:dark){.ground{fill:#0d1117} text{fill:#e6edf3} .grid{stroke:#30363d} .one{stroke:#9198a1}
 .onnx2tf{fill:#f0883e;stroke:#f0883e} .litert-torch{fill:#3fb950;stroke:#3fb950} .onnxruntime{fill:#58a6ff;stroke:#58a6ff}}
 """
 
@@ -27,8 +27,9 @@ def svg(ratios: Sequence[Ratio], said: str) -> str:
     height = _TOP + _ROW * len(names) + 24
     title = f"Latency on {said}, ours over theirs"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 30} {height}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-_EDGE} 0 {_EDGE + _LEFT + _WIDTH + 30} {height}" role="img">',
         f"<title>{title}</title><style>{_STYLE}</style>",
+        f'<rect class="ground" x="{-_EDGE}" width="100%" height="100%"/>',  # a page may be light on a dark system
         f'<text x="0" y="15">{title}: left of 1 is better</text>',
     ]
     for place, other in enumerate(_OTHERS):

@@ -40,6 +40,7 @@ td code { overflow-wrap: anywhere; }
 td > code:only-child { display: inline-block; min-width: 14ch; }
 .n { text-align: right; }
 .n, .t { white-space: nowrap; }
+.cards th, .cards td { padding: 6px 8px; }
 tr.culprit, tr.culprit td { background: var(--blame); }
 tr:target td { box-shadow: inset 0 2px var(--link), inset 0 -2px var(--link); }
 section:has(#only:checked) tr.right { display: none; }

@@ -28,3 +28,12 @@ def test_each_of_the_others_has_a_dot_of_its_own():
     others = ["onnx2tf", "litert-torch", "onnxruntime"]
     root = ET.fromstring(chart.svg([one("a", 0.5, other) for other in others], "1 thread"))  # noqa: S314 (our own)
     assert [each.get("class") for each in root.iter(NAMESPACE + "circle")] == others * 2
+
+
+def test_it_brings_its_own_ground():
+    """What is light on a dark system is read on a page that is light all the same."""
+    text = chart.svg([one("a", 0.5)], "1 thread")
+    ground = next(ET.fromstring(text).iter(NAMESPACE + "rect"))  # noqa: S314 (our own)
+    assert (ground.get("class"), ground.get("width"), ground.get("height")) == ("ground", "100%", "100%")
+    light, dark = text.split("prefers-color-scheme:dark")
+    assert ".ground{fill:#fff}" in light and ".ground{" in dark
