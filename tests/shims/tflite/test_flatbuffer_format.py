@@ -244,6 +244,16 @@ def test_a_file_cut_short_is_named(keep, tmp_path):
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("shape", [(5, 70), (70, 300), (40, 3, 300), (1, 2, 3, 4)])
+def test_weights_in_another_order_are_laid_out(shape):
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for given in (array.T, array[::-1, 1:], np.moveaxis(array, 0, -1)):
+        graph = fb.SubGraph(name="main")
+        graph.inputs = graph.outputs = [graph.add(fb.TensorSpec("w", "float32", given.shape, given))]
+        held = fb.read(fb.to_bytes(fb.ModelSpec([graph]))).subgraphs[0].tensors[0].buffer
+        np.testing.assert_array_equal(np.asarray(held).view(np.float32).reshape(given.shape), given)
+
+
 def test_a_size_beyond_the_format_is_refused_by_name():
     graph = fb.SubGraph(name="main")
     graph.inputs = graph.outputs = [graph.add(fb.TensorSpec("image", "float32", (1, 2**31)))]

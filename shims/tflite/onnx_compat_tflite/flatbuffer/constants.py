@@ -16,6 +16,11 @@ from onnx_compat_tflite.flatbuffer.model import ModelSpec, TensorSpec, storage
 
 __all__ = ["Constants"]
 
+_STRIP = 32
+"""Elements of a row that are laid out at a time, where they lie"""
+_FAR = 1024
+"""bytes apart or more."""
+
 
 class Constants:
     """Gives every constant its buffer: 0 is the empty one, the others are numbered by their first use."""
@@ -79,5 +84,16 @@ def _bytes(tensor: TensorSpec) -> memoryview:
         return memoryview(strings.pack(array))
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
-    flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    flat: Any = _laid_out(array).reshape(-1).view(np.uint8)
     return memoryview(flat)
+
+
+def _laid_out(array: "np.ndarray[Any, np.dtype[Any]]") -> "np.ndarray[Any, np.dtype[Any]]":
+    """Contiguous. Transposed weights in strips: numpy by itself goes down whole columns, of which no cache holds a row."""
+    if array.ndim < 2 or abs(array.strides[-1]) < _FAR:
+        return np.ascontiguousarray(array)
+    made = np.empty(array.shape, array.dtype)
+    for start in range(0, array.shape[-1], _STRIP):
+        strip = slice(start, start + _STRIP)
+        made[..., strip] = array[..., strip]
+    return made
