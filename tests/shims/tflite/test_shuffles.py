@@ -85,12 +85,47 @@ def test_a_shuffle_that_others_read_too_stays() -> None:
     assert "TRANSPOSE" in [one.builtin for one in checked(both, (1, 8, 6, 8))]
 
 
-def test_what_moves_pixels_too_stays() -> None:
-    def turned(x: Any) -> Any:
-        middle = p.reshape(p.transpose(p.reshape(convolved(x, 16, 4), (1, 4, 4, 6, 8)), (0, 2, 1, 4, 3)), (1, 16, 8, 6))
-        return convolved(middle, 8, 4)
+@pytest.mark.parametrize(
+    ("perm", "shape"), [((0, 3, 2, 1, 4), (4, 6)), ((0, 2, 1, 3, 4), (8, 3)), ((0, 1, 2, 4, 3), (6, 4))]
+)
+def test_what_moves_pixels_too_stays(perm: Sequence[int], shape: Sequence[int]) -> None:
+    """Channels that change places with rows, rows of another length, columns as rows."""
 
-    assert "TRANSPOSE" in [one.builtin for one in checked(turned, (1, 8, 6, 8))]
+    def turned(x: Any) -> Any:
+        middle = p.transpose(p.reshape(convolved(x, 16, 4), (1, 4, 4, 4, 6)), perm)
+        return convolved(p.reshape(middle, (1, 16, *shape)), 8, 4)
+
+    assert "TRANSPOSE" in [one.builtin for one in checked(turned, (1, 8, 4, 6))]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda x: convolved(x, 32, 16, 3),  # two of each channel
+        lambda x: p.pad(x, (0, 2, 0, 0), (0, 2, 0, 0)),
+        p.tanh,
+    ],
+)
+def test_what_is_between_treats_each_channel_by_itself_and_gives_one(between: Any) -> None:
+    found = checked(lambda x: convolved(between(shuffled(convolved(x, 16, 4), 4)), 8, 4), (1, 8, 6, 8))
+    assert "TRANSPOSE" in [one.builtin for one in found]
+
+
+def test_the_next_convolution_is_the_last() -> None:
+    def several(x: Any) -> Any:
+        return convolved(convolved(shuffled(convolved(x, 16, 4), 4), 16, 4), 8, 4)
+
+    becomes(several, (1, 8, 6, 8), "CONV_2D", "RESHAPE", "CONV_2D", "CONV_2D")
+
+
+def test_a_shuffle_before_larger_windows_stays() -> None:
+    found = checked(lambda x: convolved(shuffled(convolved(x, 16, 4), 4), 8, 4, 3), (1, 8, 6, 8))
+    assert "TRANSPOSE" in [one.builtin for one in found]
+
+
+def test_a_shuffle_of_images_of_any_size_stays() -> None:
+    found = checked(lambda x: convolved(shuffled(convolved(x, 16, 4), 4), 8, 4), (1, 8, 6, 8), 1, 8, None, None)
+    assert "TRANSPOSE" in [one.builtin for one in found]
 
 
 def test_an_activation_behind_what_is_joined_is_that_of_the_parts() -> None:

@@ -63,14 +63,12 @@ def _shuffle(view: View, transpose: fb.OperatorSpec) -> Optional[_Shuffle]:
         return None
     between: List[fb.OperatorSpec] = []
     operator = _only_reader(view, result)
-    while operator is not None and _by_channel(view, operator, between[-1].outputs[0] if between else result):
+    while operator is not None and _by_channel(view, operator):
         between.append(operator)
         operator = _only_reader(view, operator.outputs[0])
     if operator is None or operator.builtin != "CONV_2D" or not _known(view, operator):
         return None
-    if operator.inputs[0] != (between[-1].outputs[0] if between else result):
-        return None
-    if tuple(view.sizes(operator.inputs[1] or 0)[1:3]) != (1, 1) or min(view.sizes(operator.inputs[0] or 0)[1:]) < 1:
+    if tuple(view.sizes(operator.inputs[1] or 0)[1:3]) != (1, 1):
         return None
     return _Shuffle(order, first, between, operator, source, result)
 
@@ -100,13 +98,12 @@ def _order(view: View, source: int, transpose: fb.OperatorSpec, result: int) -> 
     return places.transpose([axis - lead for axis in moved[lead:]]).reshape(-1)
 
 
-def _by_channel(view: View, operator: fb.OperatorSpec, source: int) -> bool:
-    if operator.inputs[0] != source:
-        return False
+def _by_channel(view: View, operator: fb.OperatorSpec) -> bool:
+    """Whether an operator that reads the channels treats each by itself, and gives one for each."""
     if operator.builtin == "PAD":
         ends = view.constant(operator.inputs[1])
         return ends is not None and not np.any(ends[3])
-    single = tuple(view.sizes(source)[3:]) == tuple(view.sizes(operator.outputs[0])[3:])
+    single = tuple(view.sizes(operator.inputs[0] or 0)[3:]) == tuple(view.sizes(operator.outputs[0])[3:])
     return operator.builtin == "DEPTHWISE_CONV_2D" and single and _known(view, operator)
 
 
