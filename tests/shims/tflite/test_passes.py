@@ -120,6 +120,8 @@ def test_factors_that_overflow_together_stay_apart() -> None:
     for factor in (1e30, 1e-30):
         made = program(lambda x, factor=factor: p.mul(p.mul(x, factor), factor), (4, 5))
         assert [one.builtin for one in build(made, Kernels()).subgraphs[0].operators] == ["MUL", "MUL"]
+        made = program(lambda x, factor=factor: p.mul(p.add(p.mul(x, factor), 1.0), factor), (4, 5))
+        assert [one.builtin for one in build(made, Kernels()).subgraphs[0].operators] == ["MUL", "ADD", "MUL"]
 
 
 def test_a_factor_before_another_reader_stays() -> None:

@@ -32,12 +32,13 @@ def join_factors(graph: fb.SubGraph) -> None:
                 builtin = inner.builtin if alike else "MUL"
                 view.turn_into(operator, builtin, [first[0], place], **operator.options)
     for operator in graph.operators:
-        if operator.builtin == "MUL":
-            _distribute(view, operator)
+        _distribute(view, operator)
 
 
 def _distribute(view: View, operator: fb.OperatorSpec) -> None:
-    """The sum becomes the product, this product the sum, and a sum behind it that of both."""
+    """(x * a + b) * c, whose last product this is: the sum becomes the product, the product the sum, and a sum behind it that
+    of both.
+    """
     outer = _constant(view, operator, "MUL")
     sum_ = None if outer is None else _before(view, operator, outer[0], "ADD")
     added = None if sum_ is None else _constant(view, sum_, "ADD")
