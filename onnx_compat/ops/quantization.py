@@ -1,9 +1,11 @@
 """From numbers to their quantized form and back: per tensor, per axis, per block."""
 
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+
+import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, is_known, same
+from onnx_compat.dims import is_known, same
 from onnx_compat.dtypes import DType, float32, float64, int32, uint8
 from onnx_compat.ops.casting import converted
 from onnx_compat.ops.common import along, product
@@ -12,7 +14,7 @@ from onnx_compat.ops.linear import matmul
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
 from onnx_compat.trace import current
-from onnx_compat.value import Tensor
+from onnx_compat.value import Tensor, known
 
 Ints = Optional[Sequence[int]]
 
@@ -137,8 +139,15 @@ def _centred(x: Any, zero_point: Any, axis: int = 0) -> Any:
 def matmul_integer(
     A: Tensor, B: Tensor, a_zero_point: Optional[Tensor] = None, b_zero_point: Optional[Tensor] = None
 ) -> Tensor:
-    """The zero points are one for all, or one for each row of A and each column of B."""
-    return matmul(_centred(A, a_zero_point, -2 if A.rank > 1 else -1), _centred(B, b_zero_point, -1))
+    """The zero points are one for all, or one for each row of A and each column of B. In float32 where it holds every sum:
+    few runtimes multiply matrices of integers, and none of them fast.
+    """
+    rows, columns = _centred(A, a_zero_point, -2 if A.rank > 1 else -1), _centred(B, b_zero_point, -1)
+    digits = _digits(columns, [max(B.rank - 2, 0)])
+    if not digits:
+        return matmul(rows, columns)
+    data = p.cast(rows, float32)
+    return _by_digits(columns, digits, lambda part: p.cast(matmul(data, p.cast(part, float32)), int32))
 
 
 @op("QLinearMatMul", since=(10, 21))
@@ -183,14 +192,19 @@ def conv_integer(
     """In float32, with as many digits of the weights at once as it holds every sum of products of; else in float64."""
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     data, weights = _centred(x, x_zero_point), _centred(w, w_zero_point, 0)
-    digits = _digits(product(w.shape[1:]))
+    digits = _digits(weights, range(1, w.rank))
     inside = float32 if digits else float64
 
     def summed(part: Tensor) -> Tensor:
         sums = conv(p.cast(data, inside), p.cast(part, inside), group=group, strides=strides, **window)
         return p.cast(p.round(sums), int32)
 
-    if digits in (0, 8):
+    return _by_digits(weights, digits or 8, summed)
+
+
+def _by_digits(weights: Tensor, digits: int, summed: Callable[[Tensor], Tensor]) -> Tensor:
+    """The sums of products with all eight digits, from those with some."""
+    if digits == 8:
         return summed(weights)
     total: Optional[Tensor] = None
     rest = weights
@@ -203,11 +217,16 @@ def conv_integer(
     return total
 
 
-def _digits(count: Extent) -> int:
-    """How many binary digits of the weights, if so many products with bytes are to be summed in float32; 0 if none."""
+def _digits(weights: Tensor, axes: Sequence[int]) -> int:
+    """How many binary digits of the weights, if their products with bytes are to be summed over these axes in float32; 0 if
+    none. Known ones may be small.
+    """
+    if weights.known and np.abs(known(weights, "the weights")).sum(tuple(axes)).max(initial=0) * 255 < 2**24:
+        return 8
+    count = product([weights.shape[axis] for axis in axes])
     if not is_known(count):
         return 0
-    return next((digits for digits in (8, 4, 3) if int(count) * 255 * 2**digits < 2**24), 0)  # type: ignore[arg-type]
+    return next((digits for digits in (8, 4, 3, 2, 1) if int(count) * 255 * 2**digits < 2**24), 0)  # type: ignore[arg-type]
 
 
 @op("QLinearConv", since=10)

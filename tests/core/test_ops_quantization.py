@@ -28,3 +28,23 @@ def test_conv_integer_is_exact(channels: int, filled: bool) -> None:
     expected = np.einsum("oc,bct->bot", (wide[1] - wide[3])[..., 0], wide[0] - wide[2])
     (y,) = onnx_compat.run(model(nodes, inputs, [value("y", None, 6)]), fed, shim="reference")
     np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("depth", [1, 200, 3000, 5000, 9000, 40000])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("filled", [True, False])
+def test_matmul_integer_is_exact(depth: int, known: bool, filled: bool) -> None:
+    random = np.random.RandomState(0)
+    a = np.full((2, 3, depth), 255, np.uint8) if filled else random.randint(0, 256, (2, 3, depth)).astype(np.uint8)
+    b = random.randint(-128, 128, (depth, 4)).astype(np.int8)
+    b[:, 0], b[:, 1] = -128, 127
+    nodes = [node("MatMulInteger", ["a", "b", "a_zero_point", "b_zero_point"], ["y"])]
+    inputs = [value("a", a.shape, UINT8), value("b", b.shape, INT8)]
+    inputs += [value("a_zero_point", [], UINT8), value("b_zero_point", [4], INT8)]
+    fed = {"a": a, "b": b, "a_zero_point": np.uint8(0 if filled else 7), "b_zero_point": np.int8([127, -3, 0, 5])}
+    wide = {name: array.astype(np.int64) for name, array in fed.items()}
+    expected = (wide["a"] - wide["a_zero_point"]) @ (wide["b"] - wide["b_zero_point"])
+    held = {"b": fed.pop("b")} if known else {}
+    proto = model(nodes, [one for one in inputs if one.name not in held], [value("y", None, 6)], held)
+    (y,) = onnx_compat.run(proto, fed, shim="reference")
+    np.testing.assert_array_equal(y, expected.astype(np.int32))

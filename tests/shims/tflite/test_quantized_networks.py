@@ -146,6 +146,27 @@ def test_operators_on_quantized_numbers_are_kernels_of_integers(dtype: Any, tmp_
         assert (first, last) == (np.dtype(dtype).name, np.dtype(dtype).name)
 
 
+@pytest.mark.parametrize(("depth", "products"), [(700, 1), (3000, 2)])
+def test_a_product_of_integers_is_one_of_floats(depth: int, products: int, tmp_path: Path) -> None:
+    """As dynamic quantization writes it. A kernel for it there is not, and all products beside each other take memory."""
+    weights = np.random.RandomState(4).normal(0, 40, (depth, 6)).clip(-127, 127).astype(np.int8)
+    graph = helper.make_graph(
+        [
+            helper.make_node("DynamicQuantizeLinear", ["x"], ["a", "s", "z"]),
+            helper.make_node("MatMulInteger", ["a", "b", "z"], ["y"]),
+        ],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, depth])],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, None)],
+        [numpy_helper.from_array(weights, "b")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    model.ir_version = 7
+    case = Case(model, np.random.RandomState(5).randn(3, depth).astype(F), tmp_path)
+    assert case.names.count("FULLY_CONNECTED") == products and "SUM" not in case.names
+    np.testing.assert_array_equal(case.ours()[0], case.theirs(False)[0])
+
+
 # -- where no integers are --------------------------------------------------------------------------------------------------
 def pair(shape: Sequence[int], scale: Any, zero: Any, again: Any, middle: Sequence[Any] = ()) -> Any:
     """A QuantizeLinear, other nodes, and a DequantizeLinear, which may have another scale."""
