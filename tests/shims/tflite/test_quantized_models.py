@@ -6,7 +6,7 @@ from typing import Callable, Dict, Sequence
 
 import numpy as np
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, numpy_helper
 from qdq import Case, Layers, Scheme, quantized
 
 import onnx_compat
@@ -85,6 +85,10 @@ def multiplied(layers: Layers) -> str:
     return layers.node("Mul", "x", layers.weight(9))
 
 
+def divided(layers: Layers) -> str:
+    return layers.node("Div", "x", layers.constant(np.float32(2.83)))
+
+
 def relu(layers: Layers) -> str:
     return layers.node("Relu", "x")
 
@@ -159,6 +163,7 @@ LAYERS: Dict[Callable[[Layers], str], str] = {
     added: "ADD",
     subtracted: "SUB",
     multiplied: "MUL",
+    divided: "MUL",
     relu: "RELU",
     leaky_relu: "LEAKY_RELU",
     sigmoid: "LOGISTIC",
@@ -203,12 +208,28 @@ def test_a_resize_that_the_kernel_of_integers_rounds_stays_in_floats(mode: str, 
     assert case.floats() and case.steps() < 1.001
 
 
+@pytest.mark.parametrize("activations", ["int8", "uint8"])
 @pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, transposed], ids=lambda one: one.__name__)
-def test_weights_with_a_zero_point_have_kernels_of_uint8(layer: Callable[[Layers], str], tmp_path: Path) -> None:
-    case = case_of(layer, Scheme("uint8", "uint8"), tmp_path)
+def test_weights_with_a_zero_point_have_kernels_of_uint8(
+    layer: Callable[[Layers], str], activations: str, tmp_path: Path
+) -> None:
+    case = case_of(layer, Scheme(activations, "uint8"), tmp_path)
     (operator,) = [one for one in case.graph.operators if one.builtin == LAYERS[layer]]
     assert {case.graph.tensors[operator.inputs[place] or 0].dtype for place in (0, 1)} <= {"uint8", "int32"}
     assert case.floats() == [] and case.steps() < 1.001
+
+
+@pytest.mark.parametrize("layer", [gemm, added, moved, max_pool, joined], ids=lambda one: one.__name__)
+def test_no_kernel_has_sixteen_bits_with_a_zero_point(layer: Callable[[Layers], str], tmp_path: Path) -> None:
+    layers = Layers(IMAGE)
+    x = layers.input()
+    model = quantized(layers.model(layer(layers), opset=14), x, Scheme("int16", "int8"))
+    for held in model.graph.initializer:
+        if held.name.endswith("_zero") and held.data_type == TensorProto.INT16:
+            held.CopyFrom(numpy_helper.from_array(np.int16(34), held.name))
+    case = Case(model, x, tmp_path)
+    theirs = onnx_compat.prepare(case.model, shim="reference").run([case.x])
+    assert case.apart(case.ours(), theirs) < 1.01
 
 
 @pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, moved, added], ids=lambda one: one.__name__)

@@ -5,7 +5,7 @@ kernel asks for something else (weights with a zero point, a scale that it has n
 rounds to a grid of its own first, that grid may not be so much coarser that a result moves by more than one step.
 """
 
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -105,31 +105,44 @@ Operand = Optional[Tuple[Grid, Callable[[], int]]]
 def _operand(region: Region, index: Optional[int], dtype: str) -> Operand:
     """An operand: its grid, and the tensor when it comes to that."""
     array = region.view.constant(index)
-    if index is None:
-        return None
-    grid = region.grid_of(index) if array is None else grid_of_constant(array, dtype)
+    if index is None or array is not None:
+        return None if index is None else _known(region, array, dtype)
+    grid = region.grid_of(index)
+    return _multiple(region, index) if grid is None else (grid, lambda: region.twin(index))
+
+
+def _known(region: Region, array: Any, dtype: str) -> Operand:
+    """A constant, where its numbers are on a grid."""
+    grid = grid_of_constant(array, dtype)
     if grid is None:
-        return _multiple(region, index)
-    if array is None:
-        return grid, lambda: region.twin(index)
+        return None
     held = grid
     return grid, lambda: region.constant(on_grid(array, held), held.quantization)
 
 
 def _multiple(region: Region, index: int) -> Operand:
     """A number times what has a grid: the same integers, on a grid of so many times its steps."""
-    product = region.view.writer(index, "MUL")
+    product = region.view.writer(index, "MUL", "DIV")
     if product is None or not region.alone(index) or product.options.get("fused_activation_function", "NONE") != "NONE":
         return None
-    for x, other in (product.inputs, list(product.inputs)[::-1]):
-        grid, number = region.grid_of(x), region.view.number(other)
-        if grid is not None and number is not None and number > 0:
-            first, second = _operand(region, x, grid.dtype), _operand(region, other, grid.dtype)
+    for x, number in _factors(region, product):
+        grid = region.grid_of(x)
+        if grid is not None and number > 0:
+            first, second = _operand(region, x, grid.dtype), _known(region, np.float32(number), grid.dtype)
             finer = grid.times(number)
             if first is None or second is None:
                 return None
             return finer, _making(region, index, finer, _product_of(region, first[1], second[1]))
     return None
+
+
+def _factors(region: Region, operator: fb.OperatorSpec) -> List[Tuple[Optional[int], float]]:
+    """Of a product with a number: what is multiplied, and the number. A quotient is a product with one over it."""
+    left, right = operator.inputs
+    numbers = [(x, region.view.number(other)) for x, other in ((left, right), (right, left))]
+    if operator.builtin == "DIV":
+        numbers = [(x, 1 / number) for x, number in numbers[:1] if number]
+    return [(x, number) for x, number in numbers if number is not None]
 
 
 def _product_of(region: Region, first: Callable[[], int], second: Callable[[], int]) -> Plan:
@@ -160,7 +173,7 @@ def _pair(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: str) -> 
     """ADD, SUB, MUL, BATCH_MATMUL."""
     left, right = (_operand(region, index, grid.dtype) for index in operator.inputs[:2])
     if operator.builtin == "MUL":
-        numbers = [region.view.number(index) for index in operator.inputs[:2]]
+        numbers = [region.view.number(index) for index in operator.inputs]
         left = left or _factor(region, operator.inputs[0], numbers[1], grid)
         right = right or _factor(region, operator.inputs[1], numbers[0], grid)
     if left is None or right is None or not centred(grid, left[0], right[0]):
@@ -205,21 +218,34 @@ def _part(region: Region, index: int, grid: Grid) -> Optional[Callable[[], int]]
 
 # -- of one tensor ---------------------------------------------------------------------------------------------------------
 def _mean(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    """MEAN, also as what it is on some runtimes: a SUM, divided by how many there are."""
-    source = operator
-    if operator.builtin == "DIV":
-        total, count = region.view.writer(operator.inputs[0], "SUM"), region.view.number(operator.inputs[1])
-        if total is None or not region.alone(total.outputs[0]):
-            return None
-        sizes, axes = region.view.sizes(total.inputs[0] or 0), region.view.constant(total.inputs[1])
-        if axes is None or count != np.prod([sizes[axis] for axis in axes.reshape(-1)]):
-            return None
-        source = total
-    x = source.inputs[0]
+    x = operator.inputs[0]
     given = region.grid_of(x)
     if given is None or x is None or not bytes_only(given, grid):
         return None
-    return lambda output: region.put("MEAN", [region.twin(x), source.inputs[1]], output, **source.options)
+    return lambda output: region.put("MEAN", [region.twin(x), operator.inputs[1]], output, **operator.options)
+
+
+def _quotient(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
+    """DIV by a number: a product; or a mean, as it is on some runtimes: a SUM, divided by how many there are."""
+    total = _total(region, operator)
+    if total is not None:
+        return _mean(region, total, grid)
+    for x, number in _factors(region, operator):
+        left, right = _operand(region, x, grid.dtype), _known(region, np.float32(number), grid.dtype)
+        left = left or _factor(region, x, number, grid)
+        if left is not None and right is not None and centred(grid, left[0]) and len(region.view.sizes(x or 0)) <= 4:
+            return _product_of(region, left[1], right[1])
+    return None
+
+
+def _total(region: Region, operator: fb.OperatorSpec) -> Optional[fb.OperatorSpec]:
+    """The SUM that is divided by the number of what it adds."""
+    total, count = region.view.writer(operator.inputs[0], "SUM"), region.view.number(operator.inputs[1])
+    if total is None or not region.alone(total.outputs[0]):
+        return None
+    sizes, axes = region.view.sizes(total.inputs[0] or 0), region.view.constant(total.inputs[1])
+    whole = axes is not None and count == np.prod([sizes[axis] for axis in axes.reshape(-1)])
+    return total if whole else None
 
 
 def _leaky(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
@@ -319,7 +345,8 @@ _OTHERS: Dict[Tuple[str, ...], Callable[[Region, fb.OperatorSpec, Grid], Found]]
     ("TRANSPOSE_CONV",): transposed,
     ("BATCH_MATMUL",): _product,
     ("CONCATENATION",): _joined,
-    ("MEAN", "DIV"): _mean,
+    ("MEAN",): _mean,
+    ("DIV",): _quotient,
     ("AVERAGE_POOL_2D",): _average,
     ("RESIZE_BILINEAR",): _between,
     ("HARD_SWISH",): _swish,

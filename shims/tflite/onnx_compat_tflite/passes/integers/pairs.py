@@ -6,7 +6,7 @@ Some runtimes are asked whether a number is NaN where it is held to its bounds.
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes.integers.grid import Grid
+from onnx_compat_tflite.passes.integers.grid import Grid, centred
 from onnx_compat_tflite.passes.view import View
 
 __all__ = ["Dequantized", "Quantized", "dequantized", "quantized"]
@@ -62,7 +62,8 @@ def _quantized(view: View, last: fb.OperatorSpec, dtype: str) -> Optional[Quanti
     scale = view.number(first.inputs[1])
     if scale is None or not scale > 0 or zero != int(zero) or view.graph.tensors[first.inputs[0]].dtype != "float32":
         return None
-    return Quantized(first.inputs[0], Grid(scale, int(zero), dtype), first, last)
+    grid = Grid(scale, int(zero), dtype)
+    return Quantized(first.inputs[0], grid, first, last) if _is_known(grid) else None
 
 
 def dequantized(view: View) -> Dict[int, Dequantized]:
@@ -89,8 +90,13 @@ def _dequantized(view: View, last: fb.OperatorSpec) -> Optional[Dequantized]:
         zero, source = int(shift), _cast(view, shifted.inputs[0])
     if source is None or view.graph.tensors[last.outputs[0]].dtype != "float32":
         return None
-    dtype = view.graph.tensors[source].dtype
-    return Dequantized(source, Grid(scale, zero, dtype), last) if dtype in _ENDS else None
+    grid = Grid(scale, zero, view.graph.tensors[source].dtype)
+    return Dequantized(source, grid, last) if _is_known(grid) else None
+
+
+def _is_known(grid: Grid) -> bool:
+    """Whether kernels have such numbers: no kernel has those of 16 bits with a zero point."""
+    return grid.dtype in _ENDS and centred(grid.signed)
 
 
 def _beside(view: View, index: Optional[int], builtin: str) -> Optional[Tuple[float, int]]:

@@ -173,6 +173,8 @@ class Region:
         self._gone.add(id(one.last))
         grid, signed = one.grid, one.grid.signed
         plain = self._only_cast(index)
+        if plain:
+            self.graph.tensors[index].quantization = grid.quantization
         made = index if plain and grid == signed else self.tensor(index, signed)
         self._bases[index] = made
         plan(made)
@@ -180,9 +182,7 @@ class Region:
         if grid != signed:
             marked = index if plain else self.tensor(index, grid)
             self.put("QUANTIZE", [made], marked)
-        if plain:
-            self.graph.tensors[index].quantization = grid.quantization
-        else:
+        if not plain:
             self._copy(marked, index)
         return made
 
