@@ -3,6 +3,8 @@
 import difflib
 from typing import Any, Callable, Optional
 
+import numpy as np
+
 from onnx_compat.errors import ConversionError, InputError
 from onnx_compat.model import Model
 from onnx_compat.shim import Quantization, Scheme, Shim
@@ -17,16 +19,24 @@ def asked(
     if kind is None:
         if data is not None or block is not None:
             told = "calibration data" if data is not None else "a block size"
-            raise ConversionError("%s is given, and nothing is to be quantised" % told, hint="say how: quantize='int8'")
+            takers = [
+                one.kind for one in writer.schemes.get(form, ()) if (one.calibrated if data is not None else one.blocks)
+            ]
+            hint = "say how: %s" % " or ".join("quantize='%s'" % name for name in takers) if takers else "leave it out"
+            raise ConversionError("%s is given, and nothing is to be quantised" % told, hint=hint)
         return None
     scheme = _scheme(writer, form, kind)
-    if block is not None and (not scheme.blocks or not isinstance(block, int) or block < 1):
+    if block is not None and (not scheme.blocks or not _is_size(block)):
         offered = [one.kind for one in writer.schemes[form] if one.blocks]
         raise ConversionError(
             "the kind '%s' takes no block size %r" % (kind, block),
             hint="give a positive number with %s" % " or ".join(map(repr, offered)),
         )
-    return Quantization(scheme, _samples(scheme, source(), data), block)
+    return Quantization(scheme, _samples(scheme, source(), data), None if block is None else int(block))
+
+
+def _is_size(block: Any) -> bool:
+    return isinstance(block, (int, np.integer)) and not isinstance(block, bool) and block > 0
 
 
 def _scheme(writer: Shim, form: str, kind: str) -> Scheme:

@@ -38,7 +38,10 @@ def options(command: _F) -> _F:
     return cast(_F, decorated)
 
 
-_KIND = "float16, weights-int8, weights-int4, dynamic-int4, dynamic (int8 weights, float values), int8 or int16x8 (all integers)."
+_KIND = (
+    "float16, weights-int8, weights-int4, dynamic-int4 or dynamic (products of integers, float values), int8 or int16x8"
+    " (all integers)."
+)
 _BLOCK = "How many weights share a scale, for weights-int8, weights-int4 and dynamic-int4. Default: those of an output channel."
 _MEAN = (
     "For a folder of images, whose pixels are in 0..1: what is subtracted, for all channels or for each. Default: 0."

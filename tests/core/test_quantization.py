@@ -66,7 +66,7 @@ def convert(path: Path, to: str = "word", **how: Any) -> Path:
 def test_the_shim_gets_what_was_asked(writer: Writer, tmp_path: Path) -> None:
     assert convert(tmp_path).read_text() == "float"
     assert convert(tmp_path, quantize="small").read_text() == "small"
-    assert convert(tmp_path, quantize="cut", block_size=8).read_text() == "cut"
+    assert convert(tmp_path, quantize="cut", block_size=np.int64(8)).read_text() == "cut"
     assert [(how.scheme.kind, how.block) for how in writer.asked] == [("small", None), ("cut", 8)]
     assert convert(tmp_path, quantize="learnt", calibrate=np.ones((2, 3), np.float32)).read_text() == "learnt"
     assert [sample["x"].tolist() for sample in writer.seen] == [[[1, 1, 1]]] * 2
@@ -80,7 +80,8 @@ def test_the_shim_gets_what_was_asked(writer: Writer, tmp_path: Path) -> None:
         (ConversionError, "no quantisation of the kind 8", {"quantize": 8}),
         (ConversionError, "the kind 'small' takes no block size 32", {"quantize": "small", "block_size": 32}),
         (ConversionError, "the kind 'cut' takes no block size 0", {"quantize": "cut", "block_size": 0}),
-        (ConversionError, "a block size is given, and nothing", {"block_size": 32}),
+        (ConversionError, "the kind 'cut' takes no block size True", {"quantize": "cut", "block_size": True}),
+        (ConversionError, "a block size is given, and nothing.*\n.*quantize='cut'$", {"block_size": 32}),
         (ConversionError, "calibration data is given, and nothing", {"calibrate": "generated"}),
         (InputError, "none is given", {"quantize": "learnt"}),
         (InputError, "'small' learns nothing from data", {"quantize": "small", "calibrate": "generated"}),

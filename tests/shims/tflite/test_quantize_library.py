@@ -115,6 +115,13 @@ def test_data_that_does_not_fit_leaves_what_was_there(tmp_path: Path, error: Any
     assert os.listdir(str(tmp_path)) == ["m.tflite"] and (tmp_path / "m.tflite").read_text() == "before"
 
 
+def test_values_that_are_too_large_are_told(tmp_path: Path) -> None:
+    data = [{"x": feeds("mlp", 0)["x"] * np.float32(1e6)}]
+    with pytest.raises(UnsupportedError, match="nothing in this model") as caught:
+        convert(tmp_path, "mlp", "int8", calibrate=data)
+    assert "beyond 5000" in str(caught.value) and not os.listdir(str(tmp_path))
+
+
 def without_scales(model: fb.ModelSpec, *_: Any) -> fb.ModelSpec:
     """A sum of int8 that nobody knows the scale of: to find it, the kernel divides by zero."""
     main = fb.SubGraph([fb.TensorSpec("x", "float32", (2,)), fb.TensorSpec("y", "float32", (2,))], [], [0], [1])

@@ -11,10 +11,10 @@ from onnx_compat_tflite.features import Runtime
 from onnx_compat_tflite.loading import ports
 from onnx_compat_tflite.runtime import threads
 
-__all__ = ["Ranges", "ranges"]
+__all__ = ["HUGE", "Ranges", "ranges"]
 
 #: What is larger stands for an infinity, as in the places that a mask leaves out: a scale that holds it holds nothing else.
-_HUGE = 5000
+HUGE = 5000
 
 Range = Tuple[float, float]
 
@@ -82,7 +82,7 @@ def _widen(learnt: Ranges, index: int, values: Any) -> None:
 
 def _is_boundless(values: Any) -> bool:
     floats = values is not None and np.asarray(values).dtype == np.float32 and np.size(values) > 0
-    return floats and not bool(np.abs(values).max() < _HUGE)  # a NaN is not less, either
+    return floats and not bool(np.abs(values).max() < HUGE)  # a NaN is not less, either
 
 
 def _last_line(error: Exception) -> str:

@@ -12,7 +12,7 @@ from onnx_compat_tflite.features import Runtime
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import ports
 from onnx_compat_tflite.quantize import library, products
-from onnx_compat_tflite.quantize.ranges import ranges
+from onnx_compat_tflite.quantize.ranges import HUGE, Ranges, ranges
 from onnx_compat_tflite.quantize.trial import survive
 from onnx_compat_tflite.quantize.weights import store, store_gates
 
@@ -44,9 +44,11 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
     model = fb.read(path)
     kind = how.scheme.kind
     trial: Dict[str, np.ndarray] = {}
+    learnt = None
     if kind in library.KINDS:
         library.required(kind)
-        model = library.quantized(model, kind, _learned(path, model, how, runtime, trial))
+        learnt = _learned(path, model, how, runtime, trial)
+        model = library.quantized(model, kind, learnt)
         store_gates(model)
     elif kind == products.KIND:
         products.pack(model, how.block, kernels)
@@ -55,7 +57,7 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
     if not _packed(model):
         raise UnsupportedError(
             "there is nothing in this model that can be quantised as '%s'" % kind,
-            hint="it has no large constants that are weights of convolutions or products of matrices",
+            hint=_why_nothing(learnt),
         )
     _renew(model, kind)
 
@@ -79,6 +81,14 @@ def _learned(path: str, model: fb.ModelSpec, how: Quantization, runtime: Runtime
     samples: Iterator[Mapping[str, np.ndarray]] = iter(how.samples)
     trial.update(next(samples))
     return ranges(path, model, chain([trial], samples), runtime)
+
+
+def _why_nothing(learnt: Optional[Ranges]) -> str:
+    if learnt is not None and learnt.boundless:
+        return (
+            "values beyond %d stay float32, and it has such: give calibration data like what it was trained with" % HUGE
+        )
+    return "it has no large constants that are weights of convolutions or products of matrices"
 
 
 def _packed(model: fb.ModelSpec) -> bool:
