@@ -141,6 +141,10 @@ def joined(layers: Layers) -> str:
     return layers.node("Concat", "x", layers.node("Relu", "x"), axis=1)
 
 
+def of_both(layers: Layers) -> str:
+    return layers.node("MatMul", "x", layers.node("Transpose", "x", perm=[0, 1, 3, 2]))
+
+
 def moved(layers: Layers) -> str:
     return layers.node("Transpose", "x", perm=[0, 2, 1, 3])
 
@@ -177,7 +181,23 @@ LAYERS: Dict[Callable[[Layers], str], str] = {
     bilinear_aligned: "RESIZE_BILINEAR",
     joined: "CONCATENATION",
     moved: "TRANSPOSE",
+    of_both: "BATCH_MATMUL",
 }
+#: Those that have kernels of 16 bits, too.
+SIXTEEN = [
+    conv_relu,
+    depthwise,
+    gemm,
+    moved,
+    added,
+    multiplied,
+    divided,
+    global_pool,
+    average_pool,
+    leaky_relu,
+    transposed,
+]
+SIXTEEN += [of_both, bilinear, max_pool, joined]
 
 
 def case_of(layer: Callable[[Layers], str], scheme: Scheme, folder: Path, shape: Sequence[int] = IMAGE) -> Case:
@@ -232,7 +252,7 @@ def test_no_kernel_has_sixteen_bits_with_a_zero_point(layer: Callable[[Layers], 
     assert case.apart(case.ours(), theirs) < 1.01
 
 
-@pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, moved, added], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("layer", SIXTEEN, ids=lambda one: one.__name__)
 def test_sixteen_bits(layer: Callable[[Layers], str], tmp_path: Path) -> None:
     """Beside the reference: few onnxruntimes quantize to int16."""
     case = case_of(layer, Scheme("int16", "int8", per_channel=True), tmp_path)
@@ -240,6 +260,14 @@ def test_sixteen_bits(layer: Callable[[Layers], str], tmp_path: Path) -> None:
     theirs = onnx_compat.prepare(case.model, shim="reference").run([case.x])
     assert case.apart(case.ours(), theirs) < 1.01  # float32 has few digits more
     assert "int16" in [tensor.dtype for tensor in case.graph.tensors]
+
+
+def test_a_mean_of_more_than_a_sum_holds_stays_in_floats(tmp_path: Path) -> None:
+    layers = Layers([1, 1, 300, 300])
+    x = np.abs(layers.input()) / 8 + np.float32(0.9)
+    case = Case(quantized(layers.model(global_pool(layers)), x, Scheme("int16")), x, tmp_path)
+    theirs = onnx_compat.prepare(case.model, shim="reference").run([case.x])
+    assert case.floats() and case.apart(case.ours(), theirs) < 1.01
 
 
 @pytest.mark.parametrize("activations", ["int8", "uint8"])

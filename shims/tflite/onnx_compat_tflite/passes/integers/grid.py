@@ -6,7 +6,7 @@ import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
 
-__all__ = ["Grid", "bytes_only", "centred", "grid_of_constant", "on_grid", "rows_of_steps"]
+__all__ = ["Grid", "bytes_only", "centred", "grid_of_constant", "on_grid", "rows_of_steps", "sums"]
 
 #: How far a float32 product of a step and a whole number may be from another one's.
 _NEAR = 2.0**-21
@@ -52,6 +52,11 @@ def bytes_only(*grids: Grid) -> bool:
 def centred(*grids: Grid) -> bool:
     """Whether kernels take these together: of one type, and int16 without a zero point."""
     return len({grid.dtype for grid in grids}) == 1 and all(grid.dtype == "int8" or not grid.zero for grid in grids)
+
+
+def sums(given: Grid) -> str:
+    """The type of sums of products with such numbers, which is that of a bias."""
+    return "int64" if given.dtype == "int16" else "int32"
 
 
 def on_grid(array: Any, grid: Grid) -> Any:

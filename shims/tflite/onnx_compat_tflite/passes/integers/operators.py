@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes.integers.grid import Grid, bytes_only, centred, grid_of_constant, on_grid
+from onnx_compat_tflite.passes.integers.grid import Grid, bytes_only, centred, grid_of_constant, on_grid, sums
 from onnx_compat_tflite.passes.integers.region import Found, Plan, Region
 from onnx_compat_tflite.passes.integers.weights import connected, convolution, transposed
 
@@ -191,7 +191,7 @@ def _pair(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: str) -> 
 
 
 def _product(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    return _pair(region, operator, grid, "NONE") if grid.dtype == "int8" else None
+    return _pair(region, operator, grid, "NONE")
 
 
 def _joined(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
@@ -218,11 +218,21 @@ def _part(region: Region, index: int, grid: Grid) -> Optional[Callable[[], int]]
 
 # -- of one tensor ---------------------------------------------------------------------------------------------------------
 def _mean(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    x = operator.inputs[0]
+    """MEAN; its kernel adds up numbers of 16 bits in 32."""
+    x, count = operator.inputs[0], _count(region, operator)
     given = region.grid_of(x)
-    if given is None or x is None or not bytes_only(given, grid):
+    if given is None or x is None or not centred(given, grid):
+        return None
+    if given.dtype == "int16" and (count is None or count >= 2**16):
         return None
     return lambda output: region.put("MEAN", [region.twin(x), operator.inputs[1]], output, **operator.options)
+
+
+def _count(region: Region, operator: fb.OperatorSpec) -> Optional[int]:
+    """Of how many numbers one is made."""
+    sizes, axes = region.view.sizes(operator.inputs[0] or 0), region.view.constant(operator.inputs[1])
+    lengths = None if axes is None else [sizes[axis] for axis in axes.reshape(-1)]
+    return None if lengths is None or min(lengths, default=0) < 0 else int(np.prod(lengths))
 
 
 def _quotient(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
@@ -240,12 +250,11 @@ def _quotient(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
 
 def _total(region: Region, operator: fb.OperatorSpec) -> Optional[fb.OperatorSpec]:
     """The SUM that is divided by the number of what it adds."""
-    total, count = region.view.writer(operator.inputs[0], "SUM"), region.view.number(operator.inputs[1])
+    total = region.view.writer(operator.inputs[0], "SUM")
     if total is None or not region.alone(total.outputs[0]):
         return None
-    sizes, axes = region.view.sizes(total.inputs[0] or 0), region.view.constant(total.inputs[1])
-    whole = axes is not None and count == np.prod([sizes[axis] for axis in axes.reshape(-1)])
-    return total if whole else None
+    count = _count(region, total)
+    return total if count is not None and count == region.view.number(operator.inputs[1]) else None
 
 
 def _leaky(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
@@ -254,7 +263,7 @@ def _leaky(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
         product = region.view.writer(part, "MUL")
         slope = None if product is None or product.inputs[0] != x else region.view.number(product.inputs[1])
         given = region.grid_of(x)
-        if slope is not None and 0 < slope <= 1 and x is not None and given is not None and bytes_only(given, grid):
+        if slope is not None and 0 < slope <= 1 and x is not None and given is not None and centred(given, grid):
             source, alpha = x, slope
             return lambda output: region.put("LEAKY_RELU", [region.twin(source)], output, alpha=alpha)
     return None
@@ -272,7 +281,7 @@ def _own(region: Region, operator: fb.OperatorSpec, grid: Grid, own: Grid, most:
     """A kernel that gives its result on a grid of its own, which may be so many times coarser."""
     x = operator.inputs[0]
     given = region.grid_of(x)
-    if given is None or x is None or not bytes_only(given, grid) or own.scale > most * grid.scale:
+    if given is None or x is None or not centred(given, grid, own) or own.scale > most * grid.scale:
         return None
 
     def write(output: int) -> None:
@@ -294,13 +303,13 @@ def _average(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
         return None
     own = _own(region, operator, grid, given, 1)
     channels = region.view.sizes(x)[-1]
-    if own is not None or options["padding"] != "VALID" or channels < 0 or not bytes_only(given, grid):
+    if own is not None or options["padding"] != "VALID" or channels < 0 or not centred(given, grid):
         return own or _own(region, operator, grid, given, 2)
     taps = (options["filter_height"], options["filter_width"])
     weights = np.full((1, *taps, channels), 127, np.int8)
     step = np.float32(1 / (127 * taps[0] * taps[1]))
     kernel = weights, fb.Quantization([float(step)], [0])
-    bias = np.zeros(channels, np.int32), fb.Quantization([float(step * np.float32(given.scale))], [0])
+    bias = np.zeros(channels, sums(given)), fb.Quantization([float(step * np.float32(given.scale))], [0])
     where = {name: options[name] for name in ("padding", "stride_h", "stride_w")}
 
     def write(output: int) -> None:

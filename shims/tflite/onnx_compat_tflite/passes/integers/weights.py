@@ -9,7 +9,15 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes.integers.grid import Grid, bytes_only, centred, grid_of_constant, on_grid, rows_of_steps
+from onnx_compat_tflite.passes.integers.grid import (
+    Grid,
+    bytes_only,
+    centred,
+    grid_of_constant,
+    on_grid,
+    rows_of_steps,
+    sums,
+)
 from onnx_compat_tflite.passes.integers.region import Found, Region
 
 __all__ = ["connected", "convolution", "transposed"]
@@ -69,9 +77,7 @@ class _Weights:
         stored = np.rint(floats / steps)
         if (np.abs(stored) >= 2**31).any() or (np.abs(stored * steps - floats) > _BIAS * grid.scale).any():
             return None
-        return stored.astype("int64" if given.dtype == "int16" else "int32"), fb.Quantization(
-            [float(one) for one in steps], [0] * len(steps)
-        )
+        return stored.astype(sums(given)), fb.Quantization([float(one) for one in steps], [0] * len(steps))
 
 
 def convolution(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: str) -> Found:
@@ -95,7 +101,7 @@ def convolution(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: st
 def transposed(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
     shape, w, x = operator.inputs[:3]
     given, weights = region.grid_of(x), _Weights.of(region, w, 0)
-    if given is None or weights is None or x is None or not bytes_only(given, grid) or not weights.suit(given, grid):
+    if given is None or weights is None or x is None or not weights.suit(given, grid):
         return None
     extra = operator.inputs[3] if len(operator.inputs) > 3 else None
     bias = weights.bias(region, extra, given, grid)
