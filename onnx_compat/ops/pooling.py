@@ -99,7 +99,7 @@ def average_pool(
     windows = Windows.of(extents, kernel_shape, auto_pad, pads, strides, dilations)
     grown = windows.rounded_up(extents) if ceil_mode else windows
     mean = _mean(X, grown)
-    if not grown.padded:
+    if not grown.padded or (count_include_pad and not ceil_mode):  # every place under a window counts
         return mean
     for k, axis in enumerate(zip(grown.counts(extents), *grown)):
         low, high = windows.pads[k] if count_include_pad else (0, 0)

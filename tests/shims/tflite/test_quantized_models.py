@@ -51,6 +51,10 @@ def average_pool(layers: Layers) -> str:
     return layers.node("AveragePool", "x", kernel_shape=[3, 3], strides=[3, 3])
 
 
+def padded_average_pool(layers: Layers) -> str:
+    return layers.node("AveragePool", "x", kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
+
+
 def clipped(layers: Layers) -> str:
     low, high = layers.constant(np.float32(-2)), layers.constant(np.float32(2))
     return layers.node("Clip", layers.conv("x", 4, 6), low, high)
@@ -160,6 +164,7 @@ LAYERS: Dict[Callable[[Layers], str], str] = {
     max_pool: "MAX_POOL_2D",
     clipped: "CONV_2D",
     average_pool: "DEPTHWISE_CONV_2D",
+    padded_average_pool: "PAD",
     global_pool: "MEAN",
     transposed: "TRANSPOSE_CONV",
     gemm: "FULLY_CONNECTED",
