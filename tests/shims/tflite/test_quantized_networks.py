@@ -13,6 +13,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from qdq import Case, Layers, Scheme, quantized
 
+import onnx_compat
+
 
 def cnn(layers: Layers) -> str:
     x = layers.node("Relu", layers.conv("x", 3, 16, strides=[2, 2]))
@@ -69,6 +71,17 @@ def test_a_network_has_no_floats_inside(network: Callable[[Layers], str], scheme
     assert case.floats() == [] and set(NETWORKS[network]) <= set(case.names)
     assert case.steps() < 2.001
     assert case.ours()[0].argmax() == case.theirs(False)[0].argmax()
+
+
+def test_a_file_is_judged_as_what_it_is(tmp_path: Path) -> None:
+    """A step of a scale is more than what floats may be off by."""
+    layers = Layers([1, 3, 32, 32])
+    x = layers.input()
+    Case(quantized(layers.model(attention(layers)), x, Scheme("uint8", "int8")), x, tmp_path)
+    files = str(tmp_path / "model.onnx"), str(tmp_path / "model.tflite")
+    report = onnx_compat.verify(files[0], converted=files[1], inputs={"x": x})
+    assert report.ok and report.fidelity == 20
+    assert not onnx_compat.verify(files[0], converted=files[1], inputs={"x": x}, rtol=1e-6, atol=0).ok
 
 
 def test_the_batch_may_be_of_any_size(tmp_path: Path) -> None:

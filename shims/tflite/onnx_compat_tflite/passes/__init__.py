@@ -23,6 +23,7 @@ from onnx_compat_tflite.passes.repeats import join_joined, share_results
 from onnx_compat_tflite.passes.shuffles import absorb_shuffles
 from onnx_compat_tflite.passes.splits import join_slices, split_before_reshapes
 from onnx_compat_tflite.passes.sweep import sweep
+from onnx_compat_tflite.quantize.schemes import KEY, MODELS_OWN
 
 __all__ = ["improve"]
 
@@ -33,7 +34,8 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         drop_moves(graph)
         name_activations(graph)
         fold_padding(graph)
-        use_integers(graph)  # before `drop_neutral`: it knows a quantization by its division, also by one
+        if use_integers(graph):  # before `drop_neutral`: it knows a quantization by its division, also by one
+            model.metadata[KEY] = MODELS_OWN.kind.encode()
         drop_neutral(graph)
         share_results(graph)
         sweep(graph)  # what nobody reads any more would count as a reader

@@ -4,6 +4,7 @@
 with integers is the work of ai-edge-quantizer (`library`), which learns the ranges of values from `ranges`.
 """
 
-from onnx_compat_tflite.quantize.rewrite import SCHEMES, quantize, scheme_of
+from onnx_compat_tflite.quantize.rewrite import quantize
+from onnx_compat_tflite.quantize.schemes import SCHEMES, scheme_of
 
 __all__ = ["SCHEMES", "quantize", "scheme_of"]

@@ -6,37 +6,20 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 import numpy as np
 
 from onnx_compat.errors import ConversionError, UnsupportedError
-from onnx_compat.shim import Quantization, Scheme
+from onnx_compat.shim import Quantization
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import Runtime
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import ports
 from onnx_compat_tflite.quantize import library, products
 from onnx_compat_tflite.quantize.ranges import HUGE, Ranges, ranges
+from onnx_compat_tflite.quantize.schemes import KEY, SCHEMES
 from onnx_compat_tflite.quantize.trial import survive
 from onnx_compat_tflite.quantize.weights import store, store_gates
 
-__all__ = ["SCHEMES", "quantize", "scheme_of"]
+__all__ = ["quantize"]
 
-SCHEMES = (
-    Scheme("float16", "weights as float16", fidelity=30),
-    Scheme("weights-int8", "weights as int8, computed with as float32", fidelity=10, blocks=True),
-    Scheme("weights-int4", "weights as int4, computed with as float32", fidelity=5, blocks=True),
-    Scheme(products.KIND, "weights of products as int4, and products of integers", fidelity=5, blocks=True),
-    Scheme("dynamic", "weights as int8, and products of integers; other values are float32", fidelity=10),
-    Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True),
-    Scheme("int16x8", "weights as int8, values as int16", fidelity=10, calibrated=True),
-)
-
-#: Where the file says how it is quantised, and what the writer says anew.
-_KEY = "onnx_compat.quantization"
-_RUNTIME = "min_runtime_version"
-
-
-def scheme_of(model: fb.ModelSpec) -> Optional[Scheme]:
-    """How a file that was made here is quantised."""
-    kind = model.metadata.get(_KEY, b"").decode("ascii", "replace")
-    return next((scheme for scheme in SCHEMES if scheme.kind == kind), None)
+_RUNTIME = "min_runtime_version"  # what the writer says anew
 
 
 def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, check: Callable[[str], None]) -> None:
@@ -101,7 +84,7 @@ def _packed(model: fb.ModelSpec) -> bool:
 def _renew(model: fb.ModelSpec, kind: str) -> None:
     """Let the writer find the versions of the operators, which are others with other types."""
     model.metadata.pop(_RUNTIME, None)
-    model.metadata[_KEY] = kind.encode()
+    model.metadata[KEY] = kind.encode()
     for graph in model.subgraphs:
         for operator in graph.operators:
             operator.version = None

@@ -14,13 +14,15 @@ from onnx_compat_tflite.passes.integers.region import Region
 __all__ = ["use_integers"]
 
 
-def use_integers(graph: fb.SubGraph) -> None:
-    """Every QuantizeLinear whose number can be computed on integers has it from there."""
-    region = Region(graph)
+def use_integers(graph: fb.SubGraph) -> bool:
+    """Every QuantizeLinear whose number can be computed on integers has it from there; whether there is one."""
+    region, used = Region(graph), False
     if not region.dequantized:
-        return
+        return False
     for index, one in region.quantized.items():
         found = plan(region, one.source, one.grid.signed) if region.alone(one.source) else None
         if found is not None:
             region.written(index, found)
+            used = True
     region.finish()
+    return used

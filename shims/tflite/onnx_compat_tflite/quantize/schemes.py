@@ -1,0 +1,30 @@
+"""How files are quantised: by us, or as their model was; and where a file says so."""
+
+from typing import Optional
+
+from onnx_compat.shim import Scheme
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.quantize import products
+
+__all__ = ["KEY", "MODELS_OWN", "SCHEMES", "scheme_of"]
+
+SCHEMES = (
+    Scheme("float16", "weights as float16", fidelity=30),
+    Scheme("weights-int8", "weights as int8, computed with as float32", fidelity=10, blocks=True),
+    Scheme("weights-int4", "weights as int4, computed with as float32", fidelity=5, blocks=True),
+    Scheme(products.KIND, "weights of products as int4, and products of integers", fidelity=5, blocks=True),
+    Scheme("dynamic", "weights as int8, and products of integers; other values are float32", fidelity=10),
+    Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True),
+    Scheme("int16x8", "weights as int8, values as int16", fidelity=10, calibrated=True),
+)
+#: What nobody asks for: a model that is quantised is computed with integers anyway. Each kernel may be off by a step.
+MODELS_OWN = Scheme("as the model", "integers with the scales and zero points of the model", fidelity=20)
+
+#: Where the file says it.
+KEY = "onnx_compat.quantization"
+
+
+def scheme_of(model: fb.ModelSpec) -> Optional[Scheme]:
+    """How a file that was made here is quantised."""
+    kind = model.metadata.get(KEY, b"").decode("ascii", "replace")
+    return next((scheme for scheme in (*SCHEMES, MODELS_OWN) if scheme.kind == kind), None)
