@@ -27,6 +27,7 @@ def non_max_suppression(
         return p.full((0, 3), 0, int64)
     count = scores.shape[2]
     limit = minimum(maximum(ints(p.reshape(max_output_boxes_per_class, (1,)))[0], 0), count)
+    room = maximum(limit, 1)  # not every framework looks for nothing in an empty tensor
     left = p.full(scores.shape, True, bool_)
     if score_threshold is None:
         ranked, order = p.top_k(scores, count, 2)
@@ -48,9 +49,9 @@ def non_max_suppression(
         there = p.take_along(left, best, 2)
         taken = p.logical_or(p.equal(p.iota(count), best), _overlapping(edges, best, threshold))
         box = p.where(there, p.take_along(order, best, 2), -1)
-        return [k + 1, p.logical_and(left, p.logical_not(taken)), p.where(p.equal(p.iota(limit), k), box, chosen)]
+        return [k + 1, p.logical_and(left, p.logical_not(taken)), p.where(p.equal(p.iota(room), k), box, chosen)]
 
-    nothing = p.full((*scores.shape[:2], limit), -1, int64)
+    nothing = p.full((*scores.shape[:2], room), -1, int64)
     _, _, chosen = p.while_loop(another, chosen_next, [lift(0, int64), left, nothing])
     places = p.transpose(p.nonzero(p.greater_equal(chosen, 0)), [1, 0])
     found = p.unsqueeze(p.gather_nd(chosen, places), [1])

@@ -102,6 +102,19 @@ def test_nothing_is_found() -> None:
     assert agrees(model(threshold=0.9), np.zeros((2, 30, 4)), np.zeros((2, 3, 30))).shape == (0, 3)
 
 
+def test_the_limit_may_be_an_input_and_nothing(tmp_path: Any) -> None:
+    made = model()
+    made.graph.initializer.remove(next(one for one in made.graph.initializer if one.name == "limit"))
+    made.graph.input.append(helper.make_tensor_value_info("limit", TensorProto.INT64, [1]))
+    loaded = onnx_compat.load_converted(onnx_compat.convert(made, tmp_path / "m.tflite"))
+    reference = onnx_compat.prepare(made, shim="reference")
+    random = np.random.RandomState(0)
+    fed = {"boxes": CASES["any"](random, 30).astype(np.float32), "scores": random.rand(2, 3, 30).astype(np.float32)}
+    for limit in (2, 0, 50):
+        fed["limit"] = np.array([limit])
+        np.testing.assert_array_equal(loaded.run(fed)["y"], reference.run(fed)["y"])
+
+
 def test_what_asks_how_many_were_found_does_not_find_them_again(tmp_path: Any) -> None:
     made = model(counted=True)
     assert "WHILE" not in builtins(made, tmp_path)
