@@ -171,7 +171,7 @@ CONSTANTS = {name: (nodes, outputs) for name, nodes, outputs in constants()}
 
 
 #: The delegate of LiteRT 1.0 and 1.2 gives up where these are resized. It says so, and the shim goes on without it.
-GIVES_UP = ("two outputs", "a branch", "both branches", "both branches, used", "all that a loop carries")
+GIVES_UP = ("two outputs", "all that a loop carries")
 CELLS = ("tflite-litert-1.0.", "tflite-litert-1.2.")
 
 
