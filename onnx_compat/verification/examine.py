@@ -149,7 +149,7 @@ def _results(runnable: Any, values: Mapping[str, Any], turned: Sequence[str]) ->
         if isinstance(runnable, Opened) and not turned:
             error.at(hint=_OTHER_FILE)
         raise
-    return channels.turned(results, turned, "first") if turned else results
+    return channels.turned(results.as_dict(), turned, "first") if turned else results
 
 
 class _Fed(NamedTuple):

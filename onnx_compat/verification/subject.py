@@ -12,6 +12,7 @@ from onnx_compat.errors import InputError, ShimError
 from onnx_compat.feeds import by_name
 from onnx_compat.foreign import saved_model
 from onnx_compat.model import TensorType, ValueInfo
+from onnx_compat.runnable import Outputs
 from onnx_compat.shim import Compiled, Port, Shim
 
 __all__ = ["Opened", "flat", "form_of", "no_reader", "open_converted"]
@@ -31,13 +32,17 @@ class Opened:
         self.inputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in inputs]
         self.outputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in outputs]
 
-    def run(self, inputs: Mapping[str, Any]) -> Dict[str, Any]:
-        """An input that the file does not have was of no use to it: a converter drops what no output depends on."""
+    def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
+        """The outputs for these inputs: a dict by name, or a sequence in the order of the file. An input that the file does not
+        have was of no use to it: a converter drops what no output depends on.
+        """
         names = [one.name for one in self.inputs]
-        fed = {name: value for name, value in flat(inputs) if name in names}
-        checked = by_name(fed, self.inputs, names)
+        if isinstance(inputs, Mapping):
+            inputs = {name: value for name, value in flat(inputs) if name in names}
+        checked = by_name(inputs, self.inputs, names)
         arrays = self._compiled.run([checked[name][0] for name in names])
-        return _joined({port.name: to_public(array, port.dtype) for port, array in zip(self._ports, arrays)})
+        made = _joined({port.name: to_public(array, port.dtype) for port, array in zip(self._ports, arrays)})
+        return Outputs(list(made.values()), list(made))
 
 
 def open_converted(

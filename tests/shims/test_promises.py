@@ -150,7 +150,7 @@ def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_na
         converted = onnx_compat.load_converted(path, shim_name)
         for data in one.data_sets():
             named = converted.run(data.inputs)
-            assert set(named) == set(data.outputs)
+            assert set(named.names) == set(data.outputs)
             for key, expected in data.outputs.items():
                 np.testing.assert_allclose(named[key], expected, rtol=1e-3, atol=1e-3)
     assert sorted(os.listdir(str(tmp_path))) == sorted(f + s for f, (s, _) in formats.items())
