@@ -65,8 +65,9 @@ def _run(model: fb.ModelSpec, feeds: Sequence[Any]) -> List[Any]:
     assert runtime is not None
     interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(model))
     places = [detail["index"] for detail in interpreter.get_input_details()]
-    for place, array in zip(places, feeds):
-        interpreter.resize_tensor_input(place, array.shape)
+    for detail, array in zip(interpreter.get_input_details(), feeds):
+        if tuple(detail["shape"]) != array.shape:  # LiteRT 1.0 dies of a number that is resized to a number
+            interpreter.resize_tensor_input(detail["index"], array.shape)
     interpreter.allocate_tensors()
     for place, array in zip(places, feeds):
         interpreter.set_tensor(place, array)
