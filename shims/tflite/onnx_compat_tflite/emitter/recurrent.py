@@ -26,12 +26,8 @@ _WAYS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)
 #: The cells, of all sequences of a batch, up to which the kernel is as fast as what else there is: steps that are written
 #: out, or a loop.
 _FEW, _SOME = 16, 192
-_BATCH_FIRST = (
-    0,
-    2,
-    1,
-    3,
-)  # steps, batch, directions, cells: beside each other, as whoever reads them mostly wants them
+#: Steps, batch, directions, cells: the cells of a step beside each other, as whoever reads them mostly wants them.
+_BATCH_FIRST = (0, 2, 1, 3)
 
 
 def _activations(attributes: Any, default: Sequence[str]) -> List[str]:
@@ -46,12 +42,12 @@ def _fits(inputs: Sequence[Any], attributes: Any, nodes: int, alone: bool) -> bo
     one sequence is done by the kernel, however many cells there are.
     """
     x, w, r, bias, lengths = (*inputs, *[None] * 5)[:5]
-    known = [one for one in (w, r, bias) if one is not None]
+    weights = [one for one in (w, r, bias) if one is not None]
     if attributes.get("direction", "forward") not in _WAYS or lengths is not None or x.dtype.name != "float32":
         return False
     if any(attributes.get(name) for name in ("activation_alpha", "activation_beta", "input_forget", "layout")):
         return False
-    if attributes.get("clip") is not None or not all(one.known for one in known) or not is_known(x.shape[1]):
+    if attributes.get("clip") is not None or not all(one.known for one in weights) or not is_known(x.shape[1]):
         return False
     steps, batch, cells = x.shape[0], int(x.shape[1]), int(r.shape[2])
     if is_known(steps) and steps < 2:
