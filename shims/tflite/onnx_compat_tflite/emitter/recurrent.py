@@ -6,9 +6,10 @@ zeros. It is SPLIT_V, also of a constant: no runtime computes it ahead, and no d
 variable holds the state of the end. What reads it has to read the kernel's result too, since the order of operators,
 delegates included, follows from nothing but what they read.
 
-The states have a batch, so that it must be known. The kernel multiplies row by row, where XNNPACK takes a batch at once.
-Of one sequence an LSTM is this kernel: beside the same written out it takes 1.2 to 1.7 times as long, and a tenth of the
-operators or of the file; beside a loop it is the faster one. What has few cells in all is it, too. For GRU there is no kernel.
+The states have a batch, so that it must be known. The kernel multiplies row by row, where XNNPACK takes a batch at once, and
+reads all weights at each step. An LSTM of one sequence is this kernel if a cache holds them: beside the same written out it takes
+1.2 to 1.7 times as long, and a tenth of the operators or of the file; beside a loop it is the faster one. What has few cells
+in all is it, too. For GRU there is no kernel.
 """
 
 from typing import Any, List, Optional, Sequence, Tuple
@@ -26,6 +27,7 @@ _WAYS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)
 #: The cells, of all sequences of a batch, up to which the kernel is as fast as what else there is: steps that are written
 #: out, or a loop.
 _FEW, _SOME = 16, 192
+_CACHED = 2**20  # bytes of weights of one direction
 #: Steps, batch, directions, cells: the cells of a step beside each other, as whoever reads them mostly wants them.
 _BATCH_FIRST = (0, 2, 1, 3)
 
@@ -39,7 +41,7 @@ def _activations(attributes: Any, default: Sequence[str]) -> List[str]:
 
 def _fits(inputs: Sequence[Any], attributes: Any, nodes: int, alone: bool) -> bool:
     """Known weights, a known batch, nothing that bends the gates. `nodes`: of a step that is written out; `alone`: whether
-    one sequence is done by the kernel, however many cells there are.
+    one sequence is done by the kernel, however many cells there are that a cache holds.
     """
     x, w, r, bias, lengths = (*inputs, *[None] * 5)[:5]
     weights = [one for one in (w, r, bias) if one is not None]
@@ -52,8 +54,11 @@ def _fits(inputs: Sequence[Any], attributes: Any, nodes: int, alone: bool) -> bo
     steps, batch, cells = x.shape[0], int(x.shape[1]), int(r.shape[2])
     if is_known(steps) and steps < 2:
         return False
-    short = is_known(steps) and moderate(int(steps), nodes, r.value[0].nbytes)
-    return (alone and batch == 1) or 0 < batch * cells <= (_FEW if short else _SOME)
+    read = r.value[0].nbytes
+    short = is_known(steps) and moderate(int(steps), nodes, read)
+    return (alone and batch == 1 and w.value[0].nbytes + read <= _CACHED) or 0 < batch * cells <= (
+        _FEW if short else _SOME
+    )
 
 
 def _fits_lstm(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
