@@ -9,10 +9,12 @@ from benchmarks.bench import Findings, Missing, Network, Setting
 from benchmarks.measure import alternate, figures, ratio
 from benchmarks.process import Child, ChildError
 
-__all__ = ["PEER", "compare", "tf2_latency", "tflite_latency"]
+__all__ = ["PEER", "compare", "enough", "tf2_latency", "tflite_latency"]
 
 RUNS = 5
-"""Per round and runner."""
+"""Per round and runner, at least."""
+ENOUGH, MOST = 5e-3, 500
+"""Seconds that they take together, of something that takes some microseconds, and the most runs for that."""
 PAUSE = 0.02
 """Seconds between runners: idle threads of the last one stop spinning."""
 OWN = 1.05
@@ -90,12 +92,18 @@ def compare(
 ) -> None:
     """Measure runners in turns; each lives in the child of its name, or in the one without a name."""
 
-    def runs(name: str) -> list[float]:
-        seconds: list[float] = children.get(name, children[""]).call("run", name=name, times=RUNS)
+    def runs(name: str, times: int = RUNS) -> list[float]:
+        seconds: list[float] = children.get(name, children[""]).call("run", name=name, times=times)
         return seconds
 
     names = [ours, *others]
-    samples = alternate({name: lambda name=name: runs(name) for name in names}, setting.rounds, PAUSE)  # type: ignore[misc]
+    times = {name: enough(runs(name)) for name in names}
+    samples = alternate({name: lambda name=name: runs(name, times[name]) for name in names}, setting.rounds, PAUSE)  # type: ignore[misc]
     what = f"{what}, latency, {threads} thread{'s' if threads > 1 else ''}"
     found.ratios += [ratio(what, samples, ours, name, aim) for name, aim in others.items()]
     found.figures += figures(what, samples, "ms", 1e3)
+
+
+def enough(seconds: list[float]) -> int:
+    """How many runs a round takes, of what has taken so long: a few of some microseconds say little."""
+    return max(RUNS, min(MOST, int(ENOUGH / max(min(seconds), 1e-9))))

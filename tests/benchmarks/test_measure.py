@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from benchmarks.bench import Findings, Missing, Setting
+from benchmarks.latency import enough
 from benchmarks.measure import Figure, alternate, ratio
 from benchmarks.process import Child, ChildError
 from benchmarks.report import markdown, to_json
@@ -19,6 +20,11 @@ def test_rounds_in_turns_and_each_round_in_another_order():
     samples = alternate({"a": lambda: work("a"), "b": lambda: work("b")}, rounds=2)
     assert samples == {"a": [2.0, 2.0], "b": [2.0, 2.0]}
     assert calls == ["a", "b", "a", "b", "b", "a"]
+
+
+@pytest.mark.parametrize(("seconds", "times"), [([0.2, 0.1], 5), ([3e-4, 2.5e-4], 20), ([1e-6], 500), ([0.0], 500)])
+def test_a_round_of_what_takes_microseconds_has_more_runs(seconds, times):
+    assert enough(seconds) == times
 
 
 def test_a_slow_minute_does_not_change_a_ratio():
