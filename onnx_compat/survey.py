@@ -1,6 +1,6 @@
 """What a shim can do of a model, node by node, without running anything."""
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
 from onnx_compat import select
 from onnx_compat.dtypes import float32
@@ -8,6 +8,7 @@ from onnx_compat.emission import attempt
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError
 from onnx_compat.fallback import fallback_domains
 from onnx_compat.feeds import Form
+from onnx_compat.fixing import Shapes, fixed
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.model import Graph, MapType, Model, Node, SequenceType, TensorType, load
 from onnx_compat.ops import OPERATORS
@@ -77,13 +78,20 @@ def declared_forms(graph: Graph) -> Dict[str, Form]:
     return forms
 
 
-def support(model: Any, shim: Optional[str] = None) -> List[NodeSupport]:
-    """What would become of each node of a model on a shim (by default the one that `prepare` would use)."""
-    if not isinstance(model, Model):
-        model = load(model)
-    name = select.decide(shim).name
-    found = survey(model, select.find(name), declared_forms(model.graph), Fixed())
-    return [_of(node, found) for node in model.graph.walk()]
+def support(
+    model: Any,
+    shim: Optional[str] = None,
+    shapes: Optional[Shapes] = None,
+    values: Optional[Mapping[str, Any]] = None,
+    portable: bool = False,
+) -> List[NodeSupport]:
+    """What would become of each node of a model on a shim (by default the one that `prepare` would use); with the other
+    arguments, in a file that `convert` makes with the same.
+    """
+    loaded = fixed(load(model), shapes, values)
+    writer = select.find(select.decide(shim).name)
+    found = survey(loaded, writer.portable() if portable else writer, declared_forms(loaded.graph), Fixed())
+    return [_of(node, found) for node in loaded.graph.walk()]
 
 
 def falls_back(node: Node) -> bool:

@@ -31,9 +31,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
     help="If the format cannot hold all of it, write a bundle: PATH.zip, whose other parts run in the fallback.",
 )
 @quantizing.options
-@click.option(
-    "--portable", is_flag=True, help="A .tflite file for every runtime from 2.7 on, not just for the one here."
-)
+@options.portable
 @click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
 @options.page
 @options.inputs

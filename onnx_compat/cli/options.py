@@ -7,7 +7,9 @@ from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import click
 
-__all__ = ["Settings", "Shapes", "channels_last", "inputs", "machine", "model", "page", "settled", "shim", "tolerance"]
+__all__ = [
+    "Settings", "Shapes", "channels_last", "inputs", "machine", "model", "page", "portable", "settled", "shim", "tolerance",
+]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 Shapes = Dict[str, Tuple[Optional[int], ...]]
@@ -134,6 +136,9 @@ page = click.option(
     "--report", "page", type=click.Path(), metavar="FILE",
     help="Write a page (HTML) of what was verified, layer by layer.",
 )  # fmt: skip
+portable = click.option(
+    "--portable", is_flag=True, help="A .tflite file for every runtime from 2.7 on, not just for the one here."
+)
 shim = click.option(
     "--shim", metavar="NAME", help="The shim to use; `onnx-compat doctor` lists them. Default: the best here."
 )

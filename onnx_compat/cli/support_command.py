@@ -19,21 +19,33 @@ _STYLES = {"native": "green", "composed": "cyan", "fallback": "yellow", UNSUPPOR
 @click.command()
 @options.model
 @options.shim
+@options.settled
+@options.portable
 @options.machine
 @click.pass_obj
-def support(settings: options.Settings, model: str, shim: Optional[str]) -> int:
+def support(
+    settings: options.Settings,
+    model: str,
+    shim: Optional[str],
+    shapes: options.Shapes,
+    values: Dict[str, Any],
+    portable: bool,
+) -> int:
     """List the nodes of MODEL with what a shim does for each.
 
     native: the framework's own operator or layer. composed: of several. fallback: run outside the framework.
     unsupported: not at all. Where a file could not hold all of them, the parts that a bundle would have
-    (convert --allow-fallback) follow.
+    (convert --allow-fallback) follow. --shape, --value and --portable tell of the file that convert makes with the same.
     """
     import onnx_compat
+    from onnx_compat.fixing import fixed
 
     with working("Examining %s" % model):
         loaded = onnx_compat.load(model)
-        nodes = onnx_compat.support(loaded, shim=shim)
-        parts = _parts(loaded, shim, nodes)
+        if shapes or values:
+            loaded = fixed(loaded, shapes, values)
+        nodes = onnx_compat.support(loaded, shim=shim, portable=portable)
+        parts = _parts(loaded, shim, portable, nodes)
     counts = Counter(node.status for node in nodes)
     ok = not counts[UNSUPPORTED]
     if settings.json:
@@ -52,7 +64,7 @@ def _fields(node: Any) -> Dict[str, Any]:
     return {name: getattr(node, name) for name in ("node", "operator", "opset", "status", "reason")}
 
 
-def _parts(model: Any, shim: Optional[str], nodes: Sequence[Any]) -> List[Dict[str, Any]]:
+def _parts(model: Any, shim: Optional[str], portable: bool, nodes: Sequence[Any]) -> List[Dict[str, Any]]:
     """What a bundle of the model would be made of; nothing where one file holds it all, or nothing holds it."""
     from onnx_compat import select
     from onnx_compat.bundle import divide
@@ -63,7 +75,7 @@ def _parts(model: Any, shim: Optional[str], nodes: Sequence[Any]) -> List[Dict[s
     if UNSUPPORTED in told or not outside:
         return []
     found = select.find(select.decide(shim).name)
-    division = divide(model, found)
+    division = divide(model, found.portable() if portable else found)
     kind = next(iter(found.formats), found.name)
     return [
         {

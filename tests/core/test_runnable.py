@@ -71,6 +71,8 @@ def test_an_input_of_unknown_rank_is_recorded_for_each_rank() -> None:
         np.testing.assert_array_equal(runnable.run([array])[0], -array)
     (told,) = onnx_compat.support(proto, shim="reference")
     assert told.status == "composed" and "only known when the model runs" in told.reason
+    (told,) = onnx_compat.support(proto, shim="reference", shapes={"x": (2, None)})
+    assert told.status == "composed" and "only known when the model runs" not in told.reason
 
 
 def test_the_part_that_a_shim_cannot_do_runs_in_the_fallback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def convert(model, path, to=None, shim=None, **options):
     return path
 
 
-def support(model, shim=None):
+def support(model, shim=None, portable=False):
     load(model)
     status = "unsupported" if shim == "off" else "native"
     return [SimpleNamespace(node="add_0", operator="Add", opset=13, status=status, reason="")]

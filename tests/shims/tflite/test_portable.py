@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import TensorProto, helper
 from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
 import onnx_compat
-from onnx_compat.errors import ConversionError
+from onnx_compat.errors import ConversionError, OnnxCompatError
 
 ROOT = Path(__file__).parents[3]
 if "matrix" not in sys.modules:  # without the root on the path: `onnx_compat` must come from where it is installed
@@ -50,6 +51,20 @@ def test_it_is_the_same_as_where_no_kernels_are_known(tmp_path: Path, monkeypatc
     anywhere = onnx_compat.convert(model, tmp_path / "b.tflite", shim="tflite")
     first, second = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (portable, anywhere))
     assert first == second
+
+
+def test_support_tells_of_the_file_that_convert_makes_with_the_same(tmp_path: Path) -> None:
+    ports = [
+        helper.make_tensor_value_info(name, kind, ["n", 3]) for name, kind in (("x", 1), ("y", TensorProto.FLOAT16))
+    ]
+    node = helper.make_node("Cast", ["x"], ["y"], name="half", to=TensorProto.FLOAT16)
+    model = helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), ir_version=8)
+    model.opset_import[0].version = 13
+    (told,) = onnx_compat.support(model, "tflite", portable=True)
+    assert told.status == "fallback"
+    with pytest.raises(OnnxCompatError, match="float16") as caught:
+        onnx_compat.convert(model, tmp_path / "m.tflite", shim="tflite", portable=True)
+    assert caught.value.node == "half" and caught.value.reason == told.reason
 
 
 def test_the_size_of_a_flatbuffer_is_that_of_old_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
