@@ -166,10 +166,14 @@ class Interpreter:
         result's own.
         """
         native = self.natives.get((node.domain, node.operator))
-        results = [value for value in composed if value is not None]
-        if native is None or any(not isinstance(value, Tensor) or value.known for value in results):
+        if native is None:
             return composed
-        if not _accepted(native, _as_read(node, graph), inputs, attributes):
+        read = _as_read(node, graph)
+        wanted = max((k for k, name in enumerate(read.outputs) if name), default=0) + 1
+        results = [value for value in composed[:wanted] if value is not None]
+        if any(not isinstance(value, Tensor) or value.known for value in results):
+            return composed
+        if not _accepted(native, read, inputs, attributes):
             return composed
         first = spatial_order(results[0].rank) if native.spatial and results[0].rank > 2 else native.stored
         orders = [first, *[None] * (len(results) - 1)]

@@ -27,3 +27,14 @@ def test_a_native_takes_the_cases_that_it_accepts():
 
 def test_a_native_that_asks_for_a_size_which_is_not_known_does_not_take_the_case():
     assert done("n") == "composed"
+
+
+def test_a_native_gives_no_more_results_than_somebody_reads():
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in (("x", [4]), ("a", [2]))]
+    node = helper.make_node("Split", ["x"], ["a", "nobody reads this"], name="n", num_outputs=2)
+    graph = helper.make_graph([node], "g", infos[:1], infos[1:])
+    model = onnx_compat.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    ours = Interpreter({("", "Split"): Native(lambda *_: True, "abs", False)})
+    made = recorded(model, find("reference").emitter(), declared_forms(model.graph), Fixed(), ours)
+    (native,) = made.program.region.live()
+    assert native.primitive == "abs" and len(native.outputs) == 1

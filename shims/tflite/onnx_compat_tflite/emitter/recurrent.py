@@ -136,13 +136,18 @@ class Recurrent(Control):
         return [kept[k::ways] for k in range(ways)]
 
     def _ends(self, found: Handle, states: Sequence[Handle], turned: bool = False) -> List[Handle]:
-        """The states after the last step (of a result that is `turned`: the first row); if there may be none, what they
-        were before.
+        """The states after the last step (of a result that is `turned`: the first row), as many as somebody reads; if there
+        may be no step, what they were before.
         """
-        ends = [self._end(found, one) for one in states]
-        if not isinstance(found.dims[0], int):
-            return ends
-        return [self.part(found, 0, 0, 1) if turned else self._last(found, 1), *ends[1:]]
+        steps, wanted = found.dims[0], len(self.node.outputs) - 1
+        if not isinstance(steps, int):
+            return [self._end(found, one) for one in states[:wanted]]
+        if wanted < 2:
+            return [self.part(found, 0, 0, 1) if turned else self._last(found, 1)][:wanted]
+        sizes = [1, steps - 1, 1] if turned else [steps - 1, 1, 1]
+        read = [self._joined(found, [states[1]], 0), self.ints(*sizes), Handle.of(np.int32(0))]
+        parts = self.add_ops("SPLIT_V", read, [("float32", (size, *found.dims[1:])) for size in sizes], num_splits=3)
+        return [parts[0 if turned else 1], parts[2]]
 
     def _end(self, found: Handle, state: Handle) -> Handle:
         if state.rank == found.rank:
