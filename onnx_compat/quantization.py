@@ -36,7 +36,7 @@ def asked(
 
 
 def _is_size(block: Any) -> bool:
-    return isinstance(block, (int, np.integer)) and not isinstance(block, bool) and block > 0
+    return bool(isinstance(block, (int, np.integer)) and not isinstance(block, bool) and block > 0)
 
 
 def _scheme(writer: Shim, form: str, kind: str) -> Scheme:
