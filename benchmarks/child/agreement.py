@@ -3,7 +3,7 @@
 from itertools import permutations
 from typing import Any, Dict, List, Sequence, Tuple
 
-from runners import _values, opened  # type: ignore[import-not-found]
+from runners import opened, values  # type: ignore[import-not-found]
 
 _TYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": "int32"}
 
@@ -14,7 +14,7 @@ def errors(model: str, path: str) -> List[float]:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    feeds = {each.name: _values(each.shape, _TYPES[each.type]) for each in session.get_inputs()}
+    feeds = {each.name: values(each.shape, _TYPES[each.type]) for each in session.get_inputs()}
     wanted = dict(zip((each.name for each in session.get_outputs()), session.run(None, feeds)))
     interpreter, _ = opened(path, 1)
     inputs = _paired(interpreter.get_input_details(), list(feeds))

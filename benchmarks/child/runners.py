@@ -47,7 +47,7 @@ def _image(shape: Any) -> Any:
     return np.random.RandomState(0).standard_normal([int(size) for size in shape]).astype(np.float32)
 
 
-def _values(shape: Any, dtype: Any) -> Any:
+def values(shape: Any, dtype: Any) -> Any:
     """Numbers for any input: integers are few, and indices into whatever there is."""
     import numpy as np
 
@@ -75,7 +75,7 @@ def opened(path: str, threads: int, feeds: Optional[Dict[str, Any]] = None) -> T
     interpreter = Interpreter(model_path=path, num_threads=threads)
     details = interpreter.get_input_details()
     if feeds is None:
-        given = {each["index"]: _values(each["shape"], each["dtype"]) for each in details}
+        given = {each["index"]: values(each["shape"], each["dtype"]) for each in details}
     else:
         arrays = list(feeds.values())
         given = {
@@ -109,7 +109,7 @@ def _onnxruntime(threads: int, path: str, shape: Any = None, feeds: str = "", **
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     types = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": "int32"}
     given = _arrays(feeds) or {
-        each.name: _values(shape or each.shape, types[each.type]) for each in session.get_inputs()
+        each.name: values(shape or each.shape, types[each.type]) for each in session.get_inputs()
     }
     return lambda: session.run(None, given)
 

@@ -3,14 +3,14 @@
 On the small networks of the zoo, which have the architecture of the full ones; with ONNX_COMPAT_LAYOUT_SUITE=zoo-full on these.
 """
 
-import importlib.util
+import importlib
 import os
-import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
 import numpy as np
 import pytest
+from zoo_cases import case
 
 import onnx_compat
 from onnx_compat.errors import ConversionError, InputError
@@ -20,25 +20,12 @@ from onnx_compat.select import find
 from onnx_compat.shim import natives
 from onnx_compat.survey import declared_forms
 
-ROOT = Path(__file__).parents[2]
-if "matrix" not in sys.modules:  # without the root on the path: `onnx_compat` must come from where it is installed
-    _spec = importlib.util.spec_from_file_location(
-        "matrix", str(ROOT / "matrix" / "__init__.py"), submodule_search_locations=[str(ROOT / "matrix")]
-    )
-    assert _spec is not None and _spec.loader is not None
-    sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules["matrix"])
-
 SUITE = os.environ.get("ONNX_COMPAT_LAYOUT_SUITE", "zoo")
 IMAGES = ["resnet50", "mobilenet_v2", "mobilenet_v3", "efficientnet", "unet_bilinear", "unet_transpose"]
 
 
-def case(name: str) -> Any:
-    from matrix.suites.cache import read_index
-
-    return next(
-        one for one in read_index(SUITE if name.partition("-")[0] in IMAGES else "zoo") if one.id.endswith(name)
-    )
+def network(name: str) -> Any:
+    return case(name, SUITE if name.partition("-")[0] in IMAGES else "zoo")
 
 
 def primitives(model: Any, shim: str) -> Iterator[Any]:
@@ -52,7 +39,7 @@ def test_an_image_network_is_permuted_at_its_ends_only(name: str, shim_name: str
     """One permutation for the image that comes in, one for an image that goes out; none where the shim takes images as
     they are.
     """
-    model = onnx_compat.load(case(name + "-script-dynamic").model)
+    model = onnx_compat.load(network(name + "-script-dynamic").model)
     ends = sum(getattr(one.type, "rank", None) == 4 for one in model.graph.inputs + model.graph.outputs)
     nodes = list(primitives(model, shim_name))
     permutations = [node for node in nodes if node.primitive == "transpose"]
@@ -82,7 +69,7 @@ def _kinds(runnable: Any, shim: str, folder: Path) -> List[str]:
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_what_the_framework_holds_is_permuted_as_little(name: str, shim_name: str, tmp_path: Path) -> None:
-    runnable = onnx_compat.prepare(case(name + "-script-dynamic").model, shim=shim_name)
+    runnable = onnx_compat.prepare(network(name + "-script-dynamic").model, shim=shim_name)
     ends = sum(getattr(one.type, "rank", None) == 4 for one in runnable.inputs + runnable.outputs)
     kinds = _kinds(runnable, shim_name, tmp_path)
     assert sum(kind.lower() in ("transpose", "permute") for kind in kinds) <= ends
@@ -90,7 +77,7 @@ def test_what_the_framework_holds_is_permuted_as_little(name: str, shim_name: st
 
 
 def test_grouped_convolutions_stay_whole(shim_name: str) -> None:
-    model = onnx_compat.load(case("grouped-script-fixed").model)
+    model = onnx_compat.load(network("grouped-script-fixed").model)
     wanted = sum(node.operator == "Conv" for node in model.graph.nodes)
     kinds = ("conv", "depthwise_conv")
     assert sum(node.primitive in kinds for node in primitives(model, shim_name)) == wanted
@@ -99,7 +86,7 @@ def test_grouped_convolutions_stay_whole(shim_name: str) -> None:
 def test_two_models_of_different_opset_and_two_recurrent_ones_live_side_by_side(shim_name: str) -> None:
     """Prepared in one order, run in turns: each keeps its own state and its own meaning."""
     names = ["lstm-script-dynamic", "gru-script-dynamic", "lstm-script-fixed", "bert-script-fixed", "bert-dynamo-fixed"]
-    cases = {name: case(name) for name in names}
+    cases = {name: network(name) for name in names}
     runnables = {name: onnx_compat.prepare(one.model, shim=shim_name) for name, one in cases.items()}
     for _ in range(2):
         for name in names + names[::-1]:
@@ -109,7 +96,7 @@ def test_two_models_of_different_opset_and_two_recurrent_ones_live_side_by_side(
 
 
 def test_a_wrong_input_is_refused_and_the_model_goes_on(shim_name: str) -> None:
-    one = case("residual-script-dynamic")
+    one = network("residual-script-dynamic")
     data = next(iter(one.data_sets()))
     runnable = onnx_compat.prepare(one.model, shim=shim_name)
     ((name, image),) = data.inputs.items()
@@ -124,7 +111,7 @@ def test_a_wrong_input_is_refused_and_the_model_goes_on(shim_name: str) -> None:
 
 
 def test_names_are_the_models(shim_name: str) -> None:
-    one = case("bert-script-dynamic")
+    one = network("bert-script-dynamic")
     runnable = onnx_compat.prepare(one.model, shim=shim_name)
     data = next(iter(one.data_sets()))
     assert runnable.run(data.inputs).names == tuple(info.name for info in runnable.outputs)
@@ -138,7 +125,7 @@ def _keeps_keys() -> bool:
 @pytest.mark.parametrize("name", ["residual", "grouped", "unet_bilinear", "bert", "gpt", "lstm", "gru"])
 def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_name: str, tmp_path: Path) -> None:
     """In each format that the shim writes, with every size that the model leaves open."""
-    one = case(name + "-script-dynamic")
+    one = network(name + "-script-dynamic")
     formats = find(shim_name).formats
     assert bool(formats) == (shim_name != "reference"), "every framework has a format, the reference has none"
     if name == "unet_bilinear" and shim_name == "keras" and not _keeps_keys():
@@ -160,7 +147,7 @@ def test_a_file_has_its_images_channels_last_where_that_is_asked(shim_name: str,
     """On every format; with both ends turned, nothing is left that turns an image inside."""
     from onnx_compat.channels import turned
 
-    one = case("unet_nearest-dynamo-fixed")
+    one = network("unet_nearest-dynamo-fixed")
     data = next(iter(one.data_sets()))
     names = [*data.inputs, *data.outputs]
     for form, (suffix, _) in find(shim_name).formats.items():

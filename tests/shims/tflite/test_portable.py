@@ -1,36 +1,19 @@
 """Files for every runtime: what they are made of does not depend on the one that is here, nor do they need a newer one."""
 
 import hashlib
-import importlib.util
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from onnx import TensorProto, helper
 from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
+from zoo_cases import case
 
 import onnx_compat
 from onnx_compat.errors import ConversionError, OnnxCompatError
 
-ROOT = Path(__file__).parents[3]
-if "matrix" not in sys.modules:  # without the root on the path: `onnx_compat` must come from where it is installed
-    _spec = importlib.util.spec_from_file_location(
-        "matrix", str(ROOT / "matrix" / "__init__.py"), submodule_search_locations=[str(ROOT / "matrix")]
-    )
-    assert _spec is not None and _spec.loader is not None
-    sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules["matrix"])
-
 NAMES = "audio bert efficientnet gpt gru lstm mobilenet_v3 residual rnn_tanh unet_bilinear unet_nearest vit".split()
-
-
-def case(name: str) -> Any:
-    from matrix.suites.cache import read_index
-
-    return next(one for one in read_index("zoo") if one.id.endswith("/" + name))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,9 +3,7 @@ with one item and with several. A resize that the delegate does not follow, and 
 writes, are what files for this runtime fail by.
 """
 
-import importlib.util
 import os
-import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
@@ -15,29 +13,15 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.loading import resizing
+from zoo_cases import case
 
 import onnx_compat
-
-ROOT = Path(__file__).parents[3]
-if "matrix" not in sys.modules:  # without the root on the path: `onnx_compat` must come from where it is installed
-    _spec = importlib.util.spec_from_file_location(
-        "matrix", str(ROOT / "matrix" / "__init__.py"), submodule_search_locations=[str(ROOT / "matrix")]
-    )
-    assert _spec is not None and _spec.loader is not None
-    sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules["matrix"])
 
 Values = Dict[str, Any]
 DYNAMIC = (
     "audio bert efficientnet gpt gpt_masked grouped gru gru_batch_first lstm lstm_batch_first mobilenet_v2".split()
 )
 DYNAMIC += "mobilenet_v3 residual resnet50 rnn_relu rnn_tanh unet_bilinear unet_nearest unet_transpose vit".split()
-
-
-def case(name: str) -> Any:
-    from matrix.suites.cache import read_index
-
-    return next(one for one in read_index("zoo") if one.id.endswith("/" + name))
 
 
 class Alone:
