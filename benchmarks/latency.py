@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 
 from benchmarks.bench import Findings, Missing, Network, Setting
 from benchmarks.measure import alternate, figures, ratio
@@ -97,8 +98,8 @@ def compare(
         return seconds
 
     names = [ours, *others]
-    times = {name: enough(runs(name)) for name in names}
-    samples = alternate({name: lambda name=name: runs(name, times[name]) for name in names}, setting.rounds, PAUSE)  # type: ignore[misc]
+    work = {name: partial(runs, name, enough(runs(name))) for name in names}
+    samples = alternate(work, setting.rounds, PAUSE)
     what = f"{what}, latency, {threads} thread{'s' if threads > 1 else ''}"
     found.ratios += [ratio(what, samples, ours, name, aim) for name, aim in others.items()]
     found.figures += figures(what, samples, "ms", 1e3)

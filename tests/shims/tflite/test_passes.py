@@ -158,7 +158,10 @@ def test_equal_parts_are_one_operator() -> None:
         assert "SPLIT" not in names(lambda x, bounds=bounds: cut(x, *bounds), (4, 6))
     assert "SPLIT" not in names(lambda x: cut(x, (0, 2), (2, 4), axis=0), (None, 6), fed=[(4, 6)])
     assert "SPLIT" not in names(lambda x: corners(x, ((0, 0), (2, 3)), ((2, 0), (4, 3))), (4, 6))
-    later = lambda x: corners(x, ((2, 0), (9, 3)), ((2, 3), (9, 6)))  # noqa: E731
+
+    def later(x: Any) -> Any:
+        return corners(x, ((2, 0), (9, 3)), ((2, 3), (9, 6)))
+
     assert "SPLIT" not in names(later, (None, 6), fed=[(4, 6)])
 
 
@@ -383,7 +386,10 @@ def test_what_is_joined_step_by_step_is_joined_at_once() -> None:
         names(lambda x: p.concat([p.concat([x, x], 0), p.concat([p.tanh(x)] * 2, 0)], 1), (4, 5)).count("CONCATENATION")
         == 3
     )
-    four = lambda x: p.concat([p.tanh(x), p.sin(x), p.cos(x), p.exp(x)], 1)  # noqa: E731
+
+    def four(x: Any) -> Any:
+        return p.concat([p.tanh(x), p.sin(x), p.cos(x), p.exp(x)], 1)
+
     many = names(lambda x: p.concat([four(x), x], 1), (4, 5))
     assert many.count("CONCATENATION") == 2  # five parts are more than XNNPACK joins
     assert names(lambda x: p.tanh(p.concat([p.sin(x), p.cos(x)], 0)), (4, 5))[-2:] == ["CONCATENATION", "TANH"]
