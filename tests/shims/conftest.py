@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `zoo_cases`: pytest's importlib mode leaves the folder out
+# pytest's importlib mode puts no folder on the path. The helpers have one of their own: on the path, this one would make
+# its `tensorflow` and `keras` importable where none is installed.
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 SHIMS = sorted(path.name for path in (Path(__file__).parents[2] / "shims").iterdir() if path.is_dir())
 HERE = os.environ.get("ONNX_COMPAT_SHIM", "")

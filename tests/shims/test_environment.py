@@ -61,5 +61,14 @@ def test_nothing_is_installed_beside_the_pins():
     assert not extra, "not in %s: resolve it again" % CONSTRAINTS.name
 
 
+@pytest.mark.parametrize(
+    "package", ["tensorflow", "keras", "tf_keras", "torch", "jax", "tflite_runtime", "ai_edge_litert"]
+)
+def test_no_folder_of_ours_passes_for_a_framework(package):
+    """A folder on the path, of no package at all, can be imported by its name: frameworks probe for each other so."""
+    spec = importlib.util.find_spec(package)
+    assert spec is None or spec.origin is not None, list(spec.submodule_search_locations or [])
+
+
 def _name(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")

@@ -12,13 +12,10 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import kernels
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.quantize import SCHEMES, library, weights
+from quantised_models import NETWORKS, feeds, network
 
 import onnx_compat
 from onnx_compat.errors import ConversionError, MissingDependencyError, UnsupportedError
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from quantised_models import NETWORKS, feeds, network
 
 INT4 = kernels().has("DEQUANTIZE", 6)
 KINDS = ["float16", "weights-int8"] + ["weights-int4"] * INT4

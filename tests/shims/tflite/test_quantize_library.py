@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import sys
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -10,13 +9,10 @@ import numpy as np
 import pytest
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.quantize import library
+from quantised_models import NETWORKS, feeds, network
 
 import onnx_compat
 from onnx_compat.errors import ConversionError, InputError, UnsupportedError
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from quantised_models import NETWORKS, feeds, network
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("ai_edge_quantizer") is None, reason="needs ai-edge-quantizer, which a cell of its own has"

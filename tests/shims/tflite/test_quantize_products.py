@@ -1,7 +1,6 @@
 """Weights of int4 that kernels multiply as they are."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any, Optional
 
@@ -10,13 +9,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
+from quantised_models import feeds, network
 
 import onnx_compat
 from onnx_compat.errors import UnsupportedError
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from quantised_models import feeds, network
 
 BLOCKS = [
     block

@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["case"]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 if "matrix" not in sys.modules:  # without the root on the path: `onnx_compat` must come from where it is installed
     _spec = importlib.util.spec_from_file_location(
         "matrix", str(ROOT / "matrix" / "__init__.py"), submodule_search_locations=[str(ROOT / "matrix")]
