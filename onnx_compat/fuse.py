@@ -1,21 +1,29 @@
 """Folding what follows a convolution or a product with known weights into those weights.
 
-`conv -> * scale -> + shift` with one number a channel (a BatchNormalization, a bias) is one conv. Only where nobody
-else reads the value in between, so that nothing is computed twice. A quotient that is rounded next is a quantization,
-and keeps its scale.
+`conv -> * scale -> + shift` with one number a channel (a BatchNormalization, a bias) is one conv; so it is where
+something is cut off between them, as a transposed convolution with padding does it. Only where nobody else reads the
+values in between, so that nothing is computed twice. A quotient that is rounded next is a quantization, and keeps its
+scale.
 """
 
 from collections import Counter
-from typing import Dict, List, Optional
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.dims import is_known, same_shape
-from onnx_compat.ir import Const, Node, Ref, Region, refs
+from onnx_compat.dims import is_known, same, same_shape
+from onnx_compat.ir import Arg, Const, Node, Ref, Region, refs
 
 __all__ = ["fuse"]
 
 _LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
+
+
+class _Layer(NamedTuple):
+    """A linear node, and the slice of its result that is read, if it is not read whole."""
+
+    node: Node
+    cut: Optional[Node] = None
 
 
 def fuse(region: Region, layout: str, filter_layout: str) -> Region:
@@ -27,19 +35,17 @@ def fuse(region: Region, layout: str, filter_layout: str) -> Region:
     rounded = {arg for one in nodes if one.primitive == "round" for arg in one.args}
     kept: List[Node] = []
     for node in nodes:
-        producer = None if node.outputs[0] in rounded else _producer(node, uses)
-        folded = _folded(node, producer, layout, filter_layout) if producer is not None else None
-        if folded is None:
+        layer = None if node.outputs[0] in rounded else _layer(node, uses)
+        args = _folded(node, layer, layout, filter_layout) if layer is not None else None
+        if layer is None or args is None:
             kept.append(node)
         else:
-            assert producer is not None
-            kept[kept.index(producer)] = folded
-            producer.args = ()  # nobody reads it any more: its weights go now, not all of them at the end
+            uses[_put(kept, layer, args, node)] = 1
     region.replace(kept)
     return region
 
 
-def _producer(node: Node, uses: Dict[Ref, int]) -> Optional[Node]:
+def _layer(node: Node, uses: Dict[Ref, int]) -> Optional[_Layer]:
     """The linear node whose result this one alone scales or shifts by a constant."""
     if node.primitive not in ("mul", "div", "add", "sub"):
         return None
@@ -48,18 +54,23 @@ def _producer(node: Node, uses: Dict[Ref, int]) -> Optional[Node]:
         left, right = right, left
     if not isinstance(left, Ref) or not isinstance(right, Const) or uses[left] != 1 or left.node is None:
         return None
-    weights = left.node.args[1] if left.node.primitive in _LINEAR else None
+    cut, source = None, left
+    if left.node.primitive == "slice":
+        cut, source = left.node, left.node.args[0]
+    if not isinstance(source, Ref) or uses[source] != 1 or source.node is None:
+        return None
+    weights = source.node.args[1] if source.node.primitive in _LINEAR else None
     if not isinstance(weights, Const) or weights.array.dtype.kind != "f" or not weights.spec.dtype.native:
         return None
-    return left.node if same_shape(left.spec.shape, node.outputs[0].spec.shape) else None
+    return _Layer(source.node, cut) if same_shape(left.spec.shape, node.outputs[0].spec.shape) else None
 
 
-def _folded(node: Node, producer: Node, layout: str, filter_layout: str) -> Optional[Node]:
-    """The producer with the factor or summand in its weights and bias; None if that is not one number a channel."""
-    shape = producer.outputs[0].spec.shape
+def _folded(node: Node, layer: _Layer, layout: str, filter_layout: str) -> Optional[Sequence[Arg]]:
+    """What the layer reads with the factor or summand in its weights and bias; None if that is not one number a channel."""
+    producer, shape = layer.node, layer.node.outputs[0].spec.shape
     channel = len(shape) - 1 if producer.primitive == "matmul" or layout == "channels_last" else 1
     constant = next(arg for arg in node.args if isinstance(arg, Const))
-    if not is_known(shape[channel]):
+    if not is_known(shape[channel]) or not _whole(layer.cut, channel, int(shape[channel])):
         return None
     vector = _per_channel(constant.array, channel, len(shape), int(shape[channel]))
     if vector is None:
@@ -79,14 +90,32 @@ def _folded(node: Node, producer: Node, layout: str, filter_layout: str) -> Opti
         shift = shift * factor
     else:
         shift = shift + (vector if node.primitive == "add" else -vector)
-    args = (producer.args[0], weights, Const(shift.astype(vector.dtype), weights.spec.dtype))
     if bias is None and not shift.any():
-        args = args[:2]  # type: ignore[assignment]
-    folded = Node(producer.primitive, args, producer.params, [], producer.origin)
-    folded.outputs = node.outputs
-    for output in folded.outputs:
-        output.node = folded
-    return folded
+        return producer.args[0], weights
+    return producer.args[0], weights, Const(shift.astype(vector.dtype), weights.spec.dtype)
+
+
+def _whole(cut: Optional[Node], channel: int, size: int) -> bool:
+    """Whether the channels stay as they are in a slice."""
+    return cut is None or (same(cut.outputs[0].spec.shape[channel], size) and cut.params["steps"][channel] == 1)
+
+
+def _put(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: Node) -> Ref:
+    """The layer with these arguments in its place, giving what the node gave that is left out; what the layer's own node
+    gives now, which has no name in the model.
+    """
+    old = layer.node
+    new = Node(old.primitive, args, old.params, [old.outputs[0].spec], old.origin)
+    kept[kept.index(old)] = last = new
+    made = new.outputs[0]
+    old.args = ()  # nobody reads it any more: its weights go now, not all of them at the end
+    if layer.cut is not None:
+        last = Node("slice", (made, *layer.cut.args[1:]), layer.cut.params, [], layer.cut.origin)
+        kept[kept.index(layer.cut)] = last
+    last.outputs = node.outputs
+    for output in last.outputs:
+        output.node = last
+    return made
 
 
 def _per_channel(array: np.ndarray, channel: int, rank: int, size: int) -> Optional[np.ndarray]:

@@ -1,0 +1,72 @@
+"""Scales and shifts behind a layer go into its weights, with the numbers of the reference."""
+
+from typing import Any, Callable, List
+
+import numpy as np
+import pytest
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import float32
+from onnx_compat.emission import emit
+from onnx_compat.fuse import fuse
+from onnx_compat.program import record
+from onnx_compat.reference import Reference
+from onnx_compat.shim import Port
+
+RANDOM = np.random.RandomState(0)
+FACTOR, SUMMAND = (RANDOM.standard_normal((1, 3, 1, 1)).astype(np.float32) for _ in range(2))
+SHAPE = (2, 4, 7, 6)
+
+
+def primitives(function: Callable[[Any], List[Any]], *sizes: Any) -> List[str]:
+    """Those that are left, after the numbers were compared with those of the program as it was."""
+
+    def program() -> Any:
+        names = ["y%d" % k for k in range(len(function(RANDOM.standard_normal(SHAPE).astype(np.float32))))]
+        return record(function, [Port("x", float32, sizes or SHAPE)], Reference(), names)
+
+    emitter, fused = Reference(), program()
+    fuse(fused.region, emitter.layout, emitter.filter_layout)
+    feeds = [RANDOM.standard_normal(SHAPE).astype(np.float32)]
+    wanted, found = (emit(region, Reference(), feeds) for region in (program().region, fused.region))
+    for one, other in zip(wanted, found):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    return [node.primitive for node in fused.region.live()]
+
+
+def layer(x: Any, transposed: bool) -> Any:
+    filters = np.random.RandomState(1).standard_normal((4, 3, 3, 2) if transposed else (3, 4, 3, 2)).astype(np.float32)
+    how = {"strides": (1, 1), "dilations": (1, 1), "groups": 1}
+    return p.conv_transpose(x, filters, **how) if transposed else p.conv(x, filters, pads=[(1, 1), (0, 0)], **how)
+
+
+def cut(x: Any, *, channels: int = 3, step: int = 1) -> Any:
+    return p.slice(x, [0, 0, 1, 0], [None, channels, -1, 4], [1, step, 1, 2])
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("sizes", [(), (None, 4, None, None)])
+def test_scale_and_shift_go_into_a_layer_of_which_something_is_cut_off(transposed: bool, sizes: Any) -> None:
+    found = primitives(lambda x: [p.add(p.mul(cut(layer(x, transposed)), FACTOR), SUMMAND)], *sizes)
+    assert found == ["conv_transpose" if transposed else "conv", "slice"]
+
+
+def test_a_scale_for_all_channels_stays_behind_a_slice_of_them() -> None:
+    assert primitives(lambda x: [p.mul(cut(layer(x, False), channels=1), FACTOR)])[-1] == "mul"
+
+
+def test_a_scale_stays_behind_channels_in_reverse() -> None:
+    def turned(x: Any) -> List[Any]:
+        return [p.mul(p.slice(layer(x, False), [0, -1, 0, 0], [None] * 4, [1, -1, 1, 1]), FACTOR)]
+
+    assert primitives(turned) == ["conv", "slice", "mul"]
+
+
+@pytest.mark.parametrize("before_the_cut", [True, False])
+def test_a_scale_stays_where_somebody_else_reads_the_value_before_it(before_the_cut: bool) -> None:
+    def twice(x: Any) -> List[Any]:
+        whole = layer(x, False)
+        part = cut(whole)
+        return [p.mul(part, FACTOR), p.relu(whole if before_the_cut else part)]
+
+    assert "mul" in primitives(twice)
