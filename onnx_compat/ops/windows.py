@@ -2,7 +2,7 @@
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
-from onnx_compat.dims import Extent, ceildiv, floordiv, maximum, minimum, same
+from onnx_compat.dims import Extent, ceildiv, floordiv, is_known, maximum, minimum, same
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.common import every, pairs
 
@@ -63,7 +63,9 @@ class Windows(NamedTuple):
 
 def _same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
     """Padding for ceil(extent / stride) windows; of an odd number, the greater half at the end if `upper`."""
-    total = maximum((ceildiv(extent, stride) - 1) * stride + span - extent, 0)
+    total = (ceildiv(extent, stride) - 1) * stride + span - extent
+    if not (is_known(span) and span >= stride):  # else no place is left out, whatever the size: never less than nothing
+        total = maximum(total, 0)
     half = floordiv(total, 2)
     return (half, total - half) if upper else (total - half, half)
 

@@ -8,11 +8,9 @@ from onnx_compat.dims import is_known, same
 from onnx_compat.dtypes import float32
 from onnx_compat.ops.sampling import nearest, origins
 from onnx_compat.ops.scaling import Scaled, by_scales, by_sizes
-from onnx_compat.ops.windows import Windows
 from onnx_compat.shim import native
 from onnx_compat.value import Tensor, lift
 from onnx_compat_tflite.emitter.control import Control
-from onnx_compat_tflite.emitter.windows import padding_of
 from onnx_compat_tflite.graph import Handle
 
 __all__ = ["Images"]
@@ -134,29 +132,6 @@ def _resizes(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
     return _kernel(_asked(node, inputs, attributes)) is not None
 
 
-def _windows(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """Padding that does not count is what a pool of TFLite calls SAME, and nothing else."""
-    x = inputs[0]
-    if x.rank != 4 or x.dtype.name != "float32" or not all(map(is_known, x.shape[2:])):
-        return False
-    if attributes.get("ceil_mode") or attributes.get("count_include_pad"):
-        return False
-    windows = _windows_of(x.shape[2:], attributes)
-    return windows.padded and 0 not in x.shape[2:] and _padding(x.shape[2:], windows) == "SAME"
-
-
-def _windows_of(space: Sequence[Any], attributes: Any) -> Windows:
-    given = [attributes.get(name) for name in ("pads", "strides", "dilations")]
-    return Windows.of(space, attributes["kernel_shape"], attributes.get("auto_pad", "NOTSET"), *given)
-
-
-def _padding(space: Sequence[Any], windows: Windows) -> Optional[str]:
-    if any(apart != 1 for apart in windows.dilations):
-        return None
-    pads: Any = windows.pads
-    return padding_of(space, windows.kernel, windows.strides, windows.dilations, pads)
-
-
 def _centred(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
     """As many channels on either side."""
     return bool(inputs[0].rank == 4 and inputs[0].dtype.name == "float32" and attributes["size"] % 2)
@@ -192,12 +167,6 @@ class Images(Control):
         dims = (x.dims[0], *after, x.dims[3])
         flags = {"align_corners": kernel.align_corners, "half_pixel_centers": kernel.half_pixel_centers}
         return self.add_op(kernel.builtin, [x, size], x.dtype, dims, **flags)
-
-    @native("AveragePool", _windows, spatial=True)
-    def averaged(self, x: Handle, **attributes: Any) -> Handle:
-        windows = _windows_of(x.dims[1:3], attributes)
-        where = {"kernel": windows.kernel, "strides": windows.strides, "dilations": windows.dilations}
-        return self._pooled("AVERAGE_POOL_2D", x, "SAME", where)
 
     @native("LRN", _centred, spatial=True)
     def normalised(self, x: Handle, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Handle:

@@ -2,7 +2,7 @@
 
 import itertools
 from functools import partial
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -10,16 +10,21 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat_tflite.emitter.linear import Linear
 from onnx_compat_tflite.graph import Handle
 
-__all__ = ["Windows", "padding_of"]
+__all__ = ["SAME", "Windows", "padding_of"]
+
+#: In the place of pads: such as the kernel itself finds for ceil(size / stride) windows, whatever the size.
+SAME = "SAME"
 
 Ints = Sequence[int]
-Pads = Sequence[Tuple[int, int]]
+Pads = Union[Sequence[Tuple[int, int]], str]
 
 
 def padding_of(
     space: Sequence[Any], kernel: Sequence[Any], strides: Ints, dilations: Ints, pads: Pads
 ) -> Optional[str]:
     """TFLite's name for the padding: VALID, SAME where it means just these pads, or None."""
+    if isinstance(pads, str):
+        return pads
     if not any(itertools.chain.from_iterable(pads)):
         return "VALID"
     for size, taps, stride, dilation, pair in zip(space, kernel, strides, dilations, pads):
@@ -29,12 +34,13 @@ def padding_of(
         if stride == 1:
             total = reach
         elif isinstance(size, int):
-            total = max((-(-size // stride) - 1) * stride + reach + 1 - size, 0)
+            total = (-(-size // stride) - 1) * stride + reach + 1 - size
         else:
             return None
+        # A total below zero (the last places are no window's) is no pads: XNNPACK up to LiteRT 2.0 cuts them off wrongly.
         if tuple(pair) != (total // 2, total - total // 2):
             return None
-    return "SAME"
+    return SAME
 
 
 def places(size: Any, kernel: Any, stride: int, dilation: int) -> Any:
@@ -236,12 +242,12 @@ def _told(size: Any) -> int:
 def raised(where: Any) -> Any:
     """The parameters of one spatial axis for two."""
     ones = {"strides": 1, "dilations": 1, "kernel": 1, "pads": (0, 0)}
-    return {name: (ones[name], *values) for name, values in where.items()}
+    return {name: values if isinstance(values, str) else (ones[name], *values) for name, values in where.items()}
 
 
 def where_to(space: Sequence[Any], kernel: Ints, where: Any, padding: str) -> List[Any]:
     """The spatial sizes of the result."""
-    if padding == "SAME":
+    if padding == SAME:
         return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, where["strides"])]
     return [places(*along) for along in zip(space, kernel, where["strides"], where["dilations"])]
 
