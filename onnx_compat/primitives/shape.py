@@ -200,6 +200,8 @@ def _span(extent: Extent, begin: Extent, stop: Extent, step: int) -> Any:
         return ceildiv(minimum(stop, extent), step) if stop >= 0 else ceildiv(maximum(extent + stop, 0), step)
     if same(begin, 0) and never_negative(stop):
         return ceildiv(minimum(stop, extent), step)
+    if is_known(begin) and never_negative(stop) and never_negative(extent - stop):
+        return ceildiv(maximum(stop - begin, 0), step)
     return None
 
 

@@ -4,12 +4,14 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import same
+from onnx_compat.dims import never_negative, same
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.functions import Functions
 from onnx_compat_tflite.graph import Handle
 
 __all__ = ["Shape"]
+
+_EDGE = 2**31 - 1  # an end beyond every axis
 
 
 def _merged_runs(moving: Sequence[bool]) -> List[List[int]]:
@@ -128,10 +130,13 @@ class Shape(Functions):
         if begin is not None and end is not None:
             return self._cut_known(x, begin, end, steps)
         dims = self.out.shape
-        if begin is not None and x.rank <= 5 and all(step == 1 for step in steps):
+        if begin is not None and x.rank <= 5:
             sizes = [size for size in map(_size, x.dims, begin, ends.dims) if size is not None]
-            if len(sizes) == x.rank:
+            if len(sizes) == x.rank and all(step == 1 for step in steps):
                 return self._boxed(x, self.ints(*begin), self.ints(*sizes), dims)
+            edges = [place for place in map(_edge, x.dims, ends.dims, steps) if place is not None]
+            if len(edges) == x.rank:
+                return self._between(x, begin, edges, steps, dims)
         return self._cut(x, starts.tensor, ends.tensor, steps, dims)
 
     def _cut_known(self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
@@ -147,10 +152,16 @@ class Shape(Functions):
                 return self.shaped(self._cut_known(*parts), dims)
         if x.static and all(step == 1 for step in steps) and min(begin, default=0) >= 0:
             return self._boxed(x, self.ints(*begin), self.ints(*dims), dims)
-        # In place of "to the end": the XNNPACK of 2.14 ends the process of an end beyond the axis.
+        return self._between(x, begin, end, steps, dims)
+
+    def _between(
+        self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int], dims: Sequence[Any]
+    ) -> Handle:
+        """With places in numbers, of which none is beyond a known axis: the XNNPACK of 2.14 ends the process of that."""
         spans = [_places(*along) for along in zip(x.dims, begin, end, steps)]
-        begin, end = [first for first, _ in spans], [last for _, last in spans]
-        return self._cut(x, self.ints(*begin), self.ints(*end), steps, dims)
+        mask = sum(1 << axis for axis, (_, last) in enumerate(spans) if last == _EDGE and steps[axis] > 0)
+        first, last = ([places[k] for places in spans] for k in (0, 1))
+        return self._cut(x, self.ints(*first), self.ints(*last), steps, dims, end_mask=mask)
 
     @through("SLICE")
     def _boxed(self, x: Handle, begin: Handle, sizes: Handle, dims: Sequence[Any]) -> Handle:
@@ -159,10 +170,12 @@ class Shape(Functions):
         return self.add_op("SLICE", [x, begin, sizes], x.dtype, dims)
 
     @through("STRIDED_SLICE")
-    def _cut(self, x: Handle, begin: Handle, end: Handle, steps: Sequence[int], dims: Sequence[Any]) -> Handle:
+    def _cut(
+        self, x: Handle, begin: Handle, end: Handle, steps: Sequence[int], dims: Sequence[Any], **masks: int
+    ) -> Handle:
         if x.rank > 5:
             self.demand("STRIDED_SLICE", x.dtype, "rank 6")
-        return self.add_op("STRIDED_SLICE", [x, begin, end, self.ints(*steps)], x.dtype, dims)
+        return self.add_op("STRIDED_SLICE", [x, begin, end, self.ints(*steps)], x.dtype, dims, **masks)
 
     def part(self, x: Handle, axis: int, start: int, stop: int) -> Handle:
         """x[start:stop] along one axis, of a known length."""
@@ -220,9 +233,22 @@ def _size(extent: Any, begin: int, end: Any) -> Optional[int]:
     return -1 if begin == 0 and extent is not None and end is not None and same(extent, end) else None
 
 
+def _edge(extent: Any, end: Any, step: int) -> Optional[int]:
+    """Where a cut ends, in numbers that hold for every length of an axis; None where there is none."""
+    if isinstance(end, int):
+        return end
+    if step < 0 or extent is None or not never_negative(end):
+        return None
+    left = extent - end
+    return None if not isinstance(left, int) or left < 0 else -left or _EDGE
+
+
 def _places(size: Any, begin: int, end: int, step: int) -> Tuple[int, int]:
     """Where a forward cut of an axis of known length begins and ends; others stay as they are."""
-    return slice(begin, end).indices(size)[:2] if step > 0 and isinstance(size, int) else (begin, end)
+    if step > 0 and isinstance(size, int):
+        begin, end = slice(begin, end).indices(size)[:2]
+    # Nothing at all: an end of 0 is the edge for XNNPACK from LiteRT 2.0 on.
+    return (1, 1) if step > 0 and end == 0 else (begin, end)
 
 
 def _span(extent: Any, begin: int, end: int, step: int) -> Any:
