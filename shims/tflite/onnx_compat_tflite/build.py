@@ -9,6 +9,7 @@ from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import DESCRIPTION
 from onnx_compat_tflite.passes import improve
 from onnx_compat_tflite.passes.recorded import named
+from onnx_compat_tflite.passes.trimmed import trimmed
 
 __all__ = ["SIGNATURE", "build"]
 
@@ -37,7 +38,7 @@ def _emitted(program: Program, kernels: Kernels) -> fb.ModelSpec:
         graph.input(port.name, emitter.known_type(held(port.dtype.numpy)), ref.spec.shape)
         for port, ref in zip(program.inputs, program.region.inputs)
     ]
-    outputs = emit(named(program.region, kernels), emitter, handles)
+    outputs = emit(named(trimmed(program.region), kernels), emitter, handles)
     taken = {port.name for port in program.inputs}
     names = [port.name if port.name not in taken else port.name + ":0" for port in program.outputs]
     graph.finish(outputs, names)

@@ -185,45 +185,70 @@ class Windows(Linear):
 
     # -- transposed convolutions -------------------------------------------------------------------------------------------
     def conv_transpose(
-        self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, strides: Ints, dilations: Ints, groups: int
+        self,
+        x: Handle,
+        w: Handle,
+        bias: Optional[Handle] = None,
+        *,
+        strides: Ints,
+        dilations: Ints,
+        groups: int,
+        beyond: Optional[Ints] = None,
     ) -> Handle:
+        """In full; or, with `beyond`, that much longer than a stride for each place (see `passes.trimmed`)."""
         if x.dtype == "float16":
-            where: Any = {"strides": strides, "dilations": dilations, "groups": groups}
+            where: Any = {"strides": strides, "dilations": dilations, "groups": groups, "beyond": beyond}
             return self.in_float32(self.conv_transpose, x, w, bias, **where)
         if x.dtype != "float32":
             raise self.lacking("TRANSPOSE_CONV", x.dtype)
-        w = self.stuffed(w, dilations)
-        if len(strides) == 1:
-            return self.lowered(self._spread_out(self.lifted(x), self.lifted(w), bias, (1, *strides), groups))
         if len(strides) > 3:
             raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % len(strides))
-        return self._spread_out(x, w, bias, strides, groups)
+        w = self.stuffed(w, dilations)
+        if len(strides) == 1:
+            more = None if beyond is None else (0, *beyond)
+            return self.lowered(self._spread_out(self.lifted(x), self.lifted(w), bias, (1, *strides), groups, more))
+        return self._spread_out(x, w, bias, strides, groups, beyond)
 
-    def _spread_out(self, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int) -> Handle:
-        """The full result, group by group."""
-        sizes: List[Any] = [self.dim(x, 0)]
-        for axis, stride in enumerate(strides, 1):
-            size, taps = self.dim(x, axis), _told(w.dims[axis])
-            if isinstance(size, int):
-                sizes.append((size - 1) * stride + taps)
-            else:
-                scaled = self._folded("MUL", size, Handle.of(np.asarray(stride, np.int32)))
-                sizes.append(self._folded("ADD", scaled, Handle.of(np.asarray(taps - stride, np.int32))))
-        shape = self.stack([*sizes, _told(w.dims[0])])
-        dims = [size if isinstance(size, int) else None for size in sizes] + [w.dims[0]]
+    def _spread_out(
+        self, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int, beyond: Optional[Ints]
+    ) -> Handle:
+        """Group by group."""
+        where: Any = {"strides": strides, "padding": "VALID" if beyond is None else SAME}
+        if beyond is None:
+            beyond = [_told(taps) - stride for taps, stride in zip(w.dims[1:], strides)]
+        factors, more = (1, *strides, 0), (0, *beyond, _told(w.dims[0]))
+        where["dims"] = [
+            size * factor + extra if isinstance(size, int) else None
+            for size, factor, extra in zip(x.dims, factors, more)
+        ]
+        where["shape"] = self._scaled_shape(x, factors, more)
         channels = _told(x.dims[-1]) // groups
         parts = []
         for k in range(groups):
             inner = x if groups == 1 else self.part(x, x.rank - 1, k * channels, (k + 1) * channels)
             own = w if groups == 1 else self.part(w, w.rank - 1, k * channels, (k + 1) * channels)
-            parts.append(self._transposed_conv(inner, own, bias if groups == 1 else None, shape, dims, strides))
+            parts.append(self._transposed_conv(inner, own, bias if groups == 1 else None, **where))
         joined = self.concat(parts, x.rank - 1)
         return joined if bias is None or groups == 1 else self.add(joined, bias)
 
+    def _scaled_shape(self, x: Handle, factors: Ints, more: Ints) -> Handle:
+        """The sizes of x, each times a factor and so much more."""
+        if x.static:
+            return self.ints(*[size * factor + extra for size, factor, extra in zip(x.dims, factors, more)])
+        return self.add(self.mul(self.shape_tensor(x), self.ints(*factors)), self.ints(*more))
+
     def _transposed_conv(
-        self, x: Handle, w: Handle, bias: Optional[Handle], shape: Handle, dims: Sequence[Any], strides: Ints
+        self,
+        x: Handle,
+        w: Handle,
+        bias: Optional[Handle],
+        *,
+        shape: Handle,
+        dims: Sequence[Any],
+        strides: Ints,
+        padding: str,
     ) -> Handle:
-        options = {"padding": "VALID", "stride_h": strides[-2], "stride_w": strides[-1]}
+        options = {"padding": padding, "stride_h": strides[-2], "stride_w": strides[-1]}
         if len(strides) == 2:
             operands = [shape, w, x] if bias is None else [shape, w, x, bias]
             return self.add_op("TRANSPOSE_CONV", operands, x.dtype, dims, **options)

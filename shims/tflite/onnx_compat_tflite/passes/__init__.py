@@ -46,7 +46,7 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         fold_into_next_filters(graph)
         join_joined(graph)
         drop_flattening(graph)
-        fuse_activations(graph)
+        fuse_activations(graph, kernels)
         join_biases(graph)
         # What makes of a layer several operators comes when the layer is complete.
         absorb_shuffles(graph)

@@ -1,9 +1,10 @@
 """Activations as a part of the operator whose result they bound."""
 
 from dataclasses import replace
-from typing import Optional
+from typing import List, Optional, Tuple
 
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes.view import View
 
 __all__ = ["BOUNDS", "fuse_activations"]
@@ -20,51 +21,75 @@ _TAKES = (
     "MUL",
     "SUB",
 )
+#: What hands on numbers as they are: bounded before or after it, they are the same.
+_MOVES = (
+    "CONCATENATION",
+    "DEPTH_TO_SPACE",
+    "EXPAND_DIMS",
+    "RESHAPE",
+    "SLICE",
+    "SPACE_TO_DEPTH",
+    "SQUEEZE",
+    "STRIDED_SLICE",
+    "TRANSPOSE",
+)
 
 
-def fuse_activations(graph: fb.SubGraph) -> None:
-    """Where nobody else reads the value in between; the producer then writes the activation's own result. One behind a
-    CONCATENATION becomes that of the parts, if each of them can have it.
+def fuse_activations(graph: fb.SubGraph, kernels: Kernels) -> None:
+    """Where nobody else reads the values in between. The producer then writes the activation's own result, or has its
+    numbers moved to it.
     """
     view = View(graph)
+    takes = (*_TAKES, "TRANSPOSE_CONV") if kernels.has("TRANSPOSE_CONV", 4) else _TAKES
     gone = set()
     for activation in graph.operators:
         if activation.builtin not in BOUNDS:
             continue
-        producer = _unbounded(view, activation, 0, "CONCATENATION", *_TAKES)
-        if producer is None:
+        behind = _behind(view, activation, [0], takes)
+        if behind is None:
             continue
-        if producer.builtin != "CONCATENATION":
-            producer.options["fused_activation_function"] = activation.builtin
-        elif not _bounded_parts(view, producer, activation.builtin):
-            continue
-        producer.outputs = list(activation.outputs)
+        *inner, last = behind
+        for operator in inner:
+            _rename(view, operator)
+        for operator in behind:
+            if operator.builtin in takes:
+                operator.options["fused_activation_function"] = activation.builtin
+        last.outputs = list(activation.outputs)
         gone.add(id(activation))
     graph.operators = [operator for operator in graph.operators if id(operator) not in gone]
 
 
-def _unbounded(view: View, reader: fb.OperatorSpec, place: int, *builtins: str) -> Optional[fb.OperatorSpec]:
-    """What writes an input of an operator for it alone, and has no activation yet."""
-    source = reader.inputs[place]
-    found = view.writer(source, *builtins)
-    if found is None or source is None or not view.only_read_by(source, reader):
-        return None
-    return found if found.options.get("fused_activation_function", "NONE") == "NONE" else None
+def _behind(
+    view: View, reader: fb.OperatorSpec, places: List[int], takes: Tuple[str, ...]
+) -> Optional[List[fb.OperatorSpec]]:
+    """What makes these inputs of an operator for it alone, moves and layers, if each number comes from a layer that has
+    no activation yet; the inputs' own writers come last.
+    """
+    found: List[fb.OperatorSpec] = []
+    for place in places:
+        source = reader.inputs[place]
+        writer = view.writer(source, *takes, *_MOVES)
+        if writer is None or source is None or reader.inputs.count(source) > 1 or not view.only_read_by(source, reader):
+            return None
+        if writer.options.get("fused_activation_function", "NONE") != "NONE":
+            return None
+        if writer.builtin in _MOVES:
+            joined = range(len(writer.inputs)) if writer.builtin == "CONCATENATION" else [0]
+            before = (
+                _behind(view, writer, list(joined), takes) if view.graph.tensors[source].dtype == "float32" else None
+            )
+            if before is None:
+                return None
+            found += before
+        found.append(writer)
+    return found
 
 
-def _bounded_parts(view: View, joined: fb.OperatorSpec, builtin: str) -> bool:
-    """Let all that is joined have an activation; the values have no name in the model any more."""
-    parts = [_unbounded(view, joined, place, *_TAKES) for place in range(len(joined.inputs))]
-    if (
-        None in parts
-        or len(set(joined.inputs)) < len(parts)
-        or view.graph.tensors[joined.outputs[0]].dtype != "float32"
-    ):
-        return False
-    for place, part in enumerate(parts):
-        if part is not None:
-            part.options["fused_activation_function"] = builtin
-            old = view.graph.tensors[part.outputs[0]]
-            part.outputs = [view.graph.add(replace(old, name=old.name + "/bounded"))]
-            view.read_instead(joined, place, part.outputs[0])
-    return True
+def _rename(view: View, operator: fb.OperatorSpec) -> None:
+    """Another tensor for a value that is another one now, which has no name in the model."""
+    old = operator.outputs[0]
+    tensor = view.graph.tensors[old]
+    new = view.graph.add(replace(tensor, name=tensor.name + "/bounded"))
+    for reader in view.readers(old):
+        view.read_instead(reader, list(reader.inputs).index(old), new)
+    operator.outputs = [new]

@@ -27,17 +27,18 @@ def multiply_blocks(graph: fb.SubGraph) -> None:
             continue
         readers = view.readers(operator.outputs[0])
         bound = readers[0] if len(readers) == 1 and readers[0].builtin in BOUNDS else None
-        if bound is not None and view.only_read_by(operator.outputs[0], bound):
+        own = operator.options.get("fused_activation_function", "NONE")
+        if bound is not None and own == "NONE" and view.only_read_by(operator.outputs[0], bound):
             gone.add(id(bound))
             result += _product(view, operator, block, bound.outputs[0], bound.builtin)
         else:
-            result += _product(view, operator, block, operator.outputs[0], "NONE")
+            result += _product(view, operator, block, operator.outputs[0], own)
     graph.operators = [operator for operator in result if id(operator) not in gone]
 
 
 def _block(view: View, operator: fb.OperatorSpec) -> Optional[Tuple[int, int]]:
     """The sizes of a block, if there are blocks. (The emitter asks for the full result, which is one for each pixel.)"""
-    if operator.builtin != "TRANSPOSE_CONV":
+    if operator.builtin != "TRANSPOSE_CONV" or operator.options["padding"] != "VALID":
         return None
     weights, *bias = (view.constant(index) for index in [operator.inputs[1], *operator.inputs[3:]])
     if weights is None or any(one is None for one in bias) or np.asarray(weights).dtype != np.float32:

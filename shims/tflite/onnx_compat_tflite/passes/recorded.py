@@ -13,7 +13,7 @@ from onnx_compat.dims import same
 from onnx_compat.ir import Const, Node, Ref, Region
 from onnx_compat_tflite.kernels import Kernels
 
-__all__ = ["named"]
+__all__ = ["named", "rewritten"]
 
 
 class _Product(NamedTuple):
@@ -29,9 +29,14 @@ _Found = Optional[Tuple[str, List[Any], Dict[str, Any]]]
 def named(region: Region, kernels: Kernels) -> Region:
     """The region with these activations by name. (Loops and branches are left alone.)"""
     finders = [find for builtin, find in _FINDERS if kernels.accepts(builtin, "float32")]
+    return rewritten(region, lambda node: _renamed(node, finders))
+
+
+def rewritten(region: Region, rewrite: Callable[[Node], Node]) -> Region:
+    """Another region of these nodes, or of others that give their results. (The results still tell of the first.)"""
     result = Region(region.inputs)
     result.outputs = region.outputs
-    result.replace([_renamed(node, finders) for node in region.live()])
+    result.replace([rewrite(node) for node in region.live()])
     return result
 
 

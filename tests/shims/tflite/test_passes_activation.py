@@ -1,0 +1,87 @@
+"""Activations in the operators before them, also through what only moves their numbers."""
+
+from typing import Any, List
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import build, features
+from onnx_compat_tflite.kernels import Kernels
+from programs import checked, program
+
+from onnx_compat import primitives as p
+
+SHAPE = (1, 4, 6, 6)
+FILTER = np.random.RandomState(0).standard_normal((8, 4, 3, 3)).astype(np.float32)
+HERE = features.kernels()
+
+
+def layer(x: Any, stride: int = 1) -> Any:
+    return p.conv(x, FILTER, strides=(stride,) * 2, dilations=(1, 1), pads=((1, 1), (1, 1)), groups=1)
+
+
+def spread(x: Any) -> Any:
+    w = FILTER.transpose(1, 0, 2, 3)
+    return p.conv_transpose(x, w, strides=(2, 2), dilations=(1, 1), groups=1)
+
+
+def bounds(operators: Any) -> List[str]:
+    layers = [one for one in operators if one.builtin in ("CONV_2D", "TRANSPOSE_CONV")]
+    return [one.options.get("fused_activation_function", "NONE") for one in layers]
+
+
+def inner(x: Any) -> Any:
+    return p.slice(x, [0, 0, 1, 1], [None, None, -1, -1], [1, 1, 1, 1])
+
+
+MOVES = {
+    "slice": inner,
+    "stride": lambda x: p.slice(x, [0] * 4, [None] * 4, [1, 1, 2, 2]),
+    "reshape": lambda x: p.reshape(x, [2, 144]),
+    "transpose": lambda x: p.reshape(p.transpose(x, [0, 2, 1, 3]), [6, 48]),
+    "several": lambda x: p.reshape(inner(x), [8, 16]),
+}
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=list(MOVES))
+@pytest.mark.parametrize("bounded", [p.relu, lambda x: p.clip(x, low=0, high=6)], ids=["relu", "relu6"])
+def test_through_what_moves_numbers(move: Any, bounded: Any) -> None:
+    found = checked(lambda x: bounded(move(layer(x))), SHAPE)
+    assert "RELU" not in [one.builtin for one in found] and "RELU6" not in [one.builtin for one in found]
+    assert bounds(found)[0] in ("RELU", "RELU6")
+
+
+def test_through_parts_that_are_moved_and_joined() -> None:
+    found = checked(lambda x: p.relu(p.concat([inner(layer(x)), inner(layer(p.tanh(x)))], 1)), SHAPE)
+    assert bounds(found) == ["RELU", "RELU"] and "RELU" not in [one.builtin for one in found]
+
+
+def test_not_where_a_part_is_no_layer() -> None:
+    found = checked(lambda x: p.relu(p.concat([inner(layer(x)), inner(p.tanh(x))], 1)), SHAPE)
+    assert bounds(found) == ["NONE"] and "RELU" in [one.builtin for one in found]
+
+
+def test_not_where_others_read_what_was_moved() -> None:
+    def both(x: Any) -> Any:
+        y = inner(layer(x))
+        return p.mul(p.relu(y), y)
+
+    assert bounds(checked(both, SHAPE)) == ["NONE"]
+    assert bounds(checked(lambda x: p.relu(p.concat([layer(x)] * 2, 1)), SHAPE)) == ["NONE"]
+
+
+def test_not_a_second_time() -> None:
+    found = checked(lambda x: p.relu(inner(p.clip(layer(x), low=-1, high=1))), SHAPE)
+    assert bounds(found) == ["RELU_N1_TO_1"] and "RELU" in [one.builtin for one in found]
+
+
+def test_a_transposed_convolution_takes_one_where_its_kernel_does() -> None:
+    found = checked(lambda x: p.relu(inner(spread(x))), SHAPE)
+    takes = HERE.has("TRANSPOSE_CONV", 4)
+    assert bounds(found) == ["RELU" if takes else "NONE"]
+    assert ("RELU" in [one.builtin for one in found]) is not takes
+
+
+def test_a_file_for_all_runtimes_keeps_it_apart() -> None:
+    made = build.build(program(lambda x: p.relu(spread(x)), SHAPE), Kernels())
+    assert "RELU" in [one.builtin for one in made.subgraphs[0].operators]
+    assert bounds(made.subgraphs[0].operators) == ["NONE"]

@@ -1,0 +1,108 @@
+"""Transposed convolutions whose edges are cut off: one operator where that is SAME, with the numbers of the reference."""
+
+from typing import Any, Sequence, Tuple
+
+import numpy as np
+import pytest
+from programs import checked
+
+from onnx_compat import primitives as p
+
+RANDOM = np.random.RandomState(0)
+OPEN = (None, 4, None, None)
+
+
+def spread(x: Any, kernel: Sequence[int], strides: Sequence[int], cut: Sequence[Tuple[int, int]], **more: Any) -> Any:
+    """With so much cut off at the beginning and the end of each axis of an image."""
+    groups, dilations = more.get("groups", 1), more.get("dilations", (1,) * len(kernel))
+    w = np.random.RandomState(1).standard_normal((4, 6 // groups, *kernel)).astype(np.float32)
+    bias = np.arange(6, dtype=np.float32)
+    y = p.conv_transpose(x, w, bias, strides=tuple(strides), dilations=dilations, groups=groups)
+    starts, ends = zip(*[(low, size - high) for (low, high), size in zip(cut, y.shape[2:])])
+    return p.slice(y, [0, 0, *starts], [None, None, *ends], [1] * y.rank)
+
+
+def made(shape: Any, fed: Any, *how: Any, **more: Any) -> Any:
+    found = checked(lambda x: spread(x, *how, **more), shape, fed=[fed])
+    return [one for one in found if one.builtin not in ("TRANSPOSE", "SHAPE", "MUL", "ADD")]
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 3, 5), OPEN])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "cut"),
+    [
+        ((4, 4), (2, 2), [(1, 1), (1, 1)]),
+        ((3, 3), (1, 1), [(1, 1), (1, 1)]),
+        ((3, 3), (2, 2), [(0, 1), (0, 1)]),
+        ((3, 3), (2, 2), [(1, 1), (1, 1)]),
+        ((5, 4), (2, 3), [(1, 2), (0, 1)]),
+        ((6, 3), (4, 1), [(1, 1), (1, 1)]),
+        ((2, 2), (2, 2), [(0, 1), (0, 1)]),
+        ((4, 2), (2, 2), [(1, 1), (0, 0)]),
+    ],
+)
+def test_edges_that_same_means_are_never_computed(shape: Any, kernel: Any, strides: Any, cut: Any) -> None:
+    (only,) = made(shape, (2, 4, 3, 5), kernel, strides, cut)
+    assert only.builtin == "TRANSPOSE_CONV" and only.options["padding"] == "SAME"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides", "cut"),
+    [
+        ((3, 3), (2, 2), [(1, 0), (1, 0)]),  # the greater half at the beginning
+        ((4, 4), (2, 2), [(1, 1), (0, 2)]),
+        ((4, 4), (2, 2), [(2, 2), (1, 1)]),  # more than a stride: places whose windows are not all inside
+        ((5, 5), (2, 2), [(0, 0), (1, 2)]),  # an axis that keeps more than a stride for each place
+    ],
+)
+@pytest.mark.parametrize("shape", [(2, 4, 3, 5), OPEN])
+def test_other_edges_are_cut_off(shape: Any, kernel: Any, strides: Any, cut: Any) -> None:
+    convolution, *cuts = made(shape, (2, 4, 3, 5), kernel, strides, cut)
+    assert convolution.options["padding"] == "VALID" and len(cuts) == 1
+
+
+def test_along_one_axis_and_in_groups() -> None:
+    for shape in ((2, 4, 7), (None, 4, None)):
+        found = [one.builtin for one in made(shape, (2, 4, 7), (4,), (2,), [(1, 1)])]
+        assert "SLICE" not in found and "STRIDED_SLICE" not in found
+    found = made((2, 4, 3, 5), (2, 4, 3, 5), (4, 4), (2, 2), [(1, 1)] * 2, groups=2)
+    assert [one.options["padding"] for one in found if one.builtin == "TRANSPOSE_CONV"] == ["SAME"] * 2
+
+
+def test_dilations() -> None:
+    (only,) = made((2, 4, 3, 5), (2, 4, 3, 5), (3, 3), (1, 1), [(2, 2)] * 2, dilations=(2, 2))
+    assert only.options["padding"] == "SAME"
+
+
+def test_volumes_are_cut() -> None:
+    found = made((1, 4, 3, 5, 2), (1, 4, 3, 5, 2), (4, 4, 4), (2, 2, 2), [(1, 1)] * 3)
+    assert "CONV_3D_TRANSPOSE" in [one.builtin for one in found] and len(found) > 1
+
+
+def test_what_others_read_whole_stays_whole() -> None:
+    def both(x: Any) -> Any:
+        w = np.random.RandomState(1).standard_normal((4, 6, 4, 4)).astype(np.float32)
+        y = p.conv_transpose(x, w, strides=(2, 2), dilations=(1, 1), groups=1)
+        inner = p.slice(y, [0, 0, 1, 1], [None, None, -1, -1], [1] * 4)
+        return p.add(p.reduce_max(y, [2, 3], True), inner)
+
+    convolution = next(one for one in checked(both, (2, 4, 3, 5)) if one.builtin == "TRANSPOSE_CONV")
+    assert convolution.options["padding"] == "VALID"
+
+
+def test_every_second_place_and_channels_that_are_cut_stay() -> None:
+    def cut(x: Any, steps: Sequence[int], channels: Tuple[int, Any]) -> Any:
+        w = np.random.RandomState(1).standard_normal((4, 6, 4, 4)).astype(np.float32)
+        y = p.conv_transpose(x, w, strides=(2, 2), dilations=(1, 1), groups=1)
+        return p.slice(y, [0, channels[0], 1, 1], [None, channels[1], -1, -1], steps)
+
+    for steps, channels in (([1, 1, 2, 2], (0, None)), ([1] * 4, (1, 4)), ([1] * 4, (0, 5))):
+        found = [one.builtin for one in checked(lambda x, s=steps, c=channels: cut(x, s, c), (2, 4, 3, 5))]
+        assert "SLICE" in found or "STRIDED_SLICE" in found
+
+
+def test_sizes_are_computed_at_once() -> None:
+    found = [
+        one.builtin for one in checked(lambda x: spread(x, (3, 3), (2, 2), [(0, 0)] * 2), OPEN, fed=[(2, 4, 3, 5)])
+    ]
+    assert sorted(found) == ["ADD", "MUL", "SHAPE", "TRANSPOSE", "TRANSPOSE", "TRANSPOSE_CONV"]
