@@ -54,9 +54,8 @@ def _layer(node: Node, uses: Dict[Ref, int]) -> Optional[_Layer]:
         left, right = right, left
     if not isinstance(left, Ref) or not isinstance(right, Const) or uses[left] != 1 or left.node is None:
         return None
-    cut, source = None, left
-    if left.node.primitive == "slice":
-        cut, source = left.node, left.node.args[0]
+    cut = left.node if left.node.primitive == "slice" else None
+    source: Arg = left if cut is None else cut.args[0]
     if not isinstance(source, Ref) or uses[source] != 1 or source.node is None:
         return None
     weights = source.node.args[1] if source.node.primitive in _LINEAR else None
