@@ -34,7 +34,7 @@ _ZOO = {
     "zoo": ("grouped", "unet_nearest", "vit", "bert", "gpt", "audio", "lstm_batch_first", "lstm", "gru", "rnn_tanh"),
 }
 _LIGHT = ("densenet121", "inception_v1", "shufflenet", "squeezenet")
-_MADE = ("detector", "recurrent")
+_MADE = ("detector", "generator", "recurrent")
 
 
 class _Model(NamedTuple):

@@ -29,6 +29,7 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
     "anatomy": anatomy.anatomy,
     "errors": agreement.errors,
     "detector": made.detector,
+    "generator": made.generator,
     "recurrent": made.recurrent,
     "real": real.check,
 }

@@ -1,4 +1,4 @@
-"""Networks that no cache has: a detector with a pyramid, and a recurrent one of a usual size. Their weights are random."""
+"""Networks that no cache has: a detector with a pyramid, one that makes images, and a recurrent one. Their weights are random."""
 
 from typing import Any, List
 
@@ -70,6 +70,24 @@ def detector(path: str) -> None:
     net.nodes.append(helper.make_node("Sigmoid", ["score"], ["scores"]))
     net.nodes.append(helper.make_node("Exp", [net.node("Mul", "box", net.weight(1))], ["boxes"]))
     _save(net, path, (1, 3, _SIZE, _SIZE), ["boxes", "scores"])
+
+
+def generator(path: str) -> None:
+    """An image of 64 pixels a side from a hundred numbers, twice as large with each layer."""
+    net = _Net()
+    x, inputs = "x", 100
+    for outputs, stride in ((256, 1), (128, 2), (64, 2), (32, 2), (3, 2)):
+        where = {"strides": [stride] * 2, "pads": [stride // 2] * 4, "kernel_shape": [4, 4]}
+        x = net.node("ConvTranspose", x, net.weight(inputs, outputs, 4, 4), **where)
+        if outputs > 3:
+            parts = [net.weight(outputs) for _ in range(3)]
+            spread = net.weight(outputs, value=net.random.uniform(0.5, 2, outputs).astype("float32"))
+            x = net.node("Relu", net.node("BatchNormalization", x, *parts, spread))
+        inputs = outputs
+    from onnx import helper
+
+    net.nodes.append(helper.make_node("Tanh", [x], ["image"]))
+    _save(net, path, (1, 100, 1, 1), ["image"])
 
 
 def recurrent(path: str) -> None:
