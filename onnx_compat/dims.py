@@ -19,6 +19,7 @@ __all__ = [
     "is_known",
     "maximum",
     "minimum",
+    "multiple",
     "never_negative",
     "same",
     "same_shape",
@@ -206,6 +207,13 @@ def ceildiv(a: Extent, b: Extent) -> Extent:
     if never_negative(b):  # in this form it is also seen not to be negative
         return floordiv(a + b - 1, b)
     return -floordiv(-a, b)
+
+
+def multiple(a: Extent, b: Extent) -> Optional[int]:
+    """How many times b is a, if that is a whole number whatever the run-time values."""
+    monomial, factor = next(iter(_terms(b).items()), ((), 0))
+    times = _terms(a).get(monomial, 0) // factor if factor else 0
+    return times if times > 0 and same(b * times, a) else None
 
 
 def maximum(a: Extent, b: Extent) -> Extent:

@@ -103,7 +103,7 @@ class _How(NamedTuple):
         """Whether the nearest elements are each one so many times, the factor being whole."""
         if scaled.factor is None or scaled.factor != int(scaled.factor):
             return False
-        if self.transformation == "asymmetric":
+        if self.transformation in ("asymmetric", "tf_half_pixel_for_nn"):
             return self.rounding in ("floor", "simple")
         return self.transformation in ("half_pixel", "pytorch_half_pixel") and self.rounding.startswith("round_prefer")
 

@@ -6,7 +6,7 @@ from typing import Any, List, NamedTuple, Optional, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, floordiv, is_known, same
+from onnx_compat.dims import Extent, floordiv, is_known, multiple, same
 from onnx_compat.dtypes import float32
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.value import Tensor, ints, known, lift
@@ -62,12 +62,18 @@ def _grown(extent: Extent, factor: float) -> Extent:
     return floordiv(extent * fraction.numerator, fraction.denominator)
 
 
+def _factor(before: Extent, after: Extent) -> Optional[float]:
+    """The ratio of lengths of which only that is known."""
+    times = None if is_known(before) else multiple(after, before)
+    return None if times is None else float(times)
+
+
 def by_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[Scaled]:
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise InvalidModelError("keep_aspect_ratio_policy is stretch, not_larger or not_smaller, not %r" % policy)
     wanted = ints(sizes)
     if policy == "stretch":
-        return [Scaled(before, after, None) for before, after in zip(extents, wanted)]
+        return [Scaled(before, after, _factor(before, after)) for before, after in zip(extents, wanted)]
     if not all(map(is_known, (*extents, *wanted))):
         raise NeedsKnownError(
             "a Resize that keeps the aspect ratio needs sizes that are known", lift([*extents, *wanted])

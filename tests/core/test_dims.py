@@ -128,6 +128,19 @@ def test_equal_polynomials_are_the_same_size(left: Any, right: Any) -> None:
         assert hash(a + a) == hash(a * 2)
 
 
+@given(trees, st.integers(1, 9), lengths, numbers)
+def test_a_multiple_is_seen(tree: Any, times: int, sizes: List[int], others: List[int]) -> None:
+    try:
+        _, plain, symbolic = _both(tree, _atoms(sizes, others))
+    except Undefined:
+        return
+    if isinstance(symbolic, Dim) or plain:
+        assert dims.multiple(symbolic * times, symbolic) == times
+    for other in (symbolic * times + 1, symbolic * -times):
+        found = dims.multiple(other, symbolic)
+        assert found is None or dims.same(symbolic * found, other)
+
+
 def test_what_depends_on_the_values_is_undecided() -> None:
     n, m, _ = AXES
     for question in (lambda: n == m, lambda: n < 3, lambda: n == 0, lambda: bool(n), lambda: ELEMENTS[0] >= 0):

@@ -113,6 +113,7 @@ def test_local_response():
 
 RESIZED = [
     (11, {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, [1, 1, 2, 2]),
+    (11, {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": "floor"}, [1, 1, 2, 2]),
     (13, {"mode": "linear"}, [1, 1.25, 1.75, 2]),
     (13, {"mode": "linear", "coordinate_transformation_mode": "align_corners"}, [1, 4 / 3, 5 / 3, 2]),
     (13, {"mode": "cubic"}, [0.89453125, 1.2265625, 1.7734375, 2.10546875]),
@@ -129,6 +130,10 @@ def test_resize(opset, how, expected):
     np.testing.assert_allclose(by_sizes.reshape(-1), expected, rtol=1e-5)
     run = recorded(lambda x: meaning("Resize", opset)(x, None, scales, **how), ["n", 1, "w"])
     np.testing.assert_allclose(run(x).reshape(-1), expected, rtol=1e-5)
+    doubled = recorded(
+        lambda x: meaning("Resize", opset)(x, None, None, lift([x.shape[0], 1, x.shape[2] * 2]), **how), ["n", 1, "w"]
+    )
+    np.testing.assert_allclose(doubled(x).reshape(-1), expected, rtol=1e-5)
 
 
 def test_resize_with_a_filter_as_wide_as_it_shrinks():

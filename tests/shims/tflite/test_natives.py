@@ -74,6 +74,35 @@ def test_a_size_that_is_rounded_down_is_composed(scales: Any, tmp_path: Any) -> 
     agrees(content, 1, 3, 5, 7)
 
 
+@pytest.mark.parametrize(("mode", "how"), [("nearest", "tf_half_pixel_for_nn"), ("linear", "half_pixel")])
+@pytest.mark.parametrize("shape", [(None, 3, None, None), (None, 3, 5, None)])
+def test_sizes_that_are_a_multiple_of_open_ones(mode: str, how: str, shape: Any, tmp_path: Any) -> None:
+    """As exporters write a Resize of twice the size: through a Shape."""
+    vectors = {"one": [0], "two": [2], "factors": [2, 2]}
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Slice", ["shape", "one", "two"], ["batch"]),
+        helper.make_node("Slice", ["shape", "two", "four"], ["space"]),
+        helper.make_node("Mul", ["space", "factors"], ["larger"]),
+        helper.make_node("Concat", ["batch", "larger"], ["sizes"], axis=0),
+        helper.make_node(
+            "Resize",
+            ["x", "", "", "sizes"],
+            ["y"],
+            mode=mode,
+            coordinate_transformation_mode=how,
+            nearest_mode="floor",
+        ),
+    ]
+    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in {**vectors, "four": [4]}.items()]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 4)
+    graph = helper.make_graph(nodes, "doubled", [x], [y], held)
+    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8).SerializeToString()
+    assert any(one.startswith("RESIZE") for one in operators(content, tmp_path))
+    agrees(content, 2, 3, 5, 7)
+
+
 def test_upsample(tmp_path: Any) -> None:
     for opset, given, attributes in (
         (9, {"scales": np.array([1, 1, 2, 2], np.float32)}, {}),

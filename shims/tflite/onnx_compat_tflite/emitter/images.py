@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import is_known, same
+from onnx_compat.dims import is_known, multiple, same
 from onnx_compat.dtypes import float32
 from onnx_compat.ops.sampling import nearest, origins
 from onnx_compat.ops.scaling import Scaled, by_scales, by_sizes
@@ -73,6 +73,13 @@ def _stand_in(scaled: Scaled) -> Tuple[int, int]:
     if is_known(scaled.before) and is_known(scaled.after):
         return int(scaled.before), int(scaled.after)  # type: ignore[arg-type]
     return _STAND_IN, int(_STAND_IN * (scaled.factor or 1))
+
+
+def _scaled(before: Any, after: Any, factor: Optional[float]) -> Scaled:
+    """An axis whose factor may be that of its sizes, which nobody gave."""
+    if factor is None and not is_known(before):
+        factor = multiple(after, before)
+    return Scaled(before, after, factor)
 
 
 def _tells(scaled: Scaled) -> bool:
@@ -154,16 +161,17 @@ class Images(Control):
 
     def _resampled(self, x: Handle, factors: Sequence[Any], attributes: Any) -> Handle:
         before, after, origin = x.dims[1:3], self.out.shape[1:3], self.node.origin
-        height, width = (Scaled(*axis) for axis in zip(before, after, factors[2:]))
+        height, width = (_scaled(*axis) for axis in zip(before, after, factors[2:]))
         assert origin is not None
         kernel = _kernel(_Asked(*_manner(origin.operator, origin.opset, attributes), height, width))
         assert kernel is not None
         if all(map(is_known, after)):
             size = self.ints(*after)
         else:
-            size = self.mul(
-                self.part(self.shape_tensor(x), 0, 1, 3), self.ints(*[int(factor) for factor in factors[2:]])
-            )
+            times = [0 if is_known(axis.after) else int(axis.factor or 1) for axis in (height, width)]
+            more = [axis.after if is_known(axis.after) else 0 for axis in (height, width)]
+            size = self.mul(self.part(self.shape_tensor(x), 0, 1, 3), self.ints(*times))
+            size = self.add(size, self.ints(*more)) if any(more) else size
         dims = (x.dims[0], *after, x.dims[3])
         flags = {"align_corners": kernel.align_corners, "half_pixel_centers": kernel.half_pixel_centers}
         return self.add_op(kernel.builtin, [x, size], x.dtype, dims, **flags)
