@@ -76,6 +76,22 @@ def test_prelu_along_the_last_axis_has_a_kernel(shape: Any) -> None:
     assert "PRELU" not in names(lambda x: prelu(x, slope[: shape[0], None]), shape[0:1] + (6,))
 
 
+@pytest.mark.parametrize("subtracted", [False, True])
+@pytest.mark.parametrize(
+    ("slope", "kernel"), [(np.linspace(-1, 2, 6, dtype=np.float32), "PRELU"), (0.25, "LEAKY_RELU")]
+)
+def test_positive_part_and_a_share_of_the_mirrored_one(slope: Any, kernel: str, subtracted: bool) -> None:
+    """As Keras writes a PReLU."""
+
+    def sloped(x: Any) -> Any:
+        share = p.mul(p.relu(p.neg(x)), slope if subtracted else -slope)
+        return p.sub(p.relu(x), share) if subtracted else p.add(share, p.relu(x))
+
+    assert names(sloped, (4, 6)) == [kernel]
+    assert kernel not in names(lambda x: p.add(p.relu(x), p.mul(p.relu(p.neg(p.tanh(x))), slope)), (4, 6))
+    assert kernel not in names(lambda x: p.add(p.relu(x), p.mul(p.relu(x), slope)), (4, 6))
+
+
 def test_prelu_beside_sizes_that_are_not_known_is_no_error() -> None:
     found = build(program(lambda x: prelu(x, np.ones((6, 1), np.float32)), (2, 6, None)), features.kernels())
     assert "PRELU" not in [one.builtin for one in found.subgraphs[0].operators]

@@ -55,6 +55,14 @@ def test_through_parts_that_are_moved_and_joined() -> None:
     assert bounds(found) == ["RELU", "RELU"] and "RELU" not in [one.builtin for one in found]
 
 
+def test_of_volumes() -> None:
+    w = FILTER[:, :, None]
+    where = {"strides": (1,) * 3, "dilations": (1,) * 3, "pads": ((0, 0),) * 3, "groups": 1}
+    found = checked(lambda x: p.relu(p.conv(x, w, **where)), (1, 4, 2, 5, 6))
+    assert [one.options.get("fused_activation_function") for one in found if one.builtin == "CONV_3D"] == ["RELU"]
+    assert "RELU" not in [one.builtin for one in found]
+
+
 def test_not_where_a_part_is_no_layer() -> None:
     found = checked(lambda x: p.relu(p.concat([inner(layer(x)), inner(p.tanh(x))], 1)), SHAPE)
     assert bounds(found) == ["NONE"] and "RELU" in [one.builtin for one in found]

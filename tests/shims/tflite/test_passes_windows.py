@@ -176,3 +176,14 @@ def test_long_rows_are_padded_where_they_are() -> None:
 def test_what_others_read_too_is_padded_where_it_is() -> None:
     found = checked(lambda x: p.concat([stem(p.abs(x)), stem(p.abs(x))], 1), (1, 3, 8, 10))
     assert "PAD" in [one.builtin for one in found]
+
+
+# -- pools -------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("batch", [2, None])
+def test_volumes_are_pooled_by_kernels(batch: Any) -> None:
+    where: Any = ((2, 3, 2), (1, 2, 2), (1, 1, 1))
+    shape = (batch, 2, 4, 5, 6)
+    assert names(lambda x: p.max_pool(x, *where, [(0, 0)] * 3), shape, fed=[(2, *shape[1:])]).count("MAX_POOL_2D") == 2
+    assert names(lambda x: p.avg_pool(x, *where), shape, fed=[(2, *shape[1:])]).count("AVERAGE_POOL_2D") == 2
+    open_sizes = (None, 2, None, 5, 6)
+    assert "MAX_POOL_2D" not in names(lambda x: p.max_pool(x, *where, [(0, 0)] * 3), open_sizes, fed=[(2, *shape[1:])])

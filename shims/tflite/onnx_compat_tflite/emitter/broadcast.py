@@ -59,14 +59,15 @@ class Broadcasting(Base):
         return [self.spread(handle, target, whole) for handle in operands], lambda result: result
 
     def shaped(self, x: Handle, dims: Sequence[Any]) -> Handle:
-        """x under another static shape."""
+        """x under another shape, of which one size may be open if none is zero."""
         if tuple(dims) == x.dims:
             return x
         if x.constant:
             return Handle.of(x.array.reshape(dims))
         if not dims:
             return self.add_op("RESHAPE", [x], x.dtype, (), new_shape=[])
-        return self.add_op("RESHAPE", [x, self.ints(*dims)], x.dtype, dims)
+        target = self.ints(*[size if isinstance(size, int) else -1 for size in dims])
+        return self.add_op("RESHAPE", [x, target], x.dtype, dims)
 
     def spread(self, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
         """x broadcast to a shape that is a tensor."""

@@ -30,7 +30,7 @@ class Pools(Windows):
             padding = "VALID"
         if fits:
             return self._pooled("MAX_POOL_2D", x, padding, where)
-        if len(kernel) == 3 and x.dtype == "float32" and x.static and _dense(kernel, dilations):
+        if len(kernel) == 3 and x.dtype == "float32" and _told_apart(x) and _dense(kernel, dilations):
             return self._in_two("MAX_POOL_2D", x, where)
         return self._by_slices(x, where, self.maximum)
 
@@ -53,7 +53,7 @@ class Pools(Windows):
             return self.lowered(self.avg_pool(self.lifted(x), parts["kernel"], parts["strides"], parts["dilations"]))
         if len(kernel) == 2 and _dense(kernel, dilations):
             return self._pooled("AVERAGE_POOL_2D", x, "VALID", where)
-        if len(kernel) == 3 and x.static and _dense(kernel, dilations):
+        if len(kernel) == 3 and _told_apart(x) and _dense(kernel, dilations):
             return self._in_two("AVERAGE_POOL_2D", x, where)
         total = self._by_slices(x, where, self.add)
         return self.mul(total, self.like(x, 1 / np.prod(kernel)))
@@ -74,7 +74,8 @@ class Pools(Windows):
         """Height and width, then depth: windows are boxes."""
         batch, depth, height, width, channels = x.dims
         kernel, strides = where["kernel"], where["strides"]
-        flat = self.shaped(x, (batch * depth, height, width, channels))
+        rows = batch * depth if isinstance(batch, int) else None
+        flat = self.shaped(x, (rows, height, width, channels))
         inner = {"kernel": kernel[1:], "strides": strides[1:], "dilations": (1, 1)}
         first = self._pooled(builtin, flat, "VALID", inner)
         high, wide = first.dims[1:3]
@@ -105,6 +106,11 @@ class Pools(Windows):
         begin, end, steps = [0] * x.rank, [2**31 - 1] * x.rank, [1] * x.rank
         begin[axis], end[axis], steps[axis] = start, stop, stride
         return self._cut_known(x, begin, end, steps)
+
+
+def _told_apart(x: Handle) -> bool:
+    """Whether axes can be merged and parted again: all are known, or all but the batch."""
+    return x.static or all(isinstance(size, int) and size for size in x.dims[1:])
 
 
 def _dense(kernel: Ints, dilations: Ints) -> bool:

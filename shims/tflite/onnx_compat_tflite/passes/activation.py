@@ -14,6 +14,7 @@ _TAKES = (
     "ADD",
     "AVERAGE_POOL_2D",
     "CONV_2D",
+    "CONV_3D",
     "DEPTHWISE_CONV_2D",
     "DIV",
     "FULLY_CONNECTED",

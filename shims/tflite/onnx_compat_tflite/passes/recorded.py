@@ -158,13 +158,18 @@ def _leaky_relu(node: Node) -> _Found:
         product = _product(share)
         if isinstance(x, Ref) and _is(product, product.number, x) and 0 < product.number <= 1:
             return "leaky_relu", [x], {"alpha": product.number}
-    branch = _negative_share(node)
+    branch = _sloped(node)
     slope = _number(branch[1]) if branch is not None else None
     return ("leaky_relu", [branch[0]], {"alpha": slope}) if branch is not None and slope is not None else None
 
 
-def _negative_share(node: Node) -> Optional[Tuple[Ref, Const]]:
+def _sloped(node: Node) -> Optional[Tuple[Ref, Const]]:
     """x and what it is multiplied by where it is negative."""
+    return _negative_share(node) or _mirrored_share(node)
+
+
+def _negative_share(node: Node) -> Optional[Tuple[Ref, Const]]:
+    """Of a choice between x and its share."""
     if node.primitive != "where":
         return None
     condition, share, x = node.args
@@ -175,9 +180,28 @@ def _negative_share(node: Node) -> Optional[Tuple[Ref, Const]]:
     return (x, slope) if isinstance(x, Ref) and slope is not None else None
 
 
+def _mirrored_share(node: Node) -> Optional[Tuple[Ref, Const]]:
+    """Of the positive part and a share of that of -x, as Keras has it."""
+    if node.primitive not in ("add", "sub"):
+        return None
+    for positive, share in (node.args, node.args[::-1]) if node.primitive == "add" else (node.args,):
+        x, product = _positive_part(positive), _made(share, "mul")
+        for part, slope in (product.args, product.args[::-1]) if product is not None else ():
+            mirrored = _made(_positive_part(part), "neg")
+            if isinstance(slope, Const) and isinstance(x, Ref) and mirrored is not None and mirrored.args[0] is x:
+                return x, Const(slope.array if node.primitive == "sub" else -slope.array, slope.spec.dtype)
+    return None
+
+
+def _positive_part(arg: Any) -> Any:
+    """x, where a value is what is positive of x and else zero."""
+    node = _made(arg, "clip")
+    return node.args[0] if node is not None and _bounds(node) == (0, None) else None
+
+
 def _prelu(node: Node) -> _Found:
     """With a share for each place of the last axis."""
-    branch = _negative_share(node)
+    branch = _sloped(node)
     if branch is None:
         return None
     x, slope = branch
