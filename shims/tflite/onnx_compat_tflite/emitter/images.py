@@ -1,6 +1,6 @@
 """Whole operators over images for which there is a kernel that means just the same: natives, which decline all else."""
 
-from typing import Any, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -169,7 +169,7 @@ class Images(Control):
             size = self.ints(*after)
         else:
             times = [0 if is_known(axis.after) else int(axis.factor or 1) for axis in (height, width)]
-            more = [axis.after if is_known(axis.after) else 0 for axis in (height, width)]
+            more: List[Any] = [axis.after if is_known(axis.after) else 0 for axis in (height, width)]
             size = self.mul(self.part(self.shape_tensor(x), 0, 1, 3), self.ints(*times))
             size = self.add(size, self.ints(*more)) if any(more) else size
         dims = (x.dims[0], *after, x.dims[3])
