@@ -23,6 +23,7 @@ __all__ = [
     "never_negative",
     "same",
     "same_shape",
+    "truncdiv",
 ]
 
 Extent = Union[int, "Dim"]
@@ -214,6 +215,11 @@ def multiple(a: Extent, b: Extent) -> Optional[int]:
     monomial, factor = next(iter(_terms(b).items()), ((), 0))
     times = _terms(a).get(monomial, 0) // factor if factor else 0
     return times if times > 0 and same(b * times, a) else None
+
+
+def truncdiv(a: Extent, b: Extent) -> Extent:
+    """a / b toward zero, for a positive b: what is below zero is raised, to zero at most, before it is rounded down."""
+    return floordiv(maximum(a, minimum(a + b - 1, 0)), b)
 
 
 def maximum(a: Extent, b: Extent) -> Extent:

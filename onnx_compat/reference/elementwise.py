@@ -69,7 +69,9 @@ def _div_sizes(a: Any, b: Any) -> Any:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     if never_negative(a) and never_negative(b):
         return dims.floordiv(a, b)
-    raise Undecided("truncated division of a size that may be negative")
+    if is_known(b) and b > 0:
+        return dims.truncdiv(a, b)
+    raise Undecided("truncated division of a size by one that may be negative")
 
 
 def _floordiv_sizes(a: Any, b: Any) -> Any:

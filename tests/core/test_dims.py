@@ -91,6 +91,16 @@ def test_arithmetic_agrees_with_ints(tree: Any, sizes: List[int], others: List[i
     assert replaced == plain
 
 
+@given(trees, st.integers(1, 9), lengths, numbers)
+def test_division_toward_zero_agrees_with_ints(tree: Any, by: int, sizes: List[int], others: List[int]) -> None:
+    known = _atoms(sizes, others)
+    try:
+        _, plain, symbolic = _both(tree, known)
+    except Undefined:
+        return
+    assert _value(dims.truncdiv(symbolic, by), known) == abs(plain) // by * (1 if plain > 0 else -1)
+
+
 @given(trees, trees, st.sampled_from(sorted(_COMPARED)), lengths, numbers)
 def test_a_decided_comparison_holds_for_every_value(
     left: Any, right: Any, operation: str, sizes: List[int], others: List[int]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onnx_compat import primitives
-from onnx_compat.dims import Dim, same
+from onnx_compat.dims import Dim, same, truncdiv
 from onnx_compat.dtypes import DType, float32
 from onnx_compat.emission import emit
 from onnx_compat.errors import InvalidModelError
@@ -34,6 +34,7 @@ def test_arithmetic_of_sizes() -> None:
     assert _is(primitives.mul(shape, np.asarray([2, 0, 1])), n * 2, 0, m)
     assert _is(primitives.div(primitives.mul(shape, 4), 2), n * 2, 6, m * 2)
     assert _is(primitives.floordiv(shape, 2), n // 2, 1, m // 2)
+    assert _is(primitives.div(primitives.sub(shape, 3), 4), truncdiv(n - 3, 4), 0, truncdiv(m - 3, 4))
     assert _is(primitives.mod(primitives.mul(shape, 6), 3), 0, 0, 0)
     assert _is(primitives.neg(shape), -n, -3, -m)
     assert _is(primitives.maximum(shape, 0), n, 3, m)
