@@ -8,6 +8,7 @@ from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 from onnx_compat_tflite.kernels import Kernels
+from programs import checked
 
 from onnx_compat import primitives
 from onnx_compat.dtypes import DType
@@ -132,6 +133,33 @@ def test_many_axes_are_merged_for_kernels_that_broadcast_four() -> None:
     model = build(program(primitives.add, (2, 3, 1, 2, 2, 2), (1, 1, 4, 2, 2, 2)), Kernels())
     (addition,) = [one for one in model.subgraphs[0].operators if one.builtin == "ADD"]
     assert len(model.subgraphs[0].tensors[addition.inputs[0] or 0].shape) <= 4
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "fed"),
+    [
+        ((2, 1, 3, 4), (2, 5, 3, 4), None),
+        ((2, 3, 1), (2, 3, 4), None),
+        ((None, 2, 1, None, 4), (None, 2, 3, None, 4), (3, 2, 1, 5, 4)),
+        ((None, 1), (None, 4), (0, 1)),
+    ],
+)
+def test_an_axis_that_is_repeated_a_known_number_of_times_is_a_tile(narrow: Any, wide: Any, fed: Any) -> None:
+    """As the keys are that several queries share. BROADCAST_TO looks for each element by itself: a hundred times as slow."""
+
+    def repeated(x: Any) -> Any:
+        return primitives.broadcast_to(x, [x.shape[k] if size is None else size for k, size in enumerate(wide)])
+
+    assert names(repeated, narrow) == ["TILE"]
+    assert [one.builtin for one in checked(repeated, narrow, fed=[fed or narrow])] == ["TILE"]
+
+
+def test_an_axis_that_is_repeated_an_open_number_of_times_is_broadcast() -> None:
+    def repeated(x: Any, y: Any) -> Any:
+        return primitives.broadcast_to(x, (y.shape[0], 3))
+
+    found = checked(repeated, (1, 3), (None, 4), fed=[(1, 3), (2, 4)])
+    assert "TILE" not in [one.builtin for one in found]  # which writes beyond the end if the number is zero
 
 
 def test_two_builds_are_the_same_bytes() -> None:
