@@ -188,6 +188,23 @@ def test_another_device_is_refused() -> None:
 
 
 # -- files ---------------------------------------------------------------------------------------------------------------
+def test_a_file_of_open_size_may_take_only_large_ones(tmp_path: Path) -> None:
+    """A batch stays small meanwhile: with 1024 of both, the input would have a million elements."""
+
+    def shortened(x: Any) -> Any:
+        w = np.ones((2, 2, 8), np.float32) / 16
+        for _ in range(4):
+            x = primitives.conv(x, w, strides=(4,), dilations=(1,), pads=((0, 0),), groups=1)
+        return [x]
+
+    path = tmp_path / "sounds.tflite"
+    program = recorded(shortened, Port("x", FLOAT, ("n", 2, "samples")))
+    SHIM.export(program, str(path), "tflite")
+    compiled, _, _ = SHIM.load_converted(str(path), "tflite")
+    (found,) = compiled.run([np.ones((3, 2, 1364), np.float32)])
+    np.testing.assert_allclose(found, np.ones((3, 2, 4)), rtol=1e-5)
+
+
 def test_a_file_keeps_names_and_open_sizes(tmp_path: Path) -> None:
     path = str(tmp_path / "m.tflite")
     made = recorded(lambda x: [primitives.mul(x, 3.0)], Port("an input", FLOAT, ("n", 2)), names=["an output"])
