@@ -38,9 +38,17 @@ def permuted(values: Sequence[Extent], order: Order) -> Tuple[Extent, ...]:
 
 
 def common(tensors: Sequence[Tensor], rank: int) -> Order:
-    """The order in which operands of one shape meet: the pending one of most elements, else as written."""
-    pending = [t for t in tensors if t.ref is not None and t.order is not None and t.rank == rank]
-    return max(pending, key=_weight).order if pending else None
+    """The order in which operands of one shape meet: the pending one of most elements, else as written. One that no
+    convolution asks for gives way to an operand that is as written: products of matrices, which made it, ask for that.
+    """
+    whole = [t for t in tensors if t.ref is not None and t.rank == rank]
+    pending = [t for t in whole if t.order is not None]
+    if not pending:
+        return None
+    most = max(pending, key=_weight)
+    if most.order != channels_last(rank) and any(t.order is None and _weight(t) >= _weight(most) for t in whole):
+        return None
+    return most.order
 
 
 def _weight(tensor: Tensor) -> int:

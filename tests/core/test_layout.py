@@ -315,6 +315,34 @@ def test_networks_of_convolutions_are_not_transposed(network: Any, most: int, si
     np.testing.assert_allclose(_emitted(program, x)[0], network(lift(x)).value, rtol=1e-4, atol=1e-5)
 
 
+def _cached(x: Any, past: Any) -> Any:
+    """The keys of a decoder: those of before are as written, and so are all of them as an output."""
+    heads = primitives.reshape(primitives.matmul(x, _weights(6, 6)), [x.shape[0], x.shape[1], 2, 3])
+    return primitives.concat([past, primitives.transpose(heads, [0, 2, 1, 3])], 2)
+
+
+def _patches(x: Any, past: Any) -> Any:
+    """MobileViT's: rows of pixels that are far apart, and products of matrices beside what they are added to."""
+    n = x.shape[0]
+    rows = primitives.transpose(primitives.reshape(x, [n, 4, 6]), [2, 1, 0])
+    for _ in range(3):
+        rows = primitives.add(primitives.matmul(rows, _weights(n, n)), rows)
+    return primitives.add(primitives.reduce_mean(rows, [0, 1, 2]), past)
+
+
+@pytest.mark.parametrize(("network", "most"), [(_cached, 1), (_patches, 1)])
+def test_products_of_matrices_are_as_written_and_stay_so(network: Any, most: int) -> None:
+    """What is beside them is put in order once; they would be put out of it each time, and a cache as well."""
+    shapes = (2, 4, 6), (2, 2, 5, 3)
+    ports = [Port(name, float32, shape) for name, shape in zip("xy", shapes)]
+    program = record(lambda x, y: [network(x, y)], ports, ChannelsLast())
+    moved = [node.args[0] for node in program.region.live() if node.primitive == "transpose"]
+    assert len(moved) <= most and program.region.inputs[1] not in moved
+    arrays = [_weights(*shape) for shape in shapes]
+    wanted = network(*map(lift, arrays)).value
+    np.testing.assert_allclose(emit(program.region, ChannelsLast(), arrays)[0], wanted, rtol=1e-4, atol=1e-5)
+
+
 # -- the rules themselves --------------------------------------------------------------------------------------------
 @settings(max_examples=300, deadline=None)
 @given(st.data(), st.lists(st.integers(1, 4), min_size=1, max_size=4))
