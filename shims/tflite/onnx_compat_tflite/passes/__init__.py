@@ -20,6 +20,7 @@ from onnx_compat_tflite.passes.overwriting import prevent_overwriting
 from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
 from onnx_compat_tflite.passes.repeats import join_joined, share_results
+from onnx_compat_tflite.passes.scores import join_scales
 from onnx_compat_tflite.passes.shuffles import absorb_shuffles
 from onnx_compat_tflite.passes.splits import join_slices, split_before_reshapes
 from onnx_compat_tflite.passes.sweep import sweep
@@ -40,6 +41,7 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         share_results(graph)
         sweep(graph)  # what nobody reads any more would count as a reader
         join_factors(graph)
+        join_scales(graph)
         sweep(graph)
         # Factors before activations, which would stand between them and their layer once they are part of it.
         fold_into_filters(graph)

@@ -10,7 +10,7 @@ import numpy as np
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.view import View
 
-__all__ = ["fold_into_filters", "fold_into_next_filters"]
+__all__ = ["fold_into_filters", "fold_into_next_filters", "scale_layer"]
 
 #: The axis of the filters along which the channels of the result are.
 _LAYERS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}
@@ -102,6 +102,11 @@ def _folded(view: View, layer: fb.OperatorSpec, made: _Made) -> bool:
     )
     view.take_over(layer, readers[0])
     return True
+
+
+def scale_layer(view: View, layer: fb.OperatorSpec, factor: float) -> bool:
+    """Whether a layer could be made to give so much more."""
+    return _applied(view, layer, _Change(np.float32(factor), np.float32(0)), {})
 
 
 def _change(view: View, operator: fb.OperatorSpec, source: int) -> Optional[_Change]:

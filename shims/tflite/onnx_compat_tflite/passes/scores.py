@@ -1,0 +1,107 @@
+"""Numbers that a product of two tensors is scaled by, as one, or as part of a layer before it: the scores of attention.
+
+(x * a) @ (y * b) * c is (x * abc) @ y. Exporters scale queries and keys alike, the keys of the whole cache with them, or the
+scores, of which there are more.
+"""
+
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.filters import scale_layer
+from onnx_compat_tflite.passes.view import View
+
+__all__ = ["join_scales"]
+
+#: What leaves all numbers as they are, wherever it puts them.
+_MOVES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "TRANSPOSE")
+
+
+class _Scale(NamedTuple):
+    """An operator that multiplies a tensor by a number."""
+
+    operator: fb.OperatorSpec
+    x: int
+    number: float
+
+
+def join_scales(graph: fb.SubGraph) -> None:
+    """What lies between is read by nobody else, so that nothing but the scores tells where they were scaled."""
+    view = View(graph)
+    for product in list(graph.operators):
+        if product.builtin == "BATCH_MATMUL" and all(_floats(view, index) for index in product.inputs):
+            _join(view, product)
+
+
+def _floats(view: View, index: Optional[int]) -> bool:
+    return index is not None and view.graph.tensors[index].dtype == "float32"
+
+
+def _join(view: View, product: fb.OperatorSpec) -> None:
+    if product.inputs[0] == product.inputs[1]:  # a square: a factor of one side is one of the other, too
+        return
+    (left, before), (right, beside) = (_before(view, product, place) for place in (0, 1))
+    sides = [one for one in (left, right) if one is not None]
+    found = sides + _after(view, product)
+    number = float(np.prod([one.number for one in found]))
+    if not found or not np.finfo(np.float32).tiny <= abs(number) <= np.finfo(np.float32).max:
+        return
+    kept: Optional[_Scale] = None
+    if not any(layer is not None and scale_layer(view, layer, number) for layer in (before, beside)):
+        if len(found) < 2:
+            return
+        kept = min(sides, key=lambda one: _extent(view.sizes(one.x)))
+        name = view.graph.tensors[kept.operator.outputs[0]].name + "/scale"
+        place = view.graph.add(fb.TensorSpec(name, "float32", (), np.array(number, np.float32)))
+        view.turn_into(kept.operator, "MUL", [kept.x, place], **kept.operator.options)
+    for one in found:
+        if one is not kept:
+            view.skip(one.operator, one.x)
+
+
+def _before(view: View, product: fb.OperatorSpec, place: int) -> Tuple[Optional[_Scale], Optional[fb.OperatorSpec]]:
+    """What scales one side, and the layer that makes it, moves apart."""
+    scale: Optional[_Scale] = None
+    index, reader = product.inputs[place], product
+    while index is not None and view.only_read_by(index, reader):
+        writer = view.writer(index, *_MOVES, "MUL", "DIV", "FULLY_CONNECTED")
+        if writer is None or writer.options.get("fused_activation_function", "NONE") != "NONE":
+            break
+        if writer.builtin == "FULLY_CONNECTED":
+            return scale, writer
+        if writer.builtin in _MOVES:
+            index = writer.inputs[0]
+        else:
+            found = _scale(view, writer) if scale is None else None
+            if found is None:
+                break
+            scale, index = found, found.x
+        reader = writer
+    return scale, None
+
+
+def _after(view: View, product: fb.OperatorSpec) -> List[_Scale]:
+    """What scales the result, if nobody else reads that."""
+    (result,) = product.outputs
+    scales = [_scale(view, reader) for reader in view.readers(result) if view.only_read_by(result, reader)]
+    return [one for one in scales if one is not None]
+
+
+def _scale(view: View, operator: fb.OperatorSpec) -> Optional[_Scale]:
+    """Not zero, and of a result that has the shape of what is scaled."""
+    if operator.builtin not in ("MUL", "DIV") or operator.options.get("fused_activation_function", "NONE") != "NONE":
+        return None
+    pairs = [operator.inputs, list(operator.inputs)[::-1]]
+    for x, other in pairs[: 1 if operator.builtin == "DIV" else 2]:
+        number = view.number(other)
+        if x is None or not number or not np.isfinite(number) or view.constant(x) is not None:
+            continue
+        if tuple(view.sizes(x)) == tuple(view.sizes(operator.outputs[0])):
+            return _Scale(operator, x, number if operator.builtin == "MUL" else 1 / number)
+    return None
+
+
+def _extent(sizes: Sequence[int]) -> Tuple[int, int]:
+    """To tell the smaller one of two tensors: that of less open sizes, and of less elements."""
+    return sum(size < 0 for size in sizes), int(np.prod([abs(size) for size in sizes]))
