@@ -13,6 +13,7 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Spec
 from onnx_compat.layout import common, fitted
 from onnx_compat.primitives.base import apply, broadcast, fold, primitive
+from onnx_compat.primitives.shape import broadcast_to, spread_from, spreads
 from onnx_compat.value import Tensor, lift, scalar
 
 Unary = Callable[[Any], Tensor]
@@ -28,6 +29,11 @@ def elementwise(
     if folded is not None:
         return folded[0]
     shape = broadcast(*[operand.shape for operand in operands])
+    narrow = [spread_from(operand) for operand in operands]
+    if any(one is not operand for one, operand in zip(narrow, operands)) and spreads(
+        broadcast(*[one.shape for one in narrow]), shape
+    ):  # what was repeated is not computed with so often; mostly another operand repeats it anyway
+        return broadcast_to(elementwise(name, narrow, result, params), shape)
     order = common(operands, len(shape))
     args = [fitted(operand, order, len(shape)) for operand in operands]
     return apply(name, args, params, [Spec(result, shape)], [order])[0]

@@ -2,11 +2,12 @@
 
 from typing import Any, Callable, Optional, Sequence
 
+from onnx_compat.dims import same
 from onnx_compat.dtypes import DType
 from onnx_compat.ir import Spec
 from onnx_compat.layout import dropped, where_is
 from onnx_compat.primitives.base import apply, fold, primitive
-from onnx_compat.primitives.shape import axis_of
+from onnx_compat.primitives.shape import axis_of, broadcast_to, spread_from
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, TensorLike, lift
 
@@ -46,6 +47,9 @@ def reduce(
     else:
         shape = tuple(extent for axis, extent in enumerate(x.shape) if axis not in places)
         order = dropped(x.order, places)
+    narrow = spread_from(x)
+    if narrow is not x and narrow.rank == x.rank and all(same(narrow.shape[axis], x.shape[axis]) for axis in places):
+        return broadcast_to(reduce(name, narrow, places, keepdims, dtype), shape)  # it is repeated along other axes
     params = {"axes": tuple(sorted(where_is(axis, x.order) for axis in places)), "keepdims": keepdims}
     return apply(name, [current().argument(x, x.order)], params, [Spec(dtype, shape)], [order])[0]
 

@@ -8,9 +8,9 @@ import numpy as np
 from onnx_compat.dims import Extent, ceildiv, is_known, maximum, minimum, never_negative, same, same_shape
 from onnx_compat.dtypes import DType, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ir import Extents, Spec
+from onnx_compat.ir import Const, Extents, Spec
 from onnx_compat.layout import common, dropped, inserted, permuted, regrouped, where_is
-from onnx_compat.primitives.base import apply, fold, primitive
+from onnx_compat.primitives.base import apply, fold, primitive, result
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, TensorLike, lift
 
@@ -95,6 +95,28 @@ def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
     order = x.order if x.rank == len(shape) else None
     arg = current().argument(x, order)
     return apply("broadcast_to", [arg, Extents(permuted(shape, order))], {}, [Spec(x.dtype, shape)], [order])[0]
+
+
+def spread_from(x: Tensor) -> Tensor:
+    """What was repeated to make x, where that is known; else x."""
+    node = None if x.ref is None else x.ref.node
+    if node is None or node.primitive != "broadcast_to":
+        return x
+    source: Any = node.args[0]
+    if isinstance(source, Const):
+        if source.array.size == 1:
+            return lift(source.array.reshape(()), x.dtype)
+        return x if x.order is not None else lift(source.array, x.dtype)
+    if source.spec.rank == x.rank:
+        return result(source, x.order)
+    return x if x.order is not None else result(source)
+
+
+def spreads(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
+    """Whether the one shape provably broadcasts to the other one."""
+    pairs = zip(list(narrow)[::-1], list(wide)[::-1])
+    told = all(n is not None and w is not None and (same(n, w) or same(n, 1)) for n, w in pairs)
+    return told and len(narrow) <= len(wide)
 
 
 def full(shape: Sizes, value: Any, dtype: DType) -> Tensor:
