@@ -54,8 +54,12 @@ def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Una
     return declare
 
 
-def binary(kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = None) -> Callable[[_Meaning], Binary]:
-    """Declare a primitive of two operands of one dtype. With `neutral` as the right operand it does nothing."""
+def binary(
+    kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = None, either: bool = False
+) -> Callable[[_Meaning], Binary]:
+    """Declare a primitive of two operands of one dtype. With `neutral` as the right operand (as `either` one) it does
+    nothing.
+    """
 
     def declare(function: _Meaning) -> Binary:
         name = function.__name__
@@ -63,12 +67,9 @@ def binary(kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = N
         def applied(x: Any, y: Any) -> Tensor:
             left, right = paired(name, x, y)
             _checked(name, left, kinds)
-            if (
-                neutral is not None
-                and _is(right, neutral)
-                and same_shape(broadcast(left.shape, right.shape), left.shape)
-            ):
-                return left
+            for one, other in () if neutral is None else ((left, right), (right, left))[: 1 + either]:
+                if _is(other, neutral) and same_shape(broadcast(one.shape, other.shape), one.shape):
+                    return one
             return elementwise(name, [left, right], dtype or left.dtype)
 
         return functools.update_wrapper(applied, primitive(kinds)(function))
@@ -93,7 +94,7 @@ def _checked(name: str, x: Tensor, kinds: str) -> Tensor:
     return x
 
 
-def _is(y: Tensor, number: int) -> bool:
+def _is(y: Tensor, number: Optional[int]) -> bool:
     return y.known and y.value is not None and y.value.size == 1 and bool(y.value.reshape(()) == number)
 
 
@@ -304,12 +305,12 @@ def less_equal(x: Any, y: Any) -> Any:
     """x <= y."""
 
 
-@binary("b")
+@binary("b", neutral=1, either=True)
 def logical_and(x: Any, y: Any) -> Any:
     """x and y."""
 
 
-@binary("b")
+@binary("b", neutral=0, either=True)
 def logical_or(x: Any, y: Any) -> Any:
     """x or y."""
 

@@ -64,6 +64,21 @@ def test_a_decided_comparison_is_known_and_of_numbers_again() -> None:
     assert known.known and known.value.dtype == np.int64 and known.value.tolist() == [2]
 
 
+def test_a_truth_value_that_changes_nothing_is_not_computed_with() -> None:
+    """As in masks, of which some parts allow everything."""
+
+    def function(x: Any, y: Any) -> Any:
+        yes, no = np.asarray(True), np.zeros((1, 1), bool)
+        return [primitives.logical_and(yes, x), primitives.logical_or(x, no), primitives.logical_and(y, no)]
+
+    ports = [Port("x", DType.of("bool"), (None, 3)), Port("y", DType.of("bool"), (3,))]
+    program = record(function, ports, Reference())
+    assert [node.primitive for node in program.region.live()] == ["logical_and"]
+    x, y = np.asarray([[True, False, True]]), np.asarray([True, True, False])
+    same, too, none = emit(program.region, Reference(), [x, y])
+    assert same is x and too is x and none.tolist() == [[False] * 3]
+
+
 def test_what_depends_on_the_values_is_left_to_run_time() -> None:
     def function(x: Any) -> Any:
         shape = primitives.shape_of(x)
