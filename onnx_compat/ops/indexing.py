@@ -8,7 +8,8 @@ from onnx_compat.dtypes import int64
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ops.common import along, numbers, product
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, ints, known, lift
+from onnx_compat.signs import never_negative
+from onnx_compat.value import Tensor, ints, lift
 
 
 @op("Gather", since=(1, 11, 13))
@@ -39,7 +40,7 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
 
 def _rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
     """Rows of coordinates into this shape, counted from the front."""
-    if indices.known and known(indices, "indices").min(initial=0) >= 0:
+    if never_negative(indices):
         return indices
     depth = indices.shape[-1]
     if not is_known(depth):

@@ -9,6 +9,7 @@ from onnx_compat.layout import dropped, fitted, where_is
 from onnx_compat.primitives.base import apply, fold, primitive
 from onnx_compat.primitives.elementwise import add, where
 from onnx_compat.primitives.shape import axis_of
+from onnx_compat.signs import never_negative
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, TensorLike, lift, scalar
 
@@ -16,7 +17,7 @@ from onnx_compat.value import Tensor, TensorLike, lift, scalar
 def nonnegative(indices: TensorLike, extent: Extent) -> Tensor:
     """Indices counted from the front, as ONNX allows them from the end too."""
     indices = lift(indices)
-    if indices.known and indices.value is not None and (indices.value.size == 0 or indices.value.min() >= 0):
+    if never_negative(indices):
         return indices
     length = lift(extent, indices.dtype)
     return where(indices < 0, add(indices, length), indices)
