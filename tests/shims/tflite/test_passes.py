@@ -258,6 +258,21 @@ def test_bounds_that_bound_nothing_are_nothing() -> None:
     assert [one.builtin for one in graph.operators] == ["TANH"]
 
 
+def test_a_size_is_counted_to_as_it_is() -> None:
+    """It is a number, never below zero, and of the kernels' own type; ONNX has it in a vector of int64."""
+
+    def positions(x: Any) -> Any:
+        return p.add(x, p.cast(p.iota(x.shape[1]), DType.of("float32")))
+
+    assert names(positions, (2, None), fed=[(2, 5)]) == ["SHAPE", "STRIDED_SLICE", "RANGE", "CAST", "ADD"]
+
+    def differences(x: Any) -> Any:
+        count = p.iota(p.sub(x.shape[0], 2))
+        return p.add(p.cast(count, DType.of("float32")), p.reduce_sum(x))
+
+    assert "MAXIMUM" in names(differences, (None, 3), fed=[(4, 3)])
+
+
 def test_an_integer_that_stands_for_another_number_is_not_neutral() -> None:
     tenths, halves = fb.Quantization([0.1], [0]), fb.Quantization([0.5], [0])
     graph = fb.SubGraph(inputs=[0], outputs=[2])

@@ -23,6 +23,9 @@ _HOLDS = {
 def drop_moves(graph: fb.SubGraph) -> None:
     """Each operator reads the oldest tensor that serves; what is then not read is swept away."""
     view = View(graph)
+    for operator in list(graph.operators):
+        if operator.builtin == "RESHAPE":
+            _pass_by(view, operator)
     for operator in graph.operators:
         if operator.builtin == "RESHAPE":
             inner = view.writer(operator.inputs[0], *_RESHAPES)
@@ -37,6 +40,23 @@ def drop_moves(graph: fb.SubGraph) -> None:
         same = _unchanged(view, operator)
         if same is not None:
             view.skip(operator, same)
+
+
+def _pass_by(view: View, operator: fb.OperatorSpec) -> None:
+    """A number that is cast as a vector of one, and is a number again: a size that a model counts to."""
+    cast = view.writer(operator.inputs[0], "CAST")
+    pack = None if cast is None else view.writer(cast.inputs[0], "PACK")
+    if (
+        cast is None
+        or pack is None
+        or len(pack.inputs) > 1
+        or pack.inputs[0] is None
+        or view.sizes(operator.outputs[0])
+    ):
+        return
+    if view.only_read_by(cast.outputs[0], operator) and not view.sizes(pack.inputs[0]):
+        view.read_instead(cast, 0, pack.inputs[0])
+        view.take_over(cast, operator)
 
 
 def _before_cast(view: View, operator: fb.OperatorSpec) -> Optional[int]:

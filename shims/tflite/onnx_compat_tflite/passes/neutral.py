@@ -29,11 +29,19 @@ def _operand(view: View, operator: fb.OperatorSpec) -> Optional[int]:
     after = view.graph.tensors[operator.outputs[0]]
     pairs = [operator.inputs, list(operator.inputs)[::-1]]
     for source, other in pairs[: 1 if operator.builtin in ("DIV", "SUB") else 2]:
-        number = view.number(other)
-        if source is None or number != _NEUTRAL[operator.builtin] or (number == 0 and np.signbit(number)):
+        number, neutral = view.number(other), _NEUTRAL[operator.builtin]
+        if operator.builtin == "MAXIMUM" and _counts(view, source):
+            neutral = 0
+        if source is None or number != neutral or (number == 0 and np.signbit(number)):
             continue
         before = view.graph.tensors[source]
         alike = before.quantization == after.quantization and len(before.shape) == len(after.shape)
         if alike and view.constant(source) is None:
             return source
     return None
+
+
+def _counts(view: View, index: Optional[int]) -> bool:
+    """Whether a tensor is a length."""
+    cut = view.writer(index, "STRIDED_SLICE")
+    return cut is not None and view.writer(cut.inputs[0], "SHAPE") is not None
