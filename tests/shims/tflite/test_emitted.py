@@ -109,6 +109,25 @@ def test_a_mirror_image_beside_an_open_batch_has_an_operator() -> None:
     assert "MIRROR_PAD" not in names(mirrored, (2, None))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "before", "after", "operators"),
+    [
+        ((None, 16, 4, 8), (0, 1, 2, 0), (0, 3, 0, 0), ["GATHER", "GATHER"]),  # an image: whole rows and pixels
+        ((2, 1, 300), (0, 0, 9), (0, 0, 0), ["GATHER", "CONCATENATION"]),
+        ((None, 300, 1), (0, 9, 0), (0, 299, 0), ["GATHER", "GATHER", "CONCATENATION"]),  # a sound
+        ((5, 8, 40), (2, 0, 39), (4, 0, 0), ["GATHER", "GATHER", "CONCATENATION"]),
+    ],
+)
+def test_a_large_mirror_image_is_copied(sizes: Any, before: Any, after: Any, operators: Any) -> None:
+    """MIRROR_PAD finds the place of each element by itself."""
+
+    def mirrored(x: Any) -> Any:
+        return primitives.pad(x, before, after, "reflect")
+
+    fed = [[2 if size is None else size for size in sizes]]
+    assert [one.builtin for one in checked(mirrored, sizes, fed=fed)] == operators
+
+
 def test_a_bound_of_one_has_an_operator() -> None:
     assert names(lambda x: primitives.clip(x, -1, 1), (2, 3)) == ["RELU_N1_TO_1"]
 

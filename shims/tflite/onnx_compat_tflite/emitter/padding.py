@@ -11,8 +11,13 @@ from onnx_compat_tflite.graph import Handle
 __all__ = ["Padding"]
 
 
+#: The elements of a mirror image that MIRROR_PAD may have to find, one by one: forty times as slow as to copy rows.
+_FEW = 256
+_LONG = 8  # elements of a row that is worth to be copied
+
+
 class Padding(Shape):
-    """A constant by PADV2, a mirror image by MIRROR_PAD where it fits; everything else by gathering along each axis."""
+    """A constant by PADV2, a small mirror image by MIRROR_PAD where it fits; everything else by gathering along each axis."""
 
     def pad(self, x: Handle, before: Any, after: Any, value: Handle, mode: str) -> Handle:
         low, high = before.known, after.known
@@ -24,7 +29,11 @@ class Padding(Shape):
             return self._padded(x, value, ends, self.out.shape)
         dims = self.out.shape
         if mode == "reflect" and low is not None and high is not None and _mirrors(x, low, high):
-            return self._mirrored(x, Handle.of(np.asarray([low, high], np.int32).T), dims)
+            if _known_elements(dims) <= _FEW:
+                return self._mirrored(x, Handle.of(np.asarray([low, high], np.int32).T), dims)
+            for axis in range(x.rank):
+                x = self._mirrored_along(x, axis, low[axis], high[axis])
+            return x
         for axis, (first, last) in enumerate(zip(before.scalars, after.scalars)):
             if not (first == 0 and last == 0 and isinstance(first, int) and isinstance(last, int)):
                 places = self._places(self.dim(x, axis), first, last, mode)
@@ -69,6 +78,18 @@ class Padding(Shape):
     def _mirrored(self, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
         return self.add_op("MIRROR_PAD", [x, ends], x.dtype, dims, mode="REFLECT")
 
+    def _mirrored_along(self, x: Handle, axis: int, before: int, after: int) -> Handle:
+        """Whole rows are gathered; of short ones only those of the images, since each takes as long as a long one."""
+        if not before and not after:
+            return x
+        places = self._places(x.dims[axis], before, after, "reflect").array
+        if _known_elements(x.dims[axis + 1 :]) >= _LONG:
+            return self.gathered(x, Handle.of(places), axis)
+        images = (places[:before], places[len(places) - after :])
+        first, last = ([self.gathered(x, Handle.of(part), axis)] if part.size else [] for part in images)
+        parts = [*first, x, *last]
+        return self._joined(parts[0], parts[1:], axis)
+
     @through("GATHER")
     def gathered(self, x: Handle, places: Handle, axis: int) -> Handle:
         """The slices of x at these places of an axis."""
@@ -90,6 +111,10 @@ class Padding(Shape):
         period = self.maximum(self.like(size, 1), self.mul(end, self.like(end, 2)))
         turned = self.mod(place, period)
         return self.minimum(turned, self.sub(period, turned)) if mode == "reflect" else turned
+
+
+def _known_elements(dims: Sequence[Any]) -> int:
+    return int(np.prod([size for size in dims if isinstance(size, int)]))
 
 
 def _mirrors(x: Handle, low: Sequence[int], high: Sequence[int]) -> bool:
