@@ -41,6 +41,7 @@ class Trace:
         self.regions: List[Region] = []
         self._constants: Dict[Tuple[int, Order], Tuple[np.ndarray, Const]] = {}
         self._arranged: Dict[Tuple[Ref, Tuple[int, ...]], Ref] = {}
+        self._sources: Dict[Ref, Tensor] = {}
 
     @contextmanager
     def active(self) -> Iterator["Trace"]:
@@ -123,6 +124,15 @@ class Trace:
         assert tensor.value is not None
         sizes = Extents(tuple(tensor.value.reshape(-1)))
         return self.record("extents", (sizes,), {"shape": tensor.shape, "dtype": tensor.dtype}, [tensor.spec])[0]
+
+    def remember(self, made: Tensor, source: Tensor) -> None:
+        """That a value is another one under another shape, for which it had to be put in order. (An execution has done it.)"""
+        if self.immediate is None and made.ref is not None and source.order is not None and made.order is None:
+            self._sources[made.ref] = source
+
+    def source(self, tensor: Tensor) -> Optional[Tensor]:
+        """What a value is another shape of, as it was before it was put in order; None where there is no such value."""
+        return None if tensor.ref is None or tensor.order is not None else self._sources.get(tensor.ref)
 
     # -- values --------------------------------------------------------------------------------------------------------
     def peek(self, tensor: Tensor) -> Optional[np.ndarray]:

@@ -3,10 +3,11 @@
 from typing import Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import floordiv
+from onnx_compat.dims import floordiv, same
 from onnx_compat.ops.common import computed_in, places
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
+from onnx_compat.trace import current
 from onnx_compat.value import Tensor
 
 Normalized = Tuple[Optional[Tensor], ...]
@@ -84,9 +85,17 @@ def batch_normalization(
 
 @op("InstanceNormalization", since=(1, 6, 22))
 def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: float = 1e-5) -> Tensor:
-    _, variance, distance = moments(input, list(range(2, input.rank)))
-    factor = p.div(_per_channel(scale, input), p.sqrt(variance + epsilon))
-    return p.add(p.mul(distance, factor), _per_channel(B, input))
+    """Of one channel that is a whole image as one row, as exporters write a GroupNormalization of one group, the image is
+    normalized as it lies: they make it of the row again.
+    """
+    source = current().source(input) if same(input.shape[1], 1) else None
+    if source is not None and same(source.shape[0], input.shape[0]):
+        x, axes = source, list(range(1, source.rank))
+    else:
+        x, axes = input, list(range(2, input.rank))
+    _, variance, distance = moments(x, axes)
+    factor = p.div(_per_channel(scale, x), p.sqrt(variance + epsilon))
+    return p.reshape(p.add(p.mul(distance, factor), _per_channel(B, x)), input.shape)
 
 
 @op("GroupNormalization", since=18)

@@ -34,10 +34,15 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
+    source = current().source(x)
+    if source is not None and same_shape(source.shape, shape):
+        return source
     taken, order = regrouped(x.shape, x.order, shape)
     arg = current().argument(x, taken)
     sizes = Extents(permuted(shape, order))
-    return apply("reshape", [arg, sizes], {}, [Spec(x.dtype, shape)], [order])[0]
+    made = apply("reshape", [arg, sizes], {}, [Spec(x.dtype, shape)], [order])[0]
+    current().remember(made, x)
+    return made
 
 
 def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:

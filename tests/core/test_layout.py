@@ -14,6 +14,7 @@ from onnx_compat.dims import is_known
 from onnx_compat.dtypes import float32
 from onnx_compat.emission import emit
 from onnx_compat.layout import channels_last, inserted, regrouped
+from onnx_compat.ops.normalization import instance_normalization
 from onnx_compat.program import record
 from onnx_compat.reference import Reference
 from onnx_compat.shim import Port, Program
@@ -301,9 +302,18 @@ def _shuffle(x: Any) -> Any:
     return primitives.reduce_mean(_same(y, _weights(4, 6, 3, 3)), [2, 3])
 
 
+def _as_one_row(x: Any) -> Any:
+    """A normalisation of all channels in one group as exporters write it."""
+    y = _same(x, _weights(6, 3, 3, 3))
+    rows = primitives.reshape(y, [y.shape[0], 1, y.shape[1] * y.shape[2] * y.shape[3]])
+    rows = instance_normalization(rows, lift(_weights(1)), lift(_weights(1)))
+    y = primitives.mul(primitives.reshape(rows, y.shape), _weights(6, 1, 1))
+    return primitives.reduce_mean(_same(y, _weights(4, 6, 3, 3)), [2, 3])
+
+
 @pytest.mark.parametrize("sizes", [(2, 3, 8, 8), ("n", 3, "h", "w")], ids=["fixed", "symbolic"])
 @pytest.mark.parametrize(
-    ("network", "most"), [(_residual, 1), (_squeeze_and_excite, 1), (_up_and_down, 1), (_shuffle, 2)]
+    ("network", "most"), [(_residual, 1), (_squeeze_and_excite, 1), (_up_and_down, 1), (_shuffle, 2), (_as_one_row, 1)]
 )
 def test_networks_of_convolutions_are_not_transposed(network: Any, most: int, sizes: Any) -> None:
     program = record(lambda x: [network(x)], [Port("x", float32, sizes)], ChannelsLast())
@@ -368,6 +378,21 @@ def _factors(data: Any, size: int) -> List[int]:
         if size > 1
         else data.draw(st.sampled_from([[1], []]))
     )
+
+
+def test_rows_of_groups_that_are_read_as_rows_are_in_order() -> None:
+    """Groups are normalised as rows, and so is one that is read as a row."""
+
+    def read(x: Any, groups: int) -> Any:
+        y = _same(x, _weights(6, 3, 1, 1))
+        rows = primitives.reshape(y, [2, groups, 96 // groups])
+        normal = instance_normalization(rows, lift(_weights(groups)), lift(_weights(groups)))
+        return primitives.mul(normal, np.arange(96 // groups, dtype=np.float32))
+
+    x = _weights(2, 3, 4, 4)
+    for groups in (1, 2, 6, 12):
+        program = record(lambda x, groups=groups: [read(x, groups)], [Port("x", float32, x.shape)], ChannelsLast())
+        np.testing.assert_allclose(_emitted(program, x)[0], read(lift(x), groups).value, rtol=1e-3, atol=1e-4)
 
 
 def test_axes_of_length_one_keep_an_image_channels_last() -> None:
