@@ -20,6 +20,7 @@ from onnx_compat_tflite.passes.overwriting import prevent_overwriting
 from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
 from onnx_compat_tflite.passes.repeats import join_joined, share_results
+from onnx_compat_tflite.passes.scales import scale_channels
 from onnx_compat_tflite.passes.scores import join_scales
 from onnx_compat_tflite.passes.shuffles import absorb_shuffles
 from onnx_compat_tflite.passes.splits import join_slices, split_before_reshapes
@@ -52,6 +53,7 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         join_biases(graph)
         # What makes of a layer several operators comes when the layer is complete.
         absorb_shuffles(graph)
+        scale_channels(graph)
         share_taps(graph)
         multiply_blocks(graph)
         pad_rows(graph)

@@ -1,0 +1,65 @@
+"""A normalisation between layers that none of them can take; each with the numbers of the reference."""
+
+from typing import Any, List
+
+import numpy as np
+import programs
+import pytest
+
+from onnx_compat import primitives as p
+
+RANDOM = np.random.RandomState(0)
+W = 0.1 * RANDOM.standard_normal((8, 8, 3, 3)).astype(np.float32)
+SCALE, SHIFT = (RANDOM.standard_normal((8, 1, 1)).astype(np.float32) for _ in range(2))
+
+
+def conv(x: Any, kernel: int = 3) -> Any:
+    pads = ((kernel // 2, kernel // 2),) * 2
+    filters = np.ascontiguousarray(W[..., :kernel, :kernel])
+    return p.conv(x, filters, None, strides=(1, 1), dilations=(1, 1), pads=pads, groups=1)
+
+
+def normal(x: Any, scale: Any = SCALE, shift: Any = SHIFT) -> Any:
+    """Of what a layer gives, bounded, so that it is not the layer's."""
+    return p.add(p.mul(p.relu(conv(x)), scale), shift)
+
+
+def kinds(function: Any, *sizes: Any) -> List[str]:
+    """The operators behind the first layer with what bounds them, without the TRANSPOSEs of the input and the output."""
+    operators = programs.checked(function, sizes or (2, 8, 6, 5), fed=[(2, 8, 6, 5)], atol=2e-4)
+    bounds = {"RELU": "+", "RELU6": "6"}
+    found = [one.builtin + bounds.get(one.options.get("fused_activation_function", ""), "") for one in operators]
+    return [one for one in found if one != "TRANSPOSE"][1:]
+
+
+@pytest.mark.parametrize("sizes", [(2, 8, 6, 5), (None, 8, 6, 5)])
+def test_a_factor_and_a_summand_of_channels_are_one_operator(sizes: Any) -> None:
+    assert kinds(lambda x: conv(normal(x)), *sizes) == ["DEPTHWISE_CONV_2D", "CONV_2D"]
+
+
+def test_what_bounds_the_sum_bounds_the_operator() -> None:
+    assert kinds(lambda x: conv(p.relu(normal(x)), 1)) == ["DEPTHWISE_CONV_2D+", "CONV_2D"]
+    assert kinds(lambda x: conv(p.clip(normal(x), 0, 6), 1)) == ["DEPTHWISE_CONV_2D6", "CONV_2D"]
+    assert kinds(lambda x: conv(p.relu(normal(x, SCALE, np.float32(2))), 1))[0] == "DEPTHWISE_CONV_2D+"
+    assert kinds(lambda x: conv(p.relu(normal(x, np.float32(-2), SHIFT)), 1))[0] == "DEPTHWISE_CONV_2D+"
+
+
+def test_what_others_look_at_one_by_one_stays() -> None:
+    """Also what is not finite keeps to its pixel there."""
+
+    def normal_too(x: Any) -> Any:
+        x = p.relu(normal(x))
+        return p.add(conv(x), p.tanh(x))
+
+    assert kinds(lambda x: p.tanh(normal(x))) == ["MUL", "ADD", "TANH"]
+    assert kinds(normal) == ["MUL", "ADD"]
+    assert kinds(normal_too)[:2] == ["MUL", "ADD+"]
+
+
+def test_what_is_no_number_a_channel_stays() -> None:
+    def then(product: Any) -> Any:
+        return lambda x: conv(p.relu(p.add(product(p.relu(conv(x))), SHIFT)))
+
+    assert kinds(then(lambda x: p.mul(x, W[0, :6, :1, :1].reshape(6, 1))))[:2] == ["MUL", "ADD+"]
+    assert kinds(then(lambda x: p.mul(x, x)))[:2] == ["MUL", "ADD+"]
+    assert kinds(then(lambda x: p.relu(p.mul(x, SCALE))))[:2] == ["MUL+", "ADD+"]
