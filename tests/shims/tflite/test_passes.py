@@ -16,7 +16,7 @@ from programs import checked, names, program
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType
 from onnx_compat.emission import emit
-from onnx_compat.ops.activation import elu, gelu, leaky_relu, prelu
+from onnx_compat.ops.activation import elu, gelu, leaky_relu, mish, prelu, softplus
 from onnx_compat.ops.recurrent import lstm
 from onnx_compat.program import record
 from onnx_compat.reference import Reference
@@ -62,6 +62,22 @@ def test_what_is_read_elsewhere_too_is_still_computed() -> None:
 def test_elu_has_a_kernel() -> None:
     assert names(elu, (4, 50)) == ["ELU"]
     assert "ELU" not in names(lambda x: elu(x, alpha=0.5), (4, 50))
+
+
+def test_mish_and_softplus_take_few_operators() -> None:
+    assert names(mish, (4, 50)) == ["LOGISTIC", "SUB", "MUL", "SUB", "DIV", "MUL"]
+    assert len(names(softplus, (4, 50))) <= 15
+    assert "TANH" in names(lambda x: p.mul(p.neg(x), p.tanh(softplus(x))), (4, 50))
+    both = names(lambda x: p.concat([mish(x), softplus(x)], 0), (4, 50))
+    assert "LOGISTIC" in both and "EXP" in both
+
+
+@pytest.mark.parametrize("function", [mish, softplus])
+def test_mish_and_softplus_are_right_to_the_last_digits(function: Any) -> None:
+    x = np.concatenate([np.linspace(-80, 100, 4001), [-np.inf, np.nan, np.inf, -3e38, 3e38]]).astype(np.float32)
+    (found,) = SHIM.compile(program(function, x.shape)).run([x])
+    (wanted,) = emit(program(function, x.shape, emitter=Reference()).region, Reference(), [x])
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.5, -0.5])

@@ -211,9 +211,40 @@ def _prelu(node: Node) -> _Found:
     return "prelu", [x, slope], {}
 
 
+def _softplus(node: Node) -> _Found:
+    """The positive part of x, and 2 atanh(e / (e + 2)) of e^-|x|."""
+    for one, other in (node.args, node.args[::-1]) if node.primitive == "add" else ():
+        above, rest = _made(one, "clip"), _product(other)
+        atanh = _made(rest.values[0], "atanh") if len(rest.values) == 1 and rest.number == 2 else None
+        quotient = _made(atanh.args[0], "div") if atanh is not None else None
+        small = _made(quotient.args[0], "exp") if quotient is not None else None
+        if above is None or quotient is None or small is None or _bounds(above) != (0, None):
+            continue
+        negative = _made(small.args[0], "neg")
+        size = _made(negative.args[0], "abs") if negative is not None else None
+        if size is None or size.args[0] is not above.args[0]:
+            continue
+        if _plus(_made(quotient.args[1], "add"), 2) is small.outputs[0]:
+            return "softplus", [above.args[0]], {}
+    return None
+
+
+def _mish(node: Node) -> _Found:
+    """x times the tanh of its softplus."""
+    for x, other in (node.args, node.args[::-1]) if node.primitive == "mul" else ():
+        curve = _made(other, "tanh")
+        softplus = _made(curve.args[0], "add") if curve is not None else None
+        found = _softplus(softplus) if softplus is not None else None
+        if found is not None and found[1][0] is x:
+            return "mish", [x], {}
+    return None
+
+
 _FINDERS: List[Tuple[str, Callable[[Node], _Found]]] = [
     ("GELU", _gelu),
     ("ELU", _elu),
     ("LEAKY_RELU", _leaky_relu),
     ("PRELU", _prelu),
+    ("EXP", _softplus),
+    ("LOGISTIC", _mish),
 ]
