@@ -97,7 +97,7 @@ def regrouped(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -
 
     The two shapes are cut into groups of axes with equal products ([N, C, H, W] -> [N, g, C/g, H*W] is N; C -> g, C/g;
     H, W -> H*W). A group that is stored together is put in order where it is (mostly it is already: nothing moves) and
-    its new axes take its place; if one is scattered, everything is taken as written.
+    its new axes take its place; if one is scattered, everything is taken as written, or an image with its channels last.
     """
     if order is None:
         return None, None
@@ -108,12 +108,31 @@ def regrouped(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -
     while len(taken) < len(physical):
         group = next((g for g in groups if physical[len(taken)] in g[0]), None)
         if group is None or sorted(physical[len(taken) : len(taken) + len(group[0])]) != group[0]:
-            return None, None
+            return _as_image(groups, physical, before, after)
         taken.extend(group[0])
         place.extend(group[1])
     if any(not _unit(extent) for axis, extent in enumerate(after) if axis not in place):
         return None, None
     return order if taken == physical else _completed(taken, len(before)), _completed(place, len(after))
+
+
+def _as_image(
+    groups: Sequence[Tuple[List[int], List[int]]],
+    physical: List[int],
+    before: Sequence[Extent],
+    after: Sequence[Extent],
+) -> Tuple[Order, Order]:
+    """What has to be moved anyway (blocks of channels that become pixels, or pixels that become channels) is moved to where
+    the next convolution wants it: if pixels begin in that order as they are stored, and some of the channels are behind.
+    """
+    last = channels_last(4)
+    if current().layout != "channels_last" or len(after) != 4 or any(len(group[1]) != 1 for group in groups):
+        return None, None
+    places = {outs[0]: [physical.index(axis) for axis in ins] for ins, outs in groups}
+    ranked = sorted(groups, key=lambda group: max(places[1]) if group[1] == [1] else places[group[1][0]][0])
+    if [axis for _, (axis,) in ranked] != [axis for axis in last or () if not _unit(after[axis])]:
+        return None, None
+    return _completed([axis for ins, _ in ranked for axis in ins], len(before)), last
 
 
 def _completed(place: List[int], rank: int) -> Order:

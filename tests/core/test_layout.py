@@ -15,6 +15,7 @@ from onnx_compat.dtypes import float32
 from onnx_compat.emission import emit
 from onnx_compat.layout import channels_last, inserted, regrouped
 from onnx_compat.ops.normalization import instance_normalization
+from onnx_compat.ops.shape import depth_to_space, space_to_depth
 from onnx_compat.program import record
 from onnx_compat.reference import Reference
 from onnx_compat.shim import Port, Program
@@ -311,9 +312,19 @@ def _as_one_row(x: Any) -> Any:
     return primitives.reduce_mean(_same(y, _weights(4, 6, 3, 3)), [2, 3])
 
 
+def _pixels(x: Any) -> Any:
+    """Channels to pixels and back. Each is one transposition, whose result the next convolution takes as it lies."""
+    y = depth_to_space(_same(x, _weights(8, 3, 3, 3)), blocksize=2, mode="CRD")
+    y = depth_to_space(_same(y, _weights(8, 2, 3, 3)), blocksize=2)
+    y = space_to_depth(_same(y, _weights(2, 2, 3, 3)), blocksize=2)
+    y = space_to_depth(_same(y, _weights(2, 8, 3, 3)), blocksize=2, mode="CRD")
+    return primitives.reduce_mean(_same(y, _weights(4, 8, 3, 3)), [2, 3])
+
+
 @pytest.mark.parametrize("sizes", [(2, 3, 8, 8), ("n", 3, "h", "w")], ids=["fixed", "symbolic"])
 @pytest.mark.parametrize(
-    ("network", "most"), [(_residual, 1), (_squeeze_and_excite, 1), (_up_and_down, 1), (_shuffle, 2), (_as_one_row, 1)]
+    ("network", "most"),
+    [(_residual, 1), (_squeeze_and_excite, 1), (_up_and_down, 1), (_shuffle, 2), (_as_one_row, 1), (_pixels, 5)],
 )
 def test_networks_of_convolutions_are_not_transposed(network: Any, most: int, sizes: Any) -> None:
     program = record(lambda x: [network(x)], [Port("x", float32, sizes)], ChannelsLast())
