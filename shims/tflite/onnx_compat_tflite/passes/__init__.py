@@ -18,6 +18,7 @@ from onnx_compat_tflite.passes.moves import drop_moves
 from onnx_compat_tflite.passes.neutral import drop_neutral
 from onnx_compat_tflite.passes.overwriting import prevent_overwriting
 from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
+from onnx_compat_tflite.passes.pixels import name_blocks
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
 from onnx_compat_tflite.passes.repeats import join_joined, share_results
 from onnx_compat_tflite.passes.scales import scale_channels
@@ -53,6 +54,7 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         join_biases(graph)
         # What makes of a layer several operators comes when the layer is complete.
         absorb_shuffles(graph)
+        name_blocks(graph)
         scale_channels(graph)
         share_taps(graph)
         multiply_blocks(graph)

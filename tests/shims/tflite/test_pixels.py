@@ -1,0 +1,75 @@
+"""Channels that become pixels, and pixels that become channels, beside convolutions; each with the numbers of the reference."""
+
+from typing import Any, List
+
+import numpy as np
+import programs
+import pytest
+
+from onnx_compat import primitives as p
+from onnx_compat.ops.shape import depth_to_space, space_to_depth
+
+W = np.random.RandomState(0).standard_normal((48, 48, 3, 3)).astype(np.float32) / 10
+
+
+def conv(x: Any, filters: int, kernel: int = 3) -> Any:
+    own = np.ascontiguousarray(W[:filters, : x.shape[1], :kernel, :kernel])
+    pads = ((kernel // 2, kernel // 2),) * 2
+    return p.conv(x, own, W[0, :filters, 0, 0], strides=(1, 1), dilations=(1, 1), pads=pads, groups=1)
+
+
+def kinds(function: Any, sizes: Any = (2, 3, 6, 5), fed: Any = (2, 3, 6, 5)) -> List[str]:
+    """Without the TRANSPOSEs of the input and the output."""
+    found = [one.builtin for one in programs.checked(function, sizes, fed=[fed])]
+    return found[found[0] == "TRANSPOSE" : len(found) - (found[-1] == "TRANSPOSE")]
+
+
+def shuffled(x: Any, mode: str = "CRD", size: int = 2) -> Any:
+    return depth_to_space(x, blocksize=size, mode=mode)
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 6, 5), (1, 3, 6, 6), (None, 3, 6, 5)])
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+@pytest.mark.parametrize(("size", "channels"), [(2, 16), (2, 4), (3, 18), (4, 48)])
+def test_channels_that_become_pixels_are_one_operator(sizes: Any, mode: str, size: int, channels: int) -> None:
+    fed = [2 if extent is None else extent for extent in sizes]
+    first = ["RESHAPE"] if channels == size**2 else []  # where others are transposed
+    found = kinds(lambda x: shuffled(conv(x, channels), mode, size), sizes, fed)
+    assert found == ["CONV_2D", "DEPTH_TO_SPACE", *first]
+    both = kinds(lambda x: conv(p.relu(shuffled(p.relu(conv(x, channels)), mode, size)), 4), sizes, fed)
+    assert both == ["CONV_2D", "DEPTH_TO_SPACE", "RELU", "CONV_2D"]
+
+
+def test_as_modules_write_it() -> None:
+    def spelt(x: Any) -> Any:
+        x = conv(x, 12)
+        blocks = p.transpose(p.reshape(x, (2, 3, 2, 2, 6, 5)), (0, 1, 4, 2, 5, 3))
+        return conv(p.reshape(blocks, (2, 3, 12, 10)), 4)
+
+    assert kinds(spelt) == ["CONV_2D", "DEPTH_TO_SPACE", "CONV_2D"]
+
+
+def test_channels_of_no_layer_alone_are_moved() -> None:
+    moves = ["RESHAPE", "TRANSPOSE", "RESHAPE"]
+    assert kinds(lambda x: shuffled(p.tanh(conv(x, 12))))[2:] == moves
+    assert kinds(lambda x: shuffled(p.tanh(conv(x, 12)), "DCR"))[2:] == ["DEPTH_TO_SPACE"]
+
+    def beside(x: Any) -> Any:
+        x = conv(x, 12)
+        return p.mul(shuffled(x), p.reduce_mean(p.tanh(x), [1, 2, 3], True))
+
+    assert [one for one in kinds(beside) if one in (*moves, "DEPTH_TO_SPACE")] == moves
+
+
+def test_other_moves_are_none_of_pixels() -> None:
+    def moved(perm: Any, last: Any) -> Any:
+        return lambda x: conv(p.reshape(p.transpose(p.reshape(conv(x, 16), (2, 4, 2, 2, 6, 6)), perm), last), 4)
+
+    for perm in ((0, 1, 4, 3, 5, 2), (0, 1, 2, 4, 5, 3), (0, 1, 2, 4, 3, 5), (0, 1, 5, 2, 4, 3)):
+        kinds(moved(perm, (2, 4, 12, 12)), (2, 3, 6, 6), (2, 3, 6, 6))
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_pixels_that_become_channels_are_moved_once(mode: str) -> None:
+    found = kinds(lambda x: conv(space_to_depth(p.tanh(conv(x, 3)), blocksize=2, mode=mode), 4), *[(2, 3, 6, 8)] * 2)
+    assert found.count("TRANSPOSE") == 1
