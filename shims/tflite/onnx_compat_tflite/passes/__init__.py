@@ -21,6 +21,7 @@ from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
 from onnx_compat_tflite.passes.pixels import name_blocks
 from onnx_compat_tflite.passes.products import drop_flattening, join_factors
 from onnx_compat_tflite.passes.repeats import join_joined, share_results
+from onnx_compat_tflite.passes.samples import read_in_steps
 from onnx_compat_tflite.passes.scales import scale_channels
 from onnx_compat_tflite.passes.scores import join_scales
 from onnx_compat_tflite.passes.shuffles import absorb_shuffles
@@ -55,6 +56,7 @@ def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
         # What makes of a layer several operators comes when the layer is complete.
         absorb_shuffles(graph)
         name_blocks(graph)
+        read_in_steps(graph)
         scale_channels(graph)
         share_taps(graph)
         multiply_blocks(graph)

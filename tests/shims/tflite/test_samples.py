@@ -1,0 +1,77 @@
+"""A convolution of an image's pixels that were put beside each other; each with the numbers of the reference."""
+
+from typing import Any, List, Sequence
+
+import numpy as np
+import programs
+import pytest
+
+from onnx_compat import primitives as p
+
+W = np.random.RandomState(0).standard_normal((8, 32, 3, 3)).astype(np.float32) / 5
+FOCUS = ((0, 0), (1, 0), (0, 1), (1, 1))
+
+
+def conv(x: Any, kernel: int = 3, stride: int = 1, pad: int = 1) -> Any:
+    own = np.ascontiguousarray(W[:, : x.shape[1], :kernel, :kernel])
+    return p.conv(x, own, W[0, :8, 0, 0], strides=(stride,) * 2, dilations=(1, 1), pads=((pad, pad),) * 2, groups=1)
+
+
+def every(x: Any, axis: int, start: int, step: int = 2) -> Any:
+    """Every so many pixels of an axis, from one on."""
+    return p.slice_axis(x, axis, start, 2**31 - 1, step)
+
+
+def focused(x: Any, starts: Sequence[Any] = FOCUS, step: int = 2) -> Any:
+    """As modules write it: rows first, then columns."""
+    rows = [every(x, 2, row, step) for row, _ in starts]
+    return p.concat([every(part, 3, column, step) for part, (_, column) in zip(rows, starts)], 1)
+
+
+def kinds(function: Any, sizes: Any = (2, 3, 8, 12)) -> List[str]:
+    found = programs.checked(function, sizes, fed=[[2 if size is None else size for size in sizes]])
+    return [one.builtin for one in found if one.builtin != "TRANSPOSE"]
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 8, 12), (None, 3, 8, 12)])
+@pytest.mark.parametrize(("kernel", "stride", "pad"), [(3, 1, 1), (1, 1, 0), (3, 1, 0), (2, 2, 0)])
+def test_a_convolution_reads_in_steps(kernel: int, stride: int, pad: int, sizes: Any) -> None:
+    assert kinds(lambda x: conv(focused(x), kernel, stride, pad), sizes) == ["CONV_2D"]
+    behind = kinds(lambda x: conv(focused(conv(x)), kernel, stride, pad), sizes)
+    assert behind == ["CONV_2D", "CONV_2D"]
+
+
+def test_in_any_steps_and_any_order() -> None:
+    thirds = [(row, column) for row in range(3) for column in range(3)]
+    assert kinds(lambda x: conv(focused(x, thirds, 3)), (1, 3, 9, 6)) == ["CONV_2D"]
+    assert kinds(lambda x: conv(focused(x, FOCUS[::-1]))) == ["CONV_2D"]
+    assert kinds(lambda x: conv(p.concat([every(x, 2, row) for row in (0, 1)], 1))) == ["CONV_2D"]
+    twice = kinds(lambda x: conv(focused(every(x, 2, 0))), (1, 3, 16, 8))
+    assert "STRIDED_SLICE" in twice  # half of the rows
+
+
+def test_other_pixels_are_cut_out() -> None:
+    for starts in (FOCUS[:3], (*FOCUS[:3], (0, 0)), (*FOCUS, (0, 0))):
+        found = kinds(lambda x: conv(focused(x, starts)))  # noqa: B023
+        assert "STRIDED_SLICE" in found
+    first = kinds(lambda x: conv(focused(p.slice_axis(x, 0, 0, 2))), (3, 3, 8, 12))
+    assert first[-1] == "CONV_2D" and len(first) > 1
+
+    def channels(x: Any) -> Any:
+        parts = [every(every(x, 2, row), 3, column) for row, column in FOCUS]
+        return conv(p.concat([*parts[:3], p.slice_axis(parts[3], 1, 0, 2)], 1))
+
+    assert len(kinds(channels)) > 1
+
+
+def test_what_others_read_stays() -> None:
+    def beside(x: Any) -> Any:
+        x = focused(x)
+        return p.add(conv(x), p.reduce_mean(p.tanh(x), [1, 2, 3], True))
+
+    assert "CONCATENATION" in kinds(beside)
+
+
+def test_uneven_padding_stays_with_the_smaller_steps() -> None:
+    found = kinds(lambda x: conv(p.pad(focused(x), [0, 0, 0, 0], [0, 0, 1, 1]), 2, 1, 0))
+    assert found[-1] == "CONV_2D" and "CONCATENATION" in found
