@@ -33,7 +33,10 @@ class Scatter(Indexing):
         if reduction == "add":
             added = self._spread_rows(values, places, rows, self._count(x, depth))
             return self._back(self.elementwise("ADD", [rows, added]), x)
-        if not (places.constant and np.unique(places.array).size == places.array.size):
+        distinct = places.constant and np.unique(places.array).size == places.array.size
+        if distinct and reduction == "none" and isinstance(rows.dims[0], int) and places.array.size:
+            return self._back(self._put(rows, values, places.array), x)
+        if not distinct:
             values, places = self._distinct(values, places, reduction, self._count(x, depth))
         return self._back(self._replaced(rows, values, places, reduction, self._count(x, depth)), x)
 
@@ -104,6 +107,16 @@ class Scatter(Indexing):
     def _first_rows(self, x: Handle, count: Any) -> Handle:
         size = self.stack([count, Handle.of(np.asarray(-1, np.int32))])
         return self._boxed(x, self.ints(0, 0), size, (count if isinstance(count, int) else None, x.dims[1]))
+
+    def _put(self, rows: Handle, values: Handle, places: Any) -> Handle:
+        """With values at known places: neighbours between what is beside them, others taken from both together."""
+        count = rows.dims[0]
+        first, last = int(places[0]), int(places[-1])
+        if np.array_equal(places, np.arange(first, last + 1)):
+            return self.concat([self.part(rows, 0, 0, first), values, self.part(rows, 0, last + 1, count)], 0)
+        order = np.arange(count, dtype=np.int32)
+        order[places] = count + np.arange(len(places))
+        return self.gathered(self._joined(rows, [values], 0), Handle.of(order), 0)
 
     # -- rows that meet ----------------------------------------------------------------------------------------------------
     def _distinct(self, values: Handle, places: Handle, reduction: str, count: Any) -> Tuple[Handle, Handle]:

@@ -1,0 +1,47 @@
+"""Assignments to known places, as `x[1:3] = y` is exported; each with the numbers of the reference."""
+
+from typing import Any, List, Sequence
+
+import numpy as np
+import pytest
+from programs import names
+
+from onnx_compat import primitives as p
+
+
+def put(places: Sequence[int], reduction: str = "none") -> Any:
+    rows = np.asarray(places, np.int64).reshape(-1, 1)
+    return lambda x: p.scatter_nd(x, rows, p.tanh(p.take(x, np.arange(len(places)), 0)), reduction)
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([0, 1, 2], ["CONCATENATION"]),
+        ([2], ["CONCATENATION"]),
+        ([3, 4, 5], ["CONCATENATION"]),
+        ([0, 1, 2, 3, 4, 5], []),
+        ([1, 5, 3], ["CONCATENATION", "GATHER"]),
+        ([2, 1], ["CONCATENATION", "GATHER"]),
+    ],
+)
+def test_known_places_are_joined(places: List[int], expected: List[str]) -> None:
+    def assigned(sizes: Sequence[Any], fed: Sequence[int]) -> List[str]:
+        found = names(put(places), sizes, fed=[fed])
+        return [one for one in found[found.index("TANH") + 1 :] if one in ("CONCATENATION", "GATHER")]
+
+    assert assigned((6, 4), (6, 4)) == expected
+    assert "SCATTER_ND" not in names(put(places), (6, None), fed=[(6, 3)])
+    names(put(places), (None, 4), fed=[(6, 4)])
+
+
+def test_what_meets_or_is_combined_is_scattered() -> None:
+    for function in (put([1, 1]), put([1, 2], "add"), put([1, 2], "mul"), put([1, 2], "max")):
+        assert "SCATTER_ND" in names(function, (6, 4))
+
+
+def test_places_of_several_axes() -> None:
+    places = np.asarray([[0, 1], [0, 2], [1, 0]], np.int64)
+    assert "GATHER" in names(
+        lambda x: p.scatter_nd(x, places, p.reduce_mean(p.take(x, np.arange(3) % 2, 0), [1]), "none"), (2, 3, 4)
+    )
