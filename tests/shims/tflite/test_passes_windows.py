@@ -187,3 +187,13 @@ def test_volumes_are_pooled_by_kernels(batch: Any) -> None:
     assert names(lambda x: p.avg_pool(x, *where), shape, fed=[(2, *shape[1:])]).count("AVERAGE_POOL_2D") == 2
     open_sizes = (None, 2, None, 5, 6)
     assert "MAX_POOL_2D" not in names(lambda x: p.max_pool(x, *where, [(0, 0)] * 3), open_sizes, fed=[(2, *shape[1:])])
+
+
+def test_a_pool_along_some_of_three_axes_is_one_operator() -> None:
+    shape = (1, 4, 6, 4, 4)
+    for kernel in ((1, 2, 2), (3, 1, 1)):
+        found = names(lambda x: p.avg_pool(x, kernel, kernel, (1, 1, 1)), shape)  # noqa: B023
+        assert found.count("AVERAGE_POOL_2D") == 1
+        found = names(lambda x: p.max_pool(x, kernel, kernel, (1, 1, 1), [(0, 0)] * 3), shape)  # noqa: B023
+        assert found.count("MAX_POOL_2D") == 1
+    assert "AVERAGE_POOL_2D" not in names(lambda x: p.avg_pool(x, (1, 1), (1, 1), (1, 1)), (1, 4, 6, 4))

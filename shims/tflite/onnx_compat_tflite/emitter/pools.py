@@ -60,6 +60,8 @@ class Pools(Windows):
 
     def _pooled(self, builtin: str, x: Handle, padding: str, where: Any) -> Handle:
         kernel, strides = where["kernel"], where["strides"]
+        if all(size == 1 for size in (*kernel, *strides)):  # along the other axes of three
+            return x
         space = where_to(x.dims[1:-1], kernel, where, padding)
         options = {"padding": padding, "filter_height": kernel[0], "filter_width": kernel[1]}
         options.update(stride_h=strides[0], stride_w=strides[1])
