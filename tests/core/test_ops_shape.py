@@ -62,6 +62,33 @@ def test_expand_as_exporters_write_it():
     assert "where" not in primitives(run)
 
 
+def test_what_is_expanded_for_arithmetic_is_broadcast():
+    def scaled(x, y):
+        return p.mul(x, p.broadcast_to(y, x.shape))
+
+    def turned(y):
+        return p.transpose(p.broadcast_to(y, (4, 3, 2)), (2, 1, 0))
+
+    x, y = (np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape) for shape in ((2, 3, 4), (3, 1)))
+    for shape in ([2, 3, 4], ["n", 3, 4]):
+        run = recorded(scaled, shape, [3, 1])
+        assert run(x, y).tolist() == (x * y).tolist()
+        assert primitives(run) == ["mul"]
+    run = recorded(lambda x, y: p.where(p.less(x, 9.0), x, turned(y)), [2, 3, 4], [3, 1])
+    assert run(x, y).tolist() == np.where(x < 9, x, y[None, :, 0, None]).tolist()
+    assert "broadcast_to" in primitives(run)  # of fewer axes, and turned
+
+
+def test_what_is_expanded_further_than_arithmetic_would_stays_expanded():
+    def both(x, y):
+        return p.add(p.broadcast_to(x, (2, 3)), p.broadcast_to(y, (2, 3)))
+
+    assert recorded(both, [3], [1])([1.0, 2.0, 3.0], [1.0]).tolist() == [[2, 3, 4]] * 2
+    run = recorded(both, [2, 1], [1, 3])
+    assert run([[1.0], [2.0]], [[1.0, 2.0, 3.0]]).tolist() == [[2, 3, 4], [3, 4, 5]]
+    assert primitives(run) == ["add"]
+
+
 def test_expand_both_ways():
     x = np.arange(3, dtype=np.float32).reshape(3, 1)
     assert applied("Expand", 8, x, np.array([2, 1, 4])).shape == (2, 3, 4)
