@@ -106,10 +106,15 @@ def _repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[int]]:
     """
     if len(narrow) != len(wide):
         return None
-    repeats = [
-        1 if equal_sizes([here], [there]) else there if same(here, 1) else None for here, there in zip(narrow, wide)
-    ]
-    return repeats if all(isinstance(many, int) and many > 0 for many in repeats) else None
+    repeats: List[int] = []
+    for here, there in zip(narrow, wide):
+        if equal_sizes([here], [there]):
+            repeats.append(1)
+        elif same(here, 1) and isinstance(there, int) and there > 0:
+            repeats.append(there)
+        else:
+            return None
+    return repeats
 
 
 def _groups(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
