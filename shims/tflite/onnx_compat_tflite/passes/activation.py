@@ -1,6 +1,5 @@
 """Activations as a part of the operator whose result they bound."""
 
-from dataclasses import replace
 from typing import List, Optional, Tuple
 
 from onnx_compat_tflite import flatbuffer as fb
@@ -51,7 +50,7 @@ def fuse_activations(graph: fb.SubGraph, kernels: Kernels) -> None:
             continue
         *inner, last = behind
         for operator in inner:
-            _rename(view, operator)
+            view.write_anew(operator, "/bounded")
         for operator in behind:
             if operator.builtin in takes:
                 operator.options["fused_activation_function"] = activation.builtin
@@ -84,13 +83,3 @@ def _behind(
             found += before
         found.append(writer)
     return found
-
-
-def _rename(view: View, operator: fb.OperatorSpec) -> None:
-    """Another tensor for a value that is another one now, which has no name in the model."""
-    old = operator.outputs[0]
-    tensor = view.graph.tensors[old]
-    new = view.graph.add(replace(tensor, name=tensor.name + "/bounded"))
-    for reader in view.readers(old):
-        view.read_instead(reader, list(reader.inputs).index(old), new)
-    operator.outputs = [new]

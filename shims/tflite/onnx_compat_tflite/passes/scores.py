@@ -4,7 +4,7 @@
 scores, of which there are more.
 """
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -26,6 +26,17 @@ class _Scale(NamedTuple):
     number: float
 
 
+class _Side(NamedTuple):
+    """What makes one factor of a product: perhaps a layer and something that scales, and what moves the numbers before and
+    behind that.
+    """
+
+    layer: Optional[fb.OperatorSpec]
+    before: List[fb.OperatorSpec]
+    scale: Optional[_Scale]
+    behind: List[fb.OperatorSpec]
+
+
 def join_scales(graph: fb.SubGraph) -> None:
     """What lies between is read by nobody else, so that nothing but the scores tells where they were scaled."""
     view = View(graph)
@@ -41,27 +52,50 @@ def _floats(view: View, index: Optional[int]) -> bool:
 def _join(view: View, product: fb.OperatorSpec) -> None:
     if product.inputs[0] == product.inputs[1]:  # a square: a factor of one side is one of the other, too
         return
-    (left, before), (right, beside) = (_before(view, product, place) for place in (0, 1))
-    sides = [one for one in (left, right) if one is not None]
-    found = sides + _after(view, product)
-    number = float(np.prod([one.number for one in found]))
-    if not found or not np.finfo(np.float32).tiny <= abs(number) <= np.finfo(np.float32).max:
+    sides = [_side(view, product, place) for place in (0, 1)]
+    after = _after(view, product)
+    scales = [side.scale for side in sides if side.scale is not None]
+    number = float(np.prod([one.number for one in [*scales, *after]]))
+    if not scales + after or not np.finfo(np.float32).tiny <= abs(number) <= np.finfo(np.float32).max:
         return
-    kept: Optional[_Scale] = None
-    if not any(layer is not None and scale_layer(view, layer, number) for layer in (before, beside)):
-        if len(found) < 2:
+    scaled = next((side for side in sides if side.layer is not None and scale_layer(view, side.layer, number)), None)
+    if scaled is None:
+        if len(scales + after) < 2:
             return
-        kept = min(sides, key=lambda one: _extent(view.sizes(one.x)))
-        name = view.graph.tensors[kept.operator.outputs[0]].name + "/scale"
-        place = view.graph.add(fb.TensorSpec(name, "float32", (), np.array(number, np.float32)))
-        view.turn_into(kept.operator, "MUL", [kept.x, place], **kept.operator.options)
-    for one in found:
-        if one is not kept:
-            view.skip(one.operator, one.x)
+        sides = [side._replace(layer=None, before=[]) for side in sides]
+        scaled = min((side for side in sides if side.scale is not None), key=lambda side: _extent(view, side))
+        _scale_by(view, scaled, number)
+    for side in sides:
+        if side is scaled or side.scale is not None:
+            _leave(view, side, side is scaled)
+    for one in after:
+        view.take_over(product, one.operator)
 
 
-def _before(view: View, product: fb.OperatorSpec, place: int) -> Tuple[Optional[_Scale], Optional[fb.OperatorSpec]]:
-    """What scales one side, and the layer that makes it, moves apart."""
+def _scale_by(view: View, side: _Side, number: float) -> None:
+    assert side.scale is not None
+    operator = side.scale.operator
+    name = view.graph.tensors[operator.outputs[0]].name + "/scale"
+    place = view.graph.add(fb.TensorSpec(name, "float32", (), np.array(number, np.float32)))
+    view.turn_into(operator, "MUL", [side.scale.x, place], **operator.options)
+
+
+def _leave(view: View, side: _Side, scaled: bool) -> None:
+    """Take away what scaled a side, unless it does so now; the values of that side are others than the model's."""
+    changed = list(side.behind)
+    if scaled and side.layer is not None:
+        changed += [*side.before, side.layer]
+    if side.scale is not None:
+        if scaled and side.layer is None:
+            changed.append(side.scale.operator)
+        else:
+            view.skip(side.scale.operator, side.scale.x)
+    for operator in changed:
+        view.write_anew(operator, "/scaled")
+
+
+def _side(view: View, product: fb.OperatorSpec, place: int) -> _Side:
+    moves: List[List[fb.OperatorSpec]] = [[], []]  # behind what scales, and before it
     scale: Optional[_Scale] = None
     index, reader = product.inputs[place], product
     while index is not None and view.only_read_by(index, reader):
@@ -69,8 +103,9 @@ def _before(view: View, product: fb.OperatorSpec, place: int) -> Tuple[Optional[
         if writer is None or writer.options.get("fused_activation_function", "NONE") != "NONE":
             break
         if writer.builtin == "FULLY_CONNECTED":
-            return scale, writer
+            return _Side(writer, moves[1] if scale else [], scale, moves[0])
         if writer.builtin in _MOVES:
+            moves[scale is not None].append(writer)
             index = writer.inputs[0]
         else:
             found = _scale(view, writer) if scale is None else None
@@ -78,7 +113,7 @@ def _before(view: View, product: fb.OperatorSpec, place: int) -> Tuple[Optional[
                 break
             scale, index = found, found.x
         reader = writer
-    return scale, None
+    return _Side(None, [], scale, moves[0])
 
 
 def _after(view: View, product: fb.OperatorSpec) -> List[_Scale]:
@@ -102,6 +137,8 @@ def _scale(view: View, operator: fb.OperatorSpec) -> Optional[_Scale]:
     return None
 
 
-def _extent(sizes: Sequence[int]) -> Tuple[int, int]:
-    """To tell the smaller one of two tensors: that of less open sizes, and of less elements."""
+def _extent(view: View, side: _Side) -> Tuple[int, int]:
+    """To tell the smaller one of two sides: that of less open sizes, and of less elements."""
+    assert side.scale is not None
+    sizes = view.sizes(side.scale.x)
     return sum(size < 0 for size in sizes), int(np.prod([abs(size) for size in sizes]))

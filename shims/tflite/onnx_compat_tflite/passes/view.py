@@ -1,5 +1,6 @@
 """Looking at a subgraph from its tensors: who writes one, who reads it, what is known of it."""
 
+from dataclasses import replace
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
@@ -95,6 +96,17 @@ class View:
         operator.outputs = list(other.outputs)
         for index in operator.outputs:
             self._writers[index] = operator
+
+    def write_anew(self, operator: fb.OperatorSpec, suffix: str) -> None:
+        """Let an operator write another tensor, for a value that is another one now: the name is that of the old one in the
+        model.
+        """
+        (old,) = operator.outputs
+        tensor = self.graph.tensors[old]
+        new = self.graph.add(replace(tensor, name=tensor.name + suffix))
+        operator.outputs = [new]
+        self._writers[new] = operator
+        self.read_all(old, new)
 
     def skip(self, operator: fb.OperatorSpec, source: int) -> None:
         """Do without an operator whose result is this tensor. An output is then written at once, if the tensor is not
