@@ -186,7 +186,7 @@ class InFile:
         if got.dtype != want.dtype and "O" not in (got.dtype.kind, want.dtype.kind):
             got = got.astype(want.dtype)
         order = self._orders[name] = _order(got, want)
-        return got.transpose(order)
+        return _unbounded(got.transpose(order), want)
 
     def _laid_out(self, name: str, value: Any) -> np.ndarray:
         array, order = _plain(value), self._orders.get(name)
@@ -216,19 +216,38 @@ def _plain(value: Any) -> np.ndarray:
     return array
 
 
+def _unbounded(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """With infinities where the greatest number stands for one: the arithmetic of some runtimes stays finite, as in masks."""
+    if got.dtype.kind != "f" or got.shape != want.shape:
+        return got
+    greatest = np.isinf(want) & (np.abs(got) == np.finfo(got.dtype).max) & (np.sign(got) == np.sign(want))
+    return np.where(greatest, want, got)
+
+
 def _order(got: np.ndarray, want: np.ndarray) -> Tuple[int, ...]:
-    """Which permutation of the axes brings one to the other: the one of those that fit which leaves the least error."""
+    """Which permutation of the axes brings one to the other: of the usual ones that fit, the one that leaves the least error.
+    Another one only if no usual one fits, or if next to nothing is left: a value may wait to be transposed.
+    """
     rank = got.ndim
-    usual = [tuple(range(rank))]
-    if rank == want.ndim and 2 < rank <= 6:
-        usual += [(0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)]
-        fitting = [one for one in usual if _fits(got, want, one)]
-        fitting = fitting or [one for one in itertools.permutations(range(rank)) if _fits(got, want, one)]
-    else:
-        fitting = usual
-    if len(fitting) < 2:
-        return fitting[0] if fitting else usual[0]
-    return min(fitting, key=lambda order: _distance(got.transpose(order), want))
+    identity = tuple(range(rank))
+    if rank != want.ndim or not 1 < rank <= 6:
+        return identity
+    usual = [identity, (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)]
+    found, error = _nearest(got, want, usual)
+    if found is not None and error == 0:
+        return found
+    other, rest = _nearest(got, want, [one for one in itertools.permutations(range(rank)) if one not in usual])
+    if other is not None and (found is None or rest < error / 1000):
+        return other
+    return found or identity
+
+
+def _nearest(
+    got: np.ndarray, want: np.ndarray, orders: Sequence[Tuple[int, ...]]
+) -> Tuple[Optional[Tuple[int, ...]], float]:
+    fitting = [one for one in orders if _fits(got, want, one)]
+    errors = [_distance(got.transpose(one), want) for one in fitting]
+    return (fitting[int(np.argmin(errors))], min(errors)) if fitting else (None, 0.0)
 
 
 def _fits(got: np.ndarray, want: np.ndarray, order: Sequence[int]) -> bool:
