@@ -69,7 +69,18 @@ def test_other_moves_are_none_of_pixels() -> None:
         kinds(moved(perm, (2, 4, 12, 12)), (2, 3, 6, 6), (2, 3, 6, 6))
 
 
+@pytest.mark.parametrize("sizes", [[2, 3, 6, 8], [1, 2, 6, 6], [None, 3, 12, 6]])
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+@pytest.mark.parametrize("size", [2, 3])
+def test_blocks_of_pixels_are_read_by_the_convolution_itself(size: int, mode: str, sizes: Any) -> None:
+    fed = [2 if extent is None else extent for extent in sizes]
+    fed[2:] = [6, 12] if size == 3 else fed[2:]
+    sizes = [*sizes[:2], *fed[2:]]
+    found = kinds(lambda x: conv(space_to_depth(p.tanh(conv(x, 3)), blocksize=size, mode=mode), 4), sizes, fed)
+    assert found == ["CONV_2D", "TANH", "CONV_2D"]
+
+
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_pixels_that_become_channels_are_moved_once(mode: str) -> None:
-    found = kinds(lambda x: conv(space_to_depth(p.tanh(conv(x, 3)), blocksize=2, mode=mode), 4), *[(2, 3, 6, 8)] * 2)
+    found = kinds(lambda x: p.relu(space_to_depth(p.tanh(conv(x, 3)), blocksize=2, mode=mode)), *[(2, 3, 6, 8)] * 2)
     assert found.count("TRANSPOSE") == 1

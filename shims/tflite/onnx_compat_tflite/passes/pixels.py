@@ -10,7 +10,7 @@ import numpy as np
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.view import View
 
-__all__ = ["name_blocks"]
+__all__ = ["moved_axes", "name_blocks"]
 
 
 class _Blocks(NamedTuple):
@@ -68,15 +68,15 @@ def _blocks(view: View, source: int, transpose: fb.OperatorSpec, result: int) ->
     size, left = wide[1] // whole[1], wide[3]
     if size < 2 or wide != [whole[0], whole[1] * size, whole[2] * size, left] or whole[3] != left * size**2:
         return None
-    moved = _moved(cut, [int(axis) for axis in perm])
+    moved = moved_axes(cut, [int(axis) for axis in perm])
     for factors, (row, column, rest) in (([size, size, left], (0, 1, 2)), ([left, size, size], (1, 2, 0))):
-        if moved == _moved([*whole[:3], *factors], [0, 1, 3 + row, 2, 3 + column, 3 + rest]):
+        if moved == moved_axes([*whole[:3], *factors], [0, 1, 3 + row, 2, 3 + column, 3 + rest]):
             places = np.arange(whole[3]).reshape(factors)
             return _Blocks(size, wide, places.transpose(row, column, rest).reshape(-1))
     return None
 
 
-def _moved(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], List[int]]:
+def moved_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], List[int]]:
     """A permutation without axes of length one, and with axes that stay neighbours as one. (-1 for an open size.)"""
     groups: List[List[int]] = []
     for axis in (axis for axis in perm if sizes[axis] != 1):

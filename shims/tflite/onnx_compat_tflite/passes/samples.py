@@ -1,7 +1,8 @@
-"""Images that are made of every second pixel of another, beside each other in front of a convolution.
+"""Images that are made of every second pixel of another, or of blocks of them, beside each other in front of a convolution.
 
 As filters stride over pixels themselves, those of the convolution, spread out, read the whole image in larger steps: the same
-products, and nothing is copied. It is what YOLO's Focus is for, and what its authors wrote in its place later.
+products, and nothing is copied. It is what YOLO's Focus is for, and what its authors wrote in its place later; a pixel unshuffle
+differs in the order of its channels only.
 """
 
 from typing import Any, List, NamedTuple, Optional, Tuple
@@ -9,6 +10,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.pixels import moved_axes
 from onnx_compat_tflite.passes.view import View
 
 __all__ = ["read_in_steps"]
@@ -21,10 +23,11 @@ class _Samples(NamedTuple):
     source: int
     steps: Tuple[int, int]  # of rows and columns
     starts: List[Tuple[int, int]]  # of each part
+    mixed: bool = False  # whether the parts of each channel are together, and not the channels of each part
 
 
 def read_in_steps(graph: fb.SubGraph) -> None:
-    """STRIDED_SLICEs that are joined before a CONV_2D are left out, also before a TRANSPOSE of them."""
+    """STRIDED_SLICEs that are joined before a CONV_2D are left out, also before a TRANSPOSE of them; and blocks of pixels."""
     view = View(graph)
     for conv in list(graph.operators):
         if conv.builtin != "CONV_2D":
@@ -32,7 +35,10 @@ def read_in_steps(graph: fb.SubGraph) -> None:
         turned = view.writer(conv.inputs[0], "TRANSPOSE")
         order = [0, 1, 2, 3] if turned is None else view.constant(turned.inputs[1])
         joined = view.writer(conv.inputs[0] if turned is None else turned.inputs[0], "CONCATENATION")
-        samples = None if joined is None or order is None else _samples(view, joined, [int(axis) for axis in order])
+        if joined is not None and order is not None:
+            samples = _samples(view, joined, [int(axis) for axis in order])
+        else:
+            samples, turned = _blocks(view, conv.inputs[0] or 0), None
         if samples is not None and _even(view, conv):
             _spread(view, conv, turned, samples)
 
@@ -80,6 +86,29 @@ def _part(view: View, index: int) -> Tuple[int, List[int], List[int]]:
     return index, starts, steps
 
 
+def _blocks(view: View, index: int) -> Optional[_Samples]:
+    """The image whose blocks of pixels are the channels of another, by RESHAPE, TRANSPOSE and RESHAPE."""
+    after = view.writer(index, "RESHAPE")
+    transpose = None if after is None else view.writer(after.inputs[0], "TRANSPOSE")
+    before = None if transpose is None else view.writer(transpose.inputs[0], "RESHAPE")
+    perm = None if transpose is None else view.constant(transpose.inputs[1])
+    if before is None or transpose is None or perm is None or before.inputs[0] is None:
+        return None
+    source = before.inputs[0]
+    whole, small = list(view.sizes(source)), list(view.sizes(index))
+    if len(whole) != 4 or len(small) != 4 or min(whole[1:]) < 1 or view.graph.tensors[source].dtype != "float32":
+        return None
+    size = whole[1] // max(small[1], 1)
+    if size < 2 or whole != [small[0], small[1] * size, small[2] * size, small[3] // size**2]:
+        return None
+    cut = [whole[0], small[1], size, small[2], size, whole[3]]
+    moved = moved_axes(view.sizes(transpose.inputs[0] or 0), [int(axis) for axis in perm])
+    starts = [(row, column) for row in range(size) for column in range(size)]
+    if moved == moved_axes(cut, [0, 1, 3, 2, 4, 5]):
+        return _Samples(source, (size, size), starts)
+    return _Samples(source, (size, size), starts, mixed=True) if moved == moved_axes(cut, [0, 1, 3, 5, 2, 4]) else None
+
+
 def _even(view: View, conv: fb.OperatorSpec) -> bool:
     """Whether a convolution goes over neighbouring pixels, with as many beyond either side: so it is with larger steps."""
     filters, sizes = view.constant(conv.inputs[1]), view.sizes(conv.inputs[0] or 0)
@@ -101,8 +130,10 @@ def _spread(view: View, conv: fb.OperatorSpec, turned: Optional[fb.OperatorSpec]
     new = np.zeros(
         (len(old), old.shape[1] * rows, old.shape[2] * columns, old.shape[3] // len(samples.starts)), np.float32
     )
-    for part, (row, column) in zip(np.split(old, len(samples.starts), axis=3), samples.starts):
-        new[:, row::rows, column::columns] = part
+    count = len(samples.starts)
+    for k, (row, column) in enumerate(samples.starts):
+        own = slice(k, None, count) if samples.mixed else slice(k * new.shape[3], (k + 1) * new.shape[3])
+        new[:, row::rows, column::columns] = old[..., own]
     name = graph.tensors[conv.outputs[0]].name
     filters = graph.add(fb.TensorSpec(name + "/filters", "float32", new.shape, new))
     if turned is not None:
