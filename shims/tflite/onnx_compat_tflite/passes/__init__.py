@@ -14,6 +14,7 @@ from onnx_compat_tflite.passes.depthwise import share_taps
 from onnx_compat_tflite.passes.filters import fold_into_filters, fold_into_next_filters
 from onnx_compat_tflite.passes.hard import name_activations
 from onnx_compat_tflite.passes.integers import use_integers
+from onnx_compat_tflite.passes.loops import drop_states
 from onnx_compat_tflite.passes.moves import drop_moves
 from onnx_compat_tflite.passes.neutral import drop_neutral
 from onnx_compat_tflite.passes.overwriting import prevent_overwriting
@@ -34,6 +35,7 @@ __all__ = ["improve"]
 
 def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
     """Every subgraph, in place, for these kernels. A subgraph keeps its inputs and outputs."""
+    drop_states(model)
     for graph in model.subgraphs:
         drop_moves(graph)
         name_activations(graph)
