@@ -181,6 +181,35 @@ def test_an_axis_that_is_repeated_an_open_number_of_times_is_broadcast() -> None
     assert "TILE" not in [one.builtin for one in found]  # which writes beyond the end if the number is zero
 
 
+def test_many_axes_of_which_one_is_open_are_merged() -> None:
+    """As the windows of an image are, beside a mask of each."""
+
+    def masked(x: Any, y: Any) -> Any:
+        return primitives.add(x, y)
+
+    shapes = ("n", 4, 3, 2, 5), (1, 4, 1, 2, 5)
+    for many in (1, 3):
+        found = checked(masked, *shapes, fed=[(many, *shapes[0][1:]), shapes[1]])
+        assert [one.builtin for one in found] == ["RESHAPE", "RESHAPE", "ADD", "RESHAPE"]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "fed"),
+    [
+        (("n", 4, 1, 2, 5), (3, 4, 3, 2, 1), [((many, 4, 1, 2, 5), (3, 4, 3, 2, 1)) for many in (1, 3)]),
+        (
+            ("n", 4, 1, 2, 5),
+            ("m", 1, 3, 2, 5),
+            [((1, 4, 1, 2, 5), (3, 1, 3, 2, 5)), ((3, 4, 1, 2, 5), (1, 1, 3, 2, 5))],
+        ),
+        (("n", 4, 1, "m", 5), (1, 4, 3, 1, 5), [((2, 4, 1, 3, 5), (1, 4, 3, 1, 5))]),
+    ],
+)
+def test_many_axes_that_may_be_repeated_or_not_are_not_merged(left: Any, right: Any, fed: Any) -> None:
+    for shapes in fed:
+        checked(primitives.mul, left, right, fed=shapes)
+
+
 def test_two_builds_are_the_same_bytes() -> None:
     first, second = (build(program(convolved, (None, 4, 8, 8)), features.kernels()) for _ in range(2))
     assert fb.to_bytes(first) == fb.to_bytes(second)

@@ -1,5 +1,7 @@
 """Operands of different shape for kernels that broadcast only four axes (older ones end the process beyond that)."""
 
+import functools
+import operator
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -45,11 +47,12 @@ class Broadcasting(Base):
         whole = joined(shapes)
         if len(whole) <= _AXES or all(equal_sizes(shape, shapes[0]) for shape in shapes[1:]):
             return list(operands), lambda result: result
-        if all(handle.static for handle in operands):
+        if all(map(_viewable, [*shapes, whole])) and _told(shapes, len(whole)):
             groups = _groups(shapes, len(whole))
             if len(groups) <= _AXES:
-                met = [self.shaped(handle, _merged(handle.dims, groups, len(whole))) for handle in operands]
-                return met, lambda result: self.shaped(result, whole)
+                met = [self._viewed(handle, _merged(handle.dims, groups, len(whole))) for handle in operands]
+                return met, lambda result: self._viewed(result, whole)
+        if all(handle.static for handle in operands):
             target = self.ints(*whole)
         else:
             target = self.shape_tensor(operands[0])
@@ -68,6 +71,13 @@ class Broadcasting(Base):
             return self.add_op("RESHAPE", [x], x.dtype, (), new_shape=[])
         target = self.ints(*[size if isinstance(size, int) else -1 for size in dims])
         return self.add_op("RESHAPE", [x, target], x.dtype, dims)
+
+    def _viewed(self, x: Handle, dims: Sequence[Any]) -> Handle:
+        """x under another shape with one open size at most."""
+        if x.static or equal_sizes(x.dims, dims):
+            return self.shaped(x, dims)
+        sizes = self.ints(*[size if isinstance(size, int) else -1 for size in dims])
+        return self.add_op("RESHAPE", [x, sizes], x.dtype, dims)
 
     def spread(self, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
         """x broadcast to a shape that is a tensor."""
@@ -123,7 +133,8 @@ def _groups(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
     before: Any = None
     for axis in range(rank):
         sizes = [shape[axis - rank] if len(shape) >= rank - axis else 1 for shape in shapes]
-        pattern = None if all(size == 1 for size in sizes) else [size == 1 for size in sizes]
+        alone = [same(size, 1) for size in sizes]
+        pattern = None if all(alone) else alone
         if groups and (pattern is None or before is None or pattern == before):
             groups[-1].append(axis)
         else:
@@ -132,6 +143,26 @@ def _groups(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
     return groups
 
 
-def _merged(dims: Sequence[int], groups: Sequence[Sequence[int]], rank: int) -> Tuple[int, ...]:
+def _merged(dims: Sequence[Any], groups: Sequence[Sequence[int]], rank: int) -> Tuple[Any, ...]:
     full = (1,) * (rank - len(dims)) + tuple(dims)
-    return tuple(int(np.prod([full[axis] for axis in group])) for group in groups)
+    return tuple(_product([full[axis] for axis in group]) for group in groups)
+
+
+def _product(sizes: Sequence[Any]) -> Any:
+    return None if any(size is None for size in sizes) else functools.reduce(operator.mul, sizes)
+
+
+def _viewable(dims: Sequence[Any]) -> bool:
+    """Whether a RESHAPE can say it: with one -1 for an open size, and no zero beside that."""
+    many = sum(not isinstance(size, int) for size in dims)
+    return many == 0 or (many == 1 and not any(same(size, 0) for size in dims))
+
+
+def _told(shapes: Sequence[Sequence[Any]], rank: int) -> bool:
+    """Whether it is known of each axis which operands are repeated along it: an open size beside a number may be one."""
+    for axis in range(rank):
+        sizes = [shape[axis - rank] for shape in shapes if len(shape) >= rank - axis]
+        wide = [size for size in sizes if not same(size, 1)]
+        if not equal_sizes(wide, wide[:1] * len(wide)):
+            return False
+    return True
