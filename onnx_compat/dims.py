@@ -13,6 +13,7 @@ __all__ = [
     "Dim",
     "Extent",
     "Undecided",
+    "at_most",
     "atoms_of",
     "ceildiv",
     "floordiv",
@@ -226,14 +227,27 @@ def maximum(a: Extent, b: Extent) -> Extent:
     try:
         return max(a, b)
     except Undecided:
-        return Dim.atom("max", a, b)
+        return b if at_most(a, b) else a if at_most(b, a) else Dim.atom("max", a, b)
 
 
 def minimum(a: Extent, b: Extent) -> Extent:
     try:
         return min(b, a)
     except Undecided:
-        return Dim.atom("min", a, b)
+        return a if at_most(a, b) else b if at_most(b, a) else Dim.atom("min", a, b)
+
+
+def at_most(a: Extent, b: Extent) -> bool:
+    """Whether a is min(b, ...)."""
+    if not isinstance(a, Dim) or len(a.terms) != 1:
+        return False
+    ((monomial, factor),) = a.terms.items()
+    return (
+        factor == 1
+        and len(monomial) == 1
+        and monomial[0].kind == "min"
+        and any(same(b, one) for one in monomial[0].args)
+    )
 
 
 def atoms_of(value: Extent) -> Iterable[Atom]:

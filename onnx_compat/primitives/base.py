@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from onnx_compat.dims import Dim, Extent, Undecided, is_known, same
+from onnx_compat.dims import Dim, Extent, Undecided, at_most, is_known, same
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Extents, Ref, Region, Spec
@@ -196,18 +196,6 @@ def _largest(different: Sequence[Extent]) -> Any:
     """Of sizes that must be equal or one: min(512, n) beside n is n; otherwise nothing can be told (None)."""
     for extent in different:
         others = [other for other in different if other is not extent]
-        if all(_bounded_by(other, extent) for other in others):
+        if all(at_most(other, extent) for other in others):
             return extent
     return None
-
-
-def _bounded_by(extent: Extent, bound: Extent) -> bool:
-    if not isinstance(extent, Dim) or len(extent.terms) != 1:
-        return False
-    ((monomial, factor),) = extent.terms.items()
-    return (
-        factor == 1
-        and len(monomial) == 1
-        and monomial[0].kind == "min"
-        and any(same(a, bound) for a in monomial[0].args)
-    )

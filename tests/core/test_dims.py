@@ -165,6 +165,10 @@ def test_what_does_not_is_decided() -> None:
     assert dims.floordiv(n * m * 6, m * 2) == n * 3
     assert n * m % m == 0
     assert dims.maximum(n + 2, n) == n + 2 and dims.minimum(n, -1) == -1
+    less = dims.minimum(n, 512)
+    assert dims.same(dims.maximum(less, n), n) and dims.same(dims.maximum(n, less), n)
+    assert dims.same(dims.minimum(n, less), less) and dims.same(dims.minimum(less, n), less)
+    assert not dims.same(dims.maximum(less, m), m) and not dims.same(dims.maximum(less * 2, n), n)
 
 
 def test_atoms_inside_operations_are_found() -> None:
