@@ -50,8 +50,8 @@ class Broadcasting(Base):
         if all(map(_viewable, [*shapes, whole])) and _told(shapes, len(whole)):
             groups = _groups(shapes, len(whole))
             if len(groups) <= _AXES:
-                met = [self._viewed(handle, _merged(handle.dims, groups, len(whole))) for handle in operands]
-                return met, lambda result: self._viewed(result, whole)
+                met = [self.shaped(handle, _merged(handle.dims, groups, len(whole))) for handle in operands]
+                return met, lambda result: self.shaped(result, whole)
         if all(handle.static for handle in operands):
             target = self.ints(*whole)
         else:
@@ -63,7 +63,7 @@ class Broadcasting(Base):
 
     def shaped(self, x: Handle, dims: Sequence[Any]) -> Handle:
         """x under another shape, of which one size may be open if none is zero."""
-        if tuple(dims) == x.dims:
+        if equal_sizes(x.dims, dims):
             return x
         if x.constant:
             return Handle.of(x.array.reshape(dims))
@@ -71,13 +71,6 @@ class Broadcasting(Base):
             return self.add_op("RESHAPE", [x], x.dtype, (), new_shape=[])
         target = self.ints(*[size if isinstance(size, int) else -1 for size in dims])
         return self.add_op("RESHAPE", [x, target], x.dtype, dims)
-
-    def _viewed(self, x: Handle, dims: Sequence[Any]) -> Handle:
-        """x under another shape with one open size at most."""
-        if x.static or equal_sizes(x.dims, dims):
-            return self.shaped(x, dims)
-        sizes = self.ints(*[size if isinstance(size, int) else -1 for size in dims])
-        return self.add_op("RESHAPE", [x, sizes], x.dtype, dims)
 
     def spread(self, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
         """x broadcast to a shape that is a tensor."""
