@@ -182,6 +182,12 @@ def test_sizes_that_the_kernels_refuse_are_refused_with_what_to_do(tmp_path: Pat
     assert compiled.run([np.ones(6, np.float32)])[0].shape == (2, 3)
 
 
+def test_none_of_several_rows_is_repeated() -> None:
+    for rows in (0, 3):
+        x = np.ones((rows, 1), np.float32)
+        agree(lambda x: [primitives.broadcast_to(x, (x.shape[0], 4))], [Port("x", FLOAT, ("n", 1))], x)
+
+
 def test_another_device_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="gpu"):
         SHIM.compile(recorded(lambda x: [primitives.neg(x)], Port("x", FLOAT, (2,))), "gpu")
