@@ -57,9 +57,7 @@ def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Una
 def binary(
     kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = None, either: bool = False
 ) -> Callable[[_Meaning], Binary]:
-    """Declare a primitive of two operands of one dtype. With `neutral` as the right operand (as `either` one) it does
-    nothing.
-    """
+    """Declare a primitive of two operands of one dtype. `neutral` as the right operand (as `either` one) does nothing."""
 
     def declare(function: _Meaning) -> Binary:
         name = function.__name__
