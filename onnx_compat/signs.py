@@ -11,7 +11,7 @@ __all__ = ["never_negative"]
 #: What gives nothing but elements of its first argument.
 _MOVES = frozenset("reshape transpose broadcast_to slice take tile reverse take_along gather_nd concat extents".split())
 #: What gives nothing negative of arguments that are not. (What overflows is no place of anything.)
-_HOLDS = frozenset("add mul minimum cumsum reduce_sum reduce_prod".split())
+_HOLDS = frozenset("add mul floordiv minimum cumsum reduce_sum reduce_prod".split())
 _MANY = 64  # values that are looked at, of a long computation
 
 
@@ -46,6 +46,8 @@ def _made(node: Node, known: Dict[Ref, bool]) -> bool:
         return _told(args[0], known)
     if name in _HOLDS:
         return _told(args, known)
+    if name == "mod":  # which has the sign of what divides
+        return _told(args[1], known)
     if name == "maximum":
         return any(_told(one, known) for one in args)
     if name == "where":

@@ -1,6 +1,6 @@
 """Which operators a program becomes."""
 
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import numpy as np
 import pytest
@@ -213,3 +213,24 @@ def test_many_axes_that_may_be_repeated_or_not_are_not_merged(left: Any, right: 
 def test_two_builds_are_the_same_bytes() -> None:
     first, second = (build(program(convolved, (None, 4, 8, 8)), features.kernels()) for _ in range(2))
     assert fb.to_bytes(first) == fb.to_bytes(second)
+
+
+@pytest.mark.parametrize("batch", [2, None])
+def test_many_axes_are_transposed_by_old_kernels_also_of_an_open_batch(batch: Any) -> None:
+    def pixels(x: Any) -> Any:
+        blocks = primitives.reshape(x, [x.shape[0], 2, 2, 3, 4, 5])
+        return primitives.transpose(blocks, [0, 3, 4, 1, 5, 2])
+
+    found = operators(pixels, (batch, 12, 4, 5))
+    assert [one.builtin for one in found] == ["RESHAPE", "TRANSPOSE", "RESHAPE"]
+
+
+def test_channels_that_nobody_told_are_those_of_the_filter(tmp_path: Any) -> None:
+    """Of unknown ones a kernel of groups would be asked for, which old runtimes have not."""
+
+    def version(channels: Optional[int]) -> List[int]:
+        path = str(tmp_path / "model.tflite")
+        fb.write(build(program(convolved, (1, channels, 8, 8)), Kernels()), path)
+        return [one.version for one in fb.read(path).subgraphs[0].operators if one.builtin == "CONV_2D"]
+
+    assert version(None) == version(4)

@@ -47,7 +47,7 @@ class Broadcasting(Base):
         whole = joined(shapes)
         if len(whole) <= _AXES or all(equal_sizes(shape, shapes[0]) for shape in shapes[1:]):
             return list(operands), lambda result: result
-        if all(map(_viewable, [*shapes, whole])) and _told(shapes, len(whole)):
+        if all(map(viewable, [*shapes, whole])) and _told(shapes, len(whole)):
             groups = _groups(shapes, len(whole))
             if len(groups) <= _AXES:
                 met = [self.shaped(handle, _merged(handle.dims, groups, len(whole))) for handle in operands]
@@ -138,14 +138,14 @@ def _groups(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
 
 def _merged(dims: Sequence[Any], groups: Sequence[Sequence[int]], rank: int) -> Tuple[Any, ...]:
     full = (1,) * (rank - len(dims)) + tuple(dims)
-    return tuple(_product([full[axis] for axis in group]) for group in groups)
+    return tuple(product([full[axis] for axis in group]) for group in groups)
 
 
-def _product(sizes: Sequence[Any]) -> Any:
+def product(sizes: Sequence[Any]) -> Any:
     return None if any(size is None for size in sizes) else functools.reduce(operator.mul, sizes)
 
 
-def _viewable(dims: Sequence[Any]) -> bool:
+def viewable(dims: Sequence[Any]) -> bool:
     """Whether a RESHAPE can say it: with one -1 for an open size, and no zero beside that."""
     many = sum(not isinstance(size, int) for size in dims)
     return many == 0 or (many == 1 and not any(same(size, 0) for size in dims))

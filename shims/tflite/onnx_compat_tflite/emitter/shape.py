@@ -6,6 +6,7 @@ import numpy as np
 
 from onnx_compat.dims import never_negative, same
 from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.broadcast import product, viewable
 from onnx_compat_tflite.emitter.functions import Functions
 from onnx_compat_tflite.graph import Handle
 
@@ -45,7 +46,7 @@ class Shape(Functions):
             return x
         if x.static and 0 in x.dims:  # nothing to move, and older kernels divide by the first size
             return self.shaped(x, [x.dims[axis] for axis in perm])
-        if len(perm) > 5 and x.static:
+        if len(perm) > 5 and viewable(x.dims):
             return self._transposed_in_groups(x, perm)
         return self._transposed(x, tuple(perm))
 
@@ -59,14 +60,14 @@ class Shape(Functions):
         """Axes of length one are left out, and axes that stay neighbours are one."""
         groups: List[List[int]] = []
         for axis in perm:
-            if x.dims[axis] == 1:
+            if same(x.dims[axis], 1):
                 continue
-            if groups and all(x.dims[k] == 1 for k in range(groups[-1][-1] + 1, axis)) and groups[-1][-1] < axis:
+            if groups and all(same(x.dims[k], 1) for k in range(groups[-1][-1] + 1, axis)) and groups[-1][-1] < axis:
                 groups[-1].append(axis)
             else:
                 groups.append([axis])
         order = sorted(groups)
-        merged = self.shaped(x, [int(np.prod([x.dims[axis] for axis in group])) for group in order])
+        merged = self.shaped(x, [product([x.dims[axis] for axis in group]) for group in order])
         moved = self._transposed(merged, tuple(order.index(group) for group in groups)) if len(groups) > 1 else merged
         return self.shaped(moved, [x.dims[axis] for axis in perm])
 

@@ -72,6 +72,8 @@ class Windows(Linear):
                 return self._grouped(self._conv_2d, x, w, bias, groups, where)
             return self._conv_2d(x, w, bias, **where)
 
+        if not x.constant and isinstance(w.dims[-1], int):  # else newer kernels would have to see for themselves
+            x = self.refine(x, (*x.dims[:-1], w.dims[-1] * groups))
         return self._spatial(convolve, 0, x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
     def depthwise_conv(
