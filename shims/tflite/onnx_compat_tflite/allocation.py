@@ -8,7 +8,7 @@ __all__ = ["allocate"]
 
 #: What a size that the model leaves open is tried with: one is what the file says, but a network may halve its images
 #: more often than that bears, and one of sounds cut thousands of samples down to nothing.
-_TRIALS = (1, 8, 32, 128, 1024, 8192, 65536)
+_TRIALS = (1, 8, 32, 128, 1024, 16384)
 #: The most elements of an input that a large trial may have.
 _MANY = 2**20
 
