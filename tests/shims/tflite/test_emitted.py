@@ -225,6 +225,27 @@ def test_many_axes_are_transposed_by_old_kernels_also_of_an_open_batch(batch: An
     assert [one.builtin for one in found] == ["RESHAPE", "TRANSPOSE", "RESHAPE"]
 
 
+@pytest.mark.parametrize("batch", [2, None])
+@pytest.mark.parametrize("perm", [(0, 2, 4, 3, 5, 1), (5, 4, 3, 2, 1, 0), (1, 0, 3, 2, 5, 4)])
+def test_six_axes_that_all_move_are_transposed_in_steps(batch: Any, perm: Sequence[int]) -> None:
+    def turned(x: Any) -> Any:
+        return primitives.transpose(primitives.add(x, 1.0), perm)
+
+    made = build(program(turned, (batch, 3, 2, 4, 5, 3)), Kernels())
+    assert [one.builtin for one in made.subgraphs[0].operators].count("TRANSPOSE") == 2
+    x = np.random.RandomState(0).rand(2, 3, 2, 4, 5, 3).astype(np.float32)
+    runtime, _ = features.find()
+    assert runtime is not None
+    made.signatures.append(fb.Signature({"x": made.subgraphs[0].inputs[0]}, {"y": made.subgraphs[0].outputs[0]}))
+    interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(made))
+    interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], x.shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(found, (x + 1).transpose(perm), rtol=1e-6)
+
+
 def test_channels_that_nobody_told_are_those_of_the_filter(tmp_path: Any) -> None:
     """Of unknown ones a kernel of groups would be asked for, which old runtimes have not."""
 

@@ -68,8 +68,19 @@ class Shape(Functions):
                 groups.append([axis])
         order = sorted(groups)
         merged = self.shaped(x, [product([x.dims[axis] for axis in group]) for group in order])
-        moved = self._transposed(merged, tuple(order.index(group) for group in groups)) if len(groups) > 1 else merged
+        places = [order.index(group) for group in groups]
+        if len(places) > 5 and not self.accepts("TRANSPOSE", x.dtype, "rank %d" % len(places)):
+            moved = self._transposed_in_steps(merged, places)
+        else:
+            moved = self._transposed(merged, tuple(places)) if len(places) > 1 else merged
         return self.shaped(moved, [x.dims[axis] for axis in perm])
+
+    def _transposed_in_steps(self, x: Handle, perm: Sequence[int]) -> Handle:
+        """One axis next to the one that it will follow, which takes four axes at most; the two are one in what is left."""
+        first, second = perm[:2]
+        order = [axis for axis in range(x.rank) if axis != second]
+        order.insert(order.index(first) + 1, second)
+        return self.transpose(self.transpose(x, order), [order.index(axis) for axis in perm])
 
     def broadcast_to(self, x: Handle, sizes: Any) -> Handle:
         known = sizes.known
