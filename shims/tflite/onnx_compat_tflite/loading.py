@@ -8,7 +8,7 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
 __all__ = [
-    "DESCRIPTION", "bears_nothing", "fragile", "int4_products", "ports", "resizing", "seeded", "shifted", "windows",
+    "DESCRIPTION", "bears_nothing", "cutting", "fragile", "int4_products", "ports", "resizing", "seeded", "shifted", "windows",
 ]  # fmt: skip
 
 DESCRIPTION = "made by onnx-compat"
@@ -87,6 +87,17 @@ def resizing(model: fb.ModelSpec) -> bool:
     main = model.subgraphs[0]
     graphs = model.subgraphs[0 if any(main.tensors[index].dtype == "string" for index in main.inputs) else 1 :]
     return any(-1 in (tensor.shape_signature or ()) for graph in graphs for tensor in graph.tensors)
+
+
+def cutting(model: fb.ModelSpec) -> bool:
+    """Whether perhaps nothing is left of an axis of open length that is cut: by places that are known, which delegates take."""
+    pairs = [(graph.tensors, one) for graph in model.subgraphs for one in graph.operators]
+    return any(
+        one.builtin == "STRIDED_SLICE"
+        and all(tensors[place or 0].buffer is not None for place in one.inputs[1:])
+        and min(tensors[one.inputs[0] or 0].shape_signature or (0,)) < 0
+        for tensors, one in pairs
+    )
 
 
 def shifted(model: fb.ModelSpec) -> bool:

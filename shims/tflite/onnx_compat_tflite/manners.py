@@ -1,4 +1,4 @@
-"""What the kernels here do to numbers that are not finite, and the delegate to branches and to products of integers: it
+"""What the kernels here do to numbers that are not finite, and the delegate to branches, to products of integers and to cuts: it
 depends on the runtime, its delegate and the processor.
 """
 
@@ -30,6 +30,8 @@ class Manners(NamedTuple):
     #: The delegate minds the zero point of the second factor of a BATCH_MATMUL of int8. (In LiteRT 2.0 and 2.1.0 it takes
     #: any for zero.)
     zeros: bool = False
+    #: The delegate cuts an axis of open length down to nothing. (In LiteRT 1.2 all of it is left.)
+    nothing: bool = False
 
 
 _OPERATORS = (
@@ -53,6 +55,7 @@ def observed(interpreter: Any, plain: Any) -> Manners:
         bool(np.isinf(largest)),
         delegated and _follows(interpreter),
         delegated and _minds_zeros(interpreter),
+        delegated and _cuts_to_nothing(interpreter),
     )
 
 
@@ -96,6 +99,30 @@ def _minds_zeros(interpreter: Any) -> bool:
     except (RuntimeError, ValueError):
         return False
     return bool((made.get_tensor(made.get_output_details()[0]["index"]) == 4).all())
+
+
+def _cuts_to_nothing(interpreter: Any) -> bool:
+    """By what is between the first and the last of two rows."""
+    graph = fb.SubGraph()
+    x, y, z = (graph.add(fb.TensorSpec(name, "float32", (-1, 2))) for name in "xyz")
+    places = [
+        graph.add(fb.TensorSpec("place", "int32", (2,), np.array(value, np.int32)))
+        for value in ([1, 0], [-1, 2], [1, 1])
+    ]
+    graph.operators.append(fb.OperatorSpec("RELU", [x], [y]))
+    graph.operators.append(fb.OperatorSpec("STRIDED_SLICE", [y, *places], [z]))
+    graph.inputs, graph.outputs = [x], [z]
+    made = interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
+    (given,), (result,) = made.get_input_details(), made.get_output_details()
+    try:
+        made.resize_tensor_input(given["index"], (2, 2))
+        made.allocate_tensors()
+        made.set_tensor(given["index"], np.ones((2, 2), np.float32))
+        made.invoke()
+    except (RuntimeError, ValueError):
+        return False
+    shape = next(one["shape"] for one in made.get_output_details() if one["index"] == result["index"])
+    return tuple(shape) == (0, 2)
 
 
 def _results(interpreter: Any) -> List[Any]:

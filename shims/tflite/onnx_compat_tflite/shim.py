@@ -17,6 +17,7 @@ from onnx_compat_tflite.insight import Insight
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import (
     bears_nothing,
+    cutting,
     fragile,
     int4_products,
     ports,
@@ -143,6 +144,7 @@ class TFLiteShim(Shim):
         misled = (
             (resizing(model) and not manners.follows)
             or (shifted(model) and not manners.zeros)
+            or (cutting(model) and not manners.nothing)
             or not all(features.multiplies_int4(blocks, False) for blocks in int4)
         )
         open_windows = windows(model)
