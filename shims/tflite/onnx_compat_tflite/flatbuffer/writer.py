@@ -58,6 +58,7 @@ def write(
     try:
         with open(temporary, "xb") as file:
             _stream(layout, file)
+        del layout  # what it holds of the weights is in the file
         if check is not None:
             check(temporary)
         os.replace(temporary, os.path.join(folder, name))
