@@ -192,8 +192,8 @@ def test_volumes_are_pooled_by_kernels(batch: Any) -> None:
 def test_a_pool_along_some_of_three_axes_is_one_operator() -> None:
     shape = (1, 4, 6, 4, 4)
     for kernel in ((1, 2, 2), (3, 1, 1)):
-        found = names(lambda x: p.avg_pool(x, kernel, kernel, (1, 1, 1)), shape)  # noqa: B023
+        found = names(lambda x, k=kernel: p.avg_pool(x, k, k, (1, 1, 1)), shape)
         assert found.count("AVERAGE_POOL_2D") == 1
-        found = names(lambda x: p.max_pool(x, kernel, kernel, (1, 1, 1), [(0, 0)] * 3), shape)  # noqa: B023
+        found = names(lambda x, k=kernel: p.max_pool(x, k, k, (1, 1, 1), [(0, 0)] * 3), shape)
         assert found.count("MAX_POOL_2D") == 1
     assert "AVERAGE_POOL_2D" not in names(lambda x: p.avg_pool(x, (1, 1), (1, 1), (1, 1)), (1, 4, 6, 4))

@@ -15,7 +15,7 @@ from onnx_compat_tflite.graph import Handle
 __all__ = ["Same"]
 
 
-def _windows(space: Sequence[Extent], kernel: Sequence[int], attributes: Any) -> Windows:
+def _windows(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Any) -> Windows:
     given = [attributes.get(name) for name in ("pads", "strides", "dilations")]
     return Windows.of(space, kernel, attributes.get("auto_pad", "NOTSET"), *given)
 
@@ -27,12 +27,13 @@ def _is_same(x: Any, kernel: Sequence[Extent], attributes: Any) -> bool:
         return False
     if not all(map(is_known, kernel)) or any(same(size, 0) for size in space):
         return False
-    windows = _windows(space, kernel, attributes)  # type: ignore[arg-type]
+    windows = _windows(space, kernel, attributes)
     if attributes.get("auto_pad") == "SAME_UPPER":
         # A stride beyond the kernel would be padding of less than nothing: see `padding_of`.
         return all(reach(k, d) >= s for k, s, d in zip(windows.kernel, windows.strides, windows.dilations))
     known = [size if is_known(size) else None for size in space]
-    return windows.padded and padding_of(known, *windows) == SAME  # type: ignore[arg-type]
+    placed: Any = windows  # whose padding is in numbers, unless it was automatic
+    return windows.padded and padding_of(known, *placed) == SAME
 
 
 def _open(x: Any, attributes: Any) -> bool:
