@@ -47,10 +47,11 @@ tell_uv()
 
 @nox.session(tags=["check"])
 def lint(session: nox.Session) -> None:
-    """Ruff: rules and format; the workflows, against their schema and for what makes them unsafe."""
+    """Ruff: rules and format; the style of names and docstrings; the workflows: their schema, and unsafe settings."""
     session.install(*MATRIX.tools["lint"])
     session.run("ruff", "check", *session.posargs, ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("python", "-m", "matrix.style")
     workflows = sorted(map(str, Path(".github/workflows").glob("*.yml")))
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
     session.run("zizmor", "--quiet", "--offline", ".github")
