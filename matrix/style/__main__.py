@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from matrix.style.annotations import check_annotations
 from matrix.style.classes import repeated_classes
 from matrix.style.rules import check_source, check_subject
 
@@ -45,6 +46,7 @@ def _check(paths: list[str]) -> list[str]:
         for path, source in sources
         for problem in check_source(source, path.startswith(DOCUMENTED))
     ]
+    lines += check_annotations(sources)
     return lines + repeated_classes((path, source) for path, source in sources if path.startswith(CORE + "/"))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from matrix.style.__main__ import main
+from matrix.style.annotations import any_share, check_annotations
 from matrix.style.classes import repeated_classes
 from matrix.style.rules import check_source, check_subject
 
@@ -91,6 +92,17 @@ def test_the_subject_of_a_commit(subject: str, count: int) -> None:
 def test_a_class_name_has_one_meaning() -> None:
     sources = [("a.py", "class Node: pass"), ("b.py", "class Node: pass"), ("c.py", "class _Node: pass")]
     assert repeated_classes(sources) == ["a.py, b.py: the class name 'Node' has 2 meanings"]
+
+
+def test_the_share_of_untyped_parameters() -> None:
+    source = "from typing import Any\ndef f(self, x: Any, *y: Any, z: int, **w: list[Any]) -> Any: pass"
+    assert any_share([source]) == (2, 4)
+    assert check_annotations([("shims/keras/a.py", source)]) == [
+        "shims/keras/: 2 of 4 parameters are typed `Any` alone; at most 15% may be"
+    ]
+    assert check_annotations([("tests/a.py", source)]) == []
+    ignored = "x = 1  # type: ignore[misc]\n" * 21
+    assert len(check_annotations([("onnx_compat/a.py", ignored)])) == 1
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
