@@ -3,45 +3,38 @@
 from typing import Any, List, Sequence
 
 from onnx_compat.dims import is_known
+from onnx_compat.recurrent import directions, standard_recurrent
 from onnx_compat.shim import native
 from onnx_compat_tensorflow.elementwise import Elementwise
 
 __all__ = ["FastLstm"]
 
-_USUAL = ["sigmoid", "tanh", "tanh"]
 
-
-def _plain(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """The usual activations, whole sequences, no clipping."""
-    x, w, r, _bias, lengths = (*inputs, *[None] * 5)[:5]
-    both = 2 if attributes.get("direction") == "bidirectional" else 1
-    names = [str(name).lower() for name in attributes.get("activations") or _USUAL * both]
+def _accepts(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    """Whether BlockLSTMV2 computes this LSTM: float32, weights of static sizes that are not empty."""
+    lstm = standard_recurrent("LSTM", inputs, attributes)
     return (
-        names == _USUAL * both
-        and x.dtype.name == "float32"
-        and lengths is None
-        and all(is_known(size) and size > 0 for size in (*w.shape, *r.shape))
-        and attributes.get("clip") is None
-        and not any(attributes.get(name) for name in ("activation_alpha", "activation_beta", "input_forget", "layout"))
+        lstm is not None
+        and lstm.x.dtype.name == "float32"
+        and all(is_known(size) and size > 0 for size in (*lstm.w.shape, *lstm.r.shape))
     )
 
 
 class FastLstm(Elementwise):
     """The kernel's gates are input, forget, cell, output; ONNX's are input, output, forget, cell."""
 
-    @native("LSTM", _plain, available=lambda emitter: emitter.features.has("BlockLSTMV2"))
+    @native("LSTM", _accepts, available=lambda emitter: emitter.features.has("BlockLSTMV2"))
     def lstm(
         self, X: Any, W: Any, R: Any, B: Any = None, sequence_lens: Any = None,
         initial_h: Any = None, initial_c: Any = None, P: Any = None, **attributes: Any
     ) -> Any:  # fmt: skip
         raw = self.raw
-        ways = {"reverse": [True], "bidirectional": [False, True]}.get(attributes.get("direction", "forward"), [False])
         steps, batch = self.lengths(X)[:2]
         hidden = self.lengths(R)[2]
         nothing = raw.Fill(dims=self.vector([batch, hidden]), value=self.number(0, X.dtype))
         ys: List[Any] = []
         states: List[List[Any]] = [[], []]
-        for k, backwards in enumerate(ways):
+        for k, backwards in enumerate(directions(attributes)):
             weights = raw.Transpose(x=self._ordered(raw.ConcatV2(values=[W[k], R[k]], axis=1)), perm=[1, 0])
             bias = self.tf.zeros([4 * hidden], X.dtype)
             if B is not None:

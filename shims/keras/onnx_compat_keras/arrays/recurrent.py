@@ -4,45 +4,27 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat.recurrent import directions, standard_recurrent
 from onnx_compat.shim import native
 
-__all__ = ["Recurrent", "activations", "directions"]
-
-#: The activations that the layers know, the default first.
-_USUAL = {"LSTM": [["sigmoid", "tanh", "tanh"]], "GRU": [["sigmoid", "tanh"]], "RNN": [["tanh"], ["relu"]]}
+__all__ = ["Recurrent", "uses_relu"]
 
 
-def directions(attributes: Any) -> List[bool]:
-    """For each direction, whether it goes backwards."""
-    return {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[
-        attributes.get("direction", "forward")
-    ]
-
-
-def activations(operator: str, attributes: Any) -> Any:
-    """The activations of one direction, in small letters; None if another direction has others."""
-    usual = _USUAL[operator][0]
-    names = [str(name).lower() for name in attributes.get("activations") or usual * len(directions(attributes))]
-    first = names[: len(usual)]
-    return first if names == first * len(directions(attributes)) else None
-
-
-def _plain(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """The usual activations, whole sequences, known weights, no clipping, no peepholes."""
-    given = dict(enumerate(inputs))
+def _accepts(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    """Whether a Keras layer computes this operator: known float weights, one activation for all directions, no peepholes."""
+    layer = standard_recurrent(node.operator, inputs, attributes)
     return (
-        activations(node.operator, attributes) in _USUAL[node.operator]
-        and inputs[0].dtype.name in ("float32", "float64")
-        and not attributes.get("activation_alpha")
-        and not attributes.get("activation_beta")
-        and attributes.get("clip") is None
-        and not attributes.get("input_forget", 0)
-        and attributes.get("layout", 0) == 0
-        and given.get(4) is None
-        and given.get(7) is None
-        and all(given[k].known for k in (1, 2))
-        and (given.get(3) is None or given[3].known)
+        layer is not None
+        and layer.is_uniform
+        and layer.peepholes is None
+        and layer.x.dtype.name in ("float32", "float64")
+        and layer.has_known_weights
     )
+
+
+def uses_relu(attributes: Any) -> bool:
+    """Whether an RNN that `_accepts` took applies Relu; its other activation is Tanh."""
+    return str((attributes.get("activations") or ["tanh"])[0]).lower() == "relu"
 
 
 class Recurrent:
@@ -68,18 +50,18 @@ class Recurrent:
         """x @ w.T"""
         return self.matmul(x, w, transpose_y=True)  # type: ignore[attr-defined]
 
-    @native("LSTM", _plain)
+    @native("LSTM", _accepts)
     def lstm(self, *args: Any, **attributes: Any) -> Any:
         return self._sequence(args, attributes, self._lstm_step, 4, 2)
 
-    @native("GRU", _plain)
+    @native("GRU", _accepts)
     def gru(self, *args: Any, **attributes: Any) -> Any:
         step = self._gru_reset_after if attributes.get("linear_before_reset", 0) else self._gru_step
         return self._sequence(args, attributes, step, 3, 1)
 
-    @native("RNN", _plain)
+    @native("RNN", _accepts)
     def rnn(self, *args: Any, **attributes: Any) -> Any:
-        relu = activations("RNN", attributes) == ["relu"]
+        relu = uses_relu(attributes)
         return self._sequence(args, attributes, self._rnn_relu_step if relu else self._rnn_step, 1, 1)
 
     def _sequence(self, args: Sequence[Any], attributes: Dict[str, Any], step: Any, gates: int, states: int) -> Any:

@@ -4,7 +4,8 @@ from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat_keras.arrays.recurrent import activations, directions
+from onnx_compat.recurrent import directions
+from onnx_compat_keras.arrays.recurrent import uses_relu
 from onnx_compat_keras.functional.base import Base, Known
 from onnx_compat_keras.functional.cutting import cut
 
@@ -25,7 +26,7 @@ class Recurrent(Base):
         return self._recurrent("GRU", args, attributes, 1, {"reset_after": after})
 
     def rnn(self, *args: Any, **attributes: Any) -> Any:
-        (activation,) = activations("RNN", attributes)
+        activation = "relu" if uses_relu(attributes) else "tanh"
         return self._recurrent("SimpleRNN", args, attributes, 1, {"activation": activation})
 
     def _recurrent(self, kind: str, args: Sequence[Any], attributes: Any, states: int, options: Any) -> Any:

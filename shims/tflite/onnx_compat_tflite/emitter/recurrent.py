@@ -17,13 +17,13 @@ from typing import Any, List, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.dims import is_known
+from onnx_compat.recurrent import StandardRecurrent, activations, directions, standard_recurrent
 from onnx_compat.shim import native
 from onnx_compat_tflite.emitter.control import Control, moderate
 from onnx_compat_tflite.graph import Handle
 
 __all__ = ["Recurrent"]
 
-_WAYS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 #: The cells, of all sequences of a batch, up to which the kernel is as fast as what else there is: steps that are written
 #: out, or a loop.
 _FEW, _SOME = 16, 192
@@ -32,57 +32,43 @@ _CACHED = 2**20  # bytes of weights of one direction
 _BATCH_FIRST = (0, 2, 1, 3)
 
 
-def _activations(attributes: Any, default: Sequence[str]) -> List[str]:
-    """Those of all directions, in small letters; those of RNN's default are one too many for a single direction."""
-    names = [str(name).lower() for name in attributes.get("activations") or ()]
-    ways = len(_WAYS.get(attributes.get("direction", "forward"), ()))
-    return names[: ways * len(default)] or [*default] * ways
+def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
+    """Whether the kernel is the fastest form of a layer with known weights and a known batch.
 
-
-def _fits(inputs: Sequence[Any], attributes: Any, nodes: int, alone: bool) -> bool:
-    """Known weights, a known batch, nothing that bends the gates. `nodes`: of a step that is written out; `alone`: whether
-    one sequence is done by the kernel, however many cells there are that a cache holds.
+    `nodes`: the nodes of a step that is written out. `alone`: whether the kernel serves one sequence of any number of
+    cells, as long as a cache holds the weights.
     """
-    x, w, r, bias, lengths = (*inputs, *[None] * 5)[:5]
-    weights = [one for one in (w, r, bias) if one is not None]
-    if attributes.get("direction", "forward") not in _WAYS or lengths is not None or x.dtype.name != "float32":
+    steps, batch = layer.x.shape[:2]
+    if layer.x.dtype.name != "float32" or not layer.has_known_weights or not is_known(batch):
         return False
-    if any(attributes.get(name) for name in ("activation_alpha", "activation_beta", "input_forget", "layout")):
-        return False
-    if attributes.get("clip") is not None or not all(one.known for one in weights) or not is_known(x.shape[1]):
-        return False
-    steps, batch, cells = x.shape[0], int(x.shape[1]), int(r.shape[2])
     if is_known(steps) and steps < 2:
         return False
-    read = r.value[0].nbytes
-    short = is_known(steps) and moderate(int(steps), nodes, read)
-    return (alone and batch == 1 and w.value[0].nbytes + read <= _CACHED) or 0 < batch * cells <= (
-        _FEW if short else _SOME
-    )
+    bytes_read = layer.r.value[0].nbytes
+    short = is_known(steps) and moderate(int(steps), nodes, bytes_read)
+    limit = _FEW if short else _SOME
+    is_cached = layer.w.value[0].nbytes + bytes_read <= _CACHED
+    return (alone and batch == 1 and is_cached) or 0 < int(batch) * int(layer.r.shape[2]) <= limit
 
 
-def _fits_lstm(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    peepholes = (*inputs, *[None] * 8)[7]
-    usual = ["sigmoid", "tanh", "tanh"]
-    names = _activations(attributes, usual)
-    if names != usual * (len(names) // 3) or (peepholes is not None and not peepholes.known):
-        return False
-    return _fits(inputs, attributes, 11, True)
+def _accepts_lstm(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    layer = standard_recurrent("LSTM", inputs, attributes)
+    return layer is not None and _has_kernel(layer, 11, True)
 
 
-def _fits_rnn(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    return set(_activations(attributes, ["tanh"])) <= {"tanh", "relu"} and _fits(inputs, attributes, 3, False)
+def _accepts_rnn(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
+    layer = standard_recurrent("RNN", inputs, attributes)
+    return layer is not None and _has_kernel(layer, 3, False)
 
 
 class Recurrent(Control):
     """Weights are those of all directions, in one constant."""
 
-    @native("LSTM", _fits_lstm, stored=_BATCH_FIRST)
+    @native("LSTM", _accepts_lstm, stored=_BATCH_FIRST)
     def lstm(
         self, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Any = None,
         initial_h: Any = None, initial_c: Any = None, P: Optional[Handle] = None, **attributes: Any
     ) -> Tuple[Handle, ...]:  # fmt: skip
-        ways = _WAYS[attributes.get("direction", "forward")]
+        ways = directions(attributes)
         begun = self._begun([initial_h, initial_c], len(ways), X.dims[1], R.dims[2])
         weights = [_weights(*[None if one is None else one.array[k] for one in (W, R, B, P)]) for k in range(len(ways))]
         how = {"fused_activation_function": "TANH", "time_major": True}
@@ -95,19 +81,19 @@ class Recurrent(Control):
         (found,) = self.add_ops("UNIDIRECTIONAL_SEQUENCE_LSTM", [rows, *weights[0], *begun[0]], results, **how)
         return self._together([[self.reverse(found, [0]) if ways[0] else found, *self._ends(found, begun[0])]])
 
-    @native("RNN", _fits_rnn, stored=_BATCH_FIRST)
+    @native("RNN", _accepts_rnn, stored=_BATCH_FIRST)
     def rnn(
         self, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Any = None,
         initial_h: Any = None, **attributes: Any
     ) -> Tuple[Handle, ...]:  # fmt: skip
-        ways, names = _WAYS[attributes.get("direction", "forward")], _activations(attributes, ["tanh"])
+        ways, names = directions(attributes), activations("RNN", attributes)
         begun = self._begun([initial_h], len(ways), X.dims[1], R.dims[2], flat=True)
         parts = []
         for k, backwards in enumerate(ways):
             rows = self.reverse(X, [0]) if backwards else X
             bias = np.zeros(2 * R.dims[2], np.float32) if B is None else B.array[k]
             weights = [Handle.of(one) for one in (W.array[k], R.array[k], bias.reshape(2, -1).sum(0))]
-            how = {"fused_activation_function": names[k].upper(), "time_major": True}
+            how = {"fused_activation_function": names[k][0].upper(), "time_major": True}
             read = [rows, *weights, *begun[k]]
             found = self.add_op("UNIDIRECTIONAL_SEQUENCE_RNN", read, "float32", _dims(X, R), **how)
             parts.append([self.reverse(found, [0]) if backwards else found, *self._ends(found, begun[k])])
