@@ -6,7 +6,10 @@ same polynomial are the same size, which is what lets `Shape -> Gather -> Mul ->
 trace time. A question that the algebra cannot answer raises `Undecided`; nothing is ever guessed.
 """
 
-from typing import Any, Dict, Iterable, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Sequence, Tuple, Union
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 __all__ = [
     "Atom",
@@ -173,7 +176,8 @@ class Dim:
         )
 
 
-def is_known(value: Any) -> bool:
+def is_known(value: Any) -> "TypeIs[int]":
+    """Whether a size is an int; the other sizes are symbolic."""
     return not isinstance(value, Dim)
 
 
@@ -200,7 +204,7 @@ def equal(a: Extent, b: Extent) -> bool:
 
 def floordiv(a: Extent, b: Extent) -> Extent:
     if is_known(a) and is_known(b):
-        return int(a) // int(b)  # type: ignore[arg-type]
+        return int(a) // int(b)
     exact = _exact(a, b)
     return Dim.atom("floordiv", a, b) if exact is None else exact
 

@@ -44,7 +44,7 @@ class Sizes:
         unknown = [dim for dim in self.dims if not is_known(dim)]
         if len(unknown) > 1 or any(is_known(dim) and dim == 0 for dim in self.dims):
             return None
-        return tuple(int(dim) if is_known(dim) else -1 for dim in self.dims)  # type: ignore[arg-type]
+        return tuple(int(dim) if is_known(dim) else -1 for dim in self.dims)
 
     @property
     def scalars(self) -> List[Any]:

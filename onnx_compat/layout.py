@@ -52,7 +52,7 @@ def common(tensors: Sequence[Tensor], rank: int) -> Order:
 
 
 def _weight(tensor: Tensor) -> int:
-    return int(np.prod([int(d) if is_known(d) else 64 for d in tensor.shape]))  # type: ignore[arg-type]
+    return int(np.prod([int(d) if is_known(d) else 64 for d in tensor.shape]))
 
 
 def fitted(tensor: Tensor, order: Order, rank: int) -> Arg:
@@ -181,6 +181,6 @@ def _groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[Lis
 
 def _divides(part: Extent, whole: Extent) -> bool:
     if is_known(part) and is_known(whole):
-        return 0 < int(part) < int(whole)  # type: ignore[arg-type]
+        return 0 < int(part) < int(whole)
     quotient = floordiv(whole, part)
     return same(quotient * part, whole)

@@ -165,7 +165,7 @@ def ints(tensor: Tensor) -> List[Extent]:
         raise InvalidModelError("an integer vector was expected, not a tensor of rank %d" % tensor.rank)
     if not is_known(tensor.shape[0]):
         raise NeedsKnownError("the length of an integer vector (a rank) is not known", tensor)
-    return [Dim.atom("element", tensor.ref, k) for k in range(int(tensor.shape[0]))]  # type: ignore[arg-type]
+    return [Dim.atom("element", tensor.ref, k) for k in range(int(tensor.shape[0]))]
 
 
 def _symbolic(tensor: Tensor) -> bool:

@@ -44,7 +44,7 @@ def _slice(at: Application, g: Any) -> List[Any]:
 
 def _put_back(g: Any, indices: Any, axis: int, extent: Extent) -> Any:
     """The derivative of taking a vector of indices along an axis: the slices added up where they belong."""
-    if indices.known and is_known(extent) and indices.value.tolist() == list(range(extent)):  # type: ignore[arg-type]
+    if indices.known and is_known(extent) and indices.value.tolist() == list(range(extent)):
         return g
     first = [axis, *[k for k in range(g.rank) if k != axis]]
     moved = p.transpose(g, first)

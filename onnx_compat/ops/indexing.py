@@ -45,7 +45,7 @@ def _rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
     depth = indices.shape[-1]
     if not is_known(depth):
         raise NeedsKnownError("the rank of what the indices select is not known", lift([depth]))
-    lengths = p.cast(lift(list(shape[: int(depth)]), int64), indices.dtype)  # type: ignore[arg-type]
+    lengths = p.cast(lift(list(shape[: int(depth)]), int64), indices.dtype)
     return p.where(p.less(indices, 0), p.add(indices, lengths), indices)
 
 

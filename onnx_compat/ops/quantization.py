@@ -226,7 +226,7 @@ def _digits(weights: Tensor, axes: Sequence[int]) -> int:
     count = product([weights.shape[axis] for axis in axes])
     if not is_known(count):
         return 0
-    return next((digits for digits in (8, 4, 3, 2, 1) if int(count) * 255 * 2**digits < 2**24), 0)  # type: ignore[arg-type]
+    return next((digits for digits in (8, 4, 3, 2, 1) if int(count) * 255 * 2**digits < 2**24), 0)
 
 
 @op("QLinearConv", since=10)

@@ -39,7 +39,7 @@ class Scaled(NamedTuple):
                 raise NeedsKnownError(
                     "an antialiased Resize needs sizes that are known", lift([self.before, self.after])
                 )
-            factor = float(self.after) / float(self.before)  # type: ignore[arg-type]
+            factor = float(self.after) / float(self.before)
         return min(1.0, factor)
 
 
@@ -53,7 +53,7 @@ def by_scales(extents: Sequence[Extent], scales: Tensor) -> List[Scaled]:
 def _grown(extent: Extent, factor: float) -> Extent:
     """floor(extent * factor), in float32 as everybody computes it; of a symbol, with the factor as a fraction."""
     if is_known(extent):
-        return int(np.floor(np.float32(int(extent)) * np.float32(factor)))  # type: ignore[arg-type]
+        return int(np.floor(np.float32(int(extent)) * np.float32(factor)))
     fraction = Fraction(factor).limit_denominator(1000)
     if np.float32(float(fraction)) != np.float32(factor):
         raise NeedsKnownError(

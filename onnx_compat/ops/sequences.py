@@ -79,7 +79,7 @@ def _steps(x: Tensor, axis: int, step: int) -> List[Extent]:
     extent = x.shape[axis]
     if not is_known(extent):
         raise NeedsKnownError("how long a sequence becomes depends on a run-time size", lift([extent]))
-    return [minimum(step, extent - start) for start in range(0, extent, step)]  # type: ignore[arg-type]
+    return [minimum(step, extent - start) for start in range(0, extent, step)]
 
 
 @op("SequenceMap", since=17)

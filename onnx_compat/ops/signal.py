@@ -71,7 +71,7 @@ def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: boo
     others = [k for k in range(x.rank - 1) if k != axis]
     lines = p.transpose(p.slice_axis(wide, axis, 0, rows), [*others, axis, x.rank - 1])
     lead = tuple(lines.shape[:-2])
-    transform = _in_two_steps if is_known(length) and _factor(int(length)) > 1 else _at_once  # type: ignore[arg-type]
+    transform = _in_two_steps if is_known(length) and _factor(int(length)) > 1 else _at_once
     found = transform(p.reshape(lines, (product(lead), rows, x.shape[-1])), length, inverse, onesided)
     out = p.reshape(found, (*lead, *found.shape[1:]))
     back = [*range(axis), x.rank - 2, *range(axis, x.rank - 2), x.rank - 1]

@@ -196,7 +196,7 @@ def _bounds(
         if end is None:
             end = extent if step > 0 else -_FAR
         if is_known(extent) and is_known(start) and is_known(end):
-            begin_k, stop_k, _ = builtins.slice(int(start), int(end), step).indices(int(extent))  # type: ignore[arg-type]
+            begin_k, stop_k, _ = builtins.slice(int(start), int(end), step).indices(int(extent))
             if begin_k < 0:  # backward from before the first element: nothing
                 begin_k = stop_k = 0
             begin.append(begin_k)
@@ -208,13 +208,13 @@ def _bounds(
 
 
 def _clamped(bound: Extent) -> Extent:
-    return max(-_FAR, min(_FAR, int(bound))) if is_known(bound) else bound  # type: ignore[arg-type]
+    return max(-_FAR, min(_FAR, int(bound))) if is_known(bound) else bound
 
 
 def _span(extent: Extent, begin: Extent, stop: Extent, step: int) -> Any:
     """The length of a slice, where it can be told (None: the result knows)."""
     if is_known(begin) and is_known(stop) and is_known(extent):
-        return len(range(int(begin), -1 if stop == -_FAR else int(stop), step))  # type: ignore[arg-type]
+        return len(range(int(begin), -1 if stop == -_FAR else int(stop), step))
     if step < 0:
         return ceildiv(extent, -step) if same(begin, -1) and same(stop, -_FAR) else None
     if is_known(begin) and begin < 0 and is_known(stop) and stop < 0:

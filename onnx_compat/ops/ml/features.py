@@ -50,7 +50,7 @@ def feature_vectorizer(*X: Tensor, inputdimensions: Any = None) -> Tensor:
 def _of_width(x: Tensor, width: int) -> Tensor:
     if not is_known(x.shape[1]):  # filled up by all that could be missing, then cut
         return p.slice_axis(p.pad(x, [0, 0], [0, width]), 1, 0, width)
-    here = int(x.shape[1])  # type: ignore[arg-type]
+    here = int(x.shape[1])
     return p.slice_axis(x, 1, 0, width) if here >= width else p.pad(x, [0, 0], [0, width - here])
 
 

@@ -94,4 +94,4 @@ def zip_map(X: Tensor, *, classlabels_int64s: Any = None, classlabels_strings: A
     places = [last[name] for name in order]
     if places != list(range(len(names))):
         scores = p.take(scores, lift(np.asarray(places, np.int64)), 1)
-    return Sequence_(float32, tuple(Map_(keys, nth(scores, k)) for k in range(int(count))))  # type: ignore[arg-type]
+    return Sequence_(float32, tuple(Map_(keys, nth(scores, k)) for k in range(int(count))))

@@ -71,7 +71,7 @@ _KERNELS = [
 
 def _stand_in(scaled: Scaled) -> Tuple[int, int]:
     if is_known(scaled.before) and is_known(scaled.after):
-        return int(scaled.before), int(scaled.after)  # type: ignore[arg-type]
+        return int(scaled.before), int(scaled.after)
     return _STAND_IN, int(_STAND_IN * (scaled.factor or 1))
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from onnx_compat.dims import is_known
 from onnx_compat.recurrent import StandardRecurrent, activations, directions, standard_recurrent
 from onnx_compat.shim import native
+from onnx_compat.value import known
 from onnx_compat_tflite.emitter.control import Control, moderate
 from onnx_compat_tflite.graph import Handle
 
@@ -43,11 +44,11 @@ def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
         return False
     if is_known(steps) and steps < 2:
         return False
-    bytes_read = layer.r.value[0].nbytes
-    short = is_known(steps) and moderate(int(steps), nodes, bytes_read)
+    bytes_read = known(layer.r, "R")[0].nbytes
+    short = is_known(steps) and moderate(steps, nodes, bytes_read)
     limit = _FEW if short else _SOME
-    is_cached = layer.w.value[0].nbytes + bytes_read <= _CACHED
-    return (alone and batch == 1 and is_cached) or 0 < int(batch) * int(layer.r.shape[2]) <= limit
+    is_cached = known(layer.w, "W")[0].nbytes + bytes_read <= _CACHED
+    return (alone and batch == 1 and is_cached) or 0 < batch * layer.r.shape[2] <= limit
 
 
 def _accepts_lstm(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
