@@ -38,6 +38,7 @@ def fixed(model: Model, shapes: Optional[Shapes] = None, values: Optional[Mappin
         model.metadata,
         model.producer,
         model.source,
+        model.data_files,
     )
 
 

@@ -20,19 +20,21 @@ Reader = Callable[[], Array]
 
 
 class Folder:
-    """The place that external data may lie in."""
+    """The place that external data may lie in. `files`: the data files of the tensors that were read, each once."""
 
     def __init__(self, named: str, model: Optional[str] = None) -> None:
         self.named = named
         self.roots = {os.path.realpath(named)}
         if model is not None:
             self.roots.add(os.path.dirname(os.path.realpath(model)))
+        self.files: Dict[str, None] = {}
 
     def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Reader:
         """A function that reads the `needed` bytes of a tensor; refuses now what it could not read."""
         location = entries.get("location", "")
         path = self._resolve(location, tensor)
         size, stamp = self._look(path, location, tensor)
+        self.files[path] = None
         offset = _count(entries, "offset", 0, tensor)
         length = _count(entries, "length", needed, tensor)
         if length != needed:

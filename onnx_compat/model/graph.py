@@ -171,6 +171,7 @@ class Model:
     functions    the (domain, name, overload) of the model's own functions; their calls are inlined already
     metadata     the key-value pairs of the file
     source       what `load` was given: a path, bytes or a ModelProto
+    data_files   the paths of the external data
     """
 
     def __init__(
@@ -183,6 +184,7 @@ class Model:
         metadata: Optional[Mapping[str, str]] = None,
         producer: str = "",
         source: Any = None,
+        data_files: Sequence[str] = (),
     ) -> None:
         self.graph = graph
         self.opsets: Dict[str, int] = dict(opsets)
@@ -192,6 +194,7 @@ class Model:
         self.metadata: Dict[str, str] = dict(metadata or {})
         self.producer = producer
         self.source = source
+        self.data_files = tuple(data_files)
 
     @property
     def inputs(self) -> Tuple[ValueInfo, ...]:

@@ -97,6 +97,7 @@ def _model(source: Source, folder: Optional[Folder], given: Any) -> Model:
         {one.key: one.value for one in record.metadata_props},
         ("%s %s" % (record.producer_name, record.producer_version)).strip(),
         given,
+        () if folder is None else tuple(folder.files),
     )
 
 
