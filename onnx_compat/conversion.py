@@ -14,7 +14,7 @@ from onnx_compat.plan import Fixed, recorded
 from onnx_compat.quantization import asked
 from onnx_compat.shim import Quantization, Shim, natives
 from onnx_compat.survey import declared_forms
-from onnx_compat.writing import beside
+from onnx_compat.writing import Destination, absolute_path, files_of
 
 if TYPE_CHECKING:
     from onnx_compat.bundle import Bundle
@@ -89,6 +89,7 @@ def convert(
     block_size: Optional[int] = None,
     channels_last: Sequence[str] = (),
     portable: bool = False,
+    force: bool = False,
 ) -> Path:
     """Write a model as a file (or folder) of a framework; the format follows from the path or is named by `to`. Gives
     the path that was written.
@@ -98,7 +99,8 @@ def convert(
     allow_fallback: a model that the format cannot hold as a whole is written as a bundle: one file, of this path with `.zip`
         behind it, which `load_converted` runs (see `onnx_compat.bundle`). A path that ends in `.zip` asks for one anyhow.
 
-    Nothing is left behind by a conversion that fails, and what was at the path before stays as it was.
+    A conversion that fails leaves nothing behind, and what was at the path before stays as it was. No file that is read is
+    overwritten. A folder is replaced if it is empty or a SavedModel.
 
     quantize: how its weights, or all of its values, become small: "float16", "weights-int8", "weights-int4", "dynamic-int4",
         "dynamic", "int8", "int16x8", if the format has that.
@@ -109,8 +111,12 @@ def convert(
     channels_last: inputs and outputs whose channels the file has last, [N, H, W, C], where the model has them as the second
         axis. Calibration data and whatever is verified are given as the model has them all the same.
     portable: make a `.tflite` file for every runtime from 2.7 on, which is larger and slower where only newer ones have a kernel.
+    force: replace any folder at the path, with all that is in it. A folder that holds a file that is read, the current
+        folder, a home folder and the folders around them are never replaced.
     """
-    target = os.path.abspath(os.fspath(path))
+    from onnx_compat.calibration import paths_of
+
+    target = absolute_path(path)
     bundled = target.endswith(_BUNDLE)
     form = form_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
     writer = _writer(form, shim).portable() if portable else _writer(form, shim)
@@ -118,10 +124,15 @@ def convert(
         raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW + " writes one")
     own = not isinstance(model, Model)
 
-    def source() -> Model:
-        """Anew each time: the weights are let go of once they are written."""
+    def read() -> Model:
         return fixed(load(model), shapes, values) if shapes or values else load(model)
 
+    def source() -> Model:
+        """Load the model anew each time, as an export releases its weights; the first time it is already loaded."""
+        return loaded.pop() if loaded else read()
+
+    loaded = [read()]
+    files = [*files_of(loaded[0]), *paths_of(calibrate)]
     how = asked(writer, form, source, quantize, calibrate, block_size)
     turned = channels.asked(source().graph, channels_last) if channels_last else ()
     if turned and how is not None:
@@ -129,26 +140,22 @@ def convert(
     alone = "is not quantised" if how is not None else "has the layout of the model" if turned else None
     if bundled and alone is not None:
         raise ConversionError("a bundle " + alone, hint=_WHOLE)
-    if not bundled:
-        _check_free(target, writer.formats[form], folder=writer.formats[form][0] == "")
-    with beside(path, model.path if isinstance(model, Model) else model) as scratch:
+    folder = not bundled and writer.formats[form][0] == ""
+    destination = bundle = Destination(target, files, folder, force)
+    if allow_fallback and alone is None and not bundled:
+        bundle = Destination(target + _BUNDLE, files)
+    with destination.scratch() as scratch:
         made = os.path.join(scratch, os.path.basename(target))
         refusal = None if bundled else _attempt(source(), own, writer, made, form, turned)
         if refusal is not None and (alone is not None or not allow_fallback):
             raise _final(refusal, alone if allow_fallback else None, source(), writer) from refusal.__cause__
         if refusal is not None or bundled:
-            target = target if bundled else target + _BUNDLE
-            _check_free(target, (_BUNDLE, "bundle"), folder=False)
+            destination = bundle
             made = _bundle(source(), writer, os.path.join(scratch, "bundle"), form)
         if how is not None:
             _quantize(writer, made, form, how)
-        _replace(made, target, scratch)
-    return Path(target)
-
-
-def _check_free(target: str, format_: Tuple[str, str], folder: bool) -> None:
-    if os.path.exists(target) and os.path.isdir(target) != folder:
-        raise ConversionError("'%s' is there and is no %s" % (target, format_[1]), hint="choose another path")
+        destination.put(made)
+    return Path(destination.path)
 
 
 def _attempt(
@@ -254,13 +261,6 @@ def _shaping(one: ValueInfo) -> str:
 
 def _where(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:
     return {"node": error.node, "operator": error.operator, "opset": error.opset, "shim": writer.name}
-
-
-def _replace(made: str, target: str, scratch: str) -> None:
-    """Put the finished thing in place; a folder that was there goes only when the new one stands."""
-    if os.path.isdir(target):
-        os.replace(target, os.path.join(scratch, "before"))
-    os.replace(made, target)
 
 
 def load_converted(path: Any, shim: Optional[str] = None, signature: Optional[str] = None) -> "Union[Opened, Bundle]":

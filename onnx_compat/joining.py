@@ -7,7 +7,7 @@ from typing import Any, Dict, Mapping, Optional
 from onnx_compat import select
 from onnx_compat.conversion import form_of_path, formats
 from onnx_compat.errors import ConversionError, OnnxCompatError, ShimError
-from onnx_compat.writing import beside
+from onnx_compat.writing import Destination, absolute_path
 
 __all__ = ["join"]
 
@@ -18,7 +18,7 @@ def join(files: Mapping[str, Any], path: Any, shim: Optional[str] = None) -> Pat
 
     Nothing is left behind where it fails, and what was at the path before stays as it was.
     """
-    target = os.path.abspath(os.fspath(path))
+    target = absolute_path(path)
     form = form_of_path(target)
     parts: Dict[str, str] = {key: os.path.abspath(os.fspath(one)) for key, one in files.items()}
     if not parts or "" in parts:
@@ -38,9 +38,10 @@ def _write(parts: Dict[str, str], target: str, form: str, shim: Optional[str]) -
         raise ShimError("nothing here writes the format '%s'" % form, hint="onnx-compat doctor tells what is missing")
     writer = select.find(offered[form][0])
     try:
-        with beside(target, *parts.values()) as scratch:
+        destination = Destination(target, parts.values(), folder=writer.formats[form][0] == "")
+        with destination.scratch() as scratch:
             made = os.path.join(scratch, os.path.basename(target))
             writer.join(parts, made, form)
-            os.replace(made, target)
+            destination.put(made)
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__

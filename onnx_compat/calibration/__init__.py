@@ -11,6 +11,6 @@ many axes, each piece as long as the input's first axis, or of length one where 
 """
 
 from onnx_compat.calibration.images import Images
-from onnx_compat.calibration.samples import GENERATED, Sample, batch, samples
+from onnx_compat.calibration.samples import GENERATED, Sample, batch, paths_of, samples
 
-__all__ = ["GENERATED", "Images", "Sample", "batch", "samples"]
+__all__ = ["GENERATED", "Images", "Sample", "batch", "paths_of", "samples"]

@@ -1,5 +1,6 @@
 """Calibration data as samples, each checked against the model."""
 
+import os
 from itertools import islice
 from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
@@ -12,7 +13,7 @@ from onnx_compat.errors import InputError
 from onnx_compat.feeds import by_name
 from onnx_compat.model import Model, TensorType, ValueInfo
 
-__all__ = ["GENERATED", "Sample", "batch", "samples"]
+__all__ = ["GENERATED", "Sample", "batch", "paths_of", "samples"]
 
 #: Instead of data.
 GENERATED = "generated"
@@ -38,6 +39,15 @@ def samples(model: Model, data: Any) -> Iterator[Sample]:
             raise InputError("calibration data, %s: %s" % (where, error.reason), hint=error.hint) from error
     if empty:
         raise InputError("the calibration data holds no sample", hint="give some dozens of typical inputs")
+
+
+def paths_of(data: Any) -> List[str]:
+    """Return the files that calibration data is read from; none where it is in memory."""
+    place = data.folder if isinstance(data, Images) else data
+    if not isinstance(place, (str, os.PathLike)) or place == GENERATED:
+        return []
+    path = os.fspath(place)
+    return [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [path]
 
 
 def batch(model: Model, data: Any, limit: int = 32) -> Sample:

@@ -30,6 +30,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
     is_flag=True,
     help="If the format cannot hold all of it, write a bundle: PATH.zip, whose other parts run in the fallback.",
 )
+@click.option("--force", is_flag=True, help="Replace a folder at PATH that is no SavedModel, with all that is in it.")
 @quantizing.options
 @options.portable
 @click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
@@ -48,6 +49,7 @@ def convert(
     values: Dict[str, Any],
     channels_last: Sequence[str],
     allow_fallback: bool,
+    force: bool,
     quantize: Optional[str],
     calibrate: Any,
     block_size: Optional[int],
@@ -67,12 +69,13 @@ def convert(
     The options on inputs and tolerance belong to --verify, and so does --report, which asks for it.
     """
     import onnx_compat
-    from onnx_compat.verification.html import check_target, write_html
+    from onnx_compat.bundle import SUFFIX
+    from onnx_compat.verification.html import write_html
 
-    if page is not None:
-        check_target(page, model, path)
-    elif not check:
+    if page is None and not check:
         _refuse_idle({"--inputs": inputs, "--dim": dims, "--rtol": rtol, "--atol": atol})
+    paths = [path, path + SUFFIX] if allow_fallback else [path]
+    _check_paths(model, paths, page, [inputs, *settings.modules], calibrate)
     report: Any = None
     with working("Converting %s" % model) as now:
         start = time.perf_counter()
@@ -80,7 +83,7 @@ def convert(
             onnx_compat.convert(
                 model, path, to=to, shim=shim, shapes=shapes, values=values, allow_fallback=allow_fallback,
                 quantize=quantize, calibrate=calibrate, block_size=block_size, channels_last=channels_last,
-                portable=portable,
+                portable=portable, force=force,
             )
         )  # fmt: skip
         seconds = time.perf_counter() - start
@@ -116,6 +119,22 @@ def convert(
         if page is not None:
             emit("wrote %s" % page)
     return OK if ok else NEGATIVE
+
+
+def _check_paths(
+    model: str, paths: Sequence[str], page: Optional[str], read: Sequence[Optional[str]], calibrate: Any
+) -> None:
+    """Refuse what `convert` cannot know of: a file for --verify that would be overwritten, and a report in the way."""
+    from onnx_compat import load
+    from onnx_compat.calibration import paths_of
+    from onnx_compat.writing import Destination, check_not_read, files_of
+
+    files = [file for source in read for file in files_of(source)]
+    if page is not None:
+        Destination(page, [load(model), *files, *paths_of(calibrate), *paths])
+        files.append(page)
+    for path in paths:
+        check_not_read(path, files)
 
 
 def _refuse_idle(told: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import importlib
 import json
 import sys
-from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 import click
 
@@ -21,6 +21,8 @@ class Settings:
     def __init__(self) -> None:
         self.json = False
         self.debug = False
+        #: The files of the modules that --import names: they are read, so that they are not overwritten.
+        self.modules: List[str] = []
 
 
 def _setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -34,9 +36,11 @@ def _imported(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]
         sys.path.insert(0, "")  # as `python -m` does: the module may stand beside the model
     for name in value:
         try:
-            importlib.import_module(name)
+            file = getattr(importlib.import_module(name), "__file__", None)
         except ImportError as error:
             raise click.BadParameter("%s: %s" % (name, error), ctx=ctx, param=param) from error
+        if file:
+            ctx.ensure_object(Settings).modules.append(file)
 
 
 def machine(command: _F) -> _F:

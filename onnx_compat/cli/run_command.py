@@ -31,12 +31,13 @@ def run(
 ) -> None:
     """Run MODEL and print what its outputs are. MODEL is ONNX, or what convert made of it."""
     from onnx_compat.verification import generate, load_npz, save_npz
-    from onnx_compat.writing import check_place
+    from onnx_compat.writing import Destination
 
-    if output is not None:
-        check_place(output, model, inputs)
     with working("Running %s" % model):
-        runnable, taken, given = _loaded(model, shim)
+        source = _source(model)
+        if output is not None:
+            Destination(output, [source, inputs, *settings.modules])
+        runnable, taken, given = _loaded(source, shim)
         fed = generate(taken, seed, dims) if inputs is None else load_npz(inputs)
         made = runnable.run(fed)
         outputs = {value.name: made[value.name] for value in given}
@@ -56,18 +57,24 @@ def run(
     emit("ran on shim %s%s" % (runnable.shim, "" if output is None else ", outputs in %s" % output))
 
 
-def _loaded(path: str, shim: Optional[str]) -> Tuple[Any, Sequence[Any], Sequence[Any]]:
-    """The model prepared; or what it was converted to, told by its suffix, or by being a folder. With its inputs and its
-    outputs.
-    """
+def _source(path: str) -> Any:
+    """Load an ONNX model. The path of a converted file, known by its suffix or by being a folder, is returned as it is."""
     import onnx_compat
     from onnx_compat.bundle import is_bundle
 
     if is_bundle(path) or os.path.isdir(path) or os.path.splitext(path)[1].lower() in (".tflite", ".keras"):
-        converted = onnx_compat.load_converted(path, shim=shim)
+        return path
+    return onnx_compat.load(path)
+
+
+def _loaded(source: Any, shim: Optional[str]) -> Tuple[Any, Sequence[Any], Sequence[Any]]:
+    """Prepare a model, or open a converted file. Return what runs, its inputs and its outputs."""
+    import onnx_compat
+
+    if isinstance(source, str):
+        converted = onnx_compat.load_converted(source, shim=shim)
         return converted, converted.inputs, converted.outputs
-    model = onnx_compat.load(path)
-    return onnx_compat.prepare(model, shim=shim), model.inputs, model.outputs
+    return onnx_compat.prepare(source, shim=shim), source.inputs, source.outputs
 
 
 def _described(name: str, value: Any) -> Dict[str, Any]:

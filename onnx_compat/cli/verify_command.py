@@ -49,10 +49,11 @@ def verify(
 ) -> int:
     """Compare MODEL on a shim, or a file converted from it, with onnxruntime, output by output."""
     import onnx_compat
-    from onnx_compat.verification.html import check_target, write_html
+    from onnx_compat.verification.html import write_html
+    from onnx_compat.writing import Destination
 
     if page is not None:
-        check_target(page, model, converted, inputs)
+        Destination(page, [onnx_compat.load(model), converted, inputs, *settings.modules])
     with working("Verifying %s" % model):
         report = onnx_compat.verify(
             model,

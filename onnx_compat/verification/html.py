@@ -6,17 +6,17 @@ from html import escape
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
-from onnx_compat.errors import InputError, OnnxCompatError
+from onnx_compat.errors import OnnxCompatError
 from onnx_compat.inside import Description
 from onnx_compat.plain import printable
-from onnx_compat.writing import beside, check_place
+from onnx_compat.writing import Destination
 
 from .html_chart import chart, share
 from .html_style import STYLE
 from .layers import Layer, Layers
 from .report import Report, explain
 
-__all__ = ["check_target", "page", "write_html"]
+__all__ = ["page", "write_html"]
 
 _LARGEST = 15  # tensors of a model that are listed
 
@@ -35,13 +35,6 @@ class _Of(NamedTuple):
     file: Optional[Description]
 
 
-def check_target(path: Union[str, "os.PathLike[str]"], *read: Any) -> None:
-    """Refuse a place where no page can be written, or what it is about stands, before the work is done."""
-    check_place(path, *read)
-    if os.path.isdir(os.fspath(path)):
-        raise InputError("'%s' is a folder" % os.fspath(path), hint="give the name of a file, as in report.html")
-
-
 def write_html(
     path: Union[str, "os.PathLike[str]"],
     report: Report,
@@ -52,20 +45,20 @@ def write_html(
     from onnx_compat import load
     from onnx_compat.description import describe
 
-    check_target(path, model, converted)
+    loaded = load(model)
+    target = Destination(path, [loaded, converted])
     told: Optional[Description] = None
     if converted is not None:
         try:
             told = describe(converted).description
         except OnnxCompatError:  # a format of which nothing can be told; the report stands without it
             told = None
-    text = page(report, load(model), told)
-    target = Path(os.fspath(path))
-    with beside(path) as scratch:
-        unfinished = Path(scratch, target.name)
+    text = page(report, loaded, told)
+    with target.scratch() as scratch:
+        unfinished = Path(scratch, "report.html")
         unfinished.write_bytes(text.encode("utf-8", "backslashreplace"))
-        os.replace(str(unfinished), str(target))
-    return target
+        target.put(str(unfinished))
+    return Path(os.fspath(path))
 
 
 def page(report: Report, model: Any, file: Optional[Description] = None) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from onnx_compat.dtypes import from_public
 from onnx_compat.errors import InputError
-from onnx_compat.writing import beside
+from onnx_compat.writing import Destination
 
 __all__ = ["load_npz", "save_npz"]
 
@@ -41,16 +41,16 @@ _HOW = "write it with numpy.savez(path, **{input_name: array}), of numbers, bool
 
 def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Path:
     """Write the values. The file appears complete or not at all."""
-    target = Path(os.fspath(path))
-    with beside(path) as scratch:
-        unfinished = os.path.join(scratch, target.name)
+    target = Destination(path)
+    with target.scratch() as scratch:
+        unfinished = os.path.join(scratch, "outputs.npz")
         # Not numpy.savez: an output may be called "file", which is the name of its own argument.
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
             for name, array in _entries(values):
                 with archive.open(name + ".npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
-        os.replace(unfinished, str(target))
-    return target
+        target.put(unfinished)
+    return Path(os.fspath(path))
 
 
 def _entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]:

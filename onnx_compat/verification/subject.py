@@ -12,6 +12,7 @@ from onnx_compat.errors import InputError, ShimError
 from onnx_compat.feeds import by_name
 from onnx_compat.foreign import saved_model
 from onnx_compat.model import TensorType, ValueInfo
+from onnx_compat.replacing import set_aside_path
 from onnx_compat.runnable import Outputs
 from onnx_compat.shim import Compiled, Port, Shim
 
@@ -51,7 +52,11 @@ def open_converted(
     """The file on the shim that is named, else on the first installed one that reads its format and works here."""
     target = Path(os.fspath(path))
     if not target.exists():
-        raise InputError("there is no file or folder '%s'" % target, hint="convert the model first")
+        aside = set_aside_path(os.path.abspath(str(target)))
+        hint = "convert the model first"
+        if os.path.lexists(aside):
+            hint = "an interrupted run left it as '%s': rename that, or convert the model again" % aside
+        raise InputError("there is no file or folder '%s'" % target, hint=hint)
     if is_bundle(target):
         if signature is not None:
             raise InputError("the bundle '%s' has no signatures" % target, hint="leave the signature out")

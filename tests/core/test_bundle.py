@@ -14,7 +14,7 @@ from onnx import helper
 
 import onnx_compat
 from onnx_compat import bundle, select
-from onnx_compat.errors import ConversionError, InvalidModelError, OnnxCompatError, UnsupportedError
+from onnx_compat.errors import ConversionError, InputError, InvalidModelError, OnnxCompatError, UnsupportedError
 from onnx_compat.select import Probe
 
 
@@ -210,7 +210,7 @@ def test_another_failure_is_no_reason_for_a_bundle(
 
 def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "m.tflite.zip").mkdir()
-    with pytest.raises(ConversionError, match=r"m\.tflite\.zip' is there and is no bundle"):
+    with pytest.raises(InputError, match=r"m\.tflite\.zip' is a folder, and a file is to be written"):
         onnx_compat.convert(around_exp(), tmp_path / "m.tflite", allow_fallback=True)
 
 

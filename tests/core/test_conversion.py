@@ -27,7 +27,7 @@ class Writer(ReferenceShim):
     def export(self, program: Any, path: str, form: str) -> None:
         if form == "folder":
             os.mkdir(path)
-            path = os.path.join(path, "listing")
+            path = os.path.join(path, "saved_model.pb")
         with open(path, "w") as file:
             file.write(" ".join(node.primitive for node in program.region.live()))
             if self.breaks:
@@ -50,7 +50,7 @@ def relu() -> Any:
 def test_a_file_and_a_folder_are_written_and_replaced(writer: Writer, tmp_path: Path) -> None:
     for _ in range(2):
         assert onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing").read_text() == "clip"
-        assert (onnx_compat.convert(relu(), tmp_path / "m", to="folder") / "listing").read_text() == "clip"
+        assert (onnx_compat.convert(relu(), tmp_path / "m", to="folder") / "saved_model.pb").read_text() == "clip"
     assert sorted(os.listdir(tmp_path)) == ["m", "m.tflite"]
 
 

@@ -6,9 +6,11 @@ from typing import Any, List
 
 import numpy as np
 import pytest
+from onnx import helper
 
-from onnx_compat import dtypes, primitives, select
-from onnx_compat.errors import ConversionError
+import onnx_compat
+from onnx_compat import dtypes, primitives, replacing, select
+from onnx_compat.errors import ConversionError, InputError
 from onnx_compat.program import record
 from onnx_compat.shim import Port
 
@@ -86,6 +88,81 @@ def test_a_graph_names_placeholders_and_outputs_as_the_model(shim: Any, tmp_path
         result = session.run("y:0", {"x:0": np.ones(2, np.float32)})
         assert graph.get_operation_by_name("x").type == "Placeholder"
     np.testing.assert_array_equal(result, [2, 2])
+
+
+def relu() -> Any:
+    ends = [helper.make_tensor_value_info(name, 1, ["n", 3]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+
+
+def saved_by_tensorflow(path: Path, assets: Path) -> None:
+    """A SavedModel with a variable and an asset, as TensorFlow itself writes it."""
+    import tensorflow as tf
+
+    assets.write_text("words")
+    if hasattr(tf, "Module") and tf.executing_eagerly():
+        module = tf.Module()
+        module.variable, module.asset = tf.Variable([1.0, 2.0]), tf.saved_model.Asset(str(assets))
+        tf.saved_model.save(module, str(path))
+        return
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.compat.v1.get_variable("variable", initializer=[1.0, 2.0])
+        asset = tf.constant(str(assets))
+        tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.ASSET_FILEPATHS, asset)
+        session.run(tf.compat.v1.global_variables_initializer())
+        builder = tf.compat.v1.saved_model.Builder(str(path))
+        builder.add_meta_graph_and_variables(session, ["serve"], assets_collection=[asset])
+        builder.save(as_text=True)
+
+
+def test_a_saved_model_is_replaced_and_no_other_folder(shim: Any, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    saved_by_tensorflow(target, tmp_path / "words.txt")
+    assert {"assets", "variables"} <= set(os.listdir(str(target)))
+    for _ in range(2):  # what TensorFlow wrote, then what we did
+        assert onnx_compat.convert(relu(), target, shim=shim.name) == target
+        x = np.array([[-1, 2, -3]], np.float32)
+        np.testing.assert_array_equal(onnx_compat.load_converted(target, shim=shim.name).run([x])[0], np.maximum(x, 0))
+    (target / "variables" / "notes.txt").write_text("the only copy")
+    with pytest.raises(InputError, match=r"no SavedModel: replacing it would delete 'variables.notes\.txt'"):
+        onnx_compat.convert(relu(), target, shim=shim.name)
+    assert (target / "variables" / "notes.txt").read_text() == "the only copy"
+    assert onnx_compat.convert(relu(), target, shim=shim.name, force=True) == target
+    assert not (target / "variables" / "notes.txt").exists()
+    assert sorted(os.listdir(str(tmp_path))) == ["out", "words.txt"]
+
+
+def interrupted_at(real: Any, step: int) -> Any:
+    """A function that does the same, and is interrupted after its call of this number."""
+    calls: List[Any] = []
+
+    def call(*arguments: Any) -> Any:
+        calls.append(arguments)
+        done = real(*arguments)
+        if len(calls) == step:
+            raise KeyboardInterrupt
+        return done
+
+    return call
+
+
+@pytest.mark.parametrize(("owner", "name", "steps"), [(replacing, "_swap", 1), (os, "rename", 3)])
+def test_an_interrupt_leaves_a_saved_model(
+    shim: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, steps: int
+) -> None:
+    """As the second run replaces the folder of the first: after each step there is a folder that can be loaded."""
+    target, x = tmp_path / "out", np.array([[-1, 2, -3]], np.float32)
+    onnx_compat.convert(relu(), target, shim=shim.name)
+    if owner is os:
+        monkeypatch.setattr(replacing, "_renameat2", lambda: None)
+    for step in range(1, steps + 1):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, interrupted_at(getattr(owner, name), step))
+            with pytest.raises(KeyboardInterrupt):
+                onnx_compat.convert(relu(), target, shim=shim.name)
+        np.testing.assert_array_equal(onnx_compat.load_converted(target, shim=shim.name).run([x])[0], np.maximum(x, 0))
+        assert os.listdir(str(tmp_path)) == ["out"]
 
 
 def test_what_is_no_such_file_is_refused(shim: Any, tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""Replacing a folder by another one, so that an interrupt loses neither; and which folders are never replaced.
+
+Linux swaps two folders in one step (renameat2). Elsewhere the old folder `out` is set aside as `.out.onnx-compat-before`
+in the same folder, the new one gets its name, and the old one is deleted. An exception in between puts the old folder
+back. After a SIGKILL in between, it lies beside under that name, and the next run that writes to the path puts it back.
+"""
+
+import os
+import re
+import tempfile
+from contextlib import suppress
+from typing import Any, Iterator, Optional
+
+__all__ = ["first_foreign_entry", "protection", "recover", "replace_folder", "set_aside_path"]
+
+_AT_FDCWD = -100  # fcntl.h: relative paths are relative to the current folder
+_RENAME_EXCHANGE = 2  # linux/fs.h
+
+#: The entries of a SavedModel: TensorFlow's saved_model/constants.py, and the metadata of tf.keras.
+_MODELS = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb")
+_FILES = (*_MODELS, "fingerprint.pb", "keras_metadata.pb")
+_FOLDERS = {
+    "variables": re.compile(r"variables\.(index|data-\d+-of-\d+)"),
+    "assets": re.compile(r".*", re.DOTALL),
+    "assets.extra": re.compile(r".*", re.DOTALL),
+    "debug": re.compile(r"saved_model_debug_info\.(pb|pbtxt|cpb)"),
+}
+
+
+def first_foreign_entry(folder: str) -> Optional[str]:
+    """Return an entry of the folder that is no part of a SavedModel. None: the folder is a SavedModel, or empty."""
+    names = sorted(os.listdir(folder))
+    if not names:
+        return None
+    if not any(os.path.isfile(os.path.join(folder, name)) for name in _MODELS):
+        return names[0]
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.isdir(path):
+            pattern = _FOLDERS.get(name)
+            if pattern is None:
+                return name
+            foreign = next((one for one in sorted(os.listdir(path)) if not pattern.fullmatch(one)), None)
+            if foreign is not None:
+                return os.path.join(name, foreign)
+        elif name not in _FILES:
+            return name
+    return None
+
+
+def protection(folder: str) -> Optional[str]:
+    """Return why this folder is never replaced, not even by force. None: it may be."""
+    real = os.path.realpath(folder)
+    if os.path.ismount(real):
+        return "is the root of a file system"
+    with suppress(OSError):  # the current folder was deleted
+        if _holds(real, os.getcwd()):
+            return "is the current folder, or holds it"
+    if any(_holds(real, home) for home in _homes()):
+        return "is a home folder, or holds one"
+    return None
+
+
+def _holds(folder: str, path: str) -> bool:
+    inner, outer = (os.path.normcase(os.path.join(os.path.realpath(one), "")) for one in (path, folder))
+    return inner.startswith(outer)
+
+
+def _homes() -> Iterator[str]:
+    """The home folders of this user, and of the others that the system lists."""
+    if os.path.expanduser("~") != "~":
+        yield os.path.expanduser("~")
+    try:
+        import pwd
+    except ImportError:  # Windows
+        return
+    for entry in pwd.getpwall():
+        if os.path.isabs(entry.pw_dir):
+            yield entry.pw_dir
+
+
+def set_aside_path(target: str) -> str:
+    """Return where a folder is while the new one gets its name, on systems that cannot swap them."""
+    folder, name = os.path.split(target)
+    return os.path.join(folder, ".%s.onnx-compat-before" % name)
+
+
+def recover(target: str) -> None:
+    """Put a folder back that a run set aside before it was killed."""
+    aside = set_aside_path(target)
+    if os.path.isdir(aside) and not os.path.lexists(target):
+        os.rename(aside, target)
+
+
+def replace_folder(made: str, target: str) -> None:
+    """Give a finished folder the name of one that is there. The old one ends in the scratch folder around `made`."""
+    aside = set_aside_path(target)
+    old = tempfile.mkdtemp(dir=os.path.dirname(made))
+    if os.path.lexists(aside):  # a run was killed before it could delete it; the target is newer
+        os.rename(aside, os.path.join(old, "older"))
+    if _swap(made, target):
+        return
+    try:
+        os.rename(target, aside)
+        os.rename(made, target)
+    finally:  # what was done is read off the folders: an interrupt comes after a rename and before the next line
+        if os.path.lexists(aside) and not os.path.lexists(target):
+            os.rename(aside, target)
+        elif os.path.lexists(aside) and not os.path.lexists(made):
+            os.rename(aside, os.path.join(old, "before"))
+
+
+def _swap(first: str, second: str) -> bool:
+    """Exchange two paths in one step. False: the system or the file system cannot, and nothing was done."""
+    function = _renameat2()
+    if function is None:
+        return False
+    paths = os.fsencode(first), os.fsencode(second)
+    return bool(function(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0)
+
+
+def _renameat2() -> Any:
+    """Return the function of the C library. None: it has none (glibc has it from 2.28 on)."""
+    try:
+        import ctypes
+
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (ImportError, OSError, TypeError, AttributeError):
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    return function

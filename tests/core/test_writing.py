@@ -1,0 +1,201 @@
+"""Which paths may be written: no file that is read, no device; and what the system itself refuses is told."""
+
+import os
+import socket
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any, Dict
+
+import numpy as np
+import pytest
+from written import ALIASES, WEIGHTS, Writer, failed, refused, tree, write_model, write_saved_model
+
+import onnx_compat
+from onnx_compat import select
+from onnx_compat.errors import InputError
+from onnx_compat.select import Probe
+from onnx_compat.writing import files_of
+
+
+@pytest.fixture(name="writer")
+def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
+    shim = Writer()
+    monkeypatch.setitem(select._LOADED, "writer", shim)
+    monkeypatch.setitem(select._PROBED, "writer", Probe(True, "for tests"))
+    monkeypatch.setattr(select, "installed", lambda: {"writer": None})
+    return shim
+
+
+# -- files that are read -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("alias", sorted(ALIASES))
+@pytest.mark.parametrize("read", ["m.onnx", "weights.bin", "samples.npz"])
+def test_no_file_that_a_conversion_reads_is_overwritten(writer: Writer, tmp_path: Path, read: str, alias: str) -> None:
+    source = write_model(tmp_path, "weights.bin")
+    np.savez(str(tmp_path / "samples.npz"), x=np.ones((2, 3), np.float32))
+    target = tmp_path / "out.tflite"
+    if (read, alias) == ("weights.bin", "itself"):
+        source = write_model(tmp_path, target.name)
+    else:
+        ALIASES[alias](tmp_path / read, target)
+    how: Dict[str, Any] = {"quantize": "int8", "calibrate": str(tmp_path / "samples.npz")}
+    for given in (str(source), onnx_compat.load(str(source))):
+        refused(tmp_path, partial(onnx_compat.convert, given, target, **how), str(target), "written over what is read")
+    assert not writer.exports
+
+
+def test_no_file_that_is_read_is_overwritten_by_a_bundle(writer: Writer, tmp_path: Path) -> None:
+    source, bundle = write_model(tmp_path, "weights.bin"), tmp_path / "m.tflite.zip"
+    os.link(str(tmp_path / "weights.bin"), str(bundle))
+    for target in (bundle, tmp_path / "m.tflite"):
+        refused(
+            tmp_path, partial(onnx_compat.convert, str(source), target, to="tflite", allow_fallback=True),
+            str(bundle), "written over what is read",
+        )  # fmt: skip
+    assert not writer.exports
+
+
+def test_the_files_of_a_model_are_those_of_its_tensors(tmp_path: Path) -> None:
+    source = write_model(tmp_path, "weights.bin")
+    weights = str((tmp_path / "weights.bin").resolve())
+    assert onnx_compat.load(str(source)).data_files == (weights,)
+    assert onnx_compat.load(source.read_bytes(), folder=tmp_path).data_files == (weights,)
+    assert files_of(onnx_compat.load(str(source))) == [str(source), weights]
+    assert files_of(None) == files_of(b"m.onnx") == files_of("") == files_of(np.ones(3)) == []
+    saved = write_saved_model(tmp_path / "saved")
+    assert str(saved / "variables" / "variables.index") in files_of(saved)
+
+
+@pytest.mark.parametrize("kind", ["images", "arrays"])
+def test_a_folder_of_calibration_data_keeps_its_files(writer: Writer, tmp_path: Path, kind: str) -> None:
+    from onnx_compat.calibration import GENERATED, Images, paths_of
+
+    source, data = write_model(tmp_path), tmp_path / "data"
+    data.mkdir()
+    np.save(str(data / "a.npy"), np.ones((1, 3), np.float32))
+    os.link(str(data / "a.npy"), str(data / "b.tflite"))
+    given = Images(str(data)) if kind == "images" else str(data)
+    refused(
+        tmp_path, partial(onnx_compat.convert, str(source), data / "b.tflite", quantize="int8", calibrate=given),
+        "written over what is read: '%s" % data,
+    )  # fmt: skip
+    assert paths_of(GENERATED) == paths_of(None) == paths_of(np.ones(3)) == []
+    if kind == "arrays":
+        assert onnx_compat.convert(str(source), data / "c.tflite", quantize="int8", calibrate=given).exists()
+
+
+def test_no_part_of_a_joined_file_is_overwritten(writer: Writer, tmp_path: Path) -> None:
+    for name in ("a.tflite", "b.tflite"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "out.tflite").symlink_to("b.tflite")
+    parts = {name: tmp_path / (name + ".tflite") for name in "ab"}
+    for target in ("a.tflite", "b.tflite", "out.tflite"):
+        refused(tmp_path, partial(onnx_compat.join, parts, tmp_path / target), target, "written over what is read")
+    assert onnx_compat.join(parts, tmp_path / "c.tflite").read_text() == "joined"
+
+
+def test_no_command_overwrites_a_file_that_it_reads(
+    writer: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_model(tmp_path, "weights.bin")
+    np.savez(str(tmp_path / "in.npz"), x=WEIGHTS)
+    (tmp_path / "my_ops.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("weights.bin", "in.npz", "my_ops.py"):
+        os.link(str(tmp_path / name), str(tmp_path / (name + ".tflite")))
+    before = tree(tmp_path)
+    out, weights, given = tmp_path / "out.tflite", tmp_path / "weights.bin", tmp_path / "in.npz"
+    for arguments in (
+        ("run", source, "--output", weights),
+        ("run", source, "--inputs", given, "--output", tmp_path / "in.npz.tflite"),
+        ("verify", source, "--report", weights),
+        ("verify", source, "--inputs", given, "--report", given),
+        ("verify", source, "--report", tmp_path / "my_ops.py", "--import", "my_ops"),
+        ("convert", source, out, "--report", weights),
+        ("convert", source, out, "--report", given, "--inputs", given),
+        ("convert", source, out, "--report", given, "--calibrate", given, "--quantize", "int8"),
+        ("convert", source, out, "--report", out),
+        ("convert", source, out, "--report", str(out) + ".zip", "--allow-fallback"),
+        ("convert", source, tmp_path / "weights.bin.tflite"),
+        ("convert", source, tmp_path / "in.npz.tflite", "--verify", "--inputs", given),
+        ("convert", source, tmp_path / "my_ops.py.tflite", "--import", "my_ops"),
+    ):
+        assert "written over what is read" in failed(capsys, *arguments), arguments
+        assert tree(tmp_path) == before
+    sys.modules.pop("my_ops")
+
+
+def test_a_report_is_not_written_into_what_is_replaced_or_read(
+    writer: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, saved = write_model(tmp_path), write_saved_model(tmp_path / "out")
+    before = tree(tmp_path)
+    assert "holds" in failed(capsys, "convert", source, saved, "--report", saved / "r.html")
+    page = saved / "saved_model.pb"
+    assert "what is read" in failed(capsys, "verify", source, "--converted", saved, "--report", page)
+    assert "what is read" in failed(capsys, "run", saved, "--output", page)
+    assert tree(tmp_path) == before
+
+
+# -- what is no place for a file ---------------------------------------------------------------------------------------
+def test_what_is_no_place_for_a_file_is_refused(writer: Writer, tmp_path: Path, monkeypatch: Any) -> None:
+    source = write_model(tmp_path)
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder.tflite").mkdir()
+    os.mkfifo(str(tmp_path / "pipe.tflite"))
+    for name, to in (("dangling.tflite", "nowhere"), ("loop.tflite", "loop.tflite"), ("null.tflite", "/dev/null")):
+        (tmp_path / name).symlink_to(to)
+    (tmp_path / "out.tflite").symlink_to("/proc/self/fd/1")
+    (tmp_path / "twice.tflite").symlink_to("out.tflite")
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket.tflite")
+        cases = [
+            ("pipe.tflite", "device or a pipe"), ("socket.tflite", "device or a pipe"),
+            ("null.tflite", "device or a pipe"), ("out.tflite", "device or a pipe"),
+            ("twice.tflite", "device or a pipe"), ("/dev/null", "device or a pipe"),
+            ("dangling.tflite", "is a link to 'nowhere', which does not exist"), ("loop.tflite", "cannot be written"),
+            ("folder.tflite", "is a folder, and a file is to be written"), ("missing/m.tflite", "does not exist"),
+            ("file/m.tflite", "is no folder"), ("x" * 300 + ".tflite", "too long"),
+            ("", "is no path"), ("a\0.tflite", "is no path"), (b"m.tflite", "is no path"), (3, "is no path"),
+            ("\ud800.tflite", "is no path"),
+        ]  # fmt: skip
+        for path, words in cases:
+            refused(tmp_path, partial(onnx_compat.convert, str(source), path, to="tflite"), words)
+    refused(tmp_path, partial(onnx_compat.convert, str(source), "file"), "is a file, and a folder is to be written")
+    assert not writer.exports
+
+
+@pytest.mark.parametrize("number", [1, 13, 30])
+def test_a_folder_that_cannot_be_written_is_told(
+    writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """By an error of the system's, as a user who may write everywhere runs into no other."""
+    source = write_model(tmp_path)
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    for module, name in ((tempfile, "mkdtemp"), (os, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, fail)
+            refused(tmp_path, partial(onnx_compat.convert, str(source), tmp_path / "m.tflite"), os.strerror(number))
+
+
+def test_what_changes_while_the_work_is_done_is_seen(
+    writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = write_model(tmp_path), tmp_path / "out"
+    export = writer.export
+
+    def slow(program: Any, path: str, form: str) -> None:
+        export(program, path, form)
+        target.mkdir()
+        (target / "thesis.txt").write_text("the only copy")
+
+    monkeypatch.setattr(writer, "export", slow)
+    with pytest.raises(InputError, match=r"thesis\.txt"):
+        onnx_compat.convert(str(source), target)
+    assert tree(target) == {"thesis.txt": b"the only copy"}
+    assert sorted(os.listdir(str(tmp_path))) == ["m.onnx", "out"]
