@@ -9,6 +9,7 @@ from onnx_compat.errors import InputError, OnnxCompatError, ShimError, Unsupport
 from onnx_compat.inside import Description
 from onnx_compat.model import ValueInfo
 from onnx_compat.verification.subject import form_of, no_reader
+from onnx_compat.writing import check_readable
 
 __all__ = ["Described", "describe"]
 
@@ -27,6 +28,7 @@ def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -
         raise InputError(
             "there is no file or folder '%s'" % target, hint="give the path of a model, or of what it became"
         )
+    check_readable(target)
     if is_bundle(target):
         return Described("", _of_bundle(target))
     own = foreign.told(target) if shim is None else None

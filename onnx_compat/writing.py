@@ -16,7 +16,7 @@ from typing import Any, Iterable, Iterator, List, Optional
 from onnx_compat.errors import InputError
 from onnx_compat.replacing import first_foreign_entry, protection, recover, replace_folder, set_aside_path
 
-__all__ = ["Destination", "absolute_path", "check_not_read", "files_of"]
+__all__ = ["Destination", "absolute_path", "check_not_read", "check_readable", "files_of"]
 
 _SCRATCH = ".onnx-compat-"
 _ELSEWHERE = "choose another path"
@@ -174,6 +174,12 @@ def files_of(source: Any) -> List[str]:
         return [path, *(os.path.join(root, name) for root, _, names in os.walk(path) for name in names)]
     named = getattr(source, "path", None)
     return [path for path in (named, *getattr(source, "data_files", ())) if isinstance(path, str)]
+
+
+def check_readable(path: str) -> None:
+    """Raise an InputError for a device, a pipe or a socket: opening one may block for ever."""
+    if not os.path.isfile(path) and not os.path.isdir(path):
+        raise InputError("'%s' is a device or a pipe, and no file" % path, hint="choose the path of a file")
 
 
 def check_not_read(path: Any, read: Iterable[str]) -> None:

@@ -15,6 +15,7 @@ __all__ = ["FILE", "described"]
 
 FILE = "saved_model.pb"
 _OURS = os.path.join("assets.extra", "onnx_compat.json")  # where the shims put what a signature cannot say
+_LARGEST = 1 << 25  # characters of it that are read
 _DEFAULT = "serving_default"
 _INITIAL = "__saved_model_init_op"  # a signature that a loader runs, and nobody else
 
@@ -54,7 +55,7 @@ def described(path: str) -> Description:
         raise InvalidModelError("the SavedModel '%s' holds no graph" % path)
     first = saved.graphs[0]
     nodes = Counter(node.op for node in _nodes(first.graph))
-    sizes = {os.path.relpath(file, path): os.path.getsize(file) for file in _files(path)}
+    sizes = {os.path.relpath(file, path): os.lstat(file).st_size for file in _files(path)}
     facts = {
         "format": "SavedModel",
         "bytes": sum(sizes.values()),
@@ -74,6 +75,8 @@ def described(path: str) -> Description:
 
 
 def _read(path: str) -> Record:
+    if not os.path.isfile(path):  # to open a pipe would block
+        raise ValueError("'%s' is no file" % path)
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return parse(FileSource(file, data), _SAVED)[0]
 
@@ -113,9 +116,13 @@ def _type(port: Record) -> Row:
 
 def _ports_of_ours(path: str) -> Dict[str, Dict[str, Row]]:
     """By kind and name the types that the model had: with the names of open sizes."""
+    named = os.path.join(path, _OURS)
+    if not os.path.isfile(named):
+        return {}
     try:
-        with open(os.path.join(path, _OURS), encoding="utf-8") as file:
-            data = json.load(file)
+        with open(named, encoding="utf-8") as file:
+            text = file.read(_LARGEST + 1)
+        data = json.loads(text) if len(text) <= _LARGEST else {}
         return {
             kind: {
                 str(one["name"]): {"type": str(one["dtype"]), "shape": list(one["shape"])} for one in data[kind + "s"]

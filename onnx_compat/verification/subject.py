@@ -15,6 +15,7 @@ from onnx_compat.model import TensorType, ValueInfo
 from onnx_compat.replacing import set_aside_path
 from onnx_compat.runnable import Outputs
 from onnx_compat.shim import Compiled, Port, Shim
+from onnx_compat.writing import check_readable
 
 __all__ = ["Opened", "flat", "form_of", "no_reader", "open_converted"]
 
@@ -57,6 +58,7 @@ def open_converted(
         if os.path.lexists(aside):
             hint = "an interrupted run left it as '%s': rename that, or convert the model again" % aside
         raise InputError("there is no file or folder '%s'" % target, hint=hint)
+    check_readable(str(target))
     if is_bundle(target):
         if signature is not None:
             raise InputError("the bundle '%s' has no signatures" % target, hint="leave the signature out")

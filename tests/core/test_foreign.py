@@ -1,6 +1,7 @@
 """What a .keras file and a SavedModel are, read without their frameworks, and with something broken."""
 
 import json
+import os
 import shutil
 import zipfile
 from contextlib import suppress
@@ -9,8 +10,10 @@ from typing import Any, Dict, List, Union
 import numpy as np
 import pytest
 
+import onnx_compat
 from onnx_compat import foreign
-from onnx_compat.errors import InvalidModelError, OnnxCompatError
+from onnx_compat.description import describe
+from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError
 
 
 def layer(kind: str, name: str, module: str = "keras.layers", **config: Any) -> Dict[str, Any]:
@@ -172,4 +175,32 @@ def test_what_is_neither(tmp_path: Any) -> None:
     shutil.rmtree(folder + "/variables")
     (tmp_path / "m" / "saved_model.pb").write_bytes(b"")
     with pytest.raises(InvalidModelError, match="no SavedModel"):
+        foreign.told(folder)
+
+
+@pytest.mark.parametrize("name", ["m.keras", "m.tflite", "m.tflite.zip", "m"])
+def test_a_pipe_is_not_opened(tmp_path: Any, name: str) -> None:
+    """To open one waits for a writer, which never comes."""
+    os.mkfifo(str(tmp_path / name))
+    for read in (describe, onnx_compat.load_converted):
+        with pytest.raises(InputError, match="a device or a pipe"):
+            read(tmp_path / name)
+
+
+def test_a_saved_model_with_entries_that_are_no_files(tmp_path: Any) -> None:
+    folder = saved_model(tmp_path / "m")
+    plain = foreign.told(folder).facts  # type: ignore[union-attr]
+    extra = tmp_path / "m" / "assets.extra"
+    shutil.rmtree(str(extra), ignore_errors=True)
+    extra.mkdir()
+    (tmp_path / "m" / "dangling").symlink_to("nowhere")
+    for make in (lambda path: os.symlink("/dev/zero", path), os.mkfifo):
+        make(str(extra / "onnx_compat.json"))
+        assert foreign.told(folder).facts["nodes"] == plain["nodes"]  # type: ignore[union-attr]
+        (extra / "onnx_compat.json").unlink()
+    (extra / "onnx_compat.json").write_text(" " * (1 << 25) + "{}")
+    assert foreign.told(folder).tables["signatures"]  # type: ignore[union-attr]
+    os.remove(folder + "/saved_model.pb")
+    os.mkfifo(folder + "/saved_model.pb")
+    with pytest.raises(InvalidModelError, match="is no SavedModel"):
         foreign.told(folder)

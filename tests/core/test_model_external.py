@@ -165,3 +165,10 @@ def test_what_onnx_itself_saves(tmp_path):
     onnx.save_model(proto, str(path), save_as_external_data=True, location="m.data")
     assert path.stat().st_size < 1000
     assert load(path).graph.initializers["w"].array().tolist() == list(range(5000))
+
+
+def test_a_location_that_no_file_can_have_is_refused_at_once(folder):
+    for location in ("a/" * 500000, "./" * 3000 + "data.bin"):
+        with pytest.raises(InvalidModelError, match="has %d characters" % len(location)) as caught:
+            load(save(folder, location=location, offset=8))
+        assert len(str(caught.value)) < 1000
