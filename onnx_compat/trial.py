@@ -7,16 +7,15 @@ that shim apart before it trusts it. So a framework that kills does so once, wit
 
 import faulthandler
 import hashlib
-import json
 import os
 import platform
 import re
 import signal
-import subprocess
 import sys
 from contextlib import contextmanager, suppress
-from typing import Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
+from onnx_compat.child_process import ChildResult, call_in_child
 from onnx_compat.diagnosis import diagnose
 from onnx_compat.environment import spec
 from onnx_compat.shim import Probe
@@ -25,7 +24,6 @@ __all__ = ["Outcome", "answer", "died", "marked", "trial"]
 
 #: A framework takes a few seconds; on a machine that is busy with other things, far longer.
 SECONDS = 300
-_ANSWER = "onnx-compat answers: "
 #: The marks of this process; another thread may be probing.
 _UNDER_WAY: List[str] = []
 
@@ -42,32 +40,27 @@ def trial(name: str, modules: Sequence[str] = (), seconds: float = SECONDS) -> O
     """Probe a shim apart; None where this Python cannot be started again. `modules`: the framework's, if known."""
     with suppress(OSError):  # whoever left it has told; the child leaves its own
         os.remove(_mark(name))
-    code = "import sys; sys.path[:] = %r; from onnx_compat.trial import answer; answer(%r)" % (sys.path, name)
-    done = _run(code, seconds)
-    if done is None:
+    result = call_in_child("onnx_compat.trial", "answer", name, seconds=seconds)
+    if result.status == "not started":
         return None
-    for line in reversed(done.stdout.splitlines()):
-        if line.startswith(_ANSWER):
-            told = json.loads(line[len(_ANSWER) :])
-            return Outcome(Probe(*told["probe"]), told["hint"])
-    if done.returncode == _HUNG:
+    if result.status == "returned":
+        return Outcome(Probe(*result.value["probe"]), result.value["hint"])
+    if result.status == "timeout":
         reason = "its probe has not come back for %d seconds" % seconds
     else:
-        reason = "its probe kills the process: %s" % _end(done)
+        reason = "its probe kills the process: %s" % _end(result)
         words = _last_words(modules, seconds)
         reason += "; it says: %s" % words if words else ""
     return Outcome(Probe(False, reason), diagnose(name, reason, modules)[1], False)
 
 
-def answer(name: str) -> None:
-    """The other side of `trial`: probe, write one line, and leave before anything can go wrong at the end."""
+def answer(name: str) -> Dict[str, Any]:
+    """Probe a shim in the child process of `trial`; return the probe and the hint as JSON values."""
     from onnx_compat import select
 
     found, hint = select.examine(name)
     features = {str(key): value for key, value in found.features.items()}
-    sys.stdout.write("\n%s%s\n" % (_ANSWER, json.dumps({"probe": [*found[:4], features], "hint": hint}, default=str)))
-    sys.stdout.flush()
-    os._exit(0)
+    return {"probe": [*found[:4], features], "hint": hint}
 
 
 @contextmanager
@@ -142,48 +135,25 @@ def _traced() -> Iterator[None]:
         os.close(stderr)
 
 
-_HUNG = 1 << 20  # no process ends with it
-
-
-def _run(code: str, seconds: float) -> "Optional[subprocess.CompletedProcess[str]]":
-    if not sys.executable or getattr(sys, "frozen", False):
-        return None
-    command = [sys.executable, "-c", code]
-    try:
-        return subprocess.run(  # noqa: S603 (this Python, and code of ours)
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, _HUNG, "", "")
-    except OSError:
-        return None
-
-
-def _end(done: "subprocess.CompletedProcess[str]") -> str:
-    """`SIGABRT in /…/tensorflow/__init__.py`."""
-    if done.returncode < 0:
+def _end(result: ChildResult) -> str:
+    """Return how a process ended, and in which file: `SIGABRT in /…/tensorflow/__init__.py`."""
+    if result.exit_code < 0:
         try:
-            how = signal.Signals(-done.returncode).name
+            how = signal.Signals(-result.exit_code).name
         except ValueError:
-            how = "signal %d" % -done.returncode
+            how = "signal %d" % -result.exit_code
     else:
-        how = "exit code %s" % (hex(done.returncode) if done.returncode > 255 else done.returncode)
-    where = re.search(r'most recent call first\):\s+File "([^"]+)"', done.stderr)
+        how = "exit code %s" % (hex(result.exit_code) if result.exit_code > 255 else result.exit_code)
+    where = re.search(r'most recent call first\):\s+File "([^"]+)"', result.stderr)
     return "%s in %s" % (how, where.group(1)) if where else how
 
 
 def _last_words(modules: Sequence[str], seconds: float) -> str:
-    """What the framework itself says when it is imported, nothing else, and that ends the process too."""
-    said: List[str] = []
+    """Return the last line that a framework writes before its import alone ends the process; "" if the import does not."""
+    words = ""
     for module in modules:
         if spec(module) is not None:
-            done = _run("import sys; sys.path[:] = %r; import %s" % (sys.path, module), seconds)
-            if done is not None and done.returncode not in (0, 1, _HUNG):
-                said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return said[-1] if said else ""
+            result = call_in_child("importlib", "import_module", module, seconds=seconds)
+            if result.status == "failed" and result.exit_code not in (0, 1):
+                words = result.last_line
+    return words

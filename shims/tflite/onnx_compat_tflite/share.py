@@ -3,19 +3,16 @@
 The file may be anybody's, and kernels look at its sizes less closely than they could: a process of its own tries it.
 """
 
-import json
 import os
-import subprocess
-import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
+from onnx_compat.child_process import call_in_child
 from onnx_compat_tflite import features
 from onnx_compat_tflite.allocation import allocate
 
-__all__ = ["Share", "answer", "share"]
+__all__ = ["Share", "allocate_in_child", "share"]
 
 _SECONDS = 120
-_ANSWER = "onnx-compat answers: "
 
 
 class Share(NamedTuple):
@@ -33,40 +30,19 @@ def share(path: str, operators: int) -> Share:
     if runtime is None:
         return Share("", reason)
     name = ("%s %s" % (runtime.name, runtime.version)).strip()
-    if not sys.executable or getattr(sys, "frozen", False):
-        return Share(name, "it cannot be tried in a process of its own here")
-    code = "import sys; sys.path[:] = %r; from onnx_compat_tflite.share import answer; answer(%r, %d)" % (
-        sys.path,
-        os.path.abspath(path),
-        operators,
-    )
-    try:
-        done = subprocess.run(  # noqa: S603 (this Python, and code of ours)
-            [sys.executable, "-c", code],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return Share(name, "it has not allocated the tensors within %d seconds" % _SECONDS)
-    except OSError as error:
-        return Share(name, "it cannot be tried: %s" % error)
-    for line in done.stdout.decode("utf-8", "replace").splitlines():
-        if line.startswith(_ANSWER):
-            return Share(name, **json.loads(line[len(_ANSWER) :]))
-    return Share(name, "the file ends its process (exit code %d)" % done.returncode)
+    result = call_in_child(__name__, "allocate_in_child", os.path.abspath(path), operators, seconds=_SECONDS)
+    if result.status == "returned":
+        return Share(name, **result.value)
+    refusals = {
+        "timeout": "it has not allocated the tensors within %d seconds" % _SECONDS,
+        "not started": "it cannot be tried in a process of its own here: %s" % result.stderr,
+        "failed": "the file ends its process (exit code %d)" % result.exit_code,
+    }
+    return Share(name, refusals[result.status])
 
 
-def answer(path: str, operators: int) -> None:
-    """The other side of `share`: one line, and an end before anything can go wrong at the end."""
-    sys.stdout.write("\n%s%s\n" % (_ANSWER, json.dumps(_tried(path, operators))))
-    sys.stdout.flush()
-    os._exit(0)
-
-
-def _tried(path: str, operators: int) -> Dict[str, Any]:
+def allocate_in_child(path: str, operators: int) -> Dict[str, Any]:
+    """Allocate the tensors of a file, in the child process of `share`; return the refusal, or the delegated operators."""
     runtime = features.find()[0]
     assert runtime is not None
     try:
