@@ -101,7 +101,7 @@ class Trace:
         if tensor.value is not None:
             if tensor.known:
                 return self.constant(tensor.value, tensor.dtype, order)
-            return self._extents(tensor)
+            return self._extents(tensor, order)
         assert tensor.ref is not None
         here = tensor.order or tuple(range(tensor.rank))
         there = order or tuple(range(tensor.rank))
@@ -120,10 +120,13 @@ class Trace:
             return self.record("reshape", (ref, Extents(shape)), {}, [spec])[0]
         return self.record("transpose", (ref,), {"perm": perm}, [spec])[0]
 
-    def _extents(self, tensor: Tensor) -> Ref:
+    def _extents(self, tensor: Tensor, order: Order) -> Ref:
+        """Record a tensor of symbolic sizes, with its elements and its shape in the physical order."""
         assert tensor.value is not None
-        sizes = Extents(tuple(tensor.value.reshape(-1)))
-        return self.record("extents", (sizes,), {"shape": tensor.shape, "dtype": tensor.dtype}, [tensor.spec])[0]
+        values = tensor.value if order is None else tensor.value.transpose(order)
+        spec = Spec(tensor.dtype, values.shape)
+        sizes = Extents(tuple(values.reshape(-1)))
+        return self.record("extents", (sizes,), {"shape": spec.shape, "dtype": spec.dtype}, [spec])[0]
 
     def remember(self, made: Tensor, source: Tensor) -> None:
         """That a value is another one under another shape, for which it had to be put in order. (An execution has done it.)"""
