@@ -51,6 +51,36 @@ def test_a_missing_kernel_is_a_way_around_and_no_kernel_an_error(shim: Any) -> N
         features.route("Conv2D", "string", 2)
 
 
+@pytest.mark.parametrize("size", [7, 8])
+@pytest.mark.parametrize(("rank", "group"), [(1, 4), (2, 4), (3, 1), (3, 4)])
+def test_a_dilated_convolution_without_a_kernel_is_padded_for_each_place(
+    rank: int, group: int, size: int, shim: Any, monkeypatch: Any
+) -> None:
+    """It is computed with stride 1 and thinned out; pads that are SAME of the strided window are not SAME of that."""
+    from onnx_compat import dtypes, primitives
+    from onnx_compat.program import record
+    from onnx_compat.shim import Port
+
+    holds = type(shim.features).holds
+    asked = []
+
+    def lacking(self: Any, name: str, *about: Any) -> Any:
+        asked.append(name)
+        return not name.startswith("dilated") and holds(self, name, *about)
+
+    monkeypatch.setattr(type(shim.features), "holds", lacking)
+    w = np.random.RandomState(0).uniform(-1, 1, (4, 4 // group, *(3,) * rank)).astype(np.float32)
+    x = np.random.RandomState(1).uniform(-1, 1, (2, 4, *(size,) * rank)).astype(np.float32)
+    beyond = max((-(-size // 2) - 1) * 2 + 5 - size, 0)
+    for pads in ([(beyond // 2, beyond - beyond // 2)] * rank, [(2, 2)] * rank, [(0, 1)] * rank):
+        how = {"strides": [2] * rank, "dilations": [2] * rank, "pads": pads, "groups": group}
+        ports = [Port("x", dtypes.float32, x.shape)]
+        program = record(lambda x, how=how: [primitives.conv(x, w, **how)], ports, shim.emitter())
+        want = primitives.conv(x, w, **how).value
+        np.testing.assert_allclose(shim.compile(program).run([x])[0], want, rtol=1e-3, atol=1e-4, err_msg=str(pads))
+    assert any(name.startswith("dilated") for name in asked)
+
+
 def test_a_question_does_not_disturb_the_graph_that_is_being_built(shim: Any) -> None:
     import tensorflow as tf
     from onnx_compat_tensorflow.features import Features

@@ -39,14 +39,21 @@ class Convolution(Windows):
         return self.with_batch(lambda x: self.op("Conv2D", x, w, **self.options(padding, window)), x)
 
     def _volume(self, window: Window, x: Any, w: Any) -> Any:
+        if window.dilated and not self.features.holds("dilated Conv3D", self.computed(x)):
+            return self._dilated(self.tf.nn.convolution, "dilations", [1] * len(window.strides), window, x, w)
         x, padding, window = self.padded(x, window, explicit=False)
-        if not window.dilated or self.features.holds("dilated Conv3D", self.computed(x)):
-            return self.with_batch(lambda x: self.op("Conv3D", x, w, **self.options(padding, window)), x)
+        return self.with_batch(lambda x: self.op("Conv3D", x, w, **self.options(padding, window)), x)
 
-        def dilated(x: Any, w: Any) -> Any:
-            return self.tf.nn.convolution(x, w, padding=padding, dilations=list(window.dilations))
+    def _dilated(self, convolve: Any, dilations: str, strides: Ints, window: Window, x: Any, w: Any) -> Any:
+        """A dilated convolution by a function of TensorFlow that takes no strides beside dilations: computed with stride 1,
+        then every few places. The padding is that of stride 1: SAME of the strided window pads less.
+        """
+        x, padding, steps = self.padded(x, window.in_steps(), explicit=False)
 
-        return self.every(self.with_batch(lambda x: self.precisely(dilated, x, w), x), window.strides)
+        def apply(x: Any, w: Any) -> Any:
+            return convolve(x, w, strides=strides, padding=padding, **{dilations: list(steps.dilations)})
+
+        return self.every(self.with_batch(lambda x: self.precisely(apply, x, w), x), window.strides)
 
     # -- depthwise -----------------------------------------------------------------------------------------------------
     def depthwise_conv(
@@ -66,12 +73,7 @@ class Convolution(Windows):
         if window.strides[0] != window.strides[1] and not holds("unequal strides of " + op, dtype):
             return self.every(self._depthwise(window.in_steps(), x, w), window.strides)
         if window.dilated and not holds("dilated " + op, dtype):
-            x, padding, window = self.padded(x, window, explicit=False)
-
-            def dilated(x: Any, w: Any) -> Any:
-                return self.tf.compat.v1.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], padding, rate=list(window.dilations))
-
-            return self.every(self.with_batch(lambda x: self.precisely(dilated, x, w), x), window.strides)
+            return self._dilated(self.tf.compat.v1.nn.depthwise_conv2d, "rate", [1, 1, 1, 1], window, x, w)
         # Not "EXPLICIT", although the kernel may know it: some releases fuse it with a bias, forget the padding on the
         # way, and end the process.
         x, padding, window = self.padded(x, window, explicit=False)
