@@ -5,7 +5,7 @@
         return x * clip(x / 6 + 0.5, 0, 1)
 
 The function's signature is the operator's schema: positional parameters are inputs under ONNX's names (one with a
-default may be left out and is then None or the default; `*xs` takes any number), keyword-only parameters are attributes
+default may be left out and is then None or the default; `*xs` takes any number, none of them left out), keyword-only parameters are attributes
 with ONNX's defaults (one without a default is required). A first parameter named `ctx` gets the node's `Context`.
 """
 
@@ -47,8 +47,9 @@ class Operator(NamedTuple):
         if len(inputs) > len(self.inputs) and not variadic:
             raise InvalidModelError("%d inputs were given, %s takes %d" % (len(inputs), self.name, len(self.inputs)))
         for k, parameter in enumerate(self.inputs):
-            missing = k >= len(inputs) or inputs[k] is None
-            if missing and parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                _check_variadic(parameter.name, inputs, k)
+            elif (k >= len(inputs) or inputs[k] is None) and parameter.default is parameter.empty:
                 raise InvalidModelError("the input '%s' (number %d) is missing" % (parameter.name, k))
         attributes = {name: value for name, value in attributes.items() if name not in _IGNORED}
         for name in attributes:
@@ -58,6 +59,16 @@ class Operator(NamedTuple):
             if parameter.default is parameter.empty and name not in attributes:
                 raise InvalidModelError("the attribute '%s' is missing" % name)
         return attributes
+
+
+def _check_variadic(name: str, inputs: Sequence[Any], start: int) -> None:
+    """Refuse an empty name among the inputs that a variadic parameter takes: onnxruntime crashes on it."""
+    for k, value in enumerate(inputs[start:]):
+        if value is None:
+            raise InvalidModelError(
+                "the input '%s' (number %d) is missing: element %d of a variadic input" % (name, start + k, k),
+                hint="give the input a value, or remove its empty name from the node",
+            )
 
 
 OPERATORS: Dict[Tuple[str, str], Dict[int, Operator]] = {}

@@ -48,7 +48,9 @@ def _pytorch_half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
 
 
 def _align_corners(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    """From corner to corner of the new axis, whose length counts before it is rounded down."""
+    """From corner to corner of the new axis. Its length is that before it is rounded down: `length_resized` is fractional
+    in what onnx records (resize_downsample_scales_linear_align_corners, opsets 11 to 19); onnxruntime rounds it down.
+    """
     exact = _float(scaled.after) if scaled.factor is None else _float(scaled.before) * scaled.scale()
     gaps = p.where(_single(scaled), 1, exact - 1)
     return p.cast(x, float32) * _float(scaled.before - 1) / gaps

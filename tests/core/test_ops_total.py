@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import onnx.defs
+import pytest
+from building import model, node, value
 
+import onnx_compat
 import onnx_compat.ops
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops import registered
 
 #: Versions of operators that ONNX's schemas do not have, and models do: what onnxruntime writes into models of older
@@ -54,6 +58,76 @@ def test_no_version_is_made_up():
     known = {(domain, name) for domain, name, _ in pairs()}
     invented = {one for one in ours() - pairs() - BEYOND if one[:2] in known and one[2] <= newest[one[0]]}
     assert not invented
+
+
+#: Required inputs of older versions that a younger version makes optional, with the same results where they are given.
+OPTIONAL_LATER = {
+    ("Gemm", 1, "C"),
+    ("Gemm", 6, "C"),
+    ("Gemm", 7, "C"),
+    ("Gemm", 9, "C"),
+    ("OptionalHasElement", 15, "input"),
+    ("Resize", 11, "roi"),
+    ("Resize", 11, "scales"),
+}
+
+
+def _option(one, place):
+    """How the meaning takes the input at this place, in the words of the schemas."""
+    parameter = one.inputs[min(place, len(one.inputs) - 1)]
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return "Variadic"
+    return "Single" if parameter.default is parameter.empty else "Optional"
+
+
+def test_inputs_are_required_where_the_schema_says_so():
+    schemas = {(one.domain, one.name, one.since_version): one for one in onnx.defs.get_all_schemas_with_history()}
+    differing = set()
+    for one in registered():
+        schema = schemas.get((one.domain, one.name, one.since))
+        if schema is None:
+            continue
+        assert len(one.inputs) == len(schema.inputs), one.name
+        for place, formal in enumerate(schema.inputs):
+            if _option(one, place) != formal.option.name:
+                differing.add((one.name, one.since, formal.name))
+    assert differing == {pair for pair in OPTIONAL_LATER if ("", *pair[:2]) in schemas}
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_left_out_input_is_named_in_the_error(place):
+    """Of every meaning: a required input, and an element of a variadic one."""
+    tried = 0
+    for one in registered():
+        if not one.inputs or _option(one, place) == "Optional":
+            continue
+        if place >= len(one.inputs) and _option(one, place) != "Variadic":
+            continue
+        name = one.inputs[min(place, len(one.inputs) - 1)].name
+        inputs = [object()] * 4
+        inputs[place] = None
+        required = {key: 1 for key, parameter in one.attributes.items() if parameter.default is parameter.empty}
+        with pytest.raises(InvalidModelError, match="the input '%s' \\(number %d\\) is missing" % (name, place)):
+            one.bind(inputs[: max(len(one.inputs), place + 1)], required)
+        tried += 1
+    assert tried > 50
+
+
+VARIADIC = {
+    "Max": {}, "Min": {}, "Sum": {}, "Mean": {}, "Concat": {"axis": 0}, "SequenceConstruct": {},
+    "Einsum": {"equation": "i,i,i->i"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", sorted(VARIADIC))
+@pytest.mark.parametrize("names", [["x", "", "z"], ["", "x"], ["x", ""]])
+def test_a_variadic_operator_with_a_left_out_input_is_refused(operator, names):
+    """They gave NaN, or all inputs but this one; onnxruntime ends the process."""
+    inputs = [value("x", [3]), value("z", [3])]
+    proto = model([node(operator, names, ["y"], name="op", **VARIADIC[operator])], inputs, [value("y")])
+    with pytest.raises(InvalidModelError, match="is missing") as caught:
+        onnx_compat.prepare(proto, shim="reference")
+    assert caught.value.node == "op" and "number %d" % names.index("") in str(caught.value)
 
 
 def test_attributes_are_those_of_the_schema():

@@ -121,6 +121,15 @@ RESIZED = [
 ]
 
 
+@pytest.mark.parametrize("opset", [11, 13, 18, 19])
+def test_aligned_corners_count_a_length_before_it_is_rounded_down(opset):
+    """As onnx records it of all these opsets: 4 * 0.6 pixels are 2.4, of which two are computed."""
+    x = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4)
+    how = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+    result = applied("Resize", opset, x, None, np.array([1, 1, 0.6, 0.6], np.float32), **how)
+    np.testing.assert_allclose(result, [[[[1, 1 + 3 / 1.4]]]], rtol=1e-6)
+
+
 @pytest.mark.parametrize(("opset", "how", "expected"), RESIZED)
 def test_resize(opset, how, expected):
     x, scales = np.array([[[1.0, 2.0]]], np.float32), np.array([1, 1, 2], np.float32)
