@@ -11,6 +11,9 @@ from onnx_compat.ops.common import product
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, ints, lift
 
+#: Longer than every axis.
+_FAR = 2**31 - 1
+
 
 @op("Constant", since=1)
 def constant_1(*, value: Any) -> Tensor:
@@ -103,7 +106,8 @@ def size(data: Any) -> Tensor:
 @op("Trilu", since=14)
 def trilu(input: Any, k: Any = None, *, upper: int = 1) -> Tensor:
     """The part of each matrix on the diagonal number k and above it (or below it)."""
-    offset = lift(0, int64) if k is None else p.reshape(k, ())
+    # A diagonal beyond every axis is as far as any other: the sum of a row and an extreme k would wrap.
+    offset = lift(0, int64) if k is None else p.clip(p.reshape(k, ()), -_FAR, _FAR)
     diagonal = p.unsqueeze(p.iota(input.shape[-2]), [1]) + offset
     columns = p.iota(input.shape[-1])
     kept = p.less_equal(diagonal, columns) if upper else p.less_equal(columns, diagonal)

@@ -1,0 +1,138 @@
+"""Results that every shim must give as the reference does, where sizes, pads or integers are at their edge."""
+
+import itertools
+from typing import Any, Dict, List, Sequence
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnx_compat
+
+INT64 = np.iinfo(np.int64)
+FAR = (2**31 - 1, 2**31, 2**32, -(2**31), INT64.max, INT64.max - 2, INT64.min, INT64.min + 2)
+
+
+def model(nodes: Sequence[Any], inputs: Dict[str, Any], outputs: Dict[str, int], constants: Any = None) -> Any:
+    """`inputs`: name -> (type, shape); `outputs`: name -> type."""
+    graph = helper.make_graph(
+        list(nodes),
+        "graph",
+        [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in inputs.items()],
+        [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=7)
+
+
+def ran(proto: Any, feeds: Dict[str, np.ndarray], shim: str) -> List[Any]:
+    runnable = onnx_compat.prepare(proto, shim=shim, fallback=False)
+    return list(runnable.run(feeds))
+
+
+# -- sizes and pending orders ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("operator", ["Add", "Mul", "Max", "Less"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_transposed_input_meets_run_time_sizes(operator: str, first: bool, shim_name: str) -> None:
+    names = ["t", "k"] if first else ["k", "t"]
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
+        helper.make_node("Shape", ["d"], ["k"]),
+        helper.make_node(operator, names, ["y"]),
+    ]
+    kind = TensorProto.BOOL if operator == "Less" else TensorProto.INT64
+    inputs = {"x": (TensorProto.INT64, [None, None]), "d": (TensorProto.FLOAT, [None, None])}
+    proto = model(nodes, inputs, {"y": kind})
+    function = {"Add": np.add, "Mul": np.multiply, "Max": np.maximum, "Less": np.less}[operator]
+    for rows, columns in ((2, 2), (2, 3), (2, 1)):
+        x = np.arange(rows * columns, dtype=np.int64).reshape(rows, columns) + 1
+        sizes = np.array([1, 5])
+        want = function(x.T, sizes) if first else function(sizes, x.T)
+        (got,) = ran(proto, {"x": x, "d": np.zeros(sizes, np.float32)}, shim_name)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_boolean_mask_of_open_sizes(shim_name: str) -> None:
+    """NonZero, Transpose, GatherND: how exporters write x[x != 0]."""
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["n"]),
+        helper.make_node("Transpose", ["n"], ["t"], perm=[1, 0]),
+        helper.make_node("GatherND", ["x", "t"], ["y"]),
+    ]
+    proto = model(nodes, {"x": (TensorProto.FLOAT, ["a", "b"])}, {"y": TensorProto.FLOAT})
+    for shape in ((2, 3), (2, 2), (3, 1)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 4
+        (got,) = ran(proto, {"x": x}, shim_name)
+        np.testing.assert_array_equal(got, x[x != 0])
+
+
+# -- windows ---------------------------------------------------------------------------------------------------------
+def _same(size: int, kernel: int, stride: int, dilation: int) -> Any:
+    """The pads that TensorFlow calls SAME."""
+    total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    return total // 2, total - total // 2
+
+
+def _convolved(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, pads: Any, group: int) -> np.ndarray:
+    """The cross-correlation, tap by tap."""
+    x = np.pad(x, [(0, 0), (0, 0), *pads], "constant")
+    places = [
+        (size - (kernel - 1) * step - 1) // stride + 1
+        for size, kernel, step, stride in zip(x.shape[2:], w.shape[2:], dilations, strides)
+    ]
+    out = np.zeros((x.shape[0], w.shape[0], *places), np.float64)
+    per, taken = w.shape[0] // group, w.shape[1]
+    for tap in itertools.product(*map(range, w.shape[2:])):
+        cut = [
+            slice(t * step, t * step + (n - 1) * stride + 1, stride)
+            for t, step, n, stride in zip(tap, dilations, places, strides)
+        ]
+        seen = x[(slice(None), slice(None), *cut)]
+        for m in range(w.shape[0]):
+            channels = seen[:, m // per * taken : m // per * taken + taken]
+            weights = w[(m, slice(None), *tap)].reshape((1, -1) + (1,) * len(places))
+            out[:, m] += (channels * weights).sum(1)
+    return out
+
+
+@pytest.mark.parametrize("size", [7, 8])
+@pytest.mark.parametrize("group", [1, 2, 4])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_dilated_and_strided_convolution(rank: int, group: int, size: int, shim_name: str) -> None:
+    """With pads that are SAME of the strided window, SAME of stride 1, none, and others."""
+    steps = [((2,) * rank, (2,) * rank), ((2,) * rank, (3,) * rank), ((1, 2, 1)[:rank], (2, 1, 1)[:rank])]
+    for strides, dilations in steps:
+        w = np.random.RandomState(rank).uniform(-1, 1, (4, 4 // group, *(3,) * rank)).astype(np.float32)
+        x = np.random.RandomState(size).uniform(-1, 1, (1, 4, *(size,) * rank)).astype(np.float32)
+        strided = [_same(size, 3, *pair) for pair in zip(strides, dilations)]
+        dense = [_same(size, 3, 1, dilation) for dilation in dilations]
+        for pads in (strided, dense, [(0, 0)] * rank, [(1, 2)] * rank):
+            attributes = {
+                "strides": strides,
+                "dilations": dilations,
+                "pads": [low for low, _ in pads] + [high for _, high in pads],
+                "group": group,
+            }
+            nodes = [helper.make_node("Conv", ["x", "w"], ["y"], **attributes)]
+            proto = model(nodes, {"x": (TensorProto.FLOAT, x.shape)}, {"y": TensorProto.FLOAT}, {"w": w})
+            want = _convolved(x, w, strides, dilations, pads, group)
+            (got,) = ran(proto, {"x": x}, shim_name)
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4, err_msg=str(attributes))
+
+
+# -- integers --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("given", ["known", "run time"])
+def test_a_diagonal_far_from_the_matrix(given: str, upper: int, shim_name: str) -> None:
+    nodes = [helper.make_node("Trilu", ["x", "k"], ["y"], upper=upper)]
+    x = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
+    diagonals = (0, 1, -2, 5, -5, *FAR)
+    inputs: Dict[str, Any] = {"x": (TensorProto.FLOAT, ["n", "m"]), "k": (TensorProto.INT64, [])}
+    protos = {k: model(nodes, {"x": inputs["x"]}, {"y": TensorProto.FLOAT}, {"k": np.int64(k)}) for k in diagonals}
+    open_ = model(nodes, inputs, {"y": TensorProto.FLOAT})
+    for k in diagonals:
+        near = max(min(k, 3), -3)
+        want = np.triu(x, near) if upper else np.tril(x, near)
+        feeds = {"x": x} if given == "known" else {"x": x, "k": np.array(k, np.int64)}
+        (got,) = ran(protos[k] if given == "known" else open_, feeds, shim_name)
+        np.testing.assert_array_equal(got, want, err_msg="k = %d" % k)
