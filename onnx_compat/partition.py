@@ -5,6 +5,7 @@ for the first time, so its types need not be known before; and a value that an o
 of a part of its own, which then specialises on it.
 """
 
+import threading
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from onnx_compat.errors import OnnxCompatError
@@ -137,7 +138,7 @@ def _type_of(value: Any) -> Any:
 
 
 class PartitionedPlan:
-    """The parts, each prepared by `prepare(model, fallback)` when first reached."""
+    """The parts, each prepared by `prepare(model, fallback)` when first reached, by one thread at a time."""
 
     native = None
 
@@ -147,6 +148,7 @@ class PartitionedPlan:
         self._reasons = reasons
         self._prepare = prepare
         self._runnables: List[Optional[Any]] = [None] * len(parts)
+        self._preparing = threading.Lock()
 
     @property
     def fallbacks(self) -> List[str]:
@@ -172,9 +174,15 @@ class PartitionedPlan:
         values: Dict[str, Any] = dict(feed)
         for k, part in enumerate(self.parts):
             given = {name: values[name] for name in part.inputs if name in values}
+            runnable = self._runnables[k] or self._prepared(k, given)
+            values.update(zip(part.outputs, runnable.run_checked(given)))
+        return [values[one.name] for one in self.model.graph.outputs]
+
+    def _prepared(self, k: int, given: Feed) -> Any:
+        """The part of this number, prepared for the types of the values that come to it first."""
+        with self._preparing:
             if self._runnables[k] is None:
+                part = self.parts[k]
                 types = {name: _type_of(value) for name, value in given.items()}
                 self._runnables[k] = self._prepare(part_model(self.model, part, types), part.fallback)
-            results = self._runnables[k].run_checked(given)  # type: ignore[union-attr]
-            values.update(zip(part.outputs, results))
-        return [values[one.name] for one in self.model.graph.outputs]
+            return self._runnables[k]

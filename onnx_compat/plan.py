@@ -1,6 +1,6 @@
 """A model recorded for one form of its inputs, and ways to run it: compiled by the shim, or executed as it is traced."""
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -208,26 +208,30 @@ class CompiledPlan:
 
 
 class ImmediatePlan:
-    """The model executed operator by operator: what no compiled form can express."""
+    """The model executed operator by operator: what no compiled form can express. `executor` makes the emitter of a run:
+    an emitter holds the node under way, so two runs never share one.
+    """
 
     fallbacks: Sequence[str] = ()
     reasons: Mapping[str, OnnxCompatError] = {}
     native = None
     traces = 0
 
-    def __init__(self, model: Model, executor: Emitter) -> None:
+    def __init__(self, model: Model, executor: Callable[[], Optional[Emitter]]) -> None:
         self.model = model
         self.executor = executor
 
     def run(self, feed: Feed) -> List[Any]:
         graph = self.model.graph
         forms = {name: form_of(value) for name, value in feed.items()}
-        trace = trace_for(self.executor, immediate=True)
+        executor = self.executor()
+        assert executor is not None
+        trace = trace_for(executor, immediate=True)
         with trace.active():
             tensors = []
             for port, array in zip(inputs_of(graph, forms, Fixed()), (a for v in feed.values() for a in flattened(v))):
                 ref = Ref(Spec(port.dtype, tuple(array.shape)))
-                ref.handle = self.executor.constant(array, port.dtype)
+                ref.handle = executor.constant(array, port.dtype)
                 tensors.append(Tensor(port.dtype, array.shape, ref=ref))
             values = Interpreter().run(graph, _traced_inputs(graph, forms, Fixed(), tensors))
             return [self._fetched(trace, value) for value in values]

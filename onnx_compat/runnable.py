@@ -5,7 +5,8 @@ program cannot leave open: the values of an input that an operator needs to be k
 model leaves unknown, the length of a sequence.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+import threading
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from onnx_compat import select
 from onnx_compat.emission import check_offered
@@ -45,7 +46,9 @@ class Outputs(List[Any]):
 
 
 class Runnable:
-    """A prepared model. `run` may be called any number of times, with any sizes that the model leaves open."""
+    """A prepared model. `run` may be called any number of times, with any sizes that the model leaves open, and by several
+    threads at once: plans are made under a lock, and a run keeps the plan that fits its own inputs.
+    """
 
     def __init__(self, model: Model, shim: Shim, device: Optional[str], natives: bool, fallback: bool) -> None:
         self.model = model
@@ -53,10 +56,11 @@ class Runnable:
         self._shim = shim
         self._natives = natives
         self._fallback = fallback
-        self._by_value: Set[str] = set()  # the inputs that it is specialised on, by their values
-        self._by_shape: Set[str] = set()  # and by their sizes
+        self._by_value: FrozenSet[str] = frozenset()  # the inputs that it is specialised on, by their values
+        self._by_shape: FrozenSet[str] = frozenset()  # and by their sizes
         self._plans: Dict[Any, Any] = {}
-        self._latest: Any = None
+        self._latest: Any = None  # the plan of which `native` tells; nothing runs by it
+        self._planning = threading.RLock()
         graph = model.graph
         self.inputs: Tuple[ValueInfo, ...] = graph.inputs
         self.outputs: Tuple[ValueInfo, ...] = graph.outputs
@@ -72,12 +76,13 @@ class Runnable:
     @property
     def native(self) -> Any:
         """The framework's own object; None as long as, or where, there is not just one."""
-        return self._latest.native if self._latest is not None else None
+        latest = self._latest
+        return latest.native if latest is not None else None
 
     @property
     def fallbacks(self) -> List[str]:
         """The nodes that run outside of the framework, known so far."""
-        return [name for plan in self._plans.values() for name in plan.fallbacks]
+        return [name for plan in list(self._plans.values()) for name in plan.fallbacks]
 
     @property
     def fallback_reasons(self) -> Dict[str, str]:
@@ -87,12 +92,12 @@ class Runnable:
     @property
     def reasons(self) -> Dict[str, OnnxCompatError]:
         """The same as errors."""
-        return {name: error for plan in self._plans.values() for name, error in plan.reasons.items()}
+        return {name: error for plan in list(self._plans.values()) for name, error in plan.reasons.items()}
 
     @property
     def traces(self) -> int:
         """How often the framework traced or compiled the model so far."""
-        return sum(plan.traces for plan in self._plans.values())
+        return sum(plan.traces for plan in list(self._plans.values()))
 
     def run(self, inputs: Inputs) -> Outputs:
         """The outputs for these inputs: a dict by name, or a sequence in the model's order."""
@@ -109,21 +114,35 @@ class Runnable:
     def run_checked(self, feed: Feed) -> List[Any]:
         """The same on values that were checked, and giving such (see `feeds`)."""
         forms = {name: form_of(value) for name, value in feed.items()}
-        key = self._key(feed, forms)
-        if key not in self._plans:
-            plan = self._plan(feed, forms)
-            key = self._key(feed, forms)  # it may have turned out that values matter
-            self._plans[key] = plan
-        self._latest = self._plans[key]
+        plan = self._plans.get(self._key(feed, forms)) or self._planned(feed, forms)
         while True:
+            self._latest = plan
             try:
-                return self._latest.run(feed)  # type: ignore[no-any-return]
+                return plan.run(feed)  # type: ignore[no-any-return]
             except UnsupportedError as error:
                 # What is compiled for each shape anew (on JAX), or executed, may only now turn out not to be possible.
-                if isinstance(self._latest, PartitionedPlan):
+                if isinstance(plan, PartitionedPlan):
                     raise
-                eager = isinstance(self._latest, CompiledPlan)
-                self._latest = self._plans[key] = self._otherwise(forms, self._fixing(feed), error, eager)
+                plan = self._replaced(plan, feed, forms, error)
+
+    def _planned(self, feed: Feed, forms: Dict[str, Form]) -> Any:
+        """The plan for this feed: made here, unless another thread has made it meanwhile."""
+        with self._planning:
+            key = self._key(feed, forms)
+            if key not in self._plans:
+                plan = self._plan(feed, forms)
+                key = self._key(feed, forms)  # it may have turned out that values matter
+                self._plans[key] = plan
+            return self._plans[key]
+
+    def _replaced(self, plan: Any, feed: Feed, forms: Dict[str, Form], error: UnsupportedError) -> Any:
+        """The plan in the place of one that could not run, unless another thread has replaced it already."""
+        with self._planning:
+            key = self._key(feed, forms)
+            if self._plans.get(key) in (None, plan):
+                eager = isinstance(plan, CompiledPlan)
+                self._plans[key] = self._otherwise(forms, self._fixing(feed), error, eager)
+            return self._plans[key]
 
     def _key(self, feed: Feed, forms: Dict[str, Form]) -> Any:
         """What a plan is good for: the structure of the inputs, and what it is specialised on."""
@@ -184,9 +203,8 @@ class Runnable:
         """
         failed = dict(survey(self.model, self._shim, forms, fixed, self._natives).failed)
         needing = {name for name, why in failed.items() if isinstance(why, NeedsKnownError)}
-        executor = self._shim.executor()
-        if eager and executor is not None and len(needing) == len(failed):
-            return ImmediatePlan(self.model, executor)
+        if eager and len(needing) == len(failed) and self._shim.executor() is not None:
+            return ImmediatePlan(self.model, self._shim.executor)
         if error.node is not None and error.node not in failed:
             failed[error.node] = error
             if isinstance(error, NeedsKnownError):

@@ -83,7 +83,9 @@ class Compiled(abc.ABC):
 
     @abc.abstractmethod
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Carrier arrays for the inputs in, carrier arrays of the outputs out, in the program's order."""
+        """Carrier arrays for the inputs in, carrier arrays of the outputs out, in the program's order. Several threads may
+        call it at once.
+        """
 
     @property
     def traces(self) -> int:
@@ -248,8 +250,8 @@ class Shim(abc.ABC):
         """The program in the framework's compiled form. `UnsupportedError` names a node that cannot be expressed."""
 
     def executor(self) -> Optional[Emitter]:
-        """A concrete emitter that executes as it goes, for models that no compiled form can express; None if the
-        framework has no such mode (the part then runs in the fallback).
+        """A new concrete emitter that executes as it goes, for models that no compiled form can express; None if the
+        framework has no such mode (the part then runs in the fallback). Each run has an emitter of its own.
         """
         return None
 

@@ -1,5 +1,6 @@
 """A program as a body that is emitted: primitive by primitive, in the back end's own functions."""
 
+import copy
 from contextlib import contextmanager
 from typing import Any, Iterator, List, Optional, Sequence
 
@@ -73,12 +74,15 @@ class Emitted(Body):
         self._arrays = [const.array for const in known]
         with wide():
             self._weights = [self._emitter.constant(const.array, const.spec.dtype) for const in known]
+        if isinstance(self._emitter, Arrays):
+            self._emitter.hold(dict(zip(map(id, self._arrays), self._weights)))
 
     def weights(self) -> List[Any]:
         return self._weights
 
     def compute(self, weights: Sequence[Any], inputs: Sequence[Any], entropy: Any) -> List[Any]:
-        emits: Any = self._emitter if self._emitter.concrete else emitter()
+        # An emitter holds the node under way: a run has one of its own. A copy keeps the filters that torch has arranged.
+        emits: Any = copy.copy(self._emitter) if self._emitter.concrete else emitter()
         if isinstance(emits, Arrays):
             emits.hold(dict(zip(map(id, self._arrays), weights)))
             emits.entropy = entropy
