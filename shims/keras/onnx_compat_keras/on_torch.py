@@ -117,7 +117,7 @@ class _Tensors(Windows, Arrays):
             values = values.astype(np.int32 if dtype.name == "uint16" else np.int64)
         if not values.flags.writeable or any(stride < 0 for stride in values.strides) or not values.dtype.isnative:
             values = values.astype(values.dtype.newbyteorder("="), order="C", copy=True)
-        tensor = torch.from_numpy(values) if values.ndim else torch.tensor(values[()])
+        tensor = torch.from_numpy(values) if values.ndim else torch.tensor(values[()], device="cpu")
         if dtype.name == "bfloat16":
             tensor = tensor.to(torch.bfloat16)
         return tensor if self.device is None else tensor.to(self.device)
@@ -274,14 +274,17 @@ class _Tensors(Windows, Arrays):
 
     # -- random numbers ----------------------------------------------------------------------------------------------
     def _random(self, draw: Any, shape: Any, dtype: DType, seed: Optional[float]) -> Any:
-        generator = torch.Generator()
+        generator = torch.Generator(device="cpu")
         if seed is None:
             generator.seed()
         else:
             high, low = divmod(int(np.asarray(seed, np.float64).view(np.uint64)), 2**32)
             generator.manual_seed(high ^ low)  # torch looks at the lower half, which whole numbers leave empty
         drawn = draw(
-            numbers(shape), generator=generator, dtype=torch.float64 if dtype.name == "float64" else torch.float32
+            numbers(shape),
+            generator=generator,
+            dtype=torch.float64 if dtype.name == "float64" else torch.float32,
+            device="cpu",
         )
         if draw is torch.rand:  # rounded down to what the dtype can tell apart below one: never one itself
             digits = {"float64": 53, "float16": 11, "bfloat16": 8}.get(dtype.name, 24)
