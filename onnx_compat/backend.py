@@ -10,8 +10,9 @@ from typing import Any, Optional, Sequence, Tuple
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 from onnx.backend import base
 
+from onnx_compat import select
 from onnx_compat.dtypes import DType
-from onnx_compat.errors import OnnxCompatError
+from onnx_compat.errors import OnnxCompatError, ShimError
 from onnx_compat.runnable import Runnable
 from onnx_compat.runnable import prepare as prepare_runnable
 from onnx_compat.survey import support
@@ -31,10 +32,14 @@ class BackendRep(base.BackendRep):
 
 
 class OnnxCompatBackend(base.Backend):
-    """`ONNX_COMPAT_SHIM`, or the keyword `shim`, says which shim runs it."""
+    """`ONNX_COMPAT_SHIM`, or the keyword `shim`, says which shim runs it. Devices are named as for
+    `onnx_compat.prepare`: "CPU", "CUDA", "CUDA:1".
+    """
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> bool:
+        if not cls.supports_device(device, shim):
+            return False
         try:
             return all(node.status != "unsupported" for node in support(model, shim))
         except OnnxCompatError:
@@ -42,7 +47,7 @@ class OnnxCompatBackend(base.Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> BackendRep:
-        return BackendRep(prepare_runnable(model, shim, _device(device)))
+        return BackendRep(prepare_runnable(model, shim, device))
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> Tuple[Any, ...]:
@@ -73,14 +78,13 @@ class OnnxCompatBackend(base.Backend):
         return cls.run_model(model, arrays, device, **kwargs)
 
     @classmethod
-    def supports_device(cls, device: str) -> bool:
-        return device.split(":", maxsplit=1)[0].upper() in ("CPU", "CUDA")
-
-
-def _device(device: str) -> Optional[str]:
-    """The Backend API's "CPU" and "CUDA:1" as frameworks write them; CPU is what is used unless told otherwise."""
-    kind, _, number = device.partition(":")
-    return None if kind.upper() == "CPU" else "gpu" + (":" + number if number else "")
+    def supports_device(cls, device: str, shim: Optional[str] = None) -> bool:
+        """Whether the framework of the shim has this device here."""
+        try:
+            select.find(select.decide(shim).name).resolve_device(device)
+        except ShimError:
+            return False
+        return True
 
 
 is_compatible = OnnxCompatBackend.is_compatible

@@ -227,7 +227,7 @@ class ImmediatePlan:
         executor = self.executor()
         assert executor is not None
         trace = trace_for(executor, immediate=True)
-        with trace.active():
+        with trace.active(), executor.placed():
             tensors = []
             for port, array in zip(inputs_of(graph, forms, Fixed()), (a for v in feed.values() for a in flattened(v))):
                 ref = Ref(Spec(port.dtype, tuple(array.shape)))

@@ -5,6 +5,7 @@ program cannot leave open: the values of an input that an operator needs to be k
 model leaves unknown, the length of a sequence.
 """
 
+import functools
 import threading
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
@@ -52,7 +53,8 @@ class Runnable:
 
     def __init__(self, model: Model, shim: Shim, device: Optional[str], natives: bool, fallback: bool) -> None:
         self.model = model
-        self.device = device
+        #: The device as the shim names it; None: the framework's own choice. The fallback runs on the CPU.
+        self.device = shim.resolve_device(device)
         self._shim = shim
         self._natives = natives
         self._fallback = fallback
@@ -203,8 +205,8 @@ class Runnable:
         """
         failed = dict(survey(self.model, self._shim, forms, fixed, self._natives).failed)
         needing = {name for name, why in failed.items() if isinstance(why, NeedsKnownError)}
-        if eager and len(needing) == len(failed) and self._shim.executor() is not None:
-            return ImmediatePlan(self.model, self._shim.executor)
+        if eager and len(needing) == len(failed) and self._shim.executor(self.device) is not None:
+            return ImmediatePlan(self.model, functools.partial(self._shim.executor, self.device))
         if error.node is not None and error.node not in failed:
             failed[error.node] = error
             if isinstance(error, NeedsKnownError):
@@ -260,7 +262,8 @@ def prepare(
 ) -> Runnable:
     """Prepare a model (a path, bytes, a ModelProto, or what `load` gave) to run on a shim, or on the best one here.
 
-    `natives=False` uses only the composed meanings; `fallback=False` refuses a model that needs one.
+    `device` is a name like "cpu", "gpu" or "cuda:1"; a device that is not there is a `ShimError` that lists those that
+    are. `natives=False` uses only the composed meanings; `fallback=False` refuses a model that needs one.
     """
     if not isinstance(model, Model):
         model = load(model)
@@ -271,6 +274,6 @@ def prepare(
         raise error.at(shim=decision.name) from error.__cause__
 
 
-def run(model: Any, inputs: Inputs, shim: Optional[str] = None) -> Outputs:
+def run(model: Any, inputs: Inputs, shim: Optional[str] = None, device: Optional[str] = None) -> Outputs:
     """Prepare a model and run it once."""
-    return prepare(model, shim).run(inputs)
+    return prepare(model, shim, device).run(inputs)

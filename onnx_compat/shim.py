@@ -1,8 +1,8 @@
 """What a shim is: a framework's side of the seam.
 
-A shim brings four things. A probe: does the framework work here, which one is it, what can it do. An emitter: one
-method for each primitive, over the framework's own tensors. `compile`: how a recorded program becomes something that
-runs. And, where the framework has file formats, exporters and a loader of what they wrote.
+A shim brings four things. A probe: does the framework work here, which one is it, what can it do (`devices`: where can
+it compute). An emitter: one method for each primitive, over the framework's own tensors. `compile`: how a recorded
+program becomes something that runs. And, where the framework has file formats, exporters and a loader of what they wrote.
 """
 
 import abc
@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Named
 
 import numpy as np
 
-from onnx_compat import dtypes, emission
+from onnx_compat import devices, dtypes, emission
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.inside import Description, Inside
@@ -169,6 +169,11 @@ class Emitter:
         self.node = node
         return rounded
 
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """Context in which a concrete emitter executes a whole model: on the device that it was made for."""
+        yield
+
     def called(self, handle: Any, name: str) -> None:
         """Told of a handle that holds a value of the model under this name; where tensors have names, it may be theirs."""
 
@@ -247,13 +252,28 @@ class Shim(abc.ABC):
 
     @abc.abstractmethod
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
-        """The program in the framework's compiled form. `UnsupportedError` names a node that cannot be expressed."""
+        """The program in the framework's compiled form, whose `run` and `native` compute on `device`: an entry of
+        `devices()`, or None for the framework's own choice. `UnsupportedError` names a node that cannot be expressed.
+        """
 
-    def executor(self) -> Optional[Emitter]:
-        """A new concrete emitter that executes as it goes, for models that no compiled form can express; None if the
-        framework has no such mode (the part then runs in the fallback). Each run has an emitter of its own.
+    def executor(self, device: Optional[str] = None) -> Optional[Emitter]:
+        """Return a new concrete emitter that executes on `device` as it goes, for models that no compiled form can express.
+
+        None: the framework has no such mode, and the part runs in the fallback. Each run has an emitter of its own.
         """
         return None
+
+    def devices(self) -> Sequence[str]:
+        """Names of the framework's devices here, logical devices included: "cpu:0", "cpu:1", "gpu:0". A name without a
+        number is the only device of its kind.
+        """
+        return ("cpu",)
+
+    def resolve_device(self, name: Optional[str]) -> Optional[str]:
+        """Return the entry of `devices()` that a name like "cpu", "CUDA:1" or "gpu" means; None for None. Raise
+        `ShimError`, which lists the devices, if there is none. Not to be overridden.
+        """
+        return None if name is None else devices.resolve(name, self.devices(), self.name)
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:

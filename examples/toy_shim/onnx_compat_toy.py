@@ -83,7 +83,7 @@ class ToyShim(Shim):
     def emitter(self):
         return ToyEmitter()
 
-    def compile(self, program, device=None):
+    def compile(self, program, device=None):  # device: None or "cpu", as long as the shim declares no other `devices`
         return ToyCompiled(program)
 
 

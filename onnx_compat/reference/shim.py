@@ -5,7 +5,6 @@ from typing import List, Optional, Sequence
 import numpy as np
 
 from onnx_compat.emission import emit
-from onnx_compat.errors import UnsupportedError
 from onnx_compat.reference import Reference
 from onnx_compat.shim import Compiled, Emitter, Probe, Program, Shim
 
@@ -36,11 +35,10 @@ class ReferenceShim(Shim):
         return Reference()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
-        if device not in (None, "cpu"):
-            raise UnsupportedError("the reference runs on the CPU only, not on %r" % device, shim=self.name)
+        self.resolve_device(device)
         return Replayed(program)
 
-    def executor(self) -> Emitter:
+    def executor(self, device: Optional[str] = None) -> Emitter:
         return Reference()
 
 

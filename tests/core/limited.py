@@ -30,7 +30,7 @@ class LimitedShim(ReferenceShim):
     def emitter(self) -> Any:
         return LimitedEmitter()
 
-    def executor(self) -> Optional[Any]:
+    def executor(self, device: Optional[str] = None) -> Optional[Any]:
         return None
 
     def scratch(self) -> Any:

@@ -20,7 +20,7 @@ collect_ignore_glob = [pattern for shim in OTHERS for pattern in (shim, "test_%s
 if "ONNX_COMPAT_CELL" not in os.environ:
     collect_ignore_glob += ["test_environment.py", "test_device.py"]
 if HERE not in ("tf1", "tf2", "keras"):  # the others compute on the CPU only
-    collect_ignore_glob.append("test_device.py")
+    collect_ignore_glob += ["test_device.py", "test_device_placement.py"]
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onnx_compat import dtypes, primitives, select
-from onnx_compat.errors import OnnxCompatError, UnsupportedError
+from onnx_compat.errors import OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.primitives import cond, conv, reduce_sum, relu, scan, while_loop
 from onnx_compat.program import record
 from onnx_compat.reference.shim import SHIM as REFERENCE
@@ -169,7 +169,7 @@ def test_a_device_that_is_not_there_is_refused(shim: Any) -> None:
     program = record(lambda x: [x + 1.0], [Port("x", FLOAT, (None,))], shim.emitter())
     np.testing.assert_allclose(shim.compile(program, "cpu").run([image(2)])[0], image(2) + 1)
     for device in ("gpu:99", "tpu"):
-        with pytest.raises(UnsupportedError):
+        with pytest.raises(ShimError, match="available are: cpu:0"):
             shim.compile(program, device)
 
 

@@ -24,8 +24,8 @@ def emitter(device: Optional[str] = None) -> Emitter:
 
         return JaxArrays(concrete=False)
     if name == "torch":
+        from onnx_compat_keras.devices import torch_device
         from onnx_compat_keras.on_torch import TorchArrays
-        from onnx_compat_keras.run_on_torch import torch_device
 
         return TorchArrays(torch_device(device))
     from onnx_compat_keras.on_tensorflow import TensorFlowGraph, probed
@@ -33,18 +33,18 @@ def emitter(device: Optional[str] = None) -> Emitter:
     return TensorFlowGraph(probed())
 
 
-def executor() -> Emitter:
+def executor(device: Optional[str] = None) -> Emitter:
     """An emitter that executes as it goes."""
     name = back_end()
     if name == "jax":
         from onnx_compat_keras.on_jax import JaxExecutor
 
-        return JaxExecutor()
+        return JaxExecutor(device)
     if name == "torch":
-        return emitter()
+        return emitter(device)
     from onnx_compat_keras.on_tensorflow import TensorFlowExecutor, probed
 
-    return TensorFlowExecutor(probed())
+    return TensorFlowExecutor(probed(), device)
 
 
 @contextmanager

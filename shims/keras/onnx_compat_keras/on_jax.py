@@ -5,7 +5,8 @@ this thread alone: the user's own setting is not touched.
 """
 
 import math
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat_keras.arrays import Arrays
 from onnx_compat_keras.arrays.sizes import numbers
+from onnx_compat_keras.devices import scope
 from onnx_compat_keras.features import wide
 
 __all__ = ["JaxArrays"]
@@ -334,8 +336,14 @@ def _in_wide(method: Callable[..., Any]) -> Callable[..., Any]:
 class JaxExecutor(JaxArrays):
     """Executes each primitive at once, each inside `wide()`: between two of them the user's own setting holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: Optional[str] = None) -> None:
         super().__init__(concrete=True)
+        self.device = device
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        with scope(self.device):
+            yield
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)

@@ -5,6 +5,7 @@ from typing import Any, List, Sequence
 import jax
 import numpy as np
 
+from onnx_compat_keras.devices import scope
 from onnx_compat_keras.features import wide
 from onnx_compat_keras.on_jax import JaxArrays, fresh
 from onnx_compat_keras.running import Running
@@ -24,18 +25,10 @@ class _Jitted(Running):
 
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         entropy = fresh()
-        with wide(), jax.default_device(_device(self.device)):
+        with wide(), scope(self.device):
             inputs = [self._io.array(array, port.dtype) for array, port in zip(arrays, self.inputs)]
             outputs = self._function(self.body.weights(), entropy, inputs)
             return [self._io.values(output, port.dtype) for output, port in zip(outputs, self.outputs)]
-
-
-def _device(name: Any) -> Any:
-    """A device of JAX by a name like "cpu" or "gpu:1"; None leaves the choice to JAX."""
-    if name is None:
-        return None
-    kind, _, number = str(name).lower().replace("cuda", "gpu").partition(":")
-    return jax.devices(kind)[int(number or 0)]
 
 
 RUNNING = _Jitted

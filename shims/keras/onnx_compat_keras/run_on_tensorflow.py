@@ -1,14 +1,13 @@
 """Running on TensorFlow: one tf.function, traced once for every size that the model leaves open."""
 
-from contextlib import nullcontext
 from typing import Any, List, Sequence
 
 import numpy as np
 import tensorflow as tf
-from onnx_compat_tensorflow.devices import device_name
 from onnx_compat_tensorflow.running import run_errors
 from onnx_compat_tensorflow.tensors import decoded, encoded, tf_dtype
 
+from onnx_compat_keras.devices import scope
 from onnx_compat_keras.running import Running
 
 __all__ = ["RUNNING"]
@@ -17,13 +16,12 @@ __all__ = ["RUNNING"]
 class _Traced(Running):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._device = device_name(tf, self.device)
         specs = [tf.TensorSpec(port.sizes, tf_dtype(tf, port.dtype)) for port in self.inputs]
         self._function = tf.function(self._traced, input_signature=specs, autograph=False).get_concrete_function()
 
     def _traced(self, *inputs: Any) -> List[Any]:
         self.counted += 1
-        with tf.device(self._device) if self._device is not None else nullcontext():
+        with scope(self.device):
             return [tf.identity(output) for output in self.body.compute(self.body.weights(), inputs, None)]
 
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:

@@ -5,6 +5,7 @@ from typing import Any, List, Sequence
 import numpy as np
 import torch
 
+from onnx_compat_keras.devices import torch_device
 from onnx_compat_keras.on_torch import TorchArrays
 from onnx_compat_keras.running import Running
 
@@ -24,15 +25,6 @@ class _Eager(Running):
             return [
                 np.array(self._io.values(output, port.dtype), order="C") for output, port in zip(outputs, self.outputs)
             ]
-
-
-def torch_device(name: Any) -> Any:
-    """A device of torch by a name like "cpu" or "gpu:1"; by default the one that Keras puts its variables on."""
-    import keras
-
-    if name is None:
-        return keras.ops.zeros(()).device
-    return torch.device(str(name).lower().replace("gpu", "cuda"))
 
 
 RUNNING = _Eager

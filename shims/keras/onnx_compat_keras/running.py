@@ -12,6 +12,7 @@ from typing import Any, Callable, List, Optional, Sequence
 import numpy as np
 
 from onnx_compat.shim import Compiled, Port
+from onnx_compat_keras.devices import build_on
 from onnx_compat_keras.features import back_end
 
 __all__ = ["Body", "Running", "running"]
@@ -55,7 +56,7 @@ class Running(Compiled):
     def native(self) -> Any:
         """The Keras model, made when it is asked for."""
         if self._native is None and self._model is not None:
-            self._native = self._model()
+            self._native = build_on(self.device, self._model)
         return self._native
 
     @property

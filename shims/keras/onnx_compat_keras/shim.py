@@ -3,7 +3,7 @@
 import importlib
 import os
 from contextlib import contextmanager
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, Optional, Sequence, Tuple
 
 from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
 
@@ -51,15 +51,20 @@ class KerasShim(Shim):
         with scratched() as emitter:
             yield emitter
 
-    def executor(self) -> Optional[Emitter]:
+    def executor(self, device: Optional[str] = None) -> Optional[Emitter]:
         from onnx_compat_keras.emitted import executor
 
-        return executor()
+        return executor(device)
+
+    def devices(self) -> Sequence[str]:
+        from onnx_compat_keras.devices import devices
+
+        return devices()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         from onnx_compat_keras.compiling import compiled
 
-        return compiled(program, device)
+        return compiled(program, self.resolve_device(device))
 
     def export(self, program: Program, path: str, form: str) -> None:
         from onnx_compat_keras.saving import save

@@ -1,24 +1,26 @@
-"""Where a model runs."""
+"""TensorFlow's devices, logical devices included, by the names that the core uses."""
 
-from typing import Any, Optional
+import re
+from contextlib import nullcontext
+from typing import Any, ContextManager, Iterable, List, Optional
 
-from onnx_compat.errors import UnsupportedError
+__all__ = ["device_names", "logical_devices", "placement"]
 
-__all__ = ["device_name"]
+#: A device of this process. Kinds with an underscore (XLA_CPU, TPU_SYSTEM) are not for operations.
+_LOCAL = re.compile(r"(?:/job:localhost/replica:0/task:0)?/device:([A-Z]+):([0-9]+)")
 
 
-def device_name(tf: Any, device: Optional[str]) -> Optional[str]:
-    """TensorFlow's name of 'cpu', 'gpu' or 'gpu:1'; None leaves the choice to TensorFlow."""
-    if device is None:
-        return None
-    kind, _, number = device.upper().partition(":")
-    if kind not in ("CPU", "GPU") or not (number or "0").isdigit():
-        raise UnsupportedError("there is no device '%s'" % device, hint="'cpu', 'gpu', 'gpu:1' … or None")
-    index = int(number or 0)
-    listed = tf.config.experimental.list_physical_devices(kind)
-    if index >= len(listed):
-        raise UnsupportedError(
-            "TensorFlow sees %d %s device%s here" % (len(listed), kind, "" if len(listed) == 1 else "s"),
-            hint="run on device='cpu', or install what TensorFlow needs for the %s" % kind,
-        )
-    return "/%s:%d" % (kind, index)
+def device_names(listed: Iterable[Any]) -> List[str]:
+    """Names like "cpu:0" of the local devices among those that TensorFlow lists."""
+    found = [_LOCAL.fullmatch(device.name) for device in listed]
+    return ["%s:%s" % (match.group(1).lower(), match.group(2)) for match in found if match is not None]
+
+
+def logical_devices(tf: Any) -> List[str]:
+    """The devices of eager execution and of functions. Listing them initialises TensorFlow's context."""
+    return device_names(tf.config.experimental.list_logical_devices())
+
+
+def placement(tf: Any, device: Optional[str]) -> ContextManager[Any]:
+    """Context that places operations on a device of these names; None leaves the choice to TensorFlow."""
+    return nullcontext() if device is None else tf.device("/device:" + device.upper())

@@ -1,17 +1,20 @@
 """The primitives over TensorFlow tensors: in a graph, or eagerly."""
 
 import functools
-from typing import Any, Callable, Tuple
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, Optional, Tuple
 
 import numpy as np
 
 from onnx_compat.primitives import PRIMITIVES
 from onnx_compat_tensorflow.control import Control
 from onnx_compat_tensorflow.convolution import Convolution
+from onnx_compat_tensorflow.devices import placement
 from onnx_compat_tensorflow.fast_grid import FastGrid
 from onnx_compat_tensorflow.fast_lstm import FastLstm
 from onnx_compat_tensorflow.fast_paths import FastPaths
 from onnx_compat_tensorflow.fast_resize import FastResize
+from onnx_compat_tensorflow.features import Features
 from onnx_compat_tensorflow.indexing import Indexing
 from onnx_compat_tensorflow.names import scope
 from onnx_compat_tensorflow.pooling import Pooling
@@ -35,6 +38,15 @@ class EagerEmitter(GraphEmitter):
     """Executes as it goes: handles hold values."""
 
     concrete = True
+
+    def __init__(self, features: Features, device: Optional[str] = None) -> None:
+        super().__init__(features)
+        self.device = device
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        with placement(self.tf, self.device):
+            yield
 
     def dim(self, handle: Any, axis: int) -> int:
         return int(handle.shape[axis])

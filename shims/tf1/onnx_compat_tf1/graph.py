@@ -1,11 +1,10 @@
 """A recorded program as a graph of its own, and a session of its own that runs it."""
 
 import weakref
-from contextlib import ExitStack
 from typing import Any, List, Optional, Sequence
 
 import numpy as np
-from onnx_compat_tensorflow.devices import device_name
+from onnx_compat_tensorflow.devices import device_names, placement
 from onnx_compat_tensorflow.emitter import GraphEmitter
 from onnx_compat_tensorflow.features import Features
 from onnx_compat_tensorflow.names import operation_names
@@ -17,7 +16,7 @@ from onnx_compat.emission import emit
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.shim import Compiled, Program
 
-__all__ = ["BuiltGraph", "SessionModel", "session_for"]
+__all__ = ["BuiltGraph", "SessionModel", "session_devices", "session_for"]
 
 
 class BuiltGraph:
@@ -33,11 +32,8 @@ class BuiltGraph:
         tf = self.tf = features.tf
         self.program = program
         self.graph = tf.Graph()
-        place = device_name(tf, device)
         names = operation_names([port.name for port in (*program.inputs, *program.outputs)])
-        with self.graph.as_default(), ExitStack() as stack:
-            if place is not None:
-                stack.enter_context(tf.device(place))
+        with self.graph.as_default(), placement(tf, device):
             self.inputs = [
                 tf.compat.v1.placeholder(tf_dtype(tf, port.dtype), list(port.sizes), names[port.name])
                 for port in program.inputs
@@ -50,7 +46,30 @@ def session_for(tf: Any, graph: Any) -> Any:
     """A session that takes what memory it needs, and places what a device cannot do elsewhere."""
     config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
     config.gpu_options.allow_growth = True
+    _split(tf, config)
     return tf.compat.v1.Session(graph=graph, config=config)
+
+
+def _split(tf: Any, config: Any) -> None:
+    """Give a session the logical devices that the user has configured, which it ignores if it gets a configuration."""
+    listed, split = (
+        tf.config.experimental.list_physical_devices,
+        tf.config.experimental.get_virtual_device_configuration,
+    )
+    processors = [split(device) for device in listed("CPU")]
+    if any(processors):
+        config.device_count["CPU"] = sum(len(parts or [None]) for parts in processors)
+    graphics = [split(device) for device in listed("GPU")]
+    if any(graphics):
+        for parts in graphics:
+            limits = [part.memory_limit for part in parts or ()]
+            config.gpu_options.experimental.virtual_devices.add(memory_limit_mb=limits)
+
+
+def session_devices(tf: Any) -> List[str]:
+    """The devices of such a session, logical devices included."""
+    with session_for(tf, tf.Graph()) as session:
+        return device_names(session.list_devices())
 
 
 class SessionModel(Compiled):

@@ -1,7 +1,7 @@
 """TensorFlow 1 as the core sees it."""
 
 from contextlib import contextmanager
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, Optional, Sequence, Tuple
 
 from onnx_compat_tensorflow.emitter import GraphEmitter
 from onnx_compat_tensorflow.features import Features, shown
@@ -59,7 +59,12 @@ class TensorFlow1(Shim):
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         from onnx_compat_tf1.graph import BuiltGraph, SessionModel
 
-        return SessionModel.of(BuiltGraph(program, self.features, device))
+        return SessionModel.of(BuiltGraph(program, self.features, self.resolve_device(device)))
+
+    def devices(self) -> Sequence[str]:
+        from onnx_compat_tf1.graph import session_devices
+
+        return session_devices(self.features.tf)
 
     def export(self, program: Program, path: str, form: str) -> None:
         from onnx_compat_tf1 import files

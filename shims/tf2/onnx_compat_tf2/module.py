@@ -1,11 +1,10 @@
 """A recorded program as a tf.Module with one tf.function: traced once, for every size that the model leaves open."""
 
 import re
-from contextlib import ExitStack
 from typing import Any, Dict, List, Optional
 
 import tensorflow as tf
-from onnx_compat_tensorflow.devices import device_name
+from onnx_compat_tensorflow.devices import placement
 from onnx_compat_tensorflow.emitter import GraphEmitter
 from onnx_compat_tensorflow.features import Features
 from onnx_compat_tensorflow.names import argument_names, operation_names
@@ -32,8 +31,9 @@ class OnnxModule(tf.Module):  # type: ignore[misc]
         super().__init__(name="model_" + re.sub(r"\W", "_", program.name))  # tf.Module takes identifiers only
         self.traces = 0
         self.arguments = argument_names(port.name for port in program.inputs)
-        self._device = device_name(tf, device)
-        stored = _variables(program) if size(program) > GRAPH_LIMIT else {}
+        self._device = device
+        with placement(tf, device):
+            stored = _variables(program) if size(program) > GRAPH_LIMIT else {}
         self._weights = list(stored.values())  # a list that TensorFlow tracks and saves
         self.specs = [
             tf.TensorSpec(port.sizes, tf_dtype(tf, port.dtype), self.arguments[port.name]) for port in program.inputs
@@ -44,9 +44,7 @@ class OnnxModule(tf.Module):  # type: ignore[misc]
             self.traces += 1
             emitter = GraphEmitter(features, lambda array: _read(stored.get(id(array))))
             emitter.fed = frozenset() if empty else frozenset(program.region.inputs)
-            with ExitStack() as stack:
-                if self._device is not None:
-                    stack.enter_context(tf.device(self._device))
+            with placement(tf, self._device):
                 handles = emit(program.region, emitter, inputs)
                 return [tf.identity(handle, names[port.name]) for port, handle in zip(program.outputs, handles)]
 

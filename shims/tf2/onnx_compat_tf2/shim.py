@@ -1,8 +1,9 @@
 """TensorFlow 2 as the core sees it."""
 
 from contextlib import contextmanager
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, Optional, Sequence, Tuple
 
+from onnx_compat_tensorflow.devices import logical_devices
 from onnx_compat_tensorflow.emitter import EagerEmitter, GraphEmitter
 from onnx_compat_tensorflow.features import Features, shown
 from onnx_compat_tensorflow.importing import found, quiet, tensorflow
@@ -46,8 +47,11 @@ class TensorFlow2(Shim):
     def emitter(self) -> Emitter:
         return GraphEmitter(self.features)
 
-    def executor(self) -> Emitter:
-        return EagerEmitter(self.features)
+    def executor(self, device: Optional[str] = None) -> Emitter:
+        return EagerEmitter(self.features, device)
+
+    def devices(self) -> Sequence[str]:
+        return logical_devices(self.features.tf)
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
@@ -57,7 +61,7 @@ class TensorFlow2(Shim):
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         from onnx_compat_tf2.compiled import CompiledModule
 
-        return CompiledModule(program, self.features, device)
+        return CompiledModule(program, self.features, self.resolve_device(device))
 
     def export(self, program: Program, path: str, form: str) -> None:
         from onnx_compat_tf2.saved_model import save

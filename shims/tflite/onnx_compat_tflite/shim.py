@@ -67,8 +67,7 @@ class TFLiteShim(Shim):
         yield self.emitter()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
-        if device not in (None, "cpu"):
-            raise UnsupportedError("the TFLite runtime runs on the CPU here, not on %r" % device, shim=self.name)
+        self.resolve_device(device)
         model = build(program, features.kernels())
         source = {"model_content": fb.to_bytes(model, self._outside(model))}
         return self._interpreted(source, model, program.inputs, program.outputs)

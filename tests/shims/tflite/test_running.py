@@ -13,7 +13,7 @@ from onnx_compat_tflite import flatbuffer as fb
 
 from onnx_compat import primitives
 from onnx_compat.dtypes import DType
-from onnx_compat.errors import ConversionError, UnsupportedError
+from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.program import record
 from onnx_compat.reference.shim import SHIM as REFERENCE
 from onnx_compat.shim import Port, Program
@@ -189,7 +189,7 @@ def test_none_of_several_rows_is_repeated() -> None:
 
 
 def test_another_device_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="gpu"):
+    with pytest.raises(ShimError, match="gpu"):
         SHIM.compile(recorded(lambda x: [primitives.neg(x)], Port("x", FLOAT, (2,))), "gpu")
 
 

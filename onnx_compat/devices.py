@@ -1,0 +1,38 @@
+"""Device names: parse them, and resolve a name to a device that a framework has here."""
+
+import re
+from typing import Any, Optional, Sequence, Tuple
+
+from onnx_compat.errors import ShimError
+
+__all__ = ["resolve"]
+
+#: Kind names of vendors for the kind "gpu".
+_ALIASES = {"cuda": "gpu", "rocm": "gpu"}
+#: "gpu", "CUDA:1", and the names of TensorFlow: "/GPU:1", "/device:GPU:1".
+_NAME = re.compile(r"/?(?:device:)?([a-z]+)(?::([0-9]+))?")
+
+
+def resolve(name: Any, available: Sequence[str], shim: str) -> str:
+    """Return the entry of `available` that a device name means. Case is ignored, "cuda" is "gpu", and a name without a
+    number is number 0. Raise `ShimError`, which lists the available devices, if there is none.
+    """
+    device = _parse(str(name))
+    for entry in available:
+        if device is not None and _parse(entry) == device:
+            return entry
+    raise ShimError(
+        "there is no device '%s'; available are: %s" % (name, ", ".join(available) or "none"),
+        hint="choose one of these, or leave `device` out%s"
+        % ("; a GPU needs a build of the framework for it, and its driver" if device and device[0] == "gpu" else ""),
+        shim=shim,
+    )
+
+
+def _parse(name: str) -> Optional[Tuple[str, int]]:
+    """Return the kind and the number of a device name; None if it is not a device name."""
+    match = _NAME.fullmatch(name.strip().lower())
+    if match is None:
+        return None
+    kind, number = match.groups()
+    return _ALIASES.get(kind, kind), int(number or 0)

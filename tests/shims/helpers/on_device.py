@@ -1,0 +1,266 @@
+"""Run models on a device of several, and print as JSON where they were computed: `python on_device.py <shim> <device>`.
+
+A process of its own, since a framework learns of its logical devices before anything else.
+"""
+
+import json
+import os
+import sys
+import warnings
+from contextlib import nullcontext
+
+import numpy as np
+from onnx import TensorProto, helper
+
+import onnx_compat
+from onnx_compat import select
+from onnx_compat.dtypes import float32
+from onnx_compat.plan import ImmediatePlan
+
+COUNT = 3
+X = np.arange(64, dtype=np.float32).reshape(8, 8) / 64
+MANY = np.tile(X, (100, 1))  # too many for the values to become part of a program
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def split_tensorflow():
+    """Give TensorFlow several logical devices on the CPU."""
+    import tensorflow as tf
+
+    config = tf.config.experimental
+    parts = [config.VirtualDeviceConfiguration() for _ in range(COUNT)]
+    config.set_virtual_device_configuration(config.list_physical_devices("CPU")[0], parts)
+
+
+def model(nodes, shape, **weights):
+    ports = [helper.make_tensor_value_info(name, FLOAT, shape if name == "x" else None) for name in "xy"]
+    stored = [
+        helper.make_tensor(name, FLOAT if array.dtype == np.float32 else INT64, array.shape, array.tobytes(), raw=True)
+        for name, array in weights.items()
+    ]
+    graph = helper.make_graph(nodes, "placed", ports[:1], ports[1:], stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+
+
+def layers():
+    """A product with weights, and a loop with another product inside."""
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["h", "w"], ["g"]), helper.make_node("Identity", ["c"], ["d"])],
+        "round",
+        [
+            helper.make_tensor_value_info("i", INT64, []),
+            helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("h", FLOAT, ["n", 8]),
+        ],
+        [helper.make_tensor_value_info("d", TensorProto.BOOL, []), helper.make_tensor_value_info("g", FLOAT, ["n", 8])],
+    )
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["z"]),
+        helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
+        helper.make_node("Cast", ["total"], ["whole"], to=INT64),
+        helper.make_node("Mod", ["whole", "three"], ["rounds"]),
+        helper.make_node("Loop", ["rounds", "", "z"], ["y"], body=body),
+    ]
+    return model(nodes, ["n", 8], w=X, three=np.array(3))
+
+
+def expected():
+    y = X @ X
+    for _ in range(int(X.sum()) % 3):
+        y = y @ X
+    return y
+
+
+def plain():
+    """One that is a stock model on every framework."""
+    return model(
+        [helper.make_node("MatMul", ["x", "w"], ["z"]), helper.make_node("Softplus", ["z"], ["y"])], [8, 8], w=X
+    )
+
+
+def made_at_run_time():
+    """One in which tensors are made while it runs: of a size, and of random numbers."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Cast", ["shape"], ["sizes"], to=FLOAT),
+        helper.make_node("ReduceSum", ["sizes"], ["total"], keepdims=0),
+        helper.make_node("RandomUniformLike", ["x"], ["noise"], high=1e-6, low=0.0),
+        helper.make_node("MatMul", ["x", "w"], ["z"]),
+        helper.make_node("Add", ["z", "noise"], ["noisy"]),
+        helper.make_node("Mul", ["noisy", "total"], ["y"]),
+    ]
+    return model(nodes, ["n", 8], w=X)
+
+
+def axis_from_data():
+    """One that is executed at once: an axis is a value of the data."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["z"]),
+        helper.make_node("ReduceMin", ["x"], ["least"], keepdims=0),
+        helper.make_node("Cast", ["least"], ["whole"], to=INT64),
+        helper.make_node("Unsqueeze", ["whole", "zero"], ["axes"]),
+        helper.make_node("ReduceSum", ["z", "axes"], ["y"], keepdims=0),
+    ]
+    return model(nodes, None, w=X, zero=np.array([0]))
+
+
+def place(handle):
+    """The device of a tensor, as the core names it."""
+    if hasattr(handle, "devices"):  # JAX
+        (device,) = handle.devices()
+        return "%s:%d" % (device.platform, device.id)
+    text = str(getattr(handle, "backing_device", None) or handle.device).lower()
+    return text.rpartition("device:")[2] if "device:" in text else text
+
+
+def flat(results):
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def graph_places(graph):
+    """The devices that the products of a graph of TensorFlow are asked for, those inside of functions included."""
+    proto = graph.as_graph_def()
+    nodes = [*proto.node, *(node for function in proto.library.function for node in function.node_def)]
+    return [node.device.lower().rpartition("device:")[2] for node in nodes if "MatMul" in node.op]
+
+
+def session_places(graph):
+    """The devices that the products of a graph of TensorFlow 1 were computed on."""
+    import tensorflow as tf
+
+    compat = tf.compat.v1
+    options, seen = compat.RunOptions(trace_level=compat.RunOptions.FULL_TRACE), compat.RunMetadata()
+    with compat.Session(graph=graph, config=compat.ConfigProto(device_count={"CPU": COUNT})) as session:
+        session.run("y:0", {"x:0": X}, options=options, run_metadata=seen)
+    nodes = [(one.device, stats.node_name) for one in seen.step_stats.dev_stats for stats in one.node_stats]
+    # What is listed as "/host:CPU" are the same operations, as the thread pool saw them.
+    return [
+        device.lower().rpartition("device:")[2] for device, name in nodes if "MatMul" in name and "device:" in device
+    ]
+
+
+def run_places(runnable, array):
+    """Where `run` computes."""
+    if isinstance(runnable._latest, ImmediatePlan):
+        return executed_places(runnable, array)
+    compiled = runnable._latest.compiled
+    if runnable.shim == "tf1":
+        return session_places(compiled.native)
+    if not hasattr(compiled, "_function"):  # torch: the emitter gives what `run` takes the values of
+        inputs = [compiled._io.array(array, float32)]
+        return [place(each) for each in compiled.body.compute(compiled.body.weights(), inputs, None)]
+    seen = []
+    function = compiled._function
+
+    def watched(*args):
+        results = function(*args)
+        seen.extend(map(place, flat(results)))
+        return results
+
+    compiled._function = watched
+    runnable.run([array])
+    compiled._function = function
+    return seen + (graph_places(function.graph) if hasattr(function, "graph") else [])
+
+
+def executed_places(runnable, array):
+    """Where a model that is executed at once computes."""
+    seen = []
+    executor = runnable._latest.executor
+    fetch = executor.fetch
+
+    def watched(handle):
+        seen.append(place(handle))
+        return fetch(handle)
+
+    executor.fetch = watched
+    runnable.run([array])
+    return seen
+
+
+def with_values():
+    """Context in which Keras on torch reads values: on its default device here, "meta", there are none."""
+    if os.environ.get("KERAS_BACKEND") != "torch":
+        return nullcontext()
+    import keras
+
+    return keras.device("cpu")
+
+
+def native_places(runnable, array):
+    """Where the framework's own object computes, and where its weights are."""
+    native = runnable.native
+    if runnable.shim == "tf1":
+        return session_places(native)
+    found = [place(each) for each in flat(native(array))]
+    if runnable.shim != "keras":
+        return found
+    if os.environ["KERAS_BACKEND"] == "jax":  # as `fit` and `predict` compile it
+        import jax
+
+        values = [
+            [each.value for each in kind] for kind in (native.trainable_variables, native.non_trainable_variables)
+        ]
+        found.append(place(jax.jit(native.stateless_call)(*values, array)[0]))
+    with with_values():
+        return found + [place(variable.value) for variable in native.variables]
+
+
+def whole_places(runnable, array):
+    """Where the framework's own object computes a model that stock layers cannot express."""
+    if runnable.shim == "tf1":
+        return session_places(runnable.native)
+    with with_values():  # Keras converts the input before it calls the model
+        return [place(each) for each in flat(runnable.native(array))]
+
+
+def variable_places(shim, device):
+    """Where TensorFlow 2 keeps weights that are too large for a graph."""
+    from onnx_compat_tf2 import module
+
+    module.GRAPH_LIMIT = module._SMALL = 0
+    runnable = onnx_compat.prepare(plain(), shim, device, fallback=False)
+    return native_places(runnable, X) + [place(variable) for variable in runnable.native.variables]
+
+
+def prepared(proto, shim, device, array, expected):
+    """The model on the device, once its outputs are seen to be right."""
+    runnable = onnx_compat.prepare(proto, shim, device, fallback=False)
+    np.testing.assert_allclose(runnable.run([array])[0], expected, rtol=1e-4, atol=1e-4)
+    return runnable
+
+
+def configure(shim):
+    back_end = os.environ["KERAS_BACKEND"] if shim == "keras" else ""
+    if shim in ("tf1", "tf2") or back_end == "tensorflow":
+        split_tensorflow()
+    if back_end == "torch":
+        import torch
+
+        torch.set_default_device("meta")
+
+
+def main(shim, device):
+    configure(shim)
+    stock = prepared(plain(), shim, device, X, np.log1p(np.exp(X @ X)))
+    looped = prepared(layers(), shim, device, X, expected())
+    drawn = prepared(made_at_run_time(), shim, device, X, X @ X * 16)
+    places = {
+        "run": run_places(stock, X),
+        "native": native_places(stock, X),
+        "loop": run_places(looped, X),
+        "made": run_places(drawn, X),
+        "whole": whole_places(drawn, X),
+    }
+    if select.find(shim).executor() is not None:
+        eager = prepared(axis_from_data(), shim, device, MANY, (MANY @ X).sum(0))
+        places["executed"] = executed_places(eager, MANY)
+    if shim == "tf2":
+        places["variables"] = variable_places(shim, device)
+    told = {"devices": list(select.find(shim).devices()), "device": stock.device, "places": places}
+    print("\n" + json.dumps(told))
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore", "The structure of `inputs`")  # Keras wants a dict by name
+    main(*sys.argv[1:])
