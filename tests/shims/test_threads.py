@@ -129,7 +129,7 @@ class Intruder:
 @pytest.mark.parametrize("name", ["by_value", "by_data"])
 def test_a_run_that_is_interrupted_at_each_line(name: str, executes: bool, shim_name: str, monkeypatch: Any) -> None:
     if not executes:  # then the model runs in parts
-        monkeypatch.setattr(type(find(shim_name)), "executor", lambda self: None)
+        monkeypatch.setattr(type(find(shim_name)), "executor", lambda self, device=None: None)
     runnable = onnx_compat.prepare(globals()[name](), shim=shim_name)
     first, second = cases(name)
     for case in (first, second):

@@ -166,15 +166,22 @@ def run_places(runnable, array):
 def executed_places(runnable, array):
     """Where a model that is executed at once computes."""
     seen = []
-    executor = runnable._latest.executor
-    fetch = executor.fetch
+    make_executor = runnable._latest.executor
 
-    def watched(handle):
-        seen.append(place(handle))
-        return fetch(handle)
+    def watched_executor():
+        executor = make_executor()
+        fetch = executor.fetch
 
-    executor.fetch = watched
+        def watched(handle):
+            seen.append(place(handle))
+            return fetch(handle)
+
+        executor.fetch = watched
+        return executor
+
+    runnable._latest.executor = watched_executor
     runnable.run([array])
+    runnable._latest.executor = make_executor
     return seen
 
 
