@@ -19,6 +19,9 @@ __all__ = ["Handling", "Interpreted", "as_given", "as_text", "threads"]
 
 _ERRORS = (RuntimeError, ValueError)
 
+#: b"" without bytes. The runtime takes all bytes of a scalar, and numpy gives b"" one zero byte, but for a field.
+_EMPTY_TEXT = np.zeros((), [("text", "S0")])["text"]
+
 
 def threads() -> int:
     """The processors that this process may use, of which small kernels use no more than a few well."""
@@ -166,7 +169,8 @@ def as_given(array: np.ndarray) -> np.ndarray:
     if array.dtype != object:
         return np.ascontiguousarray(array).reshape(array.shape)
     if array.ndim == 0:
-        return np.array(str(array).encode("utf-8", "surrogateescape"))
+        text = str(array).encode("utf-8", "surrogateescape")
+        return np.array(text) if text else _EMPTY_TEXT
     encoded = np.empty(array.shape, object)
     for place in np.ndindex(*array.shape):
         encoded[place] = str(array[place]).encode("utf-8", "surrogateescape")
