@@ -6,7 +6,7 @@ import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
 
-__all__ = ["Grid", "bytes_only", "centred", "grid_of_constant", "on_grid", "rows_of_steps", "sums"]
+__all__ = ["Grid", "bytes_only", "centred", "grid_of_constant", "holds", "on_grid", "rows_of_steps", "sums"]
 
 #: How far a float32 product of a step and a whole number may be from another one's.
 _NEAR = 2.0**-21
@@ -65,6 +65,13 @@ def on_grid(array: Any, grid: Grid) -> Any:
     with np.errstate(invalid="ignore", over="ignore"):
         stored = np.round(np.asarray(array, np.float32) / np.float32(grid.scale)) + grid.zero
     return np.clip(stored, kind.min, kind.max).astype(grid.dtype)
+
+
+def holds(array: Any, grid: Grid) -> bool:
+    """Whether a grid has the numbers of an array, neither rounded nor clipped."""
+    exact = np.asarray(array, np.float32)
+    stored = (on_grid(exact, grid).astype(np.float32) - grid.zero) * np.float32(grid.scale)
+    return bool(np.isfinite(exact).all() and (np.abs(stored - exact) <= _NEAR * np.abs(exact)).all())
 
 
 def grid_of_constant(array: Any, dtype: str) -> Optional[Grid]:

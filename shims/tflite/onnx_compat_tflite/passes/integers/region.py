@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes.integers.grid import Grid, on_grid
+from onnx_compat_tflite.passes.integers.grid import Grid, holds, on_grid
 from onnx_compat_tflite.passes.integers.pairs import dequantized, quantized
 from onnx_compat_tflite.passes.view import View
 
@@ -52,7 +52,17 @@ class Region:
             one = self.dequantized[index]
             return one.grid.signed if len(self._grids[one.source]) == 1 else None
         move = self.move(index)
-        return None if move is None else self.grid_of(move.inputs[0])
+        grid = None if move is None else self.grid_of(move.inputs[0])
+        return None if move is None or grid is None or not self._pads_on_grid(move, grid) else grid
+
+    def _pads_on_grid(self, move: fb.OperatorSpec, grid: Grid) -> bool:
+        """Whether the constant of a PADV2 is on the grid of its input; or below it, where only MAX_POOL_2D reads it."""
+        if move.builtin != "PADV2":
+            return True
+        value = self.view.constant(move.inputs[2])
+        readers = self.view.readers(move.outputs[0])
+        pooled = move.outputs[0] not in self.graph.outputs and {one.builtin for one in readers} == {"MAX_POOL_2D"}
+        return holds(value, grid) or (pooled and bool((value < grid.ends[0]).all()))
 
     def move(self, index: Optional[int]) -> Optional[fb.OperatorSpec]:
         """The operator that writes a tensor, if it moves numbers and nothing else."""
