@@ -226,19 +226,24 @@ class _Walk:
         if isinstance(a, (int, np.integer)) and isinstance(b, (int, np.integer)):
             return python[operation]()
         method = {"max": "maximum", "min": "minimum", "mod": "mod", "floordiv": "floordiv"}.get(operation, operation)
-        return getattr(self.emitter, method)(self._scalar(a), self._scalar(b))
+        return getattr(self.emitter, method)(*self.emitter.promoted(self._scalar(a), self._scalar(b)))
 
     def _scalar(self, value: Any) -> Any:
-        if isinstance(value, (int, np.integer)):
-            index = self.emitter.index_dtype
-            return self.emitter.constant(np.asarray(value, index.numpy), index)
-        return value
+        return self._known(value) if isinstance(value, (int, np.integer)) else value
+
+    def _known(self, values: Any) -> Any:
+        """Known sizes as a constant. Raises UnsupportedError for a size that the index dtype does not hold."""
+        index = self.emitter.index_dtype
+        exact = np.asarray(values, np.int64)
+        array = exact.astype(index.numpy)
+        if not np.array_equal(array, exact):
+            raise UnsupportedError("a size of %d is beyond %s" % (max(exact.reshape(-1).tolist(), key=abs), index))
+        return self.emitter.constant(array, index)
 
     def vector(self, dims: Sequence[Extent]) -> Any:
-        index = self.emitter.index_dtype
         values = [self.size(dim) for dim in dims]
         if all(isinstance(v, (int, np.integer)) for v in values):
-            return self.emitter.constant(np.asarray(values, index.numpy), index)
+            return self._known(values)
         return self.emitter.stack([self._scalar(v) for v in values])
 
     def _extents(self, node: Node) -> Any:

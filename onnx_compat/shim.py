@@ -144,12 +144,18 @@ class Emitter:
         raise NotImplementedError
 
     def element(self, handle: Any, index: Optional[int]) -> Any:
-        """An element of an integer vector (None: of a scalar): an int if concrete, else a scalar of `index_dtype`."""
+        """An element of an integer vector (None: of a scalar): an int if concrete, else a scalar of `index_dtype`
+        (or of the vector's own dtype, where that holds more: see `promoted`).
+        """
         raise NotImplementedError
 
     def stack(self, scalars: Sequence[Any]) -> Any:
         """Scalar handles of `index_dtype` as one vector."""
         raise NotImplementedError
+
+    def promoted(self, a: Any, b: Any) -> Tuple[Any, Any]:
+        """Two scalar sizes in one dtype. A shim whose `element` has more than one dtype overrides this."""
+        return a, b
 
     def placeholder(self, spec: Spec) -> Any:
         """A handle of an unknown value of this type, in a scratch place. Sizes that are not ints are unknown."""

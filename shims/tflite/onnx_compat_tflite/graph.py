@@ -38,7 +38,7 @@ def held(array: Any) -> str:
 class Handle:
     """A value: of a tensor of a subgraph, or a constant. Its type, and its sizes as far as they are known."""
 
-    __slots__ = ("array", "dims", "dtype", "index", "infinite", "nonnegative")
+    __slots__ = ("array", "dims", "dtype", "fits_int32", "index", "infinite", "nonnegative")
 
     def __init__(self, dtype: str, dims: Sequence[Any], index: int = -1, array: Any = None) -> None:
         self.dtype = dtype
@@ -46,6 +46,7 @@ class Handle:
         self.index = index
         self.array = array
         self.nonnegative = False
+        self.fits_int32 = False  # whether every element of an int64 tensor is provably within int32
         self.infinite = False  # whether a constant that it was made of has infinite elements, where that matters
 
     @staticmethod

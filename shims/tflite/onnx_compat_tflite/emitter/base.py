@@ -17,6 +17,7 @@ from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import Spec
 from onnx_compat.shim import Emitter
+from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.graph import Graph, Handle, held
 from onnx_compat_tflite.kernels import Kernels
 
@@ -102,6 +103,8 @@ class Base(Emitter):
             result.infinite = any(one is not None and self.infinite(one) for one in inputs)
         if self.finite_arithmetic and builtin == "LOG":
             result.infinite = True
+        if dtype == "int64":
+            result.fits_int32 = narrowing.keeps_int32(builtin, inputs)
         return result
 
     def infinite(self, x: Handle) -> bool:
@@ -196,7 +199,7 @@ class Base(Emitter):
 
     def ints(self, *values: int) -> Handle:
         """A vector of int32: what shapes, axes and permutations are given as."""
-        return Handle.of(np.asarray(values, np.int32))
+        return Handle.of(narrowing.int32_array(values))
 
     # -- sizes at run time -------------------------------------------------------------------------------------------------
     def dim(self, handle: Handle, axis: int) -> Any:
@@ -221,15 +224,25 @@ class Base(Emitter):
         return found
 
     def element(self, handle: Handle, index: Optional[int]) -> Any:
+        """One element as a scalar: int64 where it may be beyond int32, else int32. See `promoted` and `stack`."""
         if handle.constant:
             return int(handle.array.reshape(-1)[index or 0])
-        vector = self.to(handle, "int32")
+        vector = handle if narrowing.may_overflow(handle) else self.to(handle, "int32")
         if index is None:
             return vector
         ends = [self.ints(index), self.ints(index + 1), self.ints(1)]
-        return self.add_op("STRIDED_SLICE", [vector, *ends], "int32", (), shrink_axis_mask=1)
+        return self.add_op("STRIDED_SLICE", [vector, *ends], vector.dtype, (), shrink_axis_mask=1)
+
+    def promoted(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
+        """Sizes beside an int64 element are computed in int64, and narrowed where a kernel takes them."""
+        if a.dtype == b.dtype:
+            return a, b
+        return self.to(a, "int64"), self.to(b, "int64")
 
     def stack(self, scalars: Sequence[Any]) -> Handle:
+        """Sizes as one int32 vector. Of int64 elements, the bounds of a slice are clamped, and other sizes checked."""
+        if any(isinstance(size, Handle) and size.dtype == "int64" for size in scalars):
+            return narrowing.narrowed_stack(self, scalars)
         handles = [self.scalar(value) for value in scalars]
         if all(handle.constant for handle in handles):
             return self.ints(*[int(handle.array) for handle in handles])
@@ -237,7 +250,9 @@ class Base(Emitter):
 
     def scalar(self, size: Any) -> Handle:
         """A size as an int32 scalar."""
-        return size if isinstance(size, Handle) else Handle.of(np.asarray(size, np.int32))
+        if isinstance(size, Handle):
+            return narrowing.checked(self, size) if size.dtype == "int64" else size
+        return Handle.of(narrowing.int32_array(size))
 
     def placeholder(self, spec: Spec) -> Handle:
         dims = tuple(size if is_known(size) else None for size in spec.shape)

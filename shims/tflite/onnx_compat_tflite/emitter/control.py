@@ -55,6 +55,7 @@ class Control(Pools):
         """A further input of a subgraph, for this."""
         inner = graph.input("%s/in_%d" % (graph.spec.name, len(graph.spec.inputs)), handle.dtype, handle.dims)
         inner.nonnegative, inner.infinite = handle.nonnegative, handle.infinite
+        inner.fits_int32 = handle.fits_int32
         return inner
 
     def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:

@@ -4,6 +4,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.padding import Padding
 from onnx_compat_tflite.graph import Handle
@@ -12,7 +13,9 @@ __all__ = ["Indexing"]
 
 
 class Indexing(Padding):
-    """Places are computed in int32: no tensor has more elements."""
+    """Places are computed in int32, since no tensor has more elements; those of int64 indices that may not fit, in int64,
+    so that the kernel sees an index out of range as it is.
+    """
 
     def take(self, x: Handle, indices: Handle, axis: int) -> Handle:
         if indices.dtype not in ("int32", "int64"):
@@ -41,16 +44,20 @@ class Indexing(Padding):
         return self.add_op("GATHER_ND", [x, coordinates], x.dtype, dims)
 
     def take_along(self, x: Handle, indices: Handle, axis: int) -> Handle:
-        indices = self.to(indices, "int32")
+        indices = self._exact_places(indices)
         coordinates = [self.grid(indices, k) if k != axis else indices for k in range(x.rank)]
         if x.dtype == "string":
-            spread = [self.spread(c, self.shape_tensor(indices), indices.dims) for c in coordinates]
-            joined = self.add_op(
-                "PACK", spread, "int32", (*indices.dims, x.rank), values_count=x.rank, axis=indices.rank
-            )
+            alike = [self.to(c, indices.dtype) for c in coordinates]
+            spread = [self.spread(c, self.shape_tensor(indices), indices.dims) for c in alike]
+            dims = (*indices.dims, x.rank)
+            joined = self.add_op("PACK", spread, indices.dtype, dims, values_count=x.rank, axis=indices.rank)
             return self._at(x, joined, indices.dims)
         places = self.flat_places(coordinates, x)
         return self.gathered(self.flat(x), places, 0)
+
+    def _exact_places(self, indices: Handle) -> Handle:
+        """Indices as int32 where they provably fit, else as they are."""
+        return indices if narrowing.may_overflow(indices) else self.to(indices, "int32")
 
     def grid(self, x: Handle, axis: int, rank: Optional[int] = None) -> Handle:
         """0, 1, 2, … along one axis of x, in a shape that broadcasts to x's (with more axes of length one after it)."""
@@ -78,6 +85,7 @@ class Indexing(Padding):
         return total if total is not None else Handle.of(np.zeros((), np.int32))
 
     def _folded(self, builtin: str, x: Handle, y: Handle) -> Handle:
+        x, y = self.promoted(x, y)
         if x.constant and y.constant:
             return Handle.of((x.array * y.array if builtin == "MUL" else x.array + y.array).astype(x.dtype))
         if builtin == "MUL" and y.constant and y.array.size == 1 and y.array == 1:
@@ -92,7 +100,9 @@ class Indexing(Padding):
             return self._everywhere(x, indices, batch_dims, dims)
         if batch_dims:
             heads = [self._column(self.grid(indices, axis, indices.rank - 1), indices) for axis in range(batch_dims)]
-            indices = self._joined(heads[0], [*heads[1:], self.to(indices, "int32")], indices.rank - 1)
+            last = self._exact_places(indices)
+            parts = [*(self.to(head, last.dtype) for head in heads), last]
+            indices = self._joined(parts[0], parts[1:], indices.rank - 1)
         elif indices.dtype not in ("int32", "int64"):
             indices = self.to(indices, "int32")
         return self._at(x, indices, dims)
@@ -131,7 +141,9 @@ class Indexing(Padding):
 
     # -- order -------------------------------------------------------------------------------------------------------------
     def top_k(self, x: Handle, sizes: Any, axis: int, largest: bool) -> Tuple[Handle, ...]:
-        k = self.scalar(sizes.scalars[0])
+        (count,) = sizes.scalars
+        # Of a negative k, the kernel of LiteRT gives no elements; it refuses one beyond the axis.
+        k = narrowing.clamped(self, count) if isinstance(count, Handle) else self.scalar(count)
         last = x.rank - 1
         perm = [a for a in range(x.rank) if a != axis] + [axis]
         back = [perm.index(a) for a in range(x.rank)]

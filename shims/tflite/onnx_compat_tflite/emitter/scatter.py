@@ -8,6 +8,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.indexing import Indexing
 from onnx_compat_tflite.graph import Handle
@@ -46,19 +47,19 @@ class Scatter(Indexing):
         if indices.constant:
             columns = np.moveaxis(indices.array.reshape(-1, depth), -1, 0) if depth else []
             count = int(np.prod(indices.dims[:-1]))
-            found = self.flat_places([Handle.of(np.asarray(c, np.int32)) for c in columns], x)
+            found = self.flat_places([Handle.of(narrowing.int32_array(c)) for c in columns], x)
             return Handle.of(np.zeros(count, np.int32)) if depth == 0 else found
         if depth == 0:
             return Handle.of(np.zeros(int(np.prod(indices.dims[:-1])), np.int32))
-        small = self.to(indices, "int32")
-        flat = self.add_op("RESHAPE", [small, self.ints(-1, depth)], "int32", (_product(indices.dims[:-1]), depth))
+        rows = self._exact_places(indices)
+        flat = self.add_op("RESHAPE", [rows, self.ints(-1, depth)], rows.dtype, (_product(indices.dims[:-1]), depth))
         columns = [self._column_at(flat, k) for k in range(depth)]
-        return self.flat_places(columns, x)
+        return narrowing.clamped(self, self.flat_places(columns, x))
 
     def _column_at(self, x: Handle, k: int) -> Handle:
         ends = [self.ints(0, k), self.ints(0, k + 1), self.ints(1, 1)]
         options = {"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": 2}
-        return self.add_op("STRIDED_SLICE", [x, *ends], "int32", x.dims[:1], **options)
+        return self.add_op("STRIDED_SLICE", [x, *ends], x.dtype, x.dims[:1], **options)
 
     def _rows(self, x: Handle, depth: int) -> Handle:
         """x as a matrix, its first `depth` axes one."""

@@ -5,6 +5,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.dims import never_negative, same
+from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.broadcast import product, viewable
 from onnx_compat_tflite.emitter.functions import Functions
@@ -214,13 +215,16 @@ class Shape(Functions):
     def arange(self, start: Handle, stop: Handle, step: Handle) -> Handle:
         """Counted first, in int32: kernels add up steps, and their rounding with them."""
         distance = stop if _is(start, 0) else self.sub(stop, start)
-        if _is(step, 1) and np.dtype(start.dtype).kind != "f":
-            count = self.to(distance, "int32")
-        elif np.dtype(start.dtype).kind == "f":
-            count = self.to(self.ceil(self.div(distance, step)), "int32")
+        if np.dtype(start.dtype).kind == "f":
+            steps = self.ceil(self.div(distance, step))
         else:
-            count = self.to(self.neg(self.floordiv(self.neg(distance), step)), "int32")
-        places = self.counted(count if count.constant else self.maximum(self.like(count, 0), count))
+            steps = distance if _is(step, 1) else self.neg(self.floordiv(self.neg(distance), step))
+        if narrowing.may_overflow(steps):
+            count = narrowing.checked(self, self.maximum(self.like(steps, 0), steps))
+        else:
+            count = self.to(steps, "int32")
+            count = count if count.constant else self.maximum(self.like(count, 0), count)
+        places = self.counted(count)
         scaled = self.mul(self.to(places, start.dtype), step) if not _is(step, 1) else self.to(places, start.dtype)
         return scaled if _is(start, 0) else self.add(scaled, start)
 

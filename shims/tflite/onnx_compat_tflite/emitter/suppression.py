@@ -126,7 +126,7 @@ class Suppression(Control):
         width = self.scalar(self.dim(keys, 2))
         starts = self._folded("MUL", width, Handle.of(np.arange(rows, dtype=np.int32).reshape(-1, 1)))
         places = self.shaped(self.add(ranks, starts), (rows * most, 1))
-        size = self._folded("MUL", width, self.ints(rows))
+        size = self.stack([width]) if rows == 1 else self._folded("MUL", width, self.ints(rows))
         dims = (int(size.array[0]) if size.constant else None,)
         marks = self.add_op("SCATTER_ND", [places, self.shaped(valid, (rows * most,)), size], "int32", dims)
         shape = self.ints(*[axis if isinstance(axis, int) else -1 for axis in keys.dims])
