@@ -5,7 +5,7 @@ from typing import Any, Callable, List, Sequence
 import numpy as np
 
 from onnx_compat_tflite.emitter.base import through
-from onnx_compat_tflite.emitter.scatter import Scatter
+from onnx_compat_tflite.emitter.means import Means, reduced_dims
 from onnx_compat_tflite.graph import Handle
 
 __all__ = ["Reduction"]
@@ -55,7 +55,7 @@ def _greatest(kind: Any) -> Any:
     return np.inf if kind.kind == "f" else True if kind.kind == "b" else np.iinfo(kind).max
 
 
-class Reduction(Scatter):
+class Reduction(Means):
     """Axes are physical, sorted and not negative."""
 
     reduce_sum = _reduction("SUM", lambda kind: 0)
@@ -63,13 +63,9 @@ class Reduction(Scatter):
     reduce_max = _extreme("REDUCE_MAX", "REDUCE_ANY", _least)
     reduce_min = _extreme("REDUCE_MIN", "REDUCE_ALL", _greatest)
 
-    def reduced(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        dims = _left(x.dims, axes, keepdims)
-        return self.add_op(builtin, [x, self.ints(*axes)], x.dtype, dims, keep_dims=bool(keepdims))
-
     def nothing(self, x: Handle, axes: Sequence[int], keepdims: bool, value: Any) -> Handle:
         """What combining no elements gives, everywhere."""
-        return Handle.of(np.full(_left(x.dims, axes, keepdims), value, x.dtype))
+        return Handle.of(np.full(reduced_dims(x.dims, axes, keepdims), value, x.dtype))
 
     def reduce_mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         if np.dtype(x.dtype).kind == "f":
@@ -120,9 +116,3 @@ class Reduction(Scatter):
             return self.to(self._normalised(self.to(x, "float32"), builtin, options), "float16")
         self.demand(builtin, x.dtype)
         return self.add_op(builtin, [x], x.dtype, x.dims, **options)
-
-
-def _left(dims: Sequence[Any], axes: Sequence[int], keepdims: bool) -> List[Any]:
-    if keepdims:
-        return [1 if axis in axes else size for axis, size in enumerate(dims)]
-    return [size for axis, size in enumerate(dims) if axis not in axes]
