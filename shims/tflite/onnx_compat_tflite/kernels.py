@@ -24,11 +24,15 @@ Numbers
   LiteRT by position. RELU keeps NaN; RELU6 on 2.7 gives 0 for it.
 - CAST of a float out of range saturates on LiteRT and wraps on 2.7. NaN to bool is True. Float to int truncates.
 - DIV of int32 truncates; by zero it ends the process on 2.7 and is an error on LiteRT (also FLOOR_DIV, FLOOR_MOD).
+- CAST from int64 to int32 keeps the low 32 bits (see `emitter.narrowing`). TOPK_V2 of a negative k is empty on LiteRT.
+- SUM and MEAN add up one element after the other, XNNPACK too along axes before the last (see `emitter.means`).
 - FLOOR_MOD takes the divisor's sign (ONNX Mod with fmod=0). ROUND is half to even. POW of a negative base: NaN as in C.
 - GATHER out of range reads foreign memory on 2.7 and is an error on LiteRT; negative indices are an error on both.
 - ARG_MAX takes the first of equals, TOPK_V2 too.
-- On 2.7 ADD, SUB, MUL and DIV make the largest finite number of infinity, REDUCE_MAX of nothing but -inf the least one, and
-  LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH of float16 are off by two roundings.
+- Without XNNPACK (on 2.7 always) ADD, SUB, MUL, DIV, FULLY_CONNECTED, CONV_2D, DEPTHWISE_CONV_2D and the pools hold their
+  results to the finite numbers: infinity becomes 3.4e38. So do CONV_3D, and on LiteRT TRANSPOSE_CONV, which XNNPACK does not take
+  with an open size. BATCH_MATMUL, MEAN and RELU keep infinity.
+- On 2.7 REDUCE_MAX of nothing but -inf is the least finite number, and LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH of float16 are off by two roundings.
 - With XNNPACK NaN becomes -inf in ADD, SUB, MUL and DIV of 2.11, and in MEAN of LiteRT 1.0 (see `manners`).
 - XNNPACK of LiteRT 2.0 and 2.1.0 takes the zero point of an int8 BATCH_MATMUL's second factor for zero.
 - TOPK_V2 of no elements of several rows ends the process from 2.11 to LiteRT 2.1.0.
