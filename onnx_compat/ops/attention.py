@@ -8,6 +8,7 @@ from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, maximum
 from onnx_compat.dtypes import DType, bool_, float32, int32
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.model import Graph
 from onnx_compat.ops import heads
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
@@ -151,9 +152,9 @@ def flex_attention(
     K: Tensor,
     V: Tensor,
     *,
-    prob_mod: Any = None,
+    prob_mod: Optional[Graph] = None,
     scale: Optional[float] = None,
-    score_mod: Any = None,
+    score_mod: Optional[Graph] = None,
     softmax_precision: Optional[int] = None,
 ) -> Tensor:
     """The subgraphs, and the product with the values, are in the precision of the softmax."""

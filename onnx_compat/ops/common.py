@@ -7,7 +7,26 @@ from onnx_compat.dtypes import DType, float32
 from onnx_compat.primitives import axis_of, cast, reshape, slice_axis, squeeze
 from onnx_compat.value import Tensor, known
 
-__all__ = ["along", "computed_in", "every", "in_float", "nth", "number", "numbers", "pairs", "places", "product"]
+__all__ = [
+    "Floats",
+    "Ints",
+    "Strings",
+    "along",
+    "computed_in",
+    "every",
+    "in_float",
+    "nth",
+    "number",
+    "numbers",
+    "pairs",
+    "places",
+    "product",
+]
+
+#: The types of list attributes that may be absent; `registry` checks a model's attributes against them.
+Floats = Optional[Sequence[float]]
+Ints = Optional[Sequence[int]]
+Strings = Optional[Sequence[str]]
 
 
 def numbers(tensor: Tensor, what: str) -> List[int]:

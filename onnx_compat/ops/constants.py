@@ -7,6 +7,7 @@ import numpy as np
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType, float32, int64, string
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.attribute_types import attribute_type
 from onnx_compat.ops.common import product
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, ints, lift
@@ -17,7 +18,7 @@ _FAR = 2**31 - 1
 
 @op("Constant", since=1)
 def constant_1(*, value: Any) -> Tensor:
-    return value  # type: ignore[no-any-return]
+    return _stored(value)
 
 
 @op("Constant", since=(9, 11, 12, 13, 19, 21, 23, 24, 25))
@@ -25,30 +26,34 @@ def constant(
     *,
     value: Any = None,
     sparse_value: Any = None,
-    value_float: Optional[float] = None,
-    value_floats: Optional[Sequence[float]] = None,
-    value_int: Optional[int] = None,
-    value_ints: Optional[Sequence[int]] = None,
-    value_string: Optional[str] = None,
-    value_strings: Optional[Sequence[str]] = None,
+    value_float: Any = None,
+    value_floats: Any = None,
+    value_int: Any = None,
+    value_ints: Any = None,
+    value_string: Any = None,
+    value_strings: Any = None,
 ) -> Tensor:
-    typed = [
-        (value_float, float32),
-        (value_floats, float32),
-        (value_int, int64),
-        (value_ints, int64),
-        (value_string, string),
-        (value_strings, string),
-    ]
-    given = [v for v in (value, sparse_value) if v is not None]
-    given += [lift(np.asarray(v, dtype.numpy), dtype) for v, dtype in typed if v is not None]
+    typed = [value_float, value_floats, value_int, value_ints, value_string, value_strings]
+    given = [one for one in (value, sparse_value, *typed) if one is not None]
     if len(given) != 1:
         raise InvalidModelError("a Constant has exactly one value, not %d" % len(given))
-    return lift(given[0])
+    return _stored(given[0])
+
+
+_ELEMENTS = {"FLOAT": float32, "INT": int64, "STRING": string}
+
+
+def _stored(value: Any) -> Tensor:
+    """Return the tensor of an attribute by the attribute's own type, whatever its name, as onnxruntime does."""
+    kind = attribute_type(value)
+    dtype = _ELEMENTS.get(kind.rstrip("S"))
+    if kind != "TENSOR" and dtype is None:
+        raise InvalidModelError("a Constant cannot have a value of the type %s" % kind)
+    return lift(value if dtype is None else np.asarray(value, dtype.numpy), dtype)
 
 
 @op("ConstantOfShape", since=(9, 20, 21, 23, 24, 25))
-def constant_of_shape(input: Any, *, value: Any = None) -> Tensor:
+def constant_of_shape(input: Any, *, value: Optional[Tensor] = None) -> Tensor:
     value = lift(0.0, float32) if value is None else p.reshape(value, ())
     return p.broadcast_to(value, ints(input))
 

@@ -11,6 +11,7 @@ from onnx_compat.dims import Extent, is_known, same_shape
 from onnx_compat.dtypes import bool_, int64
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ir import Const, Region, Spec
+from onnx_compat.model import Graph
 from onnx_compat.ops.common import nth, places
 from onnx_compat.ops.flat import Form, flattened, rebuilt
 from onnx_compat.ops.registry import op
@@ -22,7 +23,7 @@ SHORT = 8
 
 
 @op("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
-def if_(ctx: Any, cond: Any, *, then_branch: Any, else_branch: Any) -> List[Any]:
+def if_(ctx: Any, cond: Any, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
     decided = current().peek(cond)
     if decided is not None:
         return list(ctx.body(then_branch if decided.reshape(()) else else_branch)())
@@ -44,7 +45,7 @@ def if_(ctx: Any, cond: Any, *, then_branch: Any, else_branch: Any) -> List[Any]
 
 # -- Loop --------------------------------------------------------------------------------------------------------------
 @op("Loop", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
-def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Any) -> List[Any]:
+def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Graph) -> List[Any]:
     count, whole = len(v_initial), ctx.body(body)
     same = _handed_on(body, count)
     if not same:
@@ -61,7 +62,7 @@ def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Any) 
     return [*(found.get(place, value) for place, value in enumerate(v_initial)), *results[len(kept) :]]
 
 
-def _handed_on(body: Any, count: int) -> Set[int]:
+def _handed_on(body: Graph, count: int) -> Set[int]:
     """The states that every round gives on as it got them: weights, as some exporters write them. They are read from outside."""
     before = {node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain}
     found = set()
@@ -197,7 +198,7 @@ class _Rows:
 def scan(
     ctx: Any,
     *initial_state_and_scan_inputs: Any,
-    body: Any,
+    body: Graph,
     num_scan_inputs: int,
     scan_input_axes: Sequence[int] = (),
     scan_input_directions: Sequence[int] = (),
@@ -226,7 +227,7 @@ def scan_8(
     ctx: Any,
     sequence_lens: Any = None,
     *initial_state_and_scan_inputs: Any,
-    body: Any,
+    body: Graph,
     num_scan_inputs: int,
     directions: Sequence[int] = (),
 ) -> List[Tensor]:

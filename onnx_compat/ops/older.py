@@ -8,7 +8,7 @@ __all__ = ["older"]
 
 def older(function: Callable[..., Any], without: Sequence[str] = (), ignored: Sequence[str] = ()) -> Callable[..., Any]:
     """The function with a signature that lacks some parameters (they keep their defaults), and has some attributes of
-    its own time that change nothing about what is computed.
+    its own time that change nothing about what is computed (integers, all of them).
     """
 
     def meaning(*inputs: Any, **attributes: Any) -> Any:
@@ -16,7 +16,7 @@ def older(function: Callable[..., Any], without: Sequence[str] = (), ignored: Se
 
     signature = inspect.signature(function)
     kept = [parameter for parameter in signature.parameters.values() if parameter.name not in without]
-    kept += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ignored]
+    kept += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=int) for name in ignored]
     meaning.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     meaning.__doc__ = function.__doc__
     return meaning

@@ -1,6 +1,6 @@
 """Pools: the largest, the mean, or a norm under windows that slide over space."""
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from onnx_compat import primitives as p
 from onnx_compat.dims import Extent
@@ -145,7 +145,7 @@ def lp_pool(
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
     dilations: Ints = None,
-    p: float = 2,
+    p: Union[int, float] = 2,  # noqa: PYI041 (version 1 has a FLOAT, later ones an INT)
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
@@ -185,7 +185,7 @@ def global_max_pool(X: Tensor) -> Tensor:
 
 
 @op("GlobalLpPool", since=(1, 2, 22))
-def global_lp_pool(X: Tensor, *, p: float = 2) -> Tensor:
+def global_lp_pool(X: Tensor, *, p: Union[int, float] = 2) -> Tensor:  # noqa: PYI041 (version 1: FLOAT)
     return _norm(X, p)
 
 

@@ -5,8 +5,9 @@
         return x * clip(x / 6 + 0.5, 0, 1)
 
 The function's signature is the operator's schema: positional parameters are inputs under ONNX's names (one with a
-default may be left out and is then None or the default; `*xs` takes any number, none of them left out), keyword-only parameters are attributes
-with ONNX's defaults (one without a default is required). A first parameter named `ctx` gets the node's `Context`.
+default may be left out and is then None or the default; `*xs` takes any number, none of them left out), keyword-only
+parameters are attributes with ONNX's defaults (one without a default is required), of the type that the annotation says.
+A first parameter named `ctx` gets the node's `Context`.
 """
 
 import functools
@@ -15,6 +16,7 @@ import inspect
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar, Union
 
 from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.ops import attribute_types
 
 __all__ = ["OPERATORS", "REQUIRED", "Operator", "lookup", "op", "registered"]
 
@@ -41,6 +43,11 @@ class Operator(NamedTuple):
     attributes: Dict[str, inspect.Parameter]
     context: bool
 
+    @property
+    def own(self) -> bool:
+        """Whether the library defines the meaning, and not its user."""
+        return str(self.function.__module__).startswith("onnx_compat.")
+
     def bind(self, inputs: Sequence[Any], attributes: Dict[str, Any]) -> Dict[str, Any]:
         """Check a call against the signature; gives the keyword arguments."""
         variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in self.inputs)
@@ -52,9 +59,10 @@ class Operator(NamedTuple):
             elif (k >= len(inputs) or inputs[k] is None) and parameter.default is parameter.empty:
                 raise InvalidModelError("the input '%s' (number %d) is missing" % (parameter.name, k))
         attributes = {name: value for name, value in attributes.items() if name not in _IGNORED}
-        for name in attributes:
+        for name, value in attributes.items():
             if name not in self.attributes:
                 raise InvalidModelError("%s has no attribute '%s' in this version" % (self.name, name))
+            attribute_types.check(self.name, self.attributes[name], value, self.own)
         for name, parameter in self.attributes.items():
             if parameter.default is parameter.empty and name not in attributes:
                 raise InvalidModelError("the attribute '%s' is missing" % name)

@@ -6,6 +6,8 @@ from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, is_known, minimum
 from onnx_compat.dtypes import DType, bool_, float32, int64
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.model import Graph
+from onnx_compat.model.types import Type
 from onnx_compat.ops.common import number
 from onnx_compat.ops.registry import op
 from onnx_compat.value import NOTHING, Sequence_, Tensor, ints, lift
@@ -83,7 +85,7 @@ def _steps(x: Tensor, axis: int, step: int) -> List[Extent]:
 
 
 @op("SequenceMap", since=17)
-def sequence_map(ctx: Any, input_sequence: Any, *additional_inputs: Any, body: Any) -> List[Sequence_]:
+def sequence_map(ctx: Any, input_sequence: Any, *additional_inputs: Any, body: Graph) -> List[Sequence_]:
     """The body applied to the elements, one after the other; other sequences go along in step."""
     rows = []
     for k, item in enumerate(input_sequence.items):
@@ -100,7 +102,7 @@ def _element(one: Any) -> DType:
 
 
 @op("Optional", since=(15, 28))
-def optional(input: Any = None, *, type: Any = None) -> Any:
+def optional(input: Any = None, *, type: Optional[Type] = None) -> Any:
     return NOTHING if input is None else input
 
 

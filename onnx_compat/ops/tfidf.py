@@ -8,6 +8,7 @@ from onnx_compat import primitives as p
 from onnx_compat.dims import is_known, maximum
 from onnx_compat.dtypes import float32, int32
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import Floats, Ints, Strings
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, lift
 
@@ -22,9 +23,9 @@ def tfidf_vectorizer(
     mode: str,
     ngram_counts: Sequence[int],
     ngram_indexes: Sequence[int],
-    pool_int64s: Any = None,
-    pool_strings: Any = None,
-    weights: Any = None,
+    pool_int64s: Ints = None,
+    pool_strings: Strings = None,
+    weights: Floats = None,
 ) -> Tensor:
     """How often each n-gram of the pool occurs in each row, in its place of the result."""
     if mode not in ("TF", "IDF", "TFIDF"):

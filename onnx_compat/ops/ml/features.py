@@ -9,7 +9,7 @@ from onnx_compat import primitives as p
 from onnx_compat.dims import is_known
 from onnx_compat.dtypes import float32, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import product
+from onnx_compat.ops.common import Floats, Ints, Strings, product
 from onnx_compat.ops.ml.common import DOMAIN, label_tensor
 from onnx_compat.ops.ml.lookup import equals
 from onnx_compat.ops.registry import op
@@ -35,7 +35,7 @@ def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
 
 
 @op("FeatureVectorizer", since=1, domain=DOMAIN)
-def feature_vectorizer(*X: Tensor, inputdimensions: Any = None) -> Tensor:
+def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
     """All features of each row side by side, each input cut, or filled up with zeros, to its size."""
     if inputdimensions and len(inputdimensions) != len(X):
         raise InvalidModelError("%d inputdimensions for %d inputs" % (len(inputdimensions), len(X)))
@@ -58,8 +58,8 @@ def _of_width(x: Tensor, width: int) -> Tensor:
 def imputer(
     X: Tensor,
     *,
-    imputed_value_floats: Any = None,
-    imputed_value_int64s: Any = None,
+    imputed_value_floats: Floats = None,
+    imputed_value_int64s: Ints = None,
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Tensor:
@@ -95,7 +95,7 @@ def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
 
 
 @op("OneHotEncoder", since=1, domain=DOMAIN)
-def one_hot_encoder(X: Tensor, *, cats_int64s: Any = None, cats_strings: Any = None, zeros: int = 1) -> Tensor:
+def one_hot_encoder(X: Tensor, *, cats_int64s: Ints = None, cats_strings: Strings = None, zeros: int = 1) -> Tensor:
     """1 in the place of the category, along a new last axis; of one that is listed twice, in the last place.
 
     With zeros=0 an unknown category is an error, which a compiled program has no way to raise: it gives NaNs.
@@ -104,7 +104,7 @@ def one_hot_encoder(X: Tensor, *, cats_int64s: Any = None, cats_strings: Any = N
     if categories is None:
         raise InvalidModelError("a OneHotEncoder needs its categories")
     x = X if X.dtype.kind == "s" else p.cast(X, int64)
-    names = list(cats_strings or cats_int64s)
+    names: List[Any] = [*(cats_strings or cats_int64s or ())]
     last = {name: k for k, name in enumerate(names)}
     hit = equals(p.unsqueeze(x, [x.rank]), categories)
     if len(last) < len(names):

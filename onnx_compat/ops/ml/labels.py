@@ -7,7 +7,7 @@ import numpy as np
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType, float32, int64, string
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import product
+from onnx_compat.ops.common import Floats, Ints, Strings, product
 from onnx_compat.ops.ml.common import DOMAIN
 from onnx_compat.ops.ml.lookup import places_of
 from onnx_compat.ops.registry import op
@@ -33,8 +33,8 @@ def _listed(values: Any, dtype: DType) -> np.ndarray:
 def category_mapper(
     X: Tensor,
     *,
-    cats_int64s: Any = (),
-    cats_strings: Any = (),
+    cats_int64s: Ints = (),
+    cats_strings: Strings = (),
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
@@ -47,7 +47,7 @@ def category_mapper(
 
 @op("LabelEncoder", since=1, domain=DOMAIN)
 def label_encoder_1(
-    X: Tensor, *, classes_strings: Any = (), default_int64: int = -1, default_string: str = "_Unused"
+    X: Tensor, *, classes_strings: Strings = (), default_int64: int = -1, default_string: str = "_Unused"
 ) -> Tensor:
     """Names to their places in a list (the last one of a name that comes twice), or back."""
     names, places = _listed(classes_strings or (), string), np.arange(len(classes_strings or ()))
@@ -60,12 +60,12 @@ def label_encoder_1(
 def label_encoder_2(
     X: Tensor,
     *,
-    keys_floats: Any = None,
-    keys_int64s: Any = None,
-    keys_strings: Any = None,
-    values_floats: Any = None,
-    values_int64s: Any = None,
-    values_strings: Any = None,
+    keys_floats: Floats = None,
+    keys_int64s: Ints = None,
+    keys_strings: Strings = None,
+    values_floats: Floats = None,
+    values_int64s: Ints = None,
+    values_strings: Strings = None,
     default_float: float = -0.0,
     default_int64: int = -1,
     default_string: str = "_Unused",
@@ -85,13 +85,13 @@ def label_encoder(
     default_int64: int = -1,
     default_string: str = "_Unused",
     default_tensor: Optional[Tensor] = None,
-    keys_floats: Any = None,
-    keys_int64s: Any = None,
-    keys_strings: Any = None,
+    keys_floats: Floats = None,
+    keys_int64s: Ints = None,
+    keys_strings: Strings = None,
     keys_tensor: Optional[Tensor] = None,
-    values_floats: Any = None,
-    values_int64s: Any = None,
-    values_strings: Any = None,
+    values_floats: Floats = None,
+    values_int64s: Ints = None,
+    values_strings: Strings = None,
     values_tensor: Optional[Tensor] = None,
 ) -> Tensor:
     """The value of each key; a NaN is found where a key is NaN."""

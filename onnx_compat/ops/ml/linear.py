@@ -1,12 +1,13 @@
 """Linear models."""
 
-from typing import Any, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 import numpy as np
 
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import float32
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import Floats, Ints, Strings
 from onnx_compat.ops.ml.common import DOMAIN, chosen_label, expanded, label_tensor, rows, single, transformed
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, lift
@@ -26,9 +27,9 @@ def linear_classifier(
     X: Tensor,
     *,
     coefficients: Sequence[float],
-    intercepts: Any = None,
-    classlabels_ints: Any = None,
-    classlabels_strings: Any = None,
+    intercepts: Floats = None,
+    classlabels_ints: Ints = None,
+    classlabels_strings: Strings = None,
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
@@ -58,7 +59,7 @@ def linear_regressor(
     X: Tensor,
     *,
     coefficients: Sequence[float] = (),
-    intercepts: Any = None,
+    intercepts: Floats = None,
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> Tensor:

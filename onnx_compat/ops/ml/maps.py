@@ -8,7 +8,7 @@ from onnx_compat import primitives as p
 from onnx_compat.dims import is_known
 from onnx_compat.dtypes import DType, float32, int64, string
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ops.common import nth
+from onnx_compat.ops.common import Ints, Strings, nth
 from onnx_compat.ops.ml.common import DOMAIN, label_tensor
 from onnx_compat.ops.ml.lookup import places_of
 from onnx_compat.ops.registry import op
@@ -60,7 +60,7 @@ def _whole(text: str) -> int:
 
 
 @op("DictVectorizer", since=1, domain=DOMAIN)
-def dict_vectorizer(X: Map_, *, int64_vocabulary: Any = None, string_vocabulary: Any = None) -> Tensor:
+def dict_vectorizer(X: Map_, *, int64_vocabulary: Ints = None, string_vocabulary: Strings = None) -> Tensor:
     """The value of each word of the vocabulary in one row, zero (or no text) where the map has none."""
     words = label_tensor(int64_vocabulary, string_vocabulary)
     if words is None or words.value is None:
@@ -77,9 +77,9 @@ def dict_vectorizer(X: Map_, *, int64_vocabulary: Any = None, string_vocabulary:
 
 
 @op("ZipMap", since=1, domain=DOMAIN)
-def zip_map(X: Tensor, *, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> Sequence_:
+def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: Strings = None) -> Sequence_:
     """A map of each row, from the labels to its scores; of a label that comes twice, the last score."""
-    names = list(classlabels_strings or classlabels_int64s or ())
+    names: List[Any] = [*(classlabels_strings or classlabels_int64s or ())]
     scores = p.unsqueeze(X, [0]) if X.rank == 1 else X
     if is_known(scores.shape[1]) and scores.shape[1] != len(names):
         raise InvalidModelError("%s scores for %d labels" % (scores.shape[1], len(names)))

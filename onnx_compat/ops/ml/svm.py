@@ -7,6 +7,7 @@ import numpy as np
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import float32
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import Floats, Ints, Strings
 from onnx_compat.ops.ml.common import DOMAIN, expanded, label_tensor, rows, single, transformed
 from onnx_compat.ops.ml.coupling import coupled
 from onnx_compat.ops.registry import op
@@ -46,7 +47,7 @@ def svm_regressor(
     X: Tensor,
     *,
     coefficients: Sequence[float] = (),
-    kernel_params: Any = None,
+    kernel_params: Floats = None,
     kernel_type: str = "LINEAR",
     n_supports: int = 0,
     one_class: int = 0,
@@ -69,22 +70,22 @@ def svm_regressor(
 def svm_classifier(
     X: Tensor,
     *,
-    classlabels_ints: Any = None,
-    classlabels_strings: Any = None,
+    classlabels_ints: Ints = None,
+    classlabels_strings: Strings = None,
     coefficients: Sequence[float] = (),
-    kernel_params: Any = None,
+    kernel_params: Floats = None,
     kernel_type: str = "LINEAR",
     post_transform: str = "NONE",
-    prob_a: Any = None,
-    prob_b: Any = None,
+    prob_a: Floats = None,
+    prob_b: Floats = None,
     rho: Sequence[float] = (),
     support_vectors: Sequence[float] = (),
-    vectors_per_class: Any = None,
+    vectors_per_class: Ints = None,
 ) -> List[Tensor]:
     labels = label_tensor(classlabels_ints, classlabels_strings)
     if labels is None:
         raise InvalidModelError("an SVMClassifier needs the labels of its classes")
-    names = list(classlabels_strings or classlabels_ints)
+    names: List[Any] = [*(classlabels_strings or classlabels_ints or ())]
     x, table = rows(X), np.asarray(coefficients, np.float32)
     if not vectors_per_class or not sum(vectors_per_class):  # a linear model with a row for each class
         scores = p.add(p.matmul(x, lift(np.ascontiguousarray(table.reshape(len(names), -1).T))), rho[0] if rho else 0.0)
@@ -97,7 +98,7 @@ def svm_classifier(
         votes = _votes(scores, len(names))
         weight, best = None, p.argmax(votes, 1)
         if prob_a:
-            scores = coupled(scores, prob_a, prob_b, len(names))
+            scores = coupled(scores, prob_a, prob_b or (), len(names))
     label = p.take(labels, best, 0)
     if len(names) == 2 and weight is not None and not prob_a:  # by the border of the second class, as in onnxruntime
         border = p.greater_equal(weight, 0.5) if (table >= 0).all() else p.greater(weight, 0.0)

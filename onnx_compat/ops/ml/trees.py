@@ -7,6 +7,7 @@ import numpy as np
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import DType, float32, float64, int64
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ops.common import Floats, Ints, Strings
 from onnx_compat.ops.ml.common import DOMAIN, POST_TRANSFORMS, label_tensor, rows, single, transformed
 from onnx_compat.ops.ml.descent import leaves
 from onnx_compat.ops.ml.forest import LEAF, MODES, Forest, Nodes, forest, listed, members_of
@@ -76,25 +77,25 @@ def tree_ensemble_regressor(
     X: Tensor,
     *,
     aggregate_function: str = "SUM",
-    base_values: Any = None,
+    base_values: Floats = None,
     base_values_as_tensor: Optional[Tensor] = None,
-    n_targets: Any = None,
-    nodes_falsenodeids: Any = None,
-    nodes_featureids: Any = None,
-    nodes_hitrates: Any = None,
-    nodes_hitrates_as_tensor: Any = None,
-    nodes_missing_value_tracks_true: Any = None,
-    nodes_modes: Any = None,
-    nodes_nodeids: Any = None,
-    nodes_treeids: Any = None,
-    nodes_truenodeids: Any = None,
-    nodes_values: Any = None,
+    n_targets: Optional[int] = None,
+    nodes_falsenodeids: Ints = None,
+    nodes_featureids: Ints = None,
+    nodes_hitrates: Floats = None,
+    nodes_hitrates_as_tensor: Optional[Tensor] = None,
+    nodes_missing_value_tracks_true: Ints = None,
+    nodes_modes: Strings = None,
+    nodes_nodeids: Ints = None,
+    nodes_treeids: Ints = None,
+    nodes_truenodeids: Ints = None,
+    nodes_values: Floats = None,
     nodes_values_as_tensor: Optional[Tensor] = None,
     post_transform: str = "NONE",
-    target_ids: Any = None,
-    target_nodeids: Any = None,
-    target_treeids: Any = None,
-    target_weights: Any = None,
+    target_ids: Ints = None,
+    target_nodeids: Ints = None,
+    target_treeids: Ints = None,
+    target_weights: Floats = None,
     target_weights_as_tensor: Optional[Tensor] = None,
 ) -> Tensor:
     trees = _trees(X, _numbers(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
@@ -118,25 +119,25 @@ op("TreeEnsembleRegressor", since=1, domain=DOMAIN)(
 def tree_ensemble_classifier(
     X: Tensor,
     *,
-    base_values: Any = None,
+    base_values: Floats = None,
     base_values_as_tensor: Optional[Tensor] = None,
-    class_ids: Any = None,
-    class_nodeids: Any = None,
-    class_treeids: Any = None,
-    class_weights: Any = None,
+    class_ids: Ints = None,
+    class_nodeids: Ints = None,
+    class_treeids: Ints = None,
+    class_weights: Floats = None,
     class_weights_as_tensor: Optional[Tensor] = None,
-    classlabels_int64s: Any = None,
-    classlabels_strings: Any = None,
-    nodes_falsenodeids: Any = None,
-    nodes_featureids: Any = None,
-    nodes_hitrates: Any = None,
-    nodes_hitrates_as_tensor: Any = None,
-    nodes_missing_value_tracks_true: Any = None,
-    nodes_modes: Any = None,
-    nodes_nodeids: Any = None,
-    nodes_treeids: Any = None,
-    nodes_truenodeids: Any = None,
-    nodes_values: Any = None,
+    classlabels_int64s: Ints = None,
+    classlabels_strings: Strings = None,
+    nodes_falsenodeids: Ints = None,
+    nodes_featureids: Ints = None,
+    nodes_hitrates: Floats = None,
+    nodes_hitrates_as_tensor: Optional[Tensor] = None,
+    nodes_missing_value_tracks_true: Ints = None,
+    nodes_modes: Strings = None,
+    nodes_nodeids: Ints = None,
+    nodes_treeids: Ints = None,
+    nodes_truenodeids: Ints = None,
+    nodes_values: Floats = None,
     nodes_values_as_tensor: Optional[Tensor] = None,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
@@ -146,7 +147,7 @@ def tree_ensemble_classifier(
     labels = label_tensor(classlabels_int64s, classlabels_strings)
     if labels is None:
         raise InvalidModelError("a TreeEnsembleClassifier needs the labels of its classes")
-    classes = len(classlabels_strings or classlabels_int64s)
+    classes = len(classlabels_strings or classlabels_int64s or ())
     at = leaves(rows(X, trees.dtype), trees.forest)
     weights = _weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
     if classes == 2:
@@ -177,12 +178,12 @@ def tree_ensemble(
     leaf_targetids: Sequence[int],
     leaf_weights: Tensor,
     membership_values: Optional[Tensor] = None,
-    n_targets: Any = None,
+    n_targets: Optional[int] = None,
     nodes_falseleafs: Sequence[int],
     nodes_falsenodeids: Sequence[int],
     nodes_featureids: Sequence[int],
-    nodes_hitrates: Any = None,
-    nodes_missing_value_tracks_true: Any = None,
+    nodes_hitrates: Optional[Tensor] = None,
+    nodes_missing_value_tracks_true: Ints = None,
     nodes_modes: Tensor,
     nodes_splits: Tensor,
     nodes_trueleafs: Sequence[int],

@@ -1,0 +1,67 @@
+"""Check the attributes of a node against the types that a meaning's signature declares.
+
+`check` compares the ONNX attribute type of each value (FLOAT, INTS, ...) with the annotation of its parameter. A parameter
+without an annotation, or with one that names no attribute type (`Any`), takes every value. onnxruntime refuses an INT for
+a FLOAT, and so does this check; a meaning from outside the library takes an integer where it declares a float.
+"""
+
+import functools
+import inspect
+from typing import Any, FrozenSet, Union
+
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.model import Empty, Graph
+from onnx_compat.model.types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType
+from onnx_compat.value import Tensor
+
+__all__ = ["attribute_type", "check", "declared_types"]
+
+#: The order and the numbers of AttributeProto.AttributeType.
+_NAMES = (
+    "UNDEFINED FLOAT INT STRING TENSOR GRAPH FLOATS INTS STRINGS TENSORS GRAPHS"
+    " SPARSE_TENSOR SPARSE_TENSORS TYPE_PROTO TYPE_PROTOS"
+).split()
+_BY_CLASS = {float: "FLOAT", int: "INT", bool: "INT", str: "STRING", bytes: "STRING", Tensor: "TENSOR", Graph: "GRAPH"}
+_BY_CLASS.update(
+    dict.fromkeys((TensorType, SparseTensorType, SequenceType, OptionalType, MapType, OpaqueType), "TYPE_PROTO")
+)
+
+#: A parameter that takes every value.
+_ANY: FrozenSet[str] = frozenset()
+
+
+def attribute_type(value: Any) -> str:
+    """Return the name of the attribute type that a value was read from; a sparse tensor counts as TENSOR."""
+    kind = type(value)
+    if kind is tuple:
+        return attribute_type(value[0]) + "S" if value else ""
+    return _NAMES[value.kind] if kind is Empty else _BY_CLASS.get(kind, "")
+
+
+@functools.lru_cache(maxsize=None)
+def declared_types(annotation: Any) -> FrozenSet[str]:
+    """Return the attribute types that an annotation allows; the empty set allows all of them."""
+    if isinstance(annotation, type) and annotation in _BY_CLASS:
+        return frozenset([_BY_CLASS[annotation]])
+    arguments = getattr(annotation, "__args__", None) or ()
+    inner = [declared_types(one) for one in arguments if one not in (type(None), Ellipsis)]
+    if not inner or not all(inner):
+        return _ANY
+    union = frozenset(name for names in inner for name in names)
+    # of `int | None` there is no origin
+    return union if getattr(annotation, "__origin__", None) in (None, Union) else frozenset(one + "S" for one in union)
+
+
+def check(operator: str, parameter: inspect.Parameter, value: Any, own: bool) -> None:
+    """Raise InvalidModelError if the parameter does not take an attribute of this type. `own`: a meaning of the library."""
+    expected = declared_types(parameter.annotation)
+    if not expected:
+        return
+    found = attribute_type(value)
+    if found in expected or (found == "INT" and "FLOAT" in expected and not own):
+        return
+    raise InvalidModelError(
+        "the attribute '%s' has the type %s, %s expects %s"
+        % (parameter.name, found or type(value).__name__, operator, " or ".join(sorted(expected))),
+        hint="write the attribute with the type that the operator's schema declares, or export the model again",
+    )
