@@ -115,11 +115,29 @@ def _typed(record: Record, dtype: DType, count: int, where: str) -> Reader:
 
     def read() -> Array:
         data = numbers(parts, kind)
+        if kind == "<i8" and dtype.bits < 64:
+            _check_width(data, dtype, where)
         if dtype.bits == 6:  # one element in a number here, four in three bytes there
             return join(data.astype(np.uint8), 6)
         return data if kind != "<i8" or dtype.bits == 64 else data.astype(small)
 
     return read
+
+
+def _check_width(data: Array, dtype: DType, where: str) -> None:
+    """Raise InvalidModelError if a number of int32_data or uint64_data is wider than the element that it stores.
+
+    An integer may be stored with its sign or as its bits (255 or -1 in uint8), as onnxruntime and onnx read it. The code of
+    a float is its bits: onnxruntime refuses a negative code.
+    """
+    bits = 8 if dtype.bits in (2, 4) else dtype.bits
+    least, most = 0 if dtype.kind == "f" else -(1 << (bits - 1)), (1 << bits) - 1
+    if data.size and (data.min() < least or data.max() > most):
+        wrong = data[(data < least) | (data > most)][0]
+        raise InvalidModelError(
+            "%s stores the number %d, which does not fit into %s" % (where, wrong, dtype.name),
+            hint="the model is damaged or was written wrongly: export it again",
+        )
 
 
 def sparse(record: Record, folder: Optional[Folder], name: str = "") -> Initializer:

@@ -85,6 +85,35 @@ def test_typed_fields():
     assert values(dtypes.int64, [0, 3]) == []
 
 
+def _field(one):
+    """The typed field that stores a type in numbers wider than its elements, and the bits of a number that count."""
+    return ("uint64_data" if one is dtypes.uint32 else "int32_data"), (8 if one.bits in (2, 4) else one.bits)
+
+
+NARROW = [one for one in dtypes.ALL if one.bits < 64 and one.name not in ("float32", "string")]
+
+
+@pytest.mark.parametrize("one", NARROW, ids=repr)
+def test_a_number_wider_than_its_element_is_refused(one):
+    field, bits = _field(one)
+    least = 0 if one.kind == "f" else -(1 << (bits - 1))
+    limit = 1 << bits
+    too_wide = [limit, limit + 7] if field == "uint64_data" else [least - 1, limit, 2**30]
+    if one is dtypes.int32:  # the field itself is no wider
+        too_wide = []
+    for number in too_wide:
+        with pytest.raises(InvalidModelError, match="tensor 'w' stores the number %d, .*%s" % (number, one.name)):
+            read(stored(one, [1], **{field: [number]})).array()
+    for number in {0, min(limit - 1, 2**31 - 1), least if field == "int32_data" else 0}:
+        assert read(stored(one, [1], **{field: [number]})).array().shape == (1,)
+
+
+def test_an_integer_is_stored_with_its_sign_or_as_its_bits():
+    for number in (255, -1):
+        assert read(stored(dtypes.uint8, [1], int32_data=[number])).array().tolist() == [255]
+        assert read(stored(dtypes.int8, [1], int32_data=[number])).array().tolist() == [-1]
+
+
 def test_a_bool_that_is_neither_is_true():
     array = read(stored(dtypes.bool_, [3], raw_data=b"\x00\x01\x07")).array()
     assert array.tolist() == [False, True, True] and array.view(np.uint8).max() == 1
