@@ -144,6 +144,8 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
 
 def _flattened(function: Any, x: Tensor, axis: int) -> Tensor:
     """Over all axes from this one on together."""
+    if not -x.rank <= axis <= x.rank:
+        raise InvalidModelError("the axis %d is out of range for a tensor of rank %d" % (axis, x.rank))
     axis = axis + x.rank if axis < 0 else axis
     rest = x.shape[axis + 1 :]
     if axis < x.rank and all(is_known(extent) and extent == 1 for extent in rest):

@@ -11,6 +11,7 @@ import numpy as np
 from onnx_compat import primitives as p
 from onnx_compat.ops.common import number
 from onnx_compat.ops.registry import op
+from onnx_compat.primitives.ranges import check_same
 from onnx_compat.value import Tensor
 
 __all__ = ["binary"]
@@ -87,6 +88,9 @@ def clip_6(input: Tensor, *, min: float = -np.inf, max: float = np.inf) -> Tenso
 
 @op("Clip", since=(11, 12, 13))
 def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = None) -> Tensor:
+    for bound in (min, max):
+        if bound is not None:
+            check_same("the number of bounds of a Clip", bound.size, "that of a scalar", 1)
     if all(bound is None or bound.known for bound in (min, max)):
         low, high = (None if bound is None else number(bound, "a bound of a Clip") for bound in (min, max))
         return p.clip(input, low, high)

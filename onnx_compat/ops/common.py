@@ -4,8 +4,9 @@ from typing import Any, List, Optional, Sequence
 
 from onnx_compat.dims import Extent
 from onnx_compat.dtypes import DType, float32
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.primitives import axis_of, cast, reshape, slice_axis, squeeze
-from onnx_compat.value import Tensor, known
+from onnx_compat.value import Tensor, ints, known
 
 __all__ = [
     "Floats",
@@ -18,6 +19,7 @@ __all__ = [
     "nth",
     "number",
     "numbers",
+    "one_size",
     "pairs",
     "places",
     "product",
@@ -36,7 +38,18 @@ def numbers(tensor: Tensor, what: str) -> List[int]:
 
 def number(tensor: Tensor, what: str) -> Any:
     """The only element of a tensor, now, as a Python number."""
-    return known(tensor, what).reshape(-1)[0].item()
+    elements = known(tensor, what).reshape(-1)
+    if len(elements) != 1:
+        raise InvalidModelError("%s is one number, not %d" % (what, len(elements)))
+    return elements[0].item()
+
+
+def one_size(tensor: Tensor, what: str) -> Extent:
+    """The only element of an integer tensor as a size: a number where known, a symbol where not."""
+    sizes = ints(tensor)
+    if len(sizes) != 1:
+        raise InvalidModelError("%s is one number, not %d" % (what, len(sizes)))
+    return sizes[0]
 
 
 def places(axes: Sequence[int], rank: int) -> List[int]:
@@ -52,12 +65,19 @@ def product(extents: Sequence[Extent]) -> Extent:
 
 
 def every(values: Optional[Sequence[int]], count: int, default: int) -> List[int]:
-    """An attribute with an entry for each spatial axis, or its default for each."""
+    """An attribute with an entry for each spatial axis, or its default for each; no entry is below the default."""
+    if values and (len(values) != count or min(values) < default):
+        raise InvalidModelError(
+            "an attribute %s must have %d entries, each %d at least" % (list(values), count, default),
+            hint="strides, dilations and the like have one entry for each spatial axis",
+        )
     return list(values) if values else [default] * count
 
 
 def pairs(pads: Sequence[Any]) -> List[Any]:
     """[x1_begin, x2_begin … x1_end, x2_end …] as (begin, end) for each axis."""
+    if len(pads) % 2:
+        raise InvalidModelError("the padding %s has no pair of sizes for each axis" % list(pads))
     half = len(pads) // 2
     return list(zip(pads[:half], pads[half:]))
 

@@ -7,6 +7,7 @@ from onnx_compat.dims import Extent, floordiv, maximum, same
 from onnx_compat.ops.common import every, pairs
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.windows import Windows, reach
+from onnx_compat.primitives.ranges import check_same, check_shape
 from onnx_compat.value import Tensor
 
 Ints = Optional[Sequence[int]]
@@ -25,9 +26,16 @@ def conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    kernel = kernel_shape or W.shape[2:]
+    kernel = _kernel(kernel_shape, W)
     windows = Windows.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
     return p.conv(X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group)
+
+
+def _kernel(declared: Ints, W: Tensor) -> Sequence[Extent]:
+    """The extents of the filters' windows, which an attribute may repeat."""
+    for mine, theirs in zip(declared or (), W.shape[2:]):
+        check_same("an entry of kernel_shape", mine, "that of the filters", theirs)
+    return declared or W.shape[2:]
 
 
 @op("ConvTranspose", since=(1, 11, 22))
@@ -46,6 +54,7 @@ def conv_transpose(
     strides: Ints = None,
 ) -> Tensor:
     rank = X.rank - 2
+    _kernel(kernel_shape, W)
     step, apart, extra = every(strides, rank, 1), every(dilations, rank, 1), every(output_padding, rank, 0)
     full = [
         (extent - 1) * s + reach(k, d) for extent, s, k, d in zip(X.shape[2:], step, kernel_shape or W.shape[2:], apart)
@@ -60,6 +69,7 @@ def conv_transpose(
         given = pairs(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
         cut = [low for low, _ in given]
         sizes = [f + e - low - high for f, e, (low, high) in zip(full, extra, given)]
+    check_shape(sizes, "ConvTranspose")
     return _cropped(X, W, B, full, cut, sizes, {"strides": step, "dilations": apart, "groups": group})
 
 

@@ -5,14 +5,14 @@ from typing import List
 from onnx_compat import primitives as p
 from onnx_compat.dims import same
 from onnx_compat.dtypes import float32, int64
-from onnx_compat.ops.common import numbers
+from onnx_compat.ops.common import number
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, lift
 
 
 @op("CumSum", since=(11, 14))
 def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    place = numbers(axis, "the axis of a CumSum")[0]
+    place = number(axis, "the axis of a CumSum")
     if x.dtype.kind == "u":
         return p.cast(p.cumsum(p.cast(x, int64), place, bool(exclusive), bool(reverse)), x.dtype)
     return p.cumsum(x, place, bool(exclusive), bool(reverse))
@@ -21,7 +21,7 @@ def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> 
 @op("CumProd", since=26)
 def cumprod(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
     """One slice of the axis after the other. What is narrower than float32 is not rounded on the way."""
-    place = p.axis_of(numbers(axis, "the axis of a CumProd")[0], x.rank)
+    place = p.axis_of(number(axis, "the axis of a CumProd"), x.rank)
     length = x.shape[place]
     if same(length, 0):
         return x

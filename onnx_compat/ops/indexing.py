@@ -5,16 +5,19 @@ from typing import List, Optional, Sequence
 from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, is_known
 from onnx_compat.dtypes import int64
-from onnx_compat.errors import NeedsKnownError
-from onnx_compat.ops.common import along, numbers, product
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.ops.common import along, numbers, one_size, product
 from onnx_compat.ops.registry import op
+from onnx_compat.primitives.ranges import check_indices, check_rows, check_same
 from onnx_compat.signs import never_negative
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.value import Tensor, lift
 
 
 @op("Gather", since=(1, 11, 13))
 def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     axis = p.axis_of(axis, data.rank)
+    if data.rank:
+        check_indices(indices, data.shape[axis], from_end=True)
     if indices.known and indices.size == 1 and indices.rank < 2 and data.value is None:
         index = numbers(indices, "an index")[0]  # one slice: it needs no gathering
         piece = p.slice_axis(data, axis, index, None if index == -1 else index + 1)
@@ -40,6 +43,7 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
 
 def _rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
     """Rows of coordinates into this shape, counted from the front."""
+    check_rows(indices, shape, from_end=True)
     if never_negative(indices):
         return indices
     depth = indices.shape[-1]
@@ -93,21 +97,26 @@ def nonzero(X: Tensor) -> Tensor:
 
 @op("Compress", since=(9, 11, 28))
 def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) -> Tensor:
-    """The slices whose condition holds; what lies beyond the condition's end is left out."""
+    """The slices whose condition holds; the end of the longer of condition and axis is left out."""
     if axis is None:
-        return p.take(p.reshape(input, (product(input.shape),)), _where_true(condition), 0)
-    return p.take(input, _where_true(condition), axis)
+        input, axis = p.reshape(input, (product(input.shape),)), 0
+    return p.take(input, _where_true(condition, input.shape[p.axis_of(axis, input.rank)]), axis)
 
 
-def _where_true(condition: Tensor) -> Tensor:
+def _where_true(condition: Tensor, extent: Extent) -> Tensor:
+    length = condition.shape[0]
+    if is_known(length) and is_known(extent) and length > extent:
+        condition = p.slice_axis(condition, 0, 0, extent)
     return p.squeeze(p.nonzero(condition), [0])
 
 
 @op("OneHot", since=(9, 11, 28))
 def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     """Indices of any number type, also counted from the end; one out of range is nowhere hot."""
-    length = ints(p.cast(depth, int64))[0]
-    hot = p.one_hot(p.nonnegative(p.cast(indices, int64), length), length, axis)
+    length = one_size(p.cast(depth, int64), "the depth of a OneHot")
+    if is_known(length) and length < 1:
+        raise InvalidModelError("the depth of a OneHot is %s, it must be 1 at least" % length)
+    hot = p.one_hot(p.nonnegative(p.cast(indices, int64), length, checked=False), length, axis)
     off, on = (p.reshape(value, ()) for value in p.split(values, 0, [1, 1]))
     return p.where(hot, on, off)
 
@@ -119,17 +128,22 @@ def top_k_1(X: Tensor, *, k: int, axis: int = -1) -> List[Tensor]:
 
 @op("TopK", since=10)
 def top_k_10(X: Tensor, K: Tensor, *, axis: int = -1) -> List[Tensor]:
-    return p.top_k(X, ints(K)[0], axis)
+    return p.top_k(X, one_size(K, "the number of elements of a TopK"), axis)
 
 
 @op("TopK", since=(11, 24))
 def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> List[Tensor]:
-    return p.top_k(X, ints(K)[0], axis, bool(largest))
+    return p.top_k(X, one_size(K, "the number of elements of a TopK"), axis, bool(largest))
 
 
 @op("ReverseSequence", since=(10, 28))
 def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
     """The first `sequence_lens[b]` steps of batch entry b in the opposite order, the others where they are."""
+    if sorted((batch_axis, time_axis)) != [0, 1]:
+        raise InvalidModelError("the axes of batch and time are 0 and 1, not %d and %d" % (batch_axis, time_axis))
+    check_same("the number of sequence lengths", sequence_lens.shape[0], "the batch size", input.shape[batch_axis])
+    if is_known(input.shape[time_axis]):
+        check_indices(sequence_lens, input.shape[time_axis] + 1)
     steps = along(p.iota(input.shape[time_axis], sequence_lens.dtype), time_axis, input.rank)
     lengths = along(sequence_lens, batch_axis, input.rank)
     turned = p.where(p.less(steps, lengths), p.sub(p.sub(lengths, 1), steps), steps)

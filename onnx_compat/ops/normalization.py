@@ -7,6 +7,7 @@ from onnx_compat.dims import floordiv, same
 from onnx_compat.ops.common import computed_in, places
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
+from onnx_compat.primitives.ranges import check_same
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor
 
@@ -26,8 +27,15 @@ def _per_channel(vector: Tensor, x: Tensor) -> Tensor:
     return p.reshape(vector, vector.shape + (1,) * (x.rank - 2)) if vector.rank == 1 and x.rank > 2 else vector
 
 
+def _check_channels(x: Tensor, *vectors: Tensor) -> None:
+    for vector in vectors:
+        if vector.rank == 1 and x.rank > 1:
+            check_same("the length of a vector over channels", vector.shape[0], "the number of channels", x.shape[1])
+
+
 def _scaled(x: Tensor, scale: Any, B: Any, mean: Any, var: Any, epsilon: float) -> Tensor:
     """One factor and one summand a channel: known ones go into a convolution before."""
+    _check_channels(x, scale, B, mean, var)
     factor = p.div(p.cast(scale, var.dtype), p.sqrt(var + epsilon))
     shift = p.sub(p.cast(B, var.dtype), p.mul(mean, factor))
     factor, shift = (_per_channel(p.cast(vector, x.dtype), x) for vector in (factor, shift))
@@ -88,6 +96,7 @@ def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: 
     """Of one channel that is a whole image as one row, as exporters write a GroupNormalization of one group, the image is
     normalized as it lies: they make it of the row again.
     """
+    _check_channels(input, scale, B)
     source = current().source(input) if same(input.shape[1], 1) else None
     if source is not None and same(source.shape[0], input.shape[0]):
         x, axes = source, list(range(1, source.rank))
@@ -113,6 +122,7 @@ def group_normalization_18(X: Tensor, scale: Tensor, bias: Tensor, *, num_groups
 def group_normalization(
     X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
+    _check_channels(X, scale, bias)
     n, c = X.shape[:2]
     groups = p.reshape(p.cast(X, computed_in(X, stash_type)), (n, num_groups, floordiv(c, num_groups), *X.shape[2:]))
     _, variance, distance = moments(groups, list(range(2, groups.rank)))

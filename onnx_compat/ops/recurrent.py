@@ -3,13 +3,14 @@
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent
+from onnx_compat.dims import Extent, is_known
 from onnx_compat.dtypes import int32
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.activation import elu, hard_sigmoid, leaky_relu, softplus, softsign, thresholded_relu
 from onnx_compat.ops.common import nth
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
+from onnx_compat.primitives.ranges import check_indices
 from onnx_compat.value import Tensor
 
 Ints = Optional[Sequence[int]]
@@ -87,6 +88,37 @@ class _Setting(NamedTuple):
         if self.direction not in known:
             raise InvalidModelError("the direction %r is none of forward, reverse, bidirectional" % self.direction)
         return known[self.direction]
+
+    def check(self, gates: int, hidden_size: Optional[int], peepholes: Any = None) -> None:
+        """Raise InvalidModelError unless the inputs have the shapes that ONNX declares for so many gates."""
+        if self.layout not in (0, 1) or self.X.rank != 3:
+            raise InvalidModelError("an input %s in the layout %r is no sequence" % (list(self.X.shape), self.layout))
+        hidden = self.R.shape[-1] if hidden_size is None else hidden_size
+        directions, rows = len(self.directions), hidden * gates
+        steps, batch = self.X.shape[:2][:: -1 if self.layout else 1]
+        states = (batch, directions, hidden) if self.layout else (directions, batch, hidden)
+        _check_shape("W", self.W, (directions, rows, self.X.shape[2]))
+        _check_shape("R", self.R, (directions, rows, hidden))
+        _check_shape("B", self.B, (directions, rows * 2))
+        _check_shape("P", peepholes, (directions, hidden * 3))
+        _check_shape("sequence_lens", self.sequence_lens, (batch,))
+        for initial in self.initial:
+            _check_shape("an initial state", initial, states)
+        if self.sequence_lens is not None and is_known(steps):
+            check_indices(self.sequence_lens, steps + 1)  # a length, which may be the number of steps
+
+
+def _check_shape(name: str, tensor: Optional[Tensor], expected: Sequence[Extent]) -> None:
+    """Check the known sizes of an input that may be absent."""
+    if tensor is None:
+        return
+    pairs = list(zip(tensor.shape, expected))
+    if tensor.rank != len(expected) or any(is_known(a) and is_known(b) and a != b for a, b in pairs):
+        raise InvalidModelError(
+            "%s has the shape %s, where hidden_size, direction and the other inputs need %s"
+            % (name, list(tensor.shape), list(expected)),
+            hint="correct the attributes, or the weights: [directions, gates * hidden_size, ...]",
+        )
 
 
 def _run(
@@ -178,6 +210,7 @@ def rnn(
 ) -> List[Tensor]:
     functions = _activations(_named(activations, ["Tanh"], direction), activation_alpha, activation_beta, [clip])
     setting = _Setting(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
+    setting.check(1, hidden_size)
     return _run(setting, _rnn_cell, _summed)
 
 
@@ -239,6 +272,7 @@ def gru(
     names = _named(activations, ["Sigmoid", "Tanh"], direction)
     functions = _activations(names, activation_alpha, activation_beta, [clip, clip])
     setting = _Setting(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
+    setting.check(3, hidden_size)
     return _run(setting, _gru_cell(linear_before_reset), _gru_bias(linear_before_reset), (2, 1))
 
 
@@ -286,6 +320,7 @@ def lstm(
 ) -> List[Tensor]:
     initial = [initial_h, initial_c]
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
+    _Setting(X, W, R, B, sequence_lens, initial, functions, direction, layout).check(4, hidden_size, P)
     return lstm_of(X, W, R, B, sequence_lens, initial, P, functions, direction, input_forget, layout)
 
 

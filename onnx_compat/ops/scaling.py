@@ -45,6 +45,8 @@ class Scaled(NamedTuple):
 
 def by_scales(extents: Sequence[Extent], scales: Tensor) -> List[Scaled]:
     factors = [float(factor) for factor in known(scales, "the scales of a Resize").reshape(-1)]
+    if not all(0 < factor < float("inf") for factor in factors):
+        raise InvalidModelError("the scales of a Resize are %s: each must be above 0" % factors)
     if len(factors) != len(extents):
         raise InvalidModelError("%d scales were given for %d axes" % (len(factors), len(extents)))
     return [Scaled(extent, _grown(extent, factor), factor) for extent, factor in zip(extents, factors)]
@@ -72,6 +74,8 @@ def by_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[Scal
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise InvalidModelError("keep_aspect_ratio_policy is stretch, not_larger or not_smaller, not %r" % policy)
     wanted = ints(sizes)
+    if len(wanted) != len(extents) or any(is_known(size) and size < 0 for size in wanted):
+        raise InvalidModelError("a Resize of the axes %s cannot give the sizes %s" % (list(extents), wanted))
     if policy == "stretch":
         return [Scaled(before, after, _factor(before, after)) for before, after in zip(extents, wanted)]
     if not all(map(is_known, (*extents, *wanted))):

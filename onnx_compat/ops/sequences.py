@@ -79,6 +79,8 @@ def split_to_sequence(input: Any, split: Any = None, *, axis: int = 0, keepdims:
 
 def _steps(x: Tensor, axis: int, step: int) -> List[Extent]:
     extent = x.shape[axis]
+    if step < 1:
+        raise InvalidModelError("a SplitToSequence cannot make pieces of %d" % step)
     if not is_known(extent):
         raise NeedsKnownError("how long a sequence becomes depends on a run-time size", lift([extent]))
     return [minimum(step, extent - start) for start in range(0, extent, step)]

@@ -43,8 +43,6 @@ def _reshaped(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
         raise InvalidModelError("a shape has more than one -1: %s" % extents)
     for k in open_:
         sizes[k] = _remaining(data.shape, sizes[:k] + sizes[k + 1 :])
-    if all(map(is_known, (*sizes, *data.shape))) and product(sizes) != product(data.shape):
-        raise InvalidModelError("%s cannot be reshaped to %s" % (list(data.shape), extents))
     return p.reshape(data, sizes)
 
 
@@ -63,6 +61,8 @@ def _remaining(shape: Sequence[Extent], others: Sequence[Extent]) -> Extent:
 
 @op("Flatten", since=(1, 9, 11, 13, 21, 23, 24, 25))
 def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
+    if not -input.rank <= axis <= input.rank:
+        raise InvalidModelError("the axis %d is out of range for a Flatten of rank %d" % (axis, input.rank))
     axis = axis + input.rank if axis < 0 else axis
     return p.reshape(input, (product(input.shape[:axis]), product(input.shape[axis:])))
 

@@ -9,7 +9,7 @@ from onnx_compat import primitives as p
 from onnx_compat.dims import Extent, floordiv, is_known, minimum
 from onnx_compat.dtypes import DType, float32, float64
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ops.common import numbers, product
+from onnx_compat.ops.common import number, product
 from onnx_compat.ops.registry import op
 from onnx_compat.value import Tensor, ints, lift
 
@@ -30,7 +30,7 @@ def dft(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Tensor:
-    place = -2 if axis is None else numbers(axis, "the axis of a DFT")[0]
+    place = -2 if axis is None else number(axis, "the axis of a DFT")
     return _transformed(input, place, dft_length, bool(inverse), bool(onesided))
 
 

@@ -7,6 +7,7 @@ from onnx_compat.dims import Extent, ceildiv, floordiv, is_known, maximum, minim
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.common import numbers, pairs, places
 from onnx_compat.ops.registry import op
+from onnx_compat.primitives.ranges import check_shape
 from onnx_compat.value import Tensor, ints
 
 
@@ -46,10 +47,17 @@ def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Ten
 def _sliced(
     x: Tensor, starts: Sequence[Extent], ends: Sequence[Extent], axes: Sequence[int], steps: Sequence[int]
 ) -> Tensor:
+    along = places(axes, x.rank)
+    if not len(starts) == len(ends) == len(along) == len(steps) or len(set(along)) < len(along):
+        raise InvalidModelError(
+            "a Slice has starts %s, ends %s, axes %s and steps %s"
+            % (list(starts), list(ends), list(axes), list(steps)),
+            hint="there is one start, one end and one step for each axis, and no axis comes twice",
+        )
     begin: List[Any] = [None] * x.rank
     stop: List[Any] = [None] * x.rank
     strides = [1] * x.rank
-    for axis, start, end, step in zip(places(axes, x.rank), starts, ends, steps):
+    for axis, start, end, step in zip(along, starts, ends, steps):
         begin[axis], stop[axis], strides[axis] = start, _end(end, step), step
     return p.slice(x, [0 if start is None else start for start in begin], stop, strides)
 
@@ -74,12 +82,18 @@ def split_1(
 
 @op("Split", since=(2, 11))
 def split_2(ctx: Any, input: Tensor, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
-    return p.split(input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
+    return _pieces(ctx, input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
 
 
 @op("Split", since=13)
 def split_13(ctx: Any, input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
     sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else ints(split)
+    return _pieces(ctx, input, axis, sizes)
+
+
+def _pieces(ctx: Any, input: Tensor, axis: int, sizes: Sequence[Extent]) -> List[Tensor]:
+    if len(sizes) != ctx.outputs:
+        raise InvalidModelError("a Split into %d pieces has %d outputs" % (len(sizes), ctx.outputs))
     return p.split(input, axis, sizes)
 
 
@@ -89,8 +103,11 @@ def split(
 ) -> List[Tensor]:
     """Into equal parts, of which the last is smaller if it must be."""
     if split is not None:
-        return p.split(input, axis, ints(split))
-    return p.split(input, axis, _chunks(input.shape[axis], num_outputs or ctx.outputs))
+        return _pieces(ctx, input, axis, ints(split))
+    count = ctx.outputs if num_outputs is None else num_outputs
+    if count < 1:
+        raise InvalidModelError("a Split cannot make %d pieces" % count)
+    return p.split(input, axis, _chunks(input.shape[axis], count))
 
 
 def _equal_parts(extent: Extent, count: int) -> List[Extent]:
@@ -135,17 +152,32 @@ def pad(
 
 
 def _padded(x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None) -> Tensor:
-    """Negative sizes cut off: first, so that what is mirrored is what is left."""
+    """Pad and crop: a negative size crops. The crop comes first, so that modes that copy elements copy what is left."""
     low: List[Extent] = [0] * x.rank
     high: List[Extent] = [0] * x.rank
-    for axis, (before, after) in zip(places(range(x.rank) if axes is None else axes, x.rank), pairs(pads)):
+    along = places(range(x.rank) if axes is None else axes, x.rank)
+    if len(pads) != 2 * len(along):
+        raise InvalidModelError("%d sizes of padding are given for %d axes" % (len(pads), len(along)))
+    for axis, (before, after) in zip(along, pairs(pads)):
         low[axis], high[axis] = before, after
+    check_shape([before + size + after for before, size, after in zip(low, x.shape, high)], "Pad")
+    if mode == "constant" and any(map(_crops_padding, low, x.shape, high)):
+        padded = p.pad(x, [maximum(size, 0) for size in low], [maximum(size, 0) for size in high], value=value)
+        ends = [size if is_known(size) and size < 0 else None for size in high]
+        return p.slice(padded, [-minimum(size, 0) for size in low], ends, [1] * x.rank)
     if any(is_known(size) and size < 0 for size in low + high):
         starts = [-size if is_known(size) and size < 0 else 0 for size in low]
         ends = [size if is_known(size) and size < 0 else None for size in high]
         x = p.slice(x, starts, ends, [1] * x.rank)
         low, high = ([0 if is_known(size) and size < 0 else size for size in side] for side in (low, high))
     return p.pad(x, low, high, mode=mode, value=value)
+
+
+def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
+    """Whether more is cropped than the axis has, so that the crop takes some of the padding of the other end."""
+    if not all(map(is_known, (before, extent, after))):
+        return False
+    return min(int(before), 0) + int(extent) + min(int(after), 0) < 0  # type: ignore[arg-type]
 
 
 @op("CenterCropPad", since=18)

@@ -34,6 +34,10 @@ class Windows(NamedTuple):
         dilations: Optional[Sequence[int]] = None,
     ) -> "Windows":
         rank = len(extents)
+        if len(kernel) != rank or any(is_known(size) and size < 1 for size in kernel):
+            raise InvalidModelError("a kernel %s does not fit %d spatial axes" % (list(kernel), rank))
+        if pads and (len(pads) != 2 * rank or min(pads) < 0):
+            raise InvalidModelError("the padding %s must have %d entries, each 0 at least" % (list(pads), 2 * rank))
         step, apart = every(strides, rank, 1), every(dilations, rank, 1)
         if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
             spans = [reach(k, d) for k, d in zip(kernel, apart)]

@@ -2,21 +2,25 @@
 
 from typing import Any, List, Sequence, Tuple
 
-from onnx_compat.dims import Extent
+from onnx_compat.dims import Extent, is_known
 from onnx_compat.dtypes import bool_, int64
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Spec
 from onnx_compat.layout import dropped, fitted, where_is
 from onnx_compat.primitives.base import apply, fold, primitive
 from onnx_compat.primitives.elementwise import add, where
+from onnx_compat.primitives.ranges import check_indices, check_rows, check_same
 from onnx_compat.primitives.shape import axis_of
 from onnx_compat.signs import never_negative
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, TensorLike, lift, scalar
 
 
-def nonnegative(indices: TensorLike, extent: Extent) -> Tensor:
-    """Indices counted from the front, as ONNX allows them from the end too."""
+def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Tensor:
+    """Indices counted from the front, as ONNX allows them from the end too. Unless `checked`, they may be out of range."""
     indices = lift(indices)
+    if checked:
+        check_indices(indices, extent, from_end=True)
     if never_negative(indices):
         return indices
     length = lift(extent, indices.dtype)
@@ -28,6 +32,9 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """The slices of x at these (non-negative) indices of an axis; the indices' axes stand in its place."""
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
+    if not x.rank:
+        raise InvalidModelError("a scalar has no axis to select from")
+    check_indices(indices, x.shape[axis])
     folded = fold("take", [x, indices], [x.dtype], axis=axis)
     if folded is not None:
         return folded[0]
@@ -46,6 +53,9 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
+    if indices.rank != x.rank:
+        raise InvalidModelError("indices of rank %d cannot select from a tensor of rank %d" % (indices.rank, x.rank))
+    check_indices(indices, x.shape[axis])
     folded = fold("take_along", [x, indices], [x.dtype], axis=axis)
     if folded is not None:
         return folded[0]
@@ -57,6 +67,9 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
     """The slices of x whose leading coordinates are the rows of `indices`, after `batch_dims` axes that both have."""
     x, indices = lift(x), lift(indices)
+    check_rows(indices, x.shape[batch_dims:])
+    for mine, theirs in zip(indices.shape[: min(batch_dims, indices.rank - 1)], x.shape):
+        check_same("a batch axis of the indices", mine, "that of the data", theirs)
     folded = fold("gather_nd", [x, indices], [x.dtype], batch_dims=batch_dims)
     if folded is not None:
         return folded[0]
@@ -72,11 +85,20 @@ def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reductio
     'add', 'mul', 'max', 'min'.
     """
     x, indices, updates = lift(x), lift(indices), scalar(updates, lift(x))
+    check_rows(indices, x.shape)
+    if updates.rank and is_known(indices.shape[-1]):
+        _check_updates(updates.shape, indices.shape[:-1] + x.shape[int(indices.shape[-1]) :])  # type: ignore[arg-type]
     folded = fold("scatter_nd", [x, indices, updates], [x.dtype], reduction=reduction)
     if folded is not None:
         return folded[0]
     args = [current().argument(tensor) for tensor in (x, indices, updates)]
     return apply("scatter_nd", args, {"reduction": reduction}, [x.spec])[0]
+
+
+def _check_updates(found: Sequence[Extent], expected: Sequence[Extent]) -> None:
+    differ = any(is_known(a) and is_known(b) and a != b for a, b in zip(found, expected))
+    if differ or len(found) != len(expected):
+        raise InvalidModelError("updates of the shape %s do not fill slices of %s" % (list(found), list(expected)))
 
 
 @primitive("fiub")
@@ -99,6 +121,8 @@ def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Ten
 
     x = lift(x)
     axis = axis_of(axis, x.rank)
+    if is_known(k) and (k < 0 or (x.rank and is_known(x.shape[axis]) and k > x.shape[axis])):
+        raise InvalidModelError("an axis of length %s has no %s elements to choose" % (x.shape[axis], k))
     params = {"axis": axis, "largest": largest}
     folded = fold("top_k", [x, Extents([k])], [x.dtype, int64], **params)
     if folded is not None:

@@ -11,6 +11,7 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Arg, Spec
 from onnx_compat.layout import channels_last, normal
 from onnx_compat.primitives.base import apply, broadcast, fold, primitive
+from onnx_compat.primitives.ranges import check_same, check_shape
 from onnx_compat.primitives.shape import pad as pad_
 from onnx_compat.primitives.shape import transpose
 from onnx_compat.trace import current
@@ -30,6 +31,8 @@ def matmul(
     if x.dtype != y.dtype:
         raise InvalidModelError("matmul of %s and %s: both must have one dtype" % (x.dtype.name, y.dtype.name))
     operands = [x, y] if bias is None else [x, y, lift(bias)]
+    inner = x.shape[-2 if transpose_x else -1], y.shape[-1 if transpose_y else -2]
+    check_same("the inner size on the left", inner[0], "that on the right", inner[1])
     folded = fold("matmul", operands, [x.dtype], transpose_x=transpose_x, transpose_y=transpose_y)
     if folded is not None:
         return folded[0]
@@ -75,6 +78,28 @@ def _settled(x: Tensor, pads: Pads, value: Any = 0) -> Tuple[Tensor, List[Tuple[
     return pad_(x, before, after, value=value), [(0, 0)] * len(pads)
 
 
+def _check_filters(
+    x: Tensor, w: Tensor, groups: int, channels: Extent, outputs: Extent, bias: Sequence[Tensor]
+) -> None:
+    """Check the channels of an image, of its filters and of their bias, of which there are `outputs`."""
+    if w.rank != x.rank or groups < 1:
+        raise InvalidModelError(
+            "filters %s in %d groups do not fit the image %s" % (list(w.shape), groups, list(x.shape))
+        )
+    check_same("the number of channels of the image", x.shape[1], "that of the filters", channels)
+    if is_known(w.shape[0]) and w.shape[0] % groups:
+        raise InvalidModelError("%s filters cannot be divided into %d groups" % (w.shape[0], groups))
+    for one in bias:
+        check_same("the length of the bias", one.shape[0] if one.rank else 1, "the number of results", outputs)
+
+
+def _places(name: str, extents: Sequence[Extent], kernel: Sequence[Extent], *how: Any) -> Tuple[Extent, ...]:
+    """How many places a window has on each axis; none of them is negative."""
+    counts = tuple(map(window, extents, kernel, *how))
+    check_shape(counts, name)
+    return counts
+
+
 @primitive("f")
 def conv(
     x: TensorLike,
@@ -95,11 +120,12 @@ def conv(
     rank = x.rank
     x, pads = _settled(x, pads)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
+    _check_filters(x, w, groups, w.shape[1] * groups, w.shape[0], operands[2:])
+    spatial = _places("conv", x.shape[2:], w.shape[2:], strides, dilations, pads)
     params = {"strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(pads), "groups": groups}
     folded = fold("conv", operands, [x.dtype], **params)
     if folded is not None:
         return folded[0]
-    spatial = tuple(map(window, x.shape[2:], w.shape[2:], strides, dilations, pads))
     spec = Spec(x.dtype, (x.shape[0], w.shape[0]) + spatial)
     order = spatial_order(rank)
     name, w_order = "conv", _filter_order(rank)
@@ -127,6 +153,7 @@ def conv_transpose(
     """
     x, w = lift(x), lift(w)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
+    _check_filters(x, w, groups, w.shape[0], w.shape[1] * groups, operands[2:])
     params = {"strides": tuple(strides), "dilations": tuple(dilations), "groups": groups}
     filters_first = transpose(w, [1, 0, *range(2, w.rank)])
     folded = fold("conv_transpose", [x, filters_first, *operands[2:]], [x.dtype], **params)
@@ -146,10 +173,10 @@ def conv_transpose(
 
 
 def _pool(name: str, x: Tensor, kernel: Sequence[int], params: Any, pads: Sequence[Tuple[int, int]]) -> Tensor:
+    spatial = _places(name, x.shape[2:], kernel, params["strides"], params["dilations"], pads)
     folded = fold(name, [x], [x.dtype], **params)
     if folded is not None:
         return folded[0]
-    spatial = tuple(map(window, x.shape[2:], kernel, params["strides"], params["dilations"], pads))
     order = spatial_order(x.rank)
     spec = Spec(x.dtype, x.shape[:2] + spatial)
     return apply(name, [current().argument(x, order)], params, [spec], [order])[0]

@@ -11,6 +11,7 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Const, Extents, Spec
 from onnx_compat.layout import common, dropped, inserted, permuted, regrouped, where_is
 from onnx_compat.primitives.base import apply, fold, primitive, result
+from onnx_compat.primitives.ranges import check_pieces, check_shape
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, TensorLike, lift
 
@@ -31,6 +32,7 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     shape = tuple(shape)
     if same_shape(x.shape, shape):
         return x
+    _check_count(x.shape, shape)
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
@@ -45,11 +47,27 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     return made
 
 
+def _check_count(here: Sizes, there: Sizes) -> None:
+    """Check that two known shapes have as many elements. A size of -1 is whatever makes them agree."""
+    if any(is_known(size) and size < -1 for size in there):
+        raise InvalidModelError("%s has a negative size" % list(there))
+    if not any(same(size, -1) for size in there) and all(map(is_known, (*here, *there))):
+        before, after = 1, 1
+        for size in here:
+            before *= int(size)  # type: ignore[arg-type]
+        for size in there:
+            after *= int(size)  # type: ignore[arg-type]
+        if before != after:
+            raise InvalidModelError("%s cannot be reshaped to %s" % (list(here), list(there)))
+
+
 def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
     """Axes of length one put in at these places of the new shape."""
     x = lift(x)
     rank = x.rank + len(axes)
     places = sorted(axis_of(axis, rank) for axis in axes)
+    if len(set(places)) < len(places):
+        raise InvalidModelError("an axis is put in twice: %s" % list(axes))
     shape = list(x.shape)
     for axis in places:
         shape.insert(axis, 1)
@@ -78,6 +96,8 @@ def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
     """Axis i of the result is axis perm[i] of x. Recorded only when an operation needs the order: it stays pending."""
     x = lift(x)
     perm = tuple(axis_of(axis, x.rank) for axis in perm)
+    if sorted(perm) != list(range(x.rank)):
+        raise InvalidModelError("%s is no permutation of the axes of %s" % (list(perm), list(x.shape)))
     folded = fold("transpose", [x], [x.dtype], perm=perm)
     if folded is not None:
         return folded[0]
@@ -94,6 +114,10 @@ def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
     shape = tuple(shape)
     if same_shape(x.shape, shape):
         return x
+    known = zip(x.shape[::-1], shape[::-1])
+    if x.rank > len(shape) or any(is_known(n) and is_known(w) and n not in (1, w) for n, w in known):
+        raise InvalidModelError("a tensor of the shape %s cannot be repeated to %s" % (list(x.shape), list(shape)))
+    check_shape(shape, "broadcast_to")
     folded = fold("broadcast_to", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
@@ -137,19 +161,26 @@ def concat(xs: Sequence[Any], axis: int) -> Tensor:
     if len(tensors) == 1:
         return tensors[0]
     dtype, rank = tensors[0].dtype, tensors[0].rank
+    if any(t.rank != rank for t in tensors) or not rank:
+        raise InvalidModelError("tensors of the ranks %s cannot be joined" % [t.rank for t in tensors])
     folded = fold("concat", [tensors], [dtype], axis=axis)
     if folded is not None:
         return folded[0]
     order = common(tensors, rank)
     args = tuple(current().argument(tensor, order) for tensor in tensors)
-    shape = [_agreed([t.shape[k] for t in tensors]) for k in range(rank)]
+    shape = [
+        extent if k == axis else _agreed([t.shape[k] for t in tensors]) for k, extent in enumerate(tensors[0].shape)
+    ]
     shape[axis] = sum((t.shape[axis] for t in tensors[1:]), tensors[0].shape[axis])
     return apply("concat", [args], {"axis": where_is(axis, order)}, [Spec(dtype, tuple(shape))], [order])[0]
 
 
 def _agreed(extents: Sequence[Extent]) -> Extent:
     """Of sizes that must be equal, the one that says most."""
-    return next((extent for extent in extents if is_known(extent)), extents[0])
+    told = [extent for extent in extents if is_known(extent)]
+    if any(extent != told[0] for extent in told):
+        raise InvalidModelError("tensors that differ in another axis cannot be joined: %s" % told)
+    return told[0] if told else extents[0]
 
 
 def stack(xs: Sequence[Any], axis: int) -> Tensor:
@@ -245,6 +276,8 @@ def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], s
 
 def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
     """Consecutive pieces of these sizes along an axis."""
+    x = lift(x)
+    check_pieces(sizes, x.shape[axis_of(axis, x.rank)])
     pieces, start = [], 0  # type: Tuple[List[Tensor], Extent]
     for size in sizes:
         pieces.append(slice_axis(x, axis, start, start + size))
@@ -268,8 +301,11 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
 def tile(x: TensorLike, repeats: Sizes) -> Tensor:
     """x repeated that many times along each axis."""
     x = lift(x)
+    if len(repeats) != x.rank:
+        raise InvalidModelError("%d repeat counts are given for the axes %s" % (len(repeats), list(x.shape)))
     if all(same(repeat, 1) for repeat in repeats):
         return x
+    check_shape(repeats, "tile")
     folded = fold("tile", [x, Extents(repeats)], [x.dtype])
     if folded is not None:
         return folded[0]
@@ -287,6 +323,7 @@ def pad(x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", valu
     if all(same(size, 0) for size in (*before, *after)):
         return x
     value = lift(("" if x.dtype.kind == "s" else 0) if value is None else value, x.dtype)
+    check_shape((*before, *after), "pad")
     args = [x, Extents(before), Extents(after), value]
     folded = fold("pad", args, [x.dtype], mode=mode)
     if folded is not None:

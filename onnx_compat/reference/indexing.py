@@ -4,6 +4,7 @@ from typing import Any, Tuple
 
 import numpy as np
 
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.reference.quiet import quiet, widened
 
 __all__ = ["Indexing"]
@@ -24,22 +25,37 @@ def _coordinates(x: Any, indices: Any, batch_dims: int) -> Tuple[Any, Tuple[Any,
     return x, (*grid, *np.moveaxis(indices, -1, 0))
 
 
+def _check(indices: Any, size: int) -> None:
+    """Refuse an index that numpy would count from the end: the primitives count from the front."""
+    if indices.size and not (indices.min() >= 0 and indices.max() < size):
+        raise InvalidModelError("an index is out of range for an axis of length %d" % size)
+
+
+def _check_rows(x: Any, indices: Any, batch_dims: int) -> None:
+    for axis in range(indices.shape[-1]):
+        _check(indices[..., axis], x.shape[batch_dims + axis])
+
+
 class Indexing:
     """The primitives of `onnx_compat.primitives.indexing`."""
 
     def take(self, x: Any, indices: Any, axis: int) -> Any:
+        _check(indices, x.shape[axis])
         return np.take(x, indices, axis)
 
     def take_along(self, x: Any, indices: Any, axis: int) -> Any:
+        _check(indices, x.shape[axis])
         grid = np.ogrid[tuple(slice(size) for size in indices.shape)]
         return x[tuple(indices if k == axis else places for k, places in enumerate(grid))]
 
     def gather_nd(self, x: Any, indices: Any, batch_dims: int) -> Any:
+        _check_rows(x, indices, batch_dims)
         x, coordinates = _coordinates(x, indices, batch_dims)
         return x[coordinates]
 
     @quiet
     def scatter_nd(self, x: Any, indices: Any, updates: Any, reduction: str) -> Any:
+        _check_rows(x, indices, 0)
         out = np.array(x)
         target, coordinates = _coordinates(out, indices, 0)
         if reduction == "none":
@@ -55,6 +71,8 @@ class Indexing:
 
     def top_k(self, x: Any, k: Any, axis: int, largest: bool) -> Any:
         (count,) = k.known
+        if not 0 <= count <= x.shape[axis]:
+            raise InvalidModelError("an axis of length %d has no %d elements to choose" % (x.shape[axis], count))
         ahead = tuple(slice(count) if n == axis else slice(None) for n in range(x.ndim))
         if largest:  # from the far end, so that a stable sort backwards has the lower index first
             order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, "stable"), axis)

@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator, List, Sequence, Tuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.reference.quiet import quiet, widened
 
 __all__ = ["Windows"]
@@ -78,7 +79,10 @@ def _size(shape: Ints) -> int:
 
 def _places(size: int, taps: int, stride: int, dilation: int) -> int:
     """How many places a window has on an axis."""
-    return max((size - (taps - 1) * dilation - 1) // stride + 1, 0)
+    count = (size - (taps - 1) * dilation - 1) // stride + 1
+    if count < 0:
+        raise InvalidModelError("a window of %d does not fit an axis of length %d" % ((taps - 1) * dilation + 1, size))
+    return count
 
 
 def _padded(x: Any, pads: Pads, value: Any) -> Any:

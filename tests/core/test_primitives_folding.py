@@ -129,10 +129,12 @@ def test_carried_dtypes_are_rounded_when_they_run() -> None:
 
 
 def test_what_no_value_can_be_is_the_models_error() -> None:
-    with pytest.raises(InvalidModelError, match="'take'"):
+    with pytest.raises(InvalidModelError, match="index 7 is out of range"):
         primitives.take(np.zeros(3, np.float32), np.asarray([7]), 0)
-    with pytest.raises(InvalidModelError, match="'reshape'"):
+    with pytest.raises(InvalidModelError, match="cannot be reshaped"):
         primitives.reshape(np.zeros(3, np.float32), [2, 2])
+    with pytest.raises(InvalidModelError, match="'add' is not possible"):
+        primitives.add(np.zeros(3, np.float32), np.zeros(2, np.float32))
 
 
 def test_a_scan_over_nothing() -> None:

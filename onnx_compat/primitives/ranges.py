@@ -1,0 +1,78 @@
+"""Checks of known values against known sizes, once for all operators; what is not known passes.
+
+Each check raises InvalidModelError; the interpreter adds the node. A size that is a symbol, or an index that is computed at
+run time, is not checked: the reference checks it when it runs, other runtimes do what they do.
+"""
+
+from typing import Any, Optional, Sequence
+
+from onnx_compat.dims import Extent, is_known
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.value import Tensor
+
+__all__ = ["check_indices", "check_pieces", "check_rows", "check_same", "check_shape", "outside"]
+
+
+def outside(indices: Any, least: Extent, most: Extent) -> Optional[int]:
+    """Return the first index that is below `least` or above `most`, or None."""
+    if not indices.size:
+        return None
+    if indices.size == 1:
+        index = indices.item()
+        return None if least <= index <= most else int(index)
+    if least <= indices.min() and indices.max() <= most:
+        return None
+    return int(indices[(indices < least) | (indices > most)][0])
+
+
+def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> None:
+    """Check indices of an axis; `from_end`: negative ones count from its end."""
+    if indices.value is None or not is_known(extent) or not indices.known:
+        return
+    wrong = outside(indices.value, -extent if from_end else 0, extent - 1)
+    if wrong is not None:
+        raise InvalidModelError(
+            "the index %d is out of range for an axis of length %s" % (wrong, extent),
+            hint="correct the indices in the model, or the shape of what they select from",
+        )
+
+
+def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False) -> None:
+    """Check the coordinates in the last axis of `indices`, each against its axis of the shape."""
+    depth = indices.shape[-1] if indices.rank else 0
+    if not indices.rank or (is_known(depth) and int(depth) > len(shape)):  # type: ignore[arg-type]
+        raise InvalidModelError(
+            "indices of the shape %s cannot select from the axes %s" % (list(indices.shape), list(shape)),
+            hint="the last axis of the indices has at most as many entries as there are axes",
+        )
+    if indices.known and indices.value is not None:
+        for k in range(indices.value.shape[-1]):
+            column = indices.value[..., k]
+            check_indices(Tensor(indices.dtype, column.shape, column), shape[k], from_end)
+
+
+def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
+    """Check the lengths of consecutive pieces that make up an axis."""
+    if any(is_known(size) and size < 0 for size in sizes):
+        raise InvalidModelError("an axis cannot be split into pieces of %s" % list(sizes))
+    if all(map(is_known, (*sizes, extent))) and sum(map(int, sizes)) != extent:  # type: ignore[arg-type]
+        raise InvalidModelError(
+            "an axis of length %s cannot be split into pieces of %s" % (extent, list(sizes)),
+            hint="the lengths of the pieces add up to the length of the axis",
+        )
+
+
+def check_same(what: str, found: Extent, other: str, expected: Extent) -> None:
+    """Check that two sizes that belong together agree."""
+    if is_known(found) and is_known(expected) and found != expected:
+        raise InvalidModelError("%s is %s, %s is %s: they must be equal" % (what, found, other, expected))
+
+
+def check_shape(shape: Sequence[Any], name: str) -> None:
+    """Check that no size, or number of repetitions, is negative; `name` is the primitive that is given it."""
+    for size in shape:
+        if isinstance(size, int) and size < 0:
+            raise InvalidModelError(
+                "'%s' has the negative size %d in %s" % (name, size, list(shape)),
+                hint="a window, a crop, a shape or a repeat count does not fit the input",
+            )
