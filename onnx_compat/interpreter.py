@@ -7,7 +7,7 @@ from onnx_compat.errors import InvalidModelError, OnnxCompatError, UnsupportedEr
 from onnx_compat.ir import Origin, Spec
 from onnx_compat.layout import normal
 from onnx_compat.model import Constant, Graph, Node
-from onnx_compat.ops import Operator, lookup
+from onnx_compat.ops import Operator, dtype_constraints, lookup
 from onnx_compat.primitives.base import apply
 from onnx_compat.primitives.linear import spatial_order
 from onnx_compat.shim import Native
@@ -123,6 +123,8 @@ class Interpreter:
             if any(scope.get(name) is _MISSING for name in node.inputs + tuple(node.captures())):
                 self.unseen.add(node.name)
                 return self._missing(node, scope)
+            if meaning.own:
+                dtype_constraints.check(node.domain, node.operator, inputs)
             attributes = meaning.bind(inputs, {name: _value(v) for name, v in node.attributes.items()})
             results = self._composed(meaning, Context(self, node, scope, graph), inputs, attributes)
             return self._native(node, graph, inputs, attributes, results)

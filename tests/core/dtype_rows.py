@@ -1,0 +1,66 @@
+"""What onnx's schemas say about the dtypes of each operator's inputs, over all versions that the installed onnx knows."""
+
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple
+
+import onnx
+
+from onnx_compat.dtypes import DType
+
+#: Element types that mark an input as data that is only moved: such an input takes everything here.
+MOVED = {"bool", "string"}
+
+
+class Row(NamedTuple):
+    """The dtypes of each input (empty: all of them), the group of those that have one dtype ("": none), and whether the
+    last input may be repeated.
+    """
+
+    allowed: Tuple[FrozenSet[str], ...]
+    groups: Tuple[str, ...]
+    repeated: bool
+
+
+def rows() -> Dict[Tuple[str, str], Row]:
+    schemas: Dict[Tuple[str, str], List[Any]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.inputs and not schema.deprecated:
+            schemas.setdefault((schema.domain, schema.name), []).append(schema)
+    found = {key: _row(versions) for key, versions in sorted(schemas.items())}
+    return {key: row for key, row in found.items() if any(row.allowed) or any(row.groups)}
+
+
+def _row(versions: List[Any]) -> Row:
+    count = max(len(schema.inputs) for schema in versions)
+    allowed = []
+    for k in range(count):
+        names = {name for schema in versions if k < len(schema.inputs) for name in _tensors(schema, schema.inputs[k])}
+        allowed.append(frozenset() if names >= MOVED else frozenset(names))
+    groups: List[int] = list(range(count))
+    for k in range(count):
+        groups[k] = next(first for first in range(k + 1) if first == k or _always_bound(versions, first, k))
+    repeated = any(schema.inputs[-1].option.name == "Variadic" for schema in versions)
+    homogeneous = all(schema.inputs[-1].is_homogeneous for schema in versions)
+    shared = [
+        groups.count(group) > 1 or (repeated and homogeneous and k == count - 1) for k, group in enumerate(groups)
+    ]
+    letters = sorted({group for group, is_shared in zip(groups, shared) if is_shared})
+    labels = ["TUVW"[letters.index(group)] if is_shared else "" for group, is_shared in zip(groups, shared)]
+    return Row(tuple(allowed), tuple(labels), repeated)
+
+
+def _always_bound(versions: List[Any], first: int, second: int) -> bool:
+    """Whether two inputs have one type parameter in every version that has both."""
+    both = [schema.inputs for schema in versions if len(schema.inputs) > second]
+    return all(
+        inputs[first].type_str == inputs[second].type_str
+        and "(" not in inputs[first].type_str
+        and inputs[second].is_homogeneous
+        for inputs in both
+    )
+
+
+def _tensors(schema: Any, formal: Any) -> List[str]:
+    constraints = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
+    names = constraints.get(formal.type_str, [formal.type_str])
+    inner = [name[9:-1] if name.startswith("optional(") else name for name in names]
+    return [DType.of(name).name for name in inner if name.startswith("tensor(")]
