@@ -8,6 +8,7 @@ from onnx_compat.ir import Origin, Spec
 from onnx_compat.layout import normal
 from onnx_compat.model import Constant, Graph, Node
 from onnx_compat.ops import Operator, dtype_constraints, lookup
+from onnx_compat.ops.attribute_types import is_own
 from onnx_compat.primitives.base import apply
 from onnx_compat.primitives.linear import spatial_order
 from onnx_compat.shim import Native
@@ -123,7 +124,7 @@ class Interpreter:
             if any(scope.get(name) is _MISSING for name in node.inputs + tuple(node.captures())):
                 self.unseen.add(node.name)
                 return self._missing(node, scope)
-            if meaning.own:
+            if is_own(meaning.function):
                 dtype_constraints.check(node.domain, node.operator, inputs)
             attributes = meaning.bind(inputs, {name: _value(v) for name, v in node.attributes.items()})
             results = self._composed(meaning, Context(self, node, scope, graph), inputs, attributes)
@@ -224,7 +225,7 @@ def _check_results(node: Node, results: Sequence[Any], meaning: Operator) -> Non
 
 
 def _hint(meaning: Operator) -> str:
-    if str(meaning.function.__module__).startswith("onnx_compat."):
+    if is_own(meaning.function):
         return "if onnx.checker accepts the model, this is a defect of onnx-compat: please report it with the model"
     code = meaning.function.__code__
     return "look at the meaning in %s, line %d: is it made of onnx_compat.primitives?" % (

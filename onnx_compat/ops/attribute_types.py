@@ -7,14 +7,14 @@ a FLOAT, and so does this check; a meaning from outside the library takes an int
 
 import functools
 import inspect
-from typing import Any, FrozenSet, Union
+from typing import Any, Callable, Dict, FrozenSet, Union
 
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.model import Empty, Graph
 from onnx_compat.model.types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType
 from onnx_compat.value import Tensor
 
-__all__ = ["attribute_type", "check", "declared_types"]
+__all__ = ["attribute_type", "check", "declared_types", "is_own"]
 
 #: The order and the numbers of AttributeProto.AttributeType.
 _NAMES = (
@@ -39,6 +39,12 @@ def attribute_type(value: Any) -> str:
 
 
 @functools.lru_cache(maxsize=None)
+def is_own(function: Callable[..., Any]) -> bool:
+    """Whether the library defines the meaning, and not its user."""
+    return str(function.__module__).startswith("onnx_compat.")
+
+
+@functools.lru_cache(maxsize=None)
 def declared_types(annotation: Any) -> FrozenSet[str]:
     """Return the attribute types that an annotation allows; the empty set allows all of them."""
     if isinstance(annotation, type) and annotation in _BY_CLASS:
@@ -52,16 +58,21 @@ def declared_types(annotation: Any) -> FrozenSet[str]:
     return union if getattr(annotation, "__origin__", None) in (None, Union) else frozenset(one + "S" for one in union)
 
 
-def check(operator: str, parameter: inspect.Parameter, value: Any, own: bool) -> None:
-    """Raise InvalidModelError if the parameter does not take an attribute of this type. `own`: a meaning of the library."""
-    expected = declared_types(parameter.annotation)
+@functools.lru_cache(maxsize=None)
+def _declared_by(function: Callable[..., Any]) -> Dict[str, FrozenSet[str]]:
+    return {name: declared_types(one.annotation) for name, one in inspect.signature(function).parameters.items()}
+
+
+def check(operator: str, function: Callable[..., Any], name: str, value: Any) -> None:
+    """Raise InvalidModelError if a parameter of the meaning does not take an attribute of this type."""
+    expected = _declared_by(function)[name]
     if not expected:
         return
     found = attribute_type(value)
-    if found in expected or (found == "INT" and "FLOAT" in expected and not own):
+    if found in expected or (found == "INT" and "FLOAT" in expected and not is_own(function)):
         return
     raise InvalidModelError(
         "the attribute '%s' has the type %s, %s expects %s"
-        % (parameter.name, found or type(value).__name__, operator, " or ".join(sorted(expected))),
+        % (name, found or type(value).__name__, operator, " or ".join(sorted(expected))),
         hint="write the attribute with the type that the operator's schema declares, or export the model again",
     )

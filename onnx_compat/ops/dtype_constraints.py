@@ -10,6 +10,7 @@ strings is data that is only moved: every dtype passes. Operators of other domai
 import functools
 from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Sequence, Tuple
 
+from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.value import Tensor
 
@@ -262,24 +263,29 @@ def _dtypes(names: str) -> FrozenSet[str]:
 
 def check(domain: str, operator: str, inputs: Sequence[Any]) -> None:
     """Raise InvalidModelError if an input has a dtype that no version of the operator allows."""
+    _check(domain, operator, tuple([one.dtype if isinstance(one, Tensor) else None for one in inputs]))
+
+
+@functools.lru_cache(maxsize=4096)  # a model has few combinations
+def _check(domain: str, operator: str, dtypes: Tuple[Optional[DType], ...]) -> None:
     row = constraints(domain, operator)
     if row is None:
         return
     last = len(row.allowed) - 1
-    bound: Dict[str, Tuple[int, Tensor]] = {}
-    for k, value in enumerate(inputs):
-        if not isinstance(value, Tensor) or (k > last and not row.repeated):
+    bound: Dict[str, Tuple[int, DType]] = {}
+    for k, dtype in enumerate(dtypes):
+        if dtype is None or (k > last and not row.repeated):
             continue
         allowed, group = row.allowed[min(k, last)], row.groups[min(k, last)]
-        if allowed and value.dtype.name not in allowed:
+        if allowed and dtype.name not in allowed:
             raise InvalidModelError(
-                "the input number %d is %s, %s takes %s" % (k, value.dtype.name, operator, ", ".join(sorted(allowed))),
+                "the input number %d is %s, %s takes %s" % (k, dtype.name, operator, ", ".join(sorted(allowed))),
                 hint="put a Cast in front of it, or export the model again",
             )
-        if group and bound.setdefault(group, (k, value))[1].dtype is not value.dtype:
+        if group and bound.setdefault(group, (k, dtype))[1] is not dtype:
             first, other = bound[group]
             raise InvalidModelError(
                 "the inputs number %d and %d are %s and %s, %s takes one type for both"
-                % (first, k, other.dtype.name, value.dtype.name, operator),
+                % (first, k, other.name, dtype.name, operator),
                 hint="put a Cast in front of one of them, or export the model again",
             )

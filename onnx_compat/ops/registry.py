@@ -43,11 +43,6 @@ class Operator(NamedTuple):
     attributes: Dict[str, inspect.Parameter]
     context: bool
 
-    @property
-    def own(self) -> bool:
-        """Whether the library defines the meaning, and not its user."""
-        return str(self.function.__module__).startswith("onnx_compat.")
-
     def bind(self, inputs: Sequence[Any], attributes: Dict[str, Any]) -> Dict[str, Any]:
         """Check a call against the signature; gives the keyword arguments."""
         variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in self.inputs)
@@ -62,7 +57,7 @@ class Operator(NamedTuple):
         for name, value in attributes.items():
             if name not in self.attributes:
                 raise InvalidModelError("%s has no attribute '%s' in this version" % (self.name, name))
-            attribute_types.check(self.name, self.attributes[name], value, self.own)
+            attribute_types.check(self.name, self.function, name, value)
         for name, parameter in self.attributes.items():
             if parameter.default is parameter.empty and name not in attributes:
                 raise InvalidModelError("the attribute '%s' is missing" % name)
