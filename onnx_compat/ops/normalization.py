@@ -9,7 +9,7 @@ from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_same
 from onnx_compat.trace import current
-from onnx_compat.value import Tensor
+from onnx_compat.value import Tensor, lift
 
 Normalized = Tuple[Optional[Tensor], ...]
 
@@ -27,8 +27,8 @@ def _per_channel(vector: Tensor, x: Tensor) -> Tensor:
     return p.reshape(vector, vector.shape + (1,) * (x.rank - 2)) if vector.rank == 1 and x.rank > 2 else vector
 
 
-def _check_channels(x: Tensor, *vectors: Tensor) -> None:
-    for vector in vectors:
+def _check_channels(x: Tensor, *vectors: Any) -> None:
+    for vector in map(lift, vectors):
         if vector.rank == 1 and x.rank > 1:
             check_same("the length of a vector over channels", vector.shape[0], "the number of channels", x.shape[1])
 

@@ -11,7 +11,7 @@ from onnx_compat.ops.common import nth
 from onnx_compat.ops.older import older
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_indices
-from onnx_compat.value import Tensor
+from onnx_compat.value import Tensor, lift
 
 Ints = Optional[Sequence[int]]
 Floats = Sequence[float]
@@ -105,13 +105,14 @@ class _Setting(NamedTuple):
         for initial in self.initial:
             _check_shape("an initial state", initial, states)
         if self.sequence_lens is not None and is_known(steps):
-            check_indices(self.sequence_lens, steps + 1)  # a length, which may be the number of steps
+            check_indices(lift(self.sequence_lens), steps + 1)  # a length, which may be the number of steps
 
 
-def _check_shape(name: str, tensor: Optional[Tensor], expected: Sequence[Extent]) -> None:
+def _check_shape(name: str, given: Any, expected: Sequence[Extent]) -> None:
     """Check the known sizes of an input that may be absent."""
-    if tensor is None:
+    if given is None:
         return
+    tensor = lift(given)
     pairs = list(zip(tensor.shape, expected))
     if tensor.rank != len(expected) or any(is_known(a) and is_known(b) and a != b for a, b in pairs):
         raise InvalidModelError(
