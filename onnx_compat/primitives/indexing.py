@@ -87,7 +87,7 @@ def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reductio
     x, indices, updates = lift(x), lift(indices), scalar(updates, lift(x))
     check_rows(indices, x.shape)
     if updates.rank and is_known(indices.shape[-1]):
-        _check_updates(updates.shape, indices.shape[:-1] + x.shape[int(indices.shape[-1]) :])  # type: ignore[arg-type]
+        _check_updates(updates.shape, indices.shape[:-1] + x.shape[int(indices.shape[-1]) :])
     folded = fold("scatter_nd", [x, indices, updates], [x.dtype], reduction=reduction)
     if folded is not None:
         return folded[0]

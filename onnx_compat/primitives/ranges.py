@@ -40,7 +40,7 @@ def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> No
 def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False) -> None:
     """Check the coordinates in the last axis of `indices`, each against its axis of the shape."""
     depth = indices.shape[-1] if indices.rank else 0
-    if not indices.rank or (is_known(depth) and int(depth) > len(shape)):  # type: ignore[arg-type]
+    if not indices.rank or (is_known(depth) and int(depth) > len(shape)):
         raise InvalidModelError(
             "indices of the shape %s cannot select from the axes %s" % (list(indices.shape), list(shape)),
             hint="the last axis of the indices has at most as many entries as there are axes",
