@@ -36,7 +36,7 @@ CELLS = list(MATRIX.cells.values())
 nox.needs_version = ">=2026.10"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
-nox.options.sessions = ["lint", "types", "floor", "drift", "core"]
+nox.options.sessions = ["lint", "types", "floor", "drift", "docs", "core"]
 # A Python that is not there is a failure with its name: a skipped cell looks like a passed one.
 nox.options.error_on_missing_interpreters = True
 nox.options.download_python = "never"
@@ -81,6 +81,14 @@ def drift(session: nox.Session) -> None:
     """What follows from matrix.toml still follows from it."""
     session.install("packaging", "tomli", "numpy")
     session.run("python", "-m", "matrix", "check")
+
+
+@nox.session(tags=["check"])
+def docs(session: nox.Session) -> None:
+    """The site of the documentation, into results/docs: no dead link, no page that none links to, nothing from elsewhere."""
+    session.install(*MATRIX.tools["docs"])
+    session.run("mkdocs", "build", "--strict", "--clean", *session.posargs)
+    session.run("python", "-m", "matrix.site", "results/docs")
 
 
 @nox.session(requires=["wheels", "suites"], tags=["check"])

@@ -1,19 +1,53 @@
-"""The examples of docs/usage.md, run as they stand there."""
+"""The pages of the documentation: their blocks for the core are executed, and so are the examples of docstrings."""
 
-import re
+import sys
 from pathlib import Path
+from typing import Tuple
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parents[1] / "pages"))
+
+import pages as documentation
+
+REFERENCE = ("reference",)
+PAGES = [
+    page
+    for page in documentation.pages()
+    if any(
+        block.language in documentation.RUNNABLE and block.needs == REFERENCE for block in documentation.blocks(page)
+    )
+]
 
 
-def test_the_examples_of_the_usage_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+def is_reference(needs: Tuple[str, ...]) -> bool:
+    return needs == REFERENCE
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "usage.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) > 5
-    scope: dict = {}
-    for block in blocks:
-        exec(compile(block, "docs/usage.md", "exec"), scope)  # noqa: S102 (our own page)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert documentation.run(page, tmp_path, is_reference)
+
+
+def test_a_block_that_fails_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for block in (
+        "```python\nassert 1 == 2\n```\n",
+        "```console\n$ echo one\ntwo\n```\n",
+        "```console\n$ false\n```\n",
+        "```console\n$ true  # exit code 1\n```\n",
+    ):
+        folder = tmp_path / str(len(block))
+        folder.mkdir()
+        page.write_text(block, encoding="utf-8")
+        with pytest.raises(AssertionError):
+            documentation.run(page, folder, is_reference)
+
+
+def test_output_is_compared_up_to_its_ellipses(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    text = "<!-- run: reference -->\n```console\n$ printf 'a  12 b\\nc\\nd\\ne\\n'\na … b\n…\ne\n```\n"
+    page.write_text(text + "<!-- run: tflite -->\n```python\nassert False\n```\n", encoding="utf-8")
+    assert documentation.run(page, tmp_path, is_reference) == 1

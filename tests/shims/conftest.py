@@ -10,8 +10,21 @@ import pytest
 # its `tensorflow` and `keras` importable where none is installed.
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
-SHIMS = sorted(path.name for path in (Path(__file__).parents[2] / "shims").iterdir() if path.is_dir())
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+SHIMS = sorted(path.name for path in (ROOT / "shims").iterdir() if path.is_dir())
 HERE = os.environ.get("ONNX_COMPAT_SHIM", "")
+
+
+def is_gate(cell: str) -> bool:
+    """Whether pages are tried here: in the cells that every change must pass, and in a developer's environment."""
+    entries = tomllib.loads((ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8"))["cells"]
+    return not cell or entries[cell].get("tier") == "gate"
+
 
 # `tests/shims/tf1/`, `tests/shims/test_tf1_session.py`. What tf1 and tf2 share is tested in `test_tensorflow_…` in both.
 OTHERS = [shim for shim in SHIMS if HERE and shim not in (HERE, "tensorflow" if HERE in ("tf1", "tf2") else HERE)]
@@ -19,6 +32,8 @@ collect_ignore_glob = [pattern for shim in OTHERS for pattern in (shim, "test_%s
 
 if "ONNX_COMPAT_CELL" not in os.environ:
     collect_ignore_glob += ["test_environment.py", "test_device.py"]
+if not is_gate(os.environ.get("ONNX_COMPAT_CELL", "")) or HERE in ("", "reference"):
+    collect_ignore_glob += ["test_docs.py", "test_formats_page.py"]  # the core's own pages are in tests/core
 if HERE not in ("tf1", "tf2", "keras"):  # the others compute on the CPU only
     collect_ignore_glob += ["test_device.py", "test_device_placement.py"]
 

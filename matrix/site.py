@@ -1,0 +1,80 @@
+"""Check the built site of the documentation: local links lead somewhere, and no page loads anything from another host.
+
+python -m matrix.site results/docs
+
+mkdocs checks the links that it writes itself; this looks at the HTML that a visitor gets, of the theme and the API too.
+"""
+
+from __future__ import annotations
+
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["Page", "main", "problems", "read"]
+
+# Attributes that make a browser fetch something; `href` of <a> only when a visitor follows it.
+_LOADED = {("img", "src"), ("script", "src"), ("link", "href"), ("iframe", "src"), ("source", "src"), ("object", "data")}
+_NOT_LOADED = {"canonical", "prev", "next", "edit"}  # `rel` of links that browsers do not fetch
+
+
+class Page(NamedTuple):
+    anchors: set[str]
+    links: list[str]
+    loaded: list[str]
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.page = Page(set(), [], [])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.page.anchors.update(given[name] for name in ("id", "name") if given.get(name))
+        for name, value in given.items():
+            if (tag, name) in _LOADED and given.get("rel", "") not in _NOT_LOADED:
+                self.page.loaded.append(value)
+            elif (tag, name) == ("a", "href"):
+                self.page.links.append(value)
+
+
+def read(path: Path) -> Page:
+    """Parse a page; return its anchors, its links and what it loads."""
+    reader = _Reader()
+    reader.feed(path.read_text(encoding="utf-8"))
+    return reader.page
+
+
+def problems(site: Path) -> list[str]:
+    """List dead links, and resources of other hosts, of all pages of the site."""
+    pages = {path.resolve(): read(path) for path in sorted(site.rglob("*.html")) if path.name != "404.html"}
+    found = [] if pages else [f"{site} has no page"]
+    for path, page in pages.items():
+        name = path.relative_to(site.resolve()).as_posix()
+        found += [f"{name} loads {url}" for url in page.loaded if urlsplit(url).netloc]
+        local = [url for url in (*page.links, *page.loaded) if not urlsplit(url).scheme and not urlsplit(url).netloc]
+        found += [f"{name} links to {url}, which is not there" for url in local if not _leads(path, url, pages)]
+    return found
+
+
+def _leads(path: Path, url: str, pages: dict[Path, Page]) -> bool:
+    """Whether a relative link leads to a file of the site, and its fragment to an anchor of that page."""
+    parts = urlsplit(url)
+    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    target = target / "index.html" if target.is_dir() else target
+    if not target.exists():
+        return False
+    return not parts.fragment or target not in pages or unquote(parts.fragment) in pages[target].anchors
+
+
+def main(arguments: list[str]) -> int:
+    found = [problem for site in arguments for problem in problems(Path(site))]
+    print("\n".join(found) or "every link leads somewhere, and nothing is loaded from elsewhere")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,138 @@
+"""Run the code blocks of documentation pages: in page order, in a folder of their own.
+
+`<!-- run: tflite ai_edge_litert -->` names the shim and the modules that the following block needs. As the first line of
+a page it holds for every block of that page that has no marker of its own. `reference` is the core without a shim,
+`any` is every environment that runs blocks of the page.
+
+    python                  executed; all such blocks of a page share a namespace
+    python title="name.py"  written to this file
+    console                 commands after "$ ", executed by bash; the lines below must be the output, where "…" stands for
+                            any text, and a line "…" for any lines. Without such lines, the output is not compared.
+                            "# exit code 1" after a command is the code that it must end with
+    sh                      not executed: `tests/matrix/test_pages.py` checks the names in it
+"""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+
+__all__ = ["ROOT", "RUNNABLE", "Block", "blocks", "pages", "run"]
+
+ROOT = Path(__file__).parents[2]
+RUNNABLE = ("python", "console")
+ANYWHERE = ("any",)
+_FENCE = re.compile(
+    r"(?:^<!-- run: (?P<needs>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+_PAGE = re.compile(r"\A<!-- run: ([^\n]*?) -->\n")
+_TITLE = re.compile(r'title="([^"]+)"')
+_CODE = re.compile(r"# exit code (\d+)$")
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int
+    needs: Tuple[str, ...]  # the shim, then modules
+    title: str  # the file that the block is written to
+
+
+def pages() -> List[Path]:
+    """Every page that is written by hand or in part: README, CONTRIBUTING and docs."""
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path) -> List[Block]:
+    content = page.read_text(encoding="utf-8")
+    first = _PAGE.match(content)
+    common = first.group(1) if first else "reference"
+    found = []
+    for match in _FENCE.finditer(content):
+        title = _TITLE.search(match["info"])
+        indent = len(match["indent"])
+        text = "".join(line[indent:] for line in match["text"].splitlines(keepends=True))
+        line = content.count("\n", 0, match.start("text")) + 1
+        needs = tuple((match["needs"] or common).split())
+        found.append(Block(match["language"], text, line, needs, title.group(1) if title else ""))
+    return found
+
+
+def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool]) -> int:
+    """Execute in `folder` the blocks of a page whose needs are met here; return how many were executed."""
+    environment = dict(os.environ, PATH=os.pathsep.join([str(_commands(folder)), os.environ.get("PATH", "")]))
+    scope: Dict[str, Any] = {"__name__": "__main__"}
+    count = 0
+    for block in blocks(page):
+        if block.language not in RUNNABLE or not (block.needs == ANYWHERE or here(block.needs)):
+            continue
+        count += 1
+        if block.title:
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+            exec(code, scope)  # noqa: S102 (our own page)
+        else:
+            _run_console(page, block, folder, environment)
+    return count
+
+
+def _commands(folder: Path) -> Path:
+    """A folder with `onnx-compat` and `python` of this interpreter, and beside it the model that pages convert."""
+    place = folder / ".bin"
+    place.mkdir()
+    for name, arguments in (("onnx-compat", "-m onnx_compat.cli"), ("python", "")):
+        script = place / name
+        script.write_text('#!/bin/sh\nexec "%s" %s "$@"\n' % (sys.executable, arguments), encoding="utf-8")
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    maker = str(ROOT / "examples" / "make_model.py")
+    subprocess.run([sys.executable, maker, "digits.onnx"], cwd=str(folder), check=True, stdout=subprocess.DEVNULL)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    return place
+
+
+def _run_console(page: Path, block: Block, folder: Path, environment: Dict[str, str]) -> None:
+    for command, expected in _commands_of(block.text):
+        code = _CODE.search(command)
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=str(folder),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        output, errors = done.stdout.decode("utf-8"), done.stderr.decode("utf-8", "replace")
+        where = "%s, line %d: %s" % (page.name, block.line, command)
+        assert done.returncode == (int(code.group(1)) if code else 0), "%s\n%s%s" % (where, output, errors)
+        if expected:
+            assert _matches(expected, output), "%s\nexpected:\n%s\nprinted:\n%s" % (where, "\n".join(expected), output)
+
+
+def _commands_of(text: str) -> List[Tuple[str, List[str]]]:
+    found: List[Tuple[str, List[str]]] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif found and found[-1][0].endswith("\\"):
+            found[-1] = (found[-1][0] + "\n" + line, found[-1][1])
+        else:
+            assert found, "a console block begins with a command"
+            found[-1][1].append(line)
+    return found
+
+
+def _matches(expected: List[str], output: str) -> bool:
+    pattern = ""
+    for line in expected:
+        if line.strip() == "…":
+            pattern += r"(?:.*\n)*?"
+        else:
+            words = " ".join(line.split()).split("…")  # how wide a column is depends on what else is in it
+            pattern += ".*".join(re.escape(word) for word in words) + r"\n"
+    printed = "".join(" ".join(line.split()) + "\n" for line in output.splitlines())
+    return re.fullmatch(pattern, printed) is not None
