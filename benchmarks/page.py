@@ -18,13 +18,19 @@ OURS, OTHER, TORCH, ORT = "onnx-compat", "onnx2tf", "litert-torch", "onnxruntime
 _LATENCY = "network, latency, "
 _INTRODUCTION = """# Many networks
 
-Written by `nox -s bench -- --bench networks --docs`: our converter and its `.tflite` files beside [onnx2tf](https://github.com/PINTO0309/onnx2tf),
-[litert-torch](https://github.com/google-ai-edge/litert-torch), which converts the PyTorch module that the ONNX model was exported from,
-and onnxruntime, all in turns in one run on one machine. A ratio is ours over the other's: below 1 is better than it. Times are
-true of that machine only, ratios of most. `(small)` networks have few channels and layers.
+`nox -s bench -- --bench networks --docs` writes this page. It compares our converter and its `.tflite` files with
+three projects:
 
-Images of onnx2tf's files have their channels last. Beside these, ours is one that was converted with `--channels-last`, too; the
-TRANSPOSEs at the ends that are left, of other tensors, do not count as operators."""
+- [onnx2tf](https://github.com/PINTO0309/onnx2tf)
+- [litert-torch](https://github.com/google-ai-edge/litert-torch), which converts the PyTorch module that the ONNX
+  model was exported from
+- onnxruntime
+
+All take turns in a single run on one machine. A ratio is ours over the other's: below 1 is better. Times hold for
+that machine only, ratios for most machines. `(small)` networks have few channels and layers.
+
+onnx2tf's files have images with channels last. They are compared with files of ours that were converted with
+`--channels-last`. TRANSPOSEs at the inputs and outputs of other tensors do not count as operators."""
 
 
 def write(found: Findings, folder: Path) -> None:
@@ -97,8 +103,8 @@ class _Cells:
         return "" if one is None else _short(one.value)
 
 
-_MILLISECONDS = """Milliseconds of ours, and ours over theirs. In the charts a line is the quartiles of the rounds; that of the median network goes
-from the best network to the worst."""
+_MILLISECONDS = """Milliseconds of ours, and ours over theirs. A line in the charts spans the quartiles of the rounds. The line of the
+median network spans the best to the worst network."""
 
 
 def _latency(cells: _Cells) -> list[str]:
@@ -114,11 +120,13 @@ def _latency(cells: _Cells) -> list[str]:
     return _table(head, rows)
 
 
-_CONVERSION = f"""In a process that has converted something else before. The memory is the most that the process had at once beyond what it had
-before; the model is as large as its weights are as floats. The aim for the memory, twice the model, is one from {LARGE / 1e6:g} MB on: of a
-smaller model the most is the interpreter's own, a few megabytes at most. onnx2tf starts other processes, whose memory is not counted;
-litert-torch starts from a PyTorch module, whose export is part of its time and not of ours, and converts all networks in one process,
-so its memory cannot be told for each."""
+_CONVERSION = f"""Each conversion runs in a process that has converted before. The memory is the peak of the process above its start.
+The size of a model is the size of its weights as floats. The aim for the memory, twice the model, holds from {LARGE / 1e6:g}
+MB on: below, the peak is that of the interpreter, a few megabytes.
+
+- onnx2tf starts other processes, whose memory is not counted.
+- litert-torch starts from a PyTorch module, whose export is part of its time and not of ours. It converts all
+  networks in one process, so its memory cannot be measured for each."""
 
 
 def _conversion(cells: _Cells) -> list[str]:
@@ -134,7 +142,8 @@ def _conversion(cells: _Cells) -> list[str]:
     return _table(head, rows)
 
 
-_FILES = """Operators, megabytes, and the nodes that XNNPACK, the interpreter's default delegate, leaves to its own kernels."""
+_FILES = """Operators, megabytes, and the nodes that XNNPACK, the default delegate of the interpreter, leaves to the interpreter's
+kernels."""
 
 
 def _files(cells: _Cells) -> list[str]:
@@ -152,8 +161,9 @@ def _files(cells: _Cells) -> list[str]:
     return _table(head, rows)
 
 
-_NUMBERS = """The largest difference from onnxruntime over all outputs, as a share of the largest value of the output: of a first run, and of a
-second one of the same input in the same interpreter. A file that keeps the states of a recurrent network departs there."""
+_NUMBERS = """The largest difference from onnxruntime over all outputs, as a share of the largest value of the output. The first run
+and a second run of the same input in the same interpreter are compared. A file that keeps the states of a recurrent
+network departs in the second."""
 
 
 def _numbers(cells: _Cells) -> list[str]:

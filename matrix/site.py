@@ -16,7 +16,14 @@ from urllib.parse import unquote, urlsplit
 __all__ = ["Page", "main", "problems", "read"]
 
 # Attributes that make a browser fetch something; `href` of <a> only when a visitor follows it.
-_LOADED = {("img", "src"), ("script", "src"), ("link", "href"), ("iframe", "src"), ("source", "src"), ("object", "data")}
+_LOADED = {
+    ("img", "src"),
+    ("script", "src"),
+    ("link", "href"),
+    ("iframe", "src"),
+    ("source", "src"),
+    ("object", "data"),
+}
 _NOT_LOADED = {"canonical", "prev", "next", "edit"}  # `rel` of links that browsers do not fetch
 
 

@@ -12,17 +12,18 @@ __all__ = ["PAGE", "page"]
 
 PAGE = Path("docs/support.md")
 _DOMAINS = {"": "ai.onnx"}
-_HEAD = """# What is supported
+_HEAD = """# Supported operators
 
-Rendered by `python -m matrix render` from the registry of operators and from what the cells found (`matrix/results`). The
-counts are of all cells that were run. Below them, for each operator and each version in which its meaning changed, the worst of
-its recorded cases in each cell of the gate:
+`python -m matrix render` writes this page from the registry of operators and the results of the cells
+(`matrix/results`). The first table counts the cases of all cells that ran. The tables below it have a row for each
+operator and each version that changed its meaning. A column is a cell of the gate; an entry is the worst of the
+recorded cases:
 
-- **native**: the shim has a kernel of its own for the operator, and all cases pass
-- **composed**: all pass, over the shim's primitives
-- **fallback**: some run outside of the framework, and all give the right answer
-- **gap**: some fail as `tests/gaps` declares; **fail**: some fail otherwise
-- **no case**: no release of onnx recorded one
+- **native**: the shim has its own kernel for the operator, and all cases pass
+- **composed**: all cases pass over the shim's primitives
+- **fallback**: some cases run outside of the framework, and all pass
+- **gap**: some cases fail as `tests/gaps` declares; **fail**: some fail otherwise
+- **no case**: no release of onnx recorded a case
 """
 
 

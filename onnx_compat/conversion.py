@@ -91,28 +91,46 @@ def convert(
     portable: bool = False,
     force: bool = False,
 ) -> Path:
-    """Write a model as a file (or folder) of a framework; the format follows from the path or is named by `to`. Gives
-    the path that was written.
+    """Write a model as a file or folder of a framework.
 
-    shapes: of inputs whose sizes the file shall not leave open: {"image": (1, 3, 224, 224)}; None is a size left as it is.
-    values: in place of inputs, which the file then does not have: {"sampling_rate": 16000}.
-    allow_fallback: a model that the format cannot hold as a whole is written as a bundle: one file, of this path with `.zip`
-        behind it, which `load_converted` runs (see `onnx_compat.bundle`). A path that ends in `.zip` asks for one anyhow.
+    A conversion that fails leaves nothing behind, and what was at the path before stays as it was. No file that is read
+    is overwritten. A folder is replaced if it is empty or a SavedModel.
 
-    A conversion that fails leaves nothing behind, and what was at the path before stays as it was. No file that is read is
-    overwritten. A folder is replaced if it is empty or a SavedModel.
+    Args:
+        model: A path, bytes, a ModelProto or a Model.
+        path: The path to write. Its suffix selects the format: .tflite, .keras, .pb; no suffix is a SavedModel folder.
+        to: The format, if the suffix does not name it: "tflite", "keras", "saved_model" or "graphdef".
+        shim: The shim that writes it. None selects the first installed shim that writes the format.
+        shapes: Shapes of inputs in the file: {"image": (1, 3, 224, 224)}. None leaves a size as it is.
+        values: Values in place of inputs, which the file then does not have: {"sampling_rate": 16000}.
+        allow_fallback: Whether a model that the format cannot hold as a whole is written as a bundle, at this path with
+            ".zip" appended. A path that ends in .zip asks for a bundle in any case.
+        quantize: The kind of quantisation, if the format has it: "float16", "weights-int8", "weights-int4",
+            "dynamic-int4", "dynamic", "int8" or "int16x8".
+        calibrate: Representative data, for "int8" and "int16x8": see `onnx_compat.calibration`.
+        block_size: The number of weights that share a scale, for "weights-int8", "weights-int4" and "dynamic-int4".
+            None: the weights of an output channel share it.
+        channels_last: Names of inputs and outputs that the file has as [N, H, W, C], where the model has [N, C, H, W].
+            Calibration data keeps the layout of the model.
+        portable: Whether a .tflite file is written for every runtime from 2.7 on. Such a file is larger and slower
+            where only newer runtimes have a kernel.
+        force: Whether any folder at the path is replaced, with every file in it. A folder that holds a file that is read,
+            the current folder, a home folder and the folders around them are never replaced.
 
-    quantize: how its weights, or all of its values, become small: "float16", "weights-int8", "weights-int4", "dynamic-int4",
-        "dynamic", "int8", "int16x8", if the format has that.
-    calibrate: the representative data that the last two learn from (`onnx_compat.calibration` says what it may be).
-    block_size: how many weights share a scale, for the kinds that end in "int4" and "weights-int8"; else those of an output
-        channel do.
+    Returns:
+        The path that was written.
 
-    channels_last: inputs and outputs whose channels the file has last, [N, H, W, C], where the model has them as the second
-        axis. Calibration data and whatever is verified are given as the model has them all the same.
-    portable: make a `.tflite` file for every runtime from 2.7 on, which is larger and slower where only newer ones have a kernel.
-    force: replace any folder at the path, with all that is in it. A folder that holds a file that is read, the current
-        folder, a home folder and the folders around them are never replaced.
+    Raises:
+        ConversionError: The format cannot hold the model, or no installed shim writes it.
+        UnsupportedError: A node cannot be written; the error names it and every other such node.
+        ShimError: The shim that writes the format does not work here.
+        InputError: An argument does not fit the model, or the folder of the path does not exist.
+
+    Examples:
+        >>> onnx_compat.convert("digits.onnx", "digits.tflite").name
+        'digits.tflite'
+        >>> onnx_compat.load_converted("digits.tflite").run([np.zeros((2, 1, 28, 28), np.float32)])["scores"].shape
+        (2, 10)
     """
     from onnx_compat.calibration import paths_of
 
@@ -264,9 +282,26 @@ def _where(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:
 
 
 def load_converted(path: Any, shim: Optional[str] = None, signature: Optional[str] = None) -> "Union[Opened, Bundle]":
-    """Load what `convert` wrote, to run it by `run`: on the shim that is named, else on the first that reads it here.
+    """Load a converted file or a bundle, to run it by `run`.
 
-    signature: of a file that holds several models (see `join`), the one to run; else the first.
+    Args:
+        path: The path that `convert` or `join` wrote.
+        shim: The shim that runs it. None selects the first that reads the format and works here.
+        signature: The model to run, of a file that holds several (see `join`). None selects the first.
+
+    Returns:
+        An object with `inputs`, `outputs` and `run`, as those of a `Runnable`. A bundle also has `fallbacks` and
+        `fallback_reasons`.
+
+    Raises:
+        InputError: There is no such file, or it has no such signature.
+        ShimError: No shim here reads the file.
+
+    Examples:
+        >>> path = onnx_compat.convert("digits.onnx", "digits.tflite")
+        >>> model = onnx_compat.load_converted(path)
+        >>> model.inputs[0].name, model.run({"image": np.zeros((1, 1, 28, 28), np.float32)}).names
+        ('image', ('scores',))
     """
     from onnx_compat.verification.subject import open_converted
 

@@ -19,7 +19,23 @@ __all__ = [
 
 
 class OnnxCompatError(Exception):
-    """The base of all. `reason` says what is wrong, `hint` what to do; the rest says where."""
+    """The base class of all errors of this library.
+
+    Attributes:
+        reason: What is wrong.
+        hint: What to do about it, or None.
+        node: The name of the node where it happened, or None.
+        operator: The operator of the node, or None.
+        opset: The version of the operator set, or None.
+        shim: The name of the shim, or None.
+
+    Examples:
+        >>> try:
+        ...     onnx_compat.run("digits.onnx", [np.zeros((28, 28), np.float32)], shim="reference")
+        ... except onnx_compat.OnnxCompatError as error:
+        ...     print(error.reason)
+        the input 'image' has rank 2 (shape [28, 28]), the model takes rank 4: float32[batch, 1, 28, 28]
+    """
 
     def __init__(
         self,
@@ -63,15 +79,40 @@ class OnnxCompatError(Exception):
 
 
 class InvalidModelError(OnnxCompatError):
-    """The file or the graph is not a valid ONNX model (truncated, a cycle, a missing initializer, a bad path …)."""
+    """The file or the graph is not a valid ONNX model: truncated, a cycle, a missing initializer, a bad path.
+
+    Examples:
+        >>> onnx_compat.load(b"not a model")
+        Traceback (most recent call last):
+        ...
+        onnx_compat.errors.InvalidModelError: ...
+    """
 
 
 class UnsupportedError(OnnxCompatError):
-    """A valid thing that this shim, or this version of the library, cannot express."""
+    """The model is valid, and this shim or this version of the library cannot express a part of it.
+
+    Examples:
+        >>> from onnx import helper
+        >>> ports = [helper.make_tensor_value_info(name, 1, ["n"]) for name in "xy"]
+        >>> node = helper.make_node("Unknown", ["x"], ["y"], domain="no.domain")
+        >>> graph = helper.make_graph([node], "g", ports[:1], ports[1:])
+        >>> model = helper.make_model(graph, opset_imports=[helper.make_opsetid("no.domain", 1)], ir_version=8)
+        >>> onnx_compat.prepare(model, shim="reference").run([np.zeros(2, np.float32)])
+        Traceback (most recent call last):
+        ...
+        onnx_compat.errors.UnsupportedError: ...
+    """
 
 
 class NeedsKnownError(UnsupportedError):
-    """An operator needs a value at trace time that is only known at run time. The tracer specialises on it."""
+    """A meaning needs a value that is known only at run time. The library catches it and specialises the trace.
+
+    Examples:
+        >>> from onnx_compat.errors import NeedsKnownError
+        >>> NeedsKnownError("the axes must be known").values
+        set()
+    """
 
     def __init__(self, reason: str, value: Any = None, **where: Any) -> None:
         super().__init__(reason, **where)
@@ -82,16 +123,44 @@ class NeedsKnownError(UnsupportedError):
 
 
 class InputError(OnnxCompatError, ValueError):
-    """What the caller fed does not fit the model: a name, a dtype, a rank or a size."""
+    """An input or an argument does not fit the model: a name, a dtype, a rank or a size. It is a ValueError too.
+
+    Examples:
+        >>> onnx_compat.run("digits.onnx", {"picture": np.zeros((1, 1, 28, 28), np.float32)}, shim="reference")
+        Traceback (most recent call last):
+        ...
+        onnx_compat.errors.InputError: ...
+    """
 
 
 class ShimError(OnnxCompatError):
-    """No shim fits, or the one that was asked for does not work here."""
+    """No shim fits, or the shim that was asked for does not work here.
+
+    Examples:
+        >>> onnx_compat.prepare("digits.onnx", shim="no-such-shim")
+        Traceback (most recent call last):
+        ...
+        onnx_compat.errors.ShimError: ...
+    """
 
 
 class ConversionError(OnnxCompatError):
-    """A model could not be written in the format that was asked for."""
+    """The model cannot be written in the format that was asked for.
+
+    Examples:
+        >>> onnx_compat.convert("digits.onnx", "digits.unknown")
+        Traceback (most recent call last):
+        ...
+        onnx_compat.errors.ConversionError: ...
+    """
 
 
 class MissingDependencyError(OnnxCompatError, ImportError):
-    """An optional package is needed for what was asked."""
+    """An optional package is needed. It is an ImportError too.
+
+    Examples:
+        >>> from onnx_compat.errors import MissingDependencyError
+        >>> print(MissingDependencyError("Pillow is needed", hint="pip install 'onnx-compat[images]'"))
+        Pillow is needed
+          to do: pip install 'onnx-compat[images]'
+    """

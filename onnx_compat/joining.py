@@ -13,10 +13,27 @@ __all__ = ["join"]
 
 
 def join(files: Mapping[str, Any], path: Any, shim: Optional[str] = None) -> Path:
-    """Write one file that holds several, each under its name: {"encode": "a.tflite", "decode": "b.tflite"}. Weights that
-    are equal are stored once. `load_converted(path, signature="decode")` runs one of them.
+    """Write a file that holds several converted files, each as a signature. Equal weights are stored once.
 
-    Nothing is left behind where it fails, and what was at the path before stays as it was.
+    A failure leaves nothing behind, and what was at the path before stays as it was.
+
+    Args:
+        files: The name of each signature and its file: {"encode": "a.tflite", "decode": "b.tflite"}.
+        path: The path to write, with the suffix of the files.
+        shim: The shim that writes it. None selects the first that writes the format.
+
+    Returns:
+        The path that was written.
+
+    Raises:
+        ConversionError: A file is missing or has another format.
+        ShimError: No shim here writes the format.
+
+    Examples:
+        >>> path = onnx_compat.convert("digits.onnx", "digits.tflite")
+        >>> both = onnx_compat.join({"first": path, "second": path}, "both.tflite")
+        >>> onnx_compat.load_converted(both, signature="second").outputs[0].name
+        'scores'
     """
     target = absolute_path(path)
     form = form_of_path(target)

@@ -29,7 +29,16 @@ _SPECIALISE_UP_TO = 4096
 
 
 class Outputs(List[Any]):
-    """The outputs in the graph's order: a list, and by name too: `outputs["logits"]`."""
+    """A list of outputs in the order of the graph, which is also indexed by name.
+
+    Attributes:
+        names: The names of the outputs.
+
+    Examples:
+        >>> outputs = onnx_compat.run("digits.onnx", [np.zeros((1, 1, 28, 28), np.float32)], shim="reference")
+        >>> outputs["scores"] is outputs[0], outputs.names
+        (True, ('scores',))
+    """
 
     def __init__(self, values: Sequence[Any], names: Sequence[str]) -> None:
         super().__init__(values)
@@ -43,12 +52,28 @@ class Outputs(List[Any]):
         return super().__getitem__(key)
 
     def as_dict(self) -> Dict[str, Any]:
+        """Return the outputs as a dict by name."""
         return dict(zip(self.names, self))
 
 
 class Runnable:
-    """A prepared model. `run` may be called any number of times, with any sizes that the model leaves open, and by several
-    threads at once: plans are made under a lock, and a run keeps the plan that fits its own inputs.
+    """A model that is prepared for a shim. `prepare` returns it.
+
+    `run` may be called any number of times, with any sizes that the model leaves open, and by several threads at once.
+    Plans are made under a lock, and a run keeps the plan that fits its own inputs.
+
+    Attributes:
+        model: The model.
+        device: The resolved device, or None.
+        inputs: The declared inputs: name and type.
+        outputs: The declared outputs: name and type.
+
+    Examples:
+        >>> runnable = onnx_compat.prepare("digits.onnx", shim="reference")
+        >>> [runnable.run([np.zeros((n, 1, 28, 28), np.float32)])["scores"].shape for n in (1, 3)]
+        [(1, 10), (3, 10)]
+        >>> runnable.traces, runnable.fallbacks
+        (1, [])
     """
 
     def __init__(self, model: Model, shim: Shim, device: Optional[str], natives: bool, fallback: bool) -> None:
@@ -77,32 +102,44 @@ class Runnable:
 
     @property
     def native(self) -> Any:
-        """The framework's own object; None as long as, or where, there is not just one."""
+        """The object of the framework; None before the first plan, or if there are several objects."""
         latest = self._latest
         return latest.native if latest is not None else None
 
     @property
     def fallbacks(self) -> List[str]:
-        """The nodes that run outside of the framework, known so far."""
+        """The names of the nodes that run outside the framework, as far as they are known."""
         return [name for plan in list(self._plans.values()) for name in plan.fallbacks]
 
     @property
     def fallback_reasons(self) -> Dict[str, str]:
-        """Why each of these nodes runs there."""
+        """The reason of each fallback, as text, by the name of the node."""
         return {name: str(error) for name, error in self.reasons.items()}
 
     @property
     def reasons(self) -> Dict[str, OnnxCompatError]:
-        """The same as errors."""
+        """The reason of each fallback, as an error, by the name of the node."""
         return {name: error for plan in list(self._plans.values()) for name, error in plan.reasons.items()}
 
     @property
     def traces(self) -> int:
-        """How often the framework traced or compiled the model so far."""
+        """The number of times that the framework has traced or compiled the model."""
         return sum(plan.traces for plan in list(self._plans.values()))
 
     def run(self, inputs: Inputs) -> Outputs:
-        """The outputs for these inputs: a dict by name, or a sequence in the model's order."""
+        """Compute the outputs.
+
+        Args:
+            inputs: A dict by name, or a sequence in the order of the model: arrays, lists for sequences, dicts for maps,
+                None for an empty optional.
+
+        Returns:
+            The outputs, by index and by name.
+
+        Raises:
+            InputError: An input is missing, or does not fit the model.
+            UnsupportedError: A node cannot be run, and there is no fallback for it.
+        """
         feed = by_name(inputs, self.inputs, self._needed)
         try:
             values = self.run_checked(feed)
@@ -260,10 +297,27 @@ def _shape(value: Any) -> Any:
 def prepare(
     model: Any, shim: Optional[str] = None, device: Optional[str] = None, natives: bool = True, fallback: bool = True
 ) -> Runnable:
-    """Prepare a model (a path, bytes, a ModelProto, or what `load` gave) to run on a shim, or on the best one here.
+    """Prepare a model to run on a shim.
 
-    `device` is a name like "cpu", "gpu" or "cuda:1"; a device that is not there is a `ShimError` that lists those that
-    are. `natives=False` uses only the composed meanings; `fallback=False` refuses a model that needs one.
+    Args:
+        model: A path, bytes, a ModelProto or a Model.
+        shim: The name of the shim: "tf2", "tf1", "keras", "tflite" or "reference". None selects the first that works.
+        device: The device of the framework: "cpu", "gpu", "cuda:1". None lets the framework choose.
+        natives: Whether methods of the shim for whole operators are used; False uses composed meanings only.
+        fallback: Whether nodes that the shim cannot do may run outside the framework.
+
+    Returns:
+        The prepared model.
+
+    Raises:
+        ShimError: The shim is not installed or does not work, or the device is absent; the error lists the devices.
+        InvalidModelError: The model is not valid.
+        UnsupportedError: A node cannot be run, or needs a fallback and `fallback` is False.
+
+    Examples:
+        >>> runnable = onnx_compat.prepare("digits.onnx", shim="reference")
+        >>> runnable.run({"image": np.zeros((2, 1, 28, 28), np.float32)})["scores"].shape
+        (2, 10)
     """
     if not isinstance(model, Model):
         model = load(model)
@@ -275,5 +329,22 @@ def prepare(
 
 
 def run(model: Any, inputs: Inputs, shim: Optional[str] = None, device: Optional[str] = None) -> Outputs:
-    """Prepare a model and run it once."""
+    """Prepare a model and run it once.
+
+    Args:
+        model: A path, bytes, a ModelProto or a Model.
+        inputs: A dict by name, or a sequence in the order of the model.
+        shim: The name of the shim. None selects the first that works.
+        device: The device of the framework; see `prepare`.
+
+    Returns:
+        The outputs, by index and by name.
+
+    Raises:
+        OnnxCompatError: As `prepare` and `Runnable.run`.
+
+    Examples:
+        >>> onnx_compat.run("digits.onnx", [np.zeros((1, 1, 28, 28), np.float32)], shim="reference")["scores"].shape
+        (1, 10)
+    """
     return prepare(model, shim, device).run(inputs)

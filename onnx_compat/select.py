@@ -23,7 +23,22 @@ _PREFERENCE = ("tf2", "tf1", "keras", "tflite")
 
 
 class ShimInfo(NamedTuple):
-    """A shim as `shims()` and `onnx-compat doctor` show it."""
+    """A shim as `shims()` and `onnx-compat doctor` show it.
+
+    Attributes:
+        name: The name of the shim.
+        available: Whether its framework works here.
+        reason: Why it works or not.
+        framework: The name of the framework.
+        version: The version of the framework.
+        features: What the framework can do, as far as it was probed.
+        selected: Whether `prepare` uses it if no shim is named.
+        hint: What to do if it does not work.
+
+    Examples:
+        >>> [info.framework for info in onnx_compat.shims() if info.name == "reference"]
+        ['numpy']
+    """
 
     name: str
     available: bool
@@ -240,7 +255,15 @@ def _imported() -> Dict[str, str]:
 
 
 def shims() -> List[ShimInfo]:
-    """Every shim: whether it works here and why, its framework, what that can do, and which one would be used."""
+    """List every installed shim, and whether it works here.
+
+    Returns:
+        An entry for each shim, in the order in which they are preferred; the reference is the last.
+
+    Examples:
+        >>> [info.available for info in onnx_compat.shims() if info.name == "reference"]
+        [True]
+    """
     try:
         chosen: Optional[str] = decide().name
     except ShimError:

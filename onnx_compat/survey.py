@@ -25,7 +25,19 @@ AGAIN = "prepared again for each value that it needs: "
 
 
 class NodeSupport(NamedTuple):
-    """One node of a model on one shim. `status`: native, composed, fallback or unsupported; `reason`: why, or how."""
+    """How a shim does a node of a model.
+
+    Attributes:
+        node: The name of the node.
+        operator: The name of its operator.
+        opset: The version of the operator set.
+        status: "native", "composed", "fallback" or "unsupported".
+        reason: Why it is not done by the shim, or how it is done.
+
+    Examples:
+        >>> onnx_compat.support("digits.onnx", shim="reference")[0].reason
+        "its meaning over the shim's primitives"
+    """
 
     node: str
     operator: str
@@ -85,8 +97,26 @@ def support(
     values: Optional[Mapping[str, Any]] = None,
     portable: bool = False,
 ) -> List[NodeSupport]:
-    """What would become of each node of a model on a shim (by default the one that `prepare` would use); with the other
-    arguments, in a file that `convert` makes with the same.
+    """List how a shim does each node of a model. Nothing is run.
+
+    Args:
+        model: A path, bytes, a ModelProto or a Model.
+        shim: The name of the shim. None selects the shim that `prepare` would use.
+        shapes: As for `convert`: shapes of inputs in the file.
+        values: As for `convert`: values in place of inputs.
+        portable: As for `convert`: a .tflite file for every runtime.
+
+    Returns:
+        An entry for each node, those of subgraphs included, in the order of the model.
+
+    Raises:
+        ShimError: The shim is not installed or does not work.
+        InvalidModelError: The model is not valid.
+
+    Examples:
+        >>> nodes = onnx_compat.support("digits.onnx", shim="reference")
+        >>> nodes[0].node, nodes[0].operator, nodes[0].status
+        ('stem', 'Conv', 'composed')
     """
     loaded = fixed(load(model), shapes, values)
     writer = select.find(select.decide(shim).name)

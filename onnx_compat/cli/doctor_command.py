@@ -21,9 +21,9 @@ __all__ = ["doctor"]
 @options.machine
 @click.pass_obj
 def doctor(settings: options.Settings) -> int:
-    """Show each shim, whether it works here and why, what its framework can do, and which one is selected.
+    """Show each shim: whether it works here and why, what its framework can do, and whether it is selected.
 
-    Each is probed in a process of its own, so one that is broken does no harm to the others.
+    Each shim is probed in a process of its own: a broken shim does not affect the others.
     """
     environment, broken = _environment()
     selected: Optional[str] = None

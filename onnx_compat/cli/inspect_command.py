@@ -22,14 +22,14 @@ _STYLES = {"yes": "green", "perhaps": "cyan", "in parts": "yellow", "no": "bold 
 @options.machine
 @click.pass_obj
 def inspect(settings: options.Settings, model: str, no_shims: bool) -> None:
-    """Show the opsets, inputs, outputs and operators of MODEL, and which of the shims here take it.
+    """Show the opsets, inputs, outputs and operators of MODEL, and which shims can run it.
 
-    yes: as a whole. perhaps: as far as can be told before the model runs. in parts: some nodes run outside the
-    framework. no: nothing here can run some of its nodes.
+    yes: every node. perhaps: some nodes are decided when the model runs. in parts: some nodes run outside the framework.
+    no: some nodes cannot be run here.
 
-    MODEL may also be a converted file. Of a .tflite: signatures, subgraphs, operators with their versions, sizes, metadata,
-    quantisation, the lowest runtime that runs it and what its delegate takes; of a .keras file or a SavedModel inputs, outputs,
-    operators or layers, sizes and versions, for which their framework need not be here.
+    MODEL may also be a converted file. A .tflite file shows its signatures, operators, sizes, quantisation, lowest runtime and
+    the share of the delegate. A .keras file or a SavedModel shows its inputs, outputs, operators and versions. Their framework
+    is not needed.
     """
     import onnx_compat
 

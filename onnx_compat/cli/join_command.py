@@ -24,9 +24,7 @@ def _named(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -
 @options.machine
 @click.pass_obj
 def join(settings: options.Settings, path: str, files: Dict[str, str], shim: Optional[str]) -> None:
-    """Write PATH, a .tflite file that holds others, each as a signature of its NAME. Weights that are equal are stored
-    once.
-    """
+    """Write PATH, a .tflite file with a signature NAME for each FILE. Equal weights are stored once."""
     from onnx_compat.joining import join as joined
 
     written = joined(files, path, shim)

@@ -29,7 +29,7 @@ def run(
     output: Optional[str],
     shim: Optional[str],
 ) -> None:
-    """Run MODEL and print what its outputs are. MODEL is ONNX, or what convert made of it."""
+    """Run MODEL and print a summary of its outputs. MODEL is an ONNX model or a converted file."""
     from onnx_compat.verification import generate, load_npz, save_npz
     from onnx_compat.writing import Destination
 

@@ -33,9 +33,11 @@ def support(
 ) -> int:
     """List the nodes of MODEL with what a shim does for each.
 
-    native: the framework's own operator or layer. composed: of several. fallback: run outside the framework.
-    unsupported: not at all. Where a file could not hold all of them, the parts that a bundle would have
-    (convert --allow-fallback) follow. --shape, --value and --portable tell of the file that convert makes with the same.
+    native: a method of the shim for the whole operator. composed: several primitives. fallback: outside the framework.
+    unsupported: not at all.
+
+    If a file cannot hold every node, the parts of a bundle follow (convert --allow-fallback). --shape, --value and --portable
+    have the same effect as with convert.
     """
     import onnx_compat
     from onnx_compat.fixing import fixed

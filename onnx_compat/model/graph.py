@@ -164,14 +164,23 @@ class Graph:
 
 
 class Model:
-    """A model, ready to be traced.
+    """A model that is ready to be traced. `load` returns it.
 
-    path         where it was read from, or None
-    opsets       domain -> version; ai.onnx is ""
-    functions    the (domain, name, overload) of the model's own functions; their calls are inlined already
-    metadata     the key-value pairs of the file
-    source       what `load` was given: a path, bytes or a ModelProto
-    data_files   the paths of the external data
+    Attributes:
+        graph: The inputs, outputs, initializers and nodes.
+        opsets: The operator sets: domain -> version; the domain of ai.onnx is "".
+        ir_version: The version of the file format.
+        path: The path that it was read from, or None.
+        functions: The (domain, name, overload) of the model's own functions; their calls are inlined already.
+        metadata: The key-value pairs of the file.
+        producer: The name of the exporter.
+        source: The argument of `load`: a path, bytes or a ModelProto.
+        data_files: The paths of the external data.
+
+    Examples:
+        >>> model = onnx_compat.load("digits.onnx")
+        >>> model.graph.nodes[0].operator, model.opsets
+        ('Conv', {'': 17})
     """
 
     def __init__(

@@ -24,10 +24,24 @@ def load(
     source: "Union[str, os.PathLike[str], bytes, onnx.ModelProto, Model]",
     folder: "Union[str, os.PathLike[str], None]" = None,
 ) -> Model:
-    """Read a model.
+    """Read a model, check it, sort its nodes and inline its functions.
 
-    source   the path of an .onnx file, its bytes, or an onnx.ModelProto (which is never changed)
-    folder   where the external data of bytes or of a ModelProto lies; a path has its own folder
+    Args:
+        source: The path of an .onnx file, its bytes, an onnx.ModelProto (which is never changed), or a Model, which is
+            returned as it is.
+        folder: The folder of the external data of bytes or of a ModelProto. A path has its own folder.
+
+    Returns:
+        The model. Its weights are views of the file and are decoded on demand.
+
+    Raises:
+        InvalidModelError: The file is missing, truncated or not a valid model.
+        InputError: `source` is of another type.
+
+    Examples:
+        >>> model = onnx_compat.load("digits.onnx")
+        >>> model.opset, [value.name for value in model.graph.inputs]
+        (17, ['image'])
     """
     if isinstance(source, Model):
         return source

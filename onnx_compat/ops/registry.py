@@ -80,7 +80,24 @@ _IGNORED = frozenset(["consumed_inputs"])
 
 
 def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callable[[F], F]:
-    """Register a meaning for the versions in which it begins, or is confirmed with nothing changed that matters here."""
+    """Register a function over primitives as the meaning of an operator.
+
+    Positional parameters of the function are inputs of the operator, keyword-only parameters are attributes. A meaning
+    that is registered outside of the library replaces a meaning of the library for the same version.
+
+    Args:
+        name: The name of the operator.
+        since: The version of the operator set in which this meaning begins; several if later versions confirm it.
+        domain: The domain of the operator; "" is ai.onnx.
+
+    Returns:
+        A decorator, which returns the function as it is.
+
+    Examples:
+        >>> @onnx_compat.op("Twice", since=1, domain="my.domain")
+        ... def twice(x):
+        ...     return x + x
+    """
 
     def register(function: F) -> F:
         if not str(function.__module__).startswith(__package__):

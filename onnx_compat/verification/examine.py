@@ -43,17 +43,33 @@ def verify(
     layers: bool = False,
     channels_last: Sequence[str] = (),
 ) -> Report:
-    """Run `model` on a shim, or run the file it was converted to, and hold every output against an oracle.
+    """Compare a model on a shim, or a file converted from it, with an oracle, output by output.
 
-    inputs: by name, in the order of the graph, or a .npz file; None generates them from `seed`, with unknown sizes
-        taken from `dims` ({"batch": 4}) or small.
-    shim: where it runs; None lets the library choose.
-    converted: a .tflite, .keras or .pb file or a SavedModel folder made from the model, which is run in its place.
-    rtol, atol: the tolerance, 0.001 each; a quantised file is judged by the accuracy that its kind declares if none is given.
-    oracle: "onnxruntime" or the name of a shim; None takes onnxruntime where it is installed and can run the model, and
-        else the reference, and says so in the notes of the report.
-    layers: compare what every node makes, too, and name the first that departs (`Report.layers`).
-    channels_last: what the file was converted with; the inputs are given as the model has them.
+    Args:
+        model: A path, bytes, a ModelProto or a Model.
+        inputs: Arrays by name or in the order of the graph, or the path of a .npz file. None generates them.
+        shim: The shim to run on. None selects the first that works.
+        converted: A file or folder that was converted from the model, and runs in its place.
+        rtol: The relative tolerance. None: 0.001; a quantised file is then judged by the accuracy that its kind declares.
+        atol: The absolute tolerance, likewise.
+        oracle: "onnxruntime" or the name of a shim. None takes onnxruntime if it is installed and can run the model, else
+            the reference; a note of the report then says why.
+        seed: The seed of generated inputs.
+        dims: Sizes of open dimensions of generated inputs: {"batch": 4}. Other open sizes are small.
+        layers: Whether the value of every node is compared too (`Report.layers`).
+        channels_last: The `channels_last` of the conversion. Inputs keep the layout of the model.
+
+    Returns:
+        The report: `ok`, `summary`, and a comparison for each output.
+
+    Raises:
+        InputError: An input does not fit the model, or the file is not one of the model.
+        ShimError: The shim or the oracle is not installed or does not work.
+
+    Examples:
+        >>> report = onnx_compat.verify("digits.onnx", shim="reference", oracle="reference")
+        >>> report.ok, report.outputs[0].name, report.outputs[0].max_abs_error
+        (True, 'scores', 0.0)
     """
     from onnx_compat import load, prepare
 

@@ -20,21 +20,44 @@ class Fed(NamedTuple):
 
 
 class Report(NamedTuple):
+    """The result of a verification.
+
+    Attributes:
+        model: The path of the model, or the name of its graph.
+        subject: What was compared: "shim tflite", "model.tflite on shim tflite".
+        oracle: What it was compared with: "onnxruntime 1.31.1", "shim reference".
+        rtol: The relative tolerance.
+        atol: The absolute tolerance.
+        seed: The seed of the generated inputs; None if they were given.
+        inputs: The name, dtype and shape of each input.
+        outputs: The comparison of each output.
+        notes: Remarks on the verdict, such as why onnxruntime was not the oracle.
+        layers: The comparison of every node, if it was asked for.
+        fallbacks: The nodes that ran outside the framework, with the reason.
+        fidelity: The least signal-to-noise ratio in dB, if a quantised file is judged by its accuracy.
+
+    Examples:
+        >>> report = onnx_compat.verify("digits.onnx", shim="reference", oracle="reference")
+        >>> report.ok, report.outputs[0].verdict
+        (True, 'match')
+    """
+
     model: str
-    subject: str  # what was examined: "shim tflite", "model.tflite on shim tflite"
-    oracle: str  # what it was held against: "onnxruntime 1.31.1", "reference"
+    subject: str
+    oracle: str
     rtol: float
     atol: float
-    seed: Optional[int]  # of the generated inputs; None when they were given
+    seed: Optional[int]
     inputs: List[Fed]
     outputs: List[Comparison]
-    notes: List[str]  # what a reader of the verdict should know, such as why onnxruntime was not the oracle
-    layers: Optional[Layers] = None  # the values in between, if they were asked for
-    fallbacks: Mapping[str, str] = {}  # the nodes that ran outside of the framework, and why
-    fidelity: Optional[float] = None  # of a quantised file that is judged by its accuracy: the least SNR in dB
+    notes: List[str]
+    layers: Optional[Layers] = None
+    fallbacks: Mapping[str, str] = {}
+    fidelity: Optional[float] = None
 
     @property
     def ok(self) -> bool:
+        """Whether every output agrees."""
         return bool(self.outputs) and all(output.ok for output in self.outputs)
 
     @property
@@ -65,6 +88,7 @@ class Report(NamedTuple):
         }
 
     def to_json(self, indent: Optional[int] = 2) -> str:
+        """The same as a JSON document."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __str__(self) -> str:

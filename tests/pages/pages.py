@@ -102,8 +102,7 @@ def _run_console(page: Path, block: Block, folder: Path, environment: Dict[str, 
             ["bash", "-c", command],
             cwd=str(folder),
             env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             check=False,
         )
         output, errors = done.stdout.decode("utf-8"), done.stderr.decode("utf-8", "replace")

@@ -1,0 +1,61 @@
+"""docs/real.svg: the latency of each converted network relative to onnxruntime, from what is stored."""
+
+from __future__ import annotations
+
+import html
+import math
+from pathlib import Path
+from typing import Any
+
+__all__ = ["PICTURE", "ratios", "svg"]
+
+PICTURE = Path("docs/real.svg")
+_ROW, _LEFT, _WIDTH, _TOP = 17, 200, 420, 58
+_LEAST, _MOST = 1 / 4, 2.0
+_TICKS = (1 / 4, 1 / 2, 1, 2)
+_STYLE = (
+    ".ground{fill:#fff} text{font:12px system-ui,sans-serif;fill:#24292f} .title{font-size:14px} .grid{stroke:#d0d7de}"
+    " .one{stroke:#57606a;stroke-width:1.5} .faster{fill:#1a7f37} .slower{fill:#9a3412}"
+    "@media (prefers-color-scheme:dark){.ground{fill:#0d1117} text{fill:#e6edf3} .grid{stroke:#30363d} .one{stroke:#9198a1}"
+    " .faster{fill:#3fb950} .slower{fill:#f0883e}}"
+)
+
+
+def ratios(measured: dict[str, Any]) -> dict[str, float]:
+    """Our latency over that of onnxruntime, of each network that was measured, the lowest first."""
+    times = {name: each["milliseconds"] for name, each in measured["networks"].items() if "milliseconds" in each}
+    found = {name: each["ours"] / each["onnxruntime"] for name, each in times.items()}
+    return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+
+
+def svg(measured: dict[str, Any]) -> str:
+    """A bar for each network, from 1 to its ratio, on a scale on which half and twice are equally far from 1."""
+    found = ratios(measured)
+    bottom = _TOP + _ROW * len(found)
+    faster = sum(ratio < 1 for ratio in found.values())
+    title = "Latency of .tflite files relative to onnxruntime, 1 thread"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 20} {bottom + 26}" role="img">',
+        f"<title>{title}</title><style>{_STYLE}</style>",
+        '<rect class="ground" width="100%" height="100%"/>',
+        f'<text class="title" x="10" y="20">{title}</text>',
+        f'<text x="10" y="38">{faster} of {len(found)} trained networks are faster (left of 1)</text>',
+    ]
+    for tick in _TICKS:
+        kind, at = "one" if tick == 1 else "grid", f"{_across(tick):.1f}"
+        parts.append(f'<line class="{kind}" x1="{at}" x2="{at}" y1="{_TOP - 6}" y2="{bottom}"/>')
+        parts.append(f'<text x="{at}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
+    for row, (name, ratio) in enumerate(found.items()):
+        y, ends = _TOP + _ROW * row, sorted((_across(ratio), _across(1)))
+        kind = "faster" if ratio < 1 else "slower"
+        parts.append(f'<text x="10" y="{y + 11}">{html.escape(name)}</text>')
+        parts.append(
+            f'<rect class="{kind}" x="{ends[0]:.1f}" y="{y + 2}" width="{max(ends[1] - ends[0], 1):.1f}" height="10">'
+            f"<title>{html.escape(name)}: {ratio:.2f}</title></rect>"
+        )
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _across(ratio: float) -> float:
+    share = math.log(min(max(ratio, _LEAST), _MOST) / _LEAST) / math.log(_MOST / _LEAST)
+    return _LEFT + _WIDTH * share

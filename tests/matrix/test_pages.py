@@ -1,0 +1,170 @@
+"""The pages of the documentation: their language, and that the commands, extras and files that they name exist."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "pages"))
+
+import pages as documentation
+
+from matrix.__main__ import main
+from matrix.data import ROOT, load
+
+MATRIX = load()
+PAGES = documentation.pages()
+# Written by code, from stored results: tables whose cells are long. Their texts are checked where they are prose.
+WORDS_OF_A_SENTENCE, WORDS_OF_A_PARAGRAPH, LINES_OF_A_PARAGRAPH, WIDTH = 25, 80, 5, 120
+BANNED = (
+    "room", "rooms", "door", "doors", "house", "houses", "neighbour", "neighbours", "manner", "manners", "fate", "fates", "seam", "seams",
+    "nobody", "whoever", "whatever", "all that", "what is more", "as such", "one another", "told", "hands it on", "by itself, it", "asked for it",
+)  # fmt: skip
+# What a block `sh` may call: it is not executed here.
+COMMANDS = {".", ".ci/run", "&&", "curl", "docker", "nox", "pip", "python", "python3", "tox"}
+
+
+def prose(text: str) -> list[str]:
+    """The paragraphs and list items of a page, without code, tables, headings, comments and API directives."""
+    text = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"<!-- (?!>>>|<<<).*?-->", "", text)
+    found = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = [
+            line
+            for line in paragraph.splitlines()
+            if not re.match(r"\s*(\||#|<!--|:::|--8<--|!\[|options:|members:|show_)", line)
+        ]
+        item: list[str] = []
+        for line in lines:
+            if re.match(r"\s*([-*]|\d+\.) ", line) and item:
+                found.append("\n".join(item))
+                item = []
+            item.append(line)
+        if item:
+            found.append("\n".join(item))
+    return [paragraph for paragraph in found if paragraph.strip()]
+
+
+def sentences(paragraph: str) -> list[str]:
+    """Split a paragraph at ends of sentences; code and links count as a word each."""
+    text = re.sub(r"`[^`]*`", "CODE", " ".join(paragraph.split()))
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return [sentence for sentence in re.split(r"(?<=[.?!:])\s+", text) if sentence]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_paragraphs_and_sentences_are_short(page: Path) -> None:
+    for paragraph in prose(page.read_text(encoding="utf-8")):
+        lines = paragraph.splitlines()
+        assert len(lines) <= LINES_OF_A_PARAGRAPH, paragraph
+        assert len(paragraph.split()) <= WORDS_OF_A_PARAGRAPH, paragraph
+        assert max(map(len, lines)) <= WIDTH, paragraph
+        for sentence in sentences(paragraph):
+            assert len(sentence.split()) <= WORDS_OF_A_SENTENCE, sentence
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_banned_word(page: Path) -> None:
+    text = " ".join(" ".join(prose(page.read_text(encoding="utf-8"))).split()).lower()
+    assert [word for word in BANNED if re.search(r"\b%s\b" % re.escape(word), text)] == []
+
+
+def test_long_and_banned_prose_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(" ".join(["word"] * 26) + ".\n", encoding="utf-8")
+    with pytest.raises(AssertionError):
+        test_paragraphs_and_sentences_are_short(page)
+    page.write_text("a\n" * 6, encoding="utf-8")
+    with pytest.raises(AssertionError):
+        test_paragraphs_and_sentences_are_short(page)
+    page.write_text("The shim lives in\nits own room.\n\n```text\ndoor\n```\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="room"):
+        test_no_banned_word(page)
+
+
+def test_every_block_that_runs_runs_in_an_environment_of_the_gate() -> None:
+    """A marker that no cell of the gate meets would keep a block from ever being run."""
+    shims = {cell.shim for cell in MATRIX.cells.values() if cell.tier == "gate"}
+    pins = {
+        cell.shim: "\n".join(
+            other.constraints.read_text(encoding="utf-8")
+            for other in MATRIX.cells.values()
+            if other.shim == cell.shim and other.tier == "gate" and other.constraints.exists()
+        )
+        for cell in MATRIX.cells.values()
+    }
+    for page in PAGES:
+        for block in documentation.blocks(page):
+            shim, *modules = block.needs
+            assert shim in {*shims, "any"}, (page, block.line)
+            for module in modules:
+                pinned = "^%s(-cpu)?==" % module.replace("_", "-")
+                assert re.search(pinned, pins[shim], re.MULTILINE), (page, block.line, module)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each command line of a block `sh`, with its page."""
+    found = []
+    for page in PAGES:
+        for block in documentation.blocks(page):
+            if block.language == "sh":
+                lines = re.sub(r"\\\n", " ", block.text).splitlines()
+                stripped = (line.partition(" #")[0].strip() for line in lines)
+                found += [(page.name, line) for line in stripped if line]
+    return found
+
+
+@pytest.mark.parametrize(("page", "command"), commands())
+def test_a_command_that_is_not_run_is_one_that_cannot_be(page: str, command: str) -> None:
+    words = command.split()
+    name = next(word for word in words if "=" not in word)
+    assert name in COMMANDS or page == "README.md", "commands of onnx-compat stand in console blocks, which are run"
+    for path in re.findall(r"(?:matrix|tests|examples|docs)/[\w./-]*\w", command):
+        assert (ROOT / path).exists() or "*" in command, path
+
+
+def test_extras_that_pages_name_exist() -> None:
+    extras = set(MATRIX.distributions["core"].extras) | {
+        name for cell in MATRIX.cells.values() if cell.branch for name in (cell.branch, f"{cell.branch}-cpu")
+    }
+    for page in PAGES:
+        for named in re.findall(r"onnx-compat\[([\w,.-]+)\]", page.read_text(encoding="utf-8")):
+            assert set(named.split(",")) <= extras, (page, named)
+
+
+def test_sessions_and_cells_that_pages_name_exist() -> None:
+    sessions = set(re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE))
+    for page, command in commands():
+        for named in re.findall(r"nox -s ([a-z ]+?)(?: --| *$)", command):
+            assert set(named.split()) <= sessions, (page, command)
+        for cell in re.findall(r'"cell\(([^<.]+[^>]*?)\)"', command):
+            assert cell in MATRIX.cells or "<" in cell, (page, command)
+        for peer in re.findall(r'"peer\(([^)]*)\)"', command):
+            assert peer in MATRIX.peers, (page, command)
+
+
+def test_subcommands_of_matrix_that_pages_name_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    known = set(re.findall(r"\{([\w,]+)\}", capsys.readouterr().out)[0].split(","))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert set(re.findall(r"python -m matrix (\w+)", text)) <= known
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """`nox -s docs` checks the same; this is what the core's session says without mkdocs."""
+    named = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    assert named == {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+
+
+def test_the_texts_of_the_networks_page_are_those_of_the_code() -> None:
+    """The page is written when networks are measured; its texts change with the code all the same."""
+    from benchmarks import page
+
+    text = (ROOT / "docs" / "networks.md").read_text(encoding="utf-8")
+    for part in (page._INTRODUCTION, page._MILLISECONDS, page._CONVERSION, page._FILES, page._NUMBERS):
+        assert part in text

@@ -1,0 +1,55 @@
+"""The docstrings of the public API: their sections, and their examples, run in a folder with the model `digits.onnx`."""
+
+import doctest
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List
+
+import numpy as np
+
+import onnx_compat
+from onnx_compat import errors
+from onnx_compat.calibration import Images
+from onnx_compat.runnable import Outputs
+from onnx_compat.select import ShimInfo
+from onnx_compat.survey import NodeSupport
+from onnx_compat.verification import Report
+
+__all__ = ["CONVERTING", "public", "run", "undocumented"]
+
+#: Their examples write files: they run where the shim of TFLite is.
+CONVERTING = ("convert", "join", "load_converted")
+_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def public() -> Dict[str, Any]:
+    """Every object of the API that has an entry in the reference, by name."""
+    found = {name: getattr(onnx_compat, name) for name in onnx_compat.__all__}
+    found.update({name: getattr(errors, name) for name in errors.__all__})
+    found.update({item.__name__: item for item in (Images, NodeSupport, Outputs, Report, ShimInfo)})
+    return dict(sorted(found.items()))
+
+
+def undocumented(name: str, item: Any) -> List[str]:
+    """List what the docstring of an object lacks: sections, parameters, an example."""
+    text = inspect.getdoc(item) or ""
+    missing = [] if "Examples:" in text else ["Examples"]
+    if inspect.isclass(item):
+        return missing
+    parameters = list(inspect.signature(item).parameters)
+    if parameters and "Args:" not in text:
+        missing.append("Args")
+    missing += [parameter for parameter in parameters if "\n    %s: " % parameter not in text]
+    return missing + ["Returns"] * ("Returns:" not in text)
+
+
+def run(name: str, item: Any, folder: Path) -> int:
+    """Execute the examples of an object in `folder`; return how many there are. A wrong one raises."""
+    maker = str(Path(__file__).parents[2] / "examples" / "make_model.py")
+    subprocess.run([sys.executable, maker, "digits.onnx"], cwd=str(folder), check=True, stdout=subprocess.DEVNULL)
+    finder = doctest.DocTestFinder(recurse=False)
+    (test,) = finder.find(item, name, module=False, globs={"onnx_compat": onnx_compat, "np": np})
+    runner = doctest.DebugRunner(optionflags=_FLAGS)
+    return int(runner.run(test).attempted)
