@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["PICTURE", "ratios", "svg"]
 
 PICTURE = Path("docs/real.svg")
-_ROW, _LEFT, _WIDTH, _TOP = 17, 200, 420, 58
+_ROW, _LEFT, _WIDTH, _TOP = 17, 220, 400, 58
 _LEAST, _MOST = 1 / 4, 2.0
 _TICKS = (1 / 4, 1 / 2, 1, 2)
 _STYLE = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -27,14 +28,19 @@ __all__ = ["ENTRIES", "digest", "git", "reads", "reads_entries"]
 ENTRIES = "matrix/matrix.toml"
 # No cell reads these. Whatever is in no room at all is read by every cell: better once too often.
 UNREAD = """
-    *.md docs/* LICENSE */LICENSE .ci/* .github/* .gitignore .pre-commit-config.yaml tox.ini toxfile.py
-    benchmarks/* tests/benchmarks/* tests/e2e/* tests/matrix/* tests/scoreboard/* tests/selection/*
+    docs/*.svg LICENSE */LICENSE .ci/* .github/* .gitignore .pre-commit-config.yaml tox.ini toxfile.py
+    mkdocs.yml benchmarks/* tests/benchmarks/* tests/e2e/* tests/matrix/* tests/scoreboard/* tests/selection/*
     matrix/__main__.py matrix/add.py matrix/branches.py matrix/ci.py matrix/lock.py matrix/matrix.toml matrix/packages.py
     matrix/peers/* matrix/probes/* matrix/release/* matrix/render/* matrix/results.py matrix/results/* matrix/revision.py
-    matrix/run/* matrix/scoreboard/* matrix/selection.py matrix/support.py matrix/trial.py
+    matrix/run/* matrix/scoreboard/* matrix/selection.py matrix/site.py matrix/support.py matrix/trial.py
 """.split()
-# Pages and examples that a test of the core runs or reads.
-TRIED = ("docs/cli.md", "docs/usage.md", "examples/*", "tests/core/*")
+# What only the tests of the core read.
+TRIED = ("examples/toy_shim/*", "tests/core/*")
+# Pages whose tables tests compare with the code, by shim; tests/shims/conftest.py runs those of pages in the cells of the gate.
+COMPARED = {"docs/cli.md": {REFERENCE, "tflite"}, "docs/reference/formats.md": {"tf1", "tf2", "tflite", "keras"}}
+# The first line of a page, or the line before a block, names the shim that executes the block: see tests/pages/pages.py.
+_SHIM_OF_BLOCK = re.compile(r"^<!-- run: (\S+)", re.MULTILINE)
+_BARE_BLOCK = re.compile(r"(?<!-->\n)^```(?:python|console)", re.MULTILINE)
 CONSTRAINTS = "matrix/constraints/"
 
 
@@ -42,6 +48,8 @@ def reads(matrix: Matrix, cell: Cell, path: str) -> bool:
     """Whether what is in this file can change what the cell finds."""
     if _any(path, TRIED):
         return cell.shim == REFERENCE
+    if path.endswith(".md"):
+        return cell.shim in _shims_of(path) and (cell.shim == REFERENCE or cell.tier == "gate")
     if path.startswith(CONSTRAINTS):
         return path == f"{CONSTRAINTS}{cell.id}.txt"
     if _any(path, UNREAD):
@@ -96,6 +104,15 @@ def _contents() -> dict[str, str]:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _shims_of(page: str) -> set[str]:
+    """The shims whose tests execute blocks of a page, or compare its tables."""
+    text = (ROOT / page).read_text(encoding="utf-8") if (ROOT / page).exists() else ""
+    named = set(_SHIM_OF_BLOCK.findall(text)) | COMPARED.get(page, set())
+    # Blocks without a marker, on a page without one on its first line, are those of the core.
+    bare = not text.startswith("<!-- run:") and _BARE_BLOCK.search(text) is not None
+    return named | ({REFERENCE} if bare else set())
 
 
 def _owner(matrix: Matrix, path: str) -> str | None:

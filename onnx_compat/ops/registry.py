@@ -124,7 +124,7 @@ def lookup(domain: str, name: str, opset: int) -> Operator:
     if versions is None:
         raise UnsupportedError(
             _unknown(domain, name),
-            hint=_REFUSED.get(domain, "register a meaning for it: docs/usage.md, Operators of your own"),
+            hint=_REFUSED.get(domain, "register a meaning for it: docs/howto/custom-operator.md"),
         )
     fitting = [version for version in versions if version <= opset]
     if not fitting:

@@ -16,6 +16,7 @@ EDITS = {
     "pyproject.toml": (f'version = "{MATRIX.version}"', 'version = "9.9"'),
     "__init__.py": (f'"{MATRIX.version}"', '"9.9"'),
     "README.md": ("TensorFlow 2 |", "TensorFlow 3 |"),
+    "cli.md": ("### Exit codes", "### Codes"),
 }
 # What needs an index of its own has no lock until someone who knows that index resolves it; see `missing`.
 LOCKED = [each for each in MATRIX.environments.values() if each.constraints.exists()]
