@@ -8,10 +8,10 @@ from onnx_compat import channels
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, ShimError
 from onnx_compat.feeds import Feed, Form, Pairs, flattened, form_of, ports, rebuilt
-from onnx_compat.fuse import fuse
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.ir import Extents, Ref, Spec, sources
 from onnx_compat.model import Graph, Model, SequenceType
+from onnx_compat.passes import CORE, run_program_passes
 from onnx_compat.program import record, trace_for
 from onnx_compat.shim import Compiled, Emitter, Port, Program
 from onnx_compat.value import NOTHING, Map_, Sequence_, Tensor
@@ -84,7 +84,7 @@ def recorded(
     if own:
         for initializer in graph.initializers.values():
             initializer.release()
-    fuse(program.region, emitter.layout, emitter.filter_layout)
+    program = program._replace(region=run_program_passes(CORE, program.region, emitter))
     program = _named(program, trees[0], [one.name for one in graph.outputs])
     return Recorded(program, trees[0], interpreter.done)
 

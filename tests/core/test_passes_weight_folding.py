@@ -8,7 +8,7 @@ import pytest
 from onnx_compat import primitives as p
 from onnx_compat.dtypes import float32
 from onnx_compat.emission import emit
-from onnx_compat.fuse import fuse
+from onnx_compat.passes.weight_folding import weight_folding
 from onnx_compat.program import record
 from onnx_compat.reference import Reference
 from onnx_compat.shim import Port
@@ -26,7 +26,7 @@ def primitives(function: Callable[[Any], List[Any]], *sizes: Any) -> List[str]:
         return record(function, [Port("x", float32, sizes or SHAPE)], Reference(), names)
 
     emitter, fused = Reference(), program()
-    fuse(fused.region, emitter.layout, emitter.filter_layout)
+    weight_folding.apply(fused.region, emitter)
     feeds = [RANDOM.standard_normal(SHAPE).astype(np.float32)]
     wanted, found = (emit(region, Reference(), feeds) for region in (program().region, fused.region))
     for one, other in zip(wanted, found):

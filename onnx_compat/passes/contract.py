@@ -1,0 +1,71 @@
+"""What a pass is: a rewrite that keeps the results, with a name, a summary, constraints on the order, and an example."""
+
+from typing import TYPE_CHECKING, Any, Callable, Sequence, Tuple
+
+from onnx_compat.ir import Region
+
+if TYPE_CHECKING:
+    from onnx_compat.shim import Emitter, Program
+
+__all__ = ["EVERY", "Pass", "ProgramPass", "program_pass"]
+
+#: In `after`: the pass runs behind every other pass of its schedule.
+EVERY = "*"
+
+
+class Pass:
+    """A registered rewrite.
+
+    name: a noun phrase in lowercase with underscores. `ONNX_COMPAT_PASSES` and reports use it.
+    summary: "before => after", and the condition under which that holds.
+    apply: the rewrite. A subclass declares its signature.
+    example: builds a small program or graph on which the pass acts when it runs alone. A subclass declares its signature.
+    after, before: the names of passes that must run earlier, or later.
+    legalizes: whether some runtime refuses or misreads a file without this rewrite. Other passes only make it smaller or faster.
+    """
+
+    #: What is rewritten: "program" or "graph".
+    kind = ""
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        apply: Callable[..., Any],
+        example: Callable[..., Any],
+        after: Sequence[str] = (),
+        before: Sequence[str] = (),
+        legalizes: bool = False,
+    ) -> None:
+        self.name = name
+        self.summary = summary
+        self.apply = apply
+        self.example = example
+        self.after = tuple(after)
+        self.before = tuple(before)
+        self.legalizes = legalizes
+
+    def __repr__(self) -> str:
+        return "%s(%r)" % (type(self).__name__, self.name)
+
+
+class ProgramPass(Pass):
+    """A rewrite of a recorded program. `apply(region, target)` returns the region and the number of rewrites;
+    `example(target)` records a program for an emitter.
+    """
+
+    kind = "program"
+    apply: "Callable[[Region, Emitter], Tuple[Region, int]]"
+    example: "Callable[[Emitter], Program]"
+
+
+def program_pass(
+    name: str,
+    summary: str,
+    example: "Callable[[Emitter], Program]",
+    after: Sequence[str] = (),
+    before: Sequence[str] = (),
+    legalizes: bool = False,
+) -> "Callable[[Callable[[Region, Emitter], Tuple[Region, int]]], ProgramPass]":
+    """Declare a function over a region and an emitter as a pass. The arguments are those of `Pass`."""
+    return lambda apply: ProgramPass(name, summary, apply, example, after, before, legalizes)

@@ -1,0 +1,61 @@
+"""The number of rewrites of each pass while a report is open: what `onnx-compat convert --explain` prints."""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+from onnx_compat.passes.contract import Pass
+
+__all__ = ["Entry", "Report", "count_rewrites", "recording"]
+
+
+class Entry(NamedTuple):
+    """A pass that ran, or that was left out, with the number of its rewrites."""
+
+    name: str
+    kind: str
+    summary: str
+    rewrites: int
+    left_out: bool = False
+
+
+class Report:
+    """The passes in the order in which they first ran. A pass that runs several times has one entry."""
+
+    def __init__(self) -> None:
+        self._entries: Dict[str, Entry] = {}
+
+    @property
+    def entries(self) -> List[Entry]:
+        return list(self._entries.values())
+
+    def add(self, one: Pass, rewrites: int, left_out: bool = False) -> None:
+        """Add the rewrites of one run of a pass."""
+        earlier = self._entries.get(one.name)
+        total = rewrites + (0 if earlier is None else earlier.rewrites)
+        self._entries[one.name] = Entry(one.name, one.kind, one.summary, total, left_out)
+
+    def to_list(self) -> List[Dict[str, Any]]:
+        """Plain JSON values."""
+        return [dict(entry._asdict()) for entry in self.entries]
+
+
+_OPEN: "ContextVar[Optional[Report]]" = ContextVar("onnx_compat_pass_report", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[Report]:
+    """Count the rewrites of all passes that run inside the block."""
+    report = Report()
+    token = _OPEN.set(report)
+    try:
+        yield report
+    finally:
+        _OPEN.reset(token)
+
+
+def count_rewrites(one: Pass, rewrites: int, left_out: bool = False) -> None:
+    """Add to the report that is open, if there is one."""
+    report = _OPEN.get()
+    if report is not None:
+        report.add(one, rewrites, left_out)

@@ -1,0 +1,113 @@
+"""The order of passes, which is checked against their constraints, and the passes that the user leaves out."""
+
+import os
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence
+
+from onnx_compat.errors import ConversionError, InputError
+from onnx_compat.ir import Region
+from onnx_compat.passes.contract import EVERY, Pass
+from onnx_compat.passes.report import count_rewrites
+
+if TYPE_CHECKING:
+    from onnx_compat.shim import Emitter
+
+__all__ = ["VARIABLE", "Schedule", "check_names", "leaving_out", "left_out", "run_program_passes"]
+
+#: Leaves passes out: "-identities,-dead_code".
+VARIABLE = "ONNX_COMPAT_PASSES"
+
+
+class Schedule:
+    """Passes in the order in which they run. A pass may run several times. Raises ConversionError if the order breaks a
+    constraint of a pass.
+    """
+
+    def __init__(self, passes: Sequence[Pass]) -> None:
+        self.passes = tuple(passes)
+        _check_order(self.passes)
+
+    @property
+    def distinct(self) -> List[Pass]:
+        """Each pass once, in the order of their first runs."""
+        return list({one.name: one for one in self.passes}.values())
+
+    def selected(self) -> Iterator[Pass]:
+        """The passes that run now. Those that are left out are reported and skipped."""
+        names = left_out()
+        for one in self.passes:
+            if one.name in names:
+                count_rewrites(one, 0, left_out=True)
+            else:
+                yield one
+
+
+def _check_order(passes: Sequence[Pass]) -> None:
+    first: Dict[str, int] = {}
+    for place, one in enumerate(passes):
+        first.setdefault(one.name, place)
+    last = {one.name: place for place, one in enumerate(passes)}
+    for one in passes:
+        earlier = [name for name in first if name != one.name] if EVERY in one.after else one.after
+        for name in earlier:
+            # Behind every other pass: behind all of their runs. Else one run of the other pass has to come first.
+            if name not in first or (last if EVERY in one.after else first)[name] > first[one.name]:
+                raise _order_error(name, one.name)
+        for name in one.before:
+            if name not in last or last[one.name] > last[name]:
+                raise _order_error(one.name, name)
+
+
+def _order_error(first: str, second: str) -> ConversionError:
+    return ConversionError(
+        "the schedule runs the pass '%s' without '%s' before it" % (second, first),
+        hint="add '%s' to the schedule, before '%s'" % (first, second),
+    )
+
+
+_LEFT_OUT: "ContextVar[Optional[FrozenSet[str]]]" = ContextVar("onnx_compat_passes_left_out", default=None)
+
+
+@contextmanager
+def leaving_out(names: Iterable[str]) -> Iterator[None]:
+    """Leave out these passes inside the block, in place of those that the environment variable names."""
+    token = _LEFT_OUT.set(frozenset(names))
+    try:
+        yield
+    finally:
+        _LEFT_OUT.reset(token)
+
+
+def left_out() -> FrozenSet[str]:
+    """The names of the passes that do not run now. Raises InputError if the environment variable is malformed."""
+    names = _LEFT_OUT.get()
+    if names is not None:
+        return names
+    words = [word.strip() for word in os.environ.get(VARIABLE, "").split(",") if word.strip()]
+    wrong = next((word for word in words if not word.startswith("-") or word == "-"), None)
+    if wrong is not None:
+        raise InputError(
+            "%s has '%s', which leaves no pass out" % (VARIABLE, wrong),
+            hint="write the names of passes with a minus before each: %s=-identities,-dead_code" % VARIABLE,
+        )
+    return frozenset(word[1:] for word in words)
+
+
+def check_names(passes: Iterable[Pass]) -> None:
+    """Raise InputError if a name that is left out belongs to none of these passes."""
+    known = sorted(one.name for one in passes)
+    unknown = sorted(left_out() - set(known))
+    if unknown:
+        raise InputError(
+            "%s names the pass '%s', which does not exist for this shim" % (VARIABLE, unknown[0]),
+            hint="the passes are: %s" % ", ".join(known),
+        )
+
+
+def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
+    """Apply the passes of a schedule that are not left out. Returns the region that the last one gave."""
+    for one in schedule.selected():
+        region, rewrites = one.apply(region, target)
+        count_rewrites(one, rewrites)
+    return region

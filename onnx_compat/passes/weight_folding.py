@@ -1,0 +1,156 @@
+"""Fold scales and shifts of channels into the weights and the bias of the layer before them.
+
+    mul(conv(x, w, b), scale)   =>  conv(x, scale * w, scale * b)
+    add(conv(x, w, b), shift)   =>  conv(x, w, b + shift)
+
+The same holds for depthwise_conv, conv_transpose and matmul, for div and sub, and behind a slice that keeps all channels.
+Conditions: the weights and the bias are constants; the scale or shift has one number for each channel (BatchNormalization, a
+bias); no other node reads the values in between. A quotient that is rounded next is a quantization and keeps its scale.
+"""
+
+from collections import Counter
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.dims import is_known, same, same_shape
+from onnx_compat.ir import Arg, Const, Node, Ref, Region
+from onnx_compat.passes.contract import program_pass
+from onnx_compat.passes.rewriting import count_uses, release_arguments, take_outputs
+from onnx_compat.shim import Emitter, Program
+
+__all__ = ["weight_folding"]
+
+_LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
+
+
+class _Layer(NamedTuple):
+    """A linear node, and the slice between it and the scale or shift, if there is a slice."""
+
+    node: Node
+    cut: Optional[Node] = None
+
+
+def _example(target: Emitter) -> Program:
+    from onnx_compat import primitives as p
+    from onnx_compat.dtypes import float32
+    from onnx_compat.program import record
+    from onnx_compat.shim import Port
+
+    weights, scale = np.ones((4, 3), np.float32), np.arange(1, 4, dtype=np.float32)
+    return record(lambda x: [p.mul(p.matmul(x, weights), scale)], [Port("x", float32, (2, 4))], target, ["y"])
+
+
+@program_pass("weight_folding", "mul(conv(x, w, b), scale) => conv(x, scale*w, scale*b); also add, matmul", _example)
+def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
+    """Fold scales and shifts into layers. Changes the region in place and returns it."""
+    nodes = region.live()
+    region.replace(nodes)
+    uses = count_uses(region)
+    rounded = {arg for node in nodes if node.primitive == "round" for arg in node.args}
+    kept: List[Node] = []
+    for node in nodes:
+        layer = None if node.outputs[0] in rounded else _find_layer(node, uses)
+        args = _folded_args(node, layer, target.layout, target.filter_layout) if layer is not None else None
+        if layer is None or args is None:
+            kept.append(node)
+        else:
+            uses[_replace_layer(kept, layer, args, node)] = 1
+    region.replace(kept)
+    return region, len(nodes) - len(kept)
+
+
+def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
+    """The layer whose result this node scales or shifts by a constant. None if another node reads the result too."""
+    if node.primitive not in ("mul", "div", "add", "sub"):
+        return None
+    left, right = node.args
+    if isinstance(left, Const) and node.primitive in ("mul", "add"):
+        left, right = right, left
+    if not isinstance(left, Ref) or not isinstance(right, Const) or uses[left] != 1 or left.node is None:
+        return None
+    cut = left.node if left.node.primitive == "slice" else None
+    source: Arg = left if cut is None else cut.args[0]
+    if not isinstance(source, Ref) or uses[source] != 1 or source.node is None:
+        return None
+    weights = source.node.args[1] if source.node.primitive in _LINEAR else None
+    if not isinstance(weights, Const) or weights.array.dtype.kind != "f" or not weights.spec.dtype.native:
+        return None
+    return _Layer(source.node, cut) if same_shape(left.spec.shape, node.outputs[0].spec.shape) else None
+
+
+def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> Optional[Sequence[Arg]]:
+    """The arguments of the layer with the scale or shift folded in. None if the constant is not one number per channel."""
+    producer, shape = layer.node, layer.node.outputs[0].spec.shape
+    channel = len(shape) - 1 if producer.primitive == "matmul" or layout == "channels_last" else 1
+    constant = next(arg for arg in node.args if isinstance(arg, Const))
+    if not is_known(shape[channel]) or not _keeps_channels(layer.cut, channel, int(shape[channel])):
+        return None
+    vector = _per_channel(constant.array, channel, len(shape), int(shape[channel]))
+    if vector is None:
+        return None
+    bias = producer.args[2] if len(producer.args) > 2 else None
+    if bias is not None and not isinstance(bias, Const):
+        return None
+    weights = producer.args[1]
+    assert isinstance(weights, Const)
+    shift = bias.array if bias is not None else np.zeros(vector.shape, vector.dtype)
+    if node.primitive in ("mul", "div"):
+        factor = vector if node.primitive == "mul" else 1 / vector
+        scaled = _scale_weights(weights.array, factor, producer, filter_layout)
+        if scaled is None:
+            return None
+        weights = Const(scaled, weights.spec.dtype)
+        shift = shift * factor
+    else:
+        shift = shift + (vector if node.primitive == "add" else -vector)
+    if bias is None and not shift.any():
+        return producer.args[0], weights
+    return producer.args[0], weights, Const(shift.astype(vector.dtype), weights.spec.dtype)
+
+
+def _keeps_channels(cut: Optional[Node], channel: int, size: int) -> bool:
+    """Whether a slice keeps all channels in their order. True if there is no slice."""
+    return cut is None or (same(cut.outputs[0].spec.shape[channel], size) and cut.params["steps"][channel] == 1)
+
+
+def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: Node) -> Ref:
+    """Replace the layer by a layer with these arguments, which computes the outputs of `node` in its place. Returns the
+    output of the new layer, which is a value without a name if a slice follows it.
+    """
+    old = layer.node
+    new = Node(old.primitive, args, old.params, [old.outputs[0].spec], old.origin)
+    kept[kept.index(old)] = last = new
+    result = new.outputs[0]
+    release_arguments(old)  # frees the weights of each layer now: all of them at the end would double the peak memory
+    if layer.cut is not None:
+        last = Node("slice", (result, *layer.cut.args[1:]), layer.cut.params, [], layer.cut.origin)
+        kept[kept.index(layer.cut)] = last
+    take_outputs(last, node)
+    return result
+
+
+def _per_channel(array: np.ndarray, channel: int, rank: int, size: int) -> Optional[np.ndarray]:
+    """The constant as a vector over channels. None if it varies along another axis."""
+    if array.ndim > rank:
+        return None
+    full = array.reshape((1,) * (rank - array.ndim) + array.shape)
+    if any(length != 1 for axis, length in enumerate(full.shape) if axis != channel):
+        return None
+    return np.broadcast_to(full.reshape(-1), (size,)) if full.size in (1, size) else None
+
+
+def _scale_weights(weights: np.ndarray, factor: np.ndarray, producer: Node, filter_layout: str) -> Optional[np.ndarray]:
+    """The weights with each output channel multiplied. None if the channels are not one axis of the weights."""
+    if producer.primitive == "matmul":
+        axis = weights.ndim - 2 if producer.params["transpose_y"] else weights.ndim - 1
+        if weights.ndim != 2:
+            return None
+    elif producer.primitive == "depthwise_conv":
+        axis = weights.ndim - 1
+    else:
+        axis = 0 if filter_layout.startswith("O") else weights.ndim - 1
+    if weights.shape[axis] != factor.size:  # a grouped conv_transpose: M / groups
+        return None
+    scaled: np.ndarray = weights * factor.reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
+    return scaled.astype(weights.dtype, copy=False)
