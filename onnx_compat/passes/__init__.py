@@ -4,13 +4,14 @@
 rewrites. `CORE` holds the passes that run for every shim. docs/passes.md lists all passes of this repository.
 """
 
-from onnx_compat.passes.contract import Pass, ProgramPass, program_pass
+from onnx_compat.passes.contract import EVERY, Pass, ProgramPass, program_pass
 from onnx_compat.passes.report import Entry, Report, recording
 from onnx_compat.passes.schedule import VARIABLE, Schedule, check_names, leaving_out, run_program_passes
 from onnx_compat.passes.weight_folding import weight_folding
 
 __all__ = [
     "CORE",
+    "EVERY",
     "VARIABLE",
     "Entry",
     "Pass",

@@ -10,7 +10,7 @@ __all__ = ["count_uses", "map_nodes", "node_in_place", "release_arguments", "tak
 
 def count_uses(region: Region) -> "Counter[Ref]":
     """The number of reads of each value, by live nodes and by the outputs of the region."""
-    uses: "Counter[Ref]" = Counter(ref for node in region.live() for ref in node.uses())
+    uses: Counter[Ref] = Counter(ref for node in region.live() for ref in node.uses())
     uses.update(ref for output in region.outputs for ref in refs(output))
     return uses
 

@@ -1,15 +1,14 @@
 """A recorded program as a TFLite model."""
 
 from onnx_compat.emission import emit
+from onnx_compat.passes import run_program_passes
 from onnx_compat.shim import Program
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.graph import held
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import DESCRIPTION
-from onnx_compat_tflite.passes import improve
-from onnx_compat_tflite.passes.recorded import named
-from onnx_compat_tflite.passes.trimmed import trimmed
+from onnx_compat_tflite.passes import PROGRAM, optimize
 
 __all__ = ["SIGNATURE", "build"]
 
@@ -23,7 +22,7 @@ def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec
     model = _emitted(program, kernels)
     if own:
         program.region.release()
-    improve(model, kernels)
+    optimize(model, kernels)
     main = model.subgraphs[0]
     inputs = dict(zip([port.name for port in program.inputs], main.inputs))
     outputs = dict(zip([port.name for port in program.outputs], main.outputs))
@@ -38,7 +37,7 @@ def _emitted(program: Program, kernels: Kernels) -> fb.ModelSpec:
         graph.input(port.name, emitter.known_type(held(port.dtype.numpy)), ref.spec.shape)
         for port, ref in zip(program.inputs, program.region.inputs)
     ]
-    outputs = emit(named(trimmed(program.region), kernels), emitter, handles)
+    outputs = emit(run_program_passes(PROGRAM, program.region, emitter), emitter, handles)
     taken = {port.name for port in program.inputs}
     names = [port.name if port.name not in taken else port.name + ":0" for port in program.outputs]
     graph.finish(outputs, names)

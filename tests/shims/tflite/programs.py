@@ -8,7 +8,7 @@ import numpy as np
 from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import build as building
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes import improve
+from onnx_compat_tflite.passes import optimize
 
 from onnx_compat.dtypes import float32
 from onnx_compat.emission import emit
@@ -16,7 +16,7 @@ from onnx_compat.program import record
 from onnx_compat.reference import Reference
 from onnx_compat.shim import Emitter, Port, Program
 
-__all__ = ["checked", "names", "program"]
+__all__ = ["checked", "names", "program", "run_model"]
 
 
 def program(function: Callable[..., Any], *shapes: Any, emitter: Optional[Emitter] = None) -> Program:
@@ -39,16 +39,16 @@ def checked(function: Callable[..., Any], *shapes: Any, fed: Any = None, atol: f
     (found,) = SHIM.compile(made).run(feeds)
     (wanted,) = emit(program(function, *shapes, emitter=Reference()).region, Reference(), feeds)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=atol)
-    with mock.patch.object(building, "improve"):
+    with mock.patch.object(building, "optimize"):
         plain = building.build(made, features.kernels())
     main = plain.subgraphs[0]
     written = [index for operator in main.operators for index in operator.outputs]
     others = [index for index in written if index not in main.outputs]
-    every = _run(_beside(plain, others), feeds)
+    every = run_model(_beside(plain, others), feeds)
     for index, value in zip(others, every[1:]):
         model = _beside(plain, [index])
-        improve(model, features.kernels())
-        for one, same in zip(_run(model, feeds), (every[0], value)):
+        optimize(model, features.kernels())
+        for one, same in zip(run_model(model, feeds), (every[0], value)):
             np.testing.assert_allclose(one, same, rtol=1e-5, atol=atol, err_msg=main.tensors[index].name)
     return list(building.build(made, features.kernels()).subgraphs[0].operators)
 
@@ -60,7 +60,8 @@ def _beside(model: fb.ModelSpec, outputs: Sequence[int]) -> fb.ModelSpec:
     return again
 
 
-def _run(model: fb.ModelSpec, feeds: Sequence[Any]) -> List[Any]:
+def run_model(model: fb.ModelSpec, feeds: Sequence[Any]) -> List[Any]:
+    """The outputs of a model on the runtime here, without its default delegate."""
     runtime, _ = features.find()
     assert runtime is not None
     interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(model))

@@ -9,8 +9,8 @@ from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.passes import improve
-from onnx_compat_tflite.passes.view import View
+from onnx_compat_tflite.passes import optimize
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
 from programs import checked, names, program
 
 from onnx_compat import primitives as p
@@ -273,7 +273,7 @@ def test_bounds_that_bound_nothing_are_nothing() -> None:
         graph.add(fb.TensorSpec("t", "float32", (4,) if number is None else (), constant))
     for builtin, inputs, output in (("MAXIMUM", [1, 0], 3), ("MINIMUM", [3, 2], 4), ("TANH", [4], 5)):
         graph.operators.append(fb.OperatorSpec(builtin, list(inputs), [output]))
-    improve(fb.ModelSpec([graph]), Kernels())
+    optimize(fb.ModelSpec([graph]), Kernels())
     assert [one.builtin for one in graph.operators] == ["TANH"]
 
 
@@ -300,7 +300,7 @@ def test_an_integer_that_stands_for_another_number_is_not_neutral() -> None:
     graph.add(fb.TensorSpec("y", "int8", (4,), quantization=tenths))
     graph.add(fb.TensorSpec("z", "int8", (4,), quantization=tenths))
     graph.operators = [fb.OperatorSpec("MUL", [0, 1], [3]), fb.OperatorSpec("TANH", [3], [2])]
-    improve(fb.ModelSpec([graph]), Kernels())
+    optimize(fb.ModelSpec([graph]), Kernels())
     assert [one.builtin for one in graph.operators] == ["MUL", "TANH"]
 
 
@@ -359,7 +359,7 @@ def test_layers_that_share_large_weights_still_do(size: int, folded: bool, befor
         steps = [("FULLY_CONNECTED", 2), ("MUL", 3)][:: -1 if before else 1]
         for (builtin, constant), source, result in zip(steps, (x, y), (y, z)):
             graph.operators.append(fb.OperatorSpec(builtin, [source, constant], [result]))
-    improve(fb.ModelSpec([graph]), Kernels())
+    optimize(fb.ModelSpec([graph]), Kernels())
     assert ("MUL" not in [one.builtin for one in graph.operators]) is folded
     used = {one.inputs[1] for one in graph.operators if one.builtin == "FULLY_CONNECTED"}
     assert len(used) == 1 or before
@@ -454,13 +454,13 @@ def test_parts_of_other_scales_are_joined_as_they_were(scale: float, count: int)
         )
     for inputs, output in (([0, 1], 3), ([3, 2], 4)):
         graph.operators.append(fb.OperatorSpec("CONCATENATION", inputs, [output], {"axis": 0}))
-    improve(fb.ModelSpec([graph]), Kernels())
+    optimize(fb.ModelSpec([graph]), Kernels())
     assert len(graph.operators) == count
 
 
 def test_a_variable_holds_something_else_than_what_was_written_into_it() -> None:
     tensors = [fb.TensorSpec(name, "float32", (4,), is_variable=name == "state") for name in ("x", "state", "y")]
     copies = [fb.OperatorSpec("ABS", [k], [k + 1]) for k in range(2)]
-    view = View(fb.SubGraph(tensors, copies, [0], [2]))
-    assert view.writer(1, "ABS") is None
-    assert view.writer(2, "ABS") is copies[1]
+    graph = GraphRewriter(fb.SubGraph(tensors, copies, [0], [2]))
+    assert graph.producer(1, "ABS") is None
+    assert graph.producer(2, "ABS") is copies[1]

@@ -177,7 +177,7 @@ class Base(Emitter):
         return self.to(method(*single, **params), "float16")
 
     def to(self, x: Handle, dtype: str) -> Handle:
-        """A CAST, as C does it. One of int8 that the kernel does not know is spelt in int32 (`passes.bytes`)."""
+        """A CAST, as C does it. One of int8 that the kernel does not know is spelt in int32 (`passes.int8_casts`)."""
         if x.dtype == dtype:
             return x
         if x.constant and x.array.dtype.kind != "f" and x.dtype != "string":

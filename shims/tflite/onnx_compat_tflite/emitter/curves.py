@@ -1,4 +1,4 @@
-"""Activations that have a kernel of their own, or need few: `passes.recorded` finds them in a program."""
+"""Activations that have a kernel of their own, or need few: `passes.composed_activations` finds them in a program."""
 
 from onnx_compat_tflite.emitter.control import Control
 from onnx_compat_tflite.graph import Handle

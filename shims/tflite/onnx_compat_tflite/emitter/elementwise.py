@@ -196,7 +196,7 @@ class Elementwise(Broadcasting):
         return x
 
     def _clip_numbers(self, x: Handle, low: Optional[float], high: Optional[float]) -> Handle:
-        """Where the kernels would lose NaN: it is put back once (`passes.hard` knows this form too)."""
+        """Where the kernels would lose NaN: it is put back once (`passes.hard_activations` knows this form too)."""
         held = x
         if low is not None:
             held = self.elementwise("MAXIMUM", [_bound(x, low, np.ceil), held])

@@ -197,7 +197,7 @@ class Windows(Linear):
         groups: int,
         beyond: Optional[Ints] = None,
     ) -> Handle:
-        """In full; or, with `beyond`, that much longer than a stride for each place (see `passes.trimmed`)."""
+        """In full; or, with `beyond`, that much longer than a stride for each place (see `passes.transpose_conv_cropping`)."""
         if x.dtype == "float16":
             where: Any = {"strides": strides, "dilations": dilations, "groups": groups, "beyond": beyond}
             return self.in_float32(self.conv_transpose, x, w, bias, **where)

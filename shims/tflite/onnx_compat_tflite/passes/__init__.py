@@ -1,70 +1,96 @@
-"""Improving a finished list of operators, without changing what it computes.
+"""The rewrites of a conversion to TFLite, and the order in which they run.
 
-A pass is a function that changes one subgraph in place. It looks at it through a `View`, and may take away only what nobody
-else reads: an output is read from outside. Operators that a pass leaves without readers are dropped by `sweep`.
+`PROGRAM` runs on the recorded program before it is emitted, `GRAPH` on the emitted operators. A pass keeps the results of a
+subgraph, and its inputs and outputs. docs/passes.md lists all passes; CONTRIBUTING.md tells how to add one.
 """
 
+from typing import Callable, Optional
+
+from onnx_compat.passes import CORE, Pass, Schedule, check_names
+from onnx_compat.passes.report import count_rewrites
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.passes.activation import fuse_activations
-from onnx_compat_tflite.passes.biases import join_biases
-from onnx_compat_tflite.passes.blocks import multiply_blocks
-from onnx_compat_tflite.passes.bytes import spell_bytes
-from onnx_compat_tflite.passes.depthwise import share_taps
-from onnx_compat_tflite.passes.filters import fold_into_filters, fold_into_next_filters
-from onnx_compat_tflite.passes.hard import name_activations
-from onnx_compat_tflite.passes.integers import use_integers
-from onnx_compat_tflite.passes.loops import drop_states
-from onnx_compat_tflite.passes.moves import drop_moves
-from onnx_compat_tflite.passes.neutral import drop_neutral
-from onnx_compat_tflite.passes.overwriting import prevent_overwriting
-from onnx_compat_tflite.passes.padding import fold_padding, pad_rows
-from onnx_compat_tflite.passes.pixels import name_blocks
-from onnx_compat_tflite.passes.products import drop_flattening, join_factors
-from onnx_compat_tflite.passes.repeats import join_joined, share_results
-from onnx_compat_tflite.passes.samples import read_in_steps
-from onnx_compat_tflite.passes.scales import scale_channels
-from onnx_compat_tflite.passes.scores import join_scales
-from onnx_compat_tflite.passes.shuffles import absorb_shuffles
-from onnx_compat_tflite.passes.splits import join_slices, split_before_reshapes
-from onnx_compat_tflite.passes.sweep import sweep
-from onnx_compat_tflite.quantize.schemes import KEY, MODELS_OWN
+from onnx_compat_tflite.passes.activation_fusion import activation_fusion
+from onnx_compat_tflite.passes.affine_folding import affine_after_layer, affine_before_layer
+from onnx_compat_tflite.passes.attention_scale import attention_scale
+from onnx_compat_tflite.passes.bias_folding import bias_folding
+from onnx_compat_tflite.passes.channel_scales import channel_scales
+from onnx_compat_tflite.passes.channel_shuffles import channel_shuffles
+from onnx_compat_tflite.passes.common_subexpressions import common_subexpressions
+from onnx_compat_tflite.passes.composed_activations import composed_activations
+from onnx_compat_tflite.passes.constant_factors import constant_factors
+from onnx_compat_tflite.passes.contract import Context
+from onnx_compat_tflite.passes.dead_code import dead_code
+from onnx_compat_tflite.passes.depth_to_space import depth_to_space
+from onnx_compat_tflite.passes.depthwise_splitting import depthwise_splitting
+from onnx_compat_tflite.passes.disjoint_transpose_conv import disjoint_transpose_conv
+from onnx_compat_tflite.passes.fully_connected_reshapes import fully_connected_reshapes
+from onnx_compat_tflite.passes.hard_activations import hard_activations
+from onnx_compat_tflite.passes.identities import identities
+from onnx_compat_tflite.passes.inplace_hazards import inplace_hazards
+from onnx_compat_tflite.passes.int8_casts import int8_casts
+from onnx_compat_tflite.passes.integers import integer_kernels
+from onnx_compat_tflite.passes.loop_invariants import loop_invariants
+from onnx_compat_tflite.passes.nested_concatenations import nested_concatenations
+from onnx_compat_tflite.passes.padding import pad_before_transpose, same_padding
+from onnx_compat_tflite.passes.redundant_reshapes import redundant_reshapes
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
+from onnx_compat_tflite.passes.slices import slices_to_split, split_before_reshape
+from onnx_compat_tflite.passes.space_to_depth_conv import space_to_depth_conv
+from onnx_compat_tflite.passes.transpose_conv_cropping import transpose_conv_cropping
 
-__all__ = ["improve"]
+__all__ = ["GRAPH", "PROGRAM", "Check", "optimize"]
+
+#: Is called with the model and a pass behind that pass. Raises an error if the model is invalid.
+Check = Callable[[fb.ModelSpec, Pass], None]
+
+PROGRAM = Schedule([transpose_conv_cropping, composed_activations])
+
+GRAPH = Schedule(
+    [
+        loop_invariants,
+        redundant_reshapes,
+        hard_activations,
+        same_padding,
+        integer_kernels,
+        identities,
+        common_subexpressions,
+        dead_code,
+        constant_factors,
+        attention_scale,
+        dead_code,
+        affine_after_layer,
+        affine_before_layer,
+        nested_concatenations,
+        fully_connected_reshapes,
+        activation_fusion,
+        bias_folding,
+        channel_shuffles,
+        depth_to_space,
+        space_to_depth_conv,
+        channel_scales,
+        depthwise_splitting,
+        disjoint_transpose_conv,
+        pad_before_transpose,
+        slices_to_split,
+        split_before_reshape,
+        int8_casts,
+        dead_code,
+        inplace_hazards,
+    ]
+)
 
 
-def improve(model: fb.ModelSpec, kernels: Kernels) -> None:
-    """Every subgraph, in place, for these kernels. A subgraph keeps its inputs and outputs."""
-    drop_states(model)
-    for graph in model.subgraphs:
-        drop_moves(graph)
-        name_activations(graph)
-        fold_padding(graph)
-        if use_integers(graph):  # before `drop_neutral`: it knows a quantization by its division, also by one
-            model.metadata[KEY] = MODELS_OWN.kind.encode()
-        drop_neutral(graph)
-        share_results(graph)
-        sweep(graph)  # what nobody reads any more would count as a reader
-        join_factors(graph)
-        join_scales(graph)
-        sweep(graph)
-        # Factors before activations, which would stand between them and their layer once they are part of it.
-        fold_into_filters(graph)
-        fold_into_next_filters(graph)
-        join_joined(graph)
-        drop_flattening(graph)
-        fuse_activations(graph, kernels)
-        join_biases(graph)
-        # What makes of a layer several operators comes when the layer is complete.
-        absorb_shuffles(graph)
-        name_blocks(graph)
-        read_in_steps(graph)
-        scale_channels(graph)
-        share_taps(graph)
-        multiply_blocks(graph)
-        pad_rows(graph)
-        join_slices(graph)
-        split_before_reshapes(graph)
-        spell_bytes(graph, kernels)
-        sweep(graph)
-        prevent_overwriting(graph)
+def optimize(model: fb.ModelSpec, kernels: Kernels, check: Optional[Check] = None) -> None:
+    """Run the graph passes on every subgraph, in place, for these kernels.
+
+    check: is called with the model and the pass behind every pass.
+    """
+    check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
+    context = Context(model, kernels)
+    for one in GRAPH.selected():
+        # The bodies of loops come behind their callers in the file, and are rewritten first.
+        rewrites = sum(one.apply(GraphRewriter(graph), context) for graph in model.subgraphs[::-1])
+        count_rewrites(one, rewrites)
+        if check is not None:
+            check(model, one)

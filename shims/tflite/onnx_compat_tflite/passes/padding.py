@@ -1,4 +1,8 @@
-"""A PAD of zeros before a convolution, where it is what that convolution calls SAME; and one behind a TRANSPOSE."""
+"""CONV_2D(PAD(x), VALID)  =>  CONV_2D(x, SAME)        PAD(TRANSPOSE(x))  =>  TRANSPOSE(PAD(x))
+
+The first holds where the zeros of the PAD are those of SAME. The second makes the rows longer that a PAD copies: an NCHW image
+is padded before its channels become the last axis, where a row has three elements.
+"""
 
 from typing import Any, Optional, Sequence
 
@@ -6,58 +10,85 @@ import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.emitter.windows import padding_of
-from onnx_compat_tflite.passes.view import View
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
 
-__all__ = ["fold_padding", "pad_rows"]
-
-
-def fold_padding(graph: fb.SubGraph) -> None:
-    """The convolution then reads what the PAD did; the PAD is swept away if nobody else needs it."""
-    view = View(graph)
-    for operator in graph.operators:
-        if operator.builtin in ("CONV_2D", "DEPTHWISE_CONV_2D") and operator.options.get("padding") == "VALID":
-            pad = view.writer(operator.inputs[0], "PAD")
-            if pad is not None and pad.inputs[0] is not None and _is_same(view, pad, operator):
-                view.read_instead(operator, 0, pad.inputs[0])
-                operator.options["padding"] = "SAME"
+__all__ = ["pad_before_transpose", "same_padding"]
 
 
-def _is_same(view: View, pad: fb.OperatorSpec, conv: fb.OperatorSpec) -> bool:
-    ends: Optional[Any] = view.constant(pad.inputs[1])
+def _same_example() -> fb.ModelSpec:
+    graph = ExampleGraph((1, 4, 4, 2))
+    ends = graph.constant([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32)
+    padded = graph.op("PAD", [graph.inputs[0], ends], (1, 6, 6, 2))
+    return graph.model(graph.conv(padded, graph.filters(3, 3, 3, 2), (1, 4, 4, 3)))
+
+
+@graph_pass(
+    "same_padding", "CONV_2D(PAD(x), VALID) => CONV_2D(x, SAME); also DEPTHWISE_CONV_2D", _same_example,
+    before=("integer_kernels",),
+)  # fmt: skip
+def same_padding(graph: GraphRewriter, context: Context) -> int:
+    """Let a convolution read what a PAD reads, where it pads in the same way by itself."""
+    count = 0
+    for op in graph.operators:
+        if op.builtin in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.options.get("padding") == "VALID":
+            pad = graph.producer(op.inputs[0], "PAD")
+            if pad is not None and pad.inputs[0] is not None and _is_same(graph, pad, op):
+                graph.set_input(op, 0, pad.inputs[0])
+                graph.set_options(op, padding="SAME")
+                count += 1
+    return count
+
+
+def _is_same(graph: GraphRewriter, pad: fb.OperatorSpec, conv: fb.OperatorSpec) -> bool:
+    ends: Optional[Any] = graph.constant(pad.inputs[1])
     if ends is None or np.any(ends[0]) or np.any(ends[3]):
         return False
-    kernel = view.sizes(conv.inputs[1] or 0)[1:3]
+    kernel = graph.sizes(conv.inputs[1] or 0)[1:3]
     strides = [conv.options["stride_h"], conv.options["stride_w"]]
     dilations = [conv.options.get("dilation_h_factor", 1), conv.options.get("dilation_w_factor", 1)]
-    space: Sequence[Any] = [size if size >= 0 else None for size in view.sizes(pad.inputs[0] or 0)[1:3]]
+    space: Sequence[Any] = [size if size >= 0 else None for size in graph.sizes(pad.inputs[0] or 0)[1:3]]
     pads = [(int(low), int(high)) for low, high in ends[1:3]]
     return padding_of(space, kernel, strides, dilations, pads) == "SAME"
 
 
-def pad_rows(graph: fb.SubGraph) -> None:
-    """A PAD copies row by row: of an image that comes with its channels first, before they are put last, which makes rows
-    of three numbers.
-    """
-    view = View(graph)
-    for pad in list(graph.operators):
-        transpose = view.writer(pad.inputs[0], "TRANSPOSE") if pad.builtin == "PAD" else None
-        if transpose is None or not view.only_read_by(transpose.outputs[0], pad):
+def _transpose_example() -> fb.ModelSpec:
+    graph = ExampleGraph((1, 3, 5, 8))
+    image = graph.move("TRANSPOSE", graph.inputs[0], [0, 2, 3, 1], (1, 5, 8, 3))
+    ends = graph.constant([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32)
+    return graph.model(graph.op("PAD", [image, ends], (1, 7, 10, 3)))
+
+
+@graph_pass(
+    "pad_before_transpose", "PAD(TRANSPOSE(x)) => TRANSPOSE(PAD(x)), where the rows of x are longer", _transpose_example,
+    after=("same_padding",),
+)  # fmt: skip
+def pad_before_transpose(graph: GraphRewriter, context: Context) -> int:
+    """Swap a TRANSPOSE and a PAD of it, where the rows of the source are longer."""
+    count = 0
+    for pad in graph.operators:
+        transpose = graph.producer(pad.inputs[0], "TRANSPOSE") if pad.builtin == "PAD" else None
+        if transpose is None or not graph.is_only_read_by(transpose.outputs[0], pad):
             continue
-        order, ends = view.constant(transpose.inputs[1]), view.constant(pad.inputs[1])
+        order, ends = graph.constant(transpose.inputs[1]), graph.constant(pad.inputs[1])
         source = transpose.inputs[0] or 0
-        if order is None or ends is None or graph.tensors[source].dtype != "float32":
+        if order is None or ends is None or graph.tensor(source).dtype != "float32":
             continue
-        row, other = view.sizes(source)[-1], view.sizes(pad.inputs[0] or 0)[-1]
-        if other > 0 and (row < 0 or row > other):
-            _swap(view, transpose, pad, np.asarray(order), np.asarray(ends))
+        row, other_row = graph.sizes(source)[-1], graph.sizes(pad.inputs[0] or 0)[-1]
+        if other_row > 0 and (row < 0 or row > other_row):
+            _swap(graph, transpose, pad, np.asarray(order), np.asarray(ends))
+            count += 1
+    return count
 
 
-def _swap(view: View, transpose: fb.OperatorSpec, pad: fb.OperatorSpec, order: Any, ends: Any) -> None:
-    graph, back = view.graph, np.argsort(order)
-    name, sizes = graph.tensors[pad.outputs[0]].name, view.sizes(pad.outputs[0])
-    around = graph.add(fb.TensorSpec(name + "/ends", ends.dtype.name, ends.shape, ends[back]))
-    padded = graph.add(fb.TensorSpec(name + "/rows", "float32", [sizes[place] for place in back]))
-    source, permutation, result = transpose.inputs[0], transpose.inputs[1], pad.outputs[0]
-    transpose.builtin, transpose.inputs, transpose.outputs = "PAD", [source, around], [padded]
-    pad.builtin, pad.inputs, pad.outputs = "TRANSPOSE", [padded, permutation], [result]
-    transpose.options, pad.options = pad.options, transpose.options
+def _swap(graph: GraphRewriter, transpose: fb.OperatorSpec, pad: fb.OperatorSpec, order: Any, ends: Any) -> None:
+    """Make the first operator the PAD, and the second the TRANSPOSE."""
+    back = np.argsort(order)
+    name, sizes = graph.tensor(pad.outputs[0]).name, graph.sizes(pad.outputs[0])
+    swapped_ends = graph.add_constant(name + "/ends", ends[back])
+    padded = graph.add_tensor(name + "/rows", "float32", [sizes[axis] for axis in back])
+    source, permutation = transpose.inputs
+    transpose_options, pad_options = dict(transpose.options), dict(pad.options)
+    graph.replace_op(transpose, "PAD", [source, swapped_ends], **pad_options)
+    graph.set_outputs(transpose, [padded])
+    graph.replace_op(pad, "TRANSPOSE", [padded, permutation], **transpose_options)

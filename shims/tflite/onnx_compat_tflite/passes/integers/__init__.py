@@ -1,28 +1,52 @@
-"""A quantized model's arithmetic, on integers.
+"""QUANTIZE(CONV_2D(DEQUANTIZE(x), DEQUANTIZE(w)))  =>  CONV_2D(x, w) on int8 or int16 tensors
 
-A float operator between a DequantizeLinear and a QuantizeLinear whose scales are known becomes TFLite's kernel on int8 (or
-int16) tensors with the same scales and zero points; uint8 is int8 with a zero point that is less by 128. The result is
-within one step of the output's scale of what the floats give: kernels round halves away from zero where ONNX rounds
-them to even. So a QuantizeLinear is TFLite's QUANTIZE only where such a kernel reads it, and a DequantizeLinear only where
-a kernel's result goes back to floats; alone they stay what the emitter made of them, to the last digit.
+A float operator between a DequantizeLinear and a QuantizeLinear becomes the TFLite kernel on integers with the same scales and zero
+points; uint8 becomes int8 with a zero point that is less by 128. Conditions: scales and zero points are known, and a kernel exists.
+
+The result is within one step of the output's scale of the float result: kernels round halves away from zero, ONNX rounds them to
+even. So a QuantizeLinear becomes QUANTIZE only where an integer kernel reads it, and a DequantizeLinear becomes DEQUANTIZE only where
+a kernel's result goes back to floats. Elsewhere both stay as they were emitted, which is exact.
 """
 
+import numpy as np
+
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes.integers.operators import plan
-from onnx_compat_tflite.passes.integers.region import Region
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.integers.operators import find_kernel
+from onnx_compat_tflite.passes.integers.region import QuantizedRegion
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
+from onnx_compat_tflite.quantize.schemes import KEY, MODELS_OWN
 
-__all__ = ["use_integers"]
+__all__ = ["integer_kernels"]
 
 
-def use_integers(graph: fb.SubGraph) -> bool:
-    """Every QuantizeLinear whose number can be computed on integers has it from there; whether there is one."""
-    region, used = Region(graph), False
+def _example() -> fb.ModelSpec:
+    graph = ExampleGraph((2, 3), dtype="uint8")
+    as_float = {"in_data_type": "uint8", "out_data_type": "float32"}
+    x = graph.op("CAST", [graph.inputs[0]], (2, 3), **as_float)
+    x = graph.op("MUL", [x, graph.constant(0.5)], (2, 3))
+    x = graph.op("ADD", [x, graph.constant(np.asarray([1, 2, 3]) / 2)], (2, 3))
+    x = graph.op("ROUND", [graph.op("DIV", [x, graph.constant(0.5)], (2, 3))], (2, 3))
+    x = graph.op("MINIMUM", [graph.op("MAXIMUM", [x, graph.constant(0)], (2, 3)), graph.constant(255)], (2, 3))
+    return graph.model(graph.op("CAST", [x], (2, 3), "uint8", in_data_type="float32", out_data_type="uint8"))
+
+
+@graph_pass(
+    "integer_kernels", "QUANTIZE(CONV_2D(DEQUANTIZE(x))) => CONV_2D(x) on int8 or int16; also other kernels", _example,
+    after=("redundant_reshapes", "hard_activations", "same_padding"),
+)  # fmt: skip
+def integer_kernels(graph: GraphRewriter, context: Context) -> int:
+    """Compute the input of each QuantizeLinear with integer kernels, where they exist. The metadata of the file tell that."""
+    region, count = QuantizedRegion(graph), 0
     if not region.dequantized:
-        return False
-    for index, one in region.quantized.items():
-        found = plan(region, one.source, one.grid.signed) if region.alone(one.source) else None
-        if found is not None:
-            region.written(index, found)
-            used = True
+        return 0
+    for index, quantized in region.quantized.items():
+        is_unshared = region.has_single_reader(quantized.source)
+        write = find_kernel(region, quantized.source, quantized.parameters.signed) if is_unshared else None
+        if write is not None:
+            region.write_quantized(index, write)
+            count += 1
     region.finish()
-    return used
+    if count:
+        context.set_metadata(KEY, MODELS_OWN.kind.encode())
+    return count

@@ -1,8 +1,8 @@
-"""Which float operator between a DequantizeLinear and a QuantizeLinear is which kernel of integers, and when it is right.
+"""The integer kernel of each float operator between a DequantizeLinear and a QuantizeLinear.
 
-Each function gets the operator and the grid of its result, and gives a plan that writes that result; None where the
-kernel asks for something else (weights with a zero point, a scale that it has not): then the floats stay. Where a kernel
-rounds to a grid of its own first, that grid may not be so much coarser that a result moves by more than one step.
+Each function takes the operator and the parameters of its result. It returns a function that writes the result, or None if the
+kernel does not take the parameters (weights with a zero point, another scale): then the floats stay. A kernel may first round to
+parameters of its own, if they are not so much coarser that a result moves by more than one step.
 """
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -10,355 +10,395 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes.integers.grid import Grid, bytes_only, centred, grid_of_constant, on_grid, sums
-from onnx_compat_tflite.passes.integers.region import Found, Plan, Region
-from onnx_compat_tflite.passes.integers.weights import connected, convolution, transposed
+from onnx_compat_tflite.passes.integers.parameters import (
+    QuantParams,
+    are_int8,
+    bias_type,
+    have_common_type,
+    parameters_of_constant,
+    quantize,
+)
+from onnx_compat_tflite.passes.integers.region import MaybeWriter, QuantizedRegion, Writer
+from onnx_compat_tflite.passes.integers.weights import convolution, fully_connected, transpose_conv
+from onnx_compat_tflite.passes.rewriter import is_unfused
 
-__all__ = ["plan"]
+__all__ = ["find_kernel"]
 
 _BOUNDS = ("RELU", "RELU6", "RELU_N1_TO_1")
 
 
-def plan(region: Region, index: int, grid: Grid) -> Found:
-    """How to write a tensor of floats as integers of a grid."""
-    index, bound = _unbounded(region, index, grid)
-    here = region.grid_of(index)
-    if here is not None:
+def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) -> MaybeWriter:
+    """The function that writes a float tensor as integers with these parameters, or None."""
+    index, bound = _without_activation(region, index, parameters)
+    if region.parameters_of(index) is not None:
         return _rescaled(region, index, bound)
-    if not region.alone(index):
+    if not region.has_single_reader(index):
         return None
-    move = region.move(index)
+    move = region.move_of(index)
     if move is not None and move.inputs[0] is not None:
-        inner = plan(region, move.inputs[0], grid)
-        return None if inner is None else _bounded(region, index, grid, bound, _moved(region, move, inner, grid))
-    return _kernel(region, index, grid, bound)
+        inner = find_kernel(region, move.inputs[0], parameters)
+        return (
+            None
+            if inner is None
+            else _with_activation(region, index, parameters, bound, _moved(region, move, inner, parameters))
+        )
+    return _kernel_of_producer(region, index, parameters, bound)
 
 
-def _kernel(region: Region, index: int, grid: Grid, bound: str) -> Found:
+def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantParams, bound: str) -> MaybeWriter:
+    """The kernel of the operator that writes a tensor, with the activation behind it."""
     for builtins, fusing in _FUSING.items():
-        operator = region.view.writer(index, *builtins)
-        own = "NONE" if operator is None else operator.options.get("fused_activation_function", "NONE")
-        if operator is not None and "NONE" in (own, bound):
-            return fusing(region, operator, grid, own if bound == "NONE" else bound)
+        op = region.graph.producer(index, *builtins)
+        own = "NONE" if op is None else op.options.get("fused_activation_function", "NONE")
+        if op is not None and "NONE" in (own, bound):
+            return fusing(region, op, parameters, own if bound == "NONE" else bound)
     for builtins, other in _OTHERS.items():
-        operator = region.view.writer(index, *builtins)
-        if operator is not None and operator.options.get("fused_activation_function", "NONE") == "NONE":
-            found = other(region, operator, grid)
-            return None if found is None else _bounded(region, index, grid, bound, found)
+        op = region.graph.producer(index, *builtins)
+        if op is not None and is_unfused(op):
+            found = other(region, op, parameters)
+            return None if found is None else _with_activation(region, index, parameters, bound, found)
     return None
 
 
-def _unbounded(region: Region, index: int, grid: Grid) -> Tuple[int, str]:
-    """What an activation bounds, and its name; bounds that the grid has anyhow, or but for a step, are none."""
-    view = region.view
-    while region.alone(index):
-        operator = view.writer(index, "MAXIMUM", "MINIMUM", *_BOUNDS)
-        guarded = region.guarded(index)
-        if guarded is not None:
-            index = guarded
+def _without_activation(region: QuantizedRegion, index: int, parameters: QuantParams) -> Tuple[int, str]:
+    """The tensor before an activation, and the name of the activation. Bounds within a step of the range are skipped."""
+    graph = region.graph
+    while region.has_single_reader(index):
+        op = graph.producer(index, "MAXIMUM", "MINIMUM", *_BOUNDS)
+        unguarded = region.without_guard(index)
+        if unguarded is not None:
+            index = unguarded
             continue
-        if operator is None or operator.inputs[0] is None:
+        if op is None or op.inputs[0] is None:
             break
-        if operator.builtin in _BOUNDS:
-            return operator.inputs[0], operator.builtin
-        number, inner = view.number(operator.inputs[0]), operator.inputs[1]
-        low, high = grid.ends[0] + grid.scale, grid.ends[1] - grid.scale
-        idle = number is not None and (number <= low if operator.builtin == "MAXIMUM" else number >= high)
-        if not idle and inner is not None and operator.builtin == "MAXIMUM" and number == 0:
+        if op.builtin in _BOUNDS:
+            return op.inputs[0], op.builtin
+        number, inner = graph.number(op.inputs[0]), op.inputs[1]
+        low, high = parameters.ends[0] + parameters.scale, parameters.ends[1] - parameters.scale
+        is_noop = number is not None and (number <= low if op.builtin == "MAXIMUM" else number >= high)
+        if not is_noop and inner is not None and op.builtin == "MAXIMUM" and number == 0:
             return inner, "RELU"
-        if not idle or inner is None:
+        if not is_noop or inner is None:
             break
         index = inner
     return index, "NONE"
 
 
-def _bounded(region: Region, index: int, grid: Grid, bound: str, inner: Plan) -> Plan:
-    """An activation of its own, for kernels that have none."""
+def _with_activation(region: QuantizedRegion, index: int, parameters: QuantParams, bound: str, inner: Writer) -> Writer:
+    """Append an activation, for kernels that fuse none."""
     if bound == "NONE":
         return inner
 
     def write(output: int) -> None:
-        whole = region.tensor(index, grid)
+        whole = region.add_tensor(index, parameters)
         inner(whole)
-        region.put(bound, [whole], output)
+        region.append(bound, [whole], output)
 
     return write
 
 
-def _rescaled(region: Region, index: int, bound: str) -> Plan:
-    return lambda output: region.put("QUANTIZE" if bound == "NONE" else bound, [region.twin(index)], output)
+def _rescaled(region: QuantizedRegion, index: int, bound: str) -> Writer:
+    """QUANTIZE of integers with other parameters, or an activation of them."""
+    return lambda output: region.append("QUANTIZE" if bound == "NONE" else bound, [region.integers_of(index)], output)
 
 
-def _moved(region: Region, move: fb.OperatorSpec, inner: Plan, grid: Grid) -> Plan:
+def _moved(region: QuantizedRegion, move: fb.OperatorSpec, inner: Writer, parameters: QuantParams) -> Writer:
+    """A move of what `inner` writes."""
+
     def write(output: int) -> None:
-        source = region.tensor(move.inputs[0] or 0, grid)
+        source = region.add_tensor(move.inputs[0] or 0, parameters)
         inner(source)
-        region.moved(move, source, output)
+        region.append_move(move, source, output)
 
     return write
 
 
 # -- of two tensors --------------------------------------------------------------------------------------------------------
-Operand = Optional[Tuple[Grid, Callable[[], int]]]
+Operand = Optional[Tuple[QuantParams, Callable[[], int]]]
 
 
-def _operand(region: Region, index: Optional[int], dtype: str) -> Operand:
-    """An operand: its grid, and the tensor when it comes to that."""
-    array = region.view.constant(index)
+def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Operand:
+    """The parameters of an operand, and a function that returns its tensor of integers; or None."""
+    array = region.graph.constant(index)
     if index is None or array is not None:
-        return None if index is None else _known(region, array, dtype)
-    grid = region.grid_of(index)
-    return _multiple(region, index) if grid is None else (grid, lambda: region.twin(index))
+        return None if index is None else _constant_operand(region, array, dtype)
+    parameters = region.parameters_of(index)
+    return _scaled_operand(region, index) if parameters is None else (parameters, lambda: region.integers_of(index))
 
 
-def _known(region: Region, array: Any, dtype: str) -> Operand:
-    """A constant, where its numbers are on a grid."""
-    grid = grid_of_constant(array, dtype)
-    if grid is None:
+def _constant_operand(region: QuantizedRegion, array: Any, dtype: str) -> Operand:
+    """A constant that integers store exactly."""
+    parameters = parameters_of_constant(array, dtype)
+    if parameters is None:
         return None
-    held = grid
-    return grid, lambda: region.constant(on_grid(array, held), held.quantization)
+    known = parameters
+    return parameters, lambda: region.add_constant(quantize(array, known), known.quantization)
 
 
-def _multiple(region: Region, index: int) -> Operand:
-    """A number times what has a grid: the same integers, on a grid of so many times its steps."""
-    product = region.view.writer(index, "MUL", "DIV")
-    if product is None or not region.alone(index) or product.options.get("fused_activation_function", "NONE") != "NONE":
+def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
+    """A number times a value with parameters: the same integers with a scaled step."""
+    product = region.graph.producer(index, "MUL", "DIV")
+    if product is None or not region.has_single_reader(index) or not is_unfused(product):
         return None
     for x, number in _factors(region, product):
-        grid = region.grid_of(x)
-        if grid is not None and number > 0:
-            first, second = _operand(region, x, grid.dtype), _known(region, np.float32(number), grid.dtype)
-            finer = grid.times(number)
+        parameters = region.parameters_of(x)
+        if parameters is not None and number > 0:
+            first, second = (
+                _operand(region, x, parameters.dtype),
+                _constant_operand(region, np.float32(number), parameters.dtype),
+            )
+            scaled = parameters.times(number)
             if first is None or second is None:
                 return None
-            return finer, _making(region, index, finer, _product_of(region, first[1], second[1]))
+            return scaled, _deferred(region, index, scaled, _product_of(region, first[1], second[1]))
     return None
 
 
-def _factors(region: Region, operator: fb.OperatorSpec) -> List[Tuple[Optional[int], float]]:
-    """Of a product with a number: what is multiplied, and the number. A quotient is a product with one over it."""
-    left, right = operator.inputs
-    numbers = [(x, region.view.number(other)) for x, other in ((left, right), (right, left))]
-    if operator.builtin == "DIV":
+def _factors(region: QuantizedRegion, op: fb.OperatorSpec) -> List[Tuple[Optional[int], float]]:
+    """The tensors and numbers of a product with a number. A quotient is a product with the reciprocal."""
+    left, right = op.inputs
+    numbers = [(x, region.graph.number(other)) for x, other in ((left, right), (right, left))]
+    if op.builtin == "DIV":
         numbers = [(x, 1 / number) for x, number in numbers[:1] if number]
     return [(x, number) for x, number in numbers if number is not None]
 
 
-def _product_of(region: Region, first: Callable[[], int], second: Callable[[], int]) -> Plan:
-    return lambda output: region.put("MUL", [first(), second()], output, fused_activation_function="NONE")
+def _product_of(region: QuantizedRegion, first: Callable[[], int], second: Callable[[], int]) -> Writer:
+    return lambda output: region.append("MUL", [first(), second()], output, fused_activation_function="NONE")
 
 
-def _making(region: Region, index: int, grid: Grid, write: Plan) -> Callable[[], int]:
-    """A new tensor like another one, when it comes to that."""
+def _deferred(region: QuantizedRegion, index: int, parameters: QuantParams, write: Writer) -> Callable[[], int]:
+    """A function that adds a tensor like another, writes it and returns it."""
 
-    def made() -> int:
-        output = region.tensor(index, grid)
+    def write_tensor() -> int:
+        output = region.add_tensor(index, parameters)
         write(output)
         return output
 
-    return made
+    return write_tensor
 
 
-def _factor(region: Region, index: Optional[int], number: Optional[float], grid: Grid) -> Operand:
-    """What a number is multiplied with to give a result on a grid: the same integers, on a grid of that part of its steps."""
+def _operand_of_product(
+    region: QuantizedRegion, index: Optional[int], number: Optional[float], parameters: QuantParams
+) -> Operand:
+    """The operand that, times a number, gives a result with these parameters: the same integers with a scaled step."""
     if index is None or number is None or not number > 0:
         return None
-    part = grid.times(1 / number)
-    write = plan(region, index, part)
-    return None if write is None else (part, _making(region, index, part, write))
+    scaled = parameters.times(1 / number)
+    write = find_kernel(region, index, scaled)
+    return None if write is None else (scaled, _deferred(region, index, scaled, write))
 
 
-def _pair(region: Region, operator: fb.OperatorSpec, grid: Grid, bound: str) -> Found:
-    """ADD, SUB, MUL, BATCH_MATMUL."""
-    left, right = (_operand(region, index, grid.dtype) for index in operator.inputs[:2])
-    if operator.builtin == "MUL":
-        numbers = [region.view.number(index) for index in operator.inputs]
-        left = left or _factor(region, operator.inputs[0], numbers[1], grid)
-        right = right or _factor(region, operator.inputs[1], numbers[0], grid)
-    if left is None or right is None or not centred(grid, left[0], right[0]):
+def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, bound: str) -> MaybeWriter:
+    """The kernels of ADD, SUB, MUL and BATCH_MATMUL."""
+    left, right = (_operand(region, index, parameters.dtype) for index in op.inputs[:2])
+    if op.builtin == "MUL":
+        numbers = [region.graph.number(index) for index in op.inputs]
+        left = left or _operand_of_product(region, op.inputs[0], numbers[1], parameters)
+        right = right or _operand_of_product(region, op.inputs[1], numbers[0], parameters)
+    if left is None or right is None or not have_common_type(parameters, left[0], right[0]):
         return None
-    shapes = [region.view.sizes(index or 0) for index in operator.inputs[:2]]
-    if max(map(len, shapes)) > 4 and (operator.builtin == "BATCH_MATMUL" or tuple(shapes[0]) != tuple(shapes[1])):
+    shapes = [region.graph.sizes(index or 0) for index in op.inputs[:2]]
+    if max(map(len, shapes)) > 4 and (op.builtin == "BATCH_MATMUL" or tuple(shapes[0]) != tuple(shapes[1])):
         return None
-    options = dict(operator.options)
-    if operator.builtin in ("ADD", "SUB") and grid.dtype == "int16":
+    options = dict(op.options)
+    if op.builtin in ("ADD", "SUB") and parameters.dtype == "int16":
         options["pot_scale_int16"] = False
-    if operator.builtin != "BATCH_MATMUL":
+    if op.builtin != "BATCH_MATMUL":
         options["fused_activation_function"] = bound
     first, second = left[1], right[1]
-    return lambda output: region.put(operator.builtin, [first(), second()], output, **options)
+    return lambda output: region.append(op.builtin, [first(), second()], output, **options)
 
 
-def _product(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    return _pair(region, operator, grid, "NONE")
+def _product(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
+    """The kernel of BATCH_MATMUL."""
+    return _pair(region, op, parameters, "NONE")
 
 
-def _joined(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    """CONCATENATION: its kernel wants one grid for all."""
+def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
+    """The kernel of CONCATENATION, which takes the same parameters for all parts."""
     parts: List[Callable[[], int]] = []
-    for index in operator.inputs:
-        part = None if index is None else _part(region, index, grid)
+    for index in op.inputs:
+        part = None if index is None else _part(region, index, parameters)
         if part is None:
             return None
         parts.append(part)
-    axis = operator.options["axis"]
-    return lambda output: region.put("CONCATENATION", [part() for part in parts], output, axis=axis)
+    axis = op.options["axis"]
+    return lambda output: region.append("CONCATENATION", [part() for part in parts], output, axis=axis)
 
 
-def _part(region: Region, index: int, grid: Grid) -> Optional[Callable[[], int]]:
-    array = region.view.constant(index)
+def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optional[Callable[[], int]]:
+    """A function that returns a part of a CONCATENATION with these parameters, or None."""
+    array = region.graph.constant(index)
     if array is not None:
-        return lambda: region.constant(on_grid(array, grid), grid.quantization)
-    if region.grid_of(index) == grid:
-        return lambda: region.twin(index)
-    inner = plan(region, index, grid)
-    return None if inner is None else _making(region, index, grid, inner)
+        return lambda: region.add_constant(quantize(array, parameters), parameters.quantization)
+    if region.parameters_of(index) == parameters:
+        return lambda: region.integers_of(index)
+    inner = find_kernel(region, index, parameters)
+    return None if inner is None else _deferred(region, index, parameters, inner)
 
 
 # -- of one tensor ---------------------------------------------------------------------------------------------------------
-def _mean(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    """MEAN; its kernel adds up numbers of 16 bits in 32."""
-    x, count = operator.inputs[0], _count(region, operator)
-    given = region.grid_of(x)
-    if given is None or x is None or not centred(given, grid):
+def _mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
+    """The kernel of MEAN, which bias_type int16 in 32 bits."""
+    x, count = op.inputs[0], _count(region, op)
+    data = region.parameters_of(x)
+    if data is None or x is None or not have_common_type(data, parameters):
         return None
-    if given.dtype == "int16" and (count is None or count >= 2**16):
+    if data.dtype == "int16" and (count is None or count >= 2**16):
         return None
-    return lambda output: region.put("MEAN", [region.twin(x), operator.inputs[1]], output, **operator.options)
+    return lambda output: region.append("MEAN", [region.integers_of(x), op.inputs[1]], output, **op.options)
 
 
-def _count(region: Region, operator: fb.OperatorSpec) -> Optional[int]:
-    """Of how many numbers one is made."""
-    sizes, axes = region.view.sizes(operator.inputs[0] or 0), region.view.constant(operator.inputs[1])
+def _count(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]:
+    """The number of elements that are reduced to one. None if it is open."""
+    sizes, axes = region.graph.sizes(op.inputs[0] or 0), region.graph.constant(op.inputs[1])
     lengths = None if axes is None else [sizes[axis] for axis in axes.reshape(-1)]
     return None if lengths is None or min(lengths, default=0) < 0 else int(np.prod(lengths))
 
 
-def _quotient(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    """DIV by a number: a product; or a mean, as it is on some runtimes: a SUM, divided by how many there are."""
-    total = _total(region, operator)
+def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
+    """DIV by a number as a product, or as MEAN where a SUM is divided by its number of elements."""
+    total = _total(region, op)
     if total is not None:
-        return _mean(region, total, grid)
-    for x, number in _factors(region, operator):
-        left, right = _operand(region, x, grid.dtype), _known(region, np.float32(number), grid.dtype)
-        left = left or _factor(region, x, number, grid)
-        if left is not None and right is not None and centred(grid, left[0]) and len(region.view.sizes(x or 0)) <= 4:
+        return _mean(region, total, parameters)
+    for x, number in _factors(region, op):
+        left, right = (
+            _operand(region, x, parameters.dtype),
+            _constant_operand(region, np.float32(number), parameters.dtype),
+        )
+        left = left or _operand_of_product(region, x, number, parameters)
+        if (
+            left is not None
+            and right is not None
+            and have_common_type(parameters, left[0])
+            and len(region.graph.sizes(x or 0)) <= 4
+        ):
             return _product_of(region, left[1], right[1])
     return None
 
 
-def _total(region: Region, operator: fb.OperatorSpec) -> Optional[fb.OperatorSpec]:
-    """The SUM that is divided by the number of what it adds."""
-    total = region.view.writer(operator.inputs[0], "SUM")
-    if total is None or not region.alone(total.outputs[0]):
+def _total(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[fb.OperatorSpec]:
+    """The SUM that is divided by its number of elements, or None."""
+    total = region.graph.producer(op.inputs[0], "SUM")
+    if total is None or not region.has_single_reader(total.outputs[0]):
         return None
     count = _count(region, total)
-    return total if count is not None and count == region.view.number(operator.inputs[1]) else None
+    return total if count is not None and count == region.graph.number(op.inputs[1]) else None
 
 
-def _leaky(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    """The larger one of x and a part of it."""
-    for x, part in (operator.inputs, list(operator.inputs)[::-1]):
-        product = region.view.writer(part, "MUL")
-        slope = None if product is None or product.inputs[0] != x else region.view.number(product.inputs[1])
-        given = region.grid_of(x)
-        if slope is not None and 0 < slope <= 1 and x is not None and given is not None and centred(given, grid):
+def _leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
+    """MAXIMUM(x, slope * x) as LEAKY_RELU."""
+    for x, part in (op.inputs, list(op.inputs)[::-1]):
+        product = region.graph.producer(part, "MUL")
+        slope = None if product is None or product.inputs[0] != x else region.graph.number(product.inputs[1])
+        data = region.parameters_of(x)
+        if (
+            slope is not None
+            and 0 < slope <= 1
+            and x is not None
+            and data is not None
+            and have_common_type(data, parameters)
+        ):
             source, alpha = x, slope
-            return lambda output: region.put("LEAKY_RELU", [region.twin(source)], output, alpha=alpha)
+            return lambda output: region.append("LEAKY_RELU", [region.integers_of(source)], output, alpha=alpha)
     return None
 
 
-def _swish(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    x = operator.inputs[0]
-    given = region.grid_of(x)
-    if given is None or x is None or not bytes_only(given, grid):
+def _hard_swish(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
+    """The kernel of HARD_SWISH, which takes int8 alone."""
+    x = op.inputs[0]
+    data = region.parameters_of(x)
+    if data is None or x is None or not are_int8(data, parameters):
         return None
-    return lambda output: region.put("HARD_SWISH", [region.twin(x)], output)
+    return lambda output: region.append("HARD_SWISH", [region.integers_of(x)], output)
 
 
-def _own(region: Region, operator: fb.OperatorSpec, grid: Grid, own: Grid, most: float) -> Found:
-    """A kernel that gives its result on a grid of its own, which may be so many times coarser."""
-    x = operator.inputs[0]
-    given = region.grid_of(x)
-    if given is None or x is None or not centred(given, grid, own) or own.scale > most * grid.scale:
+def _then_quantize(
+    region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, own: QuantParams, most: float
+) -> MaybeWriter:
+    """A kernel whose result has parameters of its own, with a step up to `most` times coarser, then QUANTIZE."""
+    x = op.inputs[0]
+    data = region.parameters_of(x)
+    if data is None or x is None or not have_common_type(data, parameters, own) or own.scale > most * parameters.scale:
         return None
 
     def write(output: int) -> None:
-        first = output if own == grid else region.tensor(operator.outputs[0], own)
-        region.put(operator.builtin, [region.twin(x), *operator.inputs[1:]], first, **operator.options)
-        if own != grid:
-            region.put("QUANTIZE", [first], output)
+        first = output if own == parameters else region.add_tensor(op.outputs[0], own)
+        region.append(op.builtin, [region.integers_of(x), *op.inputs[1:]], first, **op.options)
+        if own != parameters:
+            region.append("QUANTIZE", [first], output)
 
     return write
 
 
-def _average(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    """AVERAGE_POOL_2D has one grid for both sides. Where that is too coarse for the result, the mean is a convolution: the
-    weights are all the same, and the same part of a whole.
+def _average(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
+    """The kernel of AVERAGE_POOL_2D, which has the same parameters on both sides. Where they are too coarse for the result, the
+    mean is a depthwise convolution with equal weights.
     """
-    x, options = operator.inputs[0], operator.options
-    given = region.grid_of(x)
-    if given is None or x is None:
+    x, options = op.inputs[0], op.options
+    data = region.parameters_of(x)
+    if data is None or x is None:
         return None
-    own = _own(region, operator, grid, given, 1)
-    channels = region.view.sizes(x)[-1]
-    if own is not None or options["padding"] != "VALID" or channels < 0 or not centred(given, grid):
-        return own or _own(region, operator, grid, given, 2)
+    own = _then_quantize(region, op, parameters, data, 1)
+    channels = region.graph.sizes(x)[-1]
+    if own is not None or options["padding"] != "VALID" or channels < 0 or not have_common_type(data, parameters):
+        return own or _then_quantize(region, op, parameters, data, 2)
     taps = (options["filter_height"], options["filter_width"])
     weights = np.full((1, *taps, channels), 127, np.int8)
     step = np.float32(1 / (127 * taps[0] * taps[1]))
     kernel = weights, fb.Quantization([float(step)], [0])
-    bias = np.zeros(channels, sums(given)), fb.Quantization([float(step * np.float32(given.scale))], [0])
+    bias = np.zeros(channels, bias_type(data)), fb.Quantization([float(step * np.float32(data.scale))], [0])
     where = {name: options[name] for name in ("padding", "stride_h", "stride_w")}
 
     def write(output: int) -> None:
-        operands = [region.twin(x), region.constant(*kernel), region.constant(*bias)]
-        region.put("DEPTHWISE_CONV_2D", operands, output, depth_multiplier=1, **where)
+        operands = [region.integers_of(x), region.add_constant(*kernel), region.add_constant(*bias)]
+        region.append("DEPTHWISE_CONV_2D", operands, output, depth_multiplier=1, **where)
 
     return write
 
 
-def _between(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    """RESIZE_BILINEAR, where its kernel has the places between pixels exactly: it counts them in 1024ths."""
-    given = region.grid_of(operator.inputs[0])
-    aligned = operator.options.get("align_corners", False)
+def _resize(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
+    """The kernel of RESIZE_BILINEAR, where it has the places between pixels exactly: it counts them in 1024ths."""
+    data = region.parameters_of(op.inputs[0])
+    aligned = op.options.get("align_corners", False)
     for axis in (1, 2):
-        size, resized = (region.view.sizes(index or 0)[axis] for index in (operator.inputs[0], operator.outputs[0]))
+        size, resized = (region.graph.sizes(index or 0)[axis] for index in (op.inputs[0], op.outputs[0]))
         if aligned and resized > 1:
             size, resized = size - 1, resized - 1
         if size < 0 or resized <= 0 or 1024 * size % resized:
             return None
-    return None if given is None else _own(region, operator, grid, given, 1)
+    return None if data is None else _then_quantize(region, op, parameters, data, 1)
 
 
+#: The parameters that a kernel always gives its result, and how many times coarser than those of the model they may be.
 _RANGES = {
-    "LOGISTIC": (Grid(1 / 256, -128, "int8"), 1.5),
-    "TANH": (Grid(1 / 128, 0, "int8"), 1.5),
-    "SOFTMAX": (Grid(1 / 256, -128, "int8"), 1.02),
+    "LOGISTIC": (QuantParams(1 / 256, -128, "int8"), 1.5),
+    "TANH": (QuantParams(1 / 128, 0, "int8"), 1.5),
+    "SOFTMAX": (QuantParams(1 / 256, -128, "int8"), 1.02),
 }
 
 
-def _ranged(region: Region, operator: fb.OperatorSpec, grid: Grid) -> Found:
-    """LOGISTIC, TANH, SOFTMAX: from all of the numbers that they can give."""
-    return _own(region, operator, grid, *_RANGES[operator.builtin])
+def _fixed_range(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
+    """The kernels of LOGISTIC, TANH and SOFTMAX, whose parameters follow from the range of their results."""
+    return _then_quantize(region, op, parameters, *_RANGES[op.builtin])
 
 
-#: What takes an activation in, and what does not.
-_FUSING: Dict[Tuple[str, ...], Callable[[Region, fb.OperatorSpec, Grid, str], Found]] = {
+#: Kernels that fuse an activation, then kernels that do not.
+_FUSING: Dict[Tuple[str, ...], Callable[[QuantizedRegion, fb.OperatorSpec, QuantParams, str], MaybeWriter]] = {
     ("CONV_2D", "DEPTHWISE_CONV_2D"): convolution,
-    ("FULLY_CONNECTED",): connected,
+    ("FULLY_CONNECTED",): fully_connected,
     ("ADD", "SUB", "MUL"): _pair,
 }
-_OTHERS: Dict[Tuple[str, ...], Callable[[Region, fb.OperatorSpec, Grid], Found]] = {
-    ("TRANSPOSE_CONV",): transposed,
+_OTHERS: Dict[Tuple[str, ...], Callable[[QuantizedRegion, fb.OperatorSpec, QuantParams], MaybeWriter]] = {
+    ("TRANSPOSE_CONV",): transpose_conv,
     ("BATCH_MATMUL",): _product,
-    ("CONCATENATION",): _joined,
+    ("CONCATENATION",): _concatenation,
     ("MEAN",): _mean,
     ("DIV",): _quotient,
     ("AVERAGE_POOL_2D",): _average,
-    ("RESIZE_BILINEAR",): _between,
-    ("HARD_SWISH",): _swish,
-    ("MAXIMUM",): _leaky,
-    tuple(_RANGES): _ranged,
+    ("RESIZE_BILINEAR",): _resize,
+    ("HARD_SWISH",): _hard_swish,
+    ("MAXIMUM",): _leaky_relu,
+    tuple(_RANGES): _fixed_range,
 }

@@ -1,255 +1,269 @@
-"""Where numbers of a subgraph are quantized: tensors of integers beside those of floats, and who writes them."""
+"""The quantized values of a subgraph: the integers that each float tensor stands for, and the operators that write them."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes.integers.grid import Grid, holds, on_grid
-from onnx_compat_tflite.passes.integers.pairs import dequantized, quantized
-from onnx_compat_tflite.passes.view import View
+from onnx_compat_tflite.passes.integers.parameters import QuantParams, are_exact, quantize
+from onnx_compat_tflite.passes.integers.patterns import find_dequantized, find_quantized
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
 
-__all__ = ["Found", "Plan", "Region"]
+__all__ = ["MaybeWriter", "QuantizedRegion", "Writer"]
 
-#: Writes a tensor of a grid that it is given.
-Plan = Callable[[int], None]
-Found = Optional[Plan]
+#: Appends the operators that write the tensor of integers which it is given.
+Writer = Callable[[int], None]
+MaybeWriter = Optional[Writer]
 
-#: What moves numbers, or takes the largest: quantizing before it or after it is the same. The data is the first input.
+#: Operators that move elements or take the largest: quantizing before and behind them is the same. The data is the first input.
 _MOVES = frozenset(
     "RESHAPE TRANSPOSE SLICE STRIDED_SLICE EXPAND_DIMS SQUEEZE PAD GATHER DEPTH_TO_SPACE SPACE_TO_DEPTH TILE MIRROR_PAD"
     " REVERSE_V2 RESIZE_NEAREST_NEIGHBOR MAX_POOL_2D PADV2".split()
 )
-#: What puts a number beside them, which is zero before it is a zero point.
+#: Moves that add a number: zero, which becomes the zero point.
 _PADS = ("PAD", "PADV2")
 
 
-class Region:
-    """Each tensor of floats that a DequantizeLinear gives (or a move of one) may have a twin of integers. Operators that
-    write twins go behind those that write the floats; what is then not read is swept away.
+class QuantizedRegion:
+    """A subgraph in which float tensors get integer counterparts.
+
+    A float tensor that a DequantizeLinear writes, or a move of such a tensor, may have a counterpart. The operators that write
+    counterparts stand behind those that write the floats, which are dead code where no operator reads them any more.
     """
 
-    def __init__(self, graph: fb.SubGraph) -> None:
-        self.graph, self.view = graph, View(graph)
-        self.quantized, self.dequantized = quantized(self.view), dequantized(self.view)
-        self._grids: Dict[int, Set[Grid]] = {q: {one.grid} for q, one in self.quantized.items()}
-        for one in self.dequantized.values():
-            self._grids.setdefault(one.source, set()).add(one.grid)
-        self._twins: Dict[int, int] = {}
-        self._bases: Dict[int, int] = {}
+    def __init__(self, graph: GraphRewriter) -> None:
+        self.graph = graph
+        self.quantized, self.dequantized = find_quantized(graph), find_dequantized(graph)
+        self._parameters: Dict[int, Set[QuantParams]] = {q: {one.parameters} for q, one in self.quantized.items()}
+        for dequantized in self.dequantized.values():
+            self._parameters.setdefault(dequantized.source, set()).add(dequantized.parameters)
+        self._counterparts: Dict[int, int] = {}  # a float tensor -> its integers
+        self._signed: Dict[int, int] = {}  # a tensor of integers of the model -> its signed integers, with parameters
         self._front: List[fb.OperatorSpec] = []
-        self._behind: Dict[int, List[fb.OperatorSpec]] = {}
-        self._gone: Set[int] = set()
+        self._behind: Dict[
+            int, List[fb.OperatorSpec]
+        ] = {}  # the id of an operator -> the operators to insert behind it
+        self._erased: Set[int] = set()
         self._guards: Set[int] = set()
-        self._here: List[fb.OperatorSpec] = self._front
+        self._target: List[fb.OperatorSpec] = self._front  # where operators are appended now
 
-    # -- what is there -----------------------------------------------------------------------------------------------------
-    def grid_of(self, index: Optional[int]) -> Optional[Grid]:
-        """The grid on which the twin of a tensor of floats would be."""
+    # -- looking at tensors ------------------------------------------------------------------------------------------------
+    def parameters_of(self, index: Optional[int]) -> Optional[QuantParams]:
+        """The parameters of the counterpart of a float tensor. None if it has no counterpart."""
         if index is None:
             return None
         if index in self.dequantized:
-            one = self.dequantized[index]
-            return one.grid.signed if len(self._grids[one.source]) == 1 else None
-        move = self.move(index)
-        grid = None if move is None else self.grid_of(move.inputs[0])
-        return None if move is None or grid is None or not self._pads_on_grid(move, grid) else grid
+            dequantized = self.dequantized[index]
+            is_unique = len(self._parameters[dequantized.source]) == 1
+            return dequantized.parameters.signed if is_unique else None
+        move = self.move_of(index)
+        parameters = None if move is None else self.parameters_of(move.inputs[0])
+        return None if move is None or parameters is None or not self._can_pad(move, parameters) else parameters
 
-    def _pads_on_grid(self, move: fb.OperatorSpec, grid: Grid) -> bool:
-        """Whether the constant of a PADV2 is on the grid of its input; or below it, where only MAX_POOL_2D reads it."""
+    def _can_pad(self, move: fb.OperatorSpec, parameters: QuantParams) -> bool:
+        """Whether the constant of a PADV2 is stored exactly; or is below the least number and only MAX_POOL_2D reads it."""
         if move.builtin != "PADV2":
             return True
-        value = self.view.constant(move.inputs[2])
-        readers = self.view.readers(move.outputs[0])
-        pooled = move.outputs[0] not in self.graph.outputs and {one.builtin for one in readers} == {"MAX_POOL_2D"}
-        return holds(value, grid) or (pooled and bool((value < grid.ends[0]).all()))
+        value = self.graph.constant(move.inputs[2])
+        (result,) = move.outputs
+        is_pooled = {reader.builtin for reader in self.graph.readers(result)} == {"MAX_POOL_2D"}
+        is_below = bool((value < parameters.ends[0]).all())
+        return are_exact(value, parameters) or (is_below and is_pooled and not self.graph.is_output(result))
 
-    def move(self, index: Optional[int]) -> Optional[fb.OperatorSpec]:
-        """The operator that writes a tensor, if it moves numbers and nothing else."""
-        found = self.view.writer(index, *_MOVES)
-        if found is None or self.view.constant(found.inputs[0]) is not None:
+    def move_of(self, index: Optional[int]) -> Optional[fb.OperatorSpec]:
+        """The operator that writes a tensor, if it only moves elements of another; else None."""
+        op = self.graph.producer(index, *_MOVES)
+        if op is None or self.graph.constant(op.inputs[0]) is not None:
             return None
-        return None if found.builtin == "PADV2" and self.view.constant(found.inputs[2]) is None else found
+        return None if op.builtin == "PADV2" and self.graph.constant(op.inputs[2]) is None else op
 
-    def guarded(self, index: int) -> Optional[int]:
-        """What a tensor is but for NaN, which integers are not, and for the last digits of a LOGISTIC."""
-        guard = self.view.writer(index, "SELECT_V2")
-        looks = None if guard is None else self.view.writer(guard.inputs[0], "NOT_EQUAL", "LESS")
-        if guard is None or looks is None:
+    def without_guard(self, index: int) -> Optional[int]:
+        """The tensor before a SELECT_V2 that only restores NaN, which integers lack, or the last digits of a LOGISTIC."""
+        guard = self.graph.producer(index, "SELECT_V2")
+        test = None if guard is None else self.graph.producer(guard.inputs[0], "NOT_EQUAL", "LESS")
+        if guard is None or test is None:
             return None
-        logistic = self.view.writer(guard.inputs[2], "LOGISTIC")
-        if looks.builtin == "LESS":
-            known = logistic is not None and looks.inputs[1] == logistic.inputs[0]
+        logistic = self.graph.producer(guard.inputs[2], "LOGISTIC")
+        if test.builtin == "LESS":
+            is_known = logistic is not None and test.inputs[1] == logistic.inputs[0]
         else:
-            known = looks.inputs[0] == looks.inputs[1] == guard.inputs[1]
-        self._guards.update((id(guard), id(looks)) if known else ())
-        return guard.inputs[2] if known else None
+            is_known = test.inputs[0] == test.inputs[1] == guard.inputs[1]
+        self._guards.update((id(guard), id(test)) if is_known else ())
+        return guard.inputs[2] if is_known else None
 
-    def alone(self, index: int) -> bool:
-        """Whether one operator needs the tensor, and nobody else but those guards."""
-        readers = [reader for reader in self.view.readers(index) if id(reader) not in self._guards]
-        return len(readers) <= 1 and index not in self.graph.outputs
+    def has_single_reader(self, index: int) -> bool:
+        """Whether at most one operator reads the tensor, beside guards against NaN, and it is no output."""
+        readers = [reader for reader in self.graph.readers(index) if id(reader) not in self._guards]
+        return len(readers) <= 1 and not self.graph.is_output(index)
 
-    # -- making tensors and operators --------------------------------------------------------------------------------------
-    def tensor(self, like: int, grid: Grid) -> int:
-        """A new tensor of integers, of the shape of another tensor."""
-        shaped = self.graph.tensors[like]
-        name = "%s/%s_%d" % (shaped.name, grid.dtype, len(self.graph.tensors))
-        made = fb.TensorSpec(name, grid.dtype, shaped.shape, shape_signature=shaped.shape_signature)
-        made.quantization = grid.quantization
-        return self.graph.add(made)
+    # -- adding tensors and operators --------------------------------------------------------------------------------------
+    def add_tensor(self, like: int, parameters: QuantParams) -> int:
+        """Add a tensor of integers of the shape of another tensor."""
+        shaped = self.graph.tensor(like)
+        return self.add_shaped(like, parameters, shaped.shape, shaped.shape_signature)
 
-    def constant(self, array: Any, quantization: Optional[fb.Quantization] = None) -> int:
-        name = "%s/integers_%d" % (self.graph.name, len(self.graph.tensors))
-        array = np.ascontiguousarray(array)
-        return self.graph.add(fb.TensorSpec(name, array.dtype.name, array.shape, array, quantization=quantization))
+    def add_shaped(
+        self, like: int, parameters: QuantParams, shape: Sequence[int], signature: Optional[Sequence[int]]
+    ) -> int:
+        """Add a tensor of integers with the name of another tensor, and with this shape."""
+        name = "%s/%s_%d" % (self.graph.tensor(like).name, parameters.dtype, self.graph.tensor_count)
+        return self.graph.add_tensor(name, parameters.dtype, shape, signature, parameters.quantization)
 
-    def put(self, builtin: str, inputs: Sequence[Optional[int]], output: int, **options: Any) -> None:
-        self._here.append(fb.OperatorSpec(builtin, inputs, [output], options))
+    def add_constant(self, array: Any, quantization: Optional[fb.Quantization] = None) -> int:
+        """Add a constant of integers."""
+        name = "%s/integers_%d" % (self.graph.name, self.graph.tensor_count)
+        return self.graph.add_constant(name, np.ascontiguousarray(array), quantization)
 
-    def moved(self, move: fb.OperatorSpec, source: int, output: int) -> None:
-        """What a move does, to integers."""
+    def append(self, builtin: str, inputs: Sequence[Optional[int]], output: int, **options: Any) -> None:
+        """Append an operator at the current place."""
+        self._target.append(fb.OperatorSpec(builtin, inputs, [output], options))
+
+    def append_move(self, move: fb.OperatorSpec, source: int, output: int) -> None:
+        """Append a move of integers like a move of floats."""
         rest = list(move.inputs[1:])
         if move.builtin == "PADV2":
-            grid = self.grid(output)
-            rest[1] = self.constant(on_grid(self.view.constant(rest[1]), grid), grid.quantization)
-        self._here.append(fb.OperatorSpec(move.builtin, [source, *rest], [output], dict(move.options)))
+            parameters = self.parameters_of_integers(output)
+            padding = quantize(self.graph.constant(rest[1]), parameters)
+            rest[1] = self.add_constant(padding, parameters.quantization)
+        self._target.append(fb.OperatorSpec(move.builtin, [source, *rest], [output], dict(move.options)))
 
-    def grid(self, index: int) -> Grid:
-        """The grid of a tensor that was made here."""
-        tensor = self.graph.tensors[index]
+    def parameters_of_integers(self, index: int) -> QuantParams:
+        """The parameters of a tensor of integers that the pass has added."""
+        tensor = self.graph.tensor(index)
         assert tensor.quantization is not None
-        return Grid(tensor.quantization.scale[0], tensor.quantization.zero_point[0], tensor.dtype)
+        return QuantParams(tensor.quantization.scale[0], tensor.quantization.zero_point[0], tensor.dtype)
 
-    # -- twins -------------------------------------------------------------------------------------------------------------
-    def twin(self, index: int) -> int:
-        """The integers of a tensor of floats that has a grid."""
-        if index not in self._twins:
+    # -- counterparts ------------------------------------------------------------------------------------------------------
+    def integers_of(self, index: int) -> int:
+        """The counterpart of a float tensor that has parameters."""
+        if index not in self._counterparts:
             if index in self.dequantized:
-                one = self.dequantized[index]
-                self._twins[index] = self._base(one.source, one.grid)
+                dequantized = self.dequantized[index]
+                self._counterparts[index] = self._signed_integers(dequantized.source, dequantized.parameters)
             else:
-                move, grid = self.move(index), self.grid_of(index)
-                assert move is not None and move.inputs[0] is not None and grid is not None
-                self._twins[index] = self._moved_twin(move, self.twin(move.inputs[0]), grid)
-        return self._twins[index]
+                move, parameters = self.move_of(index), self.parameters_of(index)
+                assert move is not None and move.inputs[0] is not None and parameters is not None
+                self._counterparts[index] = self._moved_integers(move, self.integers_of(move.inputs[0]), parameters)
+        return self._counterparts[index]
 
-    def _moved_twin(self, move: fb.OperatorSpec, source: int, grid: Grid) -> int:
-        made = self.tensor(move.outputs[0], grid)
-        outer, self._here = self._here, self._behind.setdefault(id(move), [])
-        self.moved(move, source, made)
-        self._here = outer
-        return made
+    def _moved_integers(self, move: fb.OperatorSpec, source: int, parameters: QuantParams) -> int:
+        result = self.add_tensor(move.outputs[0], parameters)
+        outer, self._target = self._target, self._behind.setdefault(id(move), [])
+        self.append_move(move, source, result)
+        self._target = outer
+        return result
 
-    def _base(self, index: int, grid: Grid) -> int:
-        """The tensor of signed integers with a grid that stands for one of the model's."""
-        if index not in self._bases:
-            outer = self._here
-            self._bases[index] = self._found(index, grid)
-            self._here = outer
-        return self._bases[index]
+    def _signed_integers(self, index: int, parameters: QuantParams) -> int:
+        """The tensor of signed integers, with parameters, for a tensor of integers of the model."""
+        if index not in self._signed:
+            outer = self._target
+            self._signed[index] = self._find_signed(index, parameters)
+            self._target = outer
+        return self._signed[index]
 
-    def _found(self, index: int, grid: Grid) -> int:
-        one = self.quantized.get(index)
-        if one is not None:  # a number that comes into the region
-            return self.written(index, lambda made: self.put("QUANTIZE", [one.source], made))
-        move = self.move(index)
+    def _find_signed(self, index: int, parameters: QuantParams) -> int:
+        quantized = self.quantized.get(index)
+        if quantized is not None:  # floats enter the region
+            return self.write_quantized(index, lambda result: self.append("QUANTIZE", [quantized.source], result))
+        move = self.move_of(index)
         if move is None or move.builtin in _PADS or move.inputs[0] is None:
             move = None
-        elif self._grids.get(move.inputs[0], {grid}) == {grid}:
-            return self._moved_twin(move, self._base(move.inputs[0], grid), grid.signed)
-        writer = next((one for one in self.graph.operators if index in one.outputs), None)
-        self._here = self._front if writer is None else self._behind.setdefault(id(writer), [])
-        return self._marked(index, grid)
+        elif self._parameters.get(move.inputs[0], {parameters}) == {parameters}:
+            source = self._signed_integers(move.inputs[0], parameters)
+            return self._moved_integers(move, source, parameters.signed)
+        writer = next((op for op in self.graph.operators if index in op.outputs), None)
+        self._target = self._front if writer is None else self._behind.setdefault(id(writer), [])
+        return self._with_parameters(index, parameters)
 
-    def _marked(self, index: int, grid: Grid) -> int:
-        """Integers that come from elsewhere, with what they stand for."""
-        if index in self.graph.inputs and self._only_cast(index):
-            self.graph.tensors[index].quantization = grid.quantization
+    def _with_parameters(self, index: int, parameters: QuantParams) -> int:
+        """Integers that an input or another operator gives, as signed integers with parameters."""
+        if index in self.graph.inputs and self._has_only_casts(index):
+            self.graph.set_quantization(index, parameters.quantization)
             marked = index
         else:
-            marked = self.tensor(index, grid)
-            self._copy(index, marked)
-        if grid == grid.signed:
+            marked = self.add_tensor(index, parameters)
+            self._append_copy(index, marked)
+        if parameters == parameters.signed:
             return marked
-        shifted = self.tensor(index, grid.signed)
-        self.put("QUANTIZE", [marked], shifted)
+        shifted = self.add_tensor(index, parameters.signed)
+        self.append("QUANTIZE", [marked], shifted)
         return shifted
 
-    def written(self, index: int, plan: Plan) -> int:
-        """Let the integers of a QuantizeLinear be written in another way; gives the signed ones."""
-        one = self.quantized[index]
-        self._here = self._behind.setdefault(id(one.last), [])
-        self._gone.add(id(one.last))
-        grid, signed = one.grid, one.grid.signed
-        plain = self._only_cast(index)
-        if plain:
-            self.graph.tensors[index].quantization = grid.quantization
-        made = index if plain and grid == signed else self.tensor(index, signed)
-        self._bases[index] = made
-        plan(made)
-        marked = made
-        if grid != signed:
-            marked = index if plain else self.tensor(index, grid)
-            self.put("QUANTIZE", [made], marked)
-        if not plain:
-            self._copy(marked, index)
-        return made
+    def write_quantized(self, index: int, write: Writer) -> int:
+        """Write the integers of a QuantizeLinear by `write`. Returns the tensor of signed integers."""
+        quantized = self.quantized[index]
+        self._target = self._behind.setdefault(id(quantized.last), [])
+        self._erased.add(id(quantized.last))
+        parameters, signed = quantized.parameters, quantized.parameters.signed
+        is_direct = self._has_only_casts(index)
+        if is_direct:
+            self.graph.set_quantization(index, parameters.quantization)
+        result = index if is_direct and parameters == signed else self.add_tensor(index, signed)
+        self._signed[index] = result
+        write(result)
+        marked = result
+        if parameters != signed:
+            marked = index if is_direct else self.add_tensor(index, parameters)
+            self.append("QUANTIZE", [result], marked)
+        if not is_direct:
+            self._append_copy(marked, index)
+        return result
 
-    def _only_cast(self, index: int) -> bool:
-        """Whether no kernel reads the tensor that would ask for its scale."""
-        return all(reader.builtin == "CAST" for reader in self.view.readers(index))
+    def _has_only_casts(self, index: int) -> bool:
+        """Whether no kernel reads the tensor that would use its scale."""
+        return all(reader.builtin == "CAST" for reader in self.graph.readers(index))
 
-    def _copy(self, source: int, output: int) -> None:
-        """A RESHAPE asks for no scales."""
-        sizes = list(self.view.sizes(output))
+    def _append_copy(self, source: int, output: int) -> None:
+        """Copy integers to a tensor with other parameters, by a RESHAPE, whose kernel uses no scales."""
+        sizes = list(self.graph.sizes(output))
         if sum(size < 0 for size in sizes) <= 1:
-            shape = self.constant(np.asarray(sizes, np.int32))
+            shape = self.add_constant(np.asarray(sizes, np.int32))
         else:
-            shape = self.graph.add(fb.TensorSpec("%s/shape_%d" % (self.graph.name, output), "int32", (len(sizes),)))
-            self.put("SHAPE", [source], shape, out_type="int32")
-        self.put("RESHAPE", [source, shape], output)
+            shape = self.graph.add_tensor("%s/shape_%d" % (self.graph.name, output), "int32", (len(sizes),))
+            self.append("SHAPE", [source], shape, out_type="int32")
+        self.append("RESHAPE", [source, shape], output)
 
-    def _has_twin(self, index: Optional[int]) -> bool:
-        """Whether the integers of a tensor of floats are there, but for a move of them."""
-        if self.grid_of(index) is None or index is None:
+    def _has_counterpart(self, index: Optional[int]) -> bool:
+        """Whether the counterpart of a float tensor exists, or is a move of one that exists."""
+        if self.parameters_of(index) is None or index is None:
             return False
         if index in self.dequantized:
-            return self.dequantized[index].source in self._bases
-        move = self.move(index)
-        return move is not None and move.builtin != "PADV2" and self._has_twin(move.inputs[0])
+            return self.dequantized[index].source in self._signed
+        move = self.move_of(index)
+        return move is not None and move.builtin != "PADV2" and self._has_counterpart(move.inputs[0])
 
     # -- the end -----------------------------------------------------------------------------------------------------------
     def finish(self) -> None:
-        """Put the new operators into their places, and go back to floats where they are still read."""
-        for operator in self.graph.operators:
-            index = operator.outputs[0] if operator.outputs else -1
-            if self._has_twin(index):
-                self._gone.add(id(operator))
-                twin = self.twin(index)
-                self._behind.setdefault(id(operator), []).append(fb.OperatorSpec("DEQUANTIZE", [twin], [index]))
+        """Insert the new operators, and write the floats of counterparts by DEQUANTIZE. Floats that are not read are dead code."""
+        for op in self.graph.operators:
+            index = op.outputs[0] if op.outputs else -1
+            if self._has_counterpart(index):
+                self._erased.add(id(op))
+                integers = self.integers_of(index)
+                dequantize = fb.OperatorSpec("DEQUANTIZE", [integers], [index])
+                self._behind.setdefault(id(op), []).append(dequantize)
         kept = list(self._front)
-        for operator in self.graph.operators:
-            if id(operator) not in self._gone:
-                kept.append(operator)
-            kept.extend(self._behind.get(id(operator), []))
-        self.graph.operators = kept
-        self._drop_idle()
+        for op in self.graph.operators:
+            if id(op) not in self._erased:
+                kept.append(op)
+            kept.extend(self._behind.get(id(op), []))
+        self.graph.reorder(kept)
+        self._bypass_idle_quantize()
 
-    def _drop_idle(self) -> None:
-        """Integers that stay what they are, or go to bytes of the other sign and come back, need no QUANTIZE."""
+    def _bypass_idle_quantize(self) -> None:
+        """QUANTIZE(x, own parameters) => x        QUANTIZE(QUANTIZE(x, uint8), int8) => x"""
         same: Dict[int, int] = {}
         before: Dict[int, int] = {}
-        for operator in self.graph.operators:
-            operator.inputs = [index if index is None else same.get(index, index) for index in operator.inputs]
-            source, output = operator.inputs[0] if operator.inputs else None, operator.outputs[0]
-            if operator.builtin != "QUANTIZE" or source is None or self.graph.tensors[source].quantization is None:
+        for op in self.graph.operators:
+            if any(index in same for index in op.inputs):
+                self.graph.set_inputs(op, [index if index is None else same.get(index, index) for index in op.inputs])
+            source, output = op.inputs[0] if op.inputs else None, op.outputs[0]
+            if op.builtin != "QUANTIZE" or source is None or self.graph.tensor(source).quantization is None:
                 continue
-            grid = self.grid(output)
-            origin = next(
-                (one for one in (source, before.get(source)) if one is not None and self.grid(one) == grid), None
-            )
-            if origin is not None and output not in self.graph.outputs:
+            parameters = self.parameters_of_integers(output)
+            candidates = [index for index in (source, before.get(source)) if index is not None]
+            origin = next((index for index in candidates if self.parameters_of_integers(index) == parameters), None)
+            if origin is not None and not self.graph.is_output(output):
                 same[output] = origin
-            elif self.grid(source).signed == grid.signed:
+            elif self.parameters_of_integers(source).signed == parameters.signed:
                 before[output] = source

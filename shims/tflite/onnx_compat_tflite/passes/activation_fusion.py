@@ -1,0 +1,97 @@
+"""RELU(CONV_2D(x))            =>  CONV_2D(x) with the fused activation RELU
+RELU(RESHAPE(CONV_2D(x)))   =>  RESHAPE(CONV_2D(x) with the fused activation RELU)
+
+Also for RELU6 and RELU_N1_TO_1, for other arithmetic, and through other operators that only move float32 elements. Conditions: no
+other operator reads the values in between, and each element comes from a layer without an activation.
+"""
+
+from typing import List, Optional, Tuple
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
+
+__all__ = ["CLAMPS", "activation_fusion"]
+
+#: Activations that TFLite kernels fuse.
+CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1")
+_FUSING = (
+    "ADD",
+    "AVERAGE_POOL_2D",
+    "CONV_2D",
+    "CONV_3D",
+    "DEPTHWISE_CONV_2D",
+    "DIV",
+    "FULLY_CONNECTED",
+    "MAX_POOL_2D",
+    "MUL",
+    "SUB",
+)
+#: Operators that move elements: the activation before them gives the same result as behind them.
+_MOVES = (
+    "CONCATENATION",
+    "DEPTH_TO_SPACE",
+    "EXPAND_DIMS",
+    "RESHAPE",
+    "SLICE",
+    "SPACE_TO_DEPTH",
+    "SQUEEZE",
+    "STRIDED_SLICE",
+    "TRANSPOSE",
+)
+
+
+def _example() -> fb.ModelSpec:
+    graph = ExampleGraph((2, 4))
+    x = graph.op("FULLY_CONNECTED", [graph.inputs[0], graph.filters(6, 4), graph.constant(np.zeros(6))], (2, 6))
+    return graph.model(graph.op("RELU", [graph.move("RESHAPE", x, [3, 4], (3, 4))], (3, 4)))
+
+
+@graph_pass(
+    "activation_fusion", "RELU(CONV_2D(x)) => CONV_2D(x) with a fused RELU; also RELU6, RELU_N1_TO_1", _example,
+    after=("dead_code", "nested_concatenations", "fully_connected_reshapes"),
+)  # fmt: skip
+def activation_fusion(graph: GraphRewriter, context: Context) -> int:
+    """Fuse activations into the operators before them. The producer then writes the result of the activation."""
+    count = 0
+    fusing = (*_FUSING, "TRANSPOSE_CONV") if context.kernels.has("TRANSPOSE_CONV", 4) else _FUSING
+    for activation in graph.operators:
+        producers = _find_producers(graph, activation, [0], fusing) if activation.builtin in CLAMPS else None
+        if producers is None:
+            continue
+        *inner, last = producers
+        for op in inner:
+            graph.write_new_tensor(op, "/bounded")
+        for op in producers:
+            if op.builtin in fusing:
+                graph.set_options(op, fused_activation_function=activation.builtin)
+        graph.take_outputs(last, activation)
+        count += 1
+    return count
+
+
+def _find_producers(
+    graph: GraphRewriter, reader: fb.OperatorSpec, places: List[int], fusing: Tuple[str, ...]
+) -> Optional[List[fb.OperatorSpec]]:
+    """The layers and moves that make these inputs for one reader alone; the producers of the inputs come last. None if an
+    element comes from another operator, or from a layer with an activation.
+    """
+    found: List[fb.OperatorSpec] = []
+    for place in places:
+        source = reader.inputs[place]
+        op = graph.producer(source, *fusing, *_MOVES)
+        if op is None or source is None or reader.inputs.count(source) > 1 or not graph.is_only_read_by(source, reader):
+            return None
+        if not is_unfused(op):
+            return None
+        if op.builtin in _MOVES:
+            inner_places = range(len(op.inputs)) if op.builtin == "CONCATENATION" else [0]
+            is_float = graph.tensor(source).dtype == "float32"
+            before = _find_producers(graph, op, list(inner_places), fusing) if is_float else None
+            if before is None:
+                return None
+            found += before
+        found.append(op)
+    return found

@@ -1,0 +1,160 @@
+"""BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
+BATCH_MATMUL(FULLY_CONNECTED(x, w), y) * c    =>  BATCH_MATMUL(FULLY_CONNECTED(x, c * w), y)
+
+The scores of attention: exporters scale queries and keys alike, the keys of a whole cache, or the scores, of which there are
+more. RESHAPE and TRANSPOSE may stand in between. Conditions: a, b and c are numbers, their product is a normal number, and no
+other operator reads the values in between.
+"""
+
+from typing import List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.affine_folding import scale_layer
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
+
+__all__ = ["attention_scale"]
+
+#: Operators that move elements and change none.
+_MOVES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "TRANSPOSE")
+
+
+class _Scale(NamedTuple):
+    """An operator that multiplies a tensor by a number."""
+
+    op: fb.OperatorSpec
+    x: int
+    number: float
+
+
+class _Operand(NamedTuple):
+    """What makes an operand of a product: a layer or none, a scale or none, and the moves before and behind the scale."""
+
+    layer: Optional[fb.OperatorSpec]
+    before: List[fb.OperatorSpec]
+    scale: Optional[_Scale]
+    behind: List[fb.OperatorSpec]
+
+
+def _example() -> fb.ModelSpec:
+    graph = ExampleGraph((2, 3, 4), (2, 4, 3))
+    queries, keys = (graph.op("MUL", [x, graph.constant(0.5)], graph.spec.tensors[x].shape) for x in graph.inputs)
+    return graph.model(graph.op("BATCH_MATMUL", [queries, keys], (2, 3, 3)))
+
+
+@graph_pass(
+    "attention_scale", "BATCH_MATMUL(x * a, y * b) * c => BATCH_MATMUL(x * (a * b * c), y)", _example,
+    after=("constant_factors",), before=("affine_after_layer",),
+)  # fmt: skip
+def attention_scale(graph: GraphRewriter, context: Context) -> int:
+    """Join the scales around each product of two tensors, in a layer before it if possible."""
+    count = 0
+    for product in graph.operators:
+        if product.builtin == "BATCH_MATMUL" and all(_is_float(graph, index) for index in product.inputs):
+            count += _join_scales(graph, product)
+    return count
+
+
+def _is_float(graph: GraphRewriter, index: Optional[int]) -> bool:
+    return index is not None and graph.tensor(index).dtype == "float32"
+
+
+def _join_scales(graph: GraphRewriter, product: fb.OperatorSpec) -> bool:
+    if product.inputs[0] == product.inputs[1]:  # a square: a factor of one operand would scale both
+        return False
+    operands = [_find_operand(graph, product, place) for place in (0, 1)]
+    after = _scales_of_result(graph, product)
+    scales = [operand.scale for operand in operands if operand.scale is not None]
+    number = float(np.prod([scale.number for scale in [*scales, *after]]))
+    if not scales + after or not np.finfo(np.float32).tiny <= abs(number) <= np.finfo(np.float32).max:
+        return False
+    scaled = next(
+        (operand for operand in operands if operand.layer is not None and scale_layer(graph, operand.layer, number)),
+        None,
+    )
+    if scaled is None:
+        if len(scales + after) < 2:
+            return False
+        operands = [operand._replace(layer=None, before=[]) for operand in operands]
+        scaled = min((one for one in operands if one.scale is not None), key=lambda one: _extent(graph, one))
+        _set_scale(graph, scaled, number)
+    for operand in operands:
+        if operand is scaled or operand.scale is not None:
+            _finish_operand(graph, operand, operand is scaled)
+    for scale in after:
+        graph.take_outputs(product, scale.op)
+    return True
+
+
+def _set_scale(graph: GraphRewriter, operand: _Operand, number: float) -> None:
+    assert operand.scale is not None
+    op = operand.scale.op
+    constant = graph.add_constant(graph.tensor(op.outputs[0]).name + "/scale", np.array(number, np.float32))
+    graph.replace_op(op, "MUL", [operand.scale.x, constant], **op.options)
+
+
+def _finish_operand(graph: GraphRewriter, operand: _Operand, is_scaled: bool) -> None:
+    """Bypass the scale of an operand, unless it has the joined one now. Changed values go to new tensors, with new names."""
+    changed = list(operand.behind)
+    if is_scaled and operand.layer is not None:
+        changed += [*operand.before, operand.layer]
+    if operand.scale is not None:
+        if is_scaled and operand.layer is None:
+            changed.append(operand.scale.op)
+        else:
+            graph.bypass(operand.scale.op, operand.scale.x)
+    for op in changed:
+        graph.write_new_tensor(op, "/scaled")
+
+
+def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, place: int) -> _Operand:
+    """Walk from a product towards the inputs, as long as each value has a single reader."""
+    moves: List[List[fb.OperatorSpec]] = [[], []]  # behind the scale, and before it
+    scale: Optional[_Scale] = None
+    index, reader = product.inputs[place], product
+    while index is not None and graph.is_only_read_by(index, reader):
+        op = graph.producer(index, *_MOVES, "MUL", "DIV", "FULLY_CONNECTED")
+        if op is None or not is_unfused(op):
+            break
+        if op.builtin == "FULLY_CONNECTED":
+            return _Operand(op, moves[1] if scale else [], scale, moves[0])
+        if op.builtin in _MOVES:
+            moves[scale is not None].append(op)
+            index = op.inputs[0]
+        else:
+            found = _find_scale(graph, op) if scale is None else None
+            if found is None:
+                break
+            scale, index = found, found.x
+        reader = op
+    return _Operand(None, [], scale, moves[0])
+
+
+def _scales_of_result(graph: GraphRewriter, product: fb.OperatorSpec) -> List[_Scale]:
+    """The operator that scales the result, if it is the only reader."""
+    (result,) = product.outputs
+    readers = [reader for reader in graph.readers(result) if graph.is_only_read_by(result, reader)]
+    return [scale for scale in (_find_scale(graph, reader) for reader in readers) if scale is not None]
+
+
+def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
+    """The operator as a scale by a number other than zero that keeps the shape; else None."""
+    if op.builtin not in ("MUL", "DIV") or not is_unfused(op):
+        return None
+    pairs = [op.inputs, list(op.inputs)[::-1]]
+    for x, other in pairs[: 1 if op.builtin == "DIV" else 2]:
+        number = graph.number(other)
+        if x is None or not number or not np.isfinite(number) or graph.constant(x) is not None:
+            continue
+        if tuple(graph.sizes(x)) == tuple(graph.sizes(op.outputs[0])):
+            return _Scale(op, x, number if op.builtin == "MUL" else 1 / number)
+    return None
+
+
+def _extent(graph: GraphRewriter, operand: _Operand) -> Tuple[int, int]:
+    """The size of an operand, to be compared: first the number of open sizes, then the number of elements."""
+    assert operand.scale is not None
+    sizes = graph.sizes(operand.scale.x)
+    return sum(size < 0 for size in sizes), int(np.prod([abs(size) for size in sizes]))

@@ -1,0 +1,270 @@
+"""mul(mul(x, 0.5), add(erf(mul(x, 0.7071)), 1))  =>  gelu(x)        and so for elu, leaky_relu, prelu, softplus and mish
+
+Exporters spell activations out, and TFLite has kernels for them. They are found before anything is emitted, since their parts are
+emitted in many ways. Conditions: float32, a kernel on the target runtime, and a result of the type and shape of x. Bodies of loops
+and branches are not rewritten.
+"""
+
+import math
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.dims import same
+from onnx_compat.ir import Const, Node, Ref, Region
+from onnx_compat.passes import program_pass
+from onnx_compat.passes.rewriting import map_nodes, node_in_place
+from onnx_compat.shim import Emitter, Port, Program
+from onnx_compat_tflite.emitter import TFLiteEmitter
+
+__all__ = ["composed_activations"]
+
+
+class _Product(NamedTuple):
+    """A number times values."""
+
+    number: float
+    values: List[Ref]
+
+
+_Found = Optional[Tuple[str, List[Any], Dict[str, Any]]]
+
+
+def _example(target: Emitter) -> Program:
+    from onnx_compat import primitives as p
+    from onnx_compat.dtypes import float32
+    from onnx_compat.program import record
+
+    zero, slope = np.float32(0), np.float32(0.5)
+    return record(lambda x: [p.where(p.less(x, zero), p.mul(x, slope), x)], [Port("x", float32, (2, 3))], target, ["y"])
+
+
+@program_pass(
+    "composed_activations", "where(less(x, 0), a * x, x) => leaky_relu(x, a); also gelu, elu, prelu, ...", _example
+)
+def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
+    """Replace composed activations by primitives of the TFLite emitter that have a kernel."""
+    assert isinstance(target, TFLiteEmitter)
+    finders = [find for builtin, find in _FINDERS if target.kernels.accepts(builtin, "float32")]
+    found: List[Node] = []
+
+    def rewrite(node: Node) -> Node:
+        other = _find_activation(node, finders)
+        if other is None:
+            return node
+        found.append(other)
+        return other
+
+    return map_nodes(region, rewrite), len(found)
+
+
+def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Found]]) -> Optional[Node]:
+    """The activation that computes the result of a node, as a node in its place; or None."""
+    if len(node.outputs) != 1 or node.outputs[0].spec.dtype.name != "float32":
+        return None
+    for find in finders:
+        found = find(node)
+        if found is not None and found[1][0].spec == node.outputs[0].spec:
+            primitive, args, params = found
+            return node_in_place(node, primitive, args, params)
+    return None
+
+
+# -- looking at values -----------------------------------------------------------------------------------------------------
+def _producer(arg: Any, *primitives: str) -> Optional[Node]:
+    """The node that computes a value, if it is one of these primitives; else None."""
+    node = arg.node if isinstance(arg, Ref) else None
+    return node if node is not None and node.primitive in primitives else None
+
+
+def _number(arg: Any) -> Optional[float]:
+    """The value of a floating-point constant of one element, else None."""
+    if isinstance(arg, Const) and arg.array.size == 1 and arg.array.dtype.kind == "f":
+        return float(arg.array.reshape(()))
+    return None
+
+
+def _addend(node: Optional[Node], number: float) -> Any:
+    """x, if the node is x + number; else None."""
+    if node is None or node.primitive not in ("add", "sub"):
+        return None
+    x, y = node.args
+    if node.primitive == "add" and _number(x) is not None:
+        x, y = y, x
+    value = _number(y)
+    return x if value is not None and (value if node.primitive == "add" else -value) == number else None
+
+
+def _product(arg: Any) -> _Product:
+    """A value as the product of a number and values. Products, quotients by numbers, squares and cubes are expanded."""
+    node = _producer(arg, "mul", "div", "pow")
+    if node is None:
+        value = _number(arg)
+        return _Product(1.0, [arg]) if value is None else _Product(value, [])
+    x, y = node.args
+    left, right = _product(x), _number(y)
+    if node.primitive == "mul":
+        other = _product(y)
+        return _Product(left.number * other.number, left.values + other.values)
+    if node.primitive == "div" and right:
+        return _Product(left.number / right, left.values)
+    if node.primitive == "pow" and right in (2, 3):
+        return _Product(left.number ** int(right), left.values * int(right))
+    return _Product(1.0, [arg])
+
+
+def _is_close(a: float, b: float) -> bool:
+    return bool(np.isclose(a, b, rtol=1e-5, atol=0))
+
+
+def _equals(product: _Product, number: float, *values: Any) -> bool:
+    """Whether a product is that of a number and these values."""
+    return (
+        _is_close(product.number, number)
+        and len(product.values) == len(values)
+        and all(any(value is other for other in product.values) for value in values)
+    )
+
+
+# -- the activations -------------------------------------------------------------------------------------------------------
+def _gelu(node: Node) -> _Found:
+    """x / 2 * (1 + erf(x / sqrt 2)), or its approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))."""
+    if node.primitive not in ("mul", "div"):
+        return None
+    whole = _product(node.outputs[0])
+    if len(whole.values) != 2 or not _is_close(whole.number, 0.5):
+        return None
+    for x, other in (whole.values, whole.values[::-1]):
+        inner = _addend(_producer(other, "add"), 1)
+        curve = _producer(inner, "erf", "tanh")
+        if curve is None or not isinstance(x, Ref):
+            continue
+        within = _product(curve.args[0])
+        if curve.primitive == "erf" and _equals(within, math.sqrt(0.5), x):
+            return "gelu", [x], {"approximate": False}
+        if curve.primitive == "tanh" and _is_close(within.number, math.sqrt(2 / math.pi)) and _is_gelu_cubic(within, x):
+            return "gelu", [x], {"approximate": True}
+    return None
+
+
+def _is_gelu_cubic(product: _Product, x: Ref) -> bool:
+    """Whether the values of a product are a single x + 0.044715 x^3."""
+    node = _producer(product.values[0], "add") if len(product.values) == 1 else None
+    if node is None:
+        return False
+    return any(a is x and _equals(_product(b), 0.044715, x, x, x) for a, b in (node.args, node.args[::-1]))
+
+
+def _elu(node: Node) -> _Found:
+    """max(x, 0) + (exp(min(x, 0)) - 1)."""
+    for one, other in (node.args, node.args[::-1]) if node.primitive == "add" else ():
+        above, below = _producer(one, "clip"), _producer(_addend(_producer(other, "add", "sub"), -1), "exp")
+        clipped = _producer(below.args[0], "clip") if below is not None else None
+        if above is None or clipped is None or above.args[0] is not clipped.args[0]:
+            continue
+        if _bounds(above) == (0, None) and _bounds(clipped) == (None, 0):
+            return "elu", [above.args[0]], {}
+    return None
+
+
+def _bounds(clip: Node) -> Tuple[Any, Any]:
+    """The lower and the upper bound of a clip, None where there is no bound."""
+    return clip.params.get("low"), clip.params.get("high")
+
+
+def _leaky_relu(node: Node) -> _Found:
+    """max(x, a * x), or a choice between x and a * x by the sign of x."""
+    for x, share in (node.args, node.args[::-1]) if node.primitive == "maximum" else ():
+        product = _product(share)
+        if isinstance(x, Ref) and _equals(product, product.number, x) and 0 < product.number <= 1:
+            return "leaky_relu", [x], {"alpha": product.number}
+    branch = _slope_below_zero(node)
+    slope = _number(branch[1]) if branch is not None else None
+    return ("leaky_relu", [branch[0]], {"alpha": slope}) if branch is not None and slope is not None else None
+
+
+def _slope_below_zero(node: Node) -> Optional[Tuple[Ref, Const]]:
+    """x, and the slope of negative elements; or None."""
+    return _slope_of_choice(node) or _slope_of_sum(node)
+
+
+def _slope_of_choice(node: Node) -> Optional[Tuple[Ref, Const]]:
+    """where(x < 0, slope * x, x)."""
+    if node.primitive != "where":
+        return None
+    condition, share, x = node.args
+    less, product = _producer(condition, "less"), _producer(share, "mul")
+    if less is None or product is None or less.args[0] is not x or _number(less.args[1]) != 0:
+        return None
+    slope = next((b for a, b in (product.args, product.args[::-1]) if a is x and isinstance(b, Const)), None)
+    return (x, slope) if isinstance(x, Ref) and slope is not None else None
+
+
+def _slope_of_sum(node: Node) -> Optional[Tuple[Ref, Const]]:
+    """max(x, 0) - slope * max(-x, 0), as Keras writes it."""
+    if node.primitive not in ("add", "sub"):
+        return None
+    for positive, share in (node.args, node.args[::-1]) if node.primitive == "add" else (node.args,):
+        x, product = _relu_input(positive), _producer(share, "mul")
+        for part, slope in (product.args, product.args[::-1]) if product is not None else ():
+            mirrored = _producer(_relu_input(part), "neg")
+            if isinstance(slope, Const) and isinstance(x, Ref) and mirrored is not None and mirrored.args[0] is x:
+                return x, Const(slope.array if node.primitive == "sub" else -slope.array, slope.spec.dtype)
+    return None
+
+
+def _relu_input(arg: Any) -> Any:
+    """x, if the value is max(x, 0); else None."""
+    node = _producer(arg, "clip")
+    return node.args[0] if node is not None and _bounds(node) == (0, None) else None
+
+
+def _prelu(node: Node) -> _Found:
+    """A slope for each element of the last axis."""
+    branch = _slope_below_zero(node)
+    if branch is None:
+        return None
+    x, slope = branch
+    shape = slope.spec.shape
+    if x.spec.rank < 2 or not shape or not same(shape[-1], x.spec.shape[-1]) or any(size != 1 for size in shape[:-1]):
+        return None
+    return "prelu", [x, slope], {}
+
+
+def _softplus(node: Node) -> _Found:
+    """max(x, 0) + 2 * atanh(e / (e + 2)) with e = exp(-|x|)."""
+    for one, other in (node.args, node.args[::-1]) if node.primitive == "add" else ():
+        above, rest = _producer(one, "clip"), _product(other)
+        atanh = _producer(rest.values[0], "atanh") if len(rest.values) == 1 and rest.number == 2 else None
+        quotient = _producer(atanh.args[0], "div") if atanh is not None else None
+        small = _producer(quotient.args[0], "exp") if quotient is not None else None
+        if above is None or quotient is None or small is None or _bounds(above) != (0, None):
+            continue
+        negative = _producer(small.args[0], "neg")
+        size = _producer(negative.args[0], "abs") if negative is not None else None
+        if size is None or size.args[0] is not above.args[0]:
+            continue
+        if _addend(_producer(quotient.args[1], "add"), 2) is small.outputs[0]:
+            return "softplus", [above.args[0]], {}
+    return None
+
+
+def _mish(node: Node) -> _Found:
+    """x * tanh(softplus(x))."""
+    for x, other in (node.args, node.args[::-1]) if node.primitive == "mul" else ():
+        curve = _producer(other, "tanh")
+        softplus = _producer(curve.args[0], "add") if curve is not None else None
+        found = _softplus(softplus) if softplus is not None else None
+        if found is not None and found[1][0] is x:
+            return "mish", [x], {}
+    return None
+
+
+_FINDERS: List[Tuple[str, Callable[[Node], _Found]]] = [
+    ("GELU", _gelu),
+    ("ELU", _elu),
+    ("LEAKY_RELU", _leaky_relu),
+    ("PRELU", _prelu),
+    ("EXP", _softplus),
+    ("LOGISTIC", _mish),
+]

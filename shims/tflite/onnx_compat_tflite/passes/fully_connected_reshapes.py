@@ -1,0 +1,38 @@
+"""FULLY_CONNECTED(RESHAPE(x, [-1, n]), w)  =>  FULLY_CONNECTED(x, w)
+
+The kernel takes its input as rows of n elements, whatever its rank. Condition: x has at least two axes.
+"""
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
+
+__all__ = ["fully_connected_reshapes"]
+
+
+def _example() -> fb.ModelSpec:
+    graph = ExampleGraph((2, 3, 2))
+    rows = graph.move("RESHAPE", graph.inputs[0], [2, 6], (2, 6))
+    return graph.model(graph.op("FULLY_CONNECTED", [rows, graph.filters(4, 6), graph.constant(np.zeros(4))], (2, 4)))
+
+
+@graph_pass(
+    "fully_connected_reshapes", "FULLY_CONNECTED(RESHAPE(x, [-1, n])) => FULLY_CONNECTED(x)", _example,
+    after=("affine_after_layer", "affine_before_layer"),
+)  # fmt: skip
+def fully_connected_reshapes(graph: GraphRewriter, context: Context) -> int:
+    """Let a FULLY_CONNECTED read what is flattened before it."""
+    count = 0
+    for op in graph.operators:
+        if op.builtin != "FULLY_CONNECTED" or op.options.get("keep_num_dims"):
+            continue
+        reshape = graph.producer(op.inputs[0], "RESHAPE")
+        if reshape is None or op.inputs[1] is None or reshape.inputs[0] is None:
+            continue
+        rows, length = graph.sizes(reshape.outputs[0]), graph.sizes(op.inputs[1])[1]
+        if len(rows) == 2 and rows[1] == length > 0 and len(graph.sizes(reshape.inputs[0])) > 1:
+            graph.set_input(op, 0, reshape.inputs[0])
+            count += 1
+    return count

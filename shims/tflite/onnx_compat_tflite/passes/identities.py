@@ -1,0 +1,61 @@
+"""MUL(x, 1) => x    DIV(x, 1) => x    SUB(x, 0) => x    MAXIMUM(x, -inf) => x    MINIMUM(x, inf) => x
+
+They come from scales of one and from clips without bounds. ADD(x, 0) stays: it would turn -0 into 0. Conditions: the result
+has the rank and the quantization of x, and no fused activation.
+"""
+
+from typing import Optional
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
+
+__all__ = ["identities"]
+
+#: The neutral element of each operator.
+_NEUTRAL = {"DIV": 1, "MAXIMUM": -np.inf, "MINIMUM": np.inf, "MUL": 1, "SUB": 0}
+
+
+def _example() -> fb.ModelSpec:
+    graph = ExampleGraph((2, 3))
+    product = graph.op("MUL", [graph.inputs[0], graph.constant(1)], (2, 3))
+    return graph.model(graph.op("ABS", [product], (2, 3)))
+
+
+# The pass integer_kernels finds a quantization by its division by the scale, also where the scale is one.
+@graph_pass("identities", "MUL(x, 1) => x; also DIV, SUB, MAXIMUM, MINIMUM", _example, after=("integer_kernels",))
+def identities(graph: GraphRewriter, context: Context) -> int:
+    """Let readers of an operator with a neutral operand read its other operand."""
+    count = 0
+    for op in graph.operators:
+        source = _kept_operand(graph, op) if op.builtin in _NEUTRAL else None
+        if source is not None:
+            count += graph.bypass(op, source)
+    return count
+
+
+def _kept_operand(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
+    """The operand beside the neutral element. None if there is no neutral element, or if it changes rank or scale."""
+    if not is_unfused(op):
+        return None
+    after = graph.tensor(op.outputs[0])
+    pairs = [op.inputs, list(op.inputs)[::-1]]
+    for source, other in pairs[: 1 if op.builtin in ("DIV", "SUB") else 2]:
+        number, neutral = graph.number(other), _NEUTRAL[op.builtin]
+        if op.builtin == "MAXIMUM" and _is_length(graph, source):
+            neutral = 0
+        if source is None or number != neutral or (number == 0 and np.signbit(number)):
+            continue
+        before = graph.tensor(source)
+        is_alike = before.quantization == after.quantization and len(before.shape) == len(after.shape)
+        if is_alike and graph.constant(source) is None:
+            return source
+    return None
+
+
+def _is_length(graph: GraphRewriter, index: Optional[int]) -> bool:
+    """Whether a tensor is a size of another tensor, which is never negative."""
+    cut = graph.producer(index, "STRIDED_SLICE")
+    return cut is not None and graph.producer(cut.inputs[0], "SHAPE") is not None

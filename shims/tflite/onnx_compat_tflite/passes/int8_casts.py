@@ -1,0 +1,114 @@
+"""CAST(x: int8)          =>  DEQUANTIZE(x with a scale of one)
+CAST(x to int8)        =>  GATHER(all int8 values, (x + 128) mod 256)
+
+Condition: the CAST kernel of the runtime does not know int8. The results are the same: a scale of one keeps each value, and integers
+wrap as they do in C.
+"""
+
+from typing import Any, List
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
+
+__all__ = ["int8_casts"]
+
+
+def _example() -> fb.ModelSpec:
+    graph = ExampleGraph((2, 3), dtype="int32")
+    types = {"in_data_type": "int32", "out_data_type": "int8"}
+    return graph.model(graph.op("CAST", [graph.inputs[0]], (2, 3), "int8", **types))
+
+
+@graph_pass(
+    "int8_casts", "CAST from or to int8 => DEQUANTIZE, or GATHER, where the CAST kernel lacks int8", _example,
+    after=("redundant_reshapes", "integer_kernels"), legalizes=True,
+)  # fmt: skip
+def int8_casts(graph: GraphRewriter, context: Context) -> int:
+    """Replace casts from and to int8 where the runtime has no kernel for them."""
+    if context.kernels.accepts("CAST", "float32", "to int8"):
+        return 0
+    count = 0
+    built: List[fb.OperatorSpec] = []
+    for op in graph.operators:
+        dtypes = [] if op.builtin != "CAST" else [graph.tensor(index or 0).dtype for index in (*op.inputs, *op.outputs)]
+        if "int8" not in dtypes:
+            built.append(op)
+        elif dtypes[0] == "int8":
+            _Cast(graph, built).from_int8(op.inputs[0] or 0, op.outputs[0])
+        else:
+            _Cast(graph, built).to_int8(op.inputs[0] or 0, op.outputs[0])
+        count += "int8" in dtypes
+    if count:
+        graph.reorder(built)
+    return count
+
+
+class _Cast:
+    """Appends the operators that replace one CAST."""
+
+    def __init__(self, graph: GraphRewriter, built: List[fb.OperatorSpec]) -> None:
+        self._graph, self._built = graph, built
+
+    def from_int8(self, source: int, result: int) -> None:
+        """By way of float32, and for integers of int32, from which other integers wrap."""
+        scaled = self._tensor(result, "int8")
+        self._graph.set_quantization(scaled, fb.Quantization([1.0], [0]))
+        self._put("RESHAPE", [source, self._shape(source)], scaled)
+        path = [self._convert(result, dtype) for dtype in ("float32", "int32")]
+        path = path[: path.index(result) + 1] if result in path else [*path, result]
+        self._put("DEQUANTIZE", [scaled], path[0])
+        for before, after in zip(path, path[1:]):
+            self._cast(before, after)
+
+    def to_int8(self, source: int, result: int) -> None:
+        """By the place of each value in a list of all int8 values. Old kernels broadcast no rank 5, so a vector is computed."""
+        whole = self._convert(source, "int32")
+        flat, shifted, place = (self._vector(result, "int32") for _ in range(3))
+        found = self._vector(result, "int8")
+        if whole != source:
+            self._cast(source, whole)
+        self._put("RESHAPE", [whole, self._constant([-1], np.int32)], flat)
+        self._put("ADD", [flat, self._constant([128], np.int32)], shifted)
+        self._put("FLOOR_MOD", [shifted, self._constant([256], np.int32)], place)
+        self._put("GATHER", [self._constant(range(-128, 128), np.int8), place], found, axis=0)
+        self._put("RESHAPE", [found, self._shape(source)], result)
+
+    def _convert(self, index: int, dtype: str) -> int:
+        """The tensor itself if it has this type, else a new tensor of its shape."""
+        return index if self._graph.tensor(index).dtype == dtype else self._tensor(index, dtype)
+
+    def _cast(self, source: int, result: int) -> None:
+        before, after = (self._graph.tensor(index).dtype for index in (source, result))
+        self._put("CAST", [source], result, in_data_type=before, out_data_type=after)
+
+    def _shape(self, source: int) -> int:
+        """The shape of a tensor: a constant, or computed if several sizes are open."""
+        sizes = list(self._graph.sizes(source))
+        open_sizes = sum(size < 0 for size in sizes)
+        if not open_sizes or (open_sizes == 1 and 0 not in sizes):
+            return self._constant(sizes, np.int32)
+        shape = self._graph.add_tensor(self._name(), "int32", (len(sizes),))
+        self._put("SHAPE", [source], shape, out_type="int32")
+        return shape
+
+    def _tensor(self, like: int, dtype: str) -> int:
+        return self._graph.add_like(like, self._name(), dtype)
+
+    def _vector(self, like: int, dtype: str) -> int:
+        """A new vector of as many elements as another tensor."""
+        shaped = self._graph.tensor(like)
+        count = int(np.prod(shaped.shape, dtype=np.int64))
+        signature = None if shaped.shape_signature is None else (-1,)
+        return self._graph.add_tensor(self._name(), dtype, (count,), signature)
+
+    def _constant(self, numbers: Any, dtype: Any) -> int:
+        return self._graph.add_constant(self._name(), np.asarray(numbers, dtype))
+
+    def _name(self) -> str:
+        return "%s/bytes_%d" % (self._graph.name, self._graph.tensor_count)
+
+    def _put(self, builtin: str, inputs: List[int], output: int, **options: Any) -> None:
+        self._built.append(fb.OperatorSpec(builtin, inputs, [output], options))

@@ -1,0 +1,152 @@
+"""Quantization parameters, scale and zero point, and those of a constant whose floats came from integers."""
+
+from typing import Any, Iterable, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+
+__all__ = [
+    "QuantParams",
+    "are_exact",
+    "are_int8",
+    "bias_type",
+    "have_common_type",
+    "parameters_of_constant",
+    "quantize",
+    "quantize_rows",
+]
+
+#: The relative error up to which a float is a float32 product of a step and a whole number.
+_TOLERANCE = 2.0**-21
+#: The number of the largest elements of a row that rule out most wrong steps, before all elements are looked at.
+_SAMPLE = 32
+
+
+class QuantParams(NamedTuple):
+    """real = scale * (stored - zero), for a whole tensor."""
+
+    scale: float
+    zero: int
+    dtype: str
+
+    @property
+    def signed(self) -> "QuantParams":
+        """The same numbers as int8, which kernels take, in place of uint8."""
+        return QuantParams(self.scale, self.zero - 128, "int8") if self.dtype == "uint8" else self
+
+    @property
+    def unsigned(self) -> "QuantParams":
+        return QuantParams(self.scale, self.zero + 128, "uint8") if self.dtype == "int8" else self
+
+    def times(self, number: float) -> "QuantParams":
+        """The parameters of a number times this value, with the same integers."""
+        return self._replace(scale=float(np.float32(self.scale * number)))
+
+    @property
+    def ends(self) -> Tuple[float, float]:
+        """The least and the greatest number that can be stored."""
+        kind = np.iinfo(self.dtype)
+        return self.scale * (int(kind.min) - self.zero), self.scale * (int(kind.max) - self.zero)
+
+    @property
+    def quantization(self) -> fb.Quantization:
+        return fb.Quantization([self.scale], [self.zero])
+
+
+def are_int8(*all_parameters: QuantParams) -> bool:
+    return all(parameters.dtype == "int8" for parameters in all_parameters)
+
+
+def have_common_type(*all_parameters: QuantParams) -> bool:
+    """Whether kernels take these together: all of one type, and int16 without a zero point."""
+    return len({parameters.dtype for parameters in all_parameters}) == 1 and all(
+        parameters.dtype == "int8" or not parameters.zero for parameters in all_parameters
+    )
+
+
+def bias_type(data: QuantParams) -> str:
+    """The type of a bias, which is that of bias_type of products."""
+    return "int64" if data.dtype == "int16" else "int32"
+
+
+def quantize(array: Any, parameters: QuantParams) -> Any:
+    """Numbers as QuantizeLinear stores them."""
+    kind = np.iinfo(parameters.dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        stored = np.round(np.asarray(array, np.float32) / np.float32(parameters.scale)) + parameters.zero
+    return np.clip(stored, kind.min, kind.max).astype(parameters.dtype)
+
+
+def are_exact(array: Any, parameters: QuantParams) -> bool:
+    """Whether integers of these parameters store the numbers, neither rounded nor clipped."""
+    exact = np.asarray(array, np.float32)
+    stored = (quantize(exact, parameters).astype(np.float32) - parameters.zero) * np.float32(parameters.scale)
+    return bool(np.isfinite(exact).all() and (np.abs(stored - exact) <= _TOLERANCE * np.abs(exact)).all())
+
+
+def parameters_of_constant(array: Any, dtype: str) -> Optional[QuantParams]:
+    """Parameters of this type that store the constant exactly. None if there are none."""
+    flat = np.asarray(array, np.float32).reshape(1, -1)
+    if not flat.size or not np.isfinite(flat).all():
+        return None
+    kind = np.iinfo(dtype)
+    span = int(kind.max) - int(kind.min)
+    if dtype == "int16":
+        found = _find_step(flat[0], (32767,))
+        return None if found is None else QuantParams(found, 0, dtype)
+    scale = _find_step(flat[0], range(span, 0, -1))
+    if scale is None:
+        return None
+    counts = np.rint(flat / np.float32(scale))
+    low, high = int(min(counts.min(), 0)), int(max(counts.max(), 0))
+    return QuantParams(scale, int(kind.min) - low, dtype) if high - low <= span else None
+
+
+def quantize_rows(rows: Any, whole: bool = True) -> Optional[Tuple[Any, Any]]:
+    """Integers of int8 and the scale of each row (or a single scale) that give the rows of a float matrix exactly. None if there
+    are none. Weights that were dequantized give their old scales.
+    """
+    rows = np.asarray(rows, np.float32)
+    if not rows.size or not np.isfinite(rows).all() or not rows.any():
+        return None
+    single = _find_step(rows.reshape(-1), range(127, 0, -1)) if whole else None
+    if single is not None:
+        return np.rint(rows / np.float32(single)).astype(np.int8), np.asarray([single], np.float32)
+    steps = np.zeros(len(rows), np.float32)
+    for k, row in enumerate(rows):
+        found = _find_step(row, range(127, 0, -1)) if row.any() else 0.0
+        if found is None:
+            return None
+        steps[k] = found
+    steps[steps == 0] = steps[steps != 0].min()  # any scale gives a row of zeros
+    return np.rint(rows / steps[:, None]).astype(np.int8), steps
+
+
+def _find_step(numbers: Any, counts: Iterable[int]) -> Optional[float]:
+    """The step of which all numbers are multiples, the largest of them by one of these counts. None if there is no such step."""
+    sizes = np.abs(numbers)
+    largest = float(sizes.max())
+    if not largest:
+        return 1.0
+    few = numbers if numbers.size <= _SAMPLE else numbers[np.argpartition(sizes, -_SAMPLE)[-_SAMPLE:]]
+    for count in counts:
+        step = np.float32(largest / count)
+        if step and _are_multiples(few, step) and _are_multiples(numbers, step):
+            return _exact_step(numbers, step, count)
+    return None
+
+
+def _are_multiples(numbers: Any, step: Any) -> bool:
+    again = np.rint(numbers / step) * step
+    return bool((np.abs(again - numbers) <= _TOLERANCE * np.abs(numbers)).all())
+
+
+def _exact_step(numbers: Any, step: Any, count: int) -> float:
+    """The step, exact to its last digit, and not a fraction of the real step where that can be decided."""
+    stored = np.rint(numbers / step).astype(np.int64)
+    common = int(np.gcd.reduce(stored.reshape(-1)))
+    if common > 1 and count not in (127, 255, 32767):
+        stored, step = stored // common, np.float32(step * common)
+    candidates = [step, np.nextafter(step, np.float32(0)), np.nextafter(step, np.float32(np.inf))]
+    return float(next((one for one in candidates if np.array_equal(stored.astype(np.float32) * one, numbers)), step))

@@ -1,0 +1,120 @@
+"""QuantizeLinear and DequantizeLinear with one scale and one zero point, as the emitter composes them.
+
+    CAST(MINIMUM(MAXIMUM(ROUND(x / scale) + zero, low), high))  is  QuantizeLinear(x)
+    (CAST(q) - zero) * scale                                    is  DequantizeLinear(q)
+
+On some runtimes a SELECT_V2 restores NaN before the last CAST.
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.integers.parameters import QuantParams, have_common_type
+from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
+
+__all__ = ["Dequantized", "Quantized", "find_dequantized", "find_quantized"]
+
+_ENDS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
+
+
+class Quantized(NamedTuple):
+    """A QuantizeLinear: `source` holds floats, and `last` is the operator that writes the integers."""
+
+    source: int
+    parameters: QuantParams
+    last: fb.OperatorSpec
+
+
+class Dequantized(NamedTuple):
+    """A DequantizeLinear: `source` holds integers."""
+
+    source: int
+    parameters: QuantParams
+    last: fb.OperatorSpec
+
+
+def find_quantized(graph: GraphRewriter) -> Dict[int, Quantized]:
+    """The QuantizeLinears of a subgraph, by the tensors of integers that they write."""
+    found = {}
+    for last in graph.operators:
+        dtype = graph.tensor(last.outputs[0]).dtype if last.builtin == "CAST" else ""
+        if dtype in _ENDS:
+            quantized = _match_quantized(graph, last, dtype)
+            if quantized is not None:
+                found[last.outputs[0]] = quantized
+    return found
+
+
+def _match_quantized(graph: GraphRewriter, last: fb.OperatorSpec, dtype: str) -> Optional[Quantized]:
+    low, high = _ENDS[dtype]
+    clamped = _source_of_cast(graph, last.outputs[0])
+    guard = graph.producer(clamped, "SELECT_V2")  # restores NaN
+    inner = _number_and_tensor(graph, clamped if guard is None else guard.inputs[2], "MINIMUM")
+    if inner is None or inner[0] != high:
+        return None
+    inner = _number_and_tensor(graph, inner[1], "MAXIMUM")
+    if inner is None or inner[0] != low:
+        return None
+    shifted = _number_and_tensor(graph, inner[1], "ADD")
+    zero, index = (0.0, inner[1]) if shifted is None else shifted
+    nearest = graph.producer(index, "ROUND")
+    first = None if nearest is None else graph.producer(nearest.inputs[0], "DIV")
+    if first is None or first.inputs[0] is None or not is_unfused(first):
+        return None
+    scale = graph.number(first.inputs[1])
+    if scale is None or not scale > 0 or zero != int(zero) or graph.tensor(first.inputs[0]).dtype != "float32":
+        return None
+    parameters = QuantParams(scale, int(zero), dtype)
+    return Quantized(first.inputs[0], parameters, last) if _has_kernel(parameters) else None
+
+
+def find_dequantized(graph: GraphRewriter) -> Dict[int, Dequantized]:
+    """The DequantizeLinears of a subgraph, by the tensors of floats that they write."""
+    found = {}
+    for last in graph.operators:
+        dequantized = _match_dequantized(graph, last) if last.builtin == "MUL" else None
+        if dequantized is not None:
+            found[last.outputs[0]] = dequantized
+    return found
+
+
+def _match_dequantized(graph: GraphRewriter, last: fb.OperatorSpec) -> Optional[Dequantized]:
+    scaled = _number_and_tensor(graph, last.outputs[0], "MUL")
+    if scaled is None or not scaled[0] > 0:
+        return None
+    scale, index = scaled
+    source, zero = _source_of_cast(graph, index), 0
+    shifted = graph.producer(source, "SUB")
+    if shifted is not None and is_unfused(shifted):
+        shift = graph.number(shifted.inputs[1])
+        if shift is None:
+            return None
+        zero, source = int(shift), _source_of_cast(graph, shifted.inputs[0])
+    if source is None or graph.tensor(last.outputs[0]).dtype != "float32":
+        return None
+    parameters = QuantParams(scale, zero, graph.tensor(source).dtype)
+    return Dequantized(source, parameters, last) if _has_kernel(parameters) else None
+
+
+def _has_kernel(parameters: QuantParams) -> bool:
+    """Whether a kernel takes these parameters: no kernel takes int16 with a zero point."""
+    return parameters.dtype in _ENDS and have_common_type(parameters.signed)
+
+
+def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str) -> Optional[Tuple[float, int]]:
+    """The number and the tensor that an operator reads. None if it is another operator, or reads two tensors."""
+    op = graph.producer(index, builtin)
+    if op is None or not is_unfused(op):
+        return None
+    sides: List[Optional[int]] = list(op.inputs)
+    for constant, other in (sides, sides[::-1]):
+        number = graph.number(constant)
+        if number is not None and other is not None:
+            return number, other
+    return None
+
+
+def _source_of_cast(graph: GraphRewriter, index: Optional[int]) -> Optional[int]:
+    """The tensor before a CAST, else None."""
+    last = graph.producer(index, "CAST")
+    return None if last is None else last.inputs[0]

@@ -1,0 +1,55 @@
+"""CONCATENATION(CONCATENATION(a, b), c)  =>  CONCATENATION(a, b, c)
+
+Conditions: both join along the same axis, no other operator reads the inner result, the parts have its quantization, and the
+result has at most four parts, which is what XNNPACK takes in every release.
+"""
+
+from typing import Any, List, Optional
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
+
+__all__ = ["nested_concatenations"]
+
+_MAX_PARTS = 4
+
+
+def _example() -> fb.ModelSpec:
+    graph = ExampleGraph((1, 2), (1, 3), (1, 4))
+    inner = graph.op("CONCATENATION", graph.inputs[:2], (1, 5), axis=1)
+    return graph.model(graph.op("CONCATENATION", [inner, graph.inputs[2]], (1, 9), axis=1))
+
+
+@graph_pass(
+    "nested_concatenations", "CONCATENATION(CONCATENATION(a, b), c) => CONCATENATION(a, b, c)", _example,
+    after=("dead_code",),
+)  # fmt: skip
+def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
+    """Merge concatenations along the same axis."""
+    count = 0
+    for op in graph.operators:
+        if op.builtin != "CONCATENATION":
+            continue
+        for index in op.inputs:
+            inner = _inner_concatenation(graph, op, index)
+            if inner is not None and len(op.inputs) + len(inner.inputs) - 1 <= _MAX_PARTS:
+                place = list(op.inputs).index(index)
+                inputs: List[Any] = list(op.inputs)
+                inputs[place : place + 1] = inner.inputs
+                graph.set_inputs(op, inputs)
+                count += 1
+    return count
+
+
+def _inner_concatenation(
+    graph: GraphRewriter, outer: fb.OperatorSpec, index: Optional[int]
+) -> Optional[fb.OperatorSpec]:
+    """The CONCATENATION that writes an input of another one, and can be merged with it; else None."""
+    inner = graph.producer(index, "CONCATENATION")
+    if inner is None or index is None or not graph.is_only_read_by(index, outer):
+        return None
+    quantization = graph.tensor(index).quantization
+    is_alike = all(graph.tensor(part or 0).quantization == quantization for part in inner.inputs)
+    axes = {op.options.get("axis", 0) % len(graph.sizes(index)) for op in (inner, outer)}
+    return inner if is_alike and len(axes) == 1 else None

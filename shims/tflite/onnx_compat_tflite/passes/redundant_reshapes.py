@@ -1,0 +1,88 @@
+"""RESHAPE(RESHAPE(x, a), b) => RESHAPE(x, b)        CAST(CAST(x, wide), t) => CAST(x, t)        RESHAPE(x, own shape) => x
+
+Conditions: the type between two CASTs holds every value of the first type. The shape that a RESHAPE keeps has at most one
+open size, and no size of zero beside it.
+"""
+
+from typing import Optional
+
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
+
+__all__ = ["redundant_reshapes"]
+
+_RESHAPES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
+#: The types that hold every value of a type.
+_WIDER = {
+    "bool": ("uint8", "int8", "int16", "int32", "int64", "float32"),
+    "int8": ("int16", "int32", "int64", "float32"),
+    "uint8": ("int16", "int32", "int64", "float32"),
+    "int16": ("int32", "int64", "float32"),
+    "int32": ("int64",),
+    "uint32": ("int64",),
+    "float16": ("float32",),
+}
+
+
+def _example() -> fb.ModelSpec:
+    graph = ExampleGraph((2, 6))
+    inner = graph.move("RESHAPE", graph.inputs[0], [12], (12,))
+    return graph.model(graph.move("RESHAPE", inner, [3, 4], (3, 4)))
+
+
+@graph_pass("redundant_reshapes", "RESHAPE(RESHAPE(x, a), b) => RESHAPE(x, b); the same for CAST", _example)
+def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
+    """Let each RESHAPE and CAST read the oldest tensor that serves, and bypass those that change nothing."""
+    count = sum(_bypass_pack(graph, op) for op in graph.operators if op.builtin == "RESHAPE")
+    for op in graph.operators:
+        if op.builtin == "RESHAPE":
+            inner = graph.producer(op.inputs[0], *_RESHAPES)
+            if inner is not None and inner.inputs[0] is not None:
+                graph.set_input(op, 0, inner.inputs[0])
+                count += 1
+        elif op.builtin == "CAST":
+            source = _source_of_wider_cast(graph, op)
+            if source is not None:
+                graph.set_input(op, 0, source)
+                graph.set_options(op, in_data_type=graph.tensor(source).dtype)
+                count += 1
+    for op in graph.operators:
+        same = _copied_tensor(graph, op)
+        if same is not None:
+            count += graph.bypass(op, same)
+    return count
+
+
+def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
+    """RESHAPE(CAST(PACK(number)), scalar) => CAST(number): a size that a model counts to."""
+    cast = graph.producer(op.inputs[0], "CAST")
+    pack = None if cast is None else graph.producer(cast.inputs[0], "PACK")
+    if cast is None or pack is None or len(pack.inputs) > 1 or pack.inputs[0] is None or graph.sizes(op.outputs[0]):
+        return False
+    if not graph.is_only_read_by(cast.outputs[0], op) or graph.sizes(pack.inputs[0]):
+        return False
+    graph.set_input(cast, 0, pack.inputs[0])
+    graph.take_outputs(cast, op)
+    return True
+
+
+def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
+    """The tensor that an earlier CAST brought to a wider type. None if there is no such CAST."""
+    inner = graph.producer(op.inputs[0], "CAST")
+    if inner is None or inner.inputs[0] is None:
+        return None
+    first, between = (graph.tensor(index).dtype for index in (inner.inputs[0], inner.outputs[0]))
+    return inner.inputs[0] if between in _WIDER.get(first, ()) else None
+
+
+def _copied_tensor(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
+    """The tensor that a RESHAPE or a CAST copies without a change. None if it changes something."""
+    source = op.inputs[0] if op.builtin in ("RESHAPE", "CAST") else None
+    if source is None:
+        return None
+    if op.builtin == "CAST":
+        return source if graph.tensor(source).dtype == graph.tensor(op.outputs[0]).dtype else None
+    sizes = tuple(graph.sizes(source))
+    is_static = min(sizes, default=1) >= 0 or (sizes.count(-1) == 1 and 0 not in sizes)
+    return source if is_static and sizes == tuple(graph.sizes(op.outputs[0])) else None

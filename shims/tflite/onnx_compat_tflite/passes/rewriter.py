@@ -1,0 +1,275 @@
+"""The rewriting interface of TFLite graphs: passes look at a subgraph and change it through `GraphRewriter` alone.
+
+A rewriter keeps the producer and the readers of each tensor up to date through every edit. Each pass gets a new rewriter.
+"""
+
+from dataclasses import replace
+from typing import Any, Dict, List, Optional, Sequence, Set
+
+import numpy as np
+
+from onnx_compat_tflite import flatbuffer as fb
+
+__all__ = ["GraphRewriter", "is_unfused"]
+
+
+def is_unfused(op: fb.OperatorSpec) -> bool:
+    """Whether an operator has no fused activation."""
+    return bool(op.options.get("fused_activation_function", "NONE") == "NONE")
+
+
+class GraphRewriter:
+    """One subgraph. Tensors are given by their index, operators by their `OperatorSpec`, which callers only read."""
+
+    def __init__(self, graph: fb.SubGraph) -> None:
+        self._graph = graph
+        self._index_operators()
+
+    def _index_operators(self) -> None:
+        self._producers: Dict[int, fb.OperatorSpec] = {}
+        self._readers: Dict[int, List[fb.OperatorSpec]] = {}
+        for op in self._graph.operators:
+            for index in op.outputs:
+                if not self._graph.tensors[index].is_variable:  # a kernel changes a variable later
+                    self._producers[index] = op
+            for source in op.inputs:
+                if source is not None:
+                    self._readers.setdefault(source, []).append(op)
+
+    # -- reading -----------------------------------------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        return self._graph.name
+
+    @property
+    def operators(self) -> List[fb.OperatorSpec]:
+        """The operators in the order in which they run, as a new list."""
+        return list(self._graph.operators)
+
+    @property
+    def inputs(self) -> Sequence[int]:
+        return tuple(self._graph.inputs)
+
+    @property
+    def outputs(self) -> Sequence[int]:
+        return tuple(self._graph.outputs)
+
+    @property
+    def tensor_count(self) -> int:
+        return len(self._graph.tensors)
+
+    def tensor(self, index: int) -> fb.TensorSpec:
+        """The tensor, to be read."""
+        return self._graph.tensors[index]
+
+    def is_output(self, index: int) -> bool:
+        return index in self._graph.outputs
+
+    def producer(self, index: Optional[int], *builtins: str) -> Optional[fb.OperatorSpec]:
+        """The operator that writes a tensor, if it is one of these builtins; else None."""
+        found = self._producers.get(-1 if index is None else index)
+        return found if found is not None and found.builtin in builtins else None
+
+    def any_producer(self, index: int) -> fb.OperatorSpec:
+        """The operator that writes a tensor. The tensor is no input and no constant."""
+        return self._producers[index]
+
+    def readers(self, index: int) -> List[fb.OperatorSpec]:
+        """The operators that read a tensor."""
+        return list(self._readers.get(index, []))
+
+    def only_reader(self, index: int) -> Optional[fb.OperatorSpec]:
+        """The operator that alone reads a tensor, once. None if there are several, or if the tensor is an output."""
+        readers = self._readers.get(index, [])
+        return readers[0] if len(readers) == 1 and index not in self._graph.outputs else None
+
+    def is_only_read_by(self, index: int, op: fb.OperatorSpec) -> bool:
+        """Whether no other operator reads the tensor, and it is no output."""
+        return all(reader is op for reader in self._readers.get(index, [])) and index not in self._graph.outputs
+
+    def constant(self, index: Optional[int]) -> Any:
+        """The array of a constant tensor, else None."""
+        return None if index is None else self._graph.tensors[index].buffer
+
+    def number(self, index: Optional[int]) -> Optional[float]:
+        """The value of a constant of one element. None for a quantized constant."""
+        array = self.constant(index)
+        if (
+            array is None
+            or self._graph.tensors[index or 0].quantization is not None
+            or np.size(array) != 1
+            or np.asarray(array).dtype.kind not in "fiu"
+        ):
+            return None
+        return float(np.asarray(array).reshape(()))
+
+    def sizes(self, index: int) -> Sequence[int]:
+        """The sizes of a tensor, -1 where a size is open."""
+        tensor = self._graph.tensors[index]
+        return tensor.shape if tensor.shape_signature is None else tensor.shape_signature
+
+    # -- adding and changing tensors ---------------------------------------------------------------------------------------
+    def add_tensor(
+        self,
+        name: str,
+        dtype: str,
+        shape: Sequence[int],
+        signature: Optional[Sequence[int]] = None,
+        quantization: Optional[fb.Quantization] = None,
+    ) -> int:
+        """Add a tensor that an operator will write."""
+        return self._graph.add(fb.TensorSpec(name, dtype, shape, shape_signature=signature, quantization=quantization))
+
+    def add_constant(self, name: str, array: Any, quantization: Optional[fb.Quantization] = None) -> int:
+        """Add a constant."""
+        array = np.asarray(array)
+        return self._graph.add(fb.TensorSpec(name, array.dtype.name, array.shape, array, quantization=quantization))
+
+    def add_like(self, index: int, name: str, dtype: str) -> int:
+        """Add a tensor of the shape of another."""
+        shaped = self._graph.tensors[index]
+        return self.add_tensor(name, dtype, shaped.shape, shaped.shape_signature)
+
+    def rename(self, index: int, suffix: str) -> None:
+        """Append to the name of a tensor that no longer holds the value of the model with that name."""
+        self._graph.tensors[index].name += suffix
+
+    def set_quantization(self, index: int, quantization: fb.Quantization) -> None:
+        """Let a tensor of integers stand for numbers."""
+        self._graph.tensors[index].quantization = quantization
+
+    # -- changing operators ------------------------------------------------------------------------------------------------
+    def set_input(self, op: fb.OperatorSpec, place: int, index: int) -> None:
+        """Let an operator read another tensor at a place of its inputs."""
+        inputs = list(op.inputs)
+        before = inputs[place]
+        inputs[place] = index
+        op.inputs = inputs
+        if before is not None and before not in inputs:
+            self._readers[before].remove(op)
+        self._readers.setdefault(index, []).append(op)
+
+    def set_inputs(self, op: fb.OperatorSpec, inputs: Sequence[Optional[int]]) -> None:
+        """Replace all inputs of an operator."""
+        self._forget_reader(op)
+        op.inputs = list(inputs)
+        for index in op.inputs:
+            if index is not None:
+                self._readers.setdefault(index, []).append(op)
+
+    def set_options(self, op: fb.OperatorSpec, **options: Any) -> None:
+        """Change some options of an operator."""
+        op.options = dict(op.options, **options)
+
+    def set_outputs(self, op: fb.OperatorSpec, outputs: Sequence[int]) -> None:
+        """Let an operator write other tensors."""
+        op.outputs = list(outputs)
+        for index in op.outputs:
+            self._producers[index] = op
+
+    def replace_op(self, op: fb.OperatorSpec, builtin: str, inputs: Sequence[Optional[int]], **options: Any) -> None:
+        """Make an operator another operator, with the same outputs."""
+        op.builtin, op.options = builtin, options
+        self.set_inputs(op, inputs)
+
+    def insert_before(self, op: fb.OperatorSpec, added: fb.OperatorSpec) -> None:
+        """Add an operator directly before another."""
+        place = next(k for k, other in enumerate(self._graph.operators) if other is op)
+        self._graph.operators.insert(place, added)
+        self.set_inputs(added, added.inputs)
+        self.set_outputs(added, added.outputs)
+
+    def erase(self, op: fb.OperatorSpec) -> None:
+        """Remove an operator. Its outputs must have no readers, or another producer."""
+        self._forget_reader(op)
+        self._graph.operators = [other for other in self._graph.operators if other is not op]
+
+    def reorder(self, operators: Sequence[fb.OperatorSpec]) -> None:
+        """Make these the operators of the subgraph, in this order: kept, new, and without those that are missing."""
+        self._graph.operators = list(operators)
+        self._index_operators()
+
+    def _forget_reader(self, op: fb.OperatorSpec) -> None:
+        for index in set(op.inputs):
+            if index is not None and index in self._readers:
+                self._readers[index] = [reader for reader in self._readers[index] if reader is not op]
+
+    # -- rerouting values --------------------------------------------------------------------------------------------------
+    def replace_reads(self, old: int, new: int) -> None:
+        """Let every reader of a tensor read another tensor."""
+        for reader in self.readers(old):
+            for place, index in enumerate(reader.inputs):
+                if index == old:
+                    self.set_input(reader, place, new)
+
+    def take_outputs(self, op: fb.OperatorSpec, erased: fb.OperatorSpec) -> None:
+        """Erase an operator, and let another write its outputs."""
+        self.erase(erased)
+        self.set_outputs(op, erased.outputs)
+
+    def write_new_tensor(self, op: fb.OperatorSpec, suffix: str) -> None:
+        """Let an operator and its readers use a new tensor, since the value is no longer that of the model."""
+        (old,) = op.outputs
+        tensor = self._graph.tensors[old]
+        new = self._graph.add(replace(tensor, name=tensor.name + suffix))
+        self.set_outputs(op, [new])
+        self.replace_reads(old, new)
+
+    def bypass(self, op: fb.OperatorSpec, source: int) -> bool:
+        """Replace the result of an operator by a tensor of the same value. Returns whether the graph was changed.
+
+        If the result is an output, the producer of `source` writes it directly; an input, a constant or another output cannot
+        be written in its place.
+        """
+        result = op.outputs[0]
+        if result not in self._graph.outputs:
+            has_readers = bool(self._readers.get(result))
+            self.replace_reads(result, source)
+            return has_readers
+        if source not in self._producers or source in self._graph.outputs:
+            return False
+        maker = self._producers[source]
+        self.erase(op)
+        self.replace_reads(source, result)
+        maker.outputs = [result if index == source else index for index in maker.outputs]
+        self._producers[result] = maker
+        return True
+
+    # -- the ends of a subgraph --------------------------------------------------------------------------------------------
+    def select_ends(self, inputs: Optional[Sequence[int]] = None, outputs: Optional[Sequence[int]] = None) -> None:
+        """Keep only the inputs and outputs at these places."""
+        if inputs is not None:
+            self._graph.inputs = [self._graph.inputs[place] for place in inputs]
+        if outputs is not None:
+            self._graph.outputs = [self._graph.outputs[place] for place in outputs]
+
+    def erase_dead_code(self) -> int:
+        """Erase operators whose results are not read, then tensors that no operator names. Returns the number of operators.
+        The others keep their order. Tensors get new indices.
+        """
+        graph = self._graph
+        before, needed = len(graph.operators), set(graph.outputs)
+        kept: List[fb.OperatorSpec] = []
+        for op in reversed(graph.operators):
+            if any(index in needed for index in op.outputs):
+                needed.update(index for index in op.inputs if index is not None)
+                needed.update(op.outputs)
+                kept.append(op)
+        graph.operators = kept[::-1]
+        needed.update(graph.inputs)
+        self._renumber(needed)
+        return before - len(kept)
+
+    def _renumber(self, needed: Set[int]) -> None:
+        graph = self._graph
+        indices: Dict[int, int] = {}
+        for index in range(len(graph.tensors)):
+            if index in needed:
+                indices[index] = len(indices)
+        graph.tensors = [graph.tensors[index] for index in indices]
+        graph.inputs = [indices[index] for index in graph.inputs]
+        graph.outputs = [indices[index] for index in graph.outputs]
+        for op in graph.operators:
+            op.inputs = [None if index is None else indices[index] for index in op.inputs]
+            op.outputs = [indices[index] for index in op.outputs]
+        self._index_operators()

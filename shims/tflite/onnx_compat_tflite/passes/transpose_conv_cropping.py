@@ -1,0 +1,84 @@
+"""slice(conv_transpose(x))  =>  conv_transpose(x, beyond), which TFLite computes with the padding SAME
+
+A transposed convolution is recorded with its full result, and a slice removes the padding. Where the slice keeps what TFLite calls
+SAME, the kernel computes only that, and no copy is made. Conditions: at most two spatial axes, no other operator reads the full
+result, and the sizes differ by known numbers.
+"""
+
+from typing import Any, List, Optional, Tuple
+
+import numpy as np
+
+from onnx_compat.dims import Extent, is_known, same
+from onnx_compat.ir import Extents, Node, Ref, Region
+from onnx_compat.passes import program_pass
+from onnx_compat.passes.rewriting import count_uses, map_nodes, node_in_place
+from onnx_compat.shim import Emitter, Port, Program
+
+__all__ = ["transpose_conv_cropping"]
+
+
+def _example(target: Emitter) -> Program:
+    from onnx_compat import primitives as p
+    from onnx_compat.dtypes import float32
+    from onnx_compat.program import record
+
+    filters = np.ones((2, 3, 3, 3), np.float32)
+
+    def cropped(x: Any) -> List[Any]:
+        full = p.conv_transpose(x, filters, strides=(2, 2), dilations=(1, 1), groups=1)
+        return [p.slice(full, [0, 0, 0, 0], [None, None, 8, 8], [1, 1, 1, 1])]
+
+    return record(cropped, [Port("x", float32, (1, 2, 4, 4))], target, ["y"])
+
+
+@program_pass(
+    "transpose_conv_cropping", "slice(conv_transpose(x)) => conv_transpose(x) with the padding SAME", _example,
+    before=("composed_activations",),
+)  # fmt: skip
+def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, int]:
+    """Merge slices of transposed convolutions into them. The parameter `beyond` of a merged node holds, for each spatial axis,
+    the size of the result minus stride * size.
+    """
+    uses = count_uses(region)
+    merged: List[Node] = []
+
+    def merge(node: Node) -> Node:
+        whole = node.args[0] if node.primitive == "slice" else None
+        if not isinstance(whole, Ref) or whole.node is None or whole.node.primitive != "conv_transpose":
+            return node
+        beyond = _sizes_beyond_stride(node, whole.node) if uses[whole] == 1 else None
+        if beyond is None:
+            return node
+        other = node_in_place(node, "conv_transpose", whole.node.args, dict(whole.node.params, beyond=beyond))
+        merged.append(other)
+        return other
+
+    return map_nodes(region, merge), len(merged)
+
+
+def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
+    """For each spatial axis, the size of the slice minus stride * size. None if the slice does not keep what SAME keeps: all but
+    a margin, half of which (rounded down) is at the beginning.
+    """
+    _, starts, ends = cut.args
+    assert isinstance(starts, Extents) and isinstance(ends, Extents) and isinstance(full.args[0], Ref)
+    source, whole, last = full.args[0].spec.shape, full.outputs[0].spec.shape, len(full.outputs[0].spec.shape) - 1
+    left = [_sliced_size(*along) for along in zip(whole, starts.dims, ends.dims)]
+    keeps_channels = all(same(left[axis], whole[axis]) for axis in (0, last))
+    if not keeps_channels or last > 3 or any(step != 1 for step in cut.params["steps"]):
+        return None
+    beyond = []
+    for axis, stride in enumerate(full.params["strides"], 1):
+        first, margin, excess = starts.dims[axis], whole[axis] - left[axis], left[axis] - source[axis] * stride
+        if not (is_known(margin) and is_known(excess)):
+            return None
+        if not (margin >= 0 and same(first, margin // 2) and -stride < excess <= 0):
+            return None
+        beyond.append(int(excess))
+    return beyond
+
+
+def _sliced_size(extent: Extent, start: Extent, end: Extent) -> Extent:
+    """The size of an axis between two places. The full result of a convolution always has more than the margin."""
+    return end - start if not is_known(end) or end >= 0 else extent + end - start

@@ -1,0 +1,202 @@
+"""The contract of passes: each acts on its example alone, keeps the results, and edits graphs through the rewriter only."""
+
+import ast
+import copy
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Set
+
+import numpy as np
+import onnx_compat_tflite.passes as tflite_passes
+import pytest
+from onnx_compat_tflite import SHIM, features
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.emitter import TFLiteEmitter
+from onnx_compat_tflite.kernels import Kernels
+from onnx_compat_tflite.passes import GRAPH, PROGRAM, optimize
+from onnx_compat_tflite.passes.contract import Context, ExampleGraph
+from onnx_compat_tflite.passes.rewriter import GraphRewriter
+from programs import run_model
+
+from onnx_compat.emission import emit
+from onnx_compat.errors import InputError
+from onnx_compat.passes import CORE, VARIABLE, Pass, leaving_out, recording
+from onnx_compat.reference import Reference
+
+FOLDER = Path(tflite_passes.__file__).parent
+#: What a pass may not assign: the fields of a graph, its tensors and its operators.
+FIELDS = {
+    *("buffer", "builtin", "dtype", "inputs", "is_variable", "name", "operators", "options", "outputs", "quantization"),
+    *("shape", "shape_signature", "tensors"),
+}
+
+
+#: The results of examples that some runtime refuses or gets wrong before the pass.
+LEGALIZED: Dict[str, Callable[[Any], Any]] = {
+    "inplace_hazards": np.ones_like,
+    "int8_casts": lambda x: x.astype(np.int8),
+}
+
+
+def wanted_of(one: Pass, before: fb.ModelSpec, feeds: List[Any]) -> List[Any]:
+    return [LEGALIZED[one.name](feeds[0])] if one.legalizes else run_model(before, feeds)
+
+
+def feeds_of(model: fb.ModelSpec) -> List[Any]:
+    """Integers, or multiples of 1/16, of which small sums and products are exact in float32."""
+    random = np.random.RandomState(0)
+    tensors = [model.subgraphs[0].tensors[index] for index in model.subgraphs[0].inputs]
+    divisors = [1 if "int" in tensor.dtype else 16 for tensor in tensors]
+    return [(random.randint(-100, 100, one.shape) / by).astype(one.dtype) for one, by in zip(tensors, divisors)]
+
+
+def check_indices(model: fb.ModelSpec, one: Pass) -> None:
+    """Each operator reads inputs, constants, variables and tensors that are written before it."""
+    for graph in model.subgraphs:
+        known = set(graph.inputs)
+        known.update(k for k, tensor in enumerate(graph.tensors) if tensor.buffer is not None or tensor.is_variable)
+        for op in graph.operators:
+            assert all(index is None or index in known for index in op.inputs), (one.name, op)
+            known.update(op.outputs)
+        assert known.issuperset(graph.outputs), one.name
+
+
+@pytest.mark.parametrize("one", GRAPH.distinct, ids=lambda one: one.name)
+def test_a_graph_pass_acts_on_its_example_alone_and_keeps_the_results(one: Pass) -> None:
+    before = one.example()
+    model = copy.deepcopy(before)
+    context = Context(model, Kernels())
+    assert sum(one.apply(GraphRewriter(graph), context) for graph in model.subgraphs[::-1]) > 0
+    assert [repr(graph.operators) for graph in model.subgraphs] != [repr(graph.operators) for graph in before.subgraphs]
+    check_indices(model, one)
+    feeds = feeds_of(before)
+    for found, wanted in zip(run_model(model, feeds), wanted_of(one, before, feeds)):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    assert sum(one.apply(GraphRewriter(graph), context) for graph in model.subgraphs[::-1]) == 0
+
+
+@pytest.mark.parametrize("one", [*CORE.distinct, *PROGRAM.distinct], ids=lambda one: one.name)
+def test_a_program_pass_acts_on_its_example_alone_and_keeps_the_results(one: Pass) -> None:
+    emitter = TFLiteEmitter(features.kernels())
+    program = one.example(emitter)
+    feeds = [np.random.RandomState(0).standard_normal(port.shape).astype(np.float32) for port in program.inputs]
+    wanted = emit(one.example(Reference()).region, Reference(), feeds)
+    region, count = one.apply(program.region, emitter)
+    assert count > 0
+    (found,) = SHIM.compile(program._replace(region=region)).run(feeds)
+    np.testing.assert_allclose(found, wanted[0], rtol=1e-5, atol=1e-5)
+
+
+def test_every_pass_has_a_summary_of_before_and_after() -> None:
+    for one in (*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct):
+        assert "=>" in one.summary and len(one.summary) < 100, one
+        module = Path(one.apply.__code__.co_filename).read_text(encoding="utf-8")
+        assert "=>" in (ast.get_docstring(ast.parse(module)) or "").split("\n\n")[0] or one in CORE.distinct, one
+
+
+def edits(path: Path) -> Iterator[str]:
+    """The assignments to fields of a graph, and the changes of lists of it, in a module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        targets: List[Any] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+            targets = [node.target]
+        elif isinstance(node, ast.Delete):
+            targets = node.targets
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            if node.func.attr in ("append", "extend", "insert", "remove", "pop", "clear", "update", "sort", "add"):
+                targets = [owner] if isinstance(owner, ast.Attribute) else []
+        for target in targets:
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            is_own = (
+                isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+            )
+            if isinstance(target, ast.Attribute) and target.attr in FIELDS and not is_own:
+                yield "%s:%d: %s" % (path.name, node.lineno, target.attr)
+
+
+def test_no_pass_writes_fields_of_a_graph() -> None:
+    modules = [path for path in FOLDER.rglob("*.py") if path.name not in ("rewriter.py", "contract.py")]
+    assert len(modules) > 25
+    # Examples are built before any pass sees them.
+    found = [edit for path in modules for edit in edits(path) if not in_example(path, int(edit.split(":")[1]))]
+    assert found == []
+
+
+def in_example(path: Path, line: int) -> bool:
+    functions = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)]
+    owner = [node.name for node in functions if node.lineno <= line]
+    return bool(owner) and owner[-1].endswith("_example")
+
+
+def test_the_check_of_edits_finds_them(tmp_path: Path) -> None:
+    lines = [
+        "op.inputs = [1]",
+        "op.options['a'] = 1",
+        "graph.operators.append(op)",
+        "tensor.name += 'x'",
+        "del op.outputs[0]",
+    ]
+    (tmp_path / "bad.py").write_text("\n".join([*lines, "self.inputs = []", "names = op.inputs"]))
+    assert len(list(edits(tmp_path / "bad.py"))) == len(lines)
+
+
+def test_a_check_runs_behind_every_pass() -> None:
+    seen: List[str] = []
+
+    def check(model: fb.ModelSpec, one: Pass) -> None:
+        check_indices(model, one)
+        seen.append(one.name)
+
+    graph = ExampleGraph((2, 3))
+    optimize(graph.model(graph.op("ABS", [graph.inputs[0]], (2, 3))), Kernels(), check)
+    assert seen == [one.name for one in GRAPH.passes]
+
+
+def test_passes_of_all_examples_leave_valid_graphs() -> None:
+    for one in GRAPH.distinct:
+        model = one.example()
+        feeds, before = feeds_of(model), copy.deepcopy(model)
+        optimize(model, Kernels(), check_indices)
+        for found, wanted in zip(run_model(model, feeds), wanted_of(one, before, feeds)):
+            np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+def operators_of(model: fb.ModelSpec) -> Set[str]:
+    optimize(model, Kernels())
+    return {op.builtin for op in model.subgraphs[0].operators}
+
+
+def test_the_environment_variable_leaves_passes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    (identities,) = [one for one in GRAPH.distinct if one.name == "identities"]
+    assert operators_of(identities.example()) == {"ABS"}
+    monkeypatch.setenv(VARIABLE, "-identities, -dead_code")
+    with recording() as report:
+        assert operators_of(identities.example()) == {"MUL", "ABS"}
+    assert {entry.name for entry in report.entries if entry.left_out} == {"identities", "dead_code"}
+    with leaving_out([]):
+        assert operators_of(identities.example()) == {"ABS"}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [("-identites", "which does not exist"), ("dead_code", "leaves no pass out")]
+)
+def test_a_name_that_is_no_pass_is_refused(monkeypatch: pytest.MonkeyPatch, value: str, words: str) -> None:
+    monkeypatch.setenv(VARIABLE, value)
+    with pytest.raises(InputError, match=words) as caught:
+        optimize(fb.ModelSpec([]), Kernels())
+    assert "identities" in str(caught.value.hint)
+
+
+def test_a_report_counts_the_rewrites_of_all_runs() -> None:
+    graph = ExampleGraph((2, 3))
+    products = [graph.op("MUL", [graph.inputs[0], graph.constant(1)], (2, 3)) for _ in range(2)]
+    model = graph.model(graph.op("ADD", products, (2, 3)))
+    with recording() as report:
+        optimize(model, Kernels())
+    counts = {entry.name: entry.rewrites for entry in report.entries}
+    assert counts["identities"] == counts["dead_code"] == 2
+    assert list(counts) == [one.name for one in GRAPH.distinct]
