@@ -10,6 +10,7 @@ from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError
 from onnx_compat.fixing import Shapes, fixed
 from onnx_compat.interpreter import Interpreter
 from onnx_compat.model import Graph, MapType, Model, TensorType, ValueInfo, load
+from onnx_compat.passes import check_names, passes_of
 from onnx_compat.plan import Fixed, recorded
 from onnx_compat.quantization import asked
 from onnx_compat.shim import Quantization, Shim, natives
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from onnx_compat.bundle import Bundle
     from onnx_compat.verification.subject import Opened
 
-__all__ = ["convert", "formats", "load_bundle", "load_converted"]
+__all__ = ["convert", "formats", "load_bundle", "load_converted", "writer_of"]
 
 #: What writes a format that is known but not installed, for the message.
 _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphdef": "tf1"}
@@ -74,6 +75,11 @@ def _writer(form: str, shim: Optional[str]) -> Shim:
         hint = select.hint(name) or "onnx-compat doctor tells what each shim needs"
         raise ShimError(found.reason, hint=hint, shim=name)
     return select.find(name)
+
+
+def writer_of(path: Any, shim: Optional[str] = None) -> Shim:
+    """The shim that writes the format which the suffix of a path names."""
+    return _writer(form_of_path(os.fspath(path)), shim)
 
 
 def convert(
@@ -140,6 +146,7 @@ def convert(
     writer = _writer(form, shim).portable() if portable else _writer(form, shim)
     if bundled and not allow_fallback:
         raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW + " writes one")
+    check_names(passes_of(writer))
     own = not isinstance(model, Model)
 
     def read() -> Model:

@@ -7,7 +7,21 @@ program becomes something that runs. And, where the framework has file formats, 
 
 import abc
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)  # fmt: skip
 
 import numpy as np
 
@@ -16,6 +30,9 @@ from onnx_compat.dtypes import DType
 from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.inside import Description, Inside
 from onnx_compat.ir import Node, Region, Spec
+
+if TYPE_CHECKING:
+    from onnx_compat.passes import Pass
 
 __all__ = ["Compiled", "Emitter", "Native", "Port", "Probe", "Program", "Quantization", "Scheme", "Shim", "native"]
 
@@ -247,6 +264,11 @@ class Shim(abc.ABC):
     formats: Mapping[str, Tuple[str, str]] = {}
     #: Format name -> how its files can be quantised.
     schemes: Mapping[str, Tuple[Scheme, ...]] = {}
+
+    @property
+    def passes(self) -> "Sequence[Pass]":
+        """The rewrites of this shim, each once, in the order in which they run. Those of the core are not among them."""
+        return ()
 
     @abc.abstractmethod
     def probe(self) -> Probe:

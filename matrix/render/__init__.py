@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from matrix import passes
 from matrix.data import ROOT, Matrix
 from matrix.real import chart
 from matrix.real import page as real
@@ -29,6 +30,7 @@ def rendered(matrix: Matrix) -> dict[Path, str]:
         ROOT / PAGE: page(matrix),
         ROOT / real.PAGE: real.page(),
         ROOT / chart.PICTURE: chart.svg(real.stored()),
+        ROOT / passes.PAGE: passes.page(),
     }
 
 

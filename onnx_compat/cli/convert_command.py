@@ -9,7 +9,7 @@ import click
 
 from . import options, quantizing
 from .codes import NEGATIVE, OK
-from .output import emit, emit_json
+from .output import emit, emit_json, table
 from .progress import working
 from .verify_command import show
 
@@ -33,6 +33,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
 @click.option("--force", is_flag=True, help="Replace a folder at PATH that is no SavedModel, with all that is in it.")
 @quantizing.options
 @options.portable
+@click.option("--explain", is_flag=True, help="List what each pass rewrote, with counts.")
 @click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
 @options.page
 @options.inputs
@@ -54,6 +55,7 @@ def convert(
     calibrate: Any,
     block_size: Optional[int],
     portable: bool,
+    explain: bool,
     check: bool,
     page: Optional[str],
     inputs: Optional[str],
@@ -71,6 +73,7 @@ def convert(
     """
     import onnx_compat
     from onnx_compat.bundle import SUFFIX
+    from onnx_compat.passes import recording
     from onnx_compat.verification.html import write_html
 
     if page is None and not check:
@@ -78,7 +81,7 @@ def convert(
     paths = [path, path + SUFFIX] if allow_fallback else [path]
     _check_paths(model, paths, page, [inputs, *settings.modules], calibrate)
     report: Any = None
-    with working("Converting %s" % model) as now:
+    with working("Converting %s" % model) as now, recording() as rewrites:
         start = time.perf_counter()
         written = Path(
             onnx_compat.convert(
@@ -88,6 +91,7 @@ def convert(
             )
         )  # fmt: skip
         seconds = time.perf_counter() - start
+        entries = rewrites.entries  # before the verification, which may compile the model too
         if check or page is not None:
             now("Verifying %s" % written)
             fed, said = quantizing.fed(model, inputs, dims, calibrate)
@@ -108,17 +112,11 @@ def convert(
         document.update(quantize=quantize, notes=quantizing.notes(calibrate))
         if parts is not None:
             document["bundle"] = parts
+        document.update(_rewrites(entries) if explain else {})
         emit_json(dict(document, verification=None if report is None else report.to_dict()))
     else:
         emit("wrote %s (%s) in %.1f s" % (written, _readable(size), seconds))
-        for note in quantizing.notes(calibrate):
-            emit("note: " + note)
-        if parts is not None:
-            emit(_described(parts))
-        if report is not None:
-            show(report)
-        if page is not None:
-            emit("wrote %s" % page)
+        _show(entries if explain else [], quantizing.notes(calibrate), parts, report, page)
     return OK if ok else NEGATIVE
 
 
@@ -136,6 +134,26 @@ def _check_paths(
         files.append(page)
     for path in paths:
         check_not_read(path, files)
+
+
+def _rewrites(entries: Sequence[Any]) -> Dict[str, Any]:
+    """The passes in the order in which they ran, with the number of their rewrites."""
+    return {"passes": [dict(entry._asdict()) for entry in entries]}
+
+
+def _show(entries: Sequence[Any], notes: Sequence[str], parts: Any, report: Any, page: Optional[str]) -> None:
+    """Print what is known of a conversion beside the path: what passes did, notes, the bundle, the verification."""
+    if entries:
+        rows = [(one.name, "left out" if one.left_out else str(one.rewrites), one.summary) for one in entries]
+        table(("pass", ">rewrites", "before => after"), rows)
+    for note in notes:
+        emit("note: " + note)
+    if parts is not None:
+        emit(_described(parts))
+    if report is not None:
+        show(report)
+    if page is not None:
+        emit("wrote %s" % page)
 
 
 def _refuse_idle(told: Mapping[str, Any]) -> None:

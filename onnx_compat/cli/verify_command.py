@@ -27,6 +27,11 @@ OTHER_TYPE = ("dtype", "shape", "kind")
     "--oracle", metavar="NAME", help="`onnxruntime` or a shim. Default: onnxruntime if it can, else the reference."
 )
 @click.option("--layers", is_flag=True, help="Compare what every node makes, and name the first that departs.")
+@click.option(
+    "--bisect-passes",
+    is_flag=True,
+    help="If outputs differ, convert again with fewer passes, and name the pass at fault.",
+)
 @options.page
 @options.inputs
 @options.tolerance
@@ -40,6 +45,7 @@ def verify(
     channels_last: Sequence[str],
     oracle: Optional[str],
     layers: bool,
+    bisect_passes: bool,
     page: Optional[str],
     inputs: Optional[str],
     seed: int,
@@ -49,6 +55,7 @@ def verify(
 ) -> int:
     """Compare MODEL on a shim, or a file converted from it, with onnxruntime, output by output."""
     import onnx_compat
+    from onnx_compat.verification.bisection import bisect_verification
     from onnx_compat.verification.html import write_html
     from onnx_compat.writing import Destination
 
@@ -70,10 +77,22 @@ def verify(
         )
         if page is not None:
             write_html(page, report, model, converted)
+    found: Any = None
+    if bisect_passes and not report.ok:
+        with working("Bisecting the passes of %s" % model):
+            found = bisect_verification(
+                model, converted, shim, channels_last,
+                inputs=inputs, rtol=rtol, atol=atol, oracle=oracle, seed=seed, dims=dims,
+            )  # fmt: skip
     if settings.json:
-        emit_json(report.to_dict())
+        document = report.to_dict()
+        if bisect_passes:
+            document["bisection"] = None if found is None else found.to_dict()
+        emit_json(document)
     else:
         show(report)
+        if bisect_passes:
+            emit("passes: %s" % ("the outputs agree, so no pass is at fault" if found is None else found.verdict))
         if page is not None:
             emit("wrote %s" % page)
     return OK if report.ok else NEGATIVE

@@ -4,6 +4,8 @@
 rewrites. `CORE` holds the passes that run for every shim. docs/passes.md lists all passes of this repository.
 """
 
+from typing import TYPE_CHECKING, List
+
 from onnx_compat.passes.contract import EVERY, Pass, ProgramPass, program_pass
 from onnx_compat.passes.report import Entry, Report, recording
 from onnx_compat.passes.schedule import VARIABLE, Schedule, check_names, leaving_out, run_program_passes
@@ -20,10 +22,19 @@ __all__ = [
     "Schedule",
     "check_names",
     "leaving_out",
+    "passes_of",
     "program_pass",
     "recording",
     "run_program_passes",
 ]
 
+if TYPE_CHECKING:
+    from onnx_compat.shim import Shim
+
 #: The passes over recorded programs that run for every shim.
 CORE = Schedule([weight_folding])
+
+
+def passes_of(shim: "Shim") -> List[Pass]:
+    """The passes of a conversion by a shim, each once, in the order in which they run."""
+    return [*CORE.distinct, *shim.passes]

@@ -2,10 +2,11 @@
 
 import os
 from contextlib import contextmanager
-from typing import Any, Iterator, Mapping, Optional, Tuple
+from typing import Any, Iterator, Mapping, Optional, Sequence, Tuple
 
 from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.inside import Description, Inside
+from onnx_compat.passes import Pass
 from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Quantization, Shim
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
@@ -26,6 +27,7 @@ from onnx_compat_tflite.loading import (
     shifted,
     windows,
 )
+from onnx_compat_tflite.passes import GRAPH, PROGRAM
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
 from onnx_compat_tflite.runtime import Handling, Interpreted
 from onnx_compat_tflite.signatures import alone, joined
@@ -48,6 +50,10 @@ class TFLiteShim(Shim):
     @property
     def _kernels(self) -> Kernels:
         return self._written_for or features.kernels()
+
+    @property
+    def passes(self) -> Sequence[Pass]:
+        return [*PROGRAM.distinct, *GRAPH.distinct]
 
     def portable(self) -> "TFLiteShim":
         return TFLiteShim(Kernels())

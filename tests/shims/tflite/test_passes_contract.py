@@ -18,8 +18,8 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter
 from programs import run_model
 
 from onnx_compat.emission import emit
-from onnx_compat.errors import InputError
-from onnx_compat.passes import CORE, VARIABLE, Pass, leaving_out, recording
+from onnx_compat.errors import ConversionError, InputError
+from onnx_compat.passes import CORE, EVERY, VARIABLE, Pass, Schedule, leaving_out, recording
 from onnx_compat.reference import Reference
 
 FOLDER = Path(tflite_passes.__file__).parent
@@ -85,6 +85,36 @@ def test_a_program_pass_acts_on_its_example_alone_and_keeps_the_results(one: Pas
     assert count > 0
     (found,) = SHIM.compile(program._replace(region=region)).run(feeds)
     np.testing.assert_allclose(found, wanted[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("one", GRAPH.distinct, ids=lambda one: one.name)
+def test_an_order_that_breaks_a_constraint_is_refused(one: Pass) -> None:
+    others = [other for other in GRAPH.passes if other is not one]
+    constraints = [name for name in (*one.after, *one.before) if name != EVERY]
+    assert set(constraints) <= {other.name for other in GRAPH.passes}
+    if one.after:
+        with pytest.raises(ConversionError, match="'%s' without '" % one.name):
+            Schedule([one, *others])
+    if one.before:
+        with pytest.raises(ConversionError, match="without '%s' before it" % one.name):
+            Schedule([*others, one])
+    for name in constraints:
+        with pytest.raises(ConversionError):
+            Schedule([other for other in GRAPH.passes if other.name != name])
+
+
+def test_a_shuffled_schedule_is_taken_only_if_it_keeps_the_constraints() -> None:
+    random, refused = np.random.RandomState(0), 0
+    for _ in range(50):
+        shuffled = [GRAPH.passes[place] for place in random.permutation(len(GRAPH.passes))]
+        first = {one.name: place for place, one in reversed(list(enumerate(shuffled)))}
+        keeps = all(first[name] < first[one.name] for one in shuffled for name in one.after if name != EVERY)
+        try:
+            Schedule(shuffled)
+            assert keeps
+        except ConversionError:
+            refused += 1
+    assert refused > 40
 
 
 def test_every_pass_has_a_summary_of_before_and_after() -> None:

@@ -1,0 +1,74 @@
+"""The page of all passes, docs/passes.md, rendered from their registry."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, List
+
+from matrix.data import ROOT
+
+__all__ = ["PAGE", "page"]
+
+PAGE = "docs/passes.md"
+
+_HEAD = """\
+# Passes
+
+A pass is a rewrite that keeps the results. Program passes rewrite a recorded program, graph passes the operators of a TFLite
+subgraph. This page is rendered from the registered passes by `python -m matrix render`. CONTRIBUTING.md tells how to add a pass.
+
+## The contract
+
+A pass is a registered object (`onnx_compat/passes/contract.py`, `shims/tflite/onnx_compat_tflite/passes/contract.py`) with
+
+- a `name`, which reports and `ONNX_COMPAT_PASSES` use;
+- a `summary`: before => after. The docstring of its module states the conditions;
+- `after` and `before`: the passes that must run earlier or later. A schedule that breaks a constraint is refused on import;
+- an `example`: a small program or graph on which the pass acts. A test runs each pass alone on its example and compares the results;
+- `apply`, which returns the number of rewrites. Graph passes edit through `GraphRewriter` only; a test finds other assignments;
+- `legalizes`: whether some runtime refuses or misreads a file without the pass. Other passes make files smaller or faster.
+
+Readers of an intermediate value are counted: a value that another operator reads, or that is an output, stays. `dead_code` runs
+several times, since a dead operator counts as a reader.
+
+## Find out what passes do
+
+- `onnx-compat convert MODEL PATH --explain` lists each pass with the number of its rewrites.
+- `ONNX_COMPAT_PASSES=-name,-other` leaves passes out. An unknown name is refused.
+- `onnx-compat verify MODEL --converted FILE --bisect-passes` names the pass that makes a file wrong. It converts the model again with
+  fewer passes, by binary search over the order below. Passes that legalize always run, and are tried last.
+- `optimize(model, kernels, check)` of the tflite shim calls `check` behind every pass.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    core, program, graph = _schedules()
+    lines = [_HEAD, "## Program passes", "", "The first runs for every shim, the others for TFLite.", ""]
+    lines += _table([*core.passes, *program.passes])
+    lines += ["", "## Graph passes of TFLite", ""]
+    return "\n".join([*lines, *_table(graph.passes)]) + "\n"
+
+
+def _schedules() -> Any:
+    """The schedules of the core and of the tflite shim. Their modules need numpy and no framework."""
+    shim = str(ROOT / "shims" / "tflite")
+    if shim not in sys.path:
+        sys.path.append(shim)
+    from onnx_compat_tflite.passes import GRAPH, PROGRAM
+
+    from onnx_compat.passes import CORE
+
+    return CORE, PROGRAM, GRAPH
+
+
+def _table(passes: Any) -> List[str]:
+    """A row for each pass, in the order of the first runs."""
+    lines = ["| runs | pass | before => after | runs after |", "|---|---|---|---|"]
+    for one in {each.name: each for each in passes}.values():
+        runs = ", ".join(str(place) for place, other in enumerate(passes, 1) if other is one)
+        earlier = [*one.after, *(other.name for other in dict.fromkeys(passes) if one.name in other.before)]
+        names = ", ".join("every other pass" if name == "*" else name for name in dict.fromkeys(earlier))
+        name = one.name + " (legalizes)" * one.legalizes
+        lines.append(f"| {runs} | {name} | `{one.summary}` | {names} |")
+    return lines

@@ -1,0 +1,112 @@
+"""Find the pass that makes a result wrong: run a conversion with fewer passes, by binary search."""
+
+import os
+import tempfile
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+
+from onnx_compat import select
+from onnx_compat.bundle import is_bundle
+from onnx_compat.conversion import convert, writer_of
+from onnx_compat.errors import InputError, OnnxCompatError
+from onnx_compat.passes import Pass, leaving_out, passes_of
+from onnx_compat.passes.schedule import left_out
+
+from .examine import verify
+
+__all__ = ["Bisection", "bisect_passes", "bisect_verification"]
+
+
+class Bisection(NamedTuple):
+    """The result of a search. `trials` maps the passes that were left out, joined by commas, to whether the outputs agreed."""
+
+    culprit: Optional[str]
+    verdict: str
+    trials: Dict[str, bool]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain JSON values."""
+        return dict(self._asdict())
+
+
+def bisect_verification(
+    model: Any, converted: Any = None, shim: Optional[str] = None, channels_last: Sequence[str] = (), **options: Any
+) -> Bisection:
+    """Name the pass with which `verify` fails. The arguments are those of `verify`.
+
+    converted: the path of a file that was made from the model. Its format is converted to again, into a temporary folder, without
+        quantization. None: the model is compiled for the shim.
+    """
+    if converted is None:
+        target = select.find(select.decide(shim).name)
+    elif is_bundle(converted):
+        raise InputError(
+            "'%s' is a bundle, and passes are bisected for a single file" % converted,
+            hint="bisect a model of the nodes that the format can hold",
+        )
+    else:
+        target = writer_of(converted, shim)
+
+    def agrees() -> bool:
+        try:
+            if converted is None:
+                return verify(model, shim=shim, **options).ok
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, os.path.basename(os.path.normpath(os.fspath(converted))))
+                convert(model, path, shim=shim, channels_last=channels_last)
+                return verify(model, shim=shim, converted=path, channels_last=channels_last, **options).ok
+        except InputError:
+            raise
+        except OnnxCompatError:
+            return False  # a pass may also write a file that is refused
+
+    return bisect_passes(passes_of(target), agrees)
+
+
+def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisection:
+    """Find the first pass with which `agrees` becomes False, among passes in the order in which they run.
+
+    Passes that legalize always run: without them a runtime may be wrong for a reason of its own. Each of them is left out in a
+    trial of its own if the result is wrong without all other passes.
+    """
+    search = _Search(agrees)
+    candidates = [one.name for one in passes if one.name not in search.base]
+    rewrites = [one.name for one in passes if one.name in candidates and not one.legalizes]
+    if search.agrees_without([]):
+        return search.result(
+            None, "the outputs agree with all passes: the file is older, or was made with other options"
+        )
+    if not search.agrees_without(rewrites):
+        for name in candidates:
+            if name not in rewrites and search.agrees_without([*rewrites, name]):
+                return search.result(name, "the pass '%s' makes the result wrong" % name)
+        return search.result(None, "no pass is at fault: the outputs differ without the passes, too")
+    right, wrong = 0, len(rewrites)  # the number of passes that run, from the first
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        if search.agrees_without(rewrites[middle:]):
+            right = middle
+        else:
+            wrong = middle
+    culprit = rewrites[right]
+    verdict = "the pass '%s' makes the result wrong" % culprit
+    if not search.agrees_without([culprit]):
+        verdict += ", and the outputs differ without it, too: a later pass is at fault as well"
+    return search.result(culprit, verdict)
+
+
+class _Search:
+    def __init__(self, agrees: Callable[[], bool]) -> None:
+        self.base = left_out()
+        self._agrees = agrees
+        self._trials: Dict[str, bool] = {}
+
+    def agrees_without(self, names: List[str]) -> bool:
+        """Whether the outputs agree if these passes are left out beside those that the user leaves out."""
+        key = ",".join(names)
+        if key not in self._trials:
+            with leaving_out([*self.base, *names]):
+                self._trials[key] = self._agrees()
+        return self._trials[key]
+
+    def result(self, culprit: Optional[str], verdict: str) -> Bisection:
+        return Bisection(culprit, verdict, self._trials)

@@ -1,0 +1,179 @@
+"""The core of the pass contract: constraints on the order, selection by name, reports and bisection."""
+
+from typing import Any, Iterable, List, Sequence, Set
+
+import numpy as np
+import pytest
+from building import model, node, value
+
+from onnx_compat import primitives as p
+from onnx_compat import verification
+from onnx_compat.dtypes import float32
+from onnx_compat.emission import emit
+from onnx_compat.errors import ConversionError, InputError
+from onnx_compat.passes import (
+    CORE,
+    EVERY,
+    VARIABLE,
+    Pass,
+    Schedule,
+    check_names,
+    leaving_out,
+    recording,
+    run_program_passes,
+)
+from onnx_compat.passes.schedule import left_out
+from onnx_compat.program import record
+from onnx_compat.reference import Reference
+from onnx_compat.runnable import prepare
+from onnx_compat.shim import Port
+from onnx_compat.verification.bisection import bisect_passes, bisect_verification
+
+
+def named(name: str, after: Sequence[str] = (), before: Sequence[str] = (), legalizes: bool = False) -> Pass:
+    return Pass(name, "a => b", lambda region, target: (region, 0), lambda: None, after, before, legalizes)
+
+
+A, B, C = named("a"), named("b", after=["a"]), named("c", before=["b"])
+LAST = named("last", after=[EVERY])
+
+
+def test_an_order_that_keeps_the_constraints_is_taken() -> None:
+    assert Schedule([A, C, B, A, LAST]).distinct == [A, C, B, LAST]
+    assert Schedule([C, A, B]).passes == (C, A, B)
+
+
+@pytest.mark.parametrize(
+    ("passes", "first", "second"),
+    [([B, A], "a", "b"), ([B], "a", "b"), ([A, B, C], "c", "b"), ([C], "c", "b"), ([A, LAST, C, B], "c", "last"),
+     ([A, LAST, A], "a", "last")],
+)  # fmt: skip
+def test_an_order_that_breaks_a_constraint_is_refused(passes: Iterable[Pass], first: str, second: str) -> None:
+    with pytest.raises(ConversionError, match="'%s' without '%s' before it" % (second, first)):
+        Schedule(list(passes))
+
+
+def test_every_declared_constraint_of_the_core_is_checked() -> None:
+    for one in CORE.distinct:
+        assert all(
+            name in {other.name for other in CORE.distinct} for name in (*one.after, *one.before) if name != EVERY
+        )
+
+
+def test_names_that_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert left_out() == frozenset()
+    monkeypatch.setenv(VARIABLE, " -a, -b,")
+    assert left_out() == {"a", "b"}
+    assert [one.name for one in Schedule([A, C, B]).selected()] == ["c"]
+    check_names([A, B])
+    with pytest.raises(InputError, match="'b', which does not exist"):
+        check_names([A])
+    with leaving_out(["c"]):
+        assert left_out() == {"c"}
+    assert left_out() == {"a", "b"}
+
+
+@pytest.mark.parametrize("text", ["a", "-a,b", "-"])
+def test_a_name_without_a_minus_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(InputError, match="leaves no pass out"):
+        left_out()
+
+
+@pytest.mark.parametrize("one", CORE.distinct, ids=lambda one: one.name)
+def test_a_pass_acts_on_its_example_alone_and_keeps_the_results(one: Pass) -> None:
+    feeds = [np.random.RandomState(0).standard_normal((2, 4)).astype(np.float32)]
+    wanted = emit(one.example(Reference()).region, Reference(), feeds)
+    region, count = one.apply(one.example(Reference()).region, Reference())
+    assert count == 1
+    np.testing.assert_allclose(emit(region, Reference(), feeds)[0], wanted[0], rtol=1e-6)
+    assert one.apply(region, Reference())[1] == 0
+
+
+def scaled() -> Any:
+    weights, scale = np.ones((4, 3), np.float32), np.arange(1, 4, dtype=np.float32)
+    inputs = [value("x", [2, 4])]
+    return model([node("MatMul", ["x", "w"], ["a"]), node("Mul", ["a", "s"], ["y"])], inputs, [value("y")],
+                 {"w": weights, "s": scale})  # fmt: skip
+
+
+def test_a_pass_is_counted_and_left_out_where_models_are_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = {"x": np.ones((2, 4), np.float32)}
+    with recording() as report:
+        prepare(scaled(), "reference").run(feed)
+    assert [(entry.name, entry.rewrites, entry.left_out) for entry in report.entries] == [("weight_folding", 1, False)]
+    monkeypatch.setenv(VARIABLE, "-weight_folding")
+    with recording() as report:
+        prepare(scaled(), "reference").run(feed)
+    assert [(entry.rewrites, entry.left_out) for entry in report.entries] == [(0, True)]
+    assert report.to_list()[0]["name"] == "weight_folding"
+
+
+def test_runs_of_a_schedule_hand_the_region_on() -> None:
+    program = record(lambda x: [p.mul(x, x)], [Port("x", float32, (2,))], Reference(), ["y"])
+    seen: List[Any] = []
+    other = Pass("other", "a => b", lambda region, target: (seen.append(region) or region, 2), lambda: None)
+    with recording() as report:
+        assert run_program_passes(Schedule([other, other]), program.region, Reference()) is program.region
+    assert seen == [program.region] * 2
+    assert report.entries[0].rewrites == 4
+
+
+# -- bisection -------------------------------------------------------------------------------------------------------------
+PASSES = [named("p%d" % k) for k in range(13)] + [named("legal", legalizes=True)]
+
+
+def verdicts(wrong: Set[str], passes: Sequence[Pass] = PASSES, needed: Iterable[str] = ()) -> Any:
+    def agrees() -> bool:
+        running = {one.name for one in passes} - left_out()
+        return not (running & wrong) and running.issuperset(needed)
+
+    return bisect_passes(passes, agrees)
+
+
+@pytest.mark.parametrize("name", [one.name for one in PASSES])
+def test_the_wrong_pass_is_named_wherever_it_runs(name: str) -> None:
+    found = verdicts({name}, needed=() if name == "legal" else ("legal",))
+    assert found.culprit == name
+    assert found.verdict == "the pass '%s' makes the result wrong" % name
+    assert len(found.trials) <= 7
+
+
+def test_of_two_wrong_passes_the_first_is_named() -> None:
+    found = verdicts({"p9", "p4"})
+    assert found.culprit == "p4"
+    assert "a later pass is at fault as well" in found.verdict
+
+
+def test_where_no_pass_is_at_fault() -> None:
+    assert verdicts(set()).culprit is None
+    other = verdicts(set(), needed=["absent"])
+    assert other.culprit is None
+    assert "no pass is at fault" in other.verdict
+    assert set(other.to_dict()) == {"culprit", "verdict", "trials"}
+
+
+def test_what_the_user_leaves_out_stays_out() -> None:
+    with leaving_out(["p4"]):
+        found = verdicts({"p9", "p4"})
+    assert found.culprit == "p9"
+
+
+def test_a_wrong_program_pass_is_found_where_a_model_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoil(region: Any, target: Any) -> Any:
+        for live in region.live():
+            live.args = (live.args[0], *[arg if not hasattr(arg, "array") else type(arg)(arg.array + 1, arg.spec.dtype)
+                                         for arg in live.args[1:]])  # fmt: skip
+        return region, 1
+
+    wrong = Pass("wrong", "a => b", spoil, lambda: None)
+    monkeypatch.setattr(CORE, "passes", (*CORE.passes, wrong))
+    with leaving_out(["wrong"]):
+        assert verification.verify(scaled(), shim="reference", oracle="onnxruntime").ok
+    found = bisect_verification(scaled(), shim="reference", oracle="onnxruntime")
+    assert found.culprit == "wrong"
+
+
+def test_a_bundle_is_not_bisected(tmp_path: Any) -> None:
+    with pytest.raises(InputError, match="is a bundle"):
+        bisect_verification(scaled(), tmp_path / "m.tflite.zip")
