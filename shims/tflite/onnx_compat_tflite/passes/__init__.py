@@ -34,7 +34,6 @@ from onnx_compat_tflite.passes.loop_invariants import loop_invariants
 from onnx_compat_tflite.passes.nested_concatenations import nested_concatenations
 from onnx_compat_tflite.passes.padding import pad_before_transpose, same_padding
 from onnx_compat_tflite.passes.redundant_reshapes import redundant_reshapes
-from onnx_compat_tflite.passes.rewriter import GraphRewriter
 from onnx_compat_tflite.passes.slices import slices_to_split, split_before_reshape
 from onnx_compat_tflite.passes.space_to_depth_conv import space_to_depth_conv
 from onnx_compat_tflite.passes.transpose_conv_cropping import transpose_conv_cropping
@@ -89,8 +88,6 @@ def optimize(model: fb.ModelSpec, kernels: Kernels, check: Optional[Check] = Non
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)
     for one in GRAPH.selected():
-        # The bodies of loops come behind their callers in the file, and are rewritten first.
-        rewrites = sum(one.apply(GraphRewriter(graph), context) for graph in model.subgraphs[::-1])
-        count_rewrites(one, rewrites)
+        count_rewrites(one, context.apply(one))
         if check is not None:
             check(model, one)

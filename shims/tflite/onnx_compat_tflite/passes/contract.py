@@ -17,11 +17,21 @@ class Context:
 
     def __init__(self, model: fb.ModelSpec, kernels: Kernels) -> None:
         self._model = model
+        self._rewriters = [GraphRewriter(graph) for graph in model.subgraphs]
         self.kernels = kernels
 
     def subgraph(self, index: int) -> GraphRewriter:
         """A branch or the body of a loop, by its index in the model."""
-        return GraphRewriter(self._model.subgraphs[index])
+        return self._rewriters[index]
+
+    def apply(self, one: Pass) -> int:
+        """Run a pass on every subgraph. Returns the number of rewrites.
+
+        Bodies of loops and branches come behind their callers in the file, and are rewritten first.
+        """
+        for graph in self._rewriters:
+            graph.start_pass()
+        return sum(one.apply(graph, self) for graph in self._rewriters[::-1])
 
     def set_metadata(self, key: str, value: bytes) -> None:
         """Write an entry of the metadata of the file."""

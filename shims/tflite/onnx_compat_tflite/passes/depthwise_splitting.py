@@ -43,7 +43,8 @@ def depthwise_splitting(graph: GraphRewriter, context: Context) -> int:
         parts = _find_parts(graph, op)
         result += [op] if parts is None else _build_sum(graph, op, parts)
         count += parts is not None
-    graph.reorder(result)
+    if count:
+        graph.reorder(result)
     return count
 
 

@@ -46,7 +46,8 @@ def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
         else:
             result += _build_product(graph, op, block, op.outputs[0], own)
         count += 1
-    graph.reorder([op for op in result if id(op) not in fused])
+    if count:
+        graph.reorder([op for op in result if id(op) not in fused])
     return count
 
 

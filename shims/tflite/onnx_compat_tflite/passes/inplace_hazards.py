@@ -49,8 +49,10 @@ def inplace_hazards(graph: GraphRewriter, context: Context) -> int:
         result += [_shape(graph, index) for index in operands if index is not None and buffers.guard(index, op, moment)]
         result.append(op)
         buffers.assign(op)
-    graph.reorder(result)
-    return len(result) - len(operators)
+    count = len(result) - len(operators)
+    if count:
+        graph.reorder(result)
+    return count
 
 
 def _shape(graph: GraphRewriter, index: int) -> fb.OperatorSpec:

@@ -1,6 +1,7 @@
 """The rewriting interface of TFLite graphs: passes look at a subgraph and change it through `GraphRewriter` alone.
 
-A rewriter keeps the producer and the readers of each tensor up to date through every edit. Each pass gets a new rewriter.
+A rewriter keeps the producer and the readers of each tensor up to date through every edit. `start_pass` brings readers into the
+order of the operators again.
 """
 
 from dataclasses import replace
@@ -25,7 +26,13 @@ class GraphRewriter:
         self._graph = graph
         self._index_operators()
 
+    def start_pass(self) -> None:
+        """Order the readers of each tensor, so that a pass does not depend on the edits of the passes before it."""
+        if self._is_edited:
+            self._index_operators()
+
     def _index_operators(self) -> None:
+        self._is_edited = False
         self._producers: Dict[int, fb.OperatorSpec] = {}
         self._readers: Dict[int, List[fb.OperatorSpec]] = {}
         for op in self._graph.operators:
@@ -141,6 +148,7 @@ class GraphRewriter:
     # -- changing operators ------------------------------------------------------------------------------------------------
     def set_input(self, op: fb.OperatorSpec, place: int, index: int) -> None:
         """Let an operator read another tensor at a place of its inputs."""
+        self._is_edited = True
         inputs = list(op.inputs)
         before = inputs[place]
         inputs[place] = index
@@ -163,6 +171,7 @@ class GraphRewriter:
 
     def set_outputs(self, op: fb.OperatorSpec, outputs: Sequence[int]) -> None:
         """Let an operator write other tensors."""
+        self._is_edited = True
         op.outputs = list(outputs)
         for index in op.outputs:
             self._producers[index] = op
@@ -190,6 +199,7 @@ class GraphRewriter:
         self._index_operators()
 
     def _forget_reader(self, op: fb.OperatorSpec) -> None:
+        self._is_edited = True
         for index in set(op.inputs):
             if index is not None and index in self._readers:
                 self._readers[index] = [reader for reader in self._readers[index] if reader is not op]
@@ -255,9 +265,10 @@ class GraphRewriter:
                 needed.update(index for index in op.inputs if index is not None)
                 needed.update(op.outputs)
                 kept.append(op)
-        graph.operators = kept[::-1]
         needed.update(graph.inputs)
-        self._renumber(needed)
+        if len(kept) < before or len(needed) < len(graph.tensors):
+            graph.operators = kept[::-1]
+            self._renumber(needed)
         return before - len(kept)
 
     def _renumber(self, needed: Set[int]) -> None:

@@ -240,7 +240,7 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
 
 # -- of one tensor ---------------------------------------------------------------------------------------------------------
 def _mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of MEAN, which bias_type int16 in 32 bits."""
+    """The kernel of MEAN, which sums int16 in 32 bits."""
     x, count = op.inputs[0], _count(region, op)
     data = region.parameters_of(x)
     if data is None or x is None or not have_common_type(data, parameters):

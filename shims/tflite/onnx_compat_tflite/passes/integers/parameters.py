@@ -66,7 +66,7 @@ def have_common_type(*all_parameters: QuantParams) -> bool:
 
 
 def bias_type(data: QuantParams) -> str:
-    """The type of a bias, which is that of bias_type of products."""
+    """The type of a bias, which is the type of sums of products."""
     return "int64" if data.dtype == "int16" else "int32"
 
 
