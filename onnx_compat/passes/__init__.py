@@ -1,7 +1,7 @@
 """Rewrites of recorded programs and of target graphs, behind one contract.
 
-`contract` declares what a pass is, `schedule` checks the order of passes and selects those that run, `report` counts their
-rewrites. `CORE` holds the passes that run for every shim. docs/passes.md lists all passes of this repository.
+`contract` declares what a pass is, `schedule` checks the order of passes and selects those that run, `report` counts
+their rewrites. `CORE` holds the passes that run for every shim. docs/passes.md lists all passes of this repository.
 """
 
 from typing import TYPE_CHECKING, List

@@ -21,7 +21,8 @@ class Pass:
     apply: the rewrite. A subclass declares its signature.
     example: builds a small program or graph on which the pass acts when it runs alone. A subclass declares its signature.
     after, before: the names of passes that must run earlier, or later.
-    legalizes: whether some runtime refuses or misreads a file without this rewrite. Other passes only make it smaller or faster.
+    legalizes: whether some runtime refuses or misreads a file without this rewrite. Other passes make files smaller or
+        faster.
     """
 
     #: What is rewritten: "program" or "graph".

@@ -29,11 +29,11 @@ class Report:
     def entries(self) -> List[Entry]:
         return list(self._entries.values())
 
-    def add(self, one: Pass, rewrites: int, left_out: bool = False) -> None:
+    def add(self, pass_: Pass, rewrites: int, left_out: bool = False) -> None:
         """Add the rewrites of one run of a pass."""
-        earlier = self._entries.get(one.name)
+        earlier = self._entries.get(pass_.name)
         total = rewrites + (0 if earlier is None else earlier.rewrites)
-        self._entries[one.name] = Entry(one.name, one.kind, one.summary, total, left_out)
+        self._entries[pass_.name] = Entry(pass_.name, pass_.kind, pass_.summary, total, left_out)
 
     def to_list(self) -> List[Dict[str, Any]]:
         """Plain JSON values."""
@@ -54,8 +54,8 @@ def recording() -> Iterator[Report]:
         _OPEN.reset(token)
 
 
-def count_rewrites(one: Pass, rewrites: int, left_out: bool = False) -> None:
+def count_rewrites(pass_: Pass, rewrites: int, left_out: bool = False) -> None:
     """Add to the report that is open, if there is one."""
     report = _OPEN.get()
     if report is not None:
-        report.add(one, rewrites, left_out)
+        report.add(pass_, rewrites, left_out)

@@ -31,32 +31,32 @@ class Schedule:
     @property
     def distinct(self) -> List[Pass]:
         """Each pass once, in the order of their first runs."""
-        return list({one.name: one for one in self.passes}.values())
+        return list({pass_.name: pass_ for pass_ in self.passes}.values())
 
     def selected(self) -> Iterator[Pass]:
         """The passes that run now. Those that are left out are reported and skipped."""
         names = left_out()
-        for one in self.passes:
-            if one.name in names:
-                count_rewrites(one, 0, left_out=True)
+        for pass_ in self.passes:
+            if pass_.name in names:
+                count_rewrites(pass_, 0, left_out=True)
             else:
-                yield one
+                yield pass_
 
 
 def _check_order(passes: Sequence[Pass]) -> None:
     first: Dict[str, int] = {}
-    for place, one in enumerate(passes):
-        first.setdefault(one.name, place)
-    last = {one.name: place for place, one in enumerate(passes)}
-    for one in passes:
-        earlier = [name for name in first if name != one.name] if EVERY in one.after else one.after
+    for place, pass_ in enumerate(passes):
+        first.setdefault(pass_.name, place)
+    last = {pass_.name: place for place, pass_ in enumerate(passes)}
+    for pass_ in passes:
+        earlier = [name for name in first if name != pass_.name] if EVERY in pass_.after else pass_.after
         for name in earlier:
             # Behind every other pass: behind all of their runs. Else one run of the other pass has to come first.
-            if name not in first or (last if EVERY in one.after else first)[name] > first[one.name]:
-                raise _order_error(name, one.name)
-        for name in one.before:
-            if name not in last or last[one.name] > last[name]:
-                raise _order_error(one.name, name)
+            if name not in first or (last if EVERY in pass_.after else first)[name] > first[pass_.name]:
+                raise _order_error(name, pass_.name)
+        for name in pass_.before:
+            if name not in last or last[pass_.name] > last[name]:
+                raise _order_error(pass_.name, name)
 
 
 def _order_error(first: str, second: str) -> ConversionError:
@@ -96,7 +96,7 @@ def left_out() -> FrozenSet[str]:
 
 def check_names(passes: Iterable[Pass]) -> None:
     """Raise InputError if a name that is left out belongs to none of these passes."""
-    known = sorted(one.name for one in passes)
+    known = sorted(pass_.name for pass_ in passes)
     unknown = sorted(left_out() - set(known))
     if unknown:
         raise InputError(
@@ -107,7 +107,7 @@ def check_names(passes: Iterable[Pass]) -> None:
 
 def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
     """Apply the passes of a schedule that are not left out. Returns the region that the last one gave."""
-    for one in schedule.selected():
-        region, rewrites = one.apply(region, target)
-        count_rewrites(one, rewrites)
+    for pass_ in schedule.selected():
+        region, rewrites = pass_.apply(region, target)
+        count_rewrites(pass_, rewrites)
     return region

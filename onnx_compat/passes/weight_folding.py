@@ -3,9 +3,10 @@
     mul(conv(x, w, b), scale)   =>  conv(x, scale * w, scale * b)
     add(conv(x, w, b), shift)   =>  conv(x, w, b + shift)
 
-The same holds for depthwise_conv, conv_transpose and matmul, for div and sub, and behind a slice that keeps all channels.
-Conditions: the weights and the bias are constants; the scale or shift has one number for each channel (BatchNormalization, a
-bias); no other node reads the values in between. A quotient that is rounded next is a quantization and keeps its scale.
+The same holds for depthwise_conv, conv_transpose and matmul, for div and sub, and behind a slice that keeps all
+channels. Conditions: the weights and the bias are constants; the scale or shift has one number for each channel
+(BatchNormalization, a bias); no other node reads the values in between. A quotient that is rounded next is a
+quantization and keeps its scale.
 """
 
 from collections import Counter

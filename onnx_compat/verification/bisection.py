@@ -17,7 +17,9 @@ __all__ = ["Bisection", "bisect_passes", "bisect_verification"]
 
 
 class Bisection(NamedTuple):
-    """The result of a search. `trials` maps the passes that were left out, joined by commas, to whether the outputs agreed."""
+    """The result of a search. `trials` maps the passes that were left out, joined by commas, to whether the outputs
+    agreed.
+    """
 
     culprit: Optional[str]
     verdict: str
@@ -65,12 +67,12 @@ def bisect_verification(
 def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisection:
     """Find the first pass with which `agrees` becomes False, among passes in the order in which they run.
 
-    Passes that legalize always run: without them a runtime may be wrong for a reason of its own. Each of them is left out in a
-    trial of its own if the result is wrong without all other passes.
+    Passes that legalize always run: without them a runtime may be wrong for a reason of its own. Each of them is
+    left out in a trial of its own if the result is wrong without all other passes.
     """
     search = _Search(agrees)
-    candidates = [one.name for one in passes if one.name not in search.base]
-    rewrites = [one.name for one in passes if one.name in candidates and not one.legalizes]
+    candidates = [pass_.name for pass_ in passes if pass_.name not in search.base]
+    rewrites = [pass_.name for pass_ in passes if pass_.name in candidates and not pass_.legalizes]
     if search.agrees_without([]):
         return search.result(
             None, "the outputs agree with all passes: the file is older, or was made with other options"

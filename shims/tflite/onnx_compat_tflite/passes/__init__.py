@@ -1,7 +1,8 @@
 """The rewrites of a conversion to TFLite, and the order in which they run.
 
-`PROGRAM` runs on the recorded program before it is emitted, `GRAPH` on the emitted operators. A pass keeps the results of a
-subgraph, and its inputs and outputs. docs/passes.md lists all passes; CONTRIBUTING.md tells how to add one.
+`PROGRAM` runs on the recorded program before it is emitted, `GRAPH` on the emitted operators. A pass keeps the
+results of a subgraph, and its inputs and outputs. docs/passes.md lists all passes; CONTRIBUTING.md tells how to add
+one.
 """
 
 from typing import Callable, Optional
@@ -87,7 +88,7 @@ def optimize(model: fb.ModelSpec, kernels: Kernels, check: Optional[Check] = Non
     """
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)
-    for one in GRAPH.selected():
-        count_rewrites(one, context.apply(one))
+    for pass_ in GRAPH.selected():
+        count_rewrites(pass_, context.apply(pass_))
         if check is not None:
-            check(model, one)
+            check(model, pass_)

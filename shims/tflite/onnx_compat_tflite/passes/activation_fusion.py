@@ -1,8 +1,8 @@
 """RELU(CONV_2D(x))            =>  CONV_2D(x) with the fused activation RELU
 RELU(RESHAPE(CONV_2D(x)))   =>  RESHAPE(CONV_2D(x) with the fused activation RELU)
 
-Also for RELU6 and RELU_N1_TO_1, for other arithmetic, and through other operators that only move float32 elements. Conditions: no
-other operator reads the values in between, and each element comes from a layer without an activation.
+Also for RELU6 and RELU_N1_TO_1, for other arithmetic, and through other operators that only move float32 elements.
+Conditions: no other operator reads the values in between, and each element comes from a layer without an activation.
 """
 
 from typing import List, Optional, Tuple

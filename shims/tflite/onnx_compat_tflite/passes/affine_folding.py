@@ -1,8 +1,9 @@
 """CONV_2D(x, w, b) * f + s    =>  CONV_2D(x, f * w, f * b + s)
 CONV_2D(x * f + s, w, b)    =>  CONV_2D(x, w * f, w @ s + b), for filters of one pixel
 
-The same for FULLY_CONNECTED, the first also for DEPTHWISE_CONV_2D. Conditions: f and s are constants with one number for each
-channel; no other operator reads the values in between, which have no activation; the weights keep their precision.
+The same for FULLY_CONNECTED, the first also for DEPTHWISE_CONV_2D. Conditions: f and s are constants with one number
+for each channel; no other operator reads the values in between, which have no activation; the weights keep their
+precision.
 """
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -72,11 +73,11 @@ def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
         if source is None or not graph.sizes(source) or graph.is_output(op.outputs[0]) or not readers:
             continue
         affine = _find_affine(graph, op, source) if is_unfused(op) else None
-        weights = [None if affine is None else _fold_into(graph, one, op.outputs[0], affine) for one in readers]
-        if all(one is not None for one in weights):
-            for reader, one in zip(readers, weights):
-                if one is not None:
-                    _set_weights(graph, reader, source, *one)
+        weights = [None if affine is None else _fold_into(graph, reader, op.outputs[0], affine) for reader in readers]
+        if all(pair is not None for pair in weights):
+            for reader, pair in zip(readers, weights):
+                if pair is not None:
+                    _set_weights(graph, reader, source, *pair)
             graph.erase(op)
             count += 1
     return count

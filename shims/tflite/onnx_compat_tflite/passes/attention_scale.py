@@ -1,9 +1,9 @@
 """BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
 BATCH_MATMUL(FULLY_CONNECTED(x, w), y) * c    =>  BATCH_MATMUL(FULLY_CONNECTED(x, c * w), y)
 
-The scores of attention: exporters scale queries and keys alike, the keys of a whole cache, or the scores, of which there are
-more. RESHAPE and TRANSPOSE may stand in between. Conditions: a, b and c are numbers, their product is a normal number, and no
-other operator reads the values in between.
+The scores of attention: exporters scale queries and keys alike, the keys of a whole cache, or the scores, of which
+there are more. RESHAPE and TRANSPOSE may stand in between. Conditions: a, b and c are numbers, their product is a
+normal number, and no other operator reads the values in between.
 """
 
 from typing import List, NamedTuple, Optional, Tuple
@@ -78,7 +78,9 @@ def _join_scales(graph: GraphRewriter, product: fb.OperatorSpec) -> bool:
         if len(scales + after) < 2:
             return False
         operands = [operand._replace(layer=None, before=[]) for operand in operands]
-        scaled = min((one for one in operands if one.scale is not None), key=lambda one: _extent(graph, one))
+        scaled = min(
+            (operand for operand in operands if operand.scale is not None), key=lambda operand: _extent(graph, operand)
+        )
         _set_scale(graph, scaled, number)
     for operand in operands:
         if operand is scaled or operand.scale is not None:

@@ -1,9 +1,9 @@
 """ADD(RESHAPE(CONV_2D(x, w, b)), s)        =>  RESHAPE(CONV_2D(x, w, b + s))
 ADD(ADD(FULLY_CONNECTED(x, w), y), s)   =>  ADD(FULLY_CONNECTED(x, w, s), y)
 
-The gates of recurrent cells are sums of two products. Conditions: s has one number for each element of the last axis, the RESHAPEs
-keep that axis, no other operator reads the values in between, and the layer has no activation. An ADD directly behind a layer
-was folded before it was emitted (weight_folding).
+The gates of recurrent cells are sums of two products. Conditions: s has one number for each element of the last
+axis, the RESHAPEs keep that axis, no other operator reads the values in between, and the layer has no activation. An
+ADD directly behind a layer was folded before it was emitted (weight_folding).
 """
 
 from typing import Any, List, Optional, Tuple
@@ -74,8 +74,8 @@ def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -
 def _layer_of_channels(
     graph: GraphRewriter, index: int, reader: fb.OperatorSpec, count: int
 ) -> Optional[fb.OperatorSpec]:
-    """The layer with `count` channels that makes a tensor for one reader alone, directly or through reshapes and sums. None if
-    there is no such layer, or if the reader broadcasts the tensor.
+    """The layer with `count` channels that makes a tensor for one reader alone, directly or through reshapes and sums.
+    None if there is no such layer, or if the reader broadcasts the tensor.
     """
     sizes, result_sizes = graph.sizes(index), graph.sizes(reader.outputs[0])
     if not graph.is_only_read_by(index, reader) or not sizes or sizes[-1] != count:

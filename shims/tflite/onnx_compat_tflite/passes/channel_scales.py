@@ -1,10 +1,10 @@
 """ADD(MUL(x, scale), shift)  =>  DEPTHWISE_CONV_2D(x, scale, shift) with a filter of one tap
 
-What is left of a normalization that no layer could take: it follows a CONCATENATION, or a RELU between it and its layer. XNNPACK
-takes a quarter to three quarters of the time for it. Conditions: x is an image, scale and shift are float32 constants with one
-number for each channel, no other operator reads the product, and all readers of the sum are convolutions, average pools or means.
-XNNPACK fills filters up with adjacent pixels, times zero, so an infinite pixel would reach pixels beside it; such readers mix
-these pixels anyhow.
+What is left of a normalization that no layer could take: it follows a CONCATENATION, or a RELU between it and its
+layer. XNNPACK takes a quarter to three quarters of the time for it. Conditions: x is an image, scale and shift are
+float32 constants with one number for each channel, no other operator reads the product, and all readers of the sum
+are convolutions, average pools or means. XNNPACK fills filters up with adjacent pixels, times zero, so an infinite
+pixel would reach pixels beside it; such readers mix these pixels anyhow.
 """
 
 from typing import Any, Optional, Tuple

@@ -1,9 +1,10 @@
 """CONV_2D(RESHAPE(TRANSPOSE(RESHAPE(CONV_2D(x)))))  =>  CONV_2D(RESHAPE(CONV_2D(x))) with reordered filters
 
-The order of the channels within a group is free. The first convolution writes its channels by (its own group, the group of the
-second that reads them). The second then finds its channels side by side, and reads its share of each group of the first as a
-convolution over a row of groups. Without groups in one of the two, no RESHAPE is left. Conditions: the filters are float32
-constants, the operators between the convolutions treat each channel by itself, and no other operator reads the values in between.
+The order of the channels within a group is free. The first convolution writes its channels by (its own group, the
+group of the second that reads them). The second then finds its channels side by side, and reads its share of each
+group of the first as a convolution over a row of groups. Without groups in one of the two, no RESHAPE is left.
+Conditions: the filters are float32 constants, the operators between the convolutions treat each channel by itself,
+and no other operator reads the values in between.
 """
 
 from typing import Any, List, NamedTuple, Optional

@@ -1,7 +1,7 @@
 """y = f(x), z = f(x)  =>  y = f(x), z = y
 
-Conditions: the kernel is a pure function of its inputs and options, both results have the same type, shape and quantization,
-and neither is an output.
+Conditions: the kernel is a pure function of its inputs and options, both results have the same type, shape and
+quantization, and neither is an output.
 """
 
 from typing import Any, Dict
@@ -24,8 +24,8 @@ _PURE = frozenset(
 
 def _example() -> fb.ModelSpec:
     graph = ExampleGraph((2, 3))
-    one, other = (graph.op("EXP", [graph.inputs[0]], (2, 3)) for _ in range(2))
-    return graph.model(graph.op("MUL", [one, other], (2, 3)))
+    left, right = (graph.op("EXP", [graph.inputs[0]], (2, 3)) for _ in range(2))
+    return graph.model(graph.op("MUL", [left, right], (2, 3)))
 
 
 @graph_pass("common_subexpressions", "f(x), f(x) => one f(x)", _example, after=("identities",))

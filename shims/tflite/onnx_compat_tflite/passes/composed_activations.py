@@ -1,8 +1,8 @@
 """mul(mul(x, 0.5), add(erf(mul(x, 0.7071)), 1))  =>  gelu(x)        and so for elu, leaky_relu, prelu, softplus and mish
 
-Exporters spell activations out, and TFLite has kernels for them. They are found before anything is emitted, since their parts are
-emitted in many ways. Conditions: float32, a kernel on the target runtime, and a result of the type and shape of x. Bodies of loops
-and branches are not rewritten.
+Exporters spell activations out, and TFLite has kernels for them. They are found before anything is emitted, since
+their parts are emitted in many ways. Conditions: float32, a kernel on the target runtime, and a result of the type
+and shape of x. Bodies of loops and branches are not rewritten.
 """
 
 import math
@@ -157,8 +157,8 @@ def _is_gelu_cubic(product: _Product, x: Ref) -> bool:
 
 def _elu(node: Node) -> _Found:
     """max(x, 0) + (exp(min(x, 0)) - 1)."""
-    for one, other in (node.args, node.args[::-1]) if node.primitive == "add" else ():
-        above, below = _producer(one, "clip"), _producer(_addend(_producer(other, "add", "sub"), -1), "exp")
+    for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
+        above, below = _producer(left, "clip"), _producer(_addend(_producer(right, "add", "sub"), -1), "exp")
         clipped = _producer(below.args[0], "clip") if below is not None else None
         if above is None or clipped is None or above.args[0] is not clipped.args[0]:
             continue
@@ -233,8 +233,8 @@ def _prelu(node: Node) -> _Found:
 
 def _softplus(node: Node) -> _Found:
     """max(x, 0) + 2 * atanh(e / (e + 2)) with e = exp(-|x|)."""
-    for one, other in (node.args, node.args[::-1]) if node.primitive == "add" else ():
-        above, rest = _producer(one, "clip"), _product(other)
+    for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
+        above, rest = _producer(left, "clip"), _product(right)
         atanh = _producer(rest.values[0], "atanh") if len(rest.values) == 1 and rest.number == 2 else None
         quotient = _producer(atanh.args[0], "div") if atanh is not None else None
         small = _producer(quotient.args[0], "exp") if quotient is not None else None

@@ -2,9 +2,9 @@
 x / a / b            =>  x / (a * b)
 (x * a + b) * c + d  =>  x * (a * c) + (b * c + d)
 
-They come from two normalizations in a row, or from a mean that counts along each axis. Conditions: a, b, c and d are float32
-constants; no other operator reads the values in between, which have no activation; the products are finite and normal numbers,
-and have at most 4096 elements or as many as a factor.
+They come from two normalizations in a row, or from a mean that counts along each axis. Conditions: a, b, c and d are
+float32 constants; no other operator reads the values in between, which have no activation; the products are finite
+and normal numbers, and have at most 4096 elements or as many as a factor.
 """
 
 from typing import Any, Optional, Tuple
@@ -47,7 +47,9 @@ def constant_factors(graph: GraphRewriter, context: Context) -> int:
 def _join_factors(
     graph: GraphRewriter, op: fb.OperatorSpec, b: Any, inner: fb.OperatorSpec, first: Tuple[int, Any]
 ) -> bool:
-    """Let an operator apply its own factor and that of the operator before it. Returns whether the product is exact enough."""
+    """Let an operator apply its own factor and that of the operator before it. Returns whether the product is exact
+    enough.
+    """
     (x, a), is_alike = first, inner.builtin == op.builtin
     with np.errstate(all="ignore"):
         joined = a * b if is_alike else (a / b if op.builtin == "DIV" else b / a)
@@ -67,7 +69,7 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     scaled = None if product is None else _constant_operand(graph, product, "MUL")
     if outer is None or total is None or added is None or scaled is None or product is None:
         return False
-    if len({tuple(graph.sizes(one.outputs[0])) for one in (product, total, op)}) > 1:
+    if len({tuple(graph.sizes(each.outputs[0])) for each in (product, total, op)}) > 1:
         return False  # a constant adds axes or repeats along an axis: it does so where it is
     (x, a), (_, b), (_, c) = scaled, added, outer
     most = max(a.size, b.size, c.size)

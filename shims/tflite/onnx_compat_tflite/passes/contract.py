@@ -24,14 +24,14 @@ class Context:
         """A branch or the body of a loop, by its index in the model."""
         return self._rewriters[index]
 
-    def apply(self, one: Pass) -> int:
+    def apply(self, pass_: Pass) -> int:
         """Run a pass on every subgraph. Returns the number of rewrites.
 
         Bodies of loops and branches come behind their callers in the file, and are rewritten first.
         """
         for graph in self._rewriters:
             graph.start_pass()
-        return sum(one.apply(graph, self) for graph in self._rewriters[::-1])
+        return sum(pass_.apply(graph, self) for graph in self._rewriters[::-1])
 
     def set_metadata(self, key: str, value: bytes) -> None:
         """Write an entry of the metadata of the file."""

@@ -1,7 +1,8 @@
 """RESHAPE(TRANSPOSE(RESHAPE(x)))  =>  DEPTH_TO_SPACE(x)
 
-Condition: the channels of each pixel become a block of pixels. DEPTH_TO_SPACE wants the channels of a pixel innermost. Where they
-are outermost (PixelShuffle of PyTorch), the convolution before it writes its channels in the other order.
+Condition: the channels of each pixel become a block of pixels. DEPTH_TO_SPACE wants the channels of a pixel
+innermost. Where they are outermost (PixelShuffle of PyTorch), the convolution before it writes its channels in the
+other order.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
@@ -78,7 +79,9 @@ def _adjacent_reshapes(graph: GraphRewriter, transpose: fb.OperatorSpec) -> List
 
 
 def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Optional[_Blocks]:
-    """The blocks that the channels become: split into (row, column, rest) or (rest, row, column). None if it is another move."""
+    """The blocks that the channels become: split into (row, column, rest) or (rest, row, column). None if it is another
+    move.
+    """
     whole, wide, split = (list(graph.sizes(index)) for index in (source, result, transpose.inputs[0] or 0))
     perm = graph.constant(transpose.inputs[1])
     if perm is None or len(whole) != 4 or len(wide) != 4 or min(whole[1:]) < 1 or min(wide[1:]) < 1:

@@ -1,11 +1,11 @@
 """DEPTHWISE_CONV_2D(x, w), of more than 25 taps  =>  DEPTHWISE_CONV_2D(x, w1) + DEPTHWISE_CONV_2D(x, w2) + ...
 
-Beyond 25 taps XNNPACK computes each channel as a convolution of its own, which takes about seven times as long for each tap.
-Evenly spaced taps around the middle are a filter with a dilation, whose SAME padding is that of the whole filter. Conditions:
-padding SAME, strides and dilations of one, known float32 filters, and at most 16 parts.
+Beyond 25 taps XNNPACK computes each channel as a convolution of its own, which takes about seven times as long for
+each tap. Evenly spaced taps around the middle are a filter with a dilation, whose SAME padding is that of the whole
+filter. Conditions: padding SAME, strides and dilations of one, known float32 filters, and at most 16 parts.
 
-XNNPACK fills filters up to 3, 4, 9 or 25 taps with adjacent pixels, times zero. So an infinite pixel reaches a few pixels
-more than it should, as with every filter of another size.
+XNNPACK fills filters up to 3, 4, 9 or 25 taps with adjacent pixels, times zero. So an infinite pixel reaches a few
+pixels more than it should, as with every filter of another size.
 """
 
 from functools import lru_cache
@@ -68,8 +68,8 @@ def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Par
 
 @lru_cache(maxsize=None)
 def _split_axis(length: int, most: int) -> List[Sequence[int]]:
-    """Split the places of an axis into evenly spaced ranges of at most `most` places, each symmetric about the middle. Returns
-    an empty list if that is impossible.
+    """Split the places of an axis into evenly spaced ranges of at most `most` places, each symmetric about the middle.
+    Returns an empty list if that is impossible.
     """
     found: List[Sequence[int]] = []
     left = set(range(length)) if most > 1 or length == 1 else set()

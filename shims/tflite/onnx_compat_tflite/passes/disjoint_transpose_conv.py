@@ -1,8 +1,9 @@
 """TRANSPOSE_CONV(x), whose windows do not overlap  =>  DEPTH_TO_SPACE(CONV_2D(x)), or RESHAPE(CONV_2D(x)) along one axis
 
-Each pixel becomes a block of its own: a product for each pixel, whose results then move to their places. The sums are the same, and
-it is two to nine times as fast as the kernel of XNNPACK, which reads the result once for each place of a block. Conditions:
-padding VALID, a square block or a single row, known float32 filters. A single activation behind moves before the DEPTH_TO_SPACE.
+Each pixel becomes a block of its own: a product for each pixel, whose results then move to their places. The sums
+are the same, and it is two to nine times as fast as the kernel of XNNPACK, which reads the result once for each
+place of a block. Conditions: padding VALID, a square block or a single row, known float32 filters. A single
+activation behind moves before the DEPTH_TO_SPACE.
 """
 
 from typing import List, Optional, Tuple

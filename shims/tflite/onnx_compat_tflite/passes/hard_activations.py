@@ -2,7 +2,8 @@
 MINIMUM(MAXIMUM(x / 6 + 1/2, 0), 1)     =>  RELU6(x + 3) / 6
 x * (RELU6(x + 3) / 6)                  =>  HARD_SWISH(x)
 
-Conditions: float32, and no fused activation in between. A SELECT_V2 that puts NaN back goes too, since these kernels keep NaN.
+Conditions: float32, and no fused activation in between. A SELECT_V2 that puts NaN back goes too, since these kernels
+keep NaN.
 """
 
 from typing import Optional, Tuple

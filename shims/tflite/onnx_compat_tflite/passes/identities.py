@@ -1,7 +1,7 @@
 """MUL(x, 1) => x    DIV(x, 1) => x    SUB(x, 0) => x    MAXIMUM(x, -inf) => x    MINIMUM(x, inf) => x
 
-They come from scales of one and from clips without bounds. ADD(x, 0) stays: it would turn -0 into 0. Conditions: the result
-has the rank and the quantization of x, and no fused activation.
+They come from scales of one and from clips without bounds. ADD(x, 0) stays: it would turn -0 into 0. Conditions: the
+result has the rank and the quantization of x, and no fused activation.
 """
 
 from typing import Optional

@@ -1,9 +1,10 @@
 """kernel that overwrites x while another operator still reads it  =>  SHAPE(x), kernel
 
-Some kernels write their result over an operand that no other operator reads, and RESHAPE always shares the buffer of its operand.
-Newer runtimes count the readers of the operand and of the first tensor of the buffer, and miss those of the tensors in between.
-Take a product, which overwrites its operand, a RESHAPE of it and a sum of that: they share a buffer, and a later reader of the
-product finds the sum (LiteRT's issue 8889). A second reader of the operand prevents that: a SHAPE, which takes no time and whose result is not read.
+Some kernels write their result over an operand that no other operator reads, and RESHAPE always shares the buffer of
+its operand. Newer runtimes count the readers of the operand and of the first tensor of the buffer, and miss those of
+the tensors in between. Take a product, which overwrites its operand, a RESHAPE of it and a sum of that: they share a
+buffer, and a later reader of the product finds the sum (LiteRT's issue 8889). A second reader of the operand
+prevents that: a SHAPE, which takes no time and whose result is not read.
 """
 
 from typing import Dict, List, Optional, Set
@@ -111,7 +112,7 @@ class _Buffers:
     def _has_single_reader(self, index: int) -> bool:
         return self._graph.only_reader(index) is not None
 
-    def _may_have_equal_size(self, one: int, other: int) -> bool:
+    def _may_have_equal_size(self, operand: int, result: int) -> bool:
         """Whether two tensors may have the same number of elements."""
-        sizes = [self._graph.sizes(one), self._graph.sizes(other)]
+        sizes = [self._graph.sizes(operand), self._graph.sizes(result)]
         return any(min(each, default=1) < 0 for each in sizes) or bool(np.prod(sizes[0]) == np.prod(sizes[1]))

@@ -1,8 +1,8 @@
 """CAST(x: int8)          =>  DEQUANTIZE(x with a scale of one)
 CAST(x to int8)        =>  GATHER(all int8 values, (x + 128) mod 256)
 
-Condition: the CAST kernel of the runtime does not know int8. The results are the same: a scale of one keeps each value, and integers
-wrap as they do in C.
+Condition: the CAST kernel of the runtime does not know int8. The results are the same: a scale of one keeps each
+value, and integers wrap as they do in C.
 """
 
 from typing import Any, List
@@ -64,7 +64,9 @@ class _Cast:
             self._cast(before, after)
 
     def to_int8(self, source: int, result: int) -> None:
-        """By the place of each value in a list of all int8 values. Old kernels broadcast no rank 5, so a vector is computed."""
+        """By the place of each value in a list of all int8 values. Old kernels broadcast no rank 5, so a vector is
+        computed.
+        """
         whole = self._convert(source, "int32")
         flat, shifted, place = (self._vector(result, "int32") for _ in range(3))
         found = self._vector(result, "int8")

@@ -1,7 +1,8 @@
 """WHILE(a, b), where b is read neither behind the loop nor for a value that is  =>  WHILE(a)
 
-A loop brings in a tensor for its size, and the size is then known in another way. The tensor remains a loop-carried value
-that no operator reads. Each round would copy it twice: the whole sequence that a recurrent network reads, for example.
+A loop brings in a tensor for its size, and the size is then known in another way. The tensor remains a loop-carried
+value that no operator reads. Each round would copy it twice: the whole sequence that a recurrent network reads, for
+example.
 """
 
 from typing import Any, List, Sequence, Set
@@ -17,10 +18,10 @@ def _example() -> fb.ModelSpec:
     test, body, main = (ExampleGraph((), (4,), name=name) for name in ("test", "body", "main"))
     test.finish(test.op("LESS", [test.inputs[0], test.constant(3)], (), "bool"))
     body.finish(body.op("ADD", [body.inputs[0], body.constant(1)], ()), body.inputs[1])
-    one, other = main.op("ABS", [main.inputs[0]], ()), main.op("ABS", [main.inputs[1]], (4,))
+    count, unread = main.op("ABS", [main.inputs[0]], ()), main.op("ABS", [main.inputs[1]], (4,))
     results = [main.spec.add(fb.TensorSpec("result%d" % k, "float32", shape)) for k, shape in enumerate([(), (4,)])]
     subgraphs = {"cond_subgraph_index": 1, "body_subgraph_index": 2}
-    main.spec.operators.append(fb.OperatorSpec("WHILE", [one, other], results, subgraphs))
+    main.spec.operators.append(fb.OperatorSpec("WHILE", [count, unread], results, subgraphs))
     return main.model(results[0], bodies=[test, body])
 
 

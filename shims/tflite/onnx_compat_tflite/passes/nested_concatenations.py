@@ -1,7 +1,7 @@
 """CONCATENATION(CONCATENATION(a, b), c)  =>  CONCATENATION(a, b, c)
 
-Conditions: both join along the same axis, no other operator reads the inner result, the parts have its quantization, and the
-result has at most four parts, which is what XNNPACK takes in every release.
+Conditions: both join along the same axis, no other operator reads the inner result, the parts have its quantization,
+and the result has at most four parts, which is what XNNPACK takes in every release.
 """
 
 from typing import Any, List, Optional

@@ -1,7 +1,7 @@
 """CONV_2D(PAD(x), VALID)  =>  CONV_2D(x, SAME)        PAD(TRANSPOSE(x))  =>  TRANSPOSE(PAD(x))
 
-The first holds where the zeros of the PAD are those of SAME. The second makes the rows longer that a PAD copies: an NCHW image
-is padded before its channels become the last axis, where a row has three elements.
+The first holds where the zeros of the PAD are those of SAME. The second makes the rows longer that a PAD copies: an
+NCHW image is padded before its channels become the last axis, where a row has three elements.
 """
 
 from typing import Any, Optional, Sequence

@@ -1,7 +1,7 @@
 """RESHAPE(RESHAPE(x, a), b) => RESHAPE(x, b)        CAST(CAST(x, wide), t) => CAST(x, t)        RESHAPE(x, own shape) => x
 
-Conditions: the type between two CASTs holds every value of the first type. The shape that a RESHAPE keeps has at most one
-open size, and no size of zero beside it.
+Conditions: the type between two CASTs holds every value of the first type. The shape that a RESHAPE keeps has at
+most one open size, and no size of zero beside it.
 """
 
 from typing import Optional

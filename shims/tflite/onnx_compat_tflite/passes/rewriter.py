@@ -1,7 +1,7 @@
 """The rewriting interface of TFLite graphs: passes look at a subgraph and change it through `GraphRewriter` alone.
 
-A rewriter keeps the producer and the readers of each tensor up to date through every edit. `start_pass` brings readers into the
-order of the operators again.
+A rewriter keeps the producer and the readers of each tensor up to date through every edit. `start_pass` brings
+readers into the order of the operators again.
 """
 
 from dataclasses import replace
@@ -228,8 +228,8 @@ class GraphRewriter:
     def bypass(self, op: fb.OperatorSpec, source: int) -> bool:
         """Replace the result of an operator by a tensor of the same value. Returns whether the graph was changed.
 
-        If the result is an output, the producer of `source` writes it directly; an input, a constant or another output cannot
-        be written in its place.
+        If the result is an output, the producer of `source` writes it directly; an input, a constant or another
+        output cannot be written in its place.
         """
         result = op.outputs[0]
         if result not in self._graph.outputs:
@@ -254,8 +254,8 @@ class GraphRewriter:
             self._graph.outputs = [self._graph.outputs[place] for place in outputs]
 
     def erase_dead_code(self) -> int:
-        """Erase operators whose results are not read, then tensors that no operator names. Returns the number of operators.
-        The others keep their order. Tensors get new indices.
+        """Erase operators whose results are not read, then tensors that no operator names. Returns the number of
+        operators. The others keep their order. Tensors get new indices.
         """
         graph = self._graph
         before, needed = len(graph.operators), set(graph.outputs)

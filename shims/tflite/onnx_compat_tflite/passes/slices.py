@@ -1,9 +1,9 @@
 """SLICE(x, 0), SLICE(x, n), ...          =>  SPLIT(x), where the slices cover x
 RESHAPE(SPLIT(RESHAPE(x)))             =>  RESHAPE(SPLIT(x))
 
-Attention and recurrent cells compute several tensors (queries, keys and values, or gates) as one product and cut it then.
-Conditions: float32 or int32, slices of equal size side by side along one axis, at most four parts (XNNPACK cuts no more by a
-SPLIT), and, for the second, a reshape that only splits the last axis.
+Attention and recurrent cells compute several tensors (queries, keys and values, or gates) as one product and cut it
+then. Conditions: float32 or int32, slices of equal size side by side along one axis, at most four parts (XNNPACK
+cuts no more by a SPLIT), and, for the second, a reshape that only splits the last axis.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Tuple

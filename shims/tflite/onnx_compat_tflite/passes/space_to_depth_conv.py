@@ -1,8 +1,9 @@
 """CONV_2D(CONCATENATION(STRIDED_SLICE(x), STRIDED_SLICE(x), ...))  =>  CONV_2D(x) with larger strides
 CONV_2D(RESHAPE(TRANSPOSE(RESHAPE(x))))                         =>  CONV_2D(x) with larger strides
 
-Condition: the convolution reads blocks of pixels as channels (Focus of YOLO, pixel unshuffle, SPACE_TO_DEPTH). Filters of the size
-of a block, in steps of that size, compute the same products from x, and no copy is made. A TRANSPOSE between the two stays.
+Condition: the convolution reads blocks of pixels as channels (Focus of YOLO, pixel unshuffle, SPACE_TO_DEPTH).
+Filters of the size of a block, in steps of that size, compute the same products from x, and no copy is made. A
+TRANSPOSE between the two stays.
 """
 
 from typing import Any, List, NamedTuple, Optional, Tuple

@@ -1,8 +1,8 @@
 """slice(conv_transpose(x))  =>  conv_transpose(x, beyond), which TFLite computes with the padding SAME
 
-A transposed convolution is recorded with its full result, and a slice removes the padding. Where the slice keeps what TFLite calls
-SAME, the kernel computes only that, and no copy is made. Conditions: at most two spatial axes, no other operator reads the full
-result, and the sizes differ by known numbers.
+A transposed convolution is recorded with its full result, and a slice removes the padding. Where the slice keeps
+what TFLite calls SAME, the kernel computes only that, and no copy is made. Conditions: at most two spatial axes, no
+other operator reads the full result, and the sizes differ by known numbers.
 """
 
 from typing import Any, List, Optional, Tuple
@@ -37,8 +37,8 @@ def _example(target: Emitter) -> Program:
     before=("composed_activations",),
 )  # fmt: skip
 def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, int]:
-    """Merge slices of transposed convolutions into them. The parameter `beyond` of a merged node holds, for each spatial axis,
-    the size of the result minus stride * size.
+    """Merge slices of transposed convolutions into them. The parameter `beyond` of a merged node holds, for each
+    spatial axis, the size of the result minus stride * size.
     """
     uses = count_uses(region)
     merged: List[Node] = []
@@ -58,8 +58,8 @@ def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, in
 
 
 def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
-    """For each spatial axis, the size of the slice minus stride * size. None if the slice does not keep what SAME keeps: all but
-    a margin, half of which (rounded down) is at the beginning.
+    """For each spatial axis, the size of the slice minus stride * size. None if the slice does not keep what SAME
+    keeps: all but a margin, half of which (rounded down) is at the beginning.
     """
     _, starts, ends = cut.args
     assert isinstance(starts, Extents) and isinstance(ends, Extents) and isinstance(full.args[0], Ref)

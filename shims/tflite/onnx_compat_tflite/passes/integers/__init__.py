@@ -1,11 +1,13 @@
 """QUANTIZE(CONV_2D(DEQUANTIZE(x), DEQUANTIZE(w)))  =>  CONV_2D(x, w) on int8 or int16 tensors
 
-A float operator between a DequantizeLinear and a QuantizeLinear becomes the TFLite kernel on integers with the same scales and zero
-points; uint8 becomes int8 with a zero point that is less by 128. Conditions: scales and zero points are known, and a kernel exists.
+A float operator between a DequantizeLinear and a QuantizeLinear becomes the TFLite kernel on integers with the same
+scales and zero points; uint8 becomes int8 with a zero point that is less by 128. Conditions: scales and zero points
+are known, and a kernel exists.
 
-The result is within one step of the output's scale of the float result: kernels round halves away from zero, ONNX rounds them to
-even. So a QuantizeLinear becomes QUANTIZE only where an integer kernel reads it, and a DequantizeLinear becomes DEQUANTIZE only where
-a kernel's result goes back to floats. Elsewhere both stay as they were emitted, which is exact.
+The result is within one step of the output's scale of the float result: kernels round halves away from zero, ONNX
+rounds them to even. So a QuantizeLinear becomes QUANTIZE only where an integer kernel reads it, and a
+DequantizeLinear becomes DEQUANTIZE only where a kernel's result goes back to floats. Elsewhere both stay as they
+were emitted, which is exact.
 """
 
 import numpy as np

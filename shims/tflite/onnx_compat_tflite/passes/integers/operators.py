@@ -1,8 +1,9 @@
 """The integer kernel of each float operator between a DequantizeLinear and a QuantizeLinear.
 
-Each function takes the operator and the parameters of its result. It returns a function that writes the result, or None if the
-kernel does not take the parameters (weights with a zero point, another scale): then the floats stay. A kernel may first round to
-parameters of its own, if they are not so much coarser that a result moves by more than one step.
+Each function takes the operator and the parameters of its result. It returns a function that writes the result, or
+None if the kernel does not take the parameters (weights with a zero point, another scale): then the floats stay. A
+kernel may first round to parameters of its own, if they are not so much coarser that a result moves by more than one
+step.
 """
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -333,8 +334,8 @@ def _then_quantize(
 
 
 def _average(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of AVERAGE_POOL_2D, which has the same parameters on both sides. Where they are too coarse for the result, the
-    mean is a depthwise convolution with equal weights.
+    """The kernel of AVERAGE_POOL_2D, which has the same parameters on both sides. Where they are too coarse for the
+    result, the mean is a depthwise convolution with equal weights.
     """
     x, options = op.inputs[0], op.options
     data = region.parameters_of(x)

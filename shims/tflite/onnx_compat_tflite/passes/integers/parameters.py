@@ -104,8 +104,8 @@ def parameters_of_constant(array: Any, dtype: str) -> Optional[QuantParams]:
 
 
 def quantize_rows(rows: Any, whole: bool = True) -> Optional[Tuple[Any, Any]]:
-    """Integers of int8 and the scale of each row (or a single scale) that give the rows of a float matrix exactly. None if there
-    are none. Weights that were dequantized give their old scales.
+    """Integers of int8 and the scale of each row (or a single scale) that give the rows of a float matrix exactly. None
+    if there are none. Weights that were dequantized give their old scales.
     """
     rows = np.asarray(rows, np.float32)
     if not rows.size or not np.isfinite(rows).all() or not rows.any():
@@ -124,7 +124,9 @@ def quantize_rows(rows: Any, whole: bool = True) -> Optional[Tuple[Any, Any]]:
 
 
 def _find_step(numbers: Any, counts: Iterable[int]) -> Optional[float]:
-    """The step of which all numbers are multiples, the largest of them by one of these counts. None if there is no such step."""
+    """The step of which all numbers are multiples, the largest of them by one of these counts. None if there is no such
+    step.
+    """
     sizes = np.abs(numbers)
     largest = float(sizes.max())
     if not largest:
@@ -149,4 +151,4 @@ def _exact_step(numbers: Any, step: Any, count: int) -> float:
     if common > 1 and count not in (127, 255, 32767):
         stored, step = stored // common, np.float32(step * common)
     candidates = [step, np.nextafter(step, np.float32(0)), np.nextafter(step, np.float32(np.inf))]
-    return float(next((one for one in candidates if np.array_equal(stored.astype(np.float32) * one, numbers)), step))
+    return float(next((near for near in candidates if np.array_equal(stored.astype(np.float32) * near, numbers)), step))

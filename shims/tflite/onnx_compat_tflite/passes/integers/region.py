@@ -27,14 +27,17 @@ _PADS = ("PAD", "PADV2")
 class QuantizedRegion:
     """A subgraph in which float tensors get integer counterparts.
 
-    A float tensor that a DequantizeLinear writes, or a move of such a tensor, may have a counterpart. The operators that write
-    counterparts stand behind those that write the floats, which are dead code where no operator reads them any more.
+    A float tensor that a DequantizeLinear writes, or a move of such a tensor, may have a counterpart. The operators
+    that write counterparts stand behind those that write the floats, which are dead code where no operator reads
+    them any more.
     """
 
     def __init__(self, graph: GraphRewriter) -> None:
         self.graph = graph
         self.quantized, self.dequantized = find_quantized(graph), find_dequantized(graph)
-        self._parameters: Dict[int, Set[QuantParams]] = {q: {one.parameters} for q, one in self.quantized.items()}
+        self._parameters: Dict[int, Set[QuantParams]] = {
+            q: {quantized.parameters} for q, quantized in self.quantized.items()
+        }
         for dequantized in self.dequantized.values():
             self._parameters.setdefault(dequantized.source, set()).add(dequantized.parameters)
         self._counterparts: Dict[int, int] = {}  # a float tensor -> its integers
@@ -234,7 +237,9 @@ class QuantizedRegion:
 
     # -- the end -----------------------------------------------------------------------------------------------------------
     def finish(self) -> None:
-        """Insert the new operators, and write the floats of counterparts by DEQUANTIZE. Floats that are not read are dead code."""
+        """Insert the new operators, and write the floats of counterparts by DEQUANTIZE. Floats that are not read are
+        dead code.
+        """
         for op in self.graph.operators:
             index = op.outputs[0] if op.outputs else -1
             if self._has_counterpart(index):

@@ -1,7 +1,8 @@
 """Integer kernels of convolutions and products with known weights.
 
-Weights are int8 without a zero point, with a single scale or with a scale for each channel. Weights of uint8 with a zero point may
-have too many steps for that: they go to the kernels of uint8, which take one scale and one zero point.
+Weights are int8 without a zero point, with a single scale or with a scale for each channel. Weights of uint8 with a
+zero point may have too many steps for that: they go to the kernels of uint8, which take one scale and one zero
+point.
 """
 
 from typing import Any, Callable, List, Optional
