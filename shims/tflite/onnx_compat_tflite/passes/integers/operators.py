@@ -13,13 +13,21 @@ import numpy as np
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.integers.parameters import (
     QuantParams,
-    are_int8,
-    bias_type,
     have_common_type,
     parameters_of_constant,
     quantize,
 )
 from onnx_compat_tflite.passes.integers.region import MaybeWriter, QuantizedRegion, Writer
+from onnx_compat_tflite.passes.integers.unary import (
+    RANGES,
+    average_pool,
+    count_reduced,
+    fixed_range,
+    hard_swish,
+    leaky_relu,
+    mean,
+    resize_bilinear,
+)  # fmt: skip
 from onnx_compat_tflite.passes.integers.weights import convolution, fully_connected, transpose_conv
 from onnx_compat_tflite.passes.rewriter import is_unfused
 
@@ -38,11 +46,9 @@ def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) ->
     move = region.move_of(index)
     if move is not None and move.inputs[0] is not None:
         inner = find_kernel(region, move.inputs[0], parameters)
-        return (
-            None
-            if inner is None
-            else _with_activation(region, index, parameters, bound, _moved(region, move, inner, parameters))
-        )
+        if inner is None:
+            return None
+        return _with_activation(region, index, parameters, bound, _moved(region, move, inner, parameters))
     return _kernel_of_producer(region, index, parameters, bound)
 
 
@@ -240,29 +246,11 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
 
 
 # -- of one tensor ---------------------------------------------------------------------------------------------------------
-def _mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of MEAN, which sums int16 in 32 bits."""
-    x, count = op.inputs[0], _count(region, op)
-    data = region.parameters_of(x)
-    if data is None or x is None or not have_common_type(data, parameters):
-        return None
-    if data.dtype == "int16" and (count is None or count >= 2**16):
-        return None
-    return lambda output: region.append("MEAN", [region.integers_of(x), op.inputs[1]], output, **op.options)
-
-
-def _count(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]:
-    """The number of elements that are reduced to one. None if it is open."""
-    sizes, axes = region.graph.sizes(op.inputs[0] or 0), region.graph.constant(op.inputs[1])
-    lengths = None if axes is None else [sizes[axis] for axis in axes.reshape(-1)]
-    return None if lengths is None or min(lengths, default=0) < 0 else int(np.prod(lengths))
-
-
 def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """DIV by a number as a product, or as MEAN where a SUM is divided by its number of elements."""
     total = _total(region, op)
     if total is not None:
-        return _mean(region, total, parameters)
+        return mean(region, total, parameters)
     for x, number in _factors(region, op):
         left, right = (
             _operand(region, x, parameters.dtype),
@@ -284,105 +272,8 @@ def _total(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[fb.Operator
     total = region.graph.producer(op.inputs[0], "SUM")
     if total is None or not region.has_single_reader(total.outputs[0]):
         return None
-    count = _count(region, total)
+    count = count_reduced(region, total)
     return total if count is not None and count == region.graph.number(op.inputs[1]) else None
-
-
-def _leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """MAXIMUM(x, slope * x) as LEAKY_RELU."""
-    for x, part in (op.inputs, list(op.inputs)[::-1]):
-        product = region.graph.producer(part, "MUL")
-        slope = None if product is None or product.inputs[0] != x else region.graph.number(product.inputs[1])
-        data = region.parameters_of(x)
-        if (
-            slope is not None
-            and 0 < slope <= 1
-            and x is not None
-            and data is not None
-            and have_common_type(data, parameters)
-        ):
-            source, alpha = x, slope
-            return lambda output: region.append("LEAKY_RELU", [region.integers_of(source)], output, alpha=alpha)
-    return None
-
-
-def _hard_swish(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of HARD_SWISH, which takes int8 alone."""
-    x = op.inputs[0]
-    data = region.parameters_of(x)
-    if data is None or x is None or not are_int8(data, parameters):
-        return None
-    return lambda output: region.append("HARD_SWISH", [region.integers_of(x)], output)
-
-
-def _then_quantize(
-    region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, own: QuantParams, most: float
-) -> MaybeWriter:
-    """A kernel whose result has parameters of its own, with a step up to `most` times coarser, then QUANTIZE."""
-    x = op.inputs[0]
-    data = region.parameters_of(x)
-    if data is None or x is None or not have_common_type(data, parameters, own) or own.scale > most * parameters.scale:
-        return None
-
-    def write(output: int) -> None:
-        first = output if own == parameters else region.add_tensor(op.outputs[0], own)
-        region.append(op.builtin, [region.integers_of(x), *op.inputs[1:]], first, **op.options)
-        if own != parameters:
-            region.append("QUANTIZE", [first], output)
-
-    return write
-
-
-def _average(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of AVERAGE_POOL_2D, which has the same parameters on both sides. Where they are too coarse for the
-    result, the mean is a depthwise convolution with equal weights.
-    """
-    x, options = op.inputs[0], op.options
-    data = region.parameters_of(x)
-    if data is None or x is None:
-        return None
-    own = _then_quantize(region, op, parameters, data, 1)
-    channels = region.graph.sizes(x)[-1]
-    if own is not None or options["padding"] != "VALID" or channels < 0 or not have_common_type(data, parameters):
-        return own or _then_quantize(region, op, parameters, data, 2)
-    taps = (options["filter_height"], options["filter_width"])
-    weights = np.full((1, *taps, channels), 127, np.int8)
-    step = np.float32(1 / (127 * taps[0] * taps[1]))
-    kernel = weights, fb.Quantization([float(step)], [0])
-    bias = np.zeros(channels, bias_type(data)), fb.Quantization([float(step * np.float32(data.scale))], [0])
-    where = {name: options[name] for name in ("padding", "stride_h", "stride_w")}
-
-    def write(output: int) -> None:
-        operands = [region.integers_of(x), region.add_constant(*kernel), region.add_constant(*bias)]
-        region.append("DEPTHWISE_CONV_2D", operands, output, depth_multiplier=1, **where)
-
-    return write
-
-
-def _resize(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of RESIZE_BILINEAR, where it has the places between pixels exactly: it counts them in 1024ths."""
-    data = region.parameters_of(op.inputs[0])
-    aligned = op.options.get("align_corners", False)
-    for axis in (1, 2):
-        size, resized = (region.graph.sizes(index or 0)[axis] for index in (op.inputs[0], op.outputs[0]))
-        if aligned and resized > 1:
-            size, resized = size - 1, resized - 1
-        if size < 0 or resized <= 0 or 1024 * size % resized:
-            return None
-    return None if data is None else _then_quantize(region, op, parameters, data, 1)
-
-
-#: The parameters that a kernel always gives its result, and how many times coarser than those of the model they may be.
-_RANGES = {
-    "LOGISTIC": (QuantParams(1 / 256, -128, "int8"), 1.5),
-    "TANH": (QuantParams(1 / 128, 0, "int8"), 1.5),
-    "SOFTMAX": (QuantParams(1 / 256, -128, "int8"), 1.02),
-}
-
-
-def _fixed_range(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernels of LOGISTIC, TANH and SOFTMAX, whose parameters follow from the range of their results."""
-    return _then_quantize(region, op, parameters, *_RANGES[op.builtin])
 
 
 #: Kernels that fuse an activation, then kernels that do not.
@@ -395,11 +286,11 @@ _OTHERS: Dict[Tuple[str, ...], Callable[[QuantizedRegion, fb.OperatorSpec, Quant
     ("TRANSPOSE_CONV",): transpose_conv,
     ("BATCH_MATMUL",): _product,
     ("CONCATENATION",): _concatenation,
-    ("MEAN",): _mean,
+    ("MEAN",): mean,
     ("DIV",): _quotient,
-    ("AVERAGE_POOL_2D",): _average,
-    ("RESIZE_BILINEAR",): _resize,
-    ("HARD_SWISH",): _hard_swish,
-    ("MAXIMUM",): _leaky_relu,
-    tuple(_RANGES): _fixed_range,
+    ("AVERAGE_POOL_2D",): average_pool,
+    ("RESIZE_BILINEAR",): resize_bilinear,
+    ("HARD_SWISH",): hard_swish,
+    ("MAXIMUM",): leaky_relu,
+    tuple(RANGES): fixed_range,
 }
