@@ -37,7 +37,7 @@ several times, since a dead operator counts as a reader.
 - `ONNX_COMPAT_PASSES=-name,-other` leaves passes out. An unknown name is refused.
 - `onnx-compat verify MODEL --converted FILE --bisect-passes` names the pass that makes a file wrong. It converts the model again with
   fewer passes, by binary search over the order below. Passes that legalize always run, and are tried last.
-- `optimize(model, kernels, check)` of the tflite shim calls `check` behind every pass.
+- `ONNX_COMPAT_VERIFY=1` verifies the program or the graph behind every pass, and names the pass that leaves a defect.
 """
 
 

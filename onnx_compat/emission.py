@@ -8,10 +8,10 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.dims import Atom, Dim, Extent, is_known
-from onnx_compat.errors import OnnxCompatError, UnsupportedError
-from onnx_compat.ir import Const, Extents, Node, Ref, Region, Spec
+from onnx_compat.errors import OnnxCompatError, TargetError, UnsupportedError
+from onnx_compat.ir import Const, Extents, Node, Ref, Region, Spec, is_verifying
 
-__all__ = ["Sizes", "attempt", "check_offered", "emit", "execute"]
+__all__ = ["Sizes", "attempt", "check_offered", "check_target", "emit", "execute"]
 
 
 class Sizes:
@@ -58,8 +58,24 @@ class Sizes:
 
 
 def emit(region: Region, emitter: Any, handles: Sequence[Any]) -> List[Any]:
-    """Emit the region's live nodes for these inputs; gives a handle for each of its outputs."""
+    """Emit the region's live nodes for these inputs; return a handle for each of its outputs. Raises TargetError if the
+    region was recorded for another target.
+    """
+    check_target(region, emitter)
+    if region.target is not None and is_verifying():
+        from onnx_compat.ir.verifier import verify_region
+
+        verify_region(region)
     return _Walk(emitter, {}).region(region, handles)
+
+
+def check_target(region: Region, emitter: Any) -> None:
+    """Raise TargetError if the region was recorded for another target than the emitter's."""
+    if region.target is not None and region.target != emitter.target:
+        raise TargetError(
+            "the program was recorded for %s; this emitter needs %s" % (region.target, emitter.target),
+            hint="record the model with an emitter of the shim that compiles it: record(function, inputs, shim.emitter())",
+        )
 
 
 def check_offered(region: Region, emitter: Any) -> None:

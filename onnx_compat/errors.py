@@ -14,7 +14,9 @@ __all__ = [
     "NeedsKnownError",
     "OnnxCompatError",
     "ShimError",
+    "TargetError",
     "UnsupportedError",
+    "VerificationError",
 ]
 
 
@@ -141,6 +143,26 @@ class ShimError(OnnxCompatError):
         Traceback (most recent call last):
         ...
         onnx_compat.errors.ShimError: ...
+    """
+
+
+class TargetError(ShimError):
+    """A program was recorded for another target (layout, filter layout, integers) than that of the emitter.
+
+    Examples:
+        >>> from onnx_compat.errors import ShimError, TargetError
+        >>> isinstance(TargetError("the program was recorded for channels_last"), ShimError)
+        True
+    """
+
+
+class VerificationError(OnnxCompatError):
+    """The verifier found a defect in a program or in a target graph: a defect of this library, never of the model.
+
+    Examples:
+        >>> from onnx_compat.errors import VerificationError
+        >>> print(VerificationError("%3 is read before it is computed"))
+        %3 is read before it is computed
     """
 
 

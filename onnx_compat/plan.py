@@ -12,7 +12,7 @@ from onnx_compat.interpreter import Interpreter
 from onnx_compat.ir import Extents, Ref, Spec, sources
 from onnx_compat.model import Graph, Model, SequenceType
 from onnx_compat.passes import CORE, run_program_passes
-from onnx_compat.program import record, trace_for
+from onnx_compat.program import check_program, record, trace_for
 from onnx_compat.shim import Compiled, Emitter, Port, Program
 from onnx_compat.value import NOTHING, Map_, Sequence_, Tensor
 
@@ -85,7 +85,7 @@ def recorded(
         for initializer in graph.initializers.values():
             initializer.release()
     program = program._replace(region=run_program_passes(CORE, program.region, emitter))
-    program = _named(program, trees[0], [one.name for one in graph.outputs])
+    program = check_program(_named(program, trees[0], [one.name for one in graph.outputs]))
     return Recorded(program, trees[0], interpreter.done)
 
 

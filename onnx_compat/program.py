@@ -3,19 +3,17 @@
 from typing import Any, Callable, Optional, Sequence
 
 from onnx_compat.dims import is_known
-from onnx_compat.ir import Spec
+from onnx_compat.ir import Spec, is_verifying
 from onnx_compat.shim import Emitter, Port, Program
 from onnx_compat.trace import Trace
 from onnx_compat.value import Tensor
 
-__all__ = ["record", "trace_for"]
+__all__ = ["check_program", "record", "trace_for"]
 
 
 def trace_for(emitter: Emitter, immediate: bool = False) -> Trace:
     """A trace that lays things out as the emitter wants them, and executes as it goes if asked to."""
-    trace = Trace(emitter.layout, emitter.filter_layout, emitter if immediate else None)
-    trace.integers = emitter.integers
-    return trace
+    return Trace(emitter.target, emitter if immediate else None)
 
 
 def record(
@@ -36,4 +34,13 @@ def record(
         Port(name, spec.dtype, tuple(size if is_known(size) else None for size in spec.shape))
         for name, spec in zip(names, specs)
     ]
-    return Program(name, tuple(inputs), tuple(outputs), region)
+    return check_program(Program(name, tuple(inputs), tuple(outputs), region))
+
+
+def check_program(program: Program) -> Program:
+    """Verify the program if ONNX_COMPAT_VERIFY=1, and return it. Raises VerificationError."""
+    if is_verifying():
+        from onnx_compat.ir.verifier import verify_program
+
+        verify_program(program)
+    return program

@@ -29,7 +29,7 @@ from onnx_compat import devices, dtypes, emission
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.inside import Description, Inside
-from onnx_compat.ir import Node, Region, Spec
+from onnx_compat.ir import Node, Region, Spec, Target
 
 if TYPE_CHECKING:
     from onnx_compat.passes import Pass
@@ -69,6 +69,16 @@ class Program(NamedTuple):
     inputs: Tuple[Port, ...]
     outputs: Tuple[Port, ...]
     region: Region
+
+    @property
+    def target(self) -> Optional[Target]:
+        """What the program was recorded for: the emitter that emits it must have this target."""
+        return self.region.target
+
+    def __str__(self) -> str:
+        from onnx_compat.ir.printer import format_program
+
+        return format_program(self)
 
 
 class Scheme(NamedTuple):
@@ -145,6 +155,11 @@ class Emitter:
     concrete = False
 
     node: Node
+
+    @property
+    def target(self) -> Target:
+        """What a program is recorded for when this emitter is to emit it."""
+        return Target(self.layout, self.filter_layout, self.integers)
 
     @property
     def out(self) -> Spec:

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 from onnx_compat import select
 from onnx_compat.dtypes import float32
 from onnx_compat.emission import attempt
-from onnx_compat.errors import NeedsKnownError, OnnxCompatError
+from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.fallback import fallback_domains
 from onnx_compat.feeds import Form
 from onnx_compat.fixing import Shapes, fixed
@@ -13,10 +13,20 @@ from onnx_compat.interpreter import Interpreter
 from onnx_compat.model import Graph, MapType, Model, Node, SequenceType, TensorType, load
 from onnx_compat.ops import OPERATORS
 from onnx_compat.plan import Fixed, recorded
-from onnx_compat.shim import Shim, natives
+from onnx_compat.shim import Program, Shim, natives
 from onnx_compat.typesonly import TypesOnly
 
-__all__ = ["AGAIN", "UNSEEN", "NodeSupport", "Survey", "declared_forms", "falls_back", "support", "survey"]
+__all__ = [
+    "AGAIN",
+    "UNSEEN",
+    "NodeSupport",
+    "Survey",
+    "declared_forms",
+    "falls_back",
+    "program_of",
+    "support",
+    "survey",
+]
 
 #: The reason of a node of which nothing could be said.
 UNSEEN = "not looked at: the types that it gets are only known when the model runs"
@@ -122,6 +132,20 @@ def support(
     writer = select.find(select.decide(shim).name)
     found = survey(loaded, writer.portable() if portable else writer, declared_forms(loaded.graph), Fixed())
     return [_of(node, found) for node in loaded.graph.walk()]
+
+
+def program_of(model: Any, shim: Optional[str] = None) -> Program:
+    """The program that a shim (by default the one that `prepare` would use) gets for a model, open sizes left open."""
+    loaded = load(model)
+    forms = declared_forms(loaded.graph)
+    for one in loaded.graph.required:
+        if one.name not in forms:
+            raise UnsupportedError(
+                "the model does not say which rank the input '%s' has" % one.name,
+                hint="declare its rank in the model: a program is recorded for one rank",
+            )
+    with select.find(select.decide(shim).name).scratch() as emitter:
+        return recorded(loaded, emitter, forms, Fixed(), Interpreter(natives(emitter)), whole=True).program
 
 
 def falls_back(node: Node) -> bool:

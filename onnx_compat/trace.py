@@ -13,7 +13,7 @@ import numpy as np
 from onnx_compat.dims import Dim, is_known
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import NeedsKnownError
-from onnx_compat.ir import Arg, Const, Extents, Node, Origin, Ref, Region, Spec
+from onnx_compat.ir import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target
 from onnx_compat.value import Order, Tensor
 
 __all__ = ["Trace", "current"]
@@ -32,11 +32,11 @@ class Trace:
     size is a number and every value can be looked at, which is how a model runs that no compiled form can express.
     """
 
-    def __init__(self, layout: str = "channels_first", filter_layout: str = "OIHW", immediate: Any = None) -> None:
-        self.layout = layout
-        self.filter_layout = filter_layout
+    def __init__(self, target: Optional[Target] = None, immediate: Any = None) -> None:
+        """`target`: what the recording is for; None: nothing in it depends on a target."""
+        self.target = target
+        self.layout, self.filter_layout, self.integers = target or Target()
         self.immediate = immediate
-        self.integers = False  # whether quantized arithmetic is recorded as real arithmetic between quantizations
         self.origin: Optional[Origin] = None
         self.regions: List[Region] = []
         self._constants: Dict[Tuple[int, Order], Tuple[np.ndarray, Const]] = {}
@@ -59,7 +59,7 @@ class Trace:
         A size may be a name: the same name is the same unknown size.
         """
         names: Dict[str, Dim] = {}
-        region = Region([_settled(Ref(spec), names) for spec in specs])
+        region = Region([_settled(Ref(spec), names) for spec in specs], self.target)
         arranged, self._arranged = self._arranged, dict(self._arranged)  # made inside, it does not exist outside
         self.regions.append(region)
         try:

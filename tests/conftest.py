@@ -12,6 +12,8 @@ from typing import IO, Any, Dict, Iterator, List, Optional, Set
 
 import pytest
 
+#: Every program and every target graph of the tests is verified, also in the processes that they start.
+os.environ["ONNX_COMPAT_VERIFY"] = "1"
 #: pytest-timeout needs the interpreter's lock to end a worker; what holds it is ended from outside of it, a little later.
 GRACE = 30.0
 

@@ -9,6 +9,7 @@ from onnx_compat.errors import (
     MissingDependencyError,
     ShimError,
     UnsupportedError,
+    VerificationError,
 )
 
 __all__ = ["CODES", "Code", "code_of"]
@@ -51,6 +52,7 @@ _BY_ERROR: Tuple[Tuple[type, int], ...] = (
     (MissingDependencyError, ENVIRONMENT),
     (InputError, INPUT),
     (OSError, INPUT),
+    (VerificationError, INTERNAL),
 )
 
 

@@ -1,7 +1,7 @@
 """`onnx-compat inspect`: what a model is, and which of the shims here take it; or what a converted file is."""
 
 from collections import Counter
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 import click
 
@@ -19,9 +19,11 @@ _STYLES = {"yes": "green", "perhaps": "cyan", "in parts": "yellow", "no": "bold 
 @click.command()
 @options.model
 @click.option("--no-shims", is_flag=True, help="Ask no shim: what the file says, at once.")
+@click.option("--program", is_flag=True, help="Print the program that is recorded for a shim, and nothing else.")
+@options.shim
 @options.machine
 @click.pass_obj
-def inspect(settings: options.Settings, model: str, no_shims: bool) -> None:
+def inspect(settings: options.Settings, model: str, no_shims: bool, program: bool, shim: Optional[str]) -> None:
     """Show the opsets, inputs, outputs and operators of MODEL, and which shims can run it.
 
     yes: every node. perhaps: some nodes are decided when the model runs. in parts: some nodes run outside the framework.
@@ -30,9 +32,17 @@ def inspect(settings: options.Settings, model: str, no_shims: bool) -> None:
     MODEL may also be a converted file. A .tflite file shows its signatures, operators, sizes, quantisation, lowest runtime and
     the share of the delegate. A .keras file or a SavedModel shows its inputs, outputs, operators and versions. Their framework
     is not needed.
+
+    --program prints the program that is recorded for a shim: a line for each primitive, with shapes, constants and the
+    ONNX node that it comes from.
     """
     import onnx_compat
 
+    if shim is not None and not program:
+        raise click.UsageError("--shim says for which shim the program is recorded: it needs --program")
+    if program:
+        _show_program(model, shim, settings.json)
+        return
     if is_converted(model):
         with working("Reading %s" % model):
             told = file_document(model)
@@ -63,6 +73,19 @@ def inspect(settings: options.Settings, model: str, no_shims: bool) -> None:
             ("shim", "takes it", "nodes"),
             [[one["shim"], Cell(one["takes"], _STYLES[one["takes"]]), _nodes(one)] for one in document["shims"]],
         )
+
+
+def _show_program(model: str, shim: Optional[str], json: bool) -> None:
+    from onnx_compat.survey import program_of
+
+    if is_converted(model):
+        raise click.UsageError("--program takes an ONNX model; '%s' is a converted file" % model)
+    with working("Recording %s" % model):
+        text = str(program_of(model, shim))
+    if json:
+        emit_json({"ok": True, "program": text})
+    else:
+        emit(text)
 
 
 def _values(document: Dict[str, Any], kind: str) -> List[List[str]]:

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence
 
 from onnx_compat.errors import ConversionError, InputError
-from onnx_compat.ir import Region
+from onnx_compat.ir import Region, is_verifying
 from onnx_compat.passes.contract import EVERY, Pass
 from onnx_compat.passes.report import count_rewrites
 
@@ -106,8 +106,12 @@ def check_names(passes: Iterable[Pass]) -> None:
 
 
 def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
-    """Apply the passes of a schedule that are not left out. Returns the region that the last one gave."""
+    """Apply the passes of a schedule that are not left out; verify the region between two passes. Return the last region."""
     for pass_ in schedule.selected():
         region, rewrites = pass_.apply(region, target)
         count_rewrites(pass_, rewrites)
+        if rewrites and is_verifying():
+            from onnx_compat.ir.verifier import verify_region
+
+            verify_region(region)
     return region

@@ -10,12 +10,13 @@ quantization and keeps its scale.
 """
 
 from collections import Counter
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat.dims import is_known, same, same_shape
 from onnx_compat.ir import Arg, Const, Node, Ref, Region
+from onnx_compat.ir.rewriter import replace_values_in_sizes
 from onnx_compat.passes.contract import program_pass
 from onnx_compat.passes.rewriting import count_uses, release_arguments, take_outputs
 from onnx_compat.shim import Emitter, Program
@@ -50,15 +51,27 @@ def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
     uses = count_uses(region)
     rounded = {arg for node in nodes if node.primitive == "round" for arg in node.args}
     kept: List[Node] = []
+    dropped: Dict[Ref, Ref] = {}
     for node in nodes:
         layer = None if node.outputs[0] in rounded else _find_layer(node, uses)
         args = _folded_args(node, layer, target.layout, target.filter_layout) if layer is not None else None
         if layer is None or args is None:
             kept.append(node)
         else:
-            uses[_replace_layer(kept, layer, args, node)] = 1
+            result = _replace_layer(kept, layer, args, node)
+            uses[result] = 1
+            dropped.update(_dropped_values(layer, node, result))
     region.replace(kept)
+    if any(not is_known(size) for ref in dropped for size in ref.spec.shape):
+        replace_values_in_sizes(region, dropped)
     return region, len(nodes) - len(kept)
+
+
+def _dropped_values(layer: _Layer, node: Node, result: Ref) -> Dict[Ref, Ref]:
+    """Return the values that are no longer computed, each with the value of the same shape that replaces it in sizes."""
+    if layer.cut is None:
+        return {layer.node.outputs[0]: node.outputs[0]}
+    return {layer.node.outputs[0]: result, layer.cut.outputs[0]: node.outputs[0]}
 
 
 def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:

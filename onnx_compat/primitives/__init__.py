@@ -5,6 +5,7 @@ one for the layout. The numpy shim (`onnx_compat.reference`) is the executable d
 a shim implements; the other functions here are made of them.
 """
 
+from onnx_compat.primitives import rules
 from onnx_compat.primitives.base import PRIMITIVES, Primitive
 from onnx_compat.primitives.bits import bitcast
 from onnx_compat.primitives.carried import power_of_two, to_odd

@@ -11,12 +11,25 @@ import numpy as np
 from onnx_compat.dims import Dim, Extent, Undecided, at_most, is_known, same
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ir import Extents, Ref, Region, Spec
+from onnx_compat.ir import Const, Extents, Ref, Region, Spec, Target
 from onnx_compat.layout import permuted
 from onnx_compat.trace import current
 from onnx_compat.value import Order, Tensor
 
-__all__ = ["PRIMITIVES", "Primitive", "apply", "broadcast", "fold", "primitive", "result"]
+__all__ = [
+    "PRIMITIVES",
+    "RULES",
+    "Application",
+    "Primitive",
+    "apply",
+    "apply_primitive",
+    "broadcast",
+    "elementwise_rule",
+    "fold",
+    "primitive",
+    "result",
+    "rule",
+]
 
 
 class Primitive(NamedTuple):
@@ -31,14 +44,71 @@ PRIMITIVES: Dict[str, Primitive] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def primitive(kinds: str = "fiub") -> Callable[[F], F]:
-    """Declare that a shim has to offer a primitive of this function's name; its docstring is the exact meaning."""
+class Application(NamedTuple):
+    """A primitive applied to physical arguments, as its rule sees it."""
 
-    def declare(function: F) -> F:
-        PRIMITIVES[function.__name__] = Primitive(function.__name__, kinds, (function.__doc__ or "").strip())
+    primitive: str
+    args: Sequence[Any]
+    params: Dict[str, Any]
+    regions: Sequence[Region]
+    target: Target
+
+    def spec(self, place: int) -> Spec:
+        """The type of a tensor argument."""
+        return spec_of(self.args[place])
+
+    def sizes(self, place: int) -> Tuple[Extent, ...]:
+        """An argument that is a list of sizes."""
+        arg = self.args[place]
+        if not isinstance(arg, Extents):
+            raise InvalidModelError("argument %d is not a list of sizes" % place)
+        return arg.dims
+
+
+def spec_of(arg: Any) -> Spec:
+    if not isinstance(arg, (Ref, Const)):
+        raise InvalidModelError("%r is not a tensor" % (arg,))
+    return arg.spec
+
+
+Rule = Callable[[Application], Sequence[Spec]]
+#: Primitive -> its rule: the dtypes and physical shapes of the results, None for a size that nothing decides before run time.
+RULES: Dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Declare the inference rule of these primitives. Recording applies it, and the verifier applies it again."""
+
+    def declare(function: Rule) -> Rule:
+        RULES.update((name, function) for name in names)
         return function
 
     return declare
+
+
+def primitive(kinds: str = "fiub", infer: Optional[Rule] = None) -> Callable[[F], F]:
+    """Declare that a shim has to offer a primitive of this function's name; its docstring is the exact meaning. `infer`:
+    its rule, where that is not in `primitives.rules`.
+    """
+
+    def declare(function: F) -> F:
+        name = function.__name__
+        PRIMITIVES[name] = Primitive(name, kinds, (function.__doc__ or "").strip())
+        if infer is not None:
+            RULES[name] = infer
+        return function
+
+    return declare
+
+
+def elementwise_rule(dtype: Optional[DType] = None) -> Rule:
+    """The rule of a primitive whose operands broadcast: of this dtype, or of that of the last operand."""
+
+    def infer(at: Application) -> Sequence[Spec]:
+        specs = [spec_of(arg) for arg in at.args]
+        return [Spec(dtype or specs[-1].dtype, broadcast(*[spec.shape for spec in specs]))]
+
+    return infer
 
 
 # The integer arithmetic that shape computations are made of: folded also when some of the ints are symbols.
@@ -142,6 +212,19 @@ def _tensor(array: np.ndarray, dtype: DType) -> Tensor:
     return Tensor(dtype, array.shape, array)
 
 
+def apply_primitive(
+    name: str,
+    args: Sequence[Any],
+    params: Dict[str, Any],
+    orders: Sequence[Order] = (None,),
+    regions: Sequence[Region] = (),
+) -> List[Tensor]:
+    """Record a primitive on physical arguments; its rule gives the results' types, `orders` says how each is stored."""
+    trace = current()
+    specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
+    return [result(ref, order) for ref, order in zip(trace.record(name, args, params, specs, regions), orders)]
+
+
 def apply(
     name: str,
     args: Sequence[Any],
@@ -150,7 +233,7 @@ def apply(
     orders: Sequence[Order] = (None,),
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
-    """Record a primitive on physical arguments; `specs` are logical, `orders` say how each result is stored."""
+    """Record a native, which has no rule, on physical arguments; `specs` are logical, `orders` say how each result is stored."""
     physical = [Spec(spec.dtype, permuted(spec.shape, order)) for spec, order in zip(specs, orders)]
     refs = current().record(name, args, params, physical, regions)
     return [result(ref, order) for ref, order in zip(refs, orders)]

@@ -4,12 +4,12 @@ A condition that is known now is decided now. Otherwise the bodies are recorded 
 functions (`bodies`) that take their inputs and then the handles of `captures`, the outer values that they read.
 """
 
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from onnx_compat.dims import Extent, atoms_of, same
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir import Extents, Region, Spec
-from onnx_compat.primitives.base import apply, primitive
+from onnx_compat.primitives.base import apply_primitive, primitive
 from onnx_compat.primitives.shape import slice_axis, squeeze, stack
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, lift
@@ -28,9 +28,9 @@ def cond(pred: Any, then_body: Body, else_body: Body) -> List[Tensor]:
     if decided is not None:
         return list(then_body() if decided.reshape(()) else else_body())
     regions = [current().region([], body) for body in (then_body, else_body)]
-    outside = [_outside(region, _specs(region)) for region in regions]
-    specs = [_either(then, other, pred) for then, other in zip(*outside)]
-    return apply("cond", [current().argument(pred)], {}, specs, [None] * len(specs), regions)
+    for then, other in zip(*map(result_specs, regions)):
+        merge_specs(then, other, pred)
+    return apply_primitive("cond", [current().argument(pred)], {}, [None] * len(regions[0].outputs), regions)
 
 
 @primitive("b")
@@ -47,13 +47,14 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
     specs = [tensor.spec for tensor in state]
     while True:
         loop = current().region(specs, body)
-        widened = [_either(before, after, state[k]) for k, (before, after) in enumerate(zip(specs, _specs(loop)))]
+        after = result_specs(loop)
+        widened = [merge_specs(one, other, tensor) for one, other, tensor in zip(specs, after, state)]
         if widened == specs:
             break
         specs = widened
     condition = current().region(specs, lambda *values: [test(*values)])
     args = [current().argument(tensor) for tensor in state]
-    return apply("while_loop", args, {}, specs, [None] * len(specs), [condition, loop])
+    return apply_primitive("while_loop", args, {}, [None] * len(specs), [condition, loop])
 
 
 @primitive("b")
@@ -68,14 +69,11 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
         return _unrolled(body, state, xs, int(length), reverse)  # type: ignore[arg-type]
     specs = [tensor.spec for tensor in state] + [Spec(x.dtype, x.shape[1:]) for x in xs]
     region = current().region(specs, body)
-    results = _specs(region)
-    for before, after in zip(specs, results[: len(state)]):
+    for before, after in zip(specs[: len(state)], result_specs(region)):
         if before.dtype != after.dtype or before.rank != after.rank:
             raise InvalidModelError("a scanned state changes from %s to %s" % (before, after))
-    outputs = list(specs[: len(state)])
-    outputs += [Spec(spec.dtype, (length,) + spec.shape) for spec in _outside(region, results[len(state) :])]
     args = [tuple(current().argument(t) for t in state), tuple(current().argument(x) for x in xs), Extents([length])]
-    return apply("scan", args, {"reverse": reverse}, outputs, [None] * len(outputs), [region])
+    return apply_primitive("scan", args, {"reverse": reverse}, [None] * len(region.outputs), [region])
 
 
 def _unrolled(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reverse: bool) -> List[Tensor]:
@@ -89,12 +87,13 @@ def _unrolled(body: Body, state: List[Tensor], xs: List[Tensor], length: int, re
     return state + [stack(list(ys), 0) for ys in zip(*(steps[::-1] if reverse else steps))]
 
 
-def _specs(region: Region) -> List[Spec]:
+def result_specs(region: Region) -> List[Spec]:
+    """The types of the results of a region."""
     return [output.spec for output in region.outputs]  # type: ignore[union-attr]
 
 
-def _outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
-    """The types as seen from outside: a size that only the region knows is unknown there (None)."""
+def specs_from_outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
+    """The types as seen from outside of the region: a size that only the region knows is unknown there (None)."""
     own = set(region.inputs).union(*[node.outputs for node in region.nodes])
     return [
         Spec(spec.dtype, tuple(None if any(atom.args[0] in own for atom in atoms_of(d)) else d for d in spec.shape))
@@ -102,7 +101,7 @@ def _outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
     ]
 
 
-def _either(a: Spec, b: Spec, pred: Tensor) -> Spec:
+def merge_specs(a: Spec, b: Spec, pred: Optional[Tensor] = None) -> Spec:
     """The type of a value that is one of two: sizes that differ are unknown (None)."""
     if a.dtype != b.dtype:
         raise InvalidModelError("two branches, or two rounds of a loop, give %s and %s" % (a.dtype.name, b.dtype.name))

@@ -4,7 +4,7 @@ from typing import Any, Callable, Dict, List, Sequence
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import Region
-from onnx_compat.primitives.base import apply, primitive
+from onnx_compat.primitives.base import apply_primitive, primitive
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, lift
 
@@ -33,4 +33,4 @@ def gradient(body: Callable[..., Tensor], xs: Sequence[Any]) -> List[Tensor]:
     except UnsupportedError as error:
         params["refusal"] = error.reason
     args = [current().argument(x) for x in xs]
-    return apply("gradient", args, params, specs, [None] * len(specs), regions)
+    return apply_primitive("gradient", args, params, [None] * len(specs), regions)

@@ -10,9 +10,8 @@ from onnx_compat import dtypes
 from onnx_compat.dims import same_shape
 from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ir import Spec
 from onnx_compat.layout import common, fitted
-from onnx_compat.primitives.base import apply, broadcast, fold, primitive
+from onnx_compat.primitives.base import apply_primitive, broadcast, elementwise_rule, fold, primitive
 from onnx_compat.primitives.shape import broadcast_to, spread_from, spreads
 from onnx_compat.value import Tensor, lift, scalar
 
@@ -36,7 +35,7 @@ def elementwise(
         return broadcast_to(elementwise(name, narrow, result, params), shape)
     order = common(operands, len(shape))
     args = [fitted(operand, order, len(shape)) for operand in operands]
-    return apply(name, args, params, [Spec(result, shape)], [order])[0]
+    return apply_primitive(name, args, params, [order])[0]
 
 
 def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Unary]:
@@ -49,7 +48,7 @@ def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Una
             x = lift(x)
             return elementwise(name, [_checked(name, x, kinds)], dtype or x.dtype)
 
-        return functools.update_wrapper(applied, primitive(kinds)(function))
+        return functools.update_wrapper(applied, primitive(kinds, elementwise_rule(dtype))(function))
 
     return declare
 
@@ -70,7 +69,7 @@ def binary(
                     return one
             return elementwise(name, [left, right], dtype or left.dtype)
 
-        return functools.update_wrapper(applied, primitive(kinds)(function))
+        return functools.update_wrapper(applied, primitive(kinds, elementwise_rule(dtype))(function))
 
     return declare
 

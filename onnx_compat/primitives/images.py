@@ -1,10 +1,7 @@
 """Primitives on image files."""
 
-from typing import Any
-
 from onnx_compat.dtypes import uint8
-from onnx_compat.ir import Spec
-from onnx_compat.primitives.base import apply, fold, primitive
+from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, TensorLike, lift
 
@@ -19,5 +16,4 @@ def image_decode(data: TensorLike, channels: int) -> Tensor:
     folded = fold("image_decode", [data], [uint8], channels=channels)
     if folded is not None:
         return folded[0]
-    shape: Any = (None, None, channels)
-    return apply("image_decode", [current().argument(data)], {"channels": channels}, [Spec(uint8, shape)])[0]
+    return apply_primitive("image_decode", [current().argument(data)], {"channels": channels})[0]

@@ -1,13 +1,12 @@
 """Primitives that select, scatter and order elements. Indices are int32 or int64; out of range is the model's error."""
 
-from typing import Any, List, Sequence, Tuple
+from typing import List, Sequence
 
 from onnx_compat.dims import Extent, is_known
 from onnx_compat.dtypes import bool_, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ir import Spec
 from onnx_compat.layout import dropped, fitted, where_is
-from onnx_compat.primitives.base import apply, fold, primitive
+from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.primitives.elementwise import add, where
 from onnx_compat.primitives.ranges import check_indices, check_rows, check_same
 from onnx_compat.primitives.shape import axis_of
@@ -38,12 +37,11 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     folded = fold("take", [x, indices], [x.dtype], axis=axis)
     if folded is not None:
         return folded[0]
-    shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
     # One index or a vector of them leaves the other axes where they are; a matrix of them would need a new order.
     order = dropped(x.order, [axis]) if indices.rank == 0 else x.order if indices.rank == 1 else None
     inside = x.order if indices.rank < 2 else None
     args = [current().argument(x, inside), current().argument(indices)]
-    return apply("take", args, {"axis": where_is(axis, inside)}, [Spec(x.dtype, shape)], [order])[0]
+    return apply_primitive("take", args, {"axis": where_is(axis, inside)}, [order])[0]
 
 
 @primitive("fiubsc")
@@ -60,7 +58,7 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     if folded is not None:
         return folded[0]
     args = [current().argument(x, x.order), fitted(indices, x.order, x.rank)]
-    return apply("take_along", args, {"axis": where_is(axis, x.order)}, [Spec(x.dtype, indices.shape)], [x.order])[0]
+    return apply_primitive("take_along", args, {"axis": where_is(axis, x.order)}, [x.order])[0]
 
 
 @primitive("fiubsc")
@@ -73,10 +71,8 @@ def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor
     folded = fold("gather_nd", [x, indices], [x.dtype], batch_dims=batch_dims)
     if folded is not None:
         return folded[0]
-    depth = int(indices.shape[-1])  # type: ignore[arg-type]
-    spec = Spec(x.dtype, indices.shape[:-1] + x.shape[batch_dims + depth :])
     args = [current().argument(x), current().argument(indices)]
-    return apply("gather_nd", args, {"batch_dims": batch_dims}, [spec])[0]
+    return apply_primitive("gather_nd", args, {"batch_dims": batch_dims})[0]
 
 
 @primitive("fiubsc")
@@ -92,7 +88,7 @@ def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reductio
     if folded is not None:
         return folded[0]
     args = [current().argument(tensor) for tensor in (x, indices, updates)]
-    return apply("scatter_nd", args, {"reduction": reduction}, [x.spec])[0]
+    return apply_primitive("scatter_nd", args, {"reduction": reduction})[0]
 
 
 def _check_updates(found: Sequence[Extent], expected: Sequence[Extent]) -> None:
@@ -108,8 +104,7 @@ def nonzero(x: TensorLike) -> Tensor:
     folded = fold("nonzero", [x], [int64])
     if folded is not None:
         return folded[0]
-    shape: Tuple[Any, ...] = (x.rank, None)
-    return apply("nonzero", [current().argument(x)], {}, [Spec(int64, shape)])[0]
+    return apply_primitive("nonzero", [current().argument(x)], {})[0]
 
 
 @primitive("fiu")
@@ -127,10 +122,9 @@ def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Ten
     folded = fold("top_k", [x, Extents([k])], [x.dtype, int64], **params)
     if folded is not None:
         return list(folded)
-    shape = x.shape[:axis] + (k,) + x.shape[axis + 1 :]
     params["axis"] = where_is(axis, x.order)
     args = [current().argument(x, x.order), Extents([k])]
-    return apply("top_k", args, params, [Spec(x.dtype, shape), Spec(int64, shape)], [x.order, x.order])
+    return apply_primitive("top_k", args, params, [x.order, x.order])
 
 
 def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
@@ -139,9 +133,8 @@ def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
     folded = fold(name, [x], [int64], axis=axis)
     if folded is not None:
         return folded[0]
-    spec = Spec(int64, x.shape[:axis] + x.shape[axis + 1 :])
     params = {"axis": where_is(axis, x.order)}
-    return apply(name, [current().argument(x, x.order)], params, [spec], [dropped(x.order, [axis])])[0]
+    return apply_primitive(name, [current().argument(x, x.order)], params, [dropped(x.order, [axis])])[0]
 
 
 @primitive("fiu")
@@ -166,7 +159,7 @@ def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = Fa
     if folded is not None:
         return folded[0]
     params["axis"] = where_is(axis, x.order)
-    return apply("cumsum", [current().argument(x, x.order)], params, [x.spec], [x.order])[0]
+    return apply_primitive("cumsum", [current().argument(x, x.order)], params, [x.order])[0]
 
 
 def one_hot(indices: TensorLike, depth: Extent, axis: int = -1) -> Tensor:

@@ -8,9 +8,9 @@ from typing import Any, List, Sequence, Tuple
 
 from onnx_compat.dims import Extent, floordiv, is_known, same
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ir import Arg, Spec
+from onnx_compat.ir import Arg
 from onnx_compat.layout import channels_last, normal
-from onnx_compat.primitives.base import apply, broadcast, fold, primitive
+from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.primitives.ranges import check_same, check_shape
 from onnx_compat.primitives.shape import pad as pad_
 from onnx_compat.primitives.shape import transpose
@@ -36,13 +36,11 @@ def matmul(
     folded = fold("matmul", operands, [x.dtype], transpose_x=transpose_x, transpose_y=transpose_y)
     if folded is not None:
         return folded[0]
-    rows, columns = x.shape[-1 if transpose_x else -2], y.shape[-2 if transpose_y else -1]
-    shape = broadcast(x.shape[:-2], y.shape[:-2]) + (rows, columns)
     left, transpose_x = _matrix(x, transpose_x)
     right, transpose_y = _matrix(y, transpose_y)
     args: List[Arg] = [left, right] + [current().argument(tensor) for tensor in operands[2:]]
     params = {"transpose_x": transpose_x, "transpose_y": transpose_y}
-    return apply("matmul", args, params, [Spec(x.dtype, shape)])[0]
+    return apply_primitive("matmul", args, params)[0]
 
 
 def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
@@ -58,10 +56,14 @@ def spatial_order(rank: int) -> Order:
     return channels_last(rank) if current().layout == "channels_last" else None
 
 
-def _filter_order(rank: int) -> Order:
-    """The filter's order from its letters: O, I and HW for all spatial axes."""
+def filter_axes(filter_layout: str, rank: int) -> List[int]:
+    """The logical axis (O, I, spatial...) that lies at each place of a filter in this layout."""
     places = {"O": [0], "I": [1], "H": list(range(2, rank)), "W": []}
-    return normal([axis for letter in current().filter_layout for axis in places[letter]])
+    return [axis for letter in filter_layout for axis in places[letter]]
+
+
+def _filter_order(rank: int) -> Order:
+    return normal(filter_axes(current().filter_layout, rank))
 
 
 def window(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tuple[Extent, Extent]) -> Extent:
@@ -93,11 +95,9 @@ def _check_filters(
         check_same("the length of the bias", one.shape[0] if one.rank else 1, "the number of results", outputs)
 
 
-def _places(name: str, extents: Sequence[Extent], kernel: Sequence[Extent], *how: Any) -> Tuple[Extent, ...]:
-    """How many places a window has on each axis; none of them is negative."""
-    counts = tuple(map(window, extents, kernel, *how))
-    check_shape(counts, name)
-    return counts
+def _check_places(name: str, extents: Sequence[Extent], kernel: Sequence[Extent], *geometry: Any) -> None:
+    """Raise InvalidModelError if a window has a negative number of positions on an axis."""
+    check_shape(tuple(map(window, extents, kernel, *geometry)), name)
 
 
 @primitive("f")
@@ -121,19 +121,18 @@ def conv(
     x, pads = _settled(x, pads)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
     _check_filters(x, w, groups, w.shape[1] * groups, w.shape[0], operands[2:])
-    spatial = _places("conv", x.shape[2:], w.shape[2:], strides, dilations, pads)
+    _check_places("conv", x.shape[2:], w.shape[2:], strides, dilations, pads)
     params = {"strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(pads), "groups": groups}
     folded = fold("conv", operands, [x.dtype], **params)
     if folded is not None:
         return folded[0]
-    spec = Spec(x.dtype, (x.shape[0], w.shape[0]) + spatial)
     order = spatial_order(rank)
     name, w_order = "conv", _filter_order(rank)
     if order is not None and groups > 1 and same(w.shape[1], 1):
         name, w_order = "depthwise_conv", tuple(range(1, rank)) + (0,)
     args = [current().argument(x, order), current().argument(w, w_order)]
     args += [current().argument(tensor) for tensor in operands[2:]]
-    return apply(name, args, params, [spec], [order])[0]
+    return apply_primitive(name, args, params, [order])[0]
 
 
 @primitive("f")
@@ -159,27 +158,22 @@ def conv_transpose(
     folded = fold("conv_transpose", [x, filters_first, *operands[2:]], [x.dtype], **params)
     if folded is not None:
         return folded[0]
-    spatial = tuple(
-        (extent - 1) * stride + (kernel - 1) * dilation + 1
-        for extent, kernel, stride, dilation in zip(x.shape[2:], w.shape[2:], strides, dilations)
-    )
-    spec = Spec(x.dtype, (x.shape[0], w.shape[1] * groups) + spatial)
     order = spatial_order(x.rank)
     swapped = _filter_order(x.rank)  # of a filter whose first two axes are (O, I); here they are (I, O)
     w_order = normal([{0: 1, 1: 0}.get(axis, axis) for axis in swapped or range(x.rank)])
     args = [current().argument(x, order), current().argument(w, w_order)]
     args += [current().argument(tensor) for tensor in operands[2:]]
-    return apply("conv_transpose", args, params, [spec], [order])[0]
+    return apply_primitive("conv_transpose", args, params, [order])[0]
 
 
-def _pool(name: str, x: Tensor, kernel: Sequence[int], params: Any, pads: Sequence[Tuple[int, int]]) -> Tensor:
-    spatial = _places(name, x.shape[2:], kernel, params["strides"], params["dilations"], pads)
+def _pool(name: str, x: Tensor, params: Any) -> Tensor:
+    pads = params.get("pads", [(0, 0)] * len(params["kernel"]))
+    _check_places(name, x.shape[2:], params["kernel"], params["strides"], params["dilations"], pads)
     folded = fold(name, [x], [x.dtype], **params)
     if folded is not None:
         return folded[0]
     order = spatial_order(x.rank)
-    spec = Spec(x.dtype, x.shape[:2] + spatial)
-    return apply(name, [current().argument(x, order)], params, [spec], [order])[0]
+    return apply_primitive(name, [current().argument(x, order)], params, [order])[0]
 
 
 @primitive("fiu")
@@ -192,11 +186,11 @@ def max_pool(
     x = lift(x)
     x, settled = _settled(x, pads, x.dtype.min if x.dtype.kind != "f" else -float("inf"))
     params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(settled)}
-    return _pool("max_pool", x, kernel, params, settled)
+    return _pool("max_pool", x, params)
 
 
 @primitive("f")
 def avg_pool(x: TensorLike, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Tensor:
     """The mean under a window that slides over [N, C, spatial...], only where it fits in full."""
     params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations)}
-    return _pool("avg_pool", lift(x), kernel, params, [(0, 0)] * len(kernel))
+    return _pool("avg_pool", lift(x), params)

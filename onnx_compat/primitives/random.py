@@ -4,8 +4,8 @@ from typing import Any, Optional, Sequence
 
 from onnx_compat.dims import Extent
 from onnx_compat.dtypes import DType
-from onnx_compat.ir import Extents, Spec
-from onnx_compat.primitives.base import apply, primitive
+from onnx_compat.ir import Extents
+from onnx_compat.primitives.base import apply_primitive, primitive
 from onnx_compat.value import Tensor
 
 
@@ -22,4 +22,4 @@ def random_normal(shape: Sequence[Extent], dtype: DType, seed: Optional[float] =
 
 
 def _random(name: str, shape: Sequence[Extent], dtype: DType, seed: Any) -> Tensor:
-    return apply(name, [Extents(shape)], {"dtype": dtype, "seed": seed}, [Spec(dtype, tuple(shape))])[0]
+    return apply_primitive(name, [Extents(shape)], {"dtype": dtype, "seed": seed})[0]

@@ -3,10 +3,8 @@
 from typing import Any, Callable, Optional, Sequence
 
 from onnx_compat.dims import same
-from onnx_compat.dtypes import DType
-from onnx_compat.ir import Spec
 from onnx_compat.layout import dropped, where_is
-from onnx_compat.primitives.base import apply, fold, primitive
+from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.primitives.shape import axis_of, broadcast_to, spread_from
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, TensorLike, lift
@@ -31,14 +29,11 @@ def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
     return declare
 
 
-def reduce(
-    name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool, dtype: Optional[DType] = None
-) -> Tensor:
+def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     places = sorted({axis_of(axis, x.rank) for axis in (range(x.rank) if axes is None else axes)})
     if not places:
         return x
-    dtype = dtype or x.dtype
-    folded = fold(name, [x], [dtype], axes=tuple(places), keepdims=keepdims)
+    folded = fold(name, [x], [x.dtype], axes=tuple(places), keepdims=keepdims)
     if folded is not None:
         return folded[0]
     if keepdims:
@@ -49,9 +44,9 @@ def reduce(
         order = dropped(x.order, places)
     narrow = spread_from(x)
     if narrow is not x and narrow.rank == x.rank and all(same(narrow.shape[axis], x.shape[axis]) for axis in places):
-        return broadcast_to(reduce(name, narrow, places, keepdims, dtype), shape)  # it is repeated along other axes
+        return broadcast_to(reduce(name, narrow, places, keepdims), shape)  # it is repeated along other axes
     params = {"axes": tuple(sorted(where_is(axis, x.order) for axis in places)), "keepdims": keepdims}
-    return apply(name, [current().argument(x, x.order)], params, [Spec(dtype, shape)], [order])[0]
+    return apply_primitive(name, [current().argument(x, x.order)], params, [order])[0]
 
 
 @reduction("fiuc")
@@ -86,7 +81,7 @@ def _along(name: str, x: TensorLike, axis: int) -> Tensor:
     if folded is not None:
         return folded[0]
     params = {"axis": where_is(axis, x.order)}
-    return apply(name, [current().argument(x, x.order)], params, [x.spec], [x.order])[0]
+    return apply_primitive(name, [current().argument(x, x.order)], params, [x.order])[0]
 
 
 @primitive("f")

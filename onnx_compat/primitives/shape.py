@@ -5,12 +5,12 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import Extent, ceildiv, is_known, maximum, minimum, never_negative, same, same_shape
+from onnx_compat.dims import Extent, floordiv, is_known, same, same_shape
 from onnx_compat.dtypes import DType, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ir import Const, Extents, Spec
+from onnx_compat.ir import Const, Extents
 from onnx_compat.layout import common, dropped, inserted, permuted, regrouped, where_is
-from onnx_compat.primitives.base import apply, fold, primitive, result
+from onnx_compat.primitives.base import apply_primitive, fold, primitive, result
 from onnx_compat.primitives.ranges import check_pieces, check_shape
 from onnx_compat.trace import current
 from onnx_compat.value import Tensor, TensorLike, lift
@@ -27,9 +27,11 @@ def axis_of(axis: int, rank: int) -> int:
 
 @primitive("fiubsc")
 def reshape(x: TensorLike, shape: Sizes) -> Tensor:
-    """The same elements, in row-major order, under another shape of the same size."""
+    """The same elements, in row-major order, under another shape of the same size. A size of -1 is what the others leave;
+    an emitter gets it as a number or a symbol.
+    """
     x = lift(x)
-    shape = tuple(shape)
+    shape = _without_wildcard(x, shape)
     if same_shape(x.shape, shape):
         return x
     _check_count(x.shape, shape)
@@ -42,23 +44,36 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     taken, order = regrouped(x.shape, x.order, shape)
     arg = current().argument(x, taken)
     sizes = Extents(permuted(shape, order))
-    made = apply("reshape", [arg, sizes], {}, [Spec(x.dtype, shape)], [order])[0]
+    made = apply_primitive("reshape", [arg, sizes], {}, [order])[0]
     current().remember(made, x)
     return made
 
 
 def _check_count(here: Sizes, there: Sizes) -> None:
-    """Check that two known shapes have as many elements. A size of -1 is whatever makes them agree."""
-    if any(is_known(size) and size < -1 for size in there):
+    """Raise InvalidModelError if two static shapes differ in their number of elements, or a size is negative."""
+    if any(is_known(size) and size < 0 for size in there):
         raise InvalidModelError("%s has a negative size" % list(there))
-    if not any(same(size, -1) for size in there) and all(map(is_known, (*here, *there))):
-        before, after = 1, 1
-        for size in here:
-            before *= int(size)  # type: ignore[arg-type]
-        for size in there:
-            after *= int(size)  # type: ignore[arg-type]
-        if before != after:
-            raise InvalidModelError("%s cannot be reshaped to %s" % (list(here), list(there)))
+    before: Extent = 1
+    after: Extent = 1
+    for size in here:
+        before *= size
+    for size in there:
+        after *= size
+    if is_known(before) and is_known(after) and before != after:
+        raise InvalidModelError("%s cannot be reshaped to %s" % (list(here), list(there)))
+
+
+def _without_wildcard(x: Tensor, shape: Sizes) -> Tuple[Extent, ...]:
+    others = [size for size in shape if not same(size, -1)]
+    if len(others) == len(shape):
+        return tuple(shape)
+    total: Extent = 1
+    for size in others:
+        total = total * size
+    if len(shape) - len(others) > 1 or same(total, 0):
+        raise InvalidModelError("the shape %s leaves more than one size open" % list(shape))
+    left = floordiv(x.size, total)
+    return tuple(left if same(size, -1) else size for size in shape)
 
 
 def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
@@ -88,7 +103,7 @@ def _restored(x: Tensor, shape: Sizes, order: Any) -> Tensor:
     if folded is not None:
         return folded[0]
     arg = current().argument(x, x.order)
-    return apply("reshape", [arg, Extents(permuted(shape, order))], {}, [Spec(x.dtype, tuple(shape))], [order])[0]
+    return apply_primitive("reshape", [arg, Extents(permuted(shape, order))], {}, [order])[0]
 
 
 @primitive("fiubsc")
@@ -123,7 +138,7 @@ def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
         return folded[0]
     order = x.order if x.rank == len(shape) else None
     arg = current().argument(x, order)
-    return apply("broadcast_to", [arg, Extents(permuted(shape, order))], {}, [Spec(x.dtype, shape)], [order])[0]
+    return apply_primitive("broadcast_to", [arg, Extents(permuted(shape, order))], {}, [order])[0]
 
 
 def spread_from(x: Tensor) -> Tensor:
@@ -168,19 +183,16 @@ def concat(xs: Sequence[Any], axis: int) -> Tensor:
         return folded[0]
     order = common(tensors, rank)
     args = tuple(current().argument(tensor, order) for tensor in tensors)
-    shape = [
-        extent if k == axis else _agreed([t.shape[k] for t in tensors]) for k, extent in enumerate(tensors[0].shape)
-    ]
-    shape[axis] = sum((t.shape[axis] for t in tensors[1:]), tensors[0].shape[axis])
-    return apply("concat", [args], {"axis": where_is(axis, order)}, [Spec(dtype, tuple(shape))], [order])[0]
+    _check_joinable(tensors, axis)
+    return apply_primitive("concat", [args], {"axis": where_is(axis, order)}, [order])[0]
 
 
-def _agreed(extents: Sequence[Extent]) -> Extent:
-    """Of sizes that must be equal, the one that says most."""
-    told = [extent for extent in extents if is_known(extent)]
-    if any(extent != told[0] for extent in told):
-        raise InvalidModelError("tensors that differ in another axis cannot be joined: %s" % told)
-    return told[0] if told else extents[0]
+def _check_joinable(tensors: Sequence[Tensor], axis: int) -> None:
+    """Raise InvalidModelError if two tensors have different static sizes on another axis."""
+    for k in range(tensors[0].rank):
+        sizes = {tensor.shape[k] for tensor in tensors if k != axis and is_known(tensor.shape[k])}
+        if len(sizes) > 1:
+            raise InvalidModelError("tensors that differ in another axis cannot be joined: %s" % sorted(sizes))
 
 
 def stack(xs: Sequence[Any], axis: int) -> Tensor:
@@ -198,7 +210,6 @@ def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int
     begin, stop = _bounds(x.shape, starts, ends, steps)
     if all(same(b, 0) and same(e, d) and s == 1 for b, e, d, s in zip(begin, stop, x.shape, steps)):
         return x
-    shape = tuple(_span(*along) for along in zip(x.shape, begin, stop, steps))
     args = [x, Extents(begin), Extents(stop)]
     folded = fold("slice", args, [x.dtype], steps=tuple(steps))
     if folded is not None:
@@ -206,10 +217,10 @@ def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int
     order = x.order
     physical = [current().argument(x, order), Extents(permuted(begin, order)), Extents(permuted(stop, order))]
     params = {"steps": permuted(steps, order)}
-    return apply("slice", physical, params, [Spec(x.dtype, shape)], [order])[0]
+    return apply_primitive("slice", physical, params, [order])[0]
 
 
-_FAR = 2**31 - 1  # beyond every axis, and within the index type of every framework
+FAR = 2**31 - 1  # beyond every axis, and within the index type of every framework
 
 
 def _bounds(
@@ -217,7 +228,7 @@ def _bounds(
 ) -> Tuple[List[Extent], List[Extent]]:
     """The bounds as far as they can be normalised now: known ones into range, for a known axis; edges spelled out.
 
-    A backward slice that includes element 0 ends at -_FAR, which every framework clamps to 'before the first'.
+    A backward slice that includes element 0 ends at -FAR, which every framework clamps to 'before the first'.
     """
     begin: List[Extent] = []
     stop: List[Extent] = []
@@ -225,42 +236,21 @@ def _bounds(
         if step == 0:
             raise InvalidModelError("a slice has step 0")
         if end is None:
-            end = extent if step > 0 else -_FAR
+            end = extent if step > 0 else -FAR
         if is_known(extent) and is_known(start) and is_known(end):
             begin_k, stop_k, _ = builtins.slice(int(start), int(end), step).indices(int(extent))
             if begin_k < 0:  # backward from before the first element: nothing
                 begin_k = stop_k = 0
             begin.append(begin_k)
-            stop.append(-_FAR if stop_k < 0 else max(stop_k, begin_k) if step > 0 else stop_k)
+            stop.append(-FAR if stop_k < 0 else max(stop_k, begin_k) if step > 0 else stop_k)
         else:
             begin.append(_clamped(start))
-            stop.append(extent if is_known(end) and step > 0 and end >= _FAR else _clamped(end))
+            stop.append(extent if is_known(end) and step > 0 and end >= FAR else _clamped(end))
     return begin, stop
 
 
 def _clamped(bound: Extent) -> Extent:
-    return max(-_FAR, min(_FAR, int(bound))) if is_known(bound) else bound
-
-
-def _span(extent: Extent, begin: Extent, stop: Extent, step: int) -> Any:
-    """The length of a slice, where it can be told (None: the result knows)."""
-    if is_known(begin) and is_known(stop) and is_known(extent):
-        return len(range(int(begin), -1 if stop == -_FAR else int(stop), step))
-    if step < 0:
-        return ceildiv(extent, -step) if same(begin, -1) and same(stop, -_FAR) else None
-    if is_known(begin) and begin < 0 and is_known(stop) and stop < 0:
-        return None
-    if is_known(begin) and begin < 0:  # the last few: all of a shorter axis
-        return ceildiv(minimum(-begin, extent), step) if same(stop, extent) else None
-    if same(stop, extent):
-        return ceildiv(maximum(extent - begin, 0), step) if not same(begin, 0) else ceildiv(extent, step)
-    if same(begin, 0) and is_known(stop):
-        return ceildiv(minimum(stop, extent), step) if stop >= 0 else ceildiv(maximum(extent + stop, 0), step)
-    if same(begin, 0) and never_negative(stop):
-        return ceildiv(minimum(stop, extent), step)
-    if is_known(begin) and never_negative(stop) and never_negative(extent - stop):
-        return ceildiv(maximum(stop - begin, 0), step)
-    return None
+    return max(-FAR, min(FAR, int(bound))) if is_known(bound) else bound
 
 
 def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
@@ -294,7 +284,7 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
     if folded is not None:
         return folded[0]
     params = {"axes": tuple(where_is(axis, x.order) for axis in axes)}
-    return apply("reverse", [current().argument(x, x.order)], params, [x.spec], [x.order])[0]
+    return apply_primitive("reverse", [current().argument(x, x.order)], params, [x.order])[0]
 
 
 @primitive("fiubsc")
@@ -309,9 +299,8 @@ def tile(x: TensorLike, repeats: Sizes) -> Tensor:
     folded = fold("tile", [x, Extents(repeats)], [x.dtype])
     if folded is not None:
         return folded[0]
-    shape = tuple(extent * repeat for extent, repeat in zip(x.shape, repeats))
     args = [current().argument(x, x.order), Extents(permuted(repeats, x.order))]
-    return apply("tile", args, {}, [Spec(x.dtype, shape)], [x.order])[0]
+    return apply_primitive("tile", args, {}, [x.order])[0]
 
 
 @primitive("fiubsc")
@@ -329,14 +318,13 @@ def pad(x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", valu
     if folded is not None:
         return folded[0]
     order = x.order
-    shape = tuple(low + extent + high for low, extent, high in zip(before, x.shape, after))
     physical = [
         current().argument(x, order),
         Extents(permuted(before, order)),
         Extents(permuted(after, order)),
         current().argument(value),
     ]
-    return apply("pad", physical, {"mode": mode}, [Spec(x.dtype, shape)], [order])[0]
+    return apply_primitive("pad", physical, {"mode": mode}, [order])[0]
 
 
 @primitive("fi")
@@ -347,14 +335,7 @@ def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
     if folded is not None:
         return folded[0]
     args = [current().argument(scalar) for scalar in (start, stop, step)]
-    return apply("arange", args, {}, [Spec(start.dtype, (_count(start, stop, step),))])[0]
-
-
-def _count(start: Tensor, stop: Tensor, step: Tensor) -> Any:
-    if start.dtype.kind != "i" or start.value is None or stop.value is None or not step.known or step.value is None:
-        return None
-    distance, stride = stop.value.item() - start.value.item(), int(step.value.item())
-    return maximum(ceildiv(distance, stride), 0) if stride > 0 else None
+    return apply_primitive("arange", args, {})[0]
 
 
 def iota(length: Extent, dtype: DType = int64) -> Tensor:

@@ -4,7 +4,7 @@ from typing import List, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.emission import emit
+from onnx_compat.emission import check_target, emit
 from onnx_compat.reference import Reference
 from onnx_compat.shim import Compiled, Emitter, Probe, Program, Shim
 
@@ -36,6 +36,7 @@ class ReferenceShim(Shim):
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         self.resolve_device(device)
+        check_target(program.region, self.emitter())
         return Replayed(program)
 
     def executor(self, device: Optional[str] = None) -> Emitter:

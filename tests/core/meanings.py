@@ -5,6 +5,7 @@ from typing import Any, Callable, List, Sequence
 import numpy as np
 
 from onnx_compat.dtypes import DType
+from onnx_compat.emission import emit
 from onnx_compat.ops import lookup
 from onnx_compat.program import record
 from onnx_compat.reference.shim import SHIM
@@ -45,11 +46,11 @@ class Recorded:
 
     def __init__(self, function: Callable[..., Any], shapes: Sequence[Sequence[Any]], dtype: str, emitter: Any) -> None:
         ports = [Port("x%d" % k, DType.of(dtype), tuple(shape)) for k, shape in enumerate(shapes)]
-        self.program = record(lambda *xs: _listed(function(*xs)), ports, emitter or SHIM.emitter())
-        self.compiled = SHIM.compile(self.program)
+        self.emitter = emitter or SHIM.emitter()
+        self.program = record(lambda *xs: _listed(function(*xs)), ports, self.emitter)
 
     def __call__(self, *arrays: Any) -> Any:
-        results = self.compiled.run([np.asarray(array) for array in arrays])
+        results = emit(self.program.region, self.emitter, [np.asarray(array) for array in arrays])
         return results[0] if len(results) == 1 else results
 
 

@@ -6,6 +6,7 @@ from onnx_compat.shim import Program
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.graph import held
+from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import DESCRIPTION
 from onnx_compat_tflite.passes import PROGRAM, optimize
@@ -27,7 +28,7 @@ def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec
     inputs = dict(zip([port.name for port in program.inputs], main.inputs))
     outputs = dict(zip([port.name for port in program.outputs], main.outputs))
     model.signatures.append(fb.Signature(inputs, outputs, SIGNATURE))
-    return model
+    return check_graph(model, "signatures")
 
 
 def _emitted(program: Program, kernels: Kernels) -> fb.ModelSpec:
@@ -37,9 +38,12 @@ def _emitted(program: Program, kernels: Kernels) -> fb.ModelSpec:
         graph.input(port.name, emitter.known_type(held(port.dtype.numpy)), ref.spec.shape)
         for port, ref in zip(program.inputs, program.region.inputs)
     ]
-    outputs = emit(run_program_passes(PROGRAM, program.region, emitter), emitter, handles)
+    region = run_program_passes(PROGRAM, program.region, emitter)
+    outputs = emit(region, emitter, handles)
+    if region is not program.region:
+        region.release()  # nodes and values refer to each other: without this the weights would stay until a collection
     taken = {port.name for port in program.inputs}
     names = [port.name if port.name not in taken else port.name + ":0" for port in program.outputs]
     graph.finish(outputs, names)
     graph.spec.name = program.name or "main"
-    return fb.ModelSpec([one.spec for one in emitter.graphs], description=DESCRIPTION)
+    return check_graph(fb.ModelSpec([one.spec for one in emitter.graphs], description=DESCRIPTION), "emission")

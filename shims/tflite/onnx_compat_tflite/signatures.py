@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping
 
 from onnx_compat.errors import InputError
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.loading import DESCRIPTION
 
 __all__ = ["alone", "joined"]
@@ -19,7 +20,7 @@ def joined(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
         shift = len(whole.subgraphs)
         whole.subgraphs += [_moved(graph, partial(add, shift)) for graph in part.subgraphs]
         whole.signatures.append(replace(_main(part), key=key, subgraph=shift))
-    return whole
+    return check_graph(whole, "joining")
 
 
 def alone(model: fb.ModelSpec, key: str) -> fb.ModelSpec:

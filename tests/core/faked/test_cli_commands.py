@@ -12,7 +12,7 @@ import pytest
 import onnx_compat
 from onnx_compat import select
 from onnx_compat.cli import main
-from onnx_compat.cli.codes import CODES, code_of
+from onnx_compat.cli.codes import CODES, INTERNAL, code_of
 from onnx_compat.errors import ShimError
 from onnx_compat.survey import UNSEEN
 from onnx_compat.verification import load_npz, save_npz
@@ -279,8 +279,9 @@ def test_interrupted(command, monkeypatch):
 def test_every_kind_of_error_has_a_code():
     from onnx_compat import errors
 
-    kinds = [getattr(errors, name) for name in errors.__all__ if name != "OnnxCompatError"]
+    kinds = [getattr(errors, name) for name in errors.__all__ if name not in ("OnnxCompatError", "VerificationError")]
     assert all(code_of(kind("x")) < 70 for kind in kinds)
+    assert code_of(errors.VerificationError("x")) == INTERNAL
 
 
 def test_names_that_look_like_markup_survive(command, monkeypatch):

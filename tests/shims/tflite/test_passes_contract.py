@@ -11,6 +11,7 @@ import pytest
 from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.emitter import TFLiteEmitter
+from onnx_compat_tflite.graph_verifier import verify_graph
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import GRAPH, PROGRAM, optimize
 from onnx_compat_tflite.passes.contract import Context, ExampleGraph
@@ -49,17 +50,6 @@ def feeds_of(model: fb.ModelSpec) -> List[Any]:
     return [(random.randint(-100, 100, one.shape) / by).astype(one.dtype) for one, by in zip(tensors, divisors)]
 
 
-def check_indices(model: fb.ModelSpec, one: Pass) -> None:
-    """Each operator reads inputs, constants, variables and tensors that are written before it."""
-    for graph in model.subgraphs:
-        known = set(graph.inputs)
-        known.update(k for k, tensor in enumerate(graph.tensors) if tensor.buffer is not None or tensor.is_variable)
-        for op in graph.operators:
-            assert all(index is None or index in known for index in op.inputs), (one.name, op)
-            known.update(op.outputs)
-        assert known.issuperset(graph.outputs), one.name
-
-
 @pytest.mark.parametrize("one", GRAPH.distinct, ids=lambda one: one.name)
 def test_a_graph_pass_acts_on_its_example_alone_and_keeps_the_results(one: Pass) -> None:
     before = one.example()
@@ -67,7 +57,7 @@ def test_a_graph_pass_acts_on_its_example_alone_and_keeps_the_results(one: Pass)
     context = Context(model, Kernels())
     assert context.apply(one) > 0
     assert [repr(graph.operators) for graph in model.subgraphs] != [repr(graph.operators) for graph in before.subgraphs]
-    check_indices(model, one)
+    verify_graph(model, one.name)
     feeds = feeds_of(before)
     for found, wanted in zip(run_model(model, feeds), wanted_of(one, before, feeds)):
         assert found.dtype == wanted.dtype
@@ -187,23 +177,19 @@ def test_the_check_of_edits_finds_them(tmp_path: Path) -> None:
     assert len(list(edits(tmp_path / "bad.py"))) == len(lines)
 
 
-def test_a_check_runs_behind_every_pass() -> None:
-    seen: List[str] = []
-
-    def check(model: fb.ModelSpec, one: Pass) -> None:
-        check_indices(model, one)
-        seen.append(one.name)
-
+def test_the_verifier_runs_behind_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: List[str] = []
+    monkeypatch.setattr(tflite_passes, "check_graph", lambda model, step: steps.append(step))
     graph = ExampleGraph((2, 3))
-    optimize(graph.model(graph.op("ABS", [graph.inputs[0]], (2, 3))), Kernels(), check)
-    assert seen == [one.name for one in GRAPH.passes]
+    optimize(graph.model(graph.op("ABS", [graph.inputs[0]], (2, 3))), Kernels())
+    assert steps == ["the pass '%s'" % pass_.name for pass_ in GRAPH.passes]
 
 
 def test_passes_of_all_examples_leave_valid_graphs() -> None:
     for one in GRAPH.distinct:
         model = one.example()
         feeds, before = feeds_of(model), copy.deepcopy(model)
-        optimize(model, Kernels(), check_indices)
+        optimize(model, Kernels())
         for found, wanted in zip(run_model(model, feeds), wanted_of(one, before, feeds)):
             np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 

@@ -154,6 +154,7 @@ def test_nothing_to_quantise_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_the_runtime_refuses_never_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONNX_COMPAT_VERIFY", "0")  # the verifier would refuse the graph before the runtime does
     convert(tmp_path)
     before = (tmp_path / "m.tflite").read_bytes()
     store = weights.store

@@ -197,7 +197,7 @@ class Windows(Linear):
         groups: int,
         beyond: Optional[Ints] = None,
     ) -> Handle:
-        """In full; or, with `beyond`, that much longer than a stride for each place (see `passes.transpose_conv_cropping`)."""
+        """In full; or, with `beyond`, that much longer than a stride for each place (see `conv_transpose_same`)."""
         if x.dtype == "float16":
             where: Any = {"strides": strides, "dilations": dilations, "groups": groups, "beyond": beyond}
             return self.in_float32(self.conv_transpose, x, w, bias, **where)
@@ -210,6 +210,10 @@ class Windows(Linear):
             more = None if beyond is None else (0, *beyond)
             return self.lowered(self._spread_out(self.lifted(x), self.lifted(w), bias, (1, *strides), groups, more))
         return self._spread_out(x, w, bias, strides, groups, beyond)
+
+    def conv_transpose_same(self, x: Handle, w: Handle, bias: Optional[Handle] = None, **params: Any) -> Handle:
+        """Emit the primitive of the pass `transpose_conv_cropping`: a transposed convolution with the padding SAME."""
+        return self.conv_transpose(x, w, bias, **params)
 
     def _spread_out(
         self, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int, beyond: Optional[Ints]

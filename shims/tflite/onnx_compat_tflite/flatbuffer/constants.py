@@ -14,7 +14,7 @@ from onnx_compat.errors import ConversionError
 from onnx_compat_tflite.flatbuffer import strings
 from onnx_compat_tflite.flatbuffer.model import ModelSpec, TensorSpec, storage
 
-__all__ = ["Constants"]
+__all__ = ["Constants", "check_constant"]
 
 _STRIP = 32
 """Elements of a row that are laid out at a time, where they lie"""
@@ -52,6 +52,11 @@ class Constants:
         """The bytes of each buffer, from number 1."""
         for _, tensor in self._items:
             yield _bytes(tensor)
+
+
+def check_constant(tensor: TensorSpec) -> None:
+    """Raise ConversionError if the array of a constant does not have the type and size of its tensor."""
+    _size(tensor)
 
 
 def _size(tensor: TensorSpec) -> int:

@@ -5,11 +5,10 @@ results of a subgraph, and its inputs and outputs. docs/passes.md lists all pass
 one.
 """
 
-from typing import Callable, Optional
-
-from onnx_compat.passes import CORE, Pass, Schedule, check_names
+from onnx_compat.passes import CORE, Schedule, check_names
 from onnx_compat.passes.report import count_rewrites
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes.activation_fusion import activation_fusion
 from onnx_compat_tflite.passes.affine_folding import affine_after_layer, affine_before_layer
@@ -39,10 +38,7 @@ from onnx_compat_tflite.passes.slices import slices_to_split, split_before_resha
 from onnx_compat_tflite.passes.space_to_depth_conv import space_to_depth_conv
 from onnx_compat_tflite.passes.transpose_conv_cropping import transpose_conv_cropping
 
-__all__ = ["GRAPH", "PROGRAM", "Check", "optimize"]
-
-#: Is called with the model and a pass behind that pass. Raises an error if the model is invalid.
-Check = Callable[[fb.ModelSpec, Pass], None]
+__all__ = ["GRAPH", "PROGRAM", "optimize"]
 
 PROGRAM = Schedule([transpose_conv_cropping, composed_activations])
 
@@ -81,14 +77,10 @@ GRAPH = Schedule(
 )
 
 
-def optimize(model: fb.ModelSpec, kernels: Kernels, check: Optional[Check] = None) -> None:
-    """Run the graph passes on every subgraph, in place, for these kernels.
-
-    check: is called with the model and the pass behind every pass.
-    """
+def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
+    """Run the graph passes on every subgraph, in place, for these kernels; verify the model between two passes."""
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)
     for pass_ in GRAPH.selected():
         count_rewrites(pass_, context.apply(pass_))
-        if check is not None:
-            check(model, pass_)
+        check_graph(model, "the pass '%s'" % pass_.name)

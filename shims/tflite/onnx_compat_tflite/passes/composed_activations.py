@@ -11,9 +11,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from onnx_compat.dims import same
-from onnx_compat.ir import Const, Node, Ref, Region
+from onnx_compat.ir import Const, Node, Ref, Region, Spec
+from onnx_compat.ir.rewriter import Replacement, rewrite_region
 from onnx_compat.passes import program_pass
-from onnx_compat.passes.rewriting import map_nodes, node_in_place
+from onnx_compat.primitives.base import Application, rule
 from onnx_compat.shim import Emitter, Port, Program
 from onnx_compat_tflite.emitter import TFLiteEmitter
 
@@ -46,27 +47,23 @@ def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
     """Replace composed activations by primitives of the TFLite emitter that have a kernel."""
     assert isinstance(target, TFLiteEmitter)
     finders = [find for builtin, find in _FINDERS if target.kernels.accepts(builtin, "float32")]
-    found: List[Node] = []
-
-    def rewrite(node: Node) -> Node:
-        other = _find_activation(node, finders)
-        if other is None:
-            return node
-        found.append(other)
-        return other
-
-    return map_nodes(region, rewrite), len(found)
+    return rewrite_region(region, lambda node: _find_activation(node, finders))
 
 
-def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Found]]) -> Optional[Node]:
-    """The activation that computes the result of a node, as a node in its place; or None."""
+@rule("gelu", "elu", "leaky_relu", "prelu", "softplus", "mish")
+def _activation_rule(application: Application) -> Sequence[Spec]:
+    """Return the type of the first argument."""
+    return [application.spec(0)]
+
+
+def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Found]]) -> Optional[Replacement]:
+    """Return the activation that computes the result of a node; None if there is none."""
     if len(node.outputs) != 1 or node.outputs[0].spec.dtype.name != "float32":
         return None
     for find in finders:
         found = find(node)
         if found is not None and found[1][0].spec == node.outputs[0].spec:
-            primitive, args, params = found
-            return node_in_place(node, primitive, args, params)
+            return Replacement(*found)
     return None
 
 

@@ -39,6 +39,8 @@ def loop_invariants(graph: GraphRewriter, context: Context) -> int:
                 graph.set_outputs(loop, [loop.outputs[place] for place in read])
                 test.select_ends(inputs=read)
                 body.select_ends(inputs=read, outputs=read)
+                for part in (test, body):
+                    part.erase_dead_code()  # a dead operator may read a dropped value
     return dropped
 
 

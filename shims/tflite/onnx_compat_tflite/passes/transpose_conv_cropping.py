@@ -1,18 +1,20 @@
-"""slice(conv_transpose(x))  =>  conv_transpose(x, beyond), which TFLite computes with the padding SAME
+"""slice(conv_transpose(x))  =>  conv_transpose_same(x, beyond), which TFLite computes with the padding SAME
 
 A transposed convolution is recorded with its full result, and a slice removes the padding. Where the slice keeps
 what TFLite calls SAME, the kernel computes only that, and no copy is made. Conditions: at most two spatial axes, no
 other operator reads the full result, and the sizes differ by known numbers.
 """
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import Extent, is_known, same
-from onnx_compat.ir import Extents, Node, Ref, Region
+from onnx_compat.dims import Extent, is_known, maximum, same
+from onnx_compat.ir import Extents, Node, Ref, Region, Spec
+from onnx_compat.ir.rewriter import Replacement, rewrite_region
 from onnx_compat.passes import program_pass
-from onnx_compat.passes.rewriting import count_uses, map_nodes, node_in_place
+from onnx_compat.passes.rewriting import count_uses
+from onnx_compat.primitives.base import Application, rule
 from onnx_compat.shim import Emitter, Port, Program
 
 __all__ = ["transpose_conv_cropping"]
@@ -33,7 +35,7 @@ def _example(target: Emitter) -> Program:
 
 
 @program_pass(
-    "transpose_conv_cropping", "slice(conv_transpose(x)) => conv_transpose(x) with the padding SAME", _example,
+    "transpose_conv_cropping", "slice(conv_transpose(x)) => conv_transpose_same(x), with the padding SAME", _example,
     before=("composed_activations",),
 )  # fmt: skip
 def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, int]:
@@ -41,20 +43,27 @@ def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, in
     spatial axis, the size of the result minus stride * size.
     """
     uses = count_uses(region)
-    merged: List[Node] = []
 
-    def merge(node: Node) -> Node:
+    def merge(node: Node) -> Optional[Replacement]:
         whole = node.args[0] if node.primitive == "slice" else None
         if not isinstance(whole, Ref) or whole.node is None or whole.node.primitive != "conv_transpose":
-            return node
+            return None
         beyond = _sizes_beyond_stride(node, whole.node) if uses[whole] == 1 else None
         if beyond is None:
-            return node
-        other = node_in_place(node, "conv_transpose", whole.node.args, dict(whole.node.params, beyond=beyond))
-        merged.append(other)
-        return other
+            return None
+        return Replacement("conv_transpose_same", list(whole.node.args), dict(whole.node.params, beyond=beyond))
 
-    return map_nodes(region, merge), len(merged)
+    return rewrite_region(region, merge)
+
+
+@rule("conv_transpose_same")
+def _conv_transpose_same(application: Application) -> Sequence[Spec]:
+    """Return the type of a transposed convolution whose result has `beyond` more than one stride for each element."""
+    x, w = application.spec(0), application.spec(1)
+    params = application.params
+    axes = zip(x.shape[1:-1], params["strides"], params["beyond"])
+    sizes = [maximum(size * stride + beyond, 0) for size, stride, beyond in axes]
+    return [Spec(x.dtype, (x.shape[0], *sizes, w.shape[0] * params["groups"]))]
 
 
 def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:

@@ -9,6 +9,7 @@ from onnx_compat.errors import ConversionError, UnsupportedError
 from onnx_compat.shim import Quantization
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import Runtime
+from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.loading import ports
 from onnx_compat_tflite.quantize import library, products
@@ -55,7 +56,7 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
                 hint="another kind may: %s" % ", ".join(one.kind for one in SCHEMES if one.kind != kind),
             ) from error
 
-    fb.write(model, path, check=accepted)
+    fb.write(check_graph(model, "quantisation"), path, check=accepted)
 
 
 def _learned(path: str, model: fb.ModelSpec, how: Quantization, runtime: Runtime, trial: Dict[str, Any]) -> Any:

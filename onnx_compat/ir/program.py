@@ -1,6 +1,6 @@
-"""What a trace records: applications of primitives, in the order in which they were made.
+"""The intermediate representation in SSA form: applications of primitives, in the order in which a trace recorded them.
 
-Nothing here knows ONNX, and nothing knows a framework. Shapes are physical (as laid out for the shim); sizes may be
+Nothing here knows ONNX, and nothing knows a framework. Shapes are physical (as laid out for the target); sizes may be
 symbolic. A `Region` is a straight line of nodes with inputs and outputs: the body of the model, a branch, a loop body.
 """
 
@@ -11,7 +11,21 @@ import numpy as np
 from onnx_compat.dims import Extent, atoms_of, is_known
 from onnx_compat.dtypes import DType
 
-__all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec", "refs", "sources"]
+__all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec", "Target", "refs", "sources"]
+
+
+class Target(NamedTuple):
+    """The properties of an emitter that a recording depends on. A program for one target gives wrong results on another."""
+
+    #: 'channels_last' or 'channels_first': the layout of the images of convolutions and pools.
+    layout: str = "channels_first"
+    #: The layout of a filter: O output channels, I input channels, HW all spatial axes.
+    filter_layout: str = "OIHW"
+    #: Whether operators on quantized numbers are recorded as DequantizeLinear, operator, QuantizeLinear.
+    integers: bool = False
+
+    def __str__(self) -> str:
+        return "%s, filters %s%s" % (self.layout, self.filter_layout, ", integers" if self.integers else "")
 
 
 class Spec(NamedTuple):
@@ -108,10 +122,11 @@ class Node:
 
 
 class Region:
-    """A straight line of nodes from inputs to outputs."""
+    """A straight line of nodes from inputs to outputs. `target`: the target of the recording; None: every target."""
 
-    def __init__(self, inputs: Sequence[Ref]) -> None:
+    def __init__(self, inputs: Sequence[Ref], target: Optional[Target] = None) -> None:
         self.inputs = tuple(inputs)
+        self.target = target
         self.outputs: Tuple[Arg, ...] = ()
         self.nodes: List[Node] = []
         self._live: Optional[List[Node]] = None

@@ -1,0 +1,160 @@
+"""Programs as text: one line for each node, in SSA form.
+
+    program main for channels_first, filters OIHW
+    input %0 "x": float32[N, 3]
+    %1: float32[N, 3] = mul(%0, const float32 2.0)  # Mul 'twice' -> 'y'
+    output "y" = %1
+
+A size is a number, the name of an open size of an input, `%3.shape[0]` (the length of an axis), `%4[1]` (an element of an
+integer vector), or arithmetic of such sizes. The regions of a node follow it, indented.
+"""
+
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat.dims import Atom, Dim, Extent
+from onnx_compat.dtypes import DType
+from onnx_compat.ir.program import Const, Extents, Node, Ref, Region, Spec
+
+__all__ = ["Printer", "format_program"]
+
+_SHORT = 4  # elements up to which a constant is written out
+_WIDTH = 60  # characters up to which the value of a parameter is written out
+_INFIX = {"floordiv": "//", "mod": "%"}
+
+
+def format_program(program: Any) -> str:
+    """The text of an `onnx_compat.shim.Program`."""
+    printer, region = Printer(), program.region
+    lines = ["program %s for %s" % (program.name, "any target" if program.target is None else program.target)]
+    for port, ref in zip(program.inputs, region.inputs):
+        printer.name_sizes(ref, port.shape)
+    for port, ref in zip(program.inputs, region.inputs):
+        lines.append('input %s "%s": %s' % (printer.define(ref), port.name, printer.spec(ref.spec)))
+    for node in region.live():
+        lines.extend(printer.node(node))
+    lines.extend(
+        'output "%s" = %s' % (port.name, printer.arg(arg)) for port, arg in zip(program.outputs, region.outputs)
+    )
+    return "\n".join(lines)
+
+
+class Printer:
+    """Numbers values in the order in which they are defined."""
+
+    def __init__(self) -> None:
+        self._names: Dict[Ref, str] = {}
+        self._sizes: Dict[Atom, str] = {}
+
+    def define(self, ref: Ref) -> str:
+        return self._names.setdefault(ref, "%%%d" % len(self._names))
+
+    def name_sizes(self, ref: Ref, shape: Sequence[Any]) -> None:
+        """Give the open sizes of an input the names that the model has for them."""
+        for extent, name in zip(ref.spec.shape, shape):
+            if isinstance(name, str) and isinstance(extent, Dim):
+                (((atom,), _),) = extent.terms.items()
+                self._sizes.setdefault(atom, name)
+
+    def node(self, node: Node, indent: str = "") -> Iterator[str]:
+        """The lines of a node and of its regions."""
+        yield indent + self.line(node)
+        for k, region in enumerate(node.regions):
+            inputs = ", ".join("%s: %s" % (self.define(ref), self.spec(ref.spec)) for ref in region.inputs)
+            yield "%s  region %d (%s):" % (indent, k, inputs)
+            yield from self.region(region, indent + "    ")
+
+    def region(self, region: Region, indent: str = "") -> Iterator[str]:
+        """The lines of a region whose inputs are defined."""
+        for node in region.live():
+            yield from self.node(node, indent)
+        yield "%sreturn %s" % (indent, ", ".join(map(self.arg, region.outputs)))
+
+    def line(self, node: Node) -> str:
+        """The node without its regions."""
+        args = ", ".join(map(self.arg, node.args))
+        results = [self.define(ref) for ref in node.outputs]
+        types = ["%s: %s" % (name, self.spec(ref.spec)) for name, ref in zip(results, node.outputs)]
+        return "%s = %s(%s)%s%s" % (", ".join(types), node.primitive, args, _params(node.params), _source(node))
+
+    def spec(self, spec: Spec) -> str:
+        return "%s%s" % (spec.dtype.name, self._shape(spec.shape))
+
+    def arg(self, arg: Any) -> str:
+        if isinstance(arg, Ref):
+            return self._names.get(arg, "%undefined")
+        if isinstance(arg, Const):
+            return "const " + _constant(arg)
+        if isinstance(arg, Extents):
+            return self._shape(arg.dims)
+        if isinstance(arg, tuple):
+            return "(%s)" % ", ".join(map(self.arg, arg))
+        return "none" if arg is None else repr(arg)
+
+    # -- sizes ---------------------------------------------------------------------------------------------------------
+    def _shape(self, shape: Sequence[Extent]) -> str:
+        return "[%s]" % ", ".join(map(self.size, shape))
+
+    def size(self, extent: Extent) -> str:
+        """A size; its terms in the order of their text, since their own order changes from run to run."""
+        if not isinstance(extent, Dim):
+            return str(extent)
+        terms = sorted(
+            (not monomial, "*".join([*([str(factor)] if factor != 1 or not monomial else []), *self._atoms(monomial)]))
+            for monomial, factor in extent.terms.items()
+        )
+        return " + ".join(text for _, text in terms).replace("+ -", "- ").replace("-1*", "-")
+
+    def _atoms(self, atoms: Sequence[Atom]) -> List[str]:
+        return sorted(map(self._atom, atoms))
+
+    def _atom(self, atom: Atom) -> str:
+        if atom in self._sizes:
+            return self._sizes[atom]
+        if atom.kind == "axis":
+            return "%s.shape[%d]" % (self.arg(atom.args[0]), atom.args[1])
+        if atom.kind == "element":
+            place: Optional[int] = atom.args[1]
+            return self.arg(atom.args[0]) + ("" if place is None else "[%d]" % place)
+        left, right = map(self.size, atom.args)
+        if atom.kind in _INFIX:
+            return "(%s %s %s)" % (_grouped(left), _INFIX[atom.kind], _grouped(right))
+        return "%s(%s)" % (atom.kind, ", ".join(sorted([left, right])))
+
+
+def _grouped(size: str) -> str:
+    return "(%s)" % size if " " in size and not size.startswith("(") else size
+
+
+def _constant(const: Const) -> str:
+    dtype, array = const.spec.dtype.name, const.array
+    if array.size > _SHORT:
+        return "%s%s" % (dtype, list(array.shape))
+    return "%s %s" % (
+        dtype,
+        array.tolist() if array.ndim < 2 else "%s in %s" % (array.ravel().tolist(), list(array.shape)),
+    )
+
+
+def _params(params: Dict[str, Any]) -> str:
+    if not params:
+        return ""
+    return " {%s}" % ", ".join("%s=%s" % (name, _param(params[name])) for name in sorted(params))
+
+
+def _param(value: Any) -> str:
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, np.generic):
+        value = value.item()
+    text = repr(value)
+    return text if len(text) <= _WIDTH else text[:_WIDTH] + "..."
+
+
+def _source(node: Node) -> str:
+    """The ONNX node that the primitive was recorded for, and the names of the results in the model."""
+    if node.origin is None:
+        return ""
+    names = ["'%s'" % ref.name for ref in node.outputs if ref.name is not None]
+    return "  # %s '%s'%s" % (node.origin.operator, node.origin.node, " -> " + ", ".join(names) if names else "")

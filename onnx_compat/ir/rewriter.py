@@ -1,0 +1,129 @@
+"""Rewrites of a region: other nodes for the same results, in a new region or in place.
+
+`Ref.node` is the producer of a value. So a rewrite that keeps the old region copies all values, and a rewrite in place that
+drops a value replaces it in the sizes that depend on it.
+"""
+
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from onnx_compat.dims import Atom, Dim, Extent, atoms_of
+from onnx_compat.ir import is_verifying
+from onnx_compat.ir.program import Arg, Extents, Node, Ref, Region, Spec
+
+__all__ = ["Replacement", "replace_values_in_sizes", "rewrite_region"]
+
+
+class Replacement(NamedTuple):
+    """A primitive that gives the results of a node from values before it."""
+
+    primitive: str
+    args: List[Arg]
+    params: Dict[str, Any]
+
+
+def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacement]]) -> Tuple[Region, int]:
+    """Return a copy of the region in which `rewrite` replaces nodes, and the number of replaced nodes.
+
+    Without a replacement the region itself is returned.
+
+    `rewrite` gets the live nodes of the region, not those of inner regions, and returns None for a node that stays.
+    """
+    replacements = {node: rewrite(node) for node in region.live()}
+    count = sum(replacement is not None for replacement in replacements.values())
+    if not count:
+        return region, 0
+    copy = Region(region.inputs, region.target)
+    _Copy(replacements).fill(copy, region)
+    if is_verifying():
+        from onnx_compat.ir.verifier import verify_region
+
+        verify_region(copy)
+    return copy, count
+
+
+def replace_values_in_sizes(region: Region, values: Dict[Ref, Ref]) -> None:
+    """Replace each key by its value in the sizes of a region, in place: in the types of results and in arguments."""
+    sizes = _Sizes(values)
+    for node in region.nodes:
+        node.args = tuple(map(sizes.arg, node.args))
+        for ref in node.outputs:
+            ref.spec = sizes.spec(ref.spec)
+        for inner in node.regions:
+            for ref in inner.inputs:
+                ref.spec = sizes.spec(ref.spec)
+            replace_values_in_sizes(inner, values)
+
+
+class _Sizes:
+    """Sizes in which values are replaced by others."""
+
+    def __init__(self, values: Mapping[Ref, Ref]) -> None:
+        self.values = values
+
+    def value(self, ref: Ref) -> Ref:
+        while ref in self.values:
+            ref = self.values[ref]
+        return ref
+
+    def spec(self, spec: Spec) -> Spec:
+        return Spec(spec.dtype, tuple(map(self.extent, spec.shape)))
+
+    def arg(self, arg: Any) -> Any:
+        """An argument whose sizes alone are replaced."""
+        if isinstance(arg, Extents):
+            return Extents([self.extent(dim) for dim in arg.dims])
+        return tuple(map(self.arg, arg)) if isinstance(arg, tuple) else arg
+
+    def extent(self, extent: Extent) -> Extent:
+        if not isinstance(extent, Dim) or not any(atom.args[0] in self.values for atom in atoms_of(extent)):
+            return extent
+        total: Extent = 0
+        for monomial, factor in extent.terms.items():
+            product: Extent = factor
+            for atom in monomial:
+                product = product * self._atom(atom)
+            total = total + product
+        return total
+
+    def _atom(self, atom: Atom) -> Extent:
+        if atom.kind in ("axis", "element"):
+            return Dim.atom(atom.kind, self.value(atom.args[0]), *atom.args[1:])
+        return Dim.atom(atom.kind, *map(self.extent, atom.args))
+
+
+class _Copy(_Sizes):
+    """A copy under construction. `values` maps each copied value to its copy."""
+
+    def __init__(self, replacements: Mapping[Node, Optional[Replacement]]) -> None:
+        self.copied: Dict[Ref, Ref] = {}
+        super().__init__(self.copied)
+        self.replacements = replacements
+
+    def arg(self, arg: Any) -> Any:
+        return self.value(arg) if isinstance(arg, Ref) else super().arg(arg)
+
+    def fill(self, copy: Region, region: Region) -> None:
+        copy.replace([self._node(node) for node in region.live()])
+        copy.outputs = tuple(map(self.arg, region.outputs))
+
+    def _node(self, node: Node) -> Node:
+        primitive, args, params = self.replacements.get(node) or Replacement(
+            node.primitive, list(node.args), node.params
+        )
+        regions = [self._region(region) for region in node.regions]
+        copy = Node(primitive, [self.arg(arg) for arg in args], params, [], node.origin, regions)
+        copy.outputs = self._values(node.outputs, copy)
+        return copy
+
+    def _region(self, region: Region) -> Region:
+        copy = Region(self._values(region.inputs), region.target)
+        self.fill(copy, region)
+        return copy
+
+    def _values(self, refs: Any, node: Optional[Node] = None) -> Any:
+        """New values for these. Their sizes come last: each may depend on any of them."""
+        values = tuple(Ref(ref.spec, node) for ref in refs)
+        self.copied.update(zip(refs, values))
+        for value, ref in zip(values, refs):
+            value.name, value.spec = ref.name, self.spec(ref.spec)
+        return values

@@ -1,0 +1,363 @@
+"""The rules of the dtypes and shapes of TFLite operators, which `graph_verifier` applies.
+
+A rule gets an operator as a `Use` and raises VerificationError by `require`. An open size is -1 and agrees with every size.
+An operator without a rule is checked by its tensors alone.
+"""
+
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat.errors import VerificationError
+from onnx_compat_tflite import flatbuffer as fb
+
+__all__ = ["RULES", "Use", "require"]
+
+Sizes = Sequence[int]
+
+
+class Use:
+    """An operator with its tensors."""
+
+    def __init__(self, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:
+        self.options = operator.options
+        self.inputs = [None if index is None else graph.tensors[index] for index in operator.inputs]
+        self.outputs = [graph.tensors[index] for index in operator.outputs]
+
+    def has(self, place: int) -> bool:
+        return place < len(self.inputs) and self.inputs[place] is not None
+
+    def input(self, place: int) -> fb.TensorSpec:
+        require(self.has(place), "it has no input %d", place)
+        tensor = self.inputs[place]
+        assert tensor is not None
+        return tensor
+
+    def sizes(self, place: int) -> Sizes:
+        return sizes_of(self.input(place))
+
+    def dtype(self, place: int) -> str:
+        return self.input(place).dtype
+
+    def constant(self, place: int) -> Optional[List[int]]:
+        """The integers of a constant input; None where the run decides them."""
+        buffer = self.input(place).buffer
+        return None if buffer is None else [int(value) for value in np.asarray(buffer).reshape(-1)]
+
+    def expect(self, sizes: Sizes, dtype: Optional[str] = None, place: int = 0) -> None:
+        """Refuse a result of another type."""
+        result = self.outputs[place]
+        require(
+            agree(sizes, sizes_of(result)), "its result has the shape %s, not %s", list(sizes_of(result)), list(sizes)
+        )
+        require(dtype is None or result.dtype == dtype, "its result is %s, not %s", result.dtype, dtype)
+
+
+Rule = Callable[[Use], None]
+RULES: Dict[str, Rule] = {}
+
+
+def _rule(builtins: str) -> Callable[[Rule], Rule]:
+    def declare(function: Rule) -> Rule:
+        RULES.update((builtin, function) for builtin in builtins.split())
+        return function
+
+    return declare
+
+
+def require(holds: bool, defect: str, *values: Any) -> None:
+    if not holds:
+        raise VerificationError(defect % values)
+
+
+def sizes_of(tensor: fb.TensorSpec) -> Sizes:
+    return tensor.shape if tensor.shape_signature is None else tensor.shape_signature
+
+
+def agree(one: Sizes, other: Sizes) -> bool:
+    """Whether two shapes may be the same at run time."""
+    return len(one) == len(other) and all(a == b or a < 0 or b < 0 for a, b in zip(one, other))
+
+
+def _count(sizes: Sizes) -> int:
+    return -1 if any(size < 0 for size in sizes) else int(np.prod(sizes, dtype=np.int64))
+
+
+def _axis(axis: int, rank: int) -> int:
+    require(-rank <= axis < rank, "the axis %d is out of range for the rank %d", axis, rank)
+    return axis % rank
+
+
+def _broadcast(shapes: Sequence[Sizes]) -> Sizes:
+    rank = max(map(len, shapes))
+    result = []
+    for axis in range(-rank, 0):
+        sizes = {shape[axis] for shape in shapes if -axis <= len(shape)} - {1}
+        require(len(sizes - {-1}) <= 1, "the shapes %s do not broadcast", [list(shape) for shape in shapes])
+        result.append(max(sizes - {-1}) if sizes - {-1} else -1 if sizes else 1)
+    return result
+
+
+# -- element by element ------------------------------------------------------------------------------------------------
+@_rule(
+    "ABS NEG EXP LOG SQRT RSQRT SIN COS FLOOR CEIL ROUND SIGN SQUARE RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 ELU GELU LEAKY_RELU"
+    " HARD_SWISH LOGISTIC TANH SOFTMAX LOG_SOFTMAX LOGICAL_NOT L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION REVERSE_V2 CUMSUM"
+    " ZEROS_LIKE"
+)
+def _like_first(use: Use) -> None:
+    use.expect(use.sizes(0), use.dtype(0))
+
+
+@_rule("QUANTIZE DEQUANTIZE")
+def _shape_of_first(use: Use) -> None:
+    use.expect(use.sizes(0))
+
+
+@_rule("CAST")
+def _cast(use: Use) -> None:
+    use.expect(use.sizes(0))
+    for name, tensor in (("in_data_type", use.input(0)), ("out_data_type", use.outputs[0])):
+        told = use.options.get(name, tensor.dtype)
+        require(told == tensor.dtype, "its %s is %s for a tensor of %s", name, told, tensor.dtype)
+
+
+@_rule(
+    "ADD SUB MUL DIV MAXIMUM MINIMUM POW FLOOR_DIV FLOOR_MOD SQUARED_DIFFERENCE LOGICAL_AND LOGICAL_OR ATAN2 BITWISE_XOR"
+    " RIGHT_SHIFT PRELU EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL"
+)
+def _two_operands(use: Use) -> None:
+    require(use.dtype(0) == use.dtype(1), "its operands are %s and %s", use.dtype(0), use.dtype(1))
+    use.expect(_broadcast([use.sizes(0), use.sizes(1)]))
+
+
+@_rule("SELECT_V2")
+def _select(use: Use) -> None:
+    require(use.dtype(0) == "bool", "its condition is %s", use.dtype(0))
+    require(use.dtype(1) == use.dtype(2), "its operands are %s and %s", use.dtype(1), use.dtype(2))
+    use.expect(_broadcast([use.sizes(0), use.sizes(1), use.sizes(2)]), use.dtype(1))
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+@_rule("RESHAPE SQUEEZE EXPAND_DIMS")
+def _reshape(use: Use) -> None:
+    before, after = _count(use.sizes(0)), _count(sizes_of(use.outputs[0]))
+    require(before == after or min(before, after) < 0, "%d elements become %d", before, after)
+    use.expect(sizes_of(use.outputs[0]), use.dtype(0))
+
+
+@_rule("TRANSPOSE")
+def _transpose(use: Use) -> None:
+    sizes, perm = use.sizes(0), use.constant(1)
+    if perm is not None:
+        require(sorted(perm) == list(range(len(sizes))), "%s is no permutation of %d axes", perm, len(sizes))
+        use.expect([sizes[axis] for axis in perm], use.dtype(0))
+
+
+@_rule("CONCATENATION")
+def _concatenation(use: Use) -> None:
+    shapes = [list(use.sizes(place)) for place in range(len(use.inputs))]
+    axis = _axis(use.options.get("axis", 0), len(shapes[0]))
+    total = [shape[axis] for shape in shapes]
+    require(len({use.dtype(place) for place in range(len(shapes))}) == 1, "its operands have several dtypes")
+    for shape in shapes:
+        expected = list(shape)
+        expected[axis] = -1 if min(total) < 0 else sum(total)
+        use.expect(expected, use.dtype(0))
+
+
+@_rule("SLICE")
+def _slice(use: Use) -> None:
+    length = use.constant(2)
+    require(len(use.sizes(0)) == len(sizes_of(use.outputs[0])), "it changes the rank")
+    use.expect(sizes_of(use.outputs[0]) if length is None else length, use.dtype(0))
+
+
+@_rule("PAD PADV2 MIRROR_PAD")
+def _pad(use: Use) -> None:
+    sizes, pads = use.sizes(0), use.constant(1)
+    if pads is not None:
+        require(len(pads) == 2 * len(sizes), "%d paddings for the rank %d", len(pads), len(sizes))
+        padded = [size if size < 0 else size + pads[2 * k] + pads[2 * k + 1] for k, size in enumerate(sizes)]
+        use.expect(padded, use.dtype(0))
+
+
+@_rule("BROADCAST_TO")
+def _broadcast_to(use: Use) -> None:
+    sizes = use.constant(1)
+    use.expect(sizes_of(use.outputs[0]) if sizes is None else sizes, use.dtype(0))
+    _broadcast([use.sizes(0), sizes_of(use.outputs[0])])
+
+
+@_rule("FILL")
+def _fill(use: Use) -> None:
+    sizes = use.constant(0)
+    use.expect(sizes_of(use.outputs[0]) if sizes is None else sizes, use.dtype(1))
+
+
+@_rule("TILE")
+def _tile(use: Use) -> None:
+    sizes, times = use.sizes(0), use.constant(1)
+    if times is not None:
+        require(len(times) == len(sizes), "%d repeats for the rank %d", len(times), len(sizes))
+        use.expect([size if size < 0 else size * many for size, many in zip(sizes, times)], use.dtype(0))
+
+
+@_rule("SHAPE")
+def _shape(use: Use) -> None:
+    use.expect([len(use.sizes(0))], use.options.get("out_type", "float32"))
+
+
+@_rule("GATHER")
+def _gather(use: Use) -> None:
+    sizes, batches = list(use.sizes(0)), use.options.get("batch_dims", 0)
+    axis = _axis(use.options.get("axis", 0), len(sizes))
+    require(use.dtype(1) in ("int16", "int32", "int64"), "its indices are %s", use.dtype(1))
+    use.expect([*sizes[:axis], *use.sizes(1)[batches:], *sizes[axis + 1 :]], use.dtype(0))
+
+
+@_rule("PACK")
+def _pack(use: Use) -> None:
+    sizes = list(use.sizes(0))
+    axis = _axis(use.options.get("axis", 0), len(sizes) + 1)
+    require(use.options.get("values_count", 0) == len(use.inputs), "it does not count its inputs")
+    for place in range(len(use.inputs)):
+        one = list(use.sizes(place))
+        use.expect([*one[:axis], len(use.inputs), *one[axis:]], use.dtype(place))
+
+
+@_rule("UNPACK")
+def _unpack(use: Use) -> None:
+    sizes = list(use.sizes(0))
+    axis = _axis(use.options.get("axis", 0), len(sizes))
+    require(agree([sizes[axis]], [len(use.outputs)]), "%d results of an axis of %d", len(use.outputs), sizes[axis])
+    for place in range(len(use.outputs)):
+        use.expect([*sizes[:axis], *sizes[axis + 1 :]], use.dtype(0), place)
+
+
+@_rule("SPLIT")
+def _split(use: Use) -> None:
+    axes, sizes = use.constant(0), list(use.sizes(1))
+    require(use.options.get("num_splits", 0) == len(use.outputs), "it does not count its results")
+    if axes is not None:
+        axis = _axis(axes[0], len(sizes))
+        part = -1 if sizes[axis] < 0 else sizes[axis] // len(use.outputs)
+        require(
+            sizes[axis] < 0 or part * len(use.outputs) == sizes[axis], "%d parts of %d", len(use.outputs), sizes[axis]
+        )
+        for place in range(len(use.outputs)):
+            use.expect([*sizes[:axis], part, *sizes[axis + 1 :]], use.dtype(1), place)
+
+
+@_rule("SUM MEAN REDUCE_PROD REDUCE_MAX REDUCE_MIN REDUCE_ANY REDUCE_ALL")
+def _reduce(use: Use) -> None:
+    sizes, given = use.sizes(0), use.constant(1)
+    if given is not None:
+        axes = {_axis(axis, len(sizes)) for axis in given}
+        kept = use.options.get("keep_dims", False)
+        use.expect([1 if k in axes else size for k, size in enumerate(sizes) if kept or k not in axes], use.dtype(0))
+
+
+@_rule("ARG_MAX ARG_MIN")
+def _arg(use: Use) -> None:
+    sizes, axes = list(use.sizes(0)), use.constant(1)
+    if axes is not None:
+        axis = _axis(axes[0], len(sizes))
+        use.expect([*sizes[:axis], *sizes[axis + 1 :]], use.options.get("output_type", "float32"))
+
+
+# -- products and windows ----------------------------------------------------------------------------------------------
+@_rule("FULLY_CONNECTED")
+def _fully_connected(use: Use) -> None:
+    units, depth = use.sizes(1)
+    result = sizes_of(use.outputs[0])
+    require(len(result) > 0 and agree([units], result[-1:]), "%d units give the shape %s", units, list(result))
+    elements = _count(use.sizes(0))
+    require(elements < 0 or depth < 0 or elements % max(depth, 1) == 0, "%d elements in rows of %d", elements, depth)
+    if use.has(2):
+        require(agree([units], [_count(use.sizes(2))]), "a bias %s for %d units", list(use.sizes(2)), units)
+
+
+@_rule("BATCH_MATMUL")
+def _batch_matmul(use: Use) -> None:
+    x, y = list(use.sizes(0)), list(use.sizes(1))
+    require(len(x) > 1 and len(y) > 1, "its operands have the ranks %d and %d", len(x), len(y))
+    (rows, inner), (other, columns) = x[-2:], y[-2:]
+    if use.options.get("adj_x", False):
+        rows, inner = inner, rows
+    if use.options.get("adj_y", False):
+        other, columns = columns, other
+    require(agree([inner], [other]), "its inner sizes are %d and %d", inner, other)
+    use.expect([*_broadcast([x[:-2] or [1], y[:-2] or [1]])[: max(len(x), len(y)) - 2], rows, columns])
+
+
+def _steps(use: Use, sizes: Sizes, kernel: Sizes) -> List[int]:
+    """The places of a window on the two spatial axes."""
+    result = []
+    for size, taps, letter in zip(sizes, kernel, "hw"):
+        stride = use.options.get("stride_" + letter, 0)
+        require(stride > 0, "its stride_%s is %d", letter, stride)
+        span = (taps - 1) * use.options.get("dilation_%s_factor" % letter, 1) + 1
+        same = use.options.get("padding", "SAME") == "SAME"
+        known = size >= 0 and taps >= 0
+        result.append(-1 if not known else -(-size // stride) if same else max(-(-(size - span + 1) // stride), 0))
+    return result
+
+
+@_rule("CONV_2D")
+def _conv(use: Use) -> None:
+    (batch, *space, channels), (output, *kernel, depth) = use.sizes(0), use.sizes(1)
+    require(
+        min(channels, depth) < 0 or channels % max(depth, 1) == 0, "a filter of %d channels for %d", depth, channels
+    )
+    use.expect([batch, *_steps(use, space, kernel), output])
+    _check_bias(use, output)
+
+
+@_rule("DEPTHWISE_CONV_2D")
+def _depthwise(use: Use) -> None:
+    (batch, *space, channels), (_, *kernel, output) = use.sizes(0), use.sizes(1)
+    require(channels < 0 or output % max(channels, 1) == 0, "a filter of %d channels for %d", output, channels)
+    use.expect([batch, *_steps(use, space, kernel), output])
+    _check_bias(use, output)
+
+
+def _check_bias(use: Use, channels: int, place: int = 2) -> None:
+    if use.has(place):
+        require(agree(use.sizes(place), [channels]), "a bias %s for %d channels", list(use.sizes(place)), channels)
+
+
+@_rule("TRANSPOSE_CONV")
+def _transpose_conv(use: Use) -> None:
+    sizes = use.constant(0)
+    (batch, *_, channels), (output, *_, depth) = use.sizes(2), use.sizes(1)
+    require(agree([channels], [depth]), "a filter of %d channels for %d", depth, channels)
+    use.expect([batch, -1, -1, output] if sizes is None else sizes)
+    _check_bias(use, output, 3)
+
+
+@_rule("MAX_POOL_2D AVERAGE_POOL_2D L2_POOL_2D")
+def _pool(use: Use) -> None:
+    batch, *space, channels = use.sizes(0)
+    kernel = [use.options.get("filter_height", 0), use.options.get("filter_width", 0)]
+    use.expect([batch, *_steps(use, space, kernel), channels], use.dtype(0))
+
+
+@_rule("RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR")
+def _resize(use: Use) -> None:
+    batch, *_, channels = use.sizes(0)
+    use.expect([batch, *(use.constant(1) or (-1, -1)), channels], use.dtype(0))
+
+
+@_rule("DEPTH_TO_SPACE")
+def _depth_to_space(use: Use) -> None:
+    block, (batch, *space, channels) = use.options.get("block_size", 0), use.sizes(0)
+    require(channels < 0 or channels % (block * block) == 0, "%d channels in blocks of %d", channels, block)
+    pixels = [size if size < 0 else size * block for size in space]
+    use.expect([batch, *pixels, -1 if channels < 0 else channels // block**2], use.dtype(0))
+
+
+@_rule("SPACE_TO_DEPTH")
+def _space_to_depth(use: Use) -> None:
+    block, (batch, *space, channels) = use.options.get("block_size", 0), use.sizes(0)
+    require(all(size < 0 or size % block == 0 for size in space), "%s pixels in blocks of %d", space, block)
+    use.expect([batch, *(size // block for size in space), -1 if channels < 0 else channels * block**2], use.dtype(0))

@@ -1,0 +1,261 @@
+"""The verifier of TFLite graphs refuses every kind of defect, by the operator or the tensor that has it."""
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, List
+
+import numpy as np
+import pytest
+from onnx_compat_tflite import build as building
+from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.build import build
+from onnx_compat_tflite.graph_verifier import verify_graph
+from onnx_compat_tflite.kernels import Kernels
+from onnx_compat_tflite.passes import optimize
+from onnx_compat_tflite.shim import SHIM
+from onnx_compat_tflite.signatures import joined
+
+from onnx_compat import primitives as p
+from onnx_compat.dtypes import float32, int32
+from onnx_compat.errors import VerificationError
+from onnx_compat.program import record
+from onnx_compat.shim import Port
+
+WEIGHTS = np.random.RandomState(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
+
+
+def model() -> fb.ModelSpec:
+    """A convolution, a product, moves, a branch and a loop."""
+
+    def function(x: Any, n: Any) -> List[Any]:
+        y = p.conv(x, WEIGHTS, pads=[(1, 1), (1, 1)], strides=(1, 1), dilations=(1, 1))
+        z = p.matmul(p.reshape(p.softmax(y, 3), (2, 4, 30)), np.ones((30, 7), np.float32))
+        heads = p.concat([p.transpose(z, (2, 0, 1)), np.ones((1, 2, 4), np.float32)], 0)
+        (branch,) = p.cond(p.less(n, 2), lambda: [p.neg(heads)], lambda: [p.exp(heads)])
+        (count, sum_) = p.while_loop(
+            lambda k, _: p.less(k, 3), lambda k, v: [p.add(k, 1), p.mul(v, 0.5)], [p.mul(n, 0), branch]
+        )
+        return [sum_, count, p.pad(p.reduce_sum(p.tanh(y), [1, 2]), [0, 1], [0, 0])]
+
+    ports = [Port("x", float32, (2, 3, 5, 6)), Port("n", int32, ())]
+    return build(record(function, ports, SHIM.emitter(), ["a", "b", "c"]), Kernels())
+
+
+MODEL = model()
+
+
+def main(made: fb.ModelSpec) -> fb.SubGraph:
+    return made.subgraphs[0]
+
+
+def first(made: fb.ModelSpec, builtin: str) -> fb.OperatorSpec:
+    return next(one for graph in made.subgraphs for one in graph.operators if one.builtin == builtin)
+
+
+def result(made: fb.ModelSpec, builtin: str) -> fb.TensorSpec:
+    return main(made).tensors[first(made, builtin).outputs[0]]
+
+
+def constant(made: fb.ModelSpec, builtin: str, place: int) -> fb.TensorSpec:
+    index = first(made, builtin).inputs[place]
+    assert index is not None
+    return main(made).tensors[index]
+
+
+def a_tensor_that_is_not_there(made: fb.ModelSpec) -> None:
+    first(made, "CONV_2D").inputs = [99, *first(made, "CONV_2D").inputs[1:]]
+
+
+def a_use_before_definition(made: fb.ModelSpec) -> None:
+    main(made).operators.reverse()
+
+
+def a_tensor_that_is_written_twice(made: fb.ModelSpec) -> None:
+    main(made).operators.append(first(made, "CONV_2D"))
+
+
+def a_constant_that_is_written(made: fb.ModelSpec) -> None:
+    first(made, "CONV_2D").outputs = [first(made, "CONV_2D").inputs[1]]  # type: ignore[list-item]
+
+
+def an_input_that_is_written(made: fb.ModelSpec) -> None:
+    first(made, "CONV_2D").outputs = [main(made).inputs[0]]
+
+
+def an_output_that_nothing_writes(made: fb.ModelSpec) -> None:
+    main(made).outputs[0] = main(made).add(fb.TensorSpec("lost", "float32", (1,)))
+
+
+def a_constant_of_another_size(made: fb.ModelSpec) -> None:
+    constant(made, "CONV_2D", 1).buffer = np.zeros((3, 3), np.float32)
+
+
+def a_constant_of_another_dtype(made: fb.ModelSpec) -> None:
+    tensor = constant(made, "CONV_2D", 1)
+    tensor.buffer = np.asarray(tensor.buffer).astype(np.float64)
+
+
+def a_filter_of_other_channels(made: fb.ModelSpec) -> None:
+    tensor = constant(made, "CONV_2D", 1)
+    tensor.shape, tensor.buffer = (4, 3, 3, 2), np.zeros((4, 3, 3, 2), np.float32)
+
+
+def a_window_that_gives_another_size(made: fb.ModelSpec) -> None:
+    result(made, "CONV_2D").shape = (2, 5, 5, 4)
+
+
+def a_stride_of_nothing(made: fb.ModelSpec) -> None:
+    first(made, "CONV_2D").options["stride_h"] = 0
+
+
+def a_result_of_another_dtype(made: fb.ModelSpec) -> None:
+    result(made, "SOFTMAX").dtype = "int8"
+
+
+def a_result_of_another_rank(made: fb.ModelSpec) -> None:
+    result(made, "SOFTMAX").shape = (2, 4, 30)
+
+
+def a_reshape_to_other_elements(made: fb.ModelSpec) -> None:
+    result(made, "RESHAPE").shape = (2, 4, 31)
+
+
+def a_permutation_that_repeats_an_axis(made: fb.ModelSpec) -> None:
+    constant(made, "TRANSPOSE", 1).buffer = np.zeros(len(constant(made, "TRANSPOSE", 1).buffer), np.int32)  # type: ignore[arg-type]
+
+
+def an_axis_out_of_range(made: fb.ModelSpec) -> None:
+    first(made, "CONCATENATION").options["axis"] = 5
+
+
+def parts_that_do_not_add_up(made: fb.ModelSpec) -> None:
+    result(made, "CONCATENATION").shape = (9, 2, 4)
+
+
+def paddings_of_another_rank(made: fb.ModelSpec) -> None:
+    tensor = constant(made, "PAD", 1)
+    tensor.shape, tensor.buffer = (3, 2), np.zeros((3, 2), np.int32)
+
+
+def a_bias_of_another_length(made: fb.ModelSpec) -> None:
+    operator = first(made, "CONV_2D")
+    bias = main(made).add(fb.TensorSpec("bias", "float32", (5,), np.zeros(5, np.float32)))
+    operator.inputs = [*operator.inputs[:2], bias]
+
+
+def a_subgraph_that_is_not_there(made: fb.ModelSpec) -> None:
+    first(made, "IF").options["then_subgraph_index"] = 9
+
+
+def a_branch_that_takes_another_number(made: fb.ModelSpec) -> None:
+    first(made, "IF").inputs = first(made, "IF").inputs[:1]
+
+
+def a_branch_that_gives_another_type(made: fb.ModelSpec) -> None:
+    graph = made.subgraphs[first(made, "IF").options["else_subgraph_index"]]
+    for index in graph.outputs:
+        graph.tensors[index].dtype = "int32"
+    graph.operators.clear()
+    graph.inputs = list(graph.inputs)
+    graph.outputs[0] = graph.inputs[0]
+    graph.tensors[graph.inputs[0]].dtype = "float64"
+
+
+def a_loop_whose_condition_is_a_number(made: fb.ModelSpec) -> None:
+    graph = made.subgraphs[first(made, "WHILE").options["cond_subgraph_index"]]
+    graph.outputs = [graph.inputs[0]]
+
+
+def a_loop_that_gives_too_little(made: fb.ModelSpec) -> None:
+    body = made.subgraphs[first(made, "WHILE").options["body_subgraph_index"]]
+    body.outputs.pop()
+
+
+def a_signature_of_other_tensors(made: fb.ModelSpec) -> None:
+    made.signatures[0].outputs["a"] = main(made).inputs[0]
+
+
+def a_signature_of_no_subgraph(made: fb.ModelSpec) -> None:
+    made.signatures[0].subgraph = 9
+
+
+def two_signatures_of_one_key(made: fb.ModelSpec) -> None:
+    made.signatures.append(replace(made.signatures[0]))
+
+
+def scales_that_do_not_fit_the_axis(made: fb.ModelSpec) -> None:
+    constant(made, "CONV_2D", 1).quantization = fb.Quantization([0.5, 0.5], [0, 0], 0)
+
+
+def a_shape_that_is_not_that_of_the_signature(made: fb.ModelSpec) -> None:
+    result(made, "SOFTMAX").shape_signature = (2, 4)
+
+
+DEFECTS = [
+    (a_tensor_that_is_not_there, r"operator \d+ \(CONV_2D\) of the subgraph 0 'model': there are no tensors \[99\]"),
+    (a_use_before_definition, "before anything writes that"),
+    (a_tensor_that_is_written_twice, "is written a second time"),
+    (a_constant_that_is_written, "it writes the constant"),
+    (an_input_that_is_written, "it writes the input 'x'"),
+    (an_output_that_nothing_writes, r"nothing writes the outputs \['lost'\]"),
+    (a_constant_of_another_size, r"is float32\[3, 3\], but the tensor is float32\[4, 3, 3, 3\]"),
+    (a_constant_of_another_dtype, "is float64"),
+    (a_filter_of_other_channels, "a filter of 2 channels for 3"),
+    (a_window_that_gives_another_size, r"CONV_2D.*the shape \[2, 5, 5, 4\], not \[2, 5, 6, 4\]"),
+    (a_stride_of_nothing, "its stride_h is 0"),
+    (a_result_of_another_dtype, "its result is int8, not float32"),
+    (a_result_of_another_rank, "SOFTMAX.*its result has the shape"),
+    (a_reshape_to_other_elements, "elements become"),
+    (a_permutation_that_repeats_an_axis, "is no permutation of"),
+    (an_axis_out_of_range, "the axis 5 is out of range for the rank 3"),
+    (parts_that_do_not_add_up, r"its result has the shape \[9, 2, 4\], not \[2, 4, 8\]"),
+    (paddings_of_another_rank, "6 paddings for the rank"),
+    (a_bias_of_another_length, r"a bias \[5\] for 4 channels"),
+    (a_subgraph_that_is_not_there, "there is no subgraph 9"),
+    (a_branch_that_takes_another_number, "takes 1 values, not 0"),
+    (a_branch_that_gives_another_type, "float64"),
+    (a_loop_whose_condition_is_a_number, "the condition 'main/test.*' is int32|the condition .* is int32"),
+    (a_loop_that_gives_too_little, r"gives 1 values, not 2"),
+    (a_signature_of_other_tensors, "the outputs of the signature 'serving_default'"),
+    (a_signature_of_no_subgraph, "the signature 'serving_default' has no subgraph"),
+    (two_signatures_of_one_key, "the keys of the signatures repeat"),
+    (scales_that_do_not_fit_the_axis, "has 2 scales along an axis of 4"),
+    (a_shape_that_is_not_that_of_the_signature, "and the signature"),
+]
+
+
+def test_a_sound_model_is_accepted() -> None:
+    verify_graph(MODEL)
+
+
+@pytest.mark.parametrize(("break_model", "defect"), DEFECTS, ids=[one.__name__ for one, _ in DEFECTS])
+def test_a_defect_is_refused(break_model: Callable[[fb.ModelSpec], None], defect: str) -> None:
+    made = copy.deepcopy(MODEL)
+    break_model(made)
+    with pytest.raises(VerificationError, match=defect):
+        verify_graph(made)
+
+
+# -- where it runs -----------------------------------------------------------------------------------------------------
+def test_a_pass_that_breaks_a_graph_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = copy.deepcopy(MODEL)
+    result(made, "SOFTMAX").dtype = "int8"
+    with pytest.raises(VerificationError, match="after the pass 'loop_invariants'"):
+        optimize(made, Kernels())
+    monkeypatch.setenv("ONNX_COMPAT_VERIFY", "0")
+    optimize(made, Kernels())
+
+
+def test_what_is_emitted_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building.TFLiteEmitter, "neg", lambda self, x: self.add_op("NEG", [x], "int32", x.dims))
+    made = record(lambda x: [p.neg(x)], [Port("x", float32, (3,))], SHIM.emitter(), ["y"])
+    with pytest.raises(VerificationError, match=r"after emission: operator 0 .NEG. of the subgraph 0 'model'"):
+        build(made, Kernels())
+
+
+def test_what_is_joined_is_verified(tmp_path: Path) -> None:
+    made = copy.deepcopy(MODEL)
+    result(made, "SOFTMAX").dtype = "int8"
+    with pytest.raises(VerificationError, match="after joining: operator"):
+        joined({"one": made})
