@@ -1,5 +1,5 @@
-"""How fast, how large: ours beside other projects, every number a ratio that was measured in one run.
+"""Benchmarks: speed and size of this project beside other projects, as ratios measured in one run.
 
-`python -m benchmarks --python ID=INTERPRETER ...` (what `nox -s bench` calls). The environments and their pins are those
-of matrix.toml; what they do runs in them as `benchmarks/child`, which talks to this side in lines of JSON.
+`python -m benchmarks --python ID=INTERPRETER ...` (called by `nox -s bench`). The environments and their pins are those of
+matrix.toml. `benchmarks/child` runs in them and talks to this side in lines of JSON.
 """

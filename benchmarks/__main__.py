@@ -1,4 +1,4 @@
-"""`python -m benchmarks`; see the package."""
+"""Entry point of `python -m benchmarks`; see the package."""
 
 import sys
 

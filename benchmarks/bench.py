@@ -1,4 +1,4 @@
-"""What a bench is given, and what it gives."""
+"""Types of a bench: its settings, its networks and its findings."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class Network(NamedTuple):
 
     name: str
     fixed: Path
-    """One image, normalisation folded by the exporter: what a converter to .tflite is given."""
+    """Batch size 1, normalisation folded by the exporter: the input of a converter to .tflite."""
     dynamic: Path
-    """An open batch size, normalisation as layers of its own."""
+    """A symbolic batch size, normalisation as layers of its own."""
     small: Path
-    """A small sibling, for what a tool does once per process."""
+    """A small variant, to warm a tool up before it is measured."""
     shape: tuple[int, ...]
     keras: str
     """Its name in keras.applications."""
 
 
 class Missing(Exception):
-    """Something that a bench needs is not here; the text names it and says how to get it."""
+    """A file or an environment that a bench needs is missing; the text names it and says how to get it."""
 
 
 @dataclass
 class Setting:
-    """What all benches share."""
+    """Settings that all benches share."""
 
     pythons: dict[str, str]
     """Id of an environment -> its interpreter."""
@@ -42,19 +42,24 @@ class Setting:
     threads: tuple[int, ...] = (1, 2)
 
     def python(self, prefix: str) -> tuple[str, str]:
-        """The (id, interpreter) of the environment of one kind: `tflite-`, `onnx2tf` …"""
+        """Return the (id, interpreter) of the first environment whose id starts with `prefix`: `tflite-`, `onnx2tf` …
+
+        Raises Missing if no environment matches, or its interpreter does not exist.
+        """
         for id_, python in sorted(self.pythons.items()):
             if id_.startswith(prefix):
                 if not Path(python).exists():
-                    raise Missing(f"the environment {id_} has no interpreter; `nox -s bench` makes it")
+                    raise Missing(f"The environment {id_} has no interpreter. Run `nox -s bench`, which creates it.")
                 return id_, python
-        raise Missing(f"no environment {prefix}*: give it as --python ID=INTERPRETER, or run `nox -s bench`")
+        raise Missing(f"There is no environment {prefix}*. Pass it as --python ID=INTERPRETER, or run `nox -s bench`.")
 
 
 @dataclass
 class Findings:
+    """Results of the benches, which each of them extends."""
+
     ratios: list[Ratio] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    """What could not be measured, each with its reason."""
+    """The measurements that failed, each with its reason."""
     environments: dict[str, dict[str, str]] = field(default_factory=dict)

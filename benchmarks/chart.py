@@ -1,4 +1,4 @@
-"""Ratios of many networks as a chart."""
+"""SVG chart of the latency ratios of many networks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from benchmarks.measure import Ratio
 
-__all__ = ["svg"]
+__all__ = ["draw_chart"]
 
 _ROW, _LEFT, _WIDTH, _TOP, _EDGE = 22, 170, 460, 66, 10
 _LEAST, _MOST = 1 / 8, 8.0
@@ -21,42 +21,43 @@ _STYLE = """
 """
 
 
-def svg(ratios: Sequence[Ratio], said: str) -> str:
-    """A row for each network, a dot for each of the others, on a scale on which twice and half are equally far from 1."""
-    names = list(dict.fromkeys(_network(one) for one in ratios))
+def draw_chart(ratios: Sequence[Ratio], threads: str) -> str:
+    """Return an SVG chart: a row for each network, a dot for each peer, on a logarithmic scale centred on 1."""
+    names = list(dict.fromkeys(_network(ratio) for ratio in ratios))
     height = _TOP + _ROW * len(names) + 24
-    title = f"Latency on {said}, ours over theirs"
+    title = f"Latency on {threads}, ours over theirs"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-_EDGE} 0 {_EDGE + _LEFT + _WIDTH + 30} {height}" role="img">',
         f"<title>{title}</title><style>{_STYLE}</style>",
-        f'<rect class="ground" x="{-_EDGE}" width="100%" height="100%"/>',  # a page may be light on a dark system
+        f'<rect class="ground" x="{-_EDGE}" width="100%" height="100%"/>',  # a light page on a dark system needs it
         f'<text x="0" y="15">{title}: left of 1 is better</text>',
     ]
-    for place, other in enumerate(_OTHERS):
-        x = _LEFT + 110 * place
-        parts.append(f'<circle class="{other}" cx="{x}" cy="33" r="5"/><text x="{x + 9}" y="37">{other}</text>')
+    for index, tool in enumerate(_OTHERS):
+        x = _LEFT + 110 * index
+        parts.append(f'<circle class="{tool}" cx="{x}" cy="33" r="5"/><text x="{x + 9}" y="37">{tool}</text>')
     for tick in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8):
-        at, kind = f"{_across(tick):.1f}", "one" if tick == 1 else "grid"
-        parts.append(f'<line class="{kind}" x1="{at}" x2="{at}" y1="{_TOP - 14}" y2="{height - 20}"/>')
-        parts.append(f'<text x="{at}" y="{height - 4}" text-anchor="middle">{tick:g}</text>')
+        position, style = f"{_x_of(tick):.1f}", "one" if tick == 1 else "grid"
+        parts.append(f'<line class="{style}" x1="{position}" x2="{position}" y1="{_TOP - 14}" y2="{height - 20}"/>')
+        parts.append(f'<text x="{position}" y="{height - 4}" text-anchor="middle">{tick:g}</text>')
     for row, name in enumerate(names):
         y = _TOP + _ROW * row
         parts.append(f'<text x="0" y="{y + 4}">{html.escape(name)}</text>')
-        for one in ratios:
-            if _network(one) == name and one.other in _OTHERS:
-                level = y + 5 * (_OTHERS.index(one.other) - 1)  # none hides another
-                label = f"{html.escape(name)} beside {one.other}: {one.value:.2f}"
-                dot = f'<circle class="{one.other}" cx="{_across(one.value):.1f}" cy="{level}" r="4">'
-                low, high = _across(one.low), _across(one.high)
-                parts.append(f'<line class="{one.other}" x1="{low:.1f}" x2="{high:.1f}" y1="{level}" y2="{level}"/>')
+        for ratio in ratios:
+            if _network(ratio) == name and ratio.theirs in _OTHERS:
+                level = y + 5 * (_OTHERS.index(ratio.theirs) - 1)  # dots of equal ratios do not overlap
+                label = f"{html.escape(name)} beside {ratio.theirs}: {ratio.value:.2f}"
+                dot = f'<circle class="{ratio.theirs}" cx="{_x_of(ratio.value):.1f}" cy="{level}" r="4">'
+                low, high = _x_of(ratio.low), _x_of(ratio.high)
+                parts.append(f'<line class="{ratio.theirs}" x1="{low:.1f}" x2="{high:.1f}" y1="{level}" y2="{level}"/>')
                 parts.append(f"{dot}<title>{label}</title></circle>")
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _across(value: float) -> float:
+def _x_of(value: float) -> float:
+    """Return the x coordinate of a ratio."""
     share = math.log(min(max(value, _LEAST), _MOST) / _LEAST) / math.log(_MOST / _LEAST)
     return _LEFT + _WIDTH * share
 
 
-def _network(one: Ratio) -> str:
-    return one.what.partition(": ")[0]
+def _network(ratio: Ratio) -> str:
+    return ratio.subject.partition(": ")[0]

@@ -1,4 +1,4 @@
-"""The command line of the benches."""
+"""Command line of the benchmarks."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pathlib import Path
 
 from benchmarks import page
 from benchmarks.bench import Findings, Missing, Setting
-from benchmarks.conversion import conversion
-from benchmarks.imports import import_time
-from benchmarks.latency import tf2_latency, tflite_latency
-from benchmarks.models import NAMES, networks
-from benchmarks.networks import networks_bench
+from benchmarks.conversion import measure_conversion
+from benchmarks.imports import measure_imports
+from benchmarks.latency import measure_tf2_latency, measure_tflite_latency
+from benchmarks.models import NAMES, find_networks
+from benchmarks.networks import measure_networks
 from benchmarks.process import Child, ChildError
-from benchmarks.reference import reference_speed
+from benchmarks.reference import measure_reference
 from benchmarks.report import markdown, to_json
-from benchmarks.trees import trees
+from benchmarks.trees import measure_trees
 
 __all__ = ["main"]
 
 BENCHES: dict[str, Callable[[Setting, Findings], None]] = {
-    "import": import_time,
-    "reference": reference_speed,
-    "conversion": conversion,
-    "tflite": tflite_latency,
-    "networks": networks_bench,
-    "tf2": tf2_latency,
-    "trees": trees,
+    "import": measure_imports,
+    "reference": measure_reference,
+    "conversion": measure_conversion,
+    "tflite": measure_tflite_latency,
+    "networks": measure_networks,
+    "tf2": measure_tf2_latency,
+    "trees": measure_trees,
 }
 _REPORTED = (
     "onnx-compat", "onnx", "numpy", "ai-edge-litert", "tflite-runtime", "tensorflow-cpu", "tensorflow", "keras",
@@ -38,39 +38,42 @@ _REPORTED = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: all was measured; 1: something was not, which the page names. A missed aim is a finding, not a failure."""
+    """Run the benches and write their report. Return 1 if a measurement failed, else 0.
+
+    A missed aim is a finding, not a failure.
+    """
     options = _parser().parse_args(arguments)
-    found = Findings()
+    findings = Findings()
     with tempfile.TemporaryDirectory() as scratch:
         setting = Setting(dict(options.python), [], Path(scratch), options.rounds, tuple(options.threads))
         try:
-            setting.networks = networks(options.network, setting.python("tflite-")[1])
+            setting.networks = find_networks(options.network, setting.python("tflite-")[1])
         except Missing as error:
-            found.missing.append(str(error))
-        _versions(setting, found)
+            findings.missing.append(str(error))
+        _record_versions(setting, findings)
         for name in options.bench:
             print(f"{name} …", file=sys.stderr, flush=True)
             try:
-                BENCHES[name](setting, found)
+                BENCHES[name](setting, findings)
             except (Missing, ChildError) as error:
-                found.missing.append(f"{name}: {error}")
-    text = markdown(found)
+                findings.missing.append(f"{name}: {error}")
+    text = markdown(findings)
     print(text)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.with_suffix(".json").write_text(to_json(found), encoding="utf-8")
+    options.output.with_suffix(".json").write_text(to_json(findings), encoding="utf-8")
     options.output.with_suffix(".md").write_text(text, encoding="utf-8")
     if options.docs:
-        page.write(found, Path(__file__).parents[1] / "docs")
-    return 1 if found.missing else 0
+        page.write(findings, Path(__file__).parents[1] / "docs")
+    return 1 if findings.missing else 0
 
 
-def _versions(setting: Setting, found: Findings) -> None:
+def _record_versions(setting: Setting, findings: Findings) -> None:
     for id_, python in setting.pythons.items():
         if not Path(python).exists():
-            found.missing.append(f"the environment {id_} has no interpreter")
+            findings.missing.append(f"The environment {id_} has no interpreter.")
             continue
         with Child(id_, python) as child:
-            found.environments[id_] = child.call("versions", names=_REPORTED)
+            findings.environments[id_] = child.call("versions", names=_REPORTED)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         "--python",
         action="append",
         default=[],
-        type=_pair,
+        type=_parse_pair,
         metavar="ID=INTERPRETER",
         help="an environment of matrix.toml; repeatable",
     )
@@ -97,8 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_pair(text: str) -> tuple[str, str]:
     id_, _, python = text.partition("=")
     if not id_ or not python:
-        raise argparse.ArgumentTypeError("give it as ID=INTERPRETER")
+        raise argparse.ArgumentTypeError(f"{text!r} is not ID=INTERPRETER")
     return id_, python

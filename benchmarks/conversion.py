@@ -1,7 +1,7 @@
-"""ONNX to .tflite: the time and the memory that it takes, beside onnx2tf.
+"""Conversion from ONNX to .tflite: time and peak memory, beside onnx2tf.
 
-Once as a user meets it, a command in a fresh process; once inside a process that has converted something else before, where
-imports and first-time work no longer count.
+It is measured twice: as a command in a fresh process, as users run it, and in a process that has converted another model
+before. In the second case imports and first-time work do not count.
 """
 
 from __future__ import annotations
@@ -18,30 +18,45 @@ from benchmarks.bench import Findings, Missing, Network, Setting
 from benchmarks.measure import Figure, Ratio, alternate, figures, ratio
 from benchmarks.process import Child, ChildError, environment
 
-__all__ = ["COMMAND", "FASTER", "LARGE", "MEMORY", "MODEL", "PEAK", "TIME", "conversion", "inside", "whole_command"]
+__all__ = [
+    "COMMAND",
+    "FASTER",
+    "LARGE",
+    "MEMORY",
+    "MODEL",
+    "PEAK",
+    "TIME",
+    "measure_command",
+    "measure_conversion",
+    "measure_in_process",
+]
 
 OURS, PEER = "onnx-compat", "onnx2tf"
 TIME = "convert to .tflite, time"
 PEAK = "convert to .tflite, peak memory above baseline"
 COMMAND = "the whole command"
 MODEL = "bytes of the model"
-"""The weights as floats: those of the larger file, since a model may make its weights by nodes."""
+"""Size of the weights as floats; of the larger file, because a model may compute its weights by nodes."""
 FASTER = 1 / 5
 """The aim: five times faster than onnx2tf."""
 MEMORY = 2.0
-"""The aim: at most so many times the bytes of the model."""
+"""The aim: at most this multiple of the bytes of the model."""
 LARGE = 4e6
-"""Bytes from which on that is an aim. Of a smaller model the most are the objects that stand for its nodes: the figure tells."""
+"""The bytes of a model from which on MEMORY is an aim. In a smaller model the objects of its nodes outweigh the weights."""
 
 
-def conversion(setting: Setting, found: Findings) -> None:
+def measure_conversion(setting: Setting, findings: Findings) -> None:
+    """Measure the conversion of each network in a process and as a command."""
     for network in setting.networks:
-        inside(setting, network.name, network.fixed, network.small, found)
-        whole_command(setting, network, found)
+        measure_in_process(setting, network.name, network.fixed, network.small, findings)
+        measure_command(setting, network, findings)
 
 
-def inside(setting: Setting, name: str, model: Path, small: Path, found: Findings) -> dict[str, str]:
-    """Convert in a process of each tool's own that has converted only `small` before; gives the files, by tool."""
+def measure_in_process(setting: Setting, name: str, model: Path, small: Path, findings: Findings) -> dict[str, str]:
+    """Measure conversions in one process per tool, after a warm-up on `small`. Return tool -> path of its file.
+
+    A tool that fails is recorded as missing, except this project, whose ChildError is raised.
+    """
     files, answers = {}, {}
     with ExitStack() as stack:
         children = {}
@@ -49,44 +64,45 @@ def inside(setting: Setting, name: str, model: Path, small: Path, found: Finding
             try:
                 child = stack.enter_context(Child(tool, setting.python(prefix)[1]))
                 child.call("convert", tool=tool, model=str(small), path=str(setting.scratch / "small.tflite"))
-                # The first tells of the memory: what a process keeps for later is in the baseline of the next.
+                # Memory is measured on the first conversion: memory that a process retains raises the next baseline.
                 path = str(setting.scratch / f"{name}.{tool}.tflite")
                 answers[tool] = child.call("convert", tool=tool, model=str(model), path=path)
                 children[tool], files[tool] = child, path
             except (Missing, ChildError) as error:
                 if tool == OURS:
                     raise
-                found.missing.append(f"{name}: {error}")
+                findings.missing.append(f"{name}: {error}")
 
-        def again(tool: str) -> list[float]:
+        def convert_again(tool: str) -> list[float]:
             return [children[tool].call("convert", tool=tool, model=str(model), path=files[tool])["seconds"]]
 
-        work = {tool: lambda tool=tool: again(tool) for tool in children}
+        work = {tool: lambda tool=tool: convert_again(tool) for tool in children}
         samples = alternate(work, max(2, setting.rounds // 4), warm_up=False)
     if PEER in files:
-        found.ratios.append(ratio(f"{name}: {TIME}", samples, OURS, PEER, FASTER))
-    found.figures += figures(f"{name}: {TIME}", samples, "s")
-    _memory(name, max(model.stat().st_size, Path(files[OURS]).stat().st_size), answers, found)
+        findings.ratios.append(ratio(f"{name}: {TIME}", samples, OURS, PEER, FASTER))
+    findings.figures += figures(f"{name}: {TIME}", samples, "s")
+    _record_memory(name, max(model.stat().st_size, Path(files[OURS]).stat().st_size), answers, findings)
     return files
 
 
-def _memory(name: str, size: int, answers: dict[str, dict[str, Any]], found: Findings) -> None:
-    found.figures.append(Figure(f"{name}: {MODEL}", "", size / 1e6, "MB"))
+def _record_memory(name: str, size: int, answers: dict[str, dict[str, Any]], findings: Findings) -> None:
+    findings.figures.append(Figure(f"{name}: {MODEL}", "", size / 1e6, "MB"))
     for tool, answer in answers.items():
         if answer["peak"] is None:
-            found.missing.append(f"{name}, peak memory of {tool}: this kernel does not tell")
+            findings.missing.append(f"{name}, peak memory of {tool}: this kernel does not report it")
             continue
-        found.figures.append(Figure(f"{name}: {PEAK}", tool, answer["peak"] / 1e6, "MB"))
+        findings.figures.append(Figure(f"{name}: {PEAK}", tool, answer["peak"] / 1e6, "MB"))
         if size >= LARGE:
             share = answer["peak"] / size
             aim = MEMORY if tool == OURS else None
-            found.ratios.append(Ratio(f"{name}: {PEAK}", tool, MODEL, share, share, share, 1, aim))
+            findings.ratios.append(Ratio(f"{name}: {PEAK}", tool, MODEL, share, share, share, 1, aim))
 
 
-def whole_command(setting: Setting, network: Network, found: Findings) -> None:
+def measure_command(setting: Setting, network: Network, findings: Findings) -> None:
+    """Measure the conversion as a command in a fresh process, imports included."""
     (_, ours), (_, peer) = setting.python("tflite-"), setting.python("onnx2tf")
     out = setting.scratch / "cold"
-    copy = setting.scratch / "copy.onnx"  # onnx2tf writes into the model that it is given
+    copy = setting.scratch / "copy.onnx"  # onnx2tf writes into the model that it reads
     model = str(network.fixed)
     commands = {
         OURS: [ours, "-m", "onnx_compat.cli", "convert", model, str(out) + ".tflite"],
@@ -95,28 +111,28 @@ def whole_command(setting: Setting, network: Network, found: Findings) -> None:
 
     def run(tool: str) -> list[float]:
         copy.write_bytes(network.fixed.read_bytes())
-        return [_command(tool, commands[tool], setting.scratch)]
+        return [time_command(tool, commands[tool], setting.scratch)]
 
     samples = alternate(
         {tool: lambda tool=tool: run(tool) for tool in commands},  # type: ignore[misc]
         max(3, setting.rounds // 4),
-        warm_up=False,  # it has just converted: the files of its environment were read
+        warm_up=False,  # the conversions before have read the files of the environment
     )
-    what = f"{network.name}: {COMMAND}"
-    found.ratios.append(ratio(what, samples, OURS, PEER, FASTER))
-    found.figures += figures(what, samples, "s")
+    subject = f"{network.name}: {COMMAND}"
+    findings.ratios.append(ratio(subject, samples, OURS, PEER, FASTER))
+    findings.figures += figures(subject, samples, "s")
 
 
-def _command(tool: str, command: list[str], folder: Path) -> float:
-    """The seconds of a command, with the tools of its own environment on PATH."""
+def time_command(tool: str, command: list[str], folder: Path) -> float:
+    """Return the seconds that a command takes, with the tools of its own environment on PATH."""
     env = environment()
     env["PATH"] = os.pathsep.join([str(Path(command[0]).parent), env.get("PATH", os.defpath)])
     start = time.perf_counter()
-    done = subprocess.run(
+    process = subprocess.run(
         command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     seconds = time.perf_counter() - start
-    if done.returncode:
-        sys.stderr.write(done.stdout[-2000:])
-        raise ChildError(f"{tool}: the command failed with exit code {done.returncode}")
+    if process.returncode:
+        sys.stderr.write(process.stdout[-2000:])
+        raise ChildError(f"{tool}: the command failed with exit code {process.returncode}")
     return seconds

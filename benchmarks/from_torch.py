@@ -1,4 +1,4 @@
-"""litert-torch, Google's own way from PyTorch to .tflite: the networks of the zoo, from the modules they were exported from."""
+"""litert-torch, Google's converter from PyTorch to .tflite, on the modules from which the zoo exports its networks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ __all__ = ["TORCH", "from_torch"]
 TORCH = "litert-torch"
 
 
-def from_torch(setting: Setting, networks: dict[str, tuple[str, bool]], found: Findings) -> dict[str, str]:
-    """The files, by the names of the networks, of which each is a name in the zoo and whether it is of full size. All in one
-    process: its import alone takes longer than most conversions. What it does once, it does for one that does not count.
+def from_torch(setting: Setting, networks: dict[str, tuple[str, bool]], findings: Findings) -> dict[str, str]:
+    """Convert networks, given as name -> (name in the zoo, whether it is of full size). Return name -> path of its file.
+
+    All conversions run in one process: its import takes longer than most of them. The first conversion is a warm-up.
     """
     files: dict[str, str] = {}
     try:
         python = setting.python(TORCH)[1]
     except Missing as error:
-        found.missing.append(f"{TORCH}: {error}")
+        findings.missing.append(f"{TORCH}: {error}")
         return files
     with Child(TORCH, python) as child:
 
@@ -36,8 +37,8 @@ def from_torch(setting: Setting, networks: dict[str, tuple[str, bool]], found: F
                 seconds = convert(name)
             except ChildError as error:
                 if count:
-                    found.missing.append(f"{name}: {error}")
+                    findings.missing.append(f"{name}: {error}")
                 continue
             if count:
-                found.figures.append(Figure(f"{name}: {TIME}", TORCH, seconds, "s"))
+                findings.figures.append(Figure(f"{name}: {TIME}", TORCH, seconds, "s"))
     return files

@@ -1,4 +1,4 @@
-"""What `import onnx_compat` costs a program that uses numpy and onnx anyway."""
+"""Import time of onnx_compat in a program that imports numpy and onnx anyway."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.bench import Findings, Setting
 from benchmarks.measure import alternate, figures, ratio
 from benchmarks.process import environment
 
-__all__ = ["import_time"]
+__all__ = ["measure_imports"]
 
 AIM = 1.1
 """No noticeable time: within a tenth of numpy and onnx alone."""
@@ -20,7 +20,8 @@ CODE = {
 }
 
 
-def import_time(setting: Setting, found: Findings) -> None:
+def measure_imports(setting: Setting, findings: Findings) -> None:
+    """Measure fresh interpreters that import numpy and onnx, with and without onnx_compat."""
     _, python = setting.python("tflite-")
 
     def run(code: str) -> list[float]:
@@ -32,6 +33,6 @@ def import_time(setting: Setting, found: Findings) -> None:
         {name: lambda code=code: run(code) for name, code in CODE.items()},  # type: ignore[misc]
         setting.rounds,
     )
-    what = "a fresh interpreter that imports"
-    found.ratios.append(ratio(what, samples, "numpy, onnx, onnx_compat", "numpy, onnx", AIM))
-    found.figures += figures(what, samples, "ms", 1e3)
+    subject = "a fresh interpreter that imports"
+    findings.ratios.append(ratio(subject, samples, "numpy, onnx, onnx_compat", "numpy, onnx", AIM))
+    findings.figures += figures(subject, samples, "ms", 1e3)

@@ -1,4 +1,4 @@
-"""How long one image takes: the .tflite file beside onnx2tf's and onnxruntime, tf2 beside Keras' own network and onnx-tf."""
+"""Latency of a single image: .tflite files beside onnx2tf and onnxruntime, tf2 beside keras.applications and onnx-tf."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from benchmarks.bench import Findings, Missing, Network, Setting
 from benchmarks.measure import alternate, figures, ratio
 from benchmarks.process import Child, ChildError
 
-__all__ = ["PEER", "compare", "enough", "tf2_latency", "tflite_latency"]
+__all__ = ["PEER", "compare_runners", "measure_tf2_latency", "measure_tflite_latency", "runs_per_round"]
 
 RUNS = 5
-"""Per round and runner, at least."""
+"""The least number of runs per round and runner."""
 ENOUGH, MOST = 5e-3, 500
-"""Seconds that they take together, of something that takes some microseconds, and the most runs for that."""
+"""The seconds that the runs of a round take at least, and the largest number of runs for that."""
 PAUSE = 0.02
-"""Seconds between runners: idle threads of the last one stop spinning."""
+"""Seconds between runners, until the idle threads of the previous runner stop spinning."""
 OWN = 1.05
 """The aim beside the framework's own network."""
 PEER = 1.0
 """The aim beside another tool."""
 
 
-def tflite_latency(setting: Setting, found: Findings) -> None:
-    """All in one process, both files in the same interpreter. The files are those of the conversion bench, or made here."""
+def measure_tflite_latency(setting: Setting, findings: Findings) -> None:
+    """Measure the .tflite files of all tools in one process. The files are those of the conversion bench, or made here."""
     _, python = setting.python("tflite-")
     for network in setting.networks:
-        files = _files(setting, network, found)
+        files = _convert_files(setting, network, findings)
         for threads in setting.threads:
             with Child("tflite", python) as child:
                 for name, path in files.items():
@@ -41,11 +41,13 @@ def tflite_latency(setting: Setting, found: Findings) -> None:
                     path=str(network.fixed),
                     shape=network.shape,
                 )
-                others = {name: PEER for name in (*files, "onnxruntime") if name != "onnx-compat"}
-                compare(setting, f"{network.name}: .tflite", threads, "onnx-compat", others, {"": child}, found)
+                aims = {name: PEER for name in (*files, "onnxruntime") if name != "onnx-compat"}
+                compare_runners(
+                    setting, f"{network.name}: .tflite", threads, "onnx-compat", aims, {"": child}, findings
+                )
 
 
-def _files(setting: Setting, network: Network, found: Findings) -> dict[str, str]:
+def _convert_files(setting: Setting, network: Network, findings: Findings) -> dict[str, str]:
     files = {}
     for tool, prefix in (("onnx-compat", "tflite-"), ("onnx2tf", "onnx2tf")):
         path = setting.scratch / f"{network.name}.{tool}.tflite"
@@ -56,14 +58,14 @@ def _files(setting: Setting, network: Network, found: Findings) -> dict[str, str
         except (Missing, ChildError) as error:
             if tool == "onnx-compat":
                 raise
-            found.missing.append(f"{network.name}: the latency of {tool}'s file: {error}")
+            findings.missing.append(f"{network.name}: the latency of {tool}'s file: {error}")
             continue
         files[tool] = str(path)
     return files
 
 
-def tf2_latency(setting: Setting, found: Findings) -> None:
-    """Ours and Keras' network in one process; onnx-tf in its own, with its own TensorFlow, in turns with them."""
+def measure_tf2_latency(setting: Setting, findings: Findings) -> None:
+    """Measure this project and keras.applications in one process, in turns with onnx-tf, which has its own TensorFlow."""
     _, python = setting.python("tf2-")
     for network in setting.networks:
         for threads in setting.threads:
@@ -72,39 +74,39 @@ def tf2_latency(setting: Setting, found: Findings) -> None:
                 model = {"threads": threads, "path": str(network.dynamic), "shape": network.shape}
                 child.call("open", name="onnx-compat", kind="onnx-compat", **model)
                 child.call("open", name="keras.applications", kind="keras", network=network.keras, **model)
-                children, others = {"": child}, {"keras.applications": OWN}
+                children, aims = {"": child}, {"keras.applications": OWN}
                 try:
                     peer = stack.enter_context(Child("onnx-tf", setting.python("onnx-tf")[1]))
                     peer.call("open", name="onnx-tf", kind="onnx-tf", **model)
-                    children["onnx-tf"], others["onnx-tf"] = peer, PEER
+                    children["onnx-tf"], aims["onnx-tf"] = peer, PEER
                 except (Missing, ChildError) as error:
-                    found.missing.append(f"{network.name}, {threads} threads: the latency of onnx-tf: {error}")
-                compare(setting, f"{network.name}: tf2", threads, "onnx-compat", others, children, found)
+                    findings.missing.append(f"{network.name}, {threads} threads: the latency of onnx-tf: {error}")
+                compare_runners(setting, f"{network.name}: tf2", threads, "onnx-compat", aims, children, findings)
 
 
-def compare(
+def compare_runners(
     setting: Setting,
-    what: str,
+    subject: str,
     threads: int,
     ours: str,
-    others: Mapping[str, float | None],
+    aims: Mapping[str, float | None],
     children: dict[str, Child],
-    found: Findings,
+    findings: Findings,
 ) -> None:
-    """Measure runners in turns; each lives in the child of its name, or in the one without a name."""
+    """Measure runners in turns. A runner lives in the child of its name in `children`, or else in the child named ""."""
 
     def runs(name: str, times: int = RUNS) -> list[float]:
         seconds: list[float] = children.get(name, children[""]).call("run", name=name, times=times)
         return seconds
 
-    names = [ours, *others]
-    work = {name: partial(runs, name, enough(runs(name))) for name in names}
+    names = [ours, *aims]
+    work = {name: partial(runs, name, runs_per_round(runs(name))) for name in names}
     samples = alternate(work, setting.rounds, PAUSE)
-    what = f"{what}, latency, {threads} thread{'s' if threads > 1 else ''}"
-    found.ratios += [ratio(what, samples, ours, name, aim) for name, aim in others.items()]
-    found.figures += figures(what, samples, "ms", 1e3)
+    subject = f"{subject}, latency, {threads} thread{'s' if threads > 1 else ''}"
+    findings.ratios += [ratio(subject, samples, ours, name, aim) for name, aim in aims.items()]
+    findings.figures += figures(subject, samples, "ms", 1e3)
 
 
-def enough(seconds: list[float]) -> int:
-    """How many runs a round takes, of what has taken so long: a few of some microseconds say little."""
-    return max(RUNS, min(MOST, int(ENOUGH / max(min(seconds), 1e-9))))
+def runs_per_round(durations: list[float]) -> int:
+    """Return the runs per round of a runner, given the durations of some runs: more runs of shorter ones."""
+    return max(RUNS, min(MOST, int(ENOUGH / max(min(durations), 1e-9))))

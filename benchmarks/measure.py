@@ -1,4 +1,4 @@
-"""Measurements that are fair on a noisy machine: side by side, in turns, and told as ratios."""
+"""Measurements that are fair on a noisy machine: side by side, in turns, reported as ratios."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ from typing import NamedTuple
 __all__ = ["Figure", "Ratio", "Samples", "alternate", "figures", "ratio"]
 
 Samples = Mapping[str, "list[float]"]
-"""A number per round, for each of the things that were measured in that round."""
+"""Name of a runner -> its number in each round."""
 
 
 class Ratio(NamedTuple):
-    """Ours over another's: below 1 is better than the other."""
+    """A number of this project divided by that of a peer: below 1 is better than the peer."""
 
-    what: str
+    subject: str
     ours: str
-    other: str
+    theirs: str
     value: float
     low: float
     """The first and third quartile of the rounds."""
     high: float
     rounds: int
     aim: float | None
-    """At most this; None where the number is only reported."""
+    """The largest value that meets the aim; None where the number is only reported."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the ratio with the keys of the results file."""
+        row = self._asdict()
+        return {"what": row.pop("subject"), "ours": row.pop("ours"), "other": row.pop("theirs"), **row, "met": self.met}
 
     @property
     def met(self) -> bool | None:
@@ -33,20 +38,24 @@ class Ratio(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """One absolute number: true of the machine and the minute in which it was measured."""
+    """An absolute number, which holds for the machine and the run that it was measured in."""
 
-    what: str
-    of: str
+    subject: str
+    tool: str
     value: float
     unit: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return the figure with the keys of the results file."""
+        return {"what": self.subject, "of": self.tool, "value": self.value, "unit": self.unit}
 
 
 def alternate(
     work: Mapping[str, Callable[[], list[float]]], rounds: int, pause: float = 0.0, warm_up: bool = True
 ) -> dict[str, list[float]]:
-    """Measure each in turn, round after round, so that a slow minute is slow for all. A round counts as its median.
+    """Run each work in turn, round after round, so that a slow minute slows all alike. Return the median of each round.
 
-    The order turns with each round: no one always comes after the same neighbour.
+    The order rotates with each round: no runner always follows the same runner.
     """
     names = list(work)
     if warm_up:
@@ -60,12 +69,13 @@ def alternate(
     return samples
 
 
-def ratio(what: str, samples: Samples, ours: str, other: str, aim: float | None = None) -> Ratio:
-    """The median over the rounds of ours / other's."""
-    each = sorted(a / b for a, b in zip(samples[ours], samples[other], strict=True))
-    low, _, high = quantiles(each, n=4, method="inclusive") if len(each) > 1 else each * 3
-    return Ratio(what, ours, other, median(each), low, high, len(each), aim)
+def ratio(subject: str, samples: Samples, ours: str, theirs: str, aim: float | None = None) -> Ratio:
+    """Return the median and the quartiles, over the rounds, of the quotient of `ours` and `theirs`."""
+    quotients = sorted(a / b for a, b in zip(samples[ours], samples[theirs], strict=True))
+    low, _, high = quantiles(quotients, n=4, method="inclusive") if len(quotients) > 1 else quotients * 3
+    return Ratio(subject, ours, theirs, median(quotients), low, high, len(quotients), aim)
 
 
-def figures(what: str, samples: Samples, unit: str, scale: float = 1.0) -> list[Figure]:
-    return [Figure(what, name, median(values) * scale, unit) for name, values in samples.items()]
+def figures(subject: str, samples: Samples, unit: str, scale: float = 1.0) -> list[Figure]:
+    """Return the median of each runner as a Figure."""
+    return [Figure(subject, name, median(values) * scale, unit) for name, values in samples.items()]

@@ -1,4 +1,4 @@
-"""The networks, out of the cache that `nox -s zoo` fills."""
+"""Networks of the benches, read from the cache that `nox -s zoo` fills."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 from benchmarks.bench import Missing, Network
 from benchmarks.process import environment
 
-__all__ = ["NAMES", "cached", "light", "networks"]
+__all__ = ["NAMES", "find_cached", "find_light_models", "find_networks"]
 
 NAMES = {"resnet50": "ResNet50", "mobilenet_v2": "MobileNetV2"}
-"""In the zoo, and in keras.applications."""
+"""Name in the zoo -> name in keras.applications."""
 SHAPE = (1, 3, 224, 224)
 ROOT = Path(__file__).resolve().parent.parent
-# The cache is read by its own module; that needs onnx, which the environments have and this process may not.
+# The module of the cache needs onnx, which the environments have and this process may not have.
 _LIST = (
     "import json, sys; sys.path.insert(0, sys.argv[1]); from matrix.suites.cache import read_index; "
     "print(json.dumps({s + '/' + row.name: str(row.model) for s in sys.argv[2:] for row in read_index(s)}))"
 )
 
 
-def networks(names: list[str], python: str) -> list[Network]:
-    """`python` is an interpreter that has onnx."""
-    paths = cached(python, "zoo", "zoo-full")
+def find_networks(names: list[str], python: str) -> list[Network]:
+    """Return the networks of these names. `python` is an interpreter that has onnx. Raises Missing."""
+    paths = find_cached(python, "zoo", "zoo-full")
 
     def path(suite: str, name: str) -> Path:
         if f"{suite}/{name}" not in paths:
-            raise Missing(f"the model {suite}/{name} is not in the cache: run `nox -s zoo -- --size both`")
+            raise Missing(f"The model {suite}/{name} is not in the cache. Run `nox -s zoo -- --size both`.")
         return Path(paths[f"{suite}/{name}"])
 
     return [
@@ -44,18 +44,18 @@ def networks(names: list[str], python: str) -> list[Network]:
     ]
 
 
-def light(python: str) -> dict[str, str]:
-    """The light models of onnx, with weights under which they compute something: name -> path."""
-    paths = cached(python, "light-random")
+def find_light_models(python: str) -> dict[str, str]:
+    """Return name -> path of onnx's light models, in the variant with random weights. Raises Missing."""
+    paths = find_cached(python, "light-random")
     if not paths:
-        raise Missing("the light models are not in the cache: run `nox -s suites`")
+        raise Missing("The light models are not in the cache. Run `nox -s suites`.")
     return {name.partition("/test_")[2]: path for name, path in sorted(paths.items())}
 
 
-def cached(python: str, *suites: str) -> dict[str, str]:
-    """`suite/name` -> path, of all that these suites have."""
-    done = subprocess.run(
+def find_cached(python: str, *suites: str) -> dict[str, str]:
+    """Return `suite/name` -> path of every model of these suites in the cache."""
+    process = subprocess.run(
         [python, "-c", _LIST, str(ROOT), *suites], env=environment(), stdout=subprocess.PIPE, text=True, check=True
     )
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    paths: dict[str, str] = json.loads(process.stdout.splitlines()[-1])
+    return paths

@@ -1,4 +1,4 @@
-"""Many networks as a page of the docs: a summary, the charts, and a table for each topic."""
+"""Page of the docs about many networks: a summary, the charts, and a table for each topic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.bench import Findings
-from benchmarks.chart import svg
+from benchmarks.chart import draw_chart
 from benchmarks.conversion import LARGE, MODEL, PEAK, TIME
 from benchmarks.measure import Figure, Ratio
 from benchmarks.networks import BYTES, ERRORS, LEFT, MEDIAN, OPERATORS
@@ -33,74 +33,84 @@ onnx2tf's files have images with channels last. They are compared with files of 
 `--channels-last`. TRANSPOSEs at the inputs and outputs of other tensors do not count as operators."""
 
 
-def write(found: Findings, folder: Path) -> None:
-    """`networks.md` and, for each number of threads, the chart that it shows."""
-    lines = [_INTRODUCTION, "", "## Summary", "", *_summary(found), "", "## Latency"]
-    for threads in sorted({_threads(one) for one in found.ratios if _LATENCY in one.what}):
-        each = [one for one in found.ratios if _LATENCY in one.what and _threads(one) == threads]
-        name, said = f"networks-{threads}.svg", f"{threads} thread{'s' * (threads > 1)}"
-        (folder / name).write_text(svg(each, said), encoding="utf-8")
-        lines += ["", f"![Latency on {said}: ours over theirs]({name})"]
-    cells = _Cells(found)
+def write(findings: Findings, folder: Path) -> None:
+    """Write `networks.md` and, for each number of threads, the chart that it shows."""
+    lines = [_INTRODUCTION, "", "## Summary", "", *_summary(findings), "", "## Latency"]
+    for threads in sorted({_threads(ratio) for ratio in findings.ratios if _LATENCY in ratio.subject}):
+        chosen = [ratio for ratio in findings.ratios if _LATENCY in ratio.subject and _threads(ratio) == threads]
+        name, label = f"networks-{threads}.svg", f"{threads} thread{'s' * (threads > 1)}"
+        (folder / name).write_text(draw_chart(chosen, label), encoding="utf-8")
+        lines += ["", f"![Latency on {label}: ours over theirs]({name})"]
+    cells = _Cells(findings)
     lines += ["", _MILLISECONDS, "", *_latency(cells)]
     lines += ["", "## Conversion", "", _CONVERSION, "", *_conversion(cells)]
     lines += ["", "## Files", "", _FILES, "", *_files(cells)]
     lines += ["", "## Numbers", "", _NUMBERS, "", *_numbers(cells), "", "## Measured with", ""]
-    lines += [*environments(found), *(f"- Not measured: {' '.join(text.split())}" for text in found.missing), ""]
+    lines += [*environments(findings), *(f"- Not measured: {' '.join(text.split())}" for text in findings.missing), ""]
     (folder / "networks.md").write_text("\n".join(lines), encoding="utf-8")
 
 
-def _summary(found: Findings) -> list[str]:
-    """The median network of each topic, and who misses an aim."""
+def _summary(findings: Findings) -> list[str]:
+    """Return the table of the median network for each topic, with the networks that miss an aim."""
     rows = []
-    for one in found.ratios:
-        network, _, what = one.what.partition(": ")
+    for median in findings.ratios:
+        network, _, topic = median.subject.partition(": ")
         if network == MEDIAN:
-            each = [
-                other
-                for other in found.ratios
-                if other[1:3] == one[1:3] and other.what.endswith(f": {what}") and other != one
+            ratios = [
+                ratio
+                for ratio in findings.ratios
+                if ratio[1:3] == median[1:3] and ratio.subject.endswith(f": {topic}") and ratio != median
             ]
-            subject = f"{what} of {one.ours}" if one.ours != OURS else what
-            spread = f"{_short(one.low)} to {_short(one.high)}"
+            subject = f"{topic} of {median.ours}" if median.ours != OURS else topic
+            spread = f"{_format_short(median.low)} to {_format_short(median.high)}"
             rows.append(
-                [subject.replace(_LATENCY, "latency, "), one.other, _short(one.value), spread, _verdict(one, each)]
+                [
+                    subject.replace(_LATENCY, "latency, "),
+                    median.theirs,
+                    _format_short(median.value),
+                    spread,
+                    _verdict(median, ratios),
+                ]
             )
     return table(("what", "beside", "median", "best to worst", "aim"), rows)
 
 
-def _verdict(median: Ratio, each: Sequence[Ratio]) -> str:
+def _verdict(median: Ratio, ratios: Sequence[Ratio]) -> str:
     if median.aim is None:
         return ""
-    if all(one.aim is None for one in each):
+    if all(ratio.aim is None for ratio in ratios):
         return f"<= {median.aim:g} for the median: {'met' if median.met else 'missed'}"
-    met = [one for one in each if one.met is True]
-    near = [one for one in each if one.met is False and one.low <= median.aim]
-    missed = [one for one in each if one.met is False and one not in near]
-    said = f"<= {median.aim:g}: met by {len(met)} of {len(each)}"
-    for ones, where in ((near, "within its rounds' spread"), (missed, "missed by")):
-        if ones:
-            said += f"; {where}: " + ", ".join(f"{_network(one)} ({one.value:.3f})" for one in ones)
-    return said
+    met = [ratio for ratio in ratios if ratio.met is True]
+    near = [ratio for ratio in ratios if ratio.met is False and ratio.low <= median.aim]
+    missed = [ratio for ratio in ratios if ratio.met is False and ratio not in near]
+    verdict = f"<= {median.aim:g}: met by {len(met)} of {len(ratios)}"
+    for group, label in ((near, "within its rounds' spread"), (missed, "missed by")):
+        if group:
+            verdict += f"; {label}: " + ", ".join(f"{_network(ratio)} ({ratio.value:.3f})" for ratio in group)
+    return verdict
 
 
 class _Cells:
-    """What is in a row of a table: a figure or a ratio of a network, as text; empty where it was not measured."""
+    """Cells of the tables: a figure or a ratio of a network as text, empty where it was not measured."""
 
-    def __init__(self, found: Findings) -> None:
-        self._figures: dict[tuple[str, str], Figure] = {(one.what, one.of): one for one in found.figures}
-        self._ratios: dict[tuple[str, str, str], Ratio] = {(one.what, one.ours, one.other): one for one in found.ratios}
-        names = dict.fromkeys(_network(one) for one in found.ratios)
+    def __init__(self, findings: Findings) -> None:
+        self._figures: dict[tuple[str, str], Figure] = {
+            (figure.subject, figure.tool): figure for figure in findings.figures
+        }
+        self._ratios: dict[tuple[str, str, str], Ratio] = {
+            (ratio.subject, ratio.ours, ratio.theirs): ratio for ratio in findings.ratios
+        }
+        names = dict.fromkeys(_network(ratio) for ratio in findings.ratios)
         self.networks = [name for name in names if name != MEDIAN]
-        self.threads = sorted({_threads(one) for one in found.ratios if _LATENCY in one.what})
+        self.threads = sorted({_threads(ratio) for ratio in findings.ratios if _LATENCY in ratio.subject})
 
-    def figure(self, network: str, what: str, of: str, form: Callable[[float], str] | None = None) -> str:
-        one = self._figures.get((f"{network}: {what}", of))
-        return "" if one is None else (form or _short)(one.value)
+    def figure(self, network: str, topic: str, tool: str, form: Callable[[float], str] | None = None) -> str:
+        figure = self._figures.get((f"{network}: {topic}", tool))
+        return "" if figure is None else (form or _format_short)(figure.value)
 
-    def ratio(self, network: str, what: str, other: str, ours: str = OURS) -> str:
-        one = self._ratios.get((f"{network}: {what}", ours, other))
-        return "" if one is None else _short(one.value)
+    def ratio(self, network: str, topic: str, theirs: str, ours: str = OURS) -> str:
+        ratio = self._ratios.get((f"{network}: {topic}", ours, theirs))
+        return "" if ratio is None else _format_short(ratio.value)
 
 
 _MILLISECONDS = """Milliseconds of ours, and ours over theirs. A line in the charts spans the quartiles of the rounds. The line of the
@@ -108,14 +118,14 @@ median network spans the best to the worst network."""
 
 
 def _latency(cells: _Cells) -> list[str]:
-    others, head, rows = (OTHER, TORCH, ORT), ["network"], []
+    tools, head, rows = (OTHER, TORCH, ORT), ["network"], []
     for threads in cells.threads:
-        head += [f"{threads} thread{'s' * (threads > 1)}, ms", *(f"/ {other}" for other in others)]
+        head += [f"{threads} thread{'s' * (threads > 1)}, ms", *(f"/ {tool}" for tool in tools)]
     for network in cells.networks:
         row = [network]
         for threads in cells.threads:
-            what = f"{_LATENCY}{threads} thread{'s' * (threads > 1)}"
-            row += [cells.figure(network, what, OURS), *(cells.ratio(network, what, other) for other in others)]
+            topic = f"{_LATENCY}{threads} thread{'s' * (threads > 1)}"
+            row += [cells.figure(network, topic, OURS), *(cells.ratio(network, topic, tool) for tool in tools)]
         rows.append(row)
     return _table(head, rows)
 
@@ -150,12 +160,12 @@ def _files(cells: _Cells) -> list[str]:
     tools = (OURS, OTHER, TORCH)
     topics: Iterable[tuple[str, str, Callable[[float], str]]] = (
         (OPERATORS, "operators", lambda value: f"{value:.0f}"),
-        (BYTES, "MB", lambda value: _short(value / 1e6)),
+        (BYTES, "MB", lambda value: _format_short(value / 1e6)),
         (LEFT, "left", lambda value: f"{value:.0f}"),
     )
-    head = ["network", *(f"{said}: {tool}" if tool != OURS else said for _, said, _ in topics for tool in tools)]
+    head = ["network", *(f"{title}: {tool}" if tool != OURS else title for _, title, _ in topics for tool in tools)]
     rows = [
-        [network, *(cells.figure(network, what, tool, form) for what, _, form in topics for tool in tools)]
+        [network, *(cells.figure(network, topic, tool, form) for topic, _, form in topics for tool in tools)]
         for network in cells.networks
     ]
     return _table(head, rows)
@@ -168,35 +178,35 @@ network departs in the second."""
 
 def _numbers(cells: _Cells) -> list[str]:
     tools = (OURS, OTHER, TORCH)
-    head = ["network", *(f"{which}: {tool}" for which in ("first", "second") for tool in tools)]
+    head = ["network", *(f"{run}: {tool}" for run in ("first", "second") for tool in tools)]
     rows = [
-        [network, *(cells.figure(network, what, tool, _error) for what in ERRORS for tool in tools)]
+        [network, *(cells.figure(network, topic, tool, _format_error) for topic in ERRORS for tool in tools)]
         for network in cells.networks
     ]
     return _table(head, rows)
 
 
-def _error(value: float) -> str:
-    """What rounding leaves is plain; what is more than that stands out."""
+def _format_error(value: float) -> str:
+    """Format an error: plain where it is rounding, bold where it is more."""
     return f"{value:.0e}" if value < 1e-3 else f"**{value:.2g}**"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Numbers to the right, under their heads."""
+    """Return a table with right-aligned numbers."""
     lines = table(head, rows)
     lines[1] = "| --- |" + " ---: |" * (len(head) - 1)
     return lines
 
 
-def _short(value: float) -> str:
-    """Three digits, and never an exponent."""
+def _format_short(value: float) -> str:
+    """Format three significant digits without an exponent."""
     digits = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{digits}f}"
 
 
-def _network(one: Ratio) -> str:
-    return one.what.partition(": ")[0]
+def _network(ratio: Ratio) -> str:
+    return ratio.subject.partition(": ")[0]
 
 
-def _threads(one: Ratio) -> int:
-    return int(one.what.rpartition(", ")[2].split()[0])
+def _threads(ratio: Ratio) -> int:
+    return int(ratio.subject.rpartition(", ")[2].split()[0])

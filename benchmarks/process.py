@@ -1,4 +1,4 @@
-"""A child process in an environment, and calls into it."""
+"""Child process in an environment, with calls into it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _CHILD = Path(__file__).resolve().parent / "child"
 
 
 class ChildError(Exception):
-    """A call failed in the child, or the child is gone."""
+    """A call failed in the child, or the child has died."""
 
 
 class Child:
-    """One process of an environment, for use in a `with` block. `label` names it in errors."""
+    """A process of an environment, for use in a `with` block. `label` names it in errors."""
 
     def __init__(self, label: str, python: str) -> None:
         self.label = label
@@ -36,10 +36,11 @@ class Child:
             text=True,
             encoding="utf-8",
             env=environment(),
-            cwd=_CHILD,  # never the root of the repository: its packages are not what is measured
+            cwd=_CHILD,  # never the root of the repository: its packages are not those that are measured
         )
 
     def call(self, command: str, **arguments: Any) -> Any:
+        """Call a command of `benchmarks/child` and return its result. Raises ChildError if it fails or the child dies."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         try:
@@ -65,7 +66,7 @@ class Child:
     def __exit__(self, *_: object) -> None:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # of a child that died, which was said already
+        with contextlib.suppress(BrokenPipeError):  # the child died, which `call` has reported
             stdin.close()
         stdout.close()
         try:
@@ -77,7 +78,7 @@ class Child:
 
 
 def environment() -> dict[str, str]:
-    """Ours, without what would lead a child to other packages than those of its environment."""
+    """Return the environment variables, without those that add packages to a child's environment."""
     return {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     }

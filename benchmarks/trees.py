@@ -1,4 +1,4 @@
-"""An ensemble of decision trees over a batch of rows: the reference and tf2 beside onnxruntime, all in one process."""
+"""Latency of an ensemble of decision trees over a batch of rows: the reference and tf2 beside onnxruntime."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from benchmarks.bench import Findings, Setting
 from benchmarks.measure import Figure, alternate, figures, ratio
 from benchmarks.process import Child
 
-__all__ = ["trees"]
+__all__ = ["measure_trees"]
 
 ROWS, FEATURES, TREES, DEPTH = 1000, 20, 100, 8
 RUNS = 3
-"""Per round and runner."""
+"""The number of runs per round and runner."""
 PAUSE = 0.02
 LEAST = 1000
-"""The aim, which is absolute: so many rows a second."""
+"""The aim: the least number of rows per second."""
 
 
-def trees(setting: Setting, found: Findings) -> None:
-    """onnxruntime has a kernel for it, ours are made of primitives: the ratio is reported, and has no aim."""
+def measure_trees(setting: Setting, findings: Findings) -> None:
+    """Measure all runners in one process. The ratio has no aim: onnxruntime has a kernel, the shims compose primitives."""
     _, python = setting.python("tf2-")
     path = str(setting.scratch / "trees.onnx")
     for threads in setting.threads:
@@ -34,14 +34,15 @@ def trees(setting: Setting, found: Findings) -> None:
 
             work = {name: lambda name=name: runs(name) for name in kinds}
             samples = alternate(work, setting.rounds, PAUSE)
-            what = f"{TREES} trees of depth {DEPTH}, {ROWS} rows, {threads} thread{'s' if threads > 1 else ''}"
-            found.ratios += [ratio(what, samples, ours, "onnxruntime") for ours in ("tf2", "reference")]
-            found.figures += figures(what, samples, "ms", 1e3)
-            _rows(what, samples, found)
+            subject = f"{TREES} trees of depth {DEPTH}, {ROWS} rows, {threads} thread{'s' if threads > 1 else ''}"
+            findings.ratios += [ratio(subject, samples, ours, "onnxruntime") for ours in ("tf2", "reference")]
+            findings.figures += figures(subject, samples, "ms", 1e3)
+            _record_throughput(subject, samples, findings)
 
 
-def _rows(what: str, samples: dict[str, list[float]], found: Findings) -> None:
-    for figure in figures(what, samples, "s"):
-        found.figures.append(Figure(f"{what}: throughput", figure.of, ROWS / figure.value, "rows/s"))
-        if ROWS / figure.value < LEAST and figure.of != "onnxruntime":
-            found.missing.append(f"{what}: {figure.of} does less than {LEAST} rows a second")
+def _record_throughput(subject: str, samples: dict[str, list[float]], findings: Findings) -> None:
+    """Record the throughput, and report a runner that misses the aim."""
+    for figure in figures(subject, samples, "s"):
+        findings.figures.append(Figure(f"{subject}: throughput", figure.tool, ROWS / figure.value, "rows/s"))
+        if ROWS / figure.value < LEAST and figure.tool != "onnxruntime":
+            findings.missing.append(f"{subject}: {figure.tool} does less than {LEAST} rows a second")

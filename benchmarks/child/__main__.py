@@ -1,6 +1,6 @@
-"""What runs inside an environment: a request per line on standard input, an answer per line on standard output.
+"""Server inside an environment: it reads a request per line on standard input and writes an answer per line.
 
-Nothing here imports the rest of the repository: the packages that are measured come from the environment alone.
+It imports nothing else of the repository: the packages that are measured come from the environment alone.
 """
 
 import json
@@ -22,7 +22,7 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
     "versions": runners.versions,
     "open": runners.open_runner,
     "run": runners.run,
-    "import": conversion.imported,
+    "import": conversion.import_modules,
     "convert": conversion.convert,
     "convert_torch": from_torch.convert_torch,
     "forest": forest.write,
@@ -36,7 +36,8 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
 
 
 def main() -> None:
-    # Whatever a framework prints goes to standard error, so that each line here is an answer.
+    """Answer requests until standard input ends."""
+    # Frameworks print to standard output; it is redirected to standard error, so that each line here is an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -44,7 +45,7 @@ def main() -> None:
         request = json.loads(line)
         try:
             answer = {"result": COMMANDS[request.pop("command")](**request)}
-        except Exception as error:  # noqa: BLE001 - whatever a package raises is the answer
+        except Exception as error:  # noqa: BLE001 - any exception of a package is sent as the answer
             traceback.print_exc()
             answer = {"error": "%s: %s" % (type(error).__name__, error)}
         answers.write(json.dumps(answer) + "\n")

@@ -1,4 +1,4 @@
-"""What a .tflite file is made of, and how much of it the default delegate takes."""
+"""Anatomy of a .tflite file: its operators, and the share that the default delegate takes."""
 
 import os
 from collections import Counter
@@ -6,13 +6,17 @@ from typing import Any, Dict, List, Set
 
 
 def anatomy(path: str) -> Dict[str, Any]:
-    """Operators by type (all subgraphs), of these the TRANSPOSEs that only keep the layout of an input or an output; the
-    bytes; and the nodes of the main graph, those that XNNPACK takes, in how many pieces, and what it leaves.
+    """Return the parts of a file.
+
+    - `operators`: the count of each type, in all subgraphs
+    - `turns`: the TRANSPOSEs that only keep the layout of an input or an output
+    - `bytes`: the size of the file
+    - `nodes`, `delegated`, `pieces`, `left`: see `_share`
     """
     from onnx_compat_tflite import flatbuffer as fb
 
     model = fb.read(path)
-    operators = Counter(one.builtin for graph in model.subgraphs for one in graph.operators)
+    operators = Counter(operator.builtin for graph in model.subgraphs for operator in graph.operators)
     return {
         "operators": dict(operators),
         "turns": _turns(model.subgraphs[0]),
@@ -22,15 +26,19 @@ def anatomy(path: str) -> Dict[str, Any]:
 
 
 def _turns(graph: Any) -> int:
-    """How many TRANSPOSEs stand at an input or an output of rank 3 or more."""
+    """Count the TRANSPOSEs that read an input or write an output of the graph."""
     ends = set(graph.inputs) | set(graph.outputs)
     return sum(
-        one.builtin == "TRANSPOSE" and (one.inputs[0] in ends or one.outputs[0] in ends) for one in graph.operators
+        operator.builtin == "TRANSPOSE" and (operator.inputs[0] in ends or operator.outputs[0] in ends)
+        for operator in graph.operators
     )
 
 
 def _share(path: str) -> Dict[str, Any]:
-    """The delegate stands behind the nodes that it replaces: they are what its outputs are made of."""
+    """Count the nodes of the main graph, those that XNNPACK takes, its pieces, and the types of the nodes that it leaves.
+
+    The interpreter lists a delegate after the nodes that it replaces: these are found backwards from its outputs.
+    """
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=path)
@@ -38,17 +46,20 @@ def _share(path: str) -> Dict[str, Any]:
     nodes = interpreter._get_ops_details()
     pieces = [node for node in nodes if node["op_name"] == "DELEGATE"]
     rest = [node for node in nodes if node["op_name"] != "DELEGATE"]
-    writers = {int(place): node for node in rest for place in node["outputs"]}
-    taken: Set[int] = set()
+    writers = {int(tensor_index): node for node in rest for tensor_index in node["outputs"]}
+    delegated: Set[int] = set()
     for piece in pieces:
-        given, waiting = set(map(int, piece["inputs"])), [int(place) for place in piece["outputs"]]
-        seen: Set[int] = set(given)
+        delegate_inputs, waiting = (
+            set(map(int, piece["inputs"])),
+            [int(tensor_index) for tensor_index in piece["outputs"]],
+        )
+        seen: Set[int] = set(delegate_inputs)
         while waiting:
-            place = waiting.pop()
-            if place in seen or place not in writers:
+            tensor_index = waiting.pop()
+            if tensor_index in seen or tensor_index not in writers:
                 continue
-            seen.add(place)
-            taken.add(writers[place]["index"])
-            waiting.extend(int(source) for source in writers[place]["inputs"])
-    left: List[str] = [node["op_name"] for node in rest if node["index"] not in taken]
-    return {"nodes": len(rest), "delegated": len(taken), "pieces": len(pieces), "left": dict(Counter(left))}
+            seen.add(tensor_index)
+            delegated.add(writers[tensor_index]["index"])
+            waiting.extend(int(source) for source in writers[tensor_index]["inputs"])
+    left: List[str] = [node["op_name"] for node in rest if node["index"] not in delegated]
+    return {"nodes": len(rest), "delegated": len(delegated), "pieces": len(pieces), "left": dict(Counter(left))}

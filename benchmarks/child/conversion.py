@@ -1,4 +1,4 @@
-"""ONNX to .tflite by ours and by others, in a process that has imported them before."""
+"""Conversion from ONNX to .tflite by each tool, in a process that has imported the tool before."""
 
 import importlib
 import os
@@ -12,8 +12,8 @@ from typing import Any, Callable, Dict
 from memory import peak_above_baseline  # type: ignore[import-not-found]
 
 
-def imported(modules: Any) -> Dict[str, float]:
-    """Import modules beforehand, so that what follows is measured without them."""
+def import_modules(modules: Any) -> Dict[str, float]:
+    """Import modules, so that the conversions after it are measured without their imports."""
     start = time.perf_counter()
     for name in modules:
         importlib.import_module(name)
@@ -21,16 +21,22 @@ def imported(modules: Any) -> Dict[str, float]:
 
 
 def convert(tool: str, model: str, path: str) -> Dict[str, Any]:
-    """Convert once and leave the result at `path`."""
+    """Convert once and move the file to `path`. Return seconds, memory and bytes."""
     with tempfile.TemporaryDirectory() as folder:
-        # A copy each: onnx2tf writes into the model that it is given.
+        # onnx2tf writes into the model that it reads.
         copy = shutil.copy(model, os.path.join(folder, "model.onnx"))
         cpu, start = time.process_time(), time.perf_counter()
-        made, peak = peak_above_baseline(lambda: _TOOLS[tool](copy, folder))
+        converted, peak = peak_above_baseline(lambda: _TOOLS[tool](copy, folder))
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-        shutil.move(made, path)
-    others = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    return {"seconds": seconds, "cpu": cpu, "peak": peak, "largest_subprocess": others, "bytes": os.path.getsize(path)}
+        shutil.move(converted, path)
+    largest_subprocess = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    return {
+        "seconds": seconds,
+        "cpu": cpu,
+        "peak": peak,
+        "largest_subprocess": largest_subprocess,
+        "bytes": os.path.getsize(path),
+    }
 
 
 def _ours(model: str, folder: str) -> str:
@@ -40,18 +46,18 @@ def _ours(model: str, folder: str) -> str:
 
 
 def _channels_last(model: str, folder: str) -> str:
-    """With all images as onnx2tf's files have them."""
+    """Convert with all images channels-last, as onnx2tf stores them."""
     import onnx_compat
     from onnx_compat.model import TensorType
 
     loaded = onnx_compat.load(model)
     ends = (*loaded.inputs, *loaded.outputs)
-    images = [one.name for one in ends if isinstance(one.type, TensorType) and one.type.rank == 4]
+    images = [port.name for port in ends if isinstance(port.type, TensorType) and port.type.rank == 4]
     return str(onnx_compat.convert(model, os.path.join(folder, "model.tflite"), channels_last=images))
 
 
 def _onnx2tf(model: str, folder: str) -> str:
-    """As its users call it; without the folder of this environment on PATH it does not find its own optimiser."""
+    """Call onnx2tf as its users do. It finds its optimiser only with the folder of this environment on PATH."""
     import sys
 
     from onnx2tf.onnx2tf import convert as onnx2tf  # type: ignore[import-not-found]
@@ -61,8 +67,8 @@ def _onnx2tf(model: str, folder: str) -> str:
         os.environ["PATH"] = here + os.pathsep + os.environ["PATH"]
     out = os.path.join(folder, "out")
     onnx2tf(input_onnx_file_path=model, output_folder_path=out, non_verbose=True)
-    (found,) = Path(out).glob("*_float32.tflite")
-    return str(found)
+    (converted,) = Path(out).glob("*_float32.tflite")
+    return str(converted)
 
 
 _TOOLS: Dict[str, Callable[[str, str], str]] = {

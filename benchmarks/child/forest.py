@@ -1,9 +1,10 @@
-"""A model of random trees, every one of them full."""
+"""Model of random decision trees, each of them complete."""
 
 from typing import Any, Dict
 
 
 def write(path: str, trees: int, depth: int, features: int) -> None:
+    """Write a TreeEnsembleRegressor over a batch of rows."""
     import numpy as np
     import onnx
     from onnx import TensorProto, helper
@@ -11,7 +12,7 @@ def write(path: str, trees: int, depth: int, features: int) -> None:
     random = np.random.RandomState(0)
     nodes = 2 ** (depth + 1) - 1
     inner = 2**depth - 1
-    here: Dict[str, Any] = {
+    attributes: Dict[str, Any] = {
         "nodes_treeids": np.repeat(np.arange(trees), nodes).tolist(),
         "nodes_nodeids": list(range(nodes)) * trees,
         "nodes_featureids": random.randint(features, size=nodes * trees).tolist(),
@@ -24,7 +25,7 @@ def write(path: str, trees: int, depth: int, features: int) -> None:
         "target_ids": [0] * ((nodes - inner) * trees),
         "target_weights": random.standard_normal((nodes - inner) * trees).tolist(),
     }
-    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, **here)
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, **attributes)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", features])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 1])
     opsets = [helper.make_opsetid("", 15), helper.make_opsetid("ai.onnx.ml", 3)]

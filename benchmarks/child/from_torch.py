@@ -1,4 +1,4 @@
-"""A PyTorch network of the zoo to .tflite by litert-torch. The zoo is the only part of the repository that a child reads."""
+"""Conversion of a PyTorch network of the zoo by litert-torch. The zoo is the only part of the repository that a child reads."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ from typing import Dict
 
 
 def convert_torch(name: str, full: bool, path: str) -> Dict[str, float]:
-    """Convert the very module, with the very weights, that the zoo exports as ONNX; building it does not count."""
+    """Convert the module, with the weights, that the zoo exports as ONNX. Return the seconds, without its construction."""
     import litert_torch  # type: ignore[import-not-found]
 
     root = str(Path(__file__).resolve().parents[2])
@@ -16,9 +16,9 @@ def convert_torch(name: str, full: bool, path: str) -> Dict[str, float]:
     from matrix.zoo.catalog import catalog
     from matrix.zoo.condition import conditioned
 
-    model = next(one for one in catalog() if one.name == name and one.full == full)
-    seen = {size: max(8, values[0]) if size == "batch" else values[0] for size, values in model.sizes.items()}
-    network = conditioned(name, model.build, model.sample(seen, "calibration"))
+    model = next(entry for entry in catalog() if entry.name == name and entry.full == full)
+    sizes = {size: max(8, values[0]) if size == "batch" else values[0] for size, values in model.sizes.items()}
+    network = conditioned(name, model.build, model.sample(sizes, "calibration"))
     sample = tuple(model.sample(model.fixed()).values())
     start = time.perf_counter()
     litert_torch.convert(network, sample).export(path)

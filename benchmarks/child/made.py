@@ -1,4 +1,4 @@
-"""Networks that no cache has: a detector with a pyramid, one that makes images, and a recurrent one. Their weights are random."""
+"""Networks that no cache has: a detector with a feature pyramid, an image generator and an LSTM, with random weights."""
 
 from typing import Any, List
 
@@ -6,7 +6,7 @@ _SIZE, _STEPS, _CELLS = 256, 32, 128
 
 
 class _Net:
-    """Nodes one after another, each with the name of its result."""
+    """Builder of a graph: each method appends a node and returns the name of its result."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -33,13 +33,13 @@ class _Net:
         return name
 
     def conv(self, x: str, inputs: int, outputs: int, kernel: int = 3, stride: int = 1, active: bool = True) -> str:
-        where = {"strides": [stride] * 2, "pads": [kernel // 2] * 4, "kernel_shape": [kernel] * 2}
-        y = self.node("Conv", x, self.weight(outputs, inputs, kernel, kernel), self.weight(outputs), **where)
+        attributes = {"strides": [stride] * 2, "pads": [kernel // 2] * 4, "kernel_shape": [kernel] * 2}
+        y = self.node("Conv", x, self.weight(outputs, inputs, kernel, kernel), self.weight(outputs), **attributes)
         return self.node("Mul", y, self.node("Sigmoid", y)) if active else y
 
 
 def detector(path: str) -> None:
-    """Three scales, the coarser ones brought up to the finer; boxes and scores of all places in one table."""
+    """Write a detector of three scales with a top-down pyramid; boxes and scores of all positions are in one table."""
     import numpy as np
 
     net = _Net()
@@ -56,8 +56,8 @@ def detector(path: str) -> None:
     heads = [top]
     scales = net.weight(4, value=np.array([1, 1, 2, 2], np.float32))
     for side, width in (levels.pop(), levels.pop()):
-        manner = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-        up = net.node("Resize", top, "", scales, **manner)
+        attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        up = net.node("Resize", top, "", scales, **attributes)
         top = net.conv(net.node("Concat", up, side, axis=1), 64 + width, 64)
         heads.append(top)
     rows = net.weight(3, value=np.array([1, 24, -1], np.int64))
@@ -73,16 +73,16 @@ def detector(path: str) -> None:
 
 
 def generator(path: str) -> None:
-    """An image of 64 pixels a side from a hundred numbers, twice as large with each layer."""
+    """Write a network of transposed convolutions that doubles the image in each layer, from 100 numbers to 64x64."""
     net = _Net()
     x, inputs = "x", 100
     for outputs, stride in ((256, 1), (128, 2), (64, 2), (32, 2), (3, 2)):
-        where = {"strides": [stride] * 2, "pads": [stride // 2] * 4, "kernel_shape": [4, 4]}
-        x = net.node("ConvTranspose", x, net.weight(inputs, outputs, 4, 4), **where)
+        attributes = {"strides": [stride] * 2, "pads": [stride // 2] * 4, "kernel_shape": [4, 4]}
+        x = net.node("ConvTranspose", x, net.weight(inputs, outputs, 4, 4), **attributes)
         if outputs > 3:
             parts = [net.weight(outputs) for _ in range(3)]
-            spread = net.weight(outputs, value=net.random.uniform(0.5, 2, outputs).astype("float32"))
-            x = net.node("Relu", net.node("BatchNormalization", x, *parts, spread))
+            variance = net.weight(outputs, value=net.random.uniform(0.5, 2, outputs).astype("float32"))
+            x = net.node("Relu", net.node("BatchNormalization", x, *parts, variance))
         inputs = outputs
     from onnx import helper
 
@@ -91,11 +91,12 @@ def generator(path: str) -> None:
 
 
 def recurrent(path: str) -> None:
+    """Write two LSTM layers and a MatMul."""
     net = _Net()
     x = "x"
     for _ in range(2):
-        held = [net.weight(1, 4 * _CELLS, _CELLS), net.weight(1, 4 * _CELLS, _CELLS), net.weight(1, 8 * _CELLS)]
-        x = net.node("LSTM", x, *held, hidden_size=_CELLS)
+        weights = [net.weight(1, 4 * _CELLS, _CELLS), net.weight(1, 4 * _CELLS, _CELLS), net.weight(1, 8 * _CELLS)]
+        x = net.node("LSTM", x, *weights, hidden_size=_CELLS)
         x = net.node("Squeeze", x, net.weight(1, value=[1]))
     from onnx import helper
 
@@ -107,8 +108,8 @@ def _save(net: _Net, path: str, shape: Any, outputs: List[str]) -> None:
     import onnx
     from onnx import TensorProto, helper
 
-    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-    graph = helper.make_graph(net.nodes, "made", given, results, net.weights)
+    graph = helper.make_graph(net.nodes, "made", inputs, results, net.weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(onnx.shape_inference.infer_shapes(model), path)

@@ -1,4 +1,4 @@
-"""The most memory that a piece of work had at once, above what the process had before it."""
+"""Peak memory of a piece of work, above that of the process before it."""
 
 from typing import Any, Callable, Optional, Tuple
 
@@ -6,14 +6,14 @@ _STATUS = "/proc/self/status"
 
 
 def peak_above_baseline(work: Callable[[], Any]) -> Tuple[Any, Optional[int]]:
-    """What `work` returns, and its peak in bytes; None where the kernel does not tell (elsewhere than on Linux)."""
+    """Return the result of `work` and its peak in bytes; None where the kernel does not report it (only Linux does)."""
     baseline = _reset()
     result = work()
     return result, None if baseline is None else max(0, _read("VmHWM") - baseline)
 
 
 def _reset() -> Optional[int]:
-    """Forget the high-water mark of the past; gives the resident memory now."""
+    """Reset the high-water mark of the process. Return the resident memory now, or None."""
     try:
         with open("/proc/self/clear_refs", "w") as stream:
             stream.write("5")

@@ -1,10 +1,10 @@
-"""A network of a package through the whole of ours: converted, and held against onnxruntime, as is the package's own file."""
+"""Check of a network that a package ships: converted, and compared with onnxruntime, as is the package's own .tflite file."""
 
 import os
 import time
 from typing import Any, Dict, List, Optional
 
-from runners import opened  # type: ignore[import-not-found]
+from runners import open_interpreter  # type: ignore[import-not-found]
 
 TOLERANCE = 1e-3
 
@@ -19,15 +19,16 @@ def check(
     ranges: Dict[str, List[float]],
     theirs: Optional[str] = None,
 ) -> Dict[str, Any]:
-    """Write the file and what it is fed, and say how far its outputs, and those of `theirs`, are from onnxruntime's."""
+    """Convert a model, save its feeds, and return the errors of the file, and of the package's file `theirs`."""
     import onnx_compat
 
-    onnx_compat.convert(model, path, shapes=shapes, values=values)  # the first also finds out what the kernels can do
+    # The first conversion also probes the kernels, so the second is measured.
+    onnx_compat.convert(model, path, shapes=shapes, values=values)
     start = time.perf_counter()
     onnx_compat.convert(model, path, shapes=shapes, values=values)
     seconds = time.perf_counter() - start
-    given = _made_up(model, shapes, values, fed, ranges)
-    report = onnx_compat.verify(model, given, shim="tflite", converted=path, rtol=TOLERANCE, atol=TOLERANCE)
+    inputs = _made_up(model, shapes, values, fed, ranges)
+    report = onnx_compat.verify(model, inputs, shim="tflite", converted=path, rtol=TOLERANCE, atol=TOLERANCE)
     answer = {
         "seconds": seconds,
         "onnx_bytes": os.path.getsize(model),
@@ -36,56 +37,60 @@ def check(
         "oracle": report.oracle,
     }
     if theirs is not None:
-        found = _beside(theirs, model, given)
-        answer["theirs"] = {"ok": all(one.ok for one in found), "error": _largest(found), **_about(theirs)}
-    _save(feeds, given)
+        comparisons = _beside(theirs, model, inputs)
+        answer["theirs"] = {
+            "ok": all(output.ok for output in comparisons),
+            "error": _largest(comparisons),
+            **_about(theirs),
+        }
+    _save(feeds, inputs)
     return answer
 
 
-def _made_up(model: str, shapes: Any, values: Any, fed: Any, ranges: Any) -> Dict[str, Any]:
-    """An array for each input of the model, the same in every run."""
+def _made_up(model: str, shapes: Any, values: Any, fed_shapes: Any, ranges: Any) -> Dict[str, Any]:
+    """Return an array for each input of the model, the same in every run."""
     import numpy as np
 
     import onnx_compat
     from onnx_compat.fixing import fixed
     from onnx_compat.verification.generate import generate
 
-    settled = fixed(onnx_compat.load(model), {**shapes, **fed}, values)
-    given = generate(settled.inputs)
+    static_model = fixed(onnx_compat.load(model), {**shapes, **fed_shapes}, values)
+    feeds = generate(static_model.inputs)
     random = np.random.RandomState(0)
     for name, (low, high) in ranges.items():
-        whole = given[name].dtype.kind in "iu"
-        drawn = (random.randint if whole else random.uniform)(low, high, given[name].shape)
-        given[name] = np.asarray(drawn).astype(given[name].dtype)
-    given.update((name, settled.graph.initializers[name].array()) for name in values)
-    return given
+        is_integer = feeds[name].dtype.kind in "iu"
+        sample = (random.randint if is_integer else random.uniform)(low, high, feeds[name].shape)
+        feeds[name] = np.asarray(sample).astype(feeds[name].dtype)
+    feeds.update((name, static_model.graph.initializers[name].array()) for name in values)
+    return feeds
 
 
 def _beside(path: str, model: str, given: Dict[str, Any]) -> List[Any]:
-    """The outputs of another converter's file, compared with onnxruntime's: by name where it kept the names."""
+    """Compare the outputs of another converter's file with onnxruntime: by name where it kept the names, else by position."""
     import onnxruntime
 
     from onnx_compat.verification.compare import compare
 
-    interpreter, arrays = opened(path, 1, given)
+    interpreter, arrays = open_interpreter(path, 1, given)
     for index, array in arrays.items():
         interpreter.set_tensor(index, array)
     interpreter.invoke()
-    got = [interpreter.get_tensor(each["index"]) for each in interpreter.get_output_details()]
-    named = {each["name"]: array for each, array in zip(interpreter.get_output_details(), got)}
+    results = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+    arrays_by_name = {detail["name"]: array for detail, array in zip(interpreter.get_output_details(), results)}
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_outputs()]
-    wanted = session.run(None, given)
+    names = [port.name for port in session.get_outputs()]
+    expected = session.run(None, given)
     return [
-        one
-        for k, (name, want) in enumerate(zip(names, wanted))
-        for one in compare(name, named.get(name, got[k]), want, TOLERANCE, TOLERANCE)
+        comparison
+        for k, (name, array) in enumerate(zip(names, expected))
+        for comparison in compare(name, arrays_by_name.get(name, results[k]), array, TOLERANCE, TOLERANCE)
     ]
 
 
-def _largest(found: Any) -> Optional[float]:
-    """The largest absolute error of all outputs; None where no output has one (integers, say)."""
-    errors = [one.max_abs_error for one in found if one.max_abs_error is not None]
+def _largest(comparisons: Any) -> Optional[float]:
+    """Return the largest absolute error of all outputs; None where no output has one, as for integers."""
+    errors = [comparison.max_abs_error for comparison in comparisons if comparison.max_abs_error is not None]
     return max(errors) if errors else None
 
 

@@ -1,4 +1,4 @@
-"""Models that are ready to run, each behind the same call: a numpy image in (or the arrays of a file), numpy outputs out."""
+"""Runners: models that are ready to run, each behind the same call without arguments."""
 
 import os
 import time
@@ -10,28 +10,28 @@ _OPEN: Dict[str, Run] = {}
 
 
 def versions(names: List[str]) -> Dict[str, str]:
-    """Those of these distributions that are installed here."""
+    """Return name -> version of these distributions, if they are installed here."""
     from importlib import metadata
 
-    found = {}
+    installed = {}
     for name in names:
         try:
-            found[name] = metadata.version(name)
+            installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def open_runner(
     name: str, kind: str, threads: int, path: str = "", network: str = "", shape: Any = None, feeds: str = ""
 ) -> None:
-    """Make something ready under a name; the first run, which may still compile, is done here."""
+    """Open a runner under a name, and run it once: the first run may still compile."""
     _OPEN[name] = _KINDS[kind](threads=threads, path=path, network=network, shape=shape, feeds=feeds)
     _OPEN[name]()
 
 
 def run(name: str, times: int) -> List[float]:
-    """The seconds of each of some runs."""
+    """Return the seconds of each of some runs."""
     work = _OPEN[name]
     seconds = []
     for _ in range(times):
@@ -48,7 +48,7 @@ def _image(shape: Any) -> Any:
 
 
 def values(shape: Any, dtype: Any) -> Any:
-    """Numbers for any input: integers are few, and indices into whatever there is."""
+    """Return random numbers for an input of any dtype; integers are 0 or 1, so that they are valid indices."""
     import numpy as np
 
     if np.dtype(dtype).kind == "f":
@@ -57,16 +57,17 @@ def values(shape: Any, dtype: Any) -> Any:
 
 
 def _arrays(feeds: str) -> Optional[Dict[str, Any]]:
-    """The arrays of a .npz file by the names of inputs; None without one."""
+    """Return the arrays of a .npz file by the names of inputs; None without a path."""
     import numpy as np
 
     return dict(np.load(feeds)) if feeds else None
 
 
-def opened(path: str, threads: int, feeds: Optional[Dict[str, Any]] = None) -> Tuple[Any, Dict[int, Any]]:
-    """An interpreter of a .tflite file, and what each of its inputs is given: by name, where a name is known, else by place.
+def open_interpreter(path: str, threads: int, feeds: Optional[Dict[str, Any]] = None) -> Tuple[Any, Dict[int, Any]]:
+    """Return an interpreter of a .tflite file, and tensor index -> array of its inputs.
 
-    Without `feeds`, some values in the file's own layout: a converter may have turned it.
+    `feeds` are matched by name where the file knows the name, else by position. Without `feeds`, inputs get random values in
+    the layout of the file, which may differ from that of the model.
     """
     try:
         from ai_edge_litert.interpreter import Interpreter
@@ -75,11 +76,12 @@ def opened(path: str, threads: int, feeds: Optional[Dict[str, Any]] = None) -> T
     interpreter = Interpreter(model_path=path, num_threads=threads)
     details = interpreter.get_input_details()
     if feeds is None:
-        given = {each["index"]: values(each["shape"], each["dtype"]) for each in details}
+        given = {detail["index"]: values(detail["shape"], detail["dtype"]) for detail in details}
     else:
         arrays = list(feeds.values())
         given = {
-            each["index"]: feeds[each["name"]] if each["name"] in feeds else arrays[k] for k, each in enumerate(details)
+            detail["index"]: feeds[detail["name"]] if detail["name"] in feeds else arrays[k]
+            for k, detail in enumerate(details)
         }
         for index, array in given.items():
             interpreter.resize_tensor_input(index, array.shape)
@@ -88,14 +90,14 @@ def opened(path: str, threads: int, feeds: Optional[Dict[str, Any]] = None) -> T
 
 
 def _tflite(threads: int, path: str, feeds: str = "", **_: Any) -> Run:
-    interpreter, given = opened(path, threads, _arrays(feeds))
-    fetched = interpreter.get_output_details()
+    interpreter, given = open_interpreter(path, threads, _arrays(feeds))
+    outputs = interpreter.get_output_details()
 
     def work() -> Any:
         for index, array in given.items():
             interpreter.set_tensor(index, array)
         interpreter.invoke()
-        return [interpreter.get_tensor(each["index"]) for each in fetched]
+        return [interpreter.get_tensor(detail["index"]) for detail in outputs]
 
     return work
 
@@ -109,7 +111,7 @@ def _onnxruntime(threads: int, path: str, shape: Any = None, feeds: str = "", **
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     types = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": "int32"}
     given = _arrays(feeds) or {
-        each.name: values(shape or each.shape, types[each.type]) for each in session.get_inputs()
+        port.name: values(shape or port.shape, types[port.type]) for port in session.get_inputs()
     }
     return lambda: session.run(None, given)
 
@@ -139,8 +141,8 @@ def _evaluator(path: str, shape: Any, **_: Any) -> Run:
 
     model = onnx.load(path)
     evaluator = ReferenceEvaluator(model)
-    given = {tensor.name for tensor in model.graph.initializer}
-    feeds = {next(one.name for one in model.graph.input if one.name not in given): _image(shape)}
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    feeds = {next(tensor.name for tensor in model.graph.input if tensor.name not in initializers): _image(shape)}
     return lambda: evaluator.run(None, feeds)
 
 
@@ -155,7 +157,7 @@ def _onnx_tf(threads: int, path: str, shape: Any, **_: Any) -> Run:
 
 
 def _keras(threads: int, network: str, shape: Any, **_: Any) -> Run:
-    """keras.applications' own network as a tf.function: the fastest way to call it."""
+    """Return the network of keras.applications as a tf.function, which is the fastest call of it."""
     tf = _tensorflow(threads)
     import keras
 
@@ -170,11 +172,12 @@ def _keras(threads: int, network: str, shape: Any, **_: Any) -> Run:
 
 
 def _stride_in_the_middle(model: Any) -> Any:
-    """Torch's ResNet-50 halves the image in the 3x3 convolution of a block, keras' in the 1x1 before it, which is less
-    work. Moving the stride makes the two the same network.
+    """Move the stride of ResNet-50's blocks from the 1x1 convolution to the 3x3 convolution.
+
+    PyTorch strides in the 3x3 convolution, Keras in the 1x1 convolution before it, which is less work.
     """
 
-    def moved(layer: Any) -> Any:
+    def move_stride(layer: Any) -> Any:
         config = layer.get_config()
         stage, _, rest = layer.name.partition("_block1_")
         if stage in ("conv3", "conv4", "conv5") and rest in ("1_conv", "2_conv"):
@@ -183,15 +186,15 @@ def _stride_in_the_middle(model: Any) -> Any:
 
     import keras
 
-    return keras.models.clone_model(model, clone_function=moved)
+    return keras.models.clone_model(model, clone_function=move_stride)
 
 
 def _tensorflow(threads: int) -> Any:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import tensorflow as tf
 
-    wanted: Optional[int] = tf.config.threading.get_intra_op_parallelism_threads()
-    if wanted != threads:  # only possible before its first operation, and so for the first runner of a process
+    current_threads: Optional[int] = tf.config.threading.get_intra_op_parallelism_threads()
+    if current_threads != threads:  # TensorFlow accepts it only before its first operation: for the first runner
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)
     return tf

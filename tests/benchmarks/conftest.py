@@ -1,4 +1,4 @@
-"""Makes `benchmarks` importable without putting the source tree on the path, as tests/matrix does for `matrix`."""
+"""Make `benchmarks` importable without adding the source tree to the path, as tests/matrix does for `matrix`."""
 
 import importlib.util
 import sys

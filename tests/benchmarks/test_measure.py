@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from benchmarks.bench import Findings, Missing, Setting
-from benchmarks.latency import enough
+from benchmarks.latency import runs_per_round
 from benchmarks.measure import Figure, alternate, ratio
 from benchmarks.process import Child, ChildError
 from benchmarks.report import markdown, to_json
@@ -24,13 +24,13 @@ def test_rounds_in_turns_and_each_round_in_another_order():
 
 @pytest.mark.parametrize(("seconds", "times"), [([0.2, 0.1], 5), ([3e-4, 2.5e-4], 20), ([1e-6], 500), ([0.0], 500)])
 def test_a_round_of_what_takes_microseconds_has_more_runs(seconds, times):
-    assert enough(seconds) == times
+    assert runs_per_round(seconds) == times
 
 
 def test_a_slow_minute_does_not_change_a_ratio():
     samples = {"ours": [1.0, 10.0, 1.0], "other": [2.0, 20.0, 2.0]}
-    found = ratio("x", samples, "ours", "other", aim=0.5)
-    assert (found.value, found.low, found.high, found.met) == (0.5, 0.5, 0.5, True)
+    quotient = ratio("x", samples, "ours", "other", aim=0.5)
+    assert (quotient.value, quotient.low, quotient.high, quotient.met) == (0.5, 0.5, 0.5, True)
     assert ratio("x", samples, "other", "ours", aim=1.0).met is False
     assert ratio("x", samples, "other", "ours").met is None
 
@@ -58,12 +58,12 @@ def test_an_environment_that_is_not_there_is_named(tmp_path):
 
 
 def test_the_page_says_what_was_missed_and_what_is_missing():
-    found = Findings(
+    findings = Findings(
         [ratio("speed", {"a": [2.0], "b": [1.0]}, "a", "b", aim=1.0)],
         [Figure("speed", "a", 2.0, "s")],
         ["no onnx-tf here"],
     )
-    page = markdown(found)
+    page = markdown(findings)
     assert "| speed | a / b | 2.000 | 2.000 to 2.000 | 1 | <= 1 | MISSED |" in page
     assert "- no onnx-tf here" in page
-    assert json.loads(to_json(found))["ratios"][0]["met"] is False
+    assert json.loads(to_json(findings))["ratios"][0]["met"] is False

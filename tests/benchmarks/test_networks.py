@@ -9,7 +9,7 @@ import pytest
 import benchmarks
 from benchmarks.bench import Findings
 from benchmarks.measure import Ratio
-from benchmarks.networks import _count, _medians
+from benchmarks.networks import _add_medians, _count_operators
 from benchmarks.process import Child
 
 
@@ -22,7 +22,7 @@ def test_the_networks_that_no_cache_has_are_valid(name, tmp_path):
 
 
 def test_what_turns_the_ends_is_no_operator():
-    assert _count({"operators": {"TRANSPOSE": 3, "CONV_2D": 2}, "turns": 2}) == 3
+    assert _count_operators({"operators": {"TRANSPOSE": 3, "CONV_2D": 2}, "turns": 2}) == 3
 
 
 @pytest.fixture
@@ -41,26 +41,29 @@ def test_an_output_with_its_channels_last_has_the_same_numbers(agreement):
 
 def test_tensors_go_by_name_else_by_place(agreement):
     details = [{"name": "b", "index": 0}, {"name": "a", "index": 1}]
-    assert [agreement._paired(details, names)["a"]["index"] for names in (["a", "b"], ["a", "c"])] == [1, 0]
+    assert [agreement._match_tensors(details, names)["a"]["index"] for names in (["a", "b"], ["a", "c"])] == [1, 0]
     with pytest.raises(ValueError, match="2 of the 3"):
-        agreement._paired(details, ["a", "b", "c"])
+        agreement._match_tensors(details, ["a", "b", "c"])
 
 
-def one(what, value, other, aim=None):
-    return Ratio(what, "onnx-compat", other, value, value, value, 1, aim)
+def make_ratio(subject, value, theirs, aim=None):
+    return Ratio(subject, "onnx-compat", theirs, value, value, value, 1, aim)
 
 
 def test_the_median_network():
     latency = "network, latency, 1 thread"
-    found = Findings(
+    findings = Findings(
         [
-            *(one(f"{name}: {latency}", value, "onnx2tf", 1.0) for name, value in (("a", 0.5), ("b", 0.9), ("c", 2.0))),
-            one(f"a: {latency}", 3.0, "onnxruntime"),
-            one("a: bytes of the file", 4.0, "onnx2tf"),
+            *(
+                make_ratio(f"{name}: {latency}", value, "onnx2tf", 1.0)
+                for name, value in (("a", 0.5), ("b", 0.9), ("c", 2.0))
+            ),
+            make_ratio(f"a: {latency}", 3.0, "onnxruntime"),
+            make_ratio("a: bytes of the file", 4.0, "onnx2tf"),
         ]
     )
-    _medians(found)
-    beside, runtime, size = found.ratios[5:]
+    _add_medians(findings)
+    beside, runtime, size = findings.ratios[5:]
     assert beside == Ratio(f"the median network: {latency}", "onnx-compat", "onnx2tf", 0.9, 0.5, 2.0, 3, 1.0)
-    assert (runtime.other, runtime.value, runtime.met) == ("onnxruntime", 3.0, False)  # only the median has that aim
-    assert (size.what, size.value, size.aim) == ("the median network: bytes of the file", 4.0, None)
+    assert (runtime.theirs, runtime.value, runtime.met) == ("onnxruntime", 3.0, False)  # only the median has that aim
+    assert (size.subject, size.value, size.aim) == ("the median network: bytes of the file", 4.0, None)

@@ -1,19 +1,19 @@
-"""The page of many networks: what stands in the summary and in the tables."""
+"""The page of many networks: its summary and its tables."""
 
 from benchmarks import page
 from benchmarks.bench import Findings
 from benchmarks.conversion import MODEL, PEAK, TIME
 from benchmarks.measure import Figure, Ratio
-from benchmarks.networks import ERRORS, OPERATORS, _medians
+from benchmarks.networks import ERRORS, OPERATORS, _add_medians
 
 
-def one(what, value, other="onnx2tf", aim=None, ours="onnx-compat"):
-    return Ratio(what, ours, other, value, value, value, 3, aim)
+def make_ratio(subject, value, theirs="onnx2tf", aim=None, ours="onnx-compat"):
+    return Ratio(subject, ours, theirs, value, value, value, 3, aim)
 
 
-def written(found, folder):
-    _medians(found)
-    page.write(found, folder)
+def write_page(findings, folder):
+    _add_medians(findings)
+    page.write(findings, folder)
     return (folder / "networks.md").read_text().splitlines()
 
 
@@ -23,31 +23,35 @@ def cells(lines, start):
 
 
 def test_the_summary_says_who_misses_an_aim(tmp_path):
-    found = Findings(
-        [one(f"{name}: {OPERATORS}", value, aim=1.0) for name, value in (("a", 0.5), ("b", 1.0), ("c", 11.0))]
+    findings = Findings(
+        [make_ratio(f"{name}: {OPERATORS}", value, aim=1.0) for name, value in (("a", 0.5), ("b", 1.0), ("c", 11.0))]
     )
-    found.ratios.append(Ratio(f"d: {OPERATORS}", "onnx-compat", "onnx2tf", 1.002, 0.999, 1.1, 3, 1.0))
-    lines = written(found, tmp_path)
+    findings.ratios.append(Ratio(f"d: {OPERATORS}", "onnx-compat", "onnx2tf", 1.002, 0.999, 1.1, 3, 1.0))
+    lines = write_page(findings, tmp_path)
     aim = "<= 1: met by 2 of 4; within its rounds' spread: d (1.002); missed by: c (11.000)"
     assert cells(lines, OPERATORS) == [OPERATORS, "onnx2tf", "1.00", "0.500 to 11.0", aim]
 
 
 def test_beside_onnxruntime_only_the_median_has_an_aim(tmp_path):
-    found = Findings([one(f"{name}: network, latency, 2 threads", 1.2, "onnxruntime") for name in "ab"])
-    lines = written(found, tmp_path)
+    findings = Findings([make_ratio(f"{name}: network, latency, 2 threads", 1.2, "onnxruntime") for name in "ab"])
+    lines = write_page(findings, tmp_path)
     assert cells(lines, "latency, 2 threads")[-1] == "<= 1 for the median: missed"
     assert "![Latency on 2 threads: ours over theirs](networks-2.svg)" in lines
     assert sorted(path.name for path in tmp_path.iterdir()) == ["networks-2.svg", "networks.md"]
 
 
 def test_a_row_for_each_network_and_nothing_where_nothing_was_measured(tmp_path):
-    found = Findings(
-        [one(f"a: {TIME}", 0.02), one(f"a: {PEAK}", 1.25, MODEL), one("b: network, latency, 1 thread", 0.5)],
+    findings = Findings(
+        [
+            make_ratio(f"a: {TIME}", 0.02),
+            make_ratio(f"a: {PEAK}", 1.25, MODEL),
+            make_ratio("b: network, latency, 1 thread", 0.5),
+        ],
         [Figure(f"a: {MODEL}", "", 102.4, "MB"), Figure(f"a: {TIME}", "onnx-compat", 0.125, "s")],
         ["b: refused\n by name"],
         {"tflite-1": {"numpy": "2.0"}},
     )
-    lines = written(found, tmp_path)
+    lines = write_page(findings, tmp_path)
     conversion = lines[lines.index("## Conversion") : lines.index("## Files")]
     assert cells(conversion, "a") == ["a", "102", "0.125", "", "0.020", "", "", "1.25", "", ""]
     assert cells(conversion, "b") == ["b", *[""] * 9]
@@ -56,7 +60,7 @@ def test_a_row_for_each_network_and_nothing_where_nothing_was_measured(tmp_path)
 
 
 def test_numbers_that_are_not_the_models_stand_out(tmp_path):
-    figures = [Figure(f"a: {what}", "onnx2tf", value, "") for what, value in zip(ERRORS, (4e-7, 0.5), strict=True)]
-    lines = written(Findings([one(f"a: {TIME}", 0.02)], figures), tmp_path)
+    figures = [Figure(f"a: {topic}", "onnx2tf", value, "") for topic, value in zip(ERRORS, (4e-7, 0.5), strict=True)]
+    lines = write_page(Findings([make_ratio(f"a: {TIME}", 0.02)], figures), tmp_path)
     numbers = lines[lines.index("## Numbers") :]
     assert cells(numbers, "a") == ["a", "", "4e-07", "", "", "**0.5**", ""]
