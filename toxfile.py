@@ -1,4 +1,4 @@
-"""What tox needs to do what nox does, and cannot be said in tox.ini: where Pythons, nox and local wheels are; is there a GPU."""
+"""Plugin of tox with the settings that tox.ini cannot express: the folders of Pythons, nox and local wheels, and the GPU check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matrix.data import load
 from matrix.interpreters import folders
 from matrix.links import tell_uv
 
-# pyenv's own `python3.7` fails where that version is not activated, and uv takes the first that it sees.
+# pyenv's own `python3.7` fails unless that version is active, and uv takes the first `python3.7` on PATH.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), *folders(), os.environ.get("PATH", "")])
 os.environ["UV_PYTHON_DOWNLOADS"] = "never"
 tell_uv()
@@ -23,7 +23,8 @@ tell_uv()
 
 @impl  # type: ignore[untyped-decorator]
 def tox_before_run_commands(tox_env: Any) -> None:
+    """Skip or fail a cell that needs a GPU which is missing."""
     cell = load().cells.get(tox_env.conf.name)
     if cell is not None and (missing := cells.before(cell)):
-        said = devices.unready(cell, missing)
-        raise Skip(said) if missing.state == devices.NO_GPU else Fail(said)
+        reason = devices.write_unready(cell, missing)
+        raise Skip(reason) if missing.state == devices.NO_GPU else Fail(reason)

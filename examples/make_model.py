@@ -1,8 +1,8 @@
-"""Write a small image classifier with made-up weights: something to convert when no model is at hand.
+"""Example: write a small image classifier with random weights, as a model to convert.
 
     python examples/make_model.py digits.onnx
 
-Convolutions (one of them depthwise), batch normalisation, a residual, pooling and a softmax; any batch of 28x28 images.
+It has convolutions (one of them depthwise), batch normalisation, a residual, pooling and a softmax, for any batch of 28x28 images.
 """
 
 import sys
@@ -15,6 +15,7 @@ CLASSES = 10
 
 
 def make_model(seed: int = 0) -> onnx.ModelProto:
+    """Return the classifier; the same seed gives the same weights."""
     random = np.random.RandomState(seed)
     nodes, weights = [], []
 
@@ -51,7 +52,7 @@ def make_model(seed: int = 0) -> onnx.ModelProto:
     image, scores = floats("image", "batch", 1, 28, 28), floats("scores", "batch", CLASSES)
     graph = helper.make_graph(nodes, "digits", [image], [scores], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="onnx-compat example")
-    model.ir_version = 8  # the one of opset 17, which every onnx that knows the opset reads
+    model.ir_version = 8  # the IR version of opset 17: every onnx that knows the opset reads it
     onnx.checker.check_model(model)
     return model
 

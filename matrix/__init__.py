@@ -1,1 +1,1 @@
-"""Every framework/Python/opset combination as data (matrix.toml), and what is rendered, resolved and fetched from it."""
+"""The test matrix: matrix.toml lists every framework, Python and opset; these modules render, resolve and run it."""

@@ -1,4 +1,4 @@
-"""`python -m matrix check | render | add FRAMEWORK VERSION | lock [ID ...] | list | record FILE ... | scoreboard [FILE ...]`."""
+"""Command line: `python -m matrix check | render | add | lock | list | record | scoreboard`."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from pathlib import Path
 
 from matrix.add import LINES, add
 from matrix.data import ROOT, Matrix, MatrixError, load
-from matrix.lock import lock, missing, unknown_index
-from matrix.render import drifted, render
-from matrix.results import PEER, STORED, Kept, record
+from matrix.lock import lock, unknown_index, unmet_requirements
+from matrix.render import find_drift, render
+from matrix.results import PEER, STORED, NotStored, record
 from matrix.scoreboard.command import add_arguments, scoreboard
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run a command. Return 1 if it reports problems, else 0."""
     parser = argparse.ArgumentParser(prog="python -m matrix", description="Work on matrix/matrix.toml.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("check", help="fail when something rendered or locked no longer follows from matrix.toml")
-    commands.add_parser("render", help="write what follows from matrix.toml")
-    locking = commands.add_parser("lock", help="resolve the pins of cells and peers (of all, if none is named)")
+    commands.add_parser("check", help="fail if a rendered file or a lock file differs from matrix.toml")
+    commands.add_parser("render", help="write the files that are rendered from matrix.toml")
+    locking = commands.add_parser("lock", help="resolve the pins of cells and peers (of all, without an ID)")
     locking.add_argument("ids", nargs="*", metavar="ID")
-    adding = commands.add_parser("add", help="write the cell of another version, its pins, and what follows from it")
+    adding = commands.add_parser("add", help="add a cell for another version, resolve its pins, and render")
     adding.add_argument("framework", choices=sorted(LINES))
     adding.add_argument("version")
-    adding.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="of Keras (tensorflow)")
-    commands.add_parser("list", help="the cells and the peers")
-    recording = commands.add_parser("record", help="store what cells found, and render what follows from it")
+    adding.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="back end of Keras (tensorflow)")
+    commands.add_parser("list", help="list the cells and the peers")
+    recording = commands.add_parser("record", help="store the results of cells, and render")
     recording.add_argument("files", nargs="+", type=Path, metavar="results/CELL.json")
-    add_arguments(commands.add_parser("scoreboard", help="write the page of what all cells found, and the badges"))
+    add_arguments(commands.add_parser("scoreboard", help="write the page of all results, and the badges"))
     options = parser.parse_args(arguments)
     try:
         matrix = load()
         if options.command == "check":
-            return _check(matrix)
+            return _check_drift(matrix)
         if options.command == "lock":
             return _lock(matrix, options.ids)
         if options.command == "add":
@@ -53,17 +54,22 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _check(matrix: Matrix) -> int:
-    wrong = [f"{path.relative_to(ROOT)}: run `python -m matrix render`" for path in drifted(matrix)]
+def _check_drift(matrix: Matrix) -> int:
+    wrong = [f"{path.relative_to(ROOT)}: run `python -m matrix render`" for path in find_drift(matrix)]
     environments = matrix.environments.values()
-    for each in environments:
-        wrong += [f"{each.id}: {problem}: run `python -m matrix lock {each.id}`" for problem in missing(matrix, each)]
-    known = {each.constraints for each in environments}
+    for environment in environments:
+        wrong += [
+            f"{environment.id}: {problem}: run `python -m matrix lock {environment.id}`"
+            for problem in unmet_requirements(matrix, environment)
+        ]
+    known = {environment.constraints for environment in environments}
     stored = (ROOT / "matrix" / "constraints").glob("*.txt")
-    wrong += [f"{path.relative_to(ROOT)}: of no cell or peer: delete it" for path in stored if path not in known]
+    wrong += [
+        f"{path.relative_to(ROOT)}: belongs to no cell or peer: delete it" for path in stored if path not in known
+    ]
     names = {*matrix.cells, *(PEER + id_ for id_ in matrix.peers)}
-    gone = [path for path in STORED.glob("*.json") if path.stem not in names]
-    wrong += [f"{path.relative_to(ROOT)}: of no cell or peer: delete it" for path in gone]
+    orphans = [path for path in STORED.glob("*.json") if path.stem not in names]
+    wrong += [f"{path.relative_to(ROOT)}: belongs to no cell or peer: delete it" for path in orphans]
     print("\n".join(wrong) or f"{len(matrix.cells)} cells, {len(matrix.distributions)} distributions: no drift")
     return 1 if wrong else 0
 
@@ -72,14 +78,14 @@ def _record(files: list[Path]) -> None:
     for file in files:
         try:
             print("wrote", record(file).relative_to(ROOT))
-        except Kept as reason:
+        except NotStored as reason:
             print(reason)
 
 
 def _lock(matrix: Matrix, names: list[str]) -> int:
     for name in names or matrix.environments:
         if name not in matrix.environments:
-            raise MatrixError(f"no cell or peer {name}: `python -m matrix list` has all")
+            raise MatrixError(f"There is no cell or peer {name}. `python -m matrix list` lists all.")
         reason = unknown_index(matrix.environments[name])
         if reason and not names:
             print("not locked:", reason, flush=True)

@@ -1,13 +1,14 @@
-"""The exact branches, `onnx-compat[tf2-8]`, derived from the cells that prove them: distributions with metadata and nothing else.
+"""Branches such as `onnx-compat[tf2-8]`, derived from the cells that prove them: distributions that hold metadata only.
 
-A branch asks for its shim, for the minor version of each framework that its cell pins, and for the caps without which that
-would install and not import. It accepts the Pythons that all this has wheels for: an installer refuses any other one with the
-reason, where an environment marker would quietly install nothing. Its frameworks are extras, as those of the shims are; the
-core has an extra for each branch, and one ending in `-cpu` where the framework has a build of that name.
+A branch requires its shim, the minor version of each framework that its cell pins, and caps for packages that would install
+but not import. Its Requires-Python has only the Pythons with wheels of all of these: an installer names it as the reason for
+a refusal, while an environment marker would install nothing without a message. The frameworks are extras of a branch, as they are
+of a shim. The core has an extra for each branch, and a second extra ending in `-cpu` where the framework has such a build.
 
-tensorflow-probability does not say which TensorFlow it works with, and an extra cannot depend on another one. So there is an
-empty distribution in one version for each TensorFlow, whose extra brings what pairs with it: a branch asks for its version, the
-core's extra `probability` for that extra in any, and both together leave one.
+tensorflow-probability does not declare which TensorFlow it works with, and an extra cannot depend on another extra. The empty
+distribution onnx-compat-probability therefore has a version for each TensorFlow, with an extra that requires the matching
+tensorflow-probability. A branch requires its version, the extra `probability` of the core requires that extra: both
+together select a single version.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from packaging.version import Version
 
 from matrix.data import Cell, Distribution, Matrix
 
-__all__ = ["CPU", "Project", "branches", "extras", "minor", "minors", "name", "problems_of_branch", "projects"]
+__all__ = ["CPU", "Project", "branch_name", "branches", "extras", "minor", "minors", "problems_of_branch", "projects"]
 
 CPU = "-cpu"
-"""What the name of a framework's build without a GPU ends in: another name of the same framework."""
+"""The suffix of a framework's build without GPU support: another distribution of the same framework."""
 PROBABILITY = "onnx-compat-probability"
 TFP = "tensorflow-probability"
 
 
 @dataclass(frozen=True)
 class Project:
-    """A distribution with metadata only, as it is published."""
+    """A published distribution that holds metadata only."""
 
     name: str
     version: str
@@ -44,129 +45,132 @@ class Project:
 
 
 def branches(matrix: Matrix) -> dict[str, Cell]:
-    """The cell that proves each branch."""
+    """Return branch -> the cell that proves it."""
     return {cell.branch: cell for cell in matrix.cells.values() if cell.branch}
 
 
 def projects(matrix: Matrix) -> list[Project]:
-    """All that is published beside the distributions of matrix.toml."""
+    """Return every distribution that is published beside those of matrix.toml."""
     proving = branches(matrix).values()
     return [
-        *(_branch(matrix, cell) for cell in proving),
-        *(_pair(matrix, cell) for cell in proving if cell.probability),
+        *(_make_branch(matrix, cell) for cell in proving),
+        *(_make_probability(matrix, cell) for cell in proving if cell.probability),
     ]
 
 
 def extras(matrix: Matrix, distribution: Distribution) -> dict[str, tuple[str, ...]]:
-    """The extras of a distribution, as they are published: the core has one for each branch, too."""
-    found = {name: tuple(map(matrix.pinned, asked)) for name, asked in distribution.extras.items()}
+    """Return the extras of a distribution as they are published: the core has an extra for each branch, too."""
+    extras_of = {name: tuple(map(matrix.pin_own, requirements)) for name, requirements in distribution.extras.items()}
     if distribution.key == "core":
         for branch, cell in branches(matrix).items():
-            project = _branch(matrix, cell)
+            project = _make_branch(matrix, cell)
             for extra in project.extras:
                 name = branch + CPU if extra.endswith(CPU) else branch
-                found[name] = (f"{project.name}[{extra}]=={project.version}",)
-    return found
+                extras_of[name] = (f"{project.name}[{extra}]=={project.version}",)
+    return extras_of
 
 
 def minors(pythons: str) -> list[str]:
-    """The minor versions of Python that a Requires-Python accepts, the oldest first."""
-    asked = SpecifierSet(pythons)
-    return [python for python in (f"3.{minor}" for minor in range(100)) if asked.contains(f"{python}.99")]
+    """Return the minor versions of Python that a Requires-Python accepts, the oldest first."""
+    specifier = SpecifierSet(pythons)
+    return [python for python in (f"3.{minor}" for minor in range(100)) if specifier.contains(f"{python}.99")]
 
 
-def name(matrix: Matrix, branch: str) -> str:
-    """The distribution of a branch."""
+def branch_name(matrix: Matrix, branch: str) -> str:
+    """Return the distribution of a branch."""
     return f"{matrix.distributions['core'].name}-{branch}"
 
 
 def minor(pin: Requirement) -> str:
-    """The minor version that a pin belongs to."""
+    """Return the minor version that a pin belongs to."""
     return ".".join(map(str, _version(pin).release[:2]))
 
 
-def _branch(matrix: Matrix, cell: Cell) -> Project:
+def _make_branch(matrix: Matrix, cell: Cell) -> Project:
     assert cell.branch and cell.pythons
     shim = matrix.distributions[cell.shim]
-    always, beside, brought = [matrix.pinned(shim.name)], [], {}
+    always, companions, framework_extras = [matrix.pin_own(shim.name)], [], {}
     for pin in matrix.frameworks(cell):
-        named = {key: extra for key, extra in shim.extras.items() if _offers(extra[0], pin)}
-        if not named:
-            beside.append(_compatible(pin.name, pin))
-        for key, extra in named.items():
-            brought[key] = (_compatible(Requirement(extra[0]).name, pin), *extra[1:])
-    assert brought, f"the shim {shim.name} has no extra for a framework of {cell.id}"
-    # What a wrong Python may not have comes by an extra too: older releases of pip would complain of that, not of the Python.
-    brought = {key: (*beside, *extra) for key, extra in brought.items()}
+        matching = {key: extra for key, extra in shim.extras.items() if _offers(extra[0], pin)}
+        if not matching:
+            companions.append(_compatible_requirement(pin.name, pin))
+        for key, extra in matching.items():
+            framework_extras[key] = (_compatible_requirement(Requirement(extra[0]).name, pin), *extra[1:])
+    assert framework_extras, f"the shim {shim.name} has no extra for a framework of {cell.id}"
+    # Companions may lack wheels for a refused Python. They are in the extra, since older releases of pip would else report
+    # them and not the Python.
+    framework_extras = {key: (*companions, *extra) for key, extra in framework_extras.items()}
     if cell.probability:
-        always.append(f"{PROBABILITY}=={_paired(matrix, cell)}")
+        always.append(f"{PROBABILITY}=={_probability_version(matrix, cell)}")
     return Project(
-        name=name(matrix, cell.branch),
+        name=branch_name(matrix, cell.branch),
         version=matrix.version,
-        description=f"onnx-compat on {_said(matrix, cell)}, with the versions of others that it works with.",
+        description=f"onnx-compat on {_describe_frameworks(matrix, cell)}, with the versions of others that it works with.",
         pythons=cell.pythons,
         requires=(*always, *cell.caps),
-        extras=brought,
+        extras=framework_extras,
     )
 
 
-def _pair(matrix: Matrix, cell: Cell) -> Project:
+def _make_probability(matrix: Matrix, cell: Cell) -> Project:
     assert cell.pythons
     return Project(
         name=PROBABILITY,
-        version=_paired(matrix, cell),
-        description=f"The {TFP} that works with {_said(matrix, cell)}, for onnx-compat.",
+        version=_probability_version(matrix, cell),
+        description=f"The {TFP} that works with {_describe_frameworks(matrix, cell)}, for onnx-compat.",
         pythons=cell.pythons,
         extras={TFP: cell.probability},
     )
 
 
-def _paired(matrix: Matrix, cell: Cell) -> str:
-    """The version is that of TensorFlow, then the common one: every release of ours may pair anew."""
+def _probability_version(matrix: Matrix, cell: Cell) -> str:
+    """Return the version: the minor version of TensorFlow, then the common version, so that each release can change it."""
     (pin,) = matrix.frameworks(cell)
     return f"{minor(pin)}.{matrix.version}"
 
 
-def _said(matrix: Matrix, cell: Cell) -> str:
-    return " and ".join(f"{_plain(pin.name)} {minor(pin)}" for pin in matrix.frameworks(cell))
+def _describe_frameworks(matrix: Matrix, cell: Cell) -> str:
+    return " and ".join(f"{_plain_name(pin.name)} {minor(pin)}" for pin in matrix.frameworks(cell))
 
 
 def _version(pin: Requirement) -> Version:
     return Version(next(iter(pin.specifier)).version)
 
 
-def _compatible(framework: str, pin: Requirement) -> str:
-    """The minor version, from the pinned patch release on."""
+def _compatible_requirement(framework: str, pin: Requirement) -> str:
+    """Return a requirement on the minor version, from the pinned patch release on."""
     return f"{framework}~={minor(pin)}.{_version(pin).micro}"
 
 
-def _plain(framework: str) -> str:
+def _plain_name(framework: str) -> str:
     return re.sub(f"{CPU}$", "", canonicalize_name(framework))
 
 
-def _offers(wanted: str, pin: Requirement) -> bool:
-    """Whether this is the pinned framework, under this or its other name, in a range with that version."""
-    asked = Requirement(wanted)
-    return _plain(asked.name) == _plain(pin.name) and asked.specifier.contains(_version(pin).public)
+def _offers(extra: str, pin: Requirement) -> bool:
+    """Whether an extra offers the pinned framework, with or without `-cpu`, in a range with the pinned version."""
+    requirement = Requirement(extra)
+    return _plain_name(requirement.name) == _plain_name(pin.name) and requirement.specifier.contains(
+        _version(pin).public
+    )
 
 
 def problems_of_branch(matrix: Matrix, cell: Cell) -> Iterator[str]:
-    """What is wrong with the branch of a cell; or with a cell that has what only a branch can have."""
+    """Yield the problems of the branch of a cell, or of a cell without a branch that has fields of a branch."""
     pins: dict[str, Requirement] = {canonicalize_name(pin.name): pin for pin in map(Requirement, cell.pins)}
     if cell.branch is None:
-        given = [key for key in ("pythons", "caps", "probability") if getattr(cell, key)]
-        if given:
-            yield f"{', '.join(given)}: of a branch, and the cell names none"
+        keys = [key for key in ("pythons", "caps", "probability") if getattr(cell, key)]
+        if keys:
+            yield f"{', '.join(keys)}: fields of a branch, but the cell names none"
         yield from _problems_of_pair(matrix, cell, pins)
         return
     core = matrix.distributions["core"]
-    first = next(each for each in matrix.cells.values() if each.branch == cell.branch)
+    first = next(other_cell for other_cell in matrix.cells.values() if other_cell.branch == cell.branch)
     if first is not cell:
         yield f"branch {cell.branch} is proved by {first.id}"
     if canonicalize_name(cell.branch) != cell.branch:
         yield f"branch {cell.branch!r} must be small letters, digits and single hyphens"
-    if cell.branch in core.extras or matrix.own(name(matrix, cell.branch)):
-        yield f"branch {cell.branch}: {core.name}[{cell.branch}] is something else"
+    if cell.branch in core.extras or matrix.own(branch_name(matrix, cell.branch)):
+        yield f"branch {cell.branch}: {core.name}[{cell.branch}] exists with another meaning"
     if not matrix.frameworks(cell):
         yield f"branch {cell.branch}: no framework of {cell.shim} is pinned"
     if cell.probability and len(matrix.frameworks(cell)) != 1:
@@ -190,19 +194,19 @@ def _problems_of_pythons(matrix: Matrix, cell: Cell) -> Iterator[str]:
     if cell.python not in accepted:
         yield f"pythons {cell.pythons} without the cell's own {cell.python}"
     if "3.99" in accepted:
-        yield f"pythons {cell.pythons} without an end: nothing has wheels for every Python to come"
+        yield f"pythons {cell.pythons} has no upper bound: no framework has wheels for every future Python"
         return
     for distribution in matrix.closure(cell.shim):
-        asked = SpecifierSet(matrix.requires_python(distribution))
-        refused = [python for python in accepted if not asked.contains(f"{python}.99")]
+        specifier = SpecifierSet(matrix.requires_python(distribution))
+        refused = [python for python in accepted if not specifier.contains(f"{python}.99")]
         if refused:
             yield f"pythons {cell.pythons}: {distribution.name} refuses {', '.join(refused)}"
 
 
 def _problems_of_pair(matrix: Matrix, cell: Cell, pins: dict[str, Requirement]) -> Iterator[str]:
-    """A cell with tensorflow-probability must have what the branch of its TensorFlow brings."""
+    """Yield a problem if a cell with tensorflow-probability lacks a requirement of the branch of its TensorFlow."""
     for branch in branches(matrix).values() if TFP in pins else ():
-        if branch.shim == cell.shim and _same(matrix, branch, cell):
+        if branch.shim == cell.shim and _has_same_frameworks(matrix, branch, cell):
             for wanted in map(Requirement, branch.probability):
                 pinned = pins.get(canonicalize_name(wanted.name))
                 if pinned is None or not wanted.specifier.contains(_version(pinned)):
@@ -211,7 +215,9 @@ def _problems_of_pair(matrix: Matrix, cell: Cell, pins: dict[str, Requirement]) 
                 yield f"{branch.branch} brings no {TFP}"
 
 
-def _same(matrix: Matrix, branch: Cell, cell: Cell) -> bool:
-    """Whether the branch is of the frameworks that the cell pins."""
-    one, other = ({(_plain(pin.name), minor(pin)) for pin in matrix.frameworks(each)} for each in (branch, cell))
-    return one == other
+def _has_same_frameworks(matrix: Matrix, branch: Cell, cell: Cell) -> bool:
+    """Whether the branch and the cell pin the same minor versions of the same frameworks."""
+    of_branch, of_cell = (
+        {(_plain_name(pin.name), minor(pin)) for pin in matrix.frameworks(owner)} for owner in (branch, cell)
+    )
+    return of_branch == of_cell

@@ -1,4 +1,4 @@
-"""What the CI service is to run, for the outputs of a job of it: a job for each cell, and the key of the cache of cases.
+"""Outputs of a CI job: a job for each cell, and the key of the cache of cases.
 
 nox --json -l -t gate > sessions.json; python -m matrix.ci sessions.json >> "$GITHUB_OUTPUT"
 """
@@ -18,26 +18,27 @@ __all__ = ["jobs", "key"]
 
 
 def jobs(matrix: Matrix, sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of nox's sessions that are cells, each with what its job must know."""
-    found = []
+    """Return a job for each of nox's sessions that is a cell. Raises MatrixError if there is no such session."""
+    cell_jobs = []
     for session in sessions:
         name = session["session"].removeprefix("cell(").removesuffix(")")
         if name in matrix.cells:
             runner = matrix.cells[name].runner
             image = matrix.ci.images.get(session["python"]) if runner == "cpu" else None
             labels = image or matrix.ci.runners[runner]
-            found.append({"cell": name, "python": session["python"], "labels": labels, "old": bool(image)})
-    if not found:
-        raise MatrixError("nox lists no cell with these tags")
-    return found
+            cell_jobs.append({"cell": name, "python": session["python"], "labels": labels, "old": bool(image)})
+    if not cell_jobs:
+        raise MatrixError("nox lists no cell with these tags. `nox -l` lists the tags.")
+    return cell_jobs
 
 
 def key(matrix: Matrix) -> str:
-    """Another one when another content of the cache is asked for, or other code makes it."""
-    return hashlib.sha256("".join(each.digest for each in (suites(matrix), zoo(matrix))).encode()).hexdigest()[:16]
+    """Return the key of the cache: a digest of its inputs and of the code that fills it."""
+    return hashlib.sha256("".join(stamp.digest for stamp in (suites(matrix), zoo(matrix))).encode()).hexdigest()[:16]
 
 
 def main(arguments: list[str]) -> int:
+    """Print the outputs for the sessions of the file that is named first."""
     matrix = load()
     sessions = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     print(f"cells={json.dumps(jobs(matrix, sessions))}")

@@ -1,4 +1,7 @@
-"""What a framework says of GPUs: its version, the CUDA that it is built for (none: a build for the CPU), the devices that it sees."""
+"""GPU support of an installed framework: its version, the CUDA version of its build, and the devices that it sees.
+
+A build for the CPU has an empty CUDA version.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ def _tensorflow() -> Dict[str, Any]:
         devices = [device.name for device in tf.config.list_physical_devices("GPU")]
     else:  # TensorFlow 1 and 2.0
         devices = [tf.test.gpu_device_name()] if tf.test.is_gpu_available() else []
-    return _told(tf, cuda, devices)
+    return _make_answer(tf, cuda, devices)
 
 
 def _jax() -> Dict[str, Any]:
@@ -27,8 +30,8 @@ def _jax() -> Dict[str, Any]:
     try:
         devices = [str(device) for device in jax.devices("gpu")]
     except RuntimeError as raised:
-        devices, error = [], _line(raised)
-    return _told(jax, plugins[0] if plugins else "", devices, error)
+        devices, error = [], _first_line(raised)
+    return _make_answer(jax, plugins[0] if plugins else "", devices, error)
 
 
 def _torch() -> Dict[str, Any]:
@@ -37,16 +40,16 @@ def _torch() -> Dict[str, Any]:
     error = ""
     try:
         torch.cuda.init()
-    except (AssertionError, RuntimeError) as raised:  # the first of a build for the CPU
-        devices, error = [], _line(raised)
-    return _told(torch, str(torch.version.cuda or ""), devices, error)
+    except (AssertionError, RuntimeError) as raised:  # a build for the CPU raises AssertionError
+        devices, error = [], _first_line(raised)
+    return _make_answer(torch, str(torch.version.cuda or ""), devices, error)
 
 
-def _told(module: Any, cuda: str, devices: Any, error: str = "") -> Dict[str, Any]:
+def _make_answer(module: Any, cuda: str, devices: Any, error: str = "") -> Dict[str, Any]:
     return {"version": module.__version__, "cuda": cuda, "devices": devices, "error": error}
 
 
-def _line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0]
 
 

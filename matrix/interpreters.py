@@ -1,6 +1,6 @@
-"""Where the Pythons of this machine are: on PATH, and among pyenv's versions, wherever pyenv lives.
+"""Python interpreters of this machine: on PATH, and among pyenv's versions.
 
-pyenv's own `python3.7` on PATH is a shim that fails unless that version is activated, so it alone proves nothing.
+pyenv's own `python3.7` on PATH is a shim that fails unless that version is active, so each interpreter is run once.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ __all__ = ["find", "folders"]
 
 
 def find(python: str) -> str:
-    """The interpreter of a minor version such as `3.7`; raises with its name when this machine has none."""
+    """Return the interpreter of a minor version such as `3.7`. Raises MatrixError if this machine has none."""
     name = f"python{python}"
     for folder in [*os.environ.get("PATH", "").split(os.pathsep), *folders()]:
         path = shutil.which(name, path=folder)
-        if path and _runs(path, python):
+        if path and _is_interpreter(path, python):
             return path
-    raise MatrixError(f"no {name} on this machine: neither on PATH nor among pyenv's versions")
+    raise MatrixError(f"There is no {name} on this machine, neither on PATH nor among pyenv's versions. Install it.")
 
 
 def folders() -> list[str]:
-    """The bin folders of pyenv's versions, the newest patch release first."""
-    found = [path for root in _pyenv_roots() for path in root.glob("versions/*/bin") if path.is_dir()]
-    return [str(path) for path in sorted(found, key=lambda path: _version(path.parent.name), reverse=True)]
+    """Return the bin folders of pyenv's versions, the newest patch release first."""
+    paths = [path for root in _pyenv_roots() for path in root.glob("versions/*/bin") if path.is_dir()]
+    return [str(path) for path in sorted(paths, key=lambda path: _version(path.parent.name), reverse=True)]
 
 
 def _pyenv_roots() -> Iterator[Path]:
-    if told := os.environ.get("PYENV_ROOT"):
-        yield Path(told)
+    if root := os.environ.get("PYENV_ROOT"):
+        yield Path(root)
     elif pyenv := shutil.which("pyenv"):
-        done = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=False)
-        yield Path(done.stdout.strip() or "~/.pyenv").expanduser()
+        process = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=False)
+        yield Path(process.stdout.strip() or "~/.pyenv").expanduser()
     else:
         yield Path("~/.pyenv").expanduser()
 
@@ -47,11 +47,11 @@ def _pyenv_roots() -> Iterator[Path]:
 def _version(name: str) -> Version:
     try:
         return Version(name)
-    except InvalidVersion:  # a named environment among the versions
+    except InvalidVersion:  # a named virtual environment among the versions
         return Version("0")
 
 
-def _runs(path: str, python: str) -> bool:
+def _is_interpreter(path: str, python: str) -> bool:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
-    done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
-    return done.returncode == 0 and done.stdout.strip() == python
+    process = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
+    return process.returncode == 0 and process.stdout.strip() == python

@@ -1,8 +1,8 @@
-"""Build the wheels that have metadata and nothing else, all in one process: a branch each (see matrix/branches.py).
+"""Build of the wheels that hold metadata only, one for each branch, in one process (see matrix/branches.py).
 
-python -m matrix.packages FOLDER     beside the other wheels, where `pip install --find-links FOLDER` finds them
+python -m matrix.packages FOLDER     write them beside the other wheels, for `pip install --find-links FOLDER`
 
-Their projects are written into build/ and not stored: nothing in them is said there for the first time.
+Their projects are written into build/ and not committed, because everything in them comes from matrix.toml.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ BUILD = ROOT / "build" / "branches"
 
 
 def write(matrix: Matrix, folder: Path = BUILD) -> list[Path]:
-    """A folder for each project, and nothing from before beside them."""
+    """Write a folder for each project, after deleting those of an earlier run. Return the folders."""
     shutil.rmtree(folder, ignore_errors=True)
     roots = []
     for project in projects(matrix):
         root = folder / f"{project.name}-{project.version}"
         root.mkdir(parents=True)
-        (root / "pyproject.toml").write_text(_text(project), encoding="utf-8")
+        (root / "pyproject.toml").write_text(_format_project(project), encoding="utf-8")
         shutil.copy(ROOT / "LICENSE", root)
         roots.append(root)
     return roots
 
 
 def build(roots: list[Path], folder: Path) -> list[Path]:
-    """Their wheels, in the folder."""
+    """Build the wheels into `folder`. Return their paths."""
     from hatchling.builders.wheel import WheelBuilder
 
     return [Path(wheel) for root in roots for wheel in WheelBuilder(str(root)).build(directory=str(folder))]
 
 
 def main(arguments: list[str]) -> int:
+    """Build all wheels of branches into the folder that is named."""
     if len(arguments) != 1:
         sys.exit(__doc__)
     built = build(write(load()), Path(arguments[0]).resolve())
@@ -49,7 +50,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _text(project: Project) -> str:
+def _format_project(project: Project) -> str:
     return "\n".join(
         [
             "[build-system]",
@@ -67,7 +68,7 @@ def _text(project: Project) -> str:
             *array("dependencies", project.requires),
             "",
             "[project.optional-dependencies]",
-            *(line for extra, asked in project.extras.items() for line in array(extra, asked)),
+            *(line for extra, requirements in project.extras.items() for line in array(extra, requirements)),
             "",
             "[tool.hatch.build.targets.wheel]",
             "bypass-selection = true",

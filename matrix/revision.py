@@ -1,4 +1,4 @@
-"""Of which revision of this repository something was made."""
+"""Revision of this repository, for results and builds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["revision"]
 
 
 def revision() -> str:
-    """The commit, with `-dirty` where files differ from it; empty where git or its history is not there."""
+    """Return the commit, with `-dirty` if files differ from it; empty without git or without its history."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
         return ""
-    return told.stdout.strip()
+    return process.stdout.strip()

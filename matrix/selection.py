@@ -1,4 +1,4 @@
-"""The environments in which selection is tested: `[selection.*]` of matrix.toml."""
+"""Environments that test the selection of a shim: `[selection.*]` of matrix.toml."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Mixed", "mixed"]
+__all__ = ["Mixed", "load_mixed"]
 
 
 @dataclass(frozen=True)
 class Mixed:
-    """What several cells have together, with the wheels of these shims; `over` is put on top, whatever that breaks."""
+    """The pins of several cells together, with the wheels of these shims. `over` is installed last, without resolution."""
 
     name: str
     python: str
     pins: tuple[str, ...]
-    """The files with the pins of the cells."""
+    """Lock files of the cells."""
     shims: tuple[str, ...]
     over: tuple[str, ...]
 
 
-def mixed(matrix: Matrix) -> list[Mixed]:
+def load_mixed(matrix: Matrix) -> list[Mixed]:
+    """Read the environments from matrix.toml. Raises MatrixError."""
     raw = tomllib.loads((ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8"))
-    return [_mixed(matrix, name, **entry) for name, entry in raw["selection"].items()]
+    return [_make_mixed(matrix, name, **entry) for name, entry in raw["selection"].items()]
 
 
-def _mixed(matrix: Matrix, name: str, cells: list[str], shims: list[str], over: list[str] | None = None) -> Mixed:
-    unknown = [each for each in cells if each not in matrix.cells]
+def _make_mixed(matrix: Matrix, name: str, cells: list[str], shims: list[str], over: list[str] | None = None) -> Mixed:
+    unknown = [cell_id for cell_id in cells if cell_id not in matrix.cells]
     if unknown:
-        raise MatrixError(f"selection {name}: no cell {', '.join(unknown)}")
-    found = [matrix.cells[each] for each in cells]
-    pythons = {each.python for each in found}
+        raise MatrixError(f"selection {name}: there is no cell {', '.join(unknown)}")
+    chosen = [matrix.cells[cell_id] for cell_id in cells]
+    pythons = {cell.python for cell in chosen}
     if len(pythons) != 1:
         raise MatrixError(f"selection {name}: its cells are of several Pythons: {', '.join(sorted(pythons))}")
-    return Mixed(name, pythons.pop(), tuple(str(each.constraints) for each in found), tuple(shims), tuple(over or ()))
+    return Mixed(name, pythons.pop(), tuple(str(cell.constraints) for cell in chosen), tuple(shims), tuple(over or ()))

@@ -1,4 +1,4 @@
-"""docs/support.md: every version of every operator that the code registers, and what became of it in each cell."""
+"""docs/support.md: the outcome of every version of every registered operator in each cell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 from matrix.data import Matrix
-from matrix.results import OUTCOMES, stored
+from matrix.results import OUTCOMES, load_results
 
 __all__ = ["PAGE", "page"]
 
@@ -28,30 +28,30 @@ recorded cases:
 
 
 def page(matrix: Matrix) -> str:
-    """The whole page; of the cells of which results are stored, all are counted, and those of the gate have a column each."""
-    results = stored()
+    """Return the page. All cells with stored results are counted; those of the gate have a column each."""
+    results = load_results()
     known = {id: results[id] for id in matrix.cells if id in results}
-    cells = {id: one for id, one in known.items() if matrix.cells[id].tier == "gate" and "operators" in one}
-    lines = [_HEAD, "## Cases", "", *_counts(known)]
-    operators = _registered()
+    cells = {id: cell for id, cell in known.items() if matrix.cells[id].tier == "gate" and "operators" in cell}
+    lines = [_HEAD, "## Cases", "", *_format_counts(known)]
+    operators = _list_operators()
     for domain in sorted({operator[0] for operator in operators}):
         lines += ["", "## %s" % (_DOMAINS.get(domain, domain)), "", _row(["operator", "since", *map(_short, cells)])]
         lines.append(_row(["---"] * (2 + len(cells))))
-        for _, name, since in (one for one in operators if one[0] == domain):
-            found = [_status(cell, domain, name, since) for cell in cells.values()]
-            lines.append(_row([name, str(since), *found]))
+        for _, name, since in (operator for operator in operators if operator[0] == domain):
+            statuses = [_find_status(cell, domain, name, since) for cell in cells.values()]
+            lines.append(_row([name, str(since), *statuses]))
     return "\n".join(lines) + "\n"
 
 
-def _registered() -> List[Tuple[str, str, int]]:
-    """What comes with the library: others may have registered meanings of their own in this process."""
+def _list_operators() -> List[Tuple[str, str, int]]:
+    """Return (domain, name, since) of the operators of this library, without those that a test registered."""
     from onnx_compat.ops.registry import registered
 
-    ours = (one for one in registered() if str(one.function.__module__).startswith("onnx_compat."))
-    return sorted((one.domain, one.name, one.since) for one in ours)
+    ours = (entry for entry in registered() if str(entry.function.__module__).startswith("onnx_compat."))
+    return sorted((entry.domain, entry.name, entry.since) for entry in ours)
 
 
-def _status(cell: Dict[str, Any], domain: str, name: str, since: int) -> str:
+def _find_status(cell: Dict[str, Any], domain: str, name: str, since: int) -> str:
     operator = "%s::%s" % (domain, name) if domain else name
     outcome = cell["operators"].get("%s-%d" % (operator, since), "no case")
     if outcome == "pass":
@@ -59,8 +59,8 @@ def _status(cell: Dict[str, Any], domain: str, name: str, since: int) -> str:
     return str(outcome)
 
 
-def _counts(cells: Dict[str, Any]) -> List[str]:
-    """Of each cell all its suites, in each variant."""
+def _format_counts(cells: Dict[str, Any]) -> List[str]:
+    """Return the table of outcomes: for each cell and variant, the sum over all suites."""
     lines = [_row(["cell", "run", *OUTCOMES]), _row(["---"] * (2 + len(OUTCOMES)))]
     for id, cell in cells.items():
         sums: Dict[str, Dict[str, int]] = {}
@@ -70,7 +70,9 @@ def _counts(cells: Dict[str, Any]) -> List[str]:
                 total[outcome] += counts[outcome]
         if not sums:
             lines.append(_row([id, cell["state"], *["-"] * len(OUTCOMES)]))
-        lines += [_row([id, variant, *(str(total[one]) for one in OUTCOMES)]) for variant, total in sums.items()]
+        lines += [
+            _row([id, variant, *(str(total[outcome]) for outcome in OUTCOMES)]) for variant, total in sums.items()
+        ]
     return lines
 
 

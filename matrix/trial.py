@@ -1,8 +1,8 @@
-"""Every branch as its user meets it: installed by name from a folder of wheels, used, and refused where it must be.
+"""Trial of every branch as its users install it: by name from a folder of wheels, then used, and refused on other Pythons.
 
 python -m matrix.trial FOLDER [--jobs N] [BRANCH ...]
 
-Environments are deleted again at once: an installation is quick out of uv's cache, and large.
+Each environment is deleted after its use: it is large, and uv installs it again quickly from its cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Trial", "main"]
 
 SCRIPT = ROOT / "tests" / "e2e" / "branch.py"
 SECONDS = 3600
-# What a shell has set for itself must not choose for the user.
+# Variables of the shell that would choose a shim or a back end.
 UNSET = ("PYTHONPATH", "ONNX_COMPAT_SHIM", "KERAS_BACKEND", "TF_USE_LEGACY_KERAS")
 
 
@@ -39,12 +39,12 @@ REASONS = ("requires a different Python", "requires Python", "no wheels with a m
 
 
 class Failed(Exception):
-    """A step went wrong; the text says how."""
+    """A step failed; the text is the reason."""
 
 
 @dataclass(eq=False)
 class Trial:
-    """One branch: what each step found, as a row; or how it failed."""
+    """The trial of a branch: the result of each step as a row, and the failures."""
 
     matrix: Matrix
     cell: Cell
@@ -53,16 +53,16 @@ class Trial:
     failures: list[str] = field(default_factory=list)
 
     def run(self, pip: bool) -> None:
-        """All steps; `pip`: a wrong Python also with pip itself."""
+        """Run all steps; with `pip`, also test the refusal of other Pythons with pip itself."""
         began = time.monotonic()
         assert self.cell.branch
         self.row = {"branch": self.cell.branch, "Python": self.cell.python}
-        self._step("runs", self._use)
-        self._step("probability", self._use_with_probability)
+        self._step("runs", self._try_branch)
+        self._step("probability", self._try_probability)
         self._step("wheels", self._resolve_at_both_ends)
-        self._step("refuses", self._refuse)
+        self._step("refuses", self._check_refusal)
         if pip:
-            self._step("pip", self._refuse_with_pip)
+            self._step("pip", self._check_refusal_by_pip)
         self.row["seconds"] = f"{time.monotonic() - began:.0f}"
 
     def _step(self, column: str, step: Callable[[], str]) -> None:
@@ -74,30 +74,32 @@ class Trial:
 
     @property
     def extra(self) -> str:
-        """The extra to try: of builds for a CPU alone, where there are some."""
+        """The extra to try: the one with builds for the CPU alone, where it exists."""
         core = branches.extras(self.matrix, self.matrix.distributions["core"])
         return f"{self.cell.branch}{CPU}" if f"{self.cell.branch}{CPU}" in core else str(self.cell.branch)
 
-    def _use(self) -> str:
-        found = self._installed(self.extra)
-        return f"{found['framework']} {found['version']}: {', '.join(found['files']) or 'no files'}"
+    def _try_branch(self) -> str:
+        report = self._try_extras(self.extra)
+        return f"{report['framework']} {report['version']}: {', '.join(report['files']) or 'no files'}"
 
-    def _use_with_probability(self) -> str:
+    def _try_probability(self) -> str:
         if not self.cell.probability:
             return ""
-        # tf-keras asks for the full build of TensorFlow: two builds in one folder are neither.
-        both = {"tensorflow", "tensorflow-cpu"} <= set(self._resolved(f"{self.extra},probability", self.cell.python))
+        # tf-keras requires the full build of TensorFlow; two builds in one environment overwrite each other.
+        both = {"tensorflow", "tensorflow-cpu"} <= set(self._resolve(f"{self.extra},probability", self.cell.python))
         extra = str(self.cell.branch) if both else self.extra
-        return str(self._installed(f"{extra},probability")["probability"])
+        return str(self._try_extras(f"{extra},probability")["probability"])
 
-    def _installed(self, extras: str) -> dict[str, Any]:
-        """What the script found in an empty environment with that."""
-        with tempfile.TemporaryDirectory() as room:
-            python = _environment(Path(room, "env"), self.cell.python)
-            _done("uv", "pip", "install", "--quiet", f"--python={python}", *self._links(), self._asked(extras))
-            empty = Path(room, "empty")
+    def _try_extras(self, extras: str) -> dict[str, Any]:
+        """Install the extras in an empty environment and return the report of SCRIPT."""
+        with tempfile.TemporaryDirectory() as scratch:
+            python = _make_environment(Path(scratch, "env"), self.cell.python)
+            _run_command(
+                "uv", "pip", "install", "--quiet", f"--python={python}", *self._links(), self._requirement(extras)
+            )
+            empty = Path(scratch, "empty")
             empty.mkdir()
-            said = _done(
+            output = _run_command(
                 python,
                 str(SCRIPT),
                 self.cell.shim,
@@ -105,23 +107,23 @@ class Trial:
                 cwd=empty,
                 env={**self.cell.env, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
             )
-        found: dict[str, Any] = json.loads(said.splitlines()[-1])
-        return found
+        report: dict[str, Any] = json.loads(output.splitlines()[-1])
+        return report
 
     def _resolve_at_both_ends(self) -> str:
-        """The framework has wheels for the oldest and the newest Python that the branch accepts, and all others fit."""
-        accepted = self._accepted()
+        """Resolve for the oldest and the newest Python that the branch accepts, with wheels of the framework."""
+        accepted = self._accepted_pythons()
         for python in (accepted[0], accepted[-1]):
-            self._resolved(str(self.cell.branch), python)
+            self._resolve(str(self.cell.branch), python)
         return f"{accepted[0]} to {accepted[-1]}"
 
-    def _resolved(self, extras: str, python: str) -> list[str]:
-        """The names of all that would be installed."""
-        said = _done(*self._resolving(python), given=self._asked(extras))
-        return [Requirement(line).name for line in said.splitlines()]
+    def _resolve(self, extras: str, python: str) -> list[str]:
+        """Return the name of every distribution that would be installed."""
+        output = _run_command(*self._resolve_command(python), given=self._requirement(extras))
+        return [Requirement(line).name for line in output.splitlines()]
 
-    def _resolving(self, python: str) -> list[str]:
-        """Each framework from a wheel."""
+    def _resolve_command(self, python: str) -> list[str]:
+        """Return the command that resolves, with each framework from a wheel."""
         resolve = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", f"--python-version={python}"]
         return [*resolve, *(f"--only-binary={name}" for name in self._frameworks()), *self._links(), "-"]
 
@@ -129,114 +131,127 @@ class Trial:
         names = [pin.name for pin in self.matrix.frameworks(self.cell)]
         return [*names, *(name[: -len(CPU)] for name in names if name.endswith(CPU))]
 
-    def _refuse(self) -> str:
-        """The next older and the next newer Python, by uv, which takes of a Requires-Python its lower end alone."""
-        for python in self._wrong():
-            self._reason(python, *self._resolving(python), given=self._asked(str(self.cell.branch)))
-        return " ".join(self._wrong())
+    def _check_refusal(self) -> str:
+        """Check that uv refuses the next older and the next newer Python. uv reads only the lower end of Requires-Python."""
+        for python in self._refused_pythons():
+            self._expect_refusal(python, *self._resolve_command(python), given=self._requirement(str(self.cell.branch)))
+        return " ".join(self._refused_pythons())
 
-    def _refuse_with_pip(self) -> str:
-        """By the newest pip that such a Python has, if this machine has one."""
-        tried = []
-        for python in self._wrong():
+    def _check_refusal_by_pip(self) -> str:
+        """Check the same with the newest pip of such a Python, if this machine has that Python."""
+        refusing = []
+        for python in self._refused_pythons():
             try:
                 find(python)
             except MatrixError:
                 continue
-            with tempfile.TemporaryDirectory() as room:
-                made = _environment(Path(room), python, "--seed")
-                self._reason(python, made, "-m", "pip", "install", *self._links(), self._asked(str(self.cell.branch)))
-            tried.append(python)
-        return " ".join(tried)
+            with tempfile.TemporaryDirectory() as scratch:
+                interpreter = _make_environment(Path(scratch), python, "--seed")
+                self._expect_refusal(
+                    python,
+                    interpreter,
+                    "-m",
+                    "pip",
+                    "install",
+                    *self._links(),
+                    self._requirement(str(self.cell.branch)),
+                )
+            refusing.append(python)
+        return " ".join(refusing)
 
-    def _reason(self, python: str, *command: str, given: str | None = None) -> None:
-        """That command must fail, and say that it is for the Python."""
+    def _expect_refusal(self, python: str, *command: str, given: str | None = None) -> None:
+        """Check that a command fails because of the Python."""
         try:
-            _done(*command, given=given)
+            _run_command(*command, given=given)
         except Failed as error:
             if any(reason in str(error) for reason in REASONS):
                 return
             raise Failed(f"Python {python} is refused for another reason:\n{error}") from error
         raise Failed(f"Python {python} is not refused")
 
-    def _wrong(self) -> list[str]:
-        """The Pythons next to those that are accepted, as far as the core itself accepts them."""
-        accepted = [int(python.partition(".")[2]) for python in self._accepted()]
+    def _refused_pythons(self) -> list[str]:
+        """Return the Pythons next to those that are accepted, if the core accepts them."""
+        accepted = [int(python.partition(".")[2]) for python in self._accepted_pythons()]
         ends = [f"3.{accepted[0] - 1}", f"3.{accepted[-1] + 1}"]
         core = branches.minors(self.matrix.requires_python(self.matrix.distributions["core"]))
         return [python for python in ends if python in core]
 
-    def _accepted(self) -> list[str]:
+    def _accepted_pythons(self) -> list[str]:
         return branches.minors(str(self.cell.pythons))
 
     def _links(self) -> list[str]:
         return ["--find-links", str(self.folder)]
 
-    def _asked(self, extras: str) -> str:
+    def _requirement(self, extras: str) -> str:
         return f"{self.matrix.distributions['core'].name}[{extras}]=={self.matrix.version}"
 
 
-def _environment(folder: Path, python: str, *options: str) -> str:
-    _done("uv", "venv", "--quiet", *options, f"--python={find(python)}", str(folder))
+def _make_environment(folder: Path, python: str, *options: str) -> str:
+    _run_command("uv", "venv", "--quiet", *options, f"--python={find(python)}", str(folder))
     return str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
 
 
-def _done(*command: str, given: str | None = None, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
-    """What a command printed; raises with the end of what it said when it fails."""
-    around = {name: value for name, value in os.environ.items() if name not in UNSET}
-    around["UV_PYTHON_DOWNLOADS"] = "never"
-    done = subprocess.run(
+def _run_command(
+    *command: str, given: str | None = None, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> str:
+    """Return the output of a command. Raises Failed with the end of its output."""
+    variables = {name: value for name, value in os.environ.items() if name not in UNSET}
+    variables["UV_PYTHON_DOWNLOADS"] = "never"
+    process = subprocess.run(
         command,
         input=given,
         capture_output=True,
         text=True,
         check=False,
         cwd=cwd,
-        env={**around, **(env or {})},
+        env={**variables, **(env or {})},
         timeout=SECONDS,
     )
-    if done.returncode != 0:
-        raise Failed("\n".join((done.stdout + done.stderr).splitlines()[-15:]))
-    return done.stdout
+    if process.returncode != 0:
+        raise Failed("\n".join((process.stdout + process.stderr).splitlines()[-15:]))
+    return process.stdout
 
 
 def trials(matrix: Matrix, folder: Path, names: list[str]) -> list[Trial]:
-    """Of the named branches, or of all."""
+    """Return the trials of the named branches, or of all. Raises MatrixError."""
     proving = branches.branches(matrix)
     unknown = [name for name in names if name not in proving]
     if unknown:
-        raise MatrixError(f"no branch {', '.join(unknown)}: there are {', '.join(proving)}")
+        raise MatrixError(f"There is no branch {', '.join(unknown)}. The branches are {', '.join(proving)}.")
     return [Trial(matrix, proving[name], folder) for name in names or proving]
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Try the branches and print their rows. Return 1 if a step failed."""
     parser = argparse.ArgumentParser(prog="python -m matrix.trial", description="Try the branches as their users do.")
-    parser.add_argument("folder", type=Path, help="with the wheels of all distributions")
+    parser.add_argument("folder", type=Path, help="the folder with the wheels of all distributions")
     parser.add_argument(
-        "--jobs", type=int, default=1, help="branches at a time; each needs its framework's room on the disk"
+        "--jobs", type=int, default=1, help="branches at a time; each needs the disk space of its framework"
     )
     parser.add_argument("branches", nargs="*", metavar="BRANCH")
     options = parser.parse_args(arguments)
     try:
-        tried = trials(load(), options.folder.resolve(), options.branches)
+        branch_trials = trials(load(), options.folder.resolve(), options.branches)
     except MatrixError as error:
         sys.exit(str(error))
-    # pip takes its time: what it says is the same for each branch of a shim.
-    first = {trial.cell.shim: trial for trial in reversed(tried)}
+    # pip is slow, and its answer is the same for each branch of a shim.
+    first = {trial.cell.shim: trial for trial in reversed(branch_trials)}
     with ThreadPoolExecutor(options.jobs) as pool:
-        running = [pool.submit(trial.run, pip=bool(options.branches) or trial in first.values()) for trial in tried]
-        for trial, result in zip(tried, running):
+        running = [
+            pool.submit(trial.run, pip=bool(options.branches) or trial in first.values()) for trial in branch_trials
+        ]
+        for trial, result in zip(branch_trials, running):
             result.result()
             print("  ".join(f"{name} {value}" for name, value in trial.row.items() if value), flush=True)
             print("".join(f"{failure}\n" for failure in trial.failures), flush=True, end="")
-    failures = [failure for trial in tried for failure in trial.failures]
-    print(f"\n{table([trial.row for trial in tried])}\n")
-    print("\n".join([f"{len(tried)} branches, {len(failures)} failures", *failures]))
+    failures = [failure for trial in branch_trials for failure in trial.failures]
+    print(f"\n{table([trial.row for trial in branch_trials])}\n")
+    print("\n".join([f"{len(branch_trials)} branches, {len(failures)} failures", *failures]))
     return 1 if failures else 0
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Under the names of their columns."""
+    """Format rows as a table with a header."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     lines = [dict(zip(columns, columns)), *rows]
     widths = {name: max(len(line.get(name, "")) for line in lines) for name in columns}

@@ -1,4 +1,4 @@
-"""What installs which shim, on which Python. Rendered from matrix/matrix.toml by `python -m matrix render`: edit there."""
+"""Extras that install a shim, by Python. Rendered from matrix/matrix.toml by `python -m matrix render`: edit there."""
 
 from typing import NamedTuple, Tuple
 
@@ -6,7 +6,7 @@ __all__ = ["OFFERS", "Offer"]
 
 
 class Offer(NamedTuple):
-    """`pip install 'onnx-compat[extra]'`: a shim with its framework; of one minor version, if that is said."""
+    """`pip install 'onnx-compat[extra]'`: a shim with its framework; `minor` is empty for any version."""
 
     extra: str
     shim: str

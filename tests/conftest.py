@@ -1,4 +1,4 @@
-"""What a run tells those who look at it from outside, and what ends a test that hangs where nothing else can.
+"""Progress of a test run for observers, and a watchdog for tests that hang without releasing the interpreter's lock.
 
 ONNX_COMPAT_PROGRESS: a file that gets a line of JSON for the number of tests, and one for each test when it ends.
 """
@@ -19,7 +19,7 @@ GRACE = 30.0
 
 
 class Watch:
-    """Counts the tests as they end; of all workers, where there are several."""
+    """Counts the tests that have ended, of all workers."""
 
     def __init__(self, path: Optional[str]) -> None:
         self.total = 0
@@ -29,23 +29,23 @@ class Watch:
 
     @property
     def missing(self) -> int:
-        """The tests that were collected and did not run."""
+        """The number of collected tests that have not run."""
         return self.total - len(self._ended)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: List[str]) -> None:
-        self._collected(len(ids))
+        self._set_total(len(ids))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if session.items:  # not where workers collect
-            self._collected(len(session.items))
+            self._set_total(len(session.items))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._started[nodeid] = time.monotonic()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
-        """A worker that is gone says nothing: when it went tells a crash from the limit of a test."""
+        """Set the message for a dead worker, which cannot report: its run time tells a crash from the limit of a test."""
         seconds = time.monotonic() - self._started.get(crashitem, time.monotonic())
         report.longrepr = "its process ended after %.0f s: it crashed, or ran into the limit of a test" % seconds
 
@@ -56,7 +56,7 @@ class Watch:
             reason = str(report.longrepr).strip().splitlines()[-1:] if outcome == "failed" else []
             self._write({"id": report.nodeid, "outcome": outcome, "reason": "".join(reason)})
 
-    def _collected(self, total: int) -> None:
+    def _set_total(self, total: int) -> None:
         if total != self.total:
             self.total = total
             self._write({"tests": total})
@@ -75,8 +75,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _outcome(report: Any) -> str:
-    """Of a report that ends its test; none for one that does not."""
-    if report.failed:  # of whichever phase; "???": of a test that ended its worker
+    """Return the outcome of a report that ends its test; "" for any other report."""
+    if report.failed:  # in any phase; "???" is the phase of a test that ended its worker
         return "failed"
     if report.when == "call" or (report.when == "setup" and report.skipped):
         return "xfailed" if hasattr(report, "wasxfail") else str(report.outcome)
@@ -97,5 +97,5 @@ class Limit:
 
 def _limit(item: pytest.Item) -> float:
     marker = item.get_closest_marker("timeout")
-    told = marker.args[0] if marker and marker.args else item.config.getoption("timeout", None)
-    return float(told or 0)
+    limit = marker.args[0] if marker and marker.args else item.config.getoption("timeout", None)
+    return float(limit or 0)

@@ -14,12 +14,12 @@ def convert_torch(name: str, full: bool, path: str) -> Dict[str, float]:
     if root not in sys.path:
         sys.path.append(root)
     from matrix.zoo.catalog import catalog
-    from matrix.zoo.condition import conditioned
+    from matrix.zoo.condition import build_conditioned
 
     model = next(entry for entry in catalog() if entry.name == name and entry.full == full)
     sizes = {size: max(8, values[0]) if size == "batch" else values[0] for size, values in model.sizes.items()}
-    network = conditioned(name, model.build, model.sample(sizes, "calibration"))
-    sample = tuple(model.sample(model.fixed()).values())
+    network = build_conditioned(name, model.build, model.sample(sizes, "calibration"))
+    sample = tuple(model.sample(model.fixed_sizes()).values())
     start = time.perf_counter()
     litert_torch.convert(network, sample).export(path)
     return {"seconds": time.perf_counter() - start}

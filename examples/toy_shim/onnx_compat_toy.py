@@ -1,7 +1,7 @@
-"""An example: the least that a shim of your own can be.
+"""Example of a minimal shim.
 
-Its "framework" is plain numpy, its tensors are arrays, and it does ten primitives. Everything else of a model runs in the
-fallback; `onnx_compat.support(model, "toy")` says what.
+Its "framework" is numpy: its tensors are arrays, and it implements ten primitives. The rest of a model runs in the
+fallback; `onnx_compat.support(model, "toy")` lists it.
 """
 
 import numpy as np
@@ -11,11 +11,13 @@ from onnx_compat.shim import Compiled, Emitter, Probe, Shim
 
 
 class ToyEmitter(Emitter):
+    """Computes each primitive at once."""
+
     layout = "channels_first"  # images as ONNX has them
     filter_layout = "OIHW"
-    concrete = True  # handles hold values, so sizes are ints
+    concrete = True  # handles hold values, so sizes are integers
 
-    # What every emitter has beside the primitives.
+    # Methods of every emitter, beside the primitives.
     def constant(self, array, dtype):
         return array
 
@@ -28,7 +30,7 @@ class ToyEmitter(Emitter):
     def stack(self, scalars):
         return np.asarray(scalars, np.int64)
 
-    # The primitives: tensors and sizes by position, everything else by name.
+    # The primitives: tensors and sizes are positional arguments, all others are keyword arguments.
     def add(self, x, y):
         return x + y
 
@@ -64,7 +66,7 @@ class ToyEmitter(Emitter):
 
 
 class ToyCompiled(Compiled):
-    """A framework with a compiled form would emit the program once, here; numpy walks it at every run."""
+    """A program that numpy runs step by step. A framework with a compiled form would emit the program once, here."""
 
     def __init__(self, program):
         self.native = program
@@ -74,8 +76,10 @@ class ToyCompiled(Compiled):
 
 
 class ToyShim(Shim):
+    """The shim, which the entry point names."""
+
     name = "toy"
-    modules = ()  # nothing that a user imports tells that it should be taken
+    modules = ()  # no import of the user selects it
 
     def probe(self):
         return Probe(True, "an example", "numpy", np.__version__)

@@ -1,1 +1,1 @@
-"""The runner of the recorded and generated cases, free of pytest: compare, run, judge, tally."""
+"""Harness of the recorded and generated cases, independent of pytest: compare, run, judge, tally."""

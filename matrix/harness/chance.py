@@ -1,7 +1,7 @@
-"""Cases that draw random numbers: what is recorded says only shape and dtype; what is drawn is tested as a sample.
+"""Check of cases that draw random numbers: only shape and dtype are compared with the recorded output.
 
-The sample is large: the model is run again on the recorded inputs repeated along their first axis. A bound of 7 standard
-errors is missed by chance once in 10^11 runs; the seeded cases draw the same at each run of one framework.
+The numbers are tested as a sample. For a large sample, the model runs again on the recorded inputs repeated along their first
+axis. A bound of 7 standard errors fails by chance once in 10^11 runs; seeded cases draw the same numbers in each run.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ TIMES = 4000
 
 
 def check_frequency(name: str, happened: np.ndarray, chances: Any) -> None:
-    """Each of these happened (0 or 1) with its chance: all in all, and where the chance is the larger one."""
+    """Check that events (0 or 1) happen with their chances: in total, and where the chance is above its median."""
     chances = np.broadcast_to(np.asarray(chances, np.float64), happened.shape)
     if not np.isin(happened, [0, 1]).all():
         raise Mismatch("%s: not only zeros and ones" % name)
     if (happened[chances <= 0] != 0).any() or (happened[chances >= 1] != 1).any():
-        raise Mismatch("%s: what never happens did, or what always happens did not" % name)
+        raise Mismatch("%s: an event of chance 0 happened, or an event of chance 1 did not" % name)
     middle = np.median(chances)
     for part in (chances <= middle, chances > middle):
         wanted, variance = chances[part].sum(), (chances[part] * (1 - chances[part])).sum()
@@ -34,44 +34,48 @@ def check_frequency(name: str, happened: np.ndarray, chances: Any) -> None:
 
 
 def check_moments(name: str, drawn: np.ndarray, mean: float, variance: float, fourth: float) -> None:
-    """`fourth` is the fourth central moment in units of the variance squared: 3 for a normal one, 1.8 for a uniform."""
-    wide = np.asarray(drawn, np.float64).reshape(-1)
-    error = np.sqrt(variance / wide.size)
-    if not abs(wide.mean() - mean) <= ERRORS * error:
-        raise Mismatch("%s: the mean is %g, expected %g" % (name, wide.mean(), mean))
-    spread = np.square(wide - mean).mean()
-    if not abs(spread - variance) <= ERRORS * variance * np.sqrt((fourth - 1) / wide.size):
+    """Check mean, variance and independence of numbers.
+
+    `fourth` is the fourth central moment in units of the variance squared: 3 for a normal distribution, 1.8 for a uniform one.
+    """
+    values = np.asarray(drawn, np.float64).reshape(-1)
+    error = np.sqrt(variance / values.size)
+    if not abs(values.mean() - mean) <= ERRORS * error:
+        raise Mismatch("%s: the mean is %g, expected %g" % (name, values.mean(), mean))
+    spread = np.square(values - mean).mean()
+    if not abs(spread - variance) <= ERRORS * variance * np.sqrt((fourth - 1) / values.size):
         raise Mismatch("%s: the variance is %g, expected %g" % (name, spread, variance))
-    together = (wide[:-1] - mean) * (wide[1:] - mean)
-    if not abs(together.mean()) <= ERRORS * variance / np.sqrt(together.size):
-        raise Mismatch("%s: neighbours are not independent: their covariance is %g" % (name, together.mean()))
+    products = (values[:-1] - mean) * (values[1:] - mean)
+    if not abs(products.mean()) <= ERRORS * variance / np.sqrt(products.size):
+        raise Mismatch("%s: consecutive numbers are not independent: their covariance is %g" % (name, products.mean()))
 
 
 def check_sample(model: onnx.ModelProto, run: Callable[[Dict[str, Any]], Sequence[Any]], fed: Dict[str, Any]) -> None:
-    """Draw twice: other numbers, unless the model has a seed; and as many as follow the distribution of its operator."""
-    inputs = {name: _repeated(value) for name, value in fed.items()}
+    """Run twice. The numbers must differ, unless the model has a seed, and follow the distribution of the operator."""
+    inputs = {name: _repeat(value) for name, value in fed.items()}
     first, again = list(run(inputs)), list(run(inputs))
-    same = all(np.array_equal(one, other) for one, other in zip(first, again))
+    same = all(np.array_equal(first_output, second_output) for first_output, second_output in zip(first, again))
     if same != any(attribute.name == "seed" for node in model.graph.node for attribute in node.attribute):
-        raise Mismatch("the second run drew %s numbers" % ("the same" if same else "other"))
+        raise Mismatch("the second run drew %s numbers" % ("the same" if same else "different"))
     nodes = {node.op_type: node for node in model.graph.node}
     if "Dropout" in nodes:
         _check_dropout(list(inputs.values()), first)
     elif "Bernoulli" in nodes:
         check_frequency("the output", first[0], next(iter(inputs.values())))
     elif set(nodes) == {"RandomUniformLike", "Greater", "Cast"}:
-        ((name, chances),) = inputs.items()  # Bernoulli, expanded; early releases have it turned round
+        ((name, chances),) = inputs.items()  # Bernoulli, expanded; early releases of onnx swap the inputs of Greater
         check_frequency("the output", first[0], chances if nodes["Greater"].input[0] == name else 1 - chances)
     else:
         raise Mismatch("no test is known for what %s draws" % ", ".join(sorted(nodes)))
+        raise Mismatch("the harness has no test for the numbers of %s" % ", ".join(sorted(nodes)))
 
 
-def _repeated(value: np.ndarray) -> np.ndarray:
+def _repeat(value: np.ndarray) -> np.ndarray:
     return np.concatenate([value] * TIMES) if value.ndim else value
 
 
 def _check_dropout(inputs: Sequence[Any], outputs: List[Any]) -> None:
-    """The second input is the ratio. What is kept is scaled so that the mean stays."""
+    """Check the mask and the scaled input of a Dropout. The second input is the ratio."""
     data, ratio = inputs[0], float(inputs[1]) if len(inputs) > 2 else 0.5
     kept = outputs[1] if len(outputs) > 1 else outputs[0] != 0
     check_frequency("the mask", kept, 1 - ratio)

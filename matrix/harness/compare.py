@@ -1,6 +1,6 @@
-"""What a model gave beside what was recorded: exact in kind, dtype and shape, and in all but floating numbers.
+"""Comparison of a model's outputs with the recorded outputs: exact, except for floating-point numbers.
 
-Written apart from the library's own comparison, which is among the things under test.
+It is independent of the library's own comparison, which is itself under test.
 """
 
 from __future__ import annotations
@@ -13,48 +13,48 @@ __all__ = ["Mismatch", "compare", "compare_kind"]
 
 
 class Mismatch(AssertionError):
-    """A wrong answer; says of which output, and how far off."""
+    """A wrong output; the text names it and the first difference."""
 
 
 def compare(name: str, got: Any, wanted: Any, rtol: float, atol: float) -> None:
     """Raise `Mismatch` unless `got` is `wanted`: a tensor, a list or a map of values, or None for an empty optional."""
     if isinstance(wanted, list):
         if not isinstance(got, list) or len(got) != len(wanted):
-            raise Mismatch("%s: expected a list of %d values, got %s" % (name, len(wanted), _kind(got)))
+            raise Mismatch("%s: expected a list of %d values, got %s" % (name, len(wanted), _describe(got)))
         for i, (ours, theirs) in enumerate(zip(got, wanted)):
             compare("%s[%d]" % (name, i), ours, theirs, rtol, atol)
     elif isinstance(wanted, dict):
         if not isinstance(got, dict) or set(got) != set(wanted):
-            raise Mismatch("%s: expected a map of %s, got %s" % (name, sorted(wanted), _kind(got)))
+            raise Mismatch("%s: expected a map of %s, got %s" % (name, sorted(wanted), _describe(got)))
         for key, theirs in wanted.items():
             compare("%s[%r]" % (name, key), np.asarray(got[key]), theirs, rtol, atol)
     elif wanted is None:
         if got is not None:
-            raise Mismatch("%s: expected nothing, got %s" % (name, _kind(got)))
+            raise Mismatch("%s: expected nothing, got %s" % (name, _describe(got)))
     else:
-        _tensors(name, got, np.asarray(wanted), rtol, atol)
+        _compare_tensors(name, got, np.asarray(wanted), rtol, atol)
 
 
 def compare_kind(name: str, got: Any, wanted: np.ndarray) -> None:
     """Raise `Mismatch` unless `got` is a tensor of the dtype and the shape of `wanted`."""
     if not isinstance(got, np.ndarray):
-        raise Mismatch("%s: expected %s, got %s" % (name, _kind(wanted), _kind(got)))
+        raise Mismatch("%s: expected %s, got %s" % (name, _describe(wanted), _describe(got)))
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
-        raise Mismatch("%s: expected %s, got %s" % (name, _kind(wanted), _kind(got)))
+        raise Mismatch("%s: expected %s, got %s" % (name, _describe(wanted), _describe(got)))
 
 
-def _tensors(name: str, got: Any, wanted: np.ndarray, rtol: float, atol: float) -> None:
-    if wanted.dtype.kind in "US":  # strings are objects to us, whatever the reader of the recorded ones made of them
+def _compare_tensors(name: str, got: Any, wanted: np.ndarray, rtol: float, atol: float) -> None:
+    if wanted.dtype.kind in "US":  # the library represents strings as objects
         wanted = wanted.astype(object)
     compare_kind(name, got, wanted)
-    wrong = _inexact(got, wanted, rtol, atol) if _is_inexact(wanted.dtype) else np.asarray(got != wanted)
+    wrong = _far_elements(got, wanted, rtol, atol) if _is_inexact(wanted.dtype) else np.asarray(got != wanted)
     if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
         text = "%s: %d of %d elements are wrong, first at %s: expected %r, got %r"
-        raise Mismatch(text % (name, wrong.sum(), wrong.size, at, wanted[at], got[at]))
+        raise Mismatch(text % (name, wrong.sum(), wrong.size, index, wanted[index], got[index]))
 
 
-def _inexact(got: np.ndarray, wanted: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+def _far_elements(got: np.ndarray, wanted: np.ndarray, rtol: float, atol: float) -> np.ndarray:
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     ours, theirs = got.astype(wide), wanted.astype(wide)
     close: np.ndarray = np.isclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=True)
@@ -62,11 +62,11 @@ def _inexact(got: np.ndarray, wanted: np.ndarray, rtol: float, atol: float) -> n
 
 
 def _is_inexact(dtype: Any) -> bool:
-    """The small floats of ml_dtypes are of no numeric kind; their names tell."""
+    """Whether a dtype is floating-point. Small floats of ml_dtypes have no numeric kind, so their names decide."""
     return dtype.kind in "fc" or "float" in dtype.name
 
 
-def _kind(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return "%s%s" % (value.dtype, list(value.shape))
     if isinstance(value, dict):

@@ -1,12 +1,14 @@
-"""Declared gaps: what a shim is known not to do, as data. A gap that is closed, stale or of another kind is a failure.
+"""Declared gaps, as data: failures that are expected of a shim. A gap fails if it is closed, stale, or of another kind.
 
-[[gap]]                              # tests/gaps/<shim>.toml; recorded.toml, for every shim: what was recorded is wrong
-id = "node/*/test_gradient_of_add"   # or several in a list; `*` is of all releases. Each case that it covers must fail
-cells = ["tf1-*"]                    # patterns of cells; ["*"]: all, and also outside of any cell
-kind = "framework"                   # ours: to be done here; framework: it cannot; never: makes no sense
-exception = "UnsupportedError"       # the exact class, or "Mismatch" for a wrong answer
-reason = "..."
-variants = ["unknown-dims"]          # if not in all ways in which a case can be run
+An entry of a file:
+
+    [[gap]]                              # in tests/gaps/<shim>.toml; in recorded.toml for every shim: the recorded result is wrong
+    id = "node/*/test_gradient_of_add"   # or a list; `*` stands for all releases. Each case that it covers must fail
+    cells = ["tf1-*"]                    # patterns of cells; ["*"]: all, and also outside of any cell
+    kind = "framework"                   # ours: can be done here; framework: it cannot; never: has no meaning
+    exception = "UnsupportedError"       # the exact class, or "Mismatch" for a wrong answer
+    reason = "..."
+    variants = ["unknown-dims"]          # if not in all variants of a case
 """
 
 from __future__ import annotations
@@ -18,16 +20,18 @@ from typing import Any, Collection, Dict, Iterable, List, NamedTuple, Optional, 
 
 from .variants import RECORDED, VARIANTS
 
-__all__ = ["KINDS", "Gap", "GapError", "find_gap", "load_gaps", "stale"]
+__all__ = ["KINDS", "Gap", "GapError", "find_gap", "find_stale", "load_gaps"]
 
 KINDS = ("ours", "framework", "never")
 
 
 class GapError(AssertionError):
-    """A declared gap does not say what happens: it is closed, stale, of another kind, or not well-formed."""
+    """A declared gap contradicts a result: it is closed, stale, of another kind, or malformed."""
 
 
 class Gap(NamedTuple):
+    """A gap: its cases, its cells, and the exception that they raise."""
+
     id: Union[str, List[str]]
     cells: List[str]
     kind: str
@@ -36,10 +40,12 @@ class Gap(NamedTuple):
     variants: List[str] = list(VARIANTS)
 
     def covers(self, ids: Iterable[str], cell: str, variant: str = RECORDED) -> bool:
-        here = variant in self.variants and any(fnmatchcase(cell, pattern) for pattern in self.cells)
-        return here and self.names(ids)
+        """Whether the gap holds for a case, given by its ids, in a cell and a variant."""
+        applies = variant in self.variants and any(fnmatchcase(cell, pattern) for pattern in self.cells)
+        return applies and self.names(ids)
 
     def names(self, ids: Iterable[str]) -> bool:
+        """Whether a pattern of the gap matches one of the ids."""
         return any(fnmatchcase(id, pattern) for pattern in self.patterns for id in ids)
 
     @property
@@ -48,25 +54,27 @@ class Gap(NamedTuple):
 
 
 def load_gaps(path: Path) -> List[Gap]:
-    """The gaps of a file, none when there is no such file."""
-    return [_gap(entry, path) for entry in _read_toml(path).get("gap", [])] if path.exists() else []
+    """Return the gaps of a file; none if there is no such file."""
+    return [_parse_gap(entry, path) for entry in _read_toml(path).get("gap", [])] if path.exists() else []
 
 
 def find_gap(gaps: Iterable[Gap], ids: Collection[str], cell: str, variant: str = RECORDED) -> Optional[Gap]:
-    """The gap for a case, which may have several ids: the same case in several releases."""
-    found = [gap for gap in gaps if gap.covers(ids, cell, variant)]
-    if len(found) > 1:
-        raise GapError("%s is declared %d times for cell '%s'" % (next(iter(ids)), len(found), cell))
-    return found[0] if found else None
+    """Return the gap of a case, which may have several ids: the same case in several releases. None if it has no gap."""
+    matches = [gap for gap in gaps if gap.covers(ids, cell, variant)]
+    if len(matches) > 1:
+        raise GapError("%s is declared %d times for cell '%s'" % (next(iter(ids)), len(matches), cell))
+    return matches[0] if matches else None
 
 
-def stale(gaps: Iterable[Gap], known: Collection[str], suites: Collection[str]) -> List[str]:
-    """What names no case of these suites, though it names one of the suites."""
-    named = [pattern for gap in gaps for pattern in gap.patterns if pattern.partition("/")[0] in suites]
-    return [pattern for pattern in named if pattern not in known and not any(fnmatchcase(id, pattern) for id in known)]
+def find_stale(gaps: Iterable[Gap], known: Collection[str], suites: Collection[str]) -> List[str]:
+    """Return the patterns that match no case, although they name one of these suites."""
+    patterns = [pattern for gap in gaps for pattern in gap.patterns if pattern.partition("/")[0] in suites]
+    return [
+        pattern for pattern in patterns if pattern not in known and not any(fnmatchcase(id, pattern) for id in known)
+    ]
 
 
-def _gap(entry: Dict[str, Any], path: Path) -> Gap:
+def _parse_gap(entry: Dict[str, Any], path: Path) -> Gap:
     if {*entry, "variants"} != set(Gap._fields):
         raise GapError("%s: %s has the keys %s, not %s" % (path.name, entry.get("id"), sorted(entry), Gap._fields))
     gap = Gap(**entry)

@@ -1,5 +1,6 @@
-"""Which cases a run is of: those of the chosen suites and releases, each content once under the id of its newest release,
-in each of the chosen variants.
+"""Selection of the cases of a run: those of the chosen suites and releases, in each of the chosen variants.
+
+Equal cases of several releases are run once, under the id of the newest release.
 """
 
 from __future__ import annotations
@@ -8,18 +9,18 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tu
 
 from .variants import RECORDED
 
-__all__ = ["Chosen", "NotFetched", "choose", "distinct", "named"]
+__all__ = ["Chosen", "NotFetched", "choose", "distinct", "variant_name"]
 
 SUITES = ("node", "light", "pytorch-converted", "pytorch-operator", "simple")
 GENERATED = ("light-random", "zoo")
 
 
 class NotFetched(Exception):
-    """A suite that was asked for is not in the cache; says how it comes there."""
+    """A requested suite is not in the cache; the text names the session that fetches it."""
 
 
 class Chosen(NamedTuple):
-    """A case to run, every id under which its content is known, and the way in which to run it."""
+    """A case to run, every id under which its content is known, and the variant."""
 
     case: Any
     ids: List[str]
@@ -27,34 +28,36 @@ class Chosen(NamedTuple):
 
     @property
     def names(self) -> List[str]:
-        """What its results are counted under, one for each id."""
-        return [named(id, self.variant) for id in self.ids]
+        """Names of the results of the case, one for each id."""
+        return [variant_name(id, self.variant) for id in self.ids]
 
 
-def choose(told: str, read_index: Callable[[str], List[Any]], newest: bool = False) -> List[Any]:
-    """The rows of the suites told, by comma or space; else of the recorded ones, and of the generated ones that are there.
+def choose(suite_names: str, read_index: Callable[[str], List[Any]], newest: bool = False) -> List[Any]:
+    """Return the rows of the named suites, separated by comma or space.
 
-    `newest`: only those of the newest release of each.
+    Without a name: the recorded suites, and the generated suites that are in the cache. `newest`: only the newest release of
+    each suite. Raises NotFetched.
     """
-    suites = told.replace(",", " ").split()
+    suites = suite_names.replace(",", " ").split()
     rows = {suite: read_index(suite) for suite in suites or (*SUITES, *GENERATED)}
-    for suite, found in rows.items():
-        if not found and (suites or suite in SUITES):
+    for suite, indexed in rows.items():
+        if not indexed and (suites or suite in SUITES):
             raise NotFetched(
-                "the suite '%s' is not in the cache: nox -s %s" % (suite, suite if "zoo" in suite else "suites")
+                "The suite '%s' is not in the cache. Run `nox -s %s`." % (suite, suite if "zoo" in suite else "suites")
             )
-    return [row for found in rows.values() for row in found if not newest or row.release == found[-1].release]
+    return [row for indexed in rows.values() for row in indexed if not newest or row.release == indexed[-1].release]
 
 
-def named(id: str, variant: str) -> str:
+def variant_name(id: str, variant: str) -> str:
+    """Return the name of the result of a case in a variant."""
     return id if variant == RECORDED else "%s@%s" % (id, variant)
 
 
 def distinct(rows: Iterable[Any], variants: Sequence[str] = (RECORDED,)) -> List[Chosen]:
-    """Each content once for each variant."""
-    found: Dict[Tuple[Any, ...], Chosen] = {}
+    """Return each distinct content once for each variant."""
+    by_content: Dict[Tuple[Any, ...], Chosen] = {}
     for row in rows:  # an index is in the order of the releases
         key = (row.suite, row.hash, row.rtol, row.atol)
-        earlier = found.pop(key, None)
-        found[key] = Chosen(row, [row.id, *(earlier.ids if earlier else [])])
-    return [chosen._replace(variant=variant) for variant in variants for chosen in found.values()]
+        earlier = by_content.pop(key, None)
+        by_content[key] = Chosen(row, [row.id, *(earlier.ids if earlier else [])])
+    return [chosen._replace(variant=variant) for variant in variants for chosen in by_content.values()]

@@ -1,4 +1,4 @@
-"""The results of a run: counted by suite, printed as a table, written as JSON."""
+"""Results of a run: counted by suite, printed as a table, written as JSON."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Dict, Iterable, List, NamedTuple
 
 from .run import FAIL, OUTCOMES
 
-__all__ = ["Result", "counts", "died", "table", "write"]
+__all__ = ["Result", "counts", "make_crash_results", "table", "write"]
 
 
 class Result(NamedTuple):
-    """What became of a case under one of its ids."""
+    """The outcome of a case under one of its ids."""
 
     id: str
     outcome: str
@@ -22,27 +22,28 @@ class Result(NamedTuple):
     seconds: float
 
 
-def died(names: Dict[str, str], chosen: Iterable[Any]) -> List[Result]:
-    """The results of the cases that ended their worker, by the name of their test with what is known of it."""
+def make_crash_results(names: Dict[str, str], chosen: Iterable[Any]) -> List[Result]:
+    """Return the results of cases that ended their worker; `names` maps the name of a test to its last message."""
     return [
-        Result(name, FAIL, names[each.names[0]], 0.0)
-        for each in chosen
-        if each.names[0] in names
-        for name in each.names
+        Result(name, FAIL, names[case.names[0]], 0.0)
+        for case in chosen
+        if case.names[0] in names
+        for name in case.names
     ]
 
 
 def counts(results: List[Result]) -> Dict[str, Dict[str, int]]:
-    """By suite, release and variant, then by outcome; every outcome is there, also the one that never occurred."""
-    found: Dict[str, Dict[str, int]] = {}
+    """Count results by suite, release and variant, then by outcome; outcomes that do not occur count 0."""
+    by_suite: Dict[str, Dict[str, int]] = {}
     for result in results:
         id, at, variant = result.id.partition("@")
-        row = found.setdefault(id.rpartition("/")[0] + at + variant, dict.fromkeys(OUTCOMES, 0))
+        row = by_suite.setdefault(id.rpartition("/")[0] + at + variant, dict.fromkeys(OUTCOMES, 0))
         row[result.outcome] += 1
-    return {suite: found[suite] for suite in sorted(found)}
+    return {suite: by_suite[suite] for suite in sorted(by_suite)}
 
 
 def table(results: List[Result]) -> List[str]:
+    """Return the lines of the table of counts."""
     rows = counts(results)
     rows["all"] = {outcome: sum(row[outcome] for row in rows.values()) for outcome in OUTCOMES}
     width = max(map(len, rows))
@@ -53,9 +54,9 @@ def table(results: List[Result]) -> List[str]:
 
 
 def write(path: Path, results: List[Result], about: Dict[str, Any]) -> None:
-    """`about` says which shim and cell; the file appears whole or not at all."""
-    when = {"date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
-    content = {**about, **when, "counts": counts(results), "results": [result._asdict() for result in sorted(results)]}
+    """Write the results atomically; `about` holds the shim and the cell."""
+    date = {"date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    content = {**about, **date, "counts": counts(results), "results": [result._asdict() for result in sorted(results)]}
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name("%s.%d" % (path.name, os.getpid()))
     temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

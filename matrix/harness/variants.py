@@ -1,9 +1,9 @@
-"""The ways in which a case is run: as recorded, or with less told about it than was recorded. The answers must be the same.
+"""Variants of a case: as recorded, or with less known about its inputs. The outputs must be the same.
 
-recorded      as it is
-unknown-dims  no size of an input is told: each is a name of its own
-unknown-rank  not even how many dimensions an input has
-composed      the shim's own kernels for whole operators are not used
+- recorded: as it is
+- unknown-dims: each size of an input is a symbol of its own
+- unknown-rank: the ranks of the inputs are unknown
+- composed: without the shim's native operators
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Union
 
 import onnx
 
-__all__ = ["RECORDED", "VARIANTS", "Variant", "choose_variants", "loosened"]
+__all__ = ["RECORDED", "VARIANTS", "Variant", "choose_variants", "loosen_shapes"]
 
 RECORDED = "recorded"
 
 
 class Variant(NamedTuple):
-    """What is given to `prepare` in place of the model's path, and which options with it."""
+    """The argument of `prepare` in place of the model's path, and its options."""
 
     model: Callable[[str], Union[str, bytes]]
     options: Dict[str, Any] = {}
 
 
-def loosened(path: str, ranks: bool) -> bytes:
-    """The model with the sizes of its inputs, or also their ranks, left open, and nothing told of any other value."""
+def loosen_shapes(path: str, ranks: bool) -> bytes:
+    """Return the model with symbolic sizes of its inputs, or without their ranks, and without shapes of other values."""
     model = onnx.load(path)
-    given = {tensor.name for tensor in model.graph.initializer}
+    initializers = {tensor.name for tensor in model.graph.initializer}
     for value in model.graph.input:
-        if value.name not in given:
+        if value.name not in initializers:
             for k, tensor in enumerate(_tensors(value.type)):
                 _open(tensor, "%s_%d" % (value.name, k), ranks)
     for value in model.graph.output:
@@ -41,7 +41,7 @@ def loosened(path: str, ranks: bool) -> bytes:
 
 
 def _tensors(type_: onnx.TypeProto) -> Iterable[onnx.TypeProto.Tensor]:
-    """The tensor types in a type."""
+    """Yield the tensor types in a type."""
     kind = type_.WhichOneof("value")
     if kind == "tensor_type":
         yield type_.tensor_type
@@ -58,16 +58,16 @@ def _open(tensor: onnx.TypeProto.Tensor, name: str, ranks: bool) -> None:
 
 VARIANTS: Dict[str, Variant] = {
     RECORDED: Variant(str),
-    "unknown-dims": Variant(lambda path: loosened(path, ranks=False)),
-    "unknown-rank": Variant(lambda path: loosened(path, ranks=True)),
+    "unknown-dims": Variant(lambda path: loosen_shapes(path, ranks=False)),
+    "unknown-rank": Variant(lambda path: loosen_shapes(path, ranks=True)),
     "composed": Variant(str, {"natives": False}),
 }
 
 
-def choose_variants(told: str) -> List[str]:
-    """Those told, by comma or space; else the recorded one."""
-    names = told.replace(",", " ").split() or [RECORDED]
+def choose_variants(variant_names: str) -> List[str]:
+    """Return the named variants, separated by comma or space; without a name, the recorded variant. Raises ValueError."""
+    names = variant_names.replace(",", " ").split() or [RECORDED]
     unknown = [name for name in names if name not in VARIANTS]
     if unknown:
-        raise ValueError("there is no variant '%s': there are %s" % (unknown[0], ", ".join(VARIANTS)))
+        raise ValueError("There is no variant '%s'. The variants are %s." % (unknown[0], ", ".join(VARIANTS)))
     return names

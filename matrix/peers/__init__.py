@@ -1,4 +1,4 @@
-"""Other projects on the same recorded cases, judged by the same comparison: a row of the scoreboard for each.
+"""Other projects on the same recorded cases, judged by the same comparison; each is a row of the scoreboard.
 
 A peer is measured inside its own environment (`[peers.*]` of matrix.toml): `nox -s "peer(onnxruntime)"`.
 """

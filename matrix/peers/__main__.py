@@ -1,4 +1,4 @@
-"""`python -m matrix.peers onnxruntime --release 1.23.2`, inside the environment of the peer: measure one row."""
+"""Measurement of a peer, in its environment: `python -m matrix.peers onnxruntime --release 1.23.2`."""
 
 from __future__ import annotations
 
@@ -18,28 +18,31 @@ from matrix.suites.cache import Case, read_index
 
 RESULTS = Path("results")
 SUITE = "node"
-CASE_SECONDS = 120.0  # as for ours
+CASE_SECONDS = 120.0  # as for our own cells
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
+    """Measure a row and write its results. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m matrix.peers", description=__doc__)
-    parser.add_argument("id", help="of the row; what is found goes to results/peer-<id>.json")
-    parser.add_argument("--project", choices=sorted(PROJECTS), help="what is measured, if not the id")
-    parser.add_argument("--options", type=json.loads, default={}, metavar="JSON", help="what it is told")
+    parser.add_argument("id", help="the row; its results are written to results/peer-<id>.json")
+    parser.add_argument("--project", choices=sorted(PROJECTS), help="the project, if it is not the id")
     parser.add_argument(
-        "--release", action="append", required=True, help="of onnx, whose cases to run; may be repeated"
+        "--options", type=json.loads, default={}, metavar="JSON", help="options of the project's prepare"
+    )
+    parser.add_argument(
+        "--release", action="append", required=True, help="a release of onnx whose cases to run; repeatable"
     )
     parser.add_argument("--every", type=int, default=1, metavar="N", help="a sample: every Nth case of each release")
     parser.add_argument("--case", action="append", default=[], help="only the cases of these names, without results")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once")
-    parser.add_argument("--seconds", type=float, default=CASE_SECONDS, metavar="N", help="what a case may take")
+    parser.add_argument("--seconds", type=float, default=CASE_SECONDS, metavar="N", help="the time limit of a case")
     options = parser.parse_args(arguments)
     project = options.project or options.id
     if project not in PROJECTS:
-        parser.error("no project %s: there are %s" % (project, ", ".join(PROJECTS)))
-    cases = chosen(options.release, options.every, options.case)
+        parser.error("there is no project %s; the projects are %s" % (project, ", ".join(PROJECTS)))
+    cases = choose_cases(options.release, options.every, options.case)
     if not cases:
-        parser.error("no such case in the cache: `nox -s suites` fetches them")
+        parser.error("the cache has no such case; `nox -s suites` fetches the cases")
     try:
         about, results = measure(Tool(PROJECTS[project], options.options), cases, options.workers, options.seconds)
     except PeerError as error:
@@ -47,18 +50,19 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return 1
     print("\n".join(table(results)))
     if options.case:
-        print("\n".join("%s: %s %s" % (one.id, one.outcome, one.detail) for one in results))
+        print("\n".join("%s: %s %s" % (result.id, result.outcome, result.detail) for result in results))
         return 0
     sample = {"sample": "every %s" % _ordinal(options.every)} if options.every > 1 else {}
-    told = {"cell": "peer-" + options.id, "shim": project, "peer": True, "state": "ran"}
-    told["revision"] = os.environ.get("ONNX_COMPAT_REVISION", "")
-    path = RESULTS / ("%s.json" % told["cell"])
-    write(path, results, {**told, **about, **sample})
+    about_row = {"cell": "peer-" + options.id, "shim": project, "peer": True, "state": "ran"}
+    about_row["revision"] = os.environ.get("ONNX_COMPAT_REVISION", "")
+    path = RESULTS / ("%s.json" % about_row["cell"])
+    write(path, results, {**about_row, **about, **sample})
     print("wrote", path)
     return 0
 
 
-def chosen(releases: List[str], every: int, names: List[str]) -> List[Case]:
+def choose_cases(releases: List[str], every: int, names: List[str]) -> List[Case]:
+    """Return every Nth case of these releases; with `names`, only the cases of these names."""
     rows = read_index(SUITE)
     return [
         row
@@ -69,13 +73,13 @@ def chosen(releases: List[str], every: int, names: List[str]) -> List[Case]:
 
 
 def measure(tool: Tool, cases: List[Case], workers: int, seconds: float) -> Tuple[Dict[str, Any], List[Result]]:
-    """What the environment is, and what became of each case."""
+    """Run the cases. Return the description of the environment and the result of each case."""
     children = [Worker(tool, seconds) for _ in range(min(workers, len(cases)))]
     idle: queue.Queue[Worker] = queue.Queue()
     for child in children:
         idle.put(child)
 
-    def one(case: Case) -> Result:
+    def run_case(case: Case) -> Result:
         child = idle.get()
         try:
             return child.run(case)
@@ -85,12 +89,12 @@ def measure(tool: Tool, cases: List[Case], workers: int, seconds: float) -> Tupl
     with ThreadPoolExecutor(len(children)) as pool:
         results: List[Result] = []
         try:
-            for result in pool.map(one, cases):
+            for result in pool.map(run_case, cases):
                 results.append(result)
                 if len(results) % 100 == 0:
                     print("%d of %d cases" % (len(results), len(cases)), flush=True)
         finally:
-            for child in children:  # where one was interrupted, those that wait end at once
+            for child in children:  # after an interrupt, this ends the threads that wait for an answer
                 child.close()
     return children[0].about, results
 

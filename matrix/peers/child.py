@@ -1,4 +1,4 @@
-"""What runs inside the environment of a peer: a case per line on standard input, its verdict per line on standard output."""
+"""Child process in the environment of a peer: it reads a case per line and writes its verdict per line."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from matrix.harness.gaps import find_gap, load_gaps
 from matrix.harness.run import FAIL, GAP, PASS, run_case
 from matrix.suites.cache import Case, cache_dir
 
-__all__ = ["Prepared", "judged", "main", "plain"]
+__all__ = ["Prepared", "judge_error", "main", "plain"]
 
 _RECORDED_WRONG = Path(__file__).resolve().parents[2] / "tests" / "gaps" / "recorded.toml"
 LONGEST = 400
 _AT_THE_END = ("in user code:", "Graph execution error:")
-"""What TensorFlow begins with where it says what is wrong in the last line."""
+"""The first lines of TensorFlow's messages whose last line is the error."""
 
 
 class Prepared(NamedTuple):
-    """What `run_case` runs."""
+    """A model that `run_case` can run."""
 
     call: Callable[[Dict[str, Any]], Sequence[Any]]
 
     def run(self, inputs: Dict[str, Any]) -> List[Any]:
+        """Return the outputs, with the types of recorded outputs."""
         return [plain(value) for value in self.call(inputs)]
 
 
 def plain(value: Any) -> Any:
-    """An output as the recorded ones are: no scalar of numpy, no string of a fixed length."""
+    """Convert an output to the type of the recorded outputs: arrays instead of numpy scalars, strings as objects."""
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if not isinstance(value, (np.ndarray, np.generic)):
         return value
     array = np.asarray(value)
@@ -49,16 +50,17 @@ def plain(value: Any) -> Any:
 
 
 def main(module: str, options: Dict[str, Any]) -> None:
-    # Whatever a framework prints goes to standard error, so that each line here is an answer.
+    """Run cases with a module of `matrix.peers.tools` until standard input ends."""
+    # Frameworks print to standard output; it is redirected to standard error, so that each line here is an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     tool = importlib.import_module(module)
-    told = {
+    environment = {
         "python": "%d.%d" % sys.version_info[:2],
         "versions": {name: metadata.version(name) for name in tool.PACKAGES},
     }
-    _answer(answers, {"leaks": tool.LEAKS, "about": told})
+    _answer(answers, {"leaks": tool.LEAKS, "about": environment})
     known_wrong = load_gaps(_RECORDED_WRONG)
     for line in sys.stdin:
         case = Case(**json.loads(line))
@@ -66,27 +68,27 @@ def main(module: str, options: Dict[str, Any]) -> None:
         error: Optional[BaseException] = None
         try:
             run_case(lambda model, shim: Prepared(tool.prepare(model, **options)), case, None)
-        except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever it is, the case has an outcome
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - any exception is the outcome of the case
             error = raised
         seconds = round(time.perf_counter() - start, 3)
-        outcome, detail = judged(error, tool.REFUSED)
+        outcome, detail = judge_error(error, tool.REFUSED)
         wrong = find_gap(known_wrong, [case.id], "")
         if outcome == FAIL and wrong is not None and type(error).__name__ == wrong.exception:
-            outcome, detail = GAP, "%s: %s" % (wrong.kind, wrong.reason)  # as it is for ours
+            outcome, detail = GAP, "%s: %s" % (wrong.kind, wrong.reason)  # as in our own cells
         _answer(answers, {"outcome": outcome, "detail": detail, "seconds": seconds})
 
 
-def judged(error: Optional[BaseException], refused: Sequence[str]) -> Sequence[str]:
-    """The outcome and what is told of it, without the folders of this machine."""
+def judge_error(error: Optional[BaseException], refused: Sequence[str]) -> Sequence[str]:
+    """Return the outcome and its message, without the folders of this machine."""
     if error is None:
         return PASS, ""
     text = "%s: %s" % (type(error).__name__, error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = lines[-1] if lines[0].endswith(_AT_THE_END) else lines[0]
+    message = lines[-1] if lines[0].endswith(_AT_THE_END) else lines[0]
     for folder in (str(cache_dir()), sys.prefix, tempfile.gettempdir()):
-        told = told.replace(folder + os.sep, "")
+        message = message.replace(folder + os.sep, "")
     outcome = GAP if any(re.search(pattern, text) for pattern in refused) else FAIL
-    return outcome, told if len(told) <= LONGEST else told[:LONGEST] + "..."
+    return outcome, message if len(message) <= LONGEST else message[:LONGEST] + "..."
 
 
 def _answer(answers: Any, content: Dict[str, Any]) -> None:

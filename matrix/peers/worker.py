@@ -1,4 +1,4 @@
-"""A child process that runs cases of a tool: one that dies or hangs is a failed case with a name, and is started again."""
+"""Child process that runs cases of a tool. A case in which it dies or hangs fails; then the process is started again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ START_SECONDS = 300.0
 
 
 class PeerError(Exception):
-    """A peer that cannot be measured at all; says why."""
+    """The peer cannot be measured at all; the text says why."""
 
 
 class _Running(NamedTuple):
@@ -36,10 +36,10 @@ class _Running(NamedTuple):
 
 
 class Worker:
-    """One child at a time; `about` is what it told of its environment."""
+    """A child process at a time; `about` describes its environment."""
 
     def __init__(self, tool: Tool, seconds: float) -> None:
-        """`seconds` is what a case may take."""
+        """`seconds` is the time limit of a case."""
         self._tool = tool
         self._seconds = seconds
         self._running: Optional[_Running] = None
@@ -48,14 +48,15 @@ class Worker:
         self.about: Dict[str, Any] = {}
 
     def run(self, case: Case) -> Result:
+        """Run a case. If the tool leaks state and the case fails, run it again in a fresh process."""
         result = self._once(case)
         if result.outcome != FAIL or not self._leaks:
             return result
         self._end()
-        again = self._once(case)
-        if again.outcome == FAIL:
-            return again
-        return again._replace(detail="after other models: %s" % result.detail)
+        second_result = self._once(case)
+        if second_result.outcome == FAIL:
+            return second_result
+        return second_result._replace(detail="after other models: %s" % result.detail)
 
     def _once(self, case: Case) -> Result:
         running = self._running or self._start()
@@ -70,11 +71,12 @@ class Worker:
         except BrokenPipeError:
             line = ""
         if not line:
-            return Result(case.id, FAIL, self._died(running), 0.0)
+            return Result(case.id, FAIL, self._describe_end(running), 0.0)
         answer = json.loads(line)
         return Result(case.id, answer["outcome"], answer["detail"], answer["seconds"])
 
     def close(self) -> None:
+        """End the process, and start none again."""
         self._closed = True
         self._end()
 
@@ -99,7 +101,7 @@ class Worker:
             text=True,
             encoding="utf-8",
             env={**os.environ, "PYTHONPATH": path},
-            start_new_session=True,  # so that what it starts ends with it
+            start_new_session=True,  # a process group, which ends with the process
         )
         answers: queue.Queue[str] = queue.Queue()
         threading.Thread(target=_read, args=(process, answers), daemon=True).start()
@@ -110,19 +112,19 @@ class Worker:
             self._end()
             raise PeerError("%s: not imported after %g seconds" % (self._tool.module, START_SECONDS)) from None
         if not line:
-            raise PeerError("%s: %s" % (self._tool.module, self._died(running)))
-        told = json.loads(line)
-        self.about, self._leaks = told["about"], told["leaks"]
+            raise PeerError("%s: %s" % (self._tool.module, self._describe_end(running)))
+        greeting = json.loads(line)
+        self.about, self._leaks = greeting["about"], greeting["leaks"]
         return running
 
-    def _died(self, running: _Running) -> str:
-        """How, and what it said last."""
+    def _describe_end(self, running: _Running) -> str:
+        """Return how the process ended, with the last line of its log."""
         code = running.process.wait()
-        how = signal.Signals(-code).name if code < 0 else "exit code %d" % code
+        cause = signal.Signals(-code).name if code < 0 else "exit code %d" % code
         running.log.seek(0)
-        said = [line.strip() for line in running.log if line.strip()]
+        log_lines = [line.strip() for line in running.log if line.strip()]
         self._end()
-        return "the process died (%s)%s" % (how, ": " + said[-1][:200] if said else "")
+        return "the process died (%s)%s" % (cause, ": " + log_lines[-1][:200] if log_lines else "")
 
     def _end(self) -> None:
         running, self._running = self._running, None
@@ -135,13 +137,13 @@ class Worker:
             running.process.kill()
         running.process.wait()
         assert running.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # of what was written and never read
+        with contextlib.suppress(BrokenPipeError):  # of bytes that were written but never read
             running.process.stdin.close()
         running.log.close()
 
 
 def _read(process: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
-    """Until it ends, which is an empty line."""
+    """Queue the lines of a process until it ends, then an empty line."""
     assert process.stdout is not None
     with process.stdout as lines:
         for line in lines:

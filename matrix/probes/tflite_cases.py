@@ -1,9 +1,9 @@
 # mypy: disable-error-code="misc"
-"""One-operator models for the TFLite kernels: what goes in, and what numpy says must come out.
+"""Models of a single operator for the TFLite kernels, with inputs and with the outputs that numpy computes.
 
-A case is (operator, feature): the feature says what is special about this use ("" is the plain one; "rank 5",
-"broadcast", "int64 axis", …). Each is tried with every type. Values include halves (rounding), negative ones and, for
-integers, one that no float of the same width can hold, so that a kernel that computes through floats is found out.
+A case is (operator, feature). The feature names a special use: "" is the plain use, others are "rank 5", "broadcast",
+"int64 axis". Each case is tried with every type. Values include halves, for rounding, and negative numbers. Integers include a
+number that no float of the same width can hold, to detect kernels that compute in floats.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 from onnx_compat_tflite import flatbuffer as fb
 
-Array = Any
+Array = Any  # an array of any dtype, or a list or number that numpy converts
 
 FLOATS = ["float32", "float16", "float64"]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -22,7 +22,7 @@ EVERY = [*NUMBERS, "bool", "string", "complex64"]
 
 
 class Case(NamedTuple):
-    """What to build: run-time inputs, then constants, options, and the expected outputs (None: any of that type and shape)."""
+    """The contents of a model: run-time inputs, expected outputs, options of the operator, and constants by position."""
 
     inputs: List[Array]
     outputs: List[Array]
@@ -31,10 +31,10 @@ class Case(NamedTuple):
 
 
 def case(inputs: List[Array], outputs: Any, **options: Any) -> Case:
-    """Inputs that are wrapped in `known` become constants."""
-    listed = outputs if isinstance(outputs, list) else [outputs]
-    constants = {place: item.value for place, item in enumerate(inputs) if isinstance(item, known)}
-    return Case([item for item in inputs if not isinstance(item, known)], listed, options, constants)
+    """Return a case. Inputs that are wrapped in `known` become constants."""
+    expected = outputs if isinstance(outputs, list) else [outputs]
+    constants = {position: item.value for position, item in enumerate(inputs) if isinstance(item, known)}
+    return Case([item for item in inputs if not isinstance(item, known)], expected, options, constants)
 
 
 class known:  # noqa: N801 - reads as a marker
@@ -45,10 +45,12 @@ class known:  # noqa: N801 - reads as a marker
 
 
 def ints(*values: int, dtype: str = "int32") -> known:
+    """Return a constant vector of integers."""
     return known(np.array(values, dtype))
 
 
 def sample(dtype: str, shape: Tuple[int, ...] = (2, 3), small: bool = False, seed: int = 0) -> Array:
+    """Return random values of a dtype; `small` leaves out the integer that no float can hold."""
     rng = np.random.RandomState(seed)
     count = int(np.prod(shape))
     if dtype == "string":
@@ -66,31 +68,33 @@ def sample(dtype: str, shape: Tuple[int, ...] = (2, 3), small: bool = False, see
 
 
 def positive(dtype: str, shape: Tuple[int, ...] = (2, 3), seed: int = 1) -> Array:
+    """Return random values above 0."""
     values = np.asarray(np.random.RandomState(seed).randint(1, 8, shape))
     return (values / 2.0 if dtype.startswith("float") else values % 4 + 1).astype(dtype)
 
 
-def build(operator: str, made: Case, version: Optional[int] = None) -> bytes:
-    """The model of one case."""
+def build(operator: str, case: Case, version: Optional[int] = None) -> bytes:
+    """Return the model of a case, as the bytes of a file."""
     graph = fb.SubGraph(name="main")
-    total = len(made.inputs) + len(made.constants)
-    waiting = iter(made.inputs)
-    places = []
-    for place in range(total):
-        value = made.constants.get(place)
-        held = np.asarray(next(waiting)) if value is None else value
-        index = graph.add(fb.TensorSpec("i%d" % place, name_of(held), held.shape, value))
-        places.append(index)
+    total = len(case.inputs) + len(case.constants)
+    run_time_inputs = iter(case.inputs)
+    indices = []
+    for position in range(total):
+        value = case.constants.get(position)
+        array = np.asarray(next(run_time_inputs)) if value is None else value
+        index = graph.add(fb.TensorSpec("i%d" % position, name_of(array), array.shape, value))
+        indices.append(index)
         if value is None:
             graph.inputs.append(index)
-    for value in made.outputs:
-        held = np.asarray(value)
-        graph.outputs.append(graph.add(fb.TensorSpec("o%d" % len(graph.tensors), name_of(held), held.shape)))
-    graph.operators.append(fb.OperatorSpec(operator, places, list(graph.outputs), made.options, version))
+    for value in case.outputs:
+        array = np.asarray(value)
+        graph.outputs.append(graph.add(fb.TensorSpec("o%d" % len(graph.tensors), name_of(array), array.shape)))
+    graph.operators.append(fb.OperatorSpec(operator, indices, list(graph.outputs), case.options, version))
     return fb.to_bytes(fb.ModelSpec([graph]))
 
 
 def name_of(value: Array) -> str:
+    """Return the type name of an array in a .tflite file."""
     return "string" if value.dtype == object else str(value.dtype.name)
 
 
@@ -98,6 +102,7 @@ CASES: Dict[Tuple[str, str], Tuple[List[str], Callable[[str], Case]]] = {}
 
 
 def add(operator: str, feature: str, dtypes: List[str], make: Callable[[str], Case]) -> None:
+    """Register a case for these dtypes."""
     CASES[operator, feature] = dtypes, make
 
 

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc"
-"""The cases of the operators that networks are made of, in float: small enough to be checked by hand-written numpy."""
+"""Cases of the operators of neural networks, small enough to be computed in plain numpy."""
 
 from typing import Any, Tuple
 
@@ -7,16 +7,16 @@ import numpy as np
 
 from matrix.probes.tflite_cases import FLOATS, add, case, ints, known, sample
 
-Array = Any
+Array = Any  # an array of any dtype
 
 
 def _windows(x: Array, kernel: Tuple[int, ...]) -> Array:
-    """All windows of the spatial axes: (batch, *places, *kernel, channels)."""
-    places = [size - k + 1 for size, k in zip(x.shape[1:-1], kernel)]
-    out = np.empty((x.shape[0], *places, *kernel, x.shape[-1]), np.float64)
-    for place in np.ndindex(*places):
-        cut = tuple(slice(p, p + k) for p, k in zip(place, kernel))
-        out[(slice(None), *place)] = x[(slice(None), *cut)]
+    """Return all windows of the spatial axes: (batch, *positions, *kernel, channels)."""
+    positions = [size - k + 1 for size, k in zip(x.shape[1:-1], kernel)]
+    out = np.empty((x.shape[0], *positions, *kernel, x.shape[-1]), np.float64)
+    for position in np.ndindex(*positions):
+        window = tuple(slice(p, p + k) for p, k in zip(position, kernel))
+        out[(slice(None), *position)] = x[(slice(None), *window)]
     return out
 
 
@@ -31,11 +31,15 @@ def _conv(d: str) -> Any:
 
 
 def _conv_free(d: str) -> Any:
-    made = _conv(d)
-    return case([made.inputs[0], made.constants[1], made.constants[2]], made.outputs, **made.options)
+    constant_case = _conv(d)
+    return case(
+        [constant_case.inputs[0], constant_case.constants[1], constant_case.constants[2]],
+        constant_case.outputs,
+        **constant_case.options,
+    )
 
 
-def _grouped(d: str) -> Any:
+def _grouped_conv(d: str) -> Any:
     x, w, b = sample(d, (1, 4, 4, 4)), sample(d, (4, 3, 3, 2), seed=2), sample(d, (4,), seed=3)
     halves = [
         np.einsum("nhwijc,oijc->nhwo", _windows(x[..., 2 * g : 2 * g + 2], (3, 3)), w[2 * g : 2 * g + 2])
@@ -55,7 +59,7 @@ def _depthwise(d: str) -> Any:
     return case([x, known(w), known(b)], y.astype(d), depth_multiplier=2, **VALID)
 
 
-def _transposed(d: str, bias: bool) -> Any:
+def _conv_transpose(d: str, bias: bool) -> Any:
     x, w, b = sample(d, (1, 2, 2, 2)), sample(d, (3, 3, 3, 2), seed=2), sample(d, (3,), seed=3)
     y = np.zeros((1, 5, 5, 3))
     for i, j in np.ndindex(2, 2):
@@ -73,7 +77,7 @@ def _conv3d(d: str) -> Any:
     return case([x, known(w), known(b)], y.astype(d), stride_d=1, **VALID)
 
 
-def _conv3d_transposed(d: str) -> Any:
+def _conv3d_transpose(d: str) -> Any:
     x, w = sample(d, (1, 2, 2, 2, 2)), sample(d, (2, 2, 2, 3, 2), seed=2)
     y = np.zeros((1, 3, 3, 3, 3))
     for i, j, k in np.ndindex(2, 2, 2):
@@ -129,19 +133,19 @@ def _resize(d: str, **options: bool) -> Any:
 
 def _bilinear(d: str, **options: bool) -> Any:
     x = np.array([0, 4], d).reshape(1, 1, 2, 1)
-    places = {"": [0, 2, 4, 4], "half_pixel_centers": [0, 1, 3, 4], "align_corners": [0, 4 / 3, 8 / 3, 4]}
-    return case([x, ints(1, 4)], np.array(places["".join(options)]).astype(d).reshape(1, 1, 4, 1), **options)
+    pixels = {"": [0, 2, 4, 4], "half_pixel_centers": [0, 1, 3, 4], "align_corners": [0, 4 / 3, 8 / 3, 4]}
+    return case([x, ints(1, 4)], np.array(pixels["".join(options)]).astype(d).reshape(1, 1, 4, 1), **options)
 
 
 FEW = [*FLOATS, "int8", "int16", "int32", "int64"]
 add("CONV_2D", "", FEW, _conv)
 add("CONV_2D", "run-time weights", FLOATS, _conv_free)
-add("CONV_2D", "grouped", FLOATS, _grouped)
+add("CONV_2D", "grouped", FLOATS, _grouped_conv)
 add("DEPTHWISE_CONV_2D", "", FLOATS, _depthwise)
-add("TRANSPOSE_CONV", "", FLOATS, lambda d: _transposed(d, False))
-add("TRANSPOSE_CONV", "bias", FLOATS, lambda d: _transposed(d, True))
+add("TRANSPOSE_CONV", "", FLOATS, lambda d: _conv_transpose(d, False))
+add("TRANSPOSE_CONV", "bias", FLOATS, lambda d: _conv_transpose(d, True))
 add("CONV_3D", "", FLOATS, _conv3d)
-add("CONV_3D_TRANSPOSE", "", FLOATS, _conv3d_transposed)
+add("CONV_3D_TRANSPOSE", "", FLOATS, _conv3d_transpose)
 for _kind in ("MAX", "AVERAGE", "L2"):
     add(_kind + "_POOL_2D", "", FEW, lambda d, k=_kind: _pool(d, k))
 add("FULLY_CONNECTED", "", FEW, _dense)

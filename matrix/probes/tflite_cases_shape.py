@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc"
-"""The cases of the operators that move elements, reduce them, or pick among them."""
+"""Cases of the operators that move, reduce or select elements."""
 
 from typing import Any, Callable, Dict, Tuple
 
@@ -7,12 +7,12 @@ import numpy as np
 
 from matrix.probes.tflite_cases import EVERY, NUMBERS, add, case, ints, known, positive, sample
 
-Array = Any
+Array = Any  # an array of any dtype
 MOVED = EVERY
 INDEX = ("int32", "int64")
 
 
-def _named(feature: str, index: str, plain: str = "int32") -> str:
+def _feature_name(feature: str, index: str, plain: str = "int32") -> str:
     return feature if index == plain else (feature + " " if feature else "") + index + " index"
 
 
@@ -83,7 +83,7 @@ for _flags in ({}, {"exclusive": True}, {"reverse": True}):
 for _i in INDEX:
     add(
         "RESHAPE",
-        _named("", _i),
+        _feature_name("", _i),
         MOVED,
         lambda d, i=_i: case([sample(d), ints(3, 2, dtype=i)], sample(d).reshape(3, 2)),
     )
@@ -94,14 +94,14 @@ for _i in INDEX:
             perm = [*range(1, rank), 0]
             return case([x, ints(*perm, dtype=i)], x.transpose(perm).copy())
 
-        add("TRANSPOSE", _named("" if _rank == 3 else "rank %d" % _rank, _i), MOVED, _transpose)
+        add("TRANSPOSE", _feature_name("" if _rank == 3 else "rank %d" % _rank, _i), MOVED, _transpose)
     for _rank in (2, 4, 5, 6):
 
         def _slice(d: str, rank: int = _rank, i: str = _i) -> Any:
             x = sample(d, (3,) * rank)
             return case([x, ints(*[1] * rank, dtype=i), ints(*[2] * rank, dtype=i)], x[(slice(1, 3),) * rank].copy())
 
-        def _strided(d: str, rank: int = _rank, i: str = _i) -> Any:
+        def _strided_slice(d: str, rank: int = _rank, i: str = _i) -> Any:
             x = sample(d, (4,) * rank)
             edges = [ints(*[value] * rank, dtype=i) for value in (3, -5, -2)]
             return case([x, *edges], x[(slice(3, None, -2),) * rank].copy())
@@ -115,9 +115,9 @@ for _i in INDEX:
             padded = np.pad(x, [(1, 2)] * rank, mode="constant", constant_values=value)
             return case([x, known(np.array([[1, 2]] * rank, i)), known(value)], padded.astype(d))
 
-        _feature = _named("" if _rank == 2 else "rank %d" % _rank, _i)
+        _feature = _feature_name("" if _rank == 2 else "rank %d" % _rank, _i)
         add("SLICE", _feature, MOVED, _slice)
-        add("STRIDED_SLICE", _feature, MOVED, _strided)
+        add("STRIDED_SLICE", _feature, MOVED, _strided_slice)
         add("PAD", _feature, [*NUMBERS, "bool"], _pad)
         add("PADV2", _feature, [*NUMBERS, "bool"], _padv2)
 
@@ -140,13 +140,16 @@ for _i in INDEX:
                 [x, known(np.array([[1, 2], [2, 0]], i))], np.pad(x, [(1, 2), (2, 0)], mode=mode), mode=mode.upper()
             )
 
-        add("MIRROR_PAD", _named(_mode, _i), NUMBERS, _mirror)
+        add("MIRROR_PAD", _feature_name(_mode, _i), NUMBERS, _mirror)
     add(
-        "EXPAND_DIMS", _named("", _i), MOVED, lambda d, i=_i: case([sample(d), ints(-1, dtype=i)], sample(d)[..., None])
+        "EXPAND_DIMS",
+        _feature_name("", _i),
+        MOVED,
+        lambda d, i=_i: case([sample(d), ints(-1, dtype=i)], sample(d)[..., None]),
     )
     add(
         "FILL",
-        _named("", _i),
+        _feature_name("", _i),
         MOVED,
         lambda d, i=_i: case(
             [ints(2, 3, dtype=i), sample(d, (1,)).reshape(())],
@@ -155,13 +158,13 @@ for _i in INDEX:
     )
     add(
         "GATHER",
-        _named("", _i),
+        _feature_name("", _i),
         MOVED,
         lambda d, i=_i: case([sample(d, (4, 3)), np.array([2, 0], i)], sample(d, (4, 3))[[2, 0]], axis=0),
     )
     add(
         "GATHER",
-        _named("axis", _i),
+        _feature_name("axis", _i),
         MOVED,
         lambda d, i=_i: case(
             [sample(d, (2, 4, 3)), np.array([[2], [0]], i)], sample(d, (2, 4, 3))[:, [[2], [0]]], axis=1
@@ -169,7 +172,7 @@ for _i in INDEX:
     )
     add(
         "GATHER",
-        _named("batch", _i),
+        _feature_name("batch", _i),
         MOVED,
         lambda d, i=_i: case(
             [sample(d, (2, 4)), np.array([[2, 1], [0, 3]], i)],
@@ -180,7 +183,7 @@ for _i in INDEX:
     )
     add(
         "GATHER_ND",
-        _named("", _i),
+        _feature_name("", _i),
         MOVED,
         lambda d, i=_i: case([sample(d, (3, 4)), np.array([[2, 1], [0, 3]], i)], sample(d, (3, 4))[[2, 0], [1, 3]]),
     )
@@ -195,15 +198,15 @@ for _i in INDEX:
         values = sample(d, (2,), True)
         return case([np.array([[1], [1]], i), values, ints(3, dtype=i)], np.array([0, values.sum(), 0]).astype(d))
 
-    add("SCATTER_ND", _named("", _i), [*NUMBERS, "bool"], _scatter)
-    add("SCATTER_ND", _named("adds duplicates", _i), NUMBERS, _accumulate)
+    add("SCATTER_ND", _feature_name("", _i), [*NUMBERS, "bool"], _scatter)
+    add("SCATTER_ND", _feature_name("adds duplicates", _i), NUMBERS, _accumulate)
 
     def _one_hot(d: str, i: str = _i) -> Any:
         on, off = positive(d, (1,)).reshape(()), np.zeros((), d)
         out = np.where(np.eye(3, dtype=bool)[[2, 0]], on, off).astype(d)
         return case([np.array([2, 0], i), known(np.int32(3)), known(on), known(off)], out, axis=-1)
 
-    add("ONE_HOT", _named("", _i), [*NUMBERS, "bool"], _one_hot)
+    add("ONE_HOT", _feature_name("", _i), [*NUMBERS, "bool"], _one_hot)
     add(
         "SHAPE",
         "" if _i == "int32" else "int64 output",
@@ -217,7 +220,7 @@ for _i in INDEX:
         out[1:3, 1:3] = part
         return case([x, part, np.array([1, 1], i)], out)
 
-    add("DYNAMIC_UPDATE_SLICE", _named("", _i), [*NUMBERS, "bool"], _update)
+    add("DYNAMIC_UPDATE_SLICE", _feature_name("", _i), [*NUMBERS, "bool"], _update)
 
     def _reverse_sequence(d: str, i: str = _i) -> Any:
         x = sample(d, (2, 4))
@@ -225,7 +228,7 @@ for _i in INDEX:
         out[0, :3], out[1, :2] = x[0, :3][::-1], x[1, :2][::-1]
         return case([x, np.array([3, 2], i)], out, seq_dim=1, batch_dim=0)
 
-    add("REVERSE_SEQUENCE", _named("", _i), NUMBERS, _reverse_sequence)
+    add("REVERSE_SEQUENCE", _feature_name("", _i), NUMBERS, _reverse_sequence)
 
     def _topk(d: str, i: str = _i) -> Any:
         x = np.array([[3, 1, 2, 4], [1, 4, 3, 2]], d)
@@ -233,11 +236,11 @@ for _i in INDEX:
         return case([x, known(np.array(2, i))], [values, np.array([[3, 0], [1, 2]], np.int32)])
 
     def _topk_none(d: str, i: str = _i) -> Any:
-        """Of no elements of each of several rows."""
+        """Take 0 elements of each of several rows."""
         return case([sample(d), known(np.array(0, i))], [np.zeros((2, 0), d), np.zeros((2, 0), np.int32)])
 
-    add("TOPK_V2", _named("", _i), NUMBERS, _topk)
-    add("TOPK_V2", _named("none", _i), NUMBERS, _topk_none)
+    add("TOPK_V2", _feature_name("", _i), NUMBERS, _topk)
+    add("TOPK_V2", _feature_name("none", _i), NUMBERS, _topk_none)
 
     def _unique(d: str, i: str = _i) -> Any:
         x = positive(d, (6,)) if d != "bool" else sample(d, (6,))
@@ -253,11 +256,11 @@ for _feature, _masks, _index in (
     ("begin_mask end_mask", {"begin_mask": 3, "end_mask": 3}, (slice(None), slice(None))),
 ):
 
-    def _masked(d: str, masks: Any = _masks, index: Any = _index) -> Any:
+    def _masked_slice(d: str, masks: Any = _masks, index: Any = _index) -> Any:
         x = sample(d, (2, 3))
         return case([x, ints(0, 0), ints(1, 2), ints(1, 1)], x[index].copy(), **masks)
 
-    add("STRIDED_SLICE", _feature, MOVED, _masked)
+    add("STRIDED_SLICE", _feature, MOVED, _masked_slice)
 
 add("CONCATENATION", "empty part", MOVED, lambda d: case([sample(d), sample(d, (2, 0))], sample(d), axis=1))
 add(

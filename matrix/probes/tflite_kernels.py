@@ -1,10 +1,10 @@
-"""Asks the TFLite runtime that is installed here which kernels it has: operator by operator, type by type.
+"""Probe of the kernels of the installed TFLite runtime: operator by operator, type by type.
 
     python -m matrix.probes.tflite_kernels probe > seen.json        in each environment
     python -m matrix.probes.tflite_kernels table oldest.json … newest.json > kernel_facts.py
 
-A use counts as working when the runtime loads it, runs it, and gives numpy's numbers, with its default delegate and
-without. Kernels may end the process, so each operator is asked in a child of its own, in a new one after each crash.
+A use works if the runtime loads it, runs it, and returns numpy's numbers, with its default delegate and without. A kernel may
+end the process, so each operator is probed in a child process, and in another child process after each crash.
 """
 
 import importlib
@@ -24,21 +24,25 @@ CASES = tflite_cases.CASES
 _ = tflite_cases_nn, tflite_cases_shape
 
 
-def runtime() -> Any:
+def import_runtime() -> Any:
+    """Import the installed runtime."""
     for name in ("ai_edge_litert.interpreter", "tflite_runtime.interpreter"):
         try:
             return importlib.import_module(name)
         except ImportError:
             continue
-    raise SystemExit("no TFLite runtime is installed here")
+    raise SystemExit("No TFLite runtime is installed here. Install ai-edge-litert or tflite-runtime.")
 
 
-def attempt(module: Any, operator: str, made: Any, resolver: str) -> str:
-    """`ok`, `ok below the version` (with a lower operator version than the rules ask for), `wrong …` or `refused: …`."""
+def try_case(module: Any, operator: str, case: Any, resolver: str) -> str:
+    """Run a case in the lowest operator version that the runtime knows. Return the answer.
+
+    `ok`, `ok below the version` (in a lower operator version than the rules require), `wrong`, or `refused: …`.
+    """
     note = "ok"
     for version in [None, *range(7, 0, -1)]:
         try:
-            return run(module, tflite_cases.build(operator, made, version), made, resolver, note)
+            return run_model(module, tflite_cases.build(operator, case, version), case, resolver, note)
         except (RuntimeError, ValueError, TypeError, SystemError) as error:
             message = " ".join(str(error).split())
             if "Didn't find op" not in message:
@@ -47,53 +51,55 @@ def attempt(module: Any, operator: str, made: Any, resolver: str) -> str:
     return "refused: the operator is not known"
 
 
-def run(module: Any, data: bytes, made: Any, resolver: str, note: str) -> str:
-    how = {"experimental_op_resolver_type": getattr(module.OpResolverType, resolver)}
-    interpreter = module.Interpreter(model_content=data, **how)
+def run_model(module: Any, data: bytes, case: Any, resolver: str, note: str) -> str:
+    """Run a model. Return `note` if its outputs are as expected, else `wrong`."""
+    options = {"experimental_op_resolver_type": getattr(module.OpResolverType, resolver)}
+    interpreter = module.Interpreter(model_content=data, **options)
     interpreter.allocate_tensors()
-    for detail, value in zip(interpreter.get_input_details(), made.inputs):
+    for detail, value in zip(interpreter.get_input_details(), case.inputs):
         if np.size(value):
             interpreter.set_tensor(detail["index"], np.asarray(value))
     interpreter.invoke()
-    found = [result(interpreter, detail) for detail in interpreter.get_output_details()]
-    return note if all(same(a, np.asarray(b)) for a, b in zip(found, made.outputs)) else "wrong"
+    results = [read_output(interpreter, detail) for detail in interpreter.get_output_details()]
+    return note if all(is_close(a, np.asarray(b)) for a, b in zip(results, case.outputs)) else "wrong"
 
 
-def result(interpreter: Any, detail: Any) -> Any:
-    """An output's array. Old runtimes neither take nor give an array without elements."""
+def read_output(interpreter: Any, detail: Any) -> Any:
+    """Return the array of an output. Old runtimes neither accept nor return an array without elements."""
     shape = tuple(detail["shape"])
     return np.empty(shape, detail["dtype"]) if 0 in shape else interpreter.get_tensor(detail["index"])
 
 
-def same(found: Any, expected: Any) -> bool:
-    if found.shape != expected.shape:
+def is_close(actual: Any, expected: Any) -> bool:
+    """Whether two arrays agree: exactly, or within rounding for floats."""
+    if actual.shape != expected.shape:
         return False
     if expected.dtype == object:
-        return [bytes(a) for a in found.reshape(-1)] == [str(b).encode() for b in expected.reshape(-1)]
-    if found.dtype != expected.dtype:
+        return [bytes(a) for a in actual.reshape(-1)] == [str(b).encode() for b in expected.reshape(-1)]
+    if actual.dtype != expected.dtype:
         return False
     if expected.dtype.kind not in "fc":
-        return bool(np.array_equal(found, expected))
+        return bool(np.array_equal(actual, expected))
     slack = 1e-2 if expected.dtype == np.float16 else 1e-5
-    return bool(np.allclose(found, expected, rtol=slack, atol=slack, equal_nan=True))
+    return bool(np.allclose(actual, expected, rtol=slack, atol=slack, equal_nan=True))
 
 
 Use = Tuple[str, str, str]
 
 
-def ask(uses: List[Use], resolver: str) -> Dict[Use, str]:
-    """Answers of one child process after the other: what ends one is a crash, and the next goes on after it."""
+def probe_uses(uses: List[Use], resolver: str) -> Dict[Use, str]:
+    """Return the answer of each use. A use that ends the child process is a crash; the next child continues after it."""
     answers: Dict[Use, str] = {}
     while len(answers) < len(uses):
-        left = uses[len(answers) :]
-        answers.update(zip(left, _child(left, resolver)))
+        unanswered = uses[len(answers) :]
+        answers.update(zip(unanswered, _probe_in_child(unanswered, resolver)))
         if len(answers) < len(uses):
             answers[uses[len(answers)]] = "crash"
     return answers
 
 
-def _child(uses: List[Use], resolver: str) -> List[str]:
-    """The answers that a child lives to give."""
+def _probe_in_child(uses: List[Use], resolver: str) -> List[str]:
+    """Return the answers of a child process, up to the use that ends it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -102,8 +108,8 @@ def _child(uses: List[Use], resolver: str) -> List[str]:
         for operator, feature, dtype in uses:
             try:
                 with np.errstate(all="ignore"):
-                    answer = attempt(runtime(), operator, CASES[operator, feature][1](dtype), resolver)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, it is this use's answer
+                    answer = try_case(import_runtime(), operator, CASES[operator, feature][1](dtype), resolver)
+            except BaseException as error:  # noqa: BLE001 - any exception is the answer of this use
                 answer = "probe error: %r" % error
             os.write(writing, answer.replace("\n", " ").encode("utf-8", "replace")[:400] + b"\n")
         os._exit(0)
@@ -115,23 +121,23 @@ def _child(uses: List[Use], resolver: str) -> List[str]:
 
 
 def probe() -> Dict[str, Dict[str, str]]:
-    """Answers by use and type; the worse one of the two ways to run. A use is written `operator|feature`."""
-    runtime()
-    seen: Dict[str, Dict[str, str]] = {}
+    """Return `operator|feature` -> type -> answer: the worse answer of the runs with and without a delegate."""
+    import_runtime()
+    answers: Dict[str, Dict[str, str]] = {}
     for operator, group in itertools.groupby(sorted(CASES), key=lambda use: use[0]):
         uses = [(operator, feature, dtype) for _, feature in group for dtype in CASES[operator, feature][0]]
-        plain = ask(uses, "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
-        delegated = ask([use for use in uses if plain[use].startswith("ok")], "AUTO")
+        plain = probe_uses(uses, "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
+        delegated = probe_uses([use for use in uses if plain[use].startswith("ok")], "AUTO")
         for use in uses:
             answer = delegated.get(use, plain[use])
-            kept = plain[use] if answer == plain[use] else "with the delegate " + answer
-            seen.setdefault("%s|%s" % use[:2], {})[use[2]] = kept
-    return seen
+            summary = plain[use] if answer == plain[use] else "with the delegate " + answer
+            answers.setdefault("%s|%s" % use[:2], {})[use[2]] = summary
+    return answers
 
 
-def versions() -> Dict[str, Tuple[int, int]]:
-    """The lowest and highest version of each operator that this runtime loads."""
-    module, result = runtime(), {}
+def probe_versions() -> Dict[str, Tuple[int, int]]:
+    """Return the lowest and the highest version of each operator that this runtime loads."""
+    module, result = import_runtime(), {}
     for name in OPERATORS.names:
         accepted = [version for version in range(1, 16) if _loads(module, name, version)]
         if accepted:
@@ -163,8 +169,8 @@ VERSIONS = """'''
 
 
 def table(paths: List[str]) -> Iterator[str]:
-    """The lines of `kernel_facts`, from what was seen on each runtime, the oldest first."""
-    groups = _told_apart([json.loads(pathlib.Path(path).read_text()) for path in paths])
+    """Yield the lines of `kernel_facts` from the answers of each runtime, the oldest first."""
+    groups = _group_by_versions([json.loads(pathlib.Path(path).read_text()) for path in paths])
     yield HEADER
     for name in OPERATORS.names:
         highest = [group[0]["versions"].get(name, (0, 0))[1] for group in groups]
@@ -174,7 +180,7 @@ def table(paths: List[str]) -> Iterator[str]:
     for operator, uses in itertools.groupby(sorted(CASES), key=lambda use: use[0]):
         alike: Dict[str, List[str]] = {}
         for use in uses:
-            types = [_type(groups, use, dtype) for dtype in tflite_cases.EVERY]
+            types = [_format_type(groups, use, dtype) for dtype in tflite_cases.EVERY]
             alike.setdefault(" ".join(filter(None, types)), []).append(use[1])
         for answer, features in alike.items():
             if answer:
@@ -182,10 +188,10 @@ def table(paths: List[str]) -> Iterator[str]:
     yield '"""'
 
 
-def _told_apart(seen: List[Any]) -> List[List[Any]]:
-    """Runtimes that load the same versions are one step: a process cannot tell them apart."""
+def _group_by_versions(runtimes: List[Any]) -> List[List[Any]]:
+    """Group runtimes that load the same versions, which a process cannot tell apart: each group is a step."""
     groups: List[List[Any]] = []
-    for runtime in seen:
+    for runtime in runtimes:
         if groups and groups[-1][0]["versions"] == runtime["versions"]:
             groups[-1].append(runtime)
         else:
@@ -193,23 +199,27 @@ def _told_apart(seen: List[Any]) -> List[List[Any]]:
     return groups
 
 
-def _type(groups: List[List[Any]], use: Tuple[str, str], dtype: str) -> str:
-    """A type and the step from which on it works; nothing where the newest runtime does not take it."""
-    works = [all(dtype in _accepted(runtime["uses"], *use) for runtime in group) for group in groups]
+def _format_type(groups: List[List[Any]], use: Tuple[str, str], dtype: str) -> str:
+    """Return a type with the first step on which it works; "" if the newest runtime does not accept it."""
+    works = [all(dtype in _accepted_types(runtime["uses"], *use) for runtime in group) for group in groups]
     first = max([step for step, good in enumerate(works) if not good], default=-1) + 1
     return "" if first == len(works) else "%s:%d" % (dtype, first) if first else dtype
 
 
-def _accepted(uses: Any, operator: str, feature: str) -> Set[str]:
-    """The types that work; what the plain use gets wrong is not made right by a feature, only hidden (no element, one)."""
+def _accepted_types(uses: Any, operator: str, feature: str) -> Set[str]:
+    """Return the types that work. A type that fails in the plain use counts as failing with any feature.
+
+    A feature without elements, for example, hides an error and does not correct it.
+    """
     answers = uses["%s|%s" % (operator, feature)]
     plain = uses.get("%s|" % operator, {})
     return {dtype for dtype, answer in answers.items() if answer == "ok" and plain.get(dtype, "ok") == "ok"}
 
 
 def main(arguments: List[str]) -> None:
+    """Probe this runtime, or print the table of several probes."""
     if arguments == ["probe"]:
-        json.dump({"versions": versions(), "uses": probe()}, sys.stdout, indent=1)
+        json.dump({"versions": probe_versions(), "uses": probe()}, sys.stdout, indent=1)
     elif arguments[:1] == ["table"]:
         sys.stdout.write("\n".join(table(arguments[1:])) + "\n")
     else:

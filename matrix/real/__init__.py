@@ -1,4 +1,4 @@
-"""Networks that ship trained inside packages, as `[real]` of matrix.toml lists them: fetched, converted, verified and measured.
+"""Trained networks that packages ship, listed in `[real]` of matrix.toml: fetched, converted, verified and measured.
 
-`nox -s real` does it all; `nox -s real -- --record` stores what it found (measured.json), which docs/real.md is rendered from.
+`nox -s real` does all of it. `nox -s real -- --record` stores the results in measured.json, from which docs/real.md is rendered.
 """

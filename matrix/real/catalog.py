@@ -1,4 +1,4 @@
-"""`[real]` of matrix.toml: the packages, and which files of them are networks."""
+"""Contents of `[real]` in matrix.toml: the packages, and those of their files that are networks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Network", "Package", "networks"]
+__all__ = ["Network", "Package", "load_networks"]
 
 
 @dataclass(frozen=True)
 class Package:
-    """One wheel of the package registry."""
+    """A wheel of the package registry."""
 
     name: str
     version: str
@@ -29,39 +29,40 @@ class Package:
 
 @dataclass(frozen=True)
 class Network:
-    """One file of a package, and how it is converted and fed."""
+    """A file of a package, with the arguments of its conversion and its inputs."""
 
     name: str
     package: Package
     onnx: str
     tflite: str | None = None
-    """The package's own file of the same network."""
+    """The package's own .tflite file of the same network."""
     shapes: dict[str, list[int]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
-    """What the file has settled, as `convert` takes them."""
+    """The shapes and values that are fixed in the file, as arguments of `convert`."""
     fed: dict[str, list[int]] = field(default_factory=dict)
-    """The shapes of what is fed where the file leaves them open."""
+    """The shapes of inputs that are symbolic in the file."""
     ranges: dict[str, list[float]] = field(default_factory=dict)
-    """What is fed is drawn evenly from [low, high), where what `verify` makes up would be unlike what it was trained on."""
+    """Inputs drawn uniformly from [low, high), where the defaults of `verify` are unlike the training data."""
 
 
-def networks(path: Path = ROOT / "matrix" / "matrix.toml") -> list[Network]:
+def load_networks(path: Path = ROOT / "matrix" / "matrix.toml") -> list[Network]:
+    """Read and validate the networks. Raises MatrixError."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))["real"]
     try:
         packages = {name: Package(name, **entry) for name, entry in raw["packages"].items()}
-        found = [_network(name, packages, **entry) for name, entry in raw["networks"].items()]
+        found_networks = [_network(name, packages, **entry) for name, entry in raw["networks"].items()]
     except (KeyError, TypeError) as error:
         raise MatrixError(f"[real] of {path.name}: {error}") from error
-    unused = sorted(packages.keys() - {each.package.name for each in found})
-    wrong = [f"real package {name}: no network is from it" for name in unused]
-    wrong += [
-        f"real package {each.name}: sha256 must be 64 hexadecimal digits"
-        for each in packages.values()
-        if not re.fullmatch("[0-9a-f]{64}", each.sha256)
+    unused = sorted(packages.keys() - {network.package.name for network in found_networks})
+    problems = [f"real package {name}: no network is from it" for name in unused]
+    problems += [
+        f"real package {package.name}: sha256 must be 64 hexadecimal digits"
+        for package in packages.values()
+        if not re.fullmatch("[0-9a-f]{64}", package.sha256)
     ]
-    if wrong:
-        raise MatrixError("\n".join(wrong))
-    return found
+    if problems:
+        raise MatrixError("\n".join(problems))
+    return found_networks
 
 
 def _network(name: str, packages: dict[str, Package], package: str, **entry: Any) -> Network:

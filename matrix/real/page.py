@@ -1,4 +1,4 @@
-"""docs/real.md: what was found of each network, from what is stored."""
+"""docs/real.md: the stored results of each network."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from matrix.data import ROOT
-from matrix.real.catalog import Network, networks
+from matrix.real.catalog import Network, load_networks
 
-__all__ = ["MEASURED", "PAGE", "page", "stored", "table"]
+__all__ = ["MEASURED", "PAGE", "load_measured", "render_page", "render_table"]
 
 PAGE = Path("docs/real.md")
 MEASURED = ROOT / "matrix" / "real" / "measured.json"
@@ -34,18 +34,20 @@ with LiteRT. `python -m matrix render` writes this page from `matrix/real/measur
 _COLUMNS = ("network", "package", "convert", "ONNX", "size", "theirs", "operators", "theirs", "error", "theirs", "ms", "theirs", "onnxruntime")  # fmt: skip
 
 
-def stored(path: Path = MEASURED) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+def load_measured(path: Path = MEASURED) -> dict[str, Any]:
+    """Return the stored results."""
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
 
 
-def page() -> str:
-    found = stored()
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-    notes = [f"- {each.name}: {text}" for each in networks() if (text := _settled(each))]
+def render_page() -> str:
+    """Return the page."""
+    document = load_measured()
+    versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
+    notes = [f"- {network.name}: {text}" for network in load_networks() if (text := _format_arguments(network))]
     parts = [
         _HEAD,
-        "\n".join(table(networks(), found["networks"])),
+        "\n".join(render_table(load_networks(), document["networks"])),
         f"Measured with {versions}.",
         "Sizes and values that are fixed in the file (`--shape`, `--value`):",
         "\n".join(notes),
@@ -53,43 +55,44 @@ def page() -> str:
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def table(known: list[Network], found: dict[str, Any]) -> list[str]:
+def render_table(known: list[Network], results: dict[str, Any]) -> list[str]:
+    """Return the lines of the table, with a row for each network."""
     rows: list[tuple[str, ...]] = [_COLUMNS, ("---",) * len(_COLUMNS)]
-    for each in known:
-        row = _row(found[each.name]) if each.name in found else ("not measured",)
-        begin = (each.name, f"{each.package.name} {each.package.version}", *row)
+    for network in known:
+        row = _format_row(results[network.name]) if network.name in results else ("not measured",)
+        begin = (network.name, f"{network.package.name} {network.package.version}", *row)
         rows.append((*begin, *[""] * (len(_COLUMNS) - len(begin))))
     return ["| " + " | ".join(row) + " |" for row in rows]
 
 
-def _row(found: dict[str, Any]) -> tuple[str, ...]:
-    if "failed" in found:
-        return ("fails: " + found["failed"].replace("|", "/"),)
-    ours, theirs, times = found["ours"], found.get("theirs"), found["milliseconds"]
+def _format_row(result: dict[str, Any]) -> tuple[str, ...]:
+    if "failed" in result:
+        return ("fails: " + result["failed"].replace("|", "/"),)
+    ours, theirs, times = result["ours"], result.get("theirs"), result["milliseconds"]
     return (
-        f"{found['seconds']:.2f} s",
-        _size(found["onnx_bytes"]),
-        _size(ours["bytes"]),
-        _size(theirs["bytes"]) if theirs else "",
+        f"{result['seconds']:.2f} s",
+        _format_size(result["onnx_bytes"]),
+        _format_size(ours["bytes"]),
+        _format_size(theirs["bytes"]) if theirs else "",
         str(ours["operators"]),
         str(theirs["operators"]) if theirs else "",
-        _error(ours),
-        _error(theirs) if theirs else "",
+        _format_error(ours),
+        _format_error(theirs) if theirs else "",
         f"{times['ours']:.3g}",
         f"{times['theirs']:.3g}" if theirs else "",
         f"{times['onnxruntime']:.3g}",
     )
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     return f"{count / 1e6:.2f} MB"
 
 
-def _error(found: dict[str, Any]) -> str:
-    text = "equal" if found["error"] is None else f"{found['error']:.1e}"
-    return text if found["ok"] else f"{text}, beyond the tolerance"
+def _format_error(result: dict[str, Any]) -> str:
+    text = "equal" if result["error"] is None else f"{result['error']:.1e}"
+    return text if result["ok"] else f"{text}, beyond the tolerance"
 
 
-def _settled(network: Network) -> str:
+def _format_arguments(network: Network) -> str:
     shapes = [f"`{name}={','.join(map(str, shape))}`" for name, shape in network.shapes.items()]
     return ", ".join([*shapes, *(f"`{name}={json.dumps(value)}`" for name, value in network.values.items())])

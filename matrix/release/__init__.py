@@ -1,1 +1,1 @@
-"""What is published, built from the commit and checked: distributions, notes and bills of materials, in dist/release."""
+"""Release: distributions, notes and bills of materials, built from the commit and checked, in dist/release."""

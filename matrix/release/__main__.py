@@ -1,4 +1,4 @@
-"""`python -m matrix.release [--tag TAG]`: build what the commit publishes, check it, and leave it in dist/release.
+"""`python -m matrix.release [--tag TAG]`: build the release of the commit, check it, and write it to dist/release.
 
 packages/: sdists and wheels; sbom/: a bill of materials for each distribution; notes.md: the changelog's section.
 """
@@ -19,65 +19,67 @@ FOLDER = ROOT / "dist" / "release"
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Build and check a release. Return 1 if it has problems."""
     parser = argparse.ArgumentParser(prog="python -m matrix.release", description=__doc__)
     parser.add_argument(
-        "--tag", help="what it is published as: it must be the version, and nothing may be left unreleased"
+        "--tag",
+        help="the tag of the release: it must equal the version, and the changelog may have no unreleased lines",
     )
     options = parser.parse_args(arguments)
     try:
-        wrong = _release(load(), options.tag)
+        problems = _make_release(load(), options.tag)
     except MatrixError as error:
-        wrong = [str(error)]
-    for each in wrong:
-        print(each, file=sys.stderr)
-    return 1 if wrong else 0
+        problems = [str(error)]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
 
 
-def _release(matrix: Matrix, tag: str | None) -> list[str]:
-    """What is wrong with it, all of one step."""
-    if files := build.changed():
-        return ["not as the commit, which is what is built, has them:", *files]
+def _make_release(matrix: Matrix, tag: str | None) -> list[str]:
+    """Build the release. Return the problems of the first step that has any."""
+    if files := build.changed_files():
+        return ["These files differ from the commit, which is what is built:", *files]
     shutil.rmtree(FOLDER, ignore_errors=True)
     packages = FOLDER / "packages"
-    told = notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), matrix.version, tag)
+    release_notes = notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), matrix.version, tag)
     print("building twice", flush=True)
-    wrong = build.build(packages)
+    problems = build.build(packages)
     built = sorted(packages.iterdir())
     print(f"checking {len(built)} files", flush=True)
-    named = {each.name: each.package for each in matrix.distributions.values()}
-    wrong += [problem for path in built for problem in contents.problems(path, named)]
-    wrong += _checked(built, named)
-    if wrong:
-        return wrong
+    packages_by_name = {distribution.name: distribution.package for distribution in matrix.distributions.values()}
+    problems += [problem for path in built for problem in contents.problems(path, packages_by_name)]
+    problems += _check_with_tools(built, packages_by_name)
+    if problems:
+        return problems
     print("installing every sdist", flush=True)
-    wrong = install.problems(packages, *matrix.tools["build"])
+    problems = install.problems(packages, *matrix.tools["build"])
     print("resolving every distribution", flush=True)
-    bills = sbom.bills(matrix, packages, build.time_of_commit())
+    bills = sbom.bills(matrix, packages, build.commit_time())
     (FOLDER / "sbom").mkdir()
     for name, bill in bills.items():
         (FOLDER / "sbom" / f"{name}-{matrix.version}.cdx.json").write_text(bill, encoding="utf-8")
-    (FOLDER / "notes.md").write_text(told, encoding="utf-8")
+    (FOLDER / "notes.md").write_text(release_notes, encoding="utf-8")
     print(f"{FOLDER.relative_to(ROOT)}: {len(built)} files, {len(bills)} bills of materials, notes.md")
-    return wrong
+    return problems
 
 
-def _checked(built: list[Path], packages: dict[str, str]) -> list[str]:
-    """By the tools that everybody has."""
+def _check_with_tools(built: list[Path], packages: dict[str, str]) -> list[str]:
+    """Check the distributions with the usual tools."""
     full = [str(path) for path in built if path.suffix == ".whl" and path.name.partition("-")[0] in packages.values()]
     empty = [str(path) for path in built if path.suffix == ".whl" and str(path) not in full]
     commands = [
         ["twine", "check", "--strict", *map(str, built)],
         ["check-wheel-contents", *full],
-        # W007 and W008, nothing in it: a branch is what it depends on (see matrix/branches.py).
+        # W007 and W008 report a wheel without modules: a branch holds metadata only (see matrix/branches.py).
         ["check-wheel-contents", "--ignore=W007,W008", *empty],
     ]
-    wrong = []
+    problems = []
     for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            said = f"{done.stdout}{done.stderr}".splitlines()
-            wrong += [f"{command[0]}: {line}" for line in said if not line.endswith(("PASSED", ": OK"))]
-    return wrong
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        if process.returncode:
+            output = f"{process.stdout}{process.stderr}".splitlines()
+            problems += [f"{command[0]}: {line}" for line in output if not line.endswith(("PASSED", ": OK"))]
+    return problems
 
 
 if __name__ == "__main__":

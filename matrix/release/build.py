@@ -1,6 +1,6 @@
-"""All distributions of this repository, sdist and wheel, built in one process.
+"""Build of all distributions of this repository, sdist and wheel, in one process.
 
-python -m matrix.release.build FOLDER     from the copy of the repository that is the current folder
+python -m matrix.release.build FOLDER     in a copy of the repository, which is the current folder
 """
 
 from __future__ import annotations
@@ -17,37 +17,39 @@ from pathlib import Path
 from matrix.data import ROOT, Matrix, MatrixError, load
 from matrix.packages import write
 
-__all__ = ["build", "changed", "differing", "roots", "time_of_commit"]
+__all__ = ["build", "changed_files", "commit_time", "find_differences", "project_folders"]
 
 OTHER_TIME = 1_000_000_000
 
 
-def roots(matrix: Matrix) -> list[Path]:
-    """A folder with a pyproject.toml for each distribution: those of matrix.toml, and the branches."""
-    return [*(each.root for each in matrix.distributions.values()), *write(matrix)]
+def project_folders(matrix: Matrix) -> list[Path]:
+    """Return a folder with a pyproject.toml for each distribution: those of matrix.toml, and the branches."""
+    return [*(distribution.root for distribution in matrix.distributions.values()), *write(matrix)]
 
 
-def changed() -> list[str]:
-    """The files that are not as the commit has them; it is the commit that is built."""
+def changed_files() -> list[str]:
+    """Return the files that differ from the commit."""
     return _git("status", "--porcelain", "--untracked-files=no").decode().splitlines()
 
 
-def time_of_commit() -> int:
+def commit_time() -> int:
+    """Return the time of the commit, in seconds since 1970."""
     return int(_git("log", "-1", "--format=%ct"))
 
 
 def build(folder: Path) -> list[str]:
-    """What the commit builds, in the folder; gives what another build of it elsewhere, at another time, makes otherwise."""
+    """Build the commit into `folder`, and again elsewhere, at another time. Return the differences."""
     with tempfile.TemporaryDirectory() as scratch:
         _build(Path(scratch, "one"), folder, 0o022, PYTHONHASHSEED="1", TZ="UTC")
-        again = Path(scratch, "built again")
+        second_folder = Path(scratch, "built again")
         copy = Path(scratch, "a longer", "path")
-        _build(copy, again, 0o077, touch=OTHER_TIME, PYTHONHASHSEED="2", TZ="Asia/Kolkata", LC_ALL="C")
-        return differing(folder, again)
+        _build(copy, second_folder, 0o077, touch=OTHER_TIME, PYTHONHASHSEED="2", TZ="Asia/Kolkata", LC_ALL="C")
+        return find_differences(folder, second_folder)
 
 
-def differing(one: Path, other: Path) -> list[str]:
-    first, second = _digests(one), _digests(other)
+def find_differences(first_folder: Path, second_folder: Path) -> list[str]:
+    """Return a line for each file that differs between two builds."""
+    first, second = _digests(first_folder), _digests(second_folder)
     names = sorted({*first, *second})
     return [
         f"{name}: another build of the same commit differs" for name in names if first.get(name) != second.get(name)
@@ -59,7 +61,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _build(copy: Path, folder: Path, umask: int, touch: int | None = None, **env: str) -> None:
-    """The commit, in a copy of its own; `touch`: with files of that age."""
+    """Build a copy of the commit; `touch` is the modification time of its files."""
     previous = os.umask(umask)
     try:
         copy.mkdir(parents=True)
@@ -70,10 +72,10 @@ def _build(copy: Path, folder: Path, umask: int, touch: int | None = None, **env
                 archive.extract(member, copy, filter="tar")
         for path in copy.rglob("*") if touch else ():
             os.utime(path, (touch or 0, touch or 0))
-        told = {**os.environ, **env, "SOURCE_DATE_EPOCH": str(time_of_commit())}
+        variables = {**os.environ, **env, "SOURCE_DATE_EPOCH": str(commit_time())}
         command = [sys.executable, "-m", "matrix.release.build", str(folder.resolve())]
-        if subprocess.run(command, cwd=copy, env=told, check=False).returncode:
-            raise MatrixError("the commit does not build")
+        if subprocess.run(command, cwd=copy, env=variables, check=False).returncode:
+            raise MatrixError("The commit does not build; the output above says why.")
     finally:
         os.umask(previous)
 
@@ -83,10 +85,11 @@ def _git(*arguments: str) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
+    """Build all distributions into the folder that is named first."""
     from hatchling.builders.sdist import SdistBuilder
     from hatchling.builders.wheel import WheelBuilder
 
-    for root in roots(load()):
+    for root in project_folders(load()):
         for builder in (SdistBuilder(str(root)), WheelBuilder(str(root))):
             for _ in builder.build(directory=arguments[0], versions=["standard"]):
                 pass

@@ -1,4 +1,4 @@
-"""Every sdist, installed by pip into an empty environment: it gives the files of its wheel."""
+"""Installation of every sdist by pip into an empty environment, which must give the files of its wheel."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ BY_PIP = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json")
 
 
 def problems(folder: Path, backend: str) -> list[str]:
-    """Of all sdists in the folder. `backend`: the requirement of what builds them, once for all."""
-    wrong = []
+    """Return the differences of all sdists in the folder. `backend` is the requirement of the build backend."""
+    differences = []
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, "-m", "venv", scratch], check=True)
         python = str(Path(scratch, "Scripts" if os.name == "nt" else "bin", "python"))
         _pip(python, backend)
-        for number, sdists in enumerate(_rounds(sorted(folder.glob("*.tar.gz")))):
+        for number, sdists in enumerate(_split_by_name(sorted(folder.glob("*.tar.gz")))):
             target = Path(scratch, str(number))
-            # Also those for another Python: what is installed is looked at, not imported.
-            asked = ["--no-deps", "--no-build-isolation", "--ignore-requires-python", "--no-compile"]
-            _pip(python, *asked, f"--target={target}", *map(str, sdists))
+            # Sdists for another Python are installed too: their files are compared, not imported.
+            options = ["--no-deps", "--no-build-isolation", "--ignore-requires-python", "--no-compile"]
+            _pip(python, *options, f"--target={target}", *map(str, sdists))
             for sdist in sdists:
-                wrong += _compared(target, sdist)
-    return wrong
+                differences += _compare(target, sdist)
+    return differences
 
 
-def _rounds(sdists: list[Path]) -> Iterator[list[Path]]:
-    """pip installs one version of a name at a time."""
+def _split_by_name(sdists: list[Path]) -> Iterator[list[Path]]:
+    """Yield groups in which each name occurs once: pip installs a single version of a name at a time."""
     waiting = sdists
     while waiting:
-        now = {parse_sdist_filename(path.name)[0]: path for path in waiting}
-        yield list(now.values())
-        waiting = [path for path in waiting if path not in now.values()]
+        batch = {parse_sdist_filename(path.name)[0]: path for path in waiting}
+        yield list(batch.values())
+        waiting = [path for path in waiting if path not in batch.values()]
 
 
-def _compared(target: Path, sdist: Path) -> list[str]:
+def _compare(target: Path, sdist: Path) -> list[str]:
     stem = sdist.name.removesuffix(".tar.gz")
     with zipfile.ZipFile(sdist.with_name(f"{stem}-py3-none-any.whl")) as wheel:
         built = _hashes(wheel.read(f"{stem}.dist-info/RECORD").decode())
     installed = _hashes((target / f"{stem}.dist-info" / "RECORD").read_text(encoding="utf-8"))
     names = sorted(name for name in {*built, *installed} if built.get(name) != installed.get(name))
-    return [f"{sdist.name}: {name} is not installed as the wheel has it" for name in names]
+    return [f"{sdist.name}: {name} differs from the wheel's file" for name in names]
 
 
 def _hashes(record: str) -> dict[str, str]:
-    """But for what pip writes, and commands, which it makes for the machine."""
+    """Return file -> hash, without files that pip writes and without commands, which differ between machines."""
     rows = [row for row in csv.reader(record.splitlines()) if row]
     return {
         name: digest for name, digest, _ in rows if Path(name).name not in BY_PIP and not name.startswith((".", "bin/"))
@@ -65,6 +65,6 @@ def _hashes(record: str) -> dict[str, str]:
 
 def _pip(python: str, *arguments: str) -> None:
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise MatrixError(f"pip does not install them:\n{done.stdout}{done.stderr}")
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise MatrixError(f"pip cannot install the sdists:\n{process.stdout}{process.stderr}")

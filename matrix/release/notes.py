@@ -1,4 +1,4 @@
-"""The section of CHANGELOG.md that a version has, as the notes of its release."""
+"""Release notes: the section of a version in CHANGELOG.md."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ UNRELEASED = "Unreleased"
 
 
 def section(changelog: str, name: str) -> str | None:
-    """What stands under `## <name>`, with or without a date behind it; None where there is no such heading."""
-    found = re.search(rf"^## {re.escape(name)}\b(?!\.)[^\n]*\n(.*?)(?=^## |\Z)", changelog, re.DOTALL | re.MULTILINE)
-    return found.group(1).strip() if found else None
+    """Return the text under `## <name>`, with or without a date after it; None if there is no such heading."""
+    match = re.search(rf"^## {re.escape(name)}\b(?!\.)[^\n]*\n(.*?)(?=^## |\Z)", changelog, re.DOTALL | re.MULTILINE)
+    return match.group(1).strip() if match else None
 
 
 def notes(changelog: str, version: str, tag: str | None) -> str:
-    """What is told of the version; with the tag that it is published under, nothing may be left unreleased."""
+    """Return the notes of a version. With a tag, the changelog may have no unreleased lines. Raises MatrixError."""
     text = section(changelog, version)
     if not text:
-        raise MatrixError(f"CHANGELOG.md says nothing under `## {version}`")
+        raise MatrixError(f"CHANGELOG.md says nothing under `## {version}`. Write its section.")
     if tag is not None:
         if tag != f"v{version}":
             raise MatrixError(f"the tag is {tag}, the version in matrix/matrix.toml {version}")
         if section(changelog, UNRELEASED):
-            raise MatrixError(f"CHANGELOG.md has lines under `## {UNRELEASED}`, which {version} would publish unsaid")
+            raise MatrixError(f"CHANGELOG.md has lines under `## {UNRELEASED}`. Move them under `## {version}`.")
     return f"{text}\n"

@@ -1,4 +1,4 @@
-"""A CycloneDX bill of materials for each distribution: what it resolves to in the cell that proves it, without the test tools."""
+"""CycloneDX bill of materials for each distribution: the packages that it resolves to in its cell, without test tools."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from matrix.branches import branches, name, projects
+from matrix.branches import branch_name, branches, projects
 from matrix.data import Cell, Distribution, Matrix, MatrixError
 
-__all__ = ["Subject", "bills", "resolved", "subjects", "text"]
+__all__ = ["Subject", "bills", "resolve", "subjects", "text"]
 
 WAITING = 8
-"""So many at once: they wait for the index."""
+"""The number of resolutions at once: they wait for the index."""
 
 
 class Subject(NamedTuple):
-    """A distribution, what of it is installed, and where."""
+    """A distribution, the requirement that installs it, and the cell that it resolves in."""
 
     name: str
     requirement: str
@@ -33,7 +33,7 @@ class Subject(NamedTuple):
 
 
 class Pin(NamedTuple):
-    """A resolved dependency, and what asks for it."""
+    """A resolved dependency, and the packages that depend on it."""
 
     name: str
     version: str
@@ -41,56 +41,65 @@ class Pin(NamedTuple):
 
 
 def subjects(matrix: Matrix) -> Iterator[Subject]:
-    """Each distribution of matrix.toml, and each branch with its framework."""
+    """Yield each distribution of matrix.toml, and each branch with its framework."""
     for distribution in matrix.distributions.values():
-        yield Subject(distribution.name, distribution.name, _newest(matrix, distribution))
+        yield Subject(distribution.name, distribution.name, _newest_cell(matrix, distribution))
     published = {project.name: project for project in projects(matrix)}
     for branch, cell in branches(matrix).items():
-        project = published[name(matrix, branch)]
+        project = published[branch_name(matrix, branch)]
         pinned = {canonicalize_name(Requirement(pin).name) for pin in cell.pins}
-        brought = [extra for extra, (asked, *_) in project.extras.items() if Requirement(asked).name in pinned]
-        yield Subject(project.name, f"{project.name}[{','.join(brought[:1])}]", cell)
+        matching = [
+            extra for extra, (requirements, *_) in project.extras.items() if Requirement(requirements).name in pinned
+        ]
+        yield Subject(project.name, f"{project.name}[{','.join(matching[:1])}]", cell)
 
 
-def _newest(matrix: Matrix, distribution: Distribution) -> Cell:
+def _newest_cell(matrix: Matrix, distribution: Distribution) -> Cell:
     proving = [
         cell
         for cell in reversed(matrix.cells.values())
         if distribution in matrix.closure(cell.shim) and cell.constraints.exists() and cell.runner == "cpu"
     ]
-    return max(proving, key=lambda cell: Version(cell.python))  # the first of several, which here is the last written
+    return max(proving, key=lambda cell: Version(cell.python))  # of equal Pythons, the cell that is written last
 
 
-def bills(matrix: Matrix, packages: Path, made: int) -> dict[str, str]:
-    """By the name of its distribution; `made` is the time of the commit."""
-    asked = list(subjects(matrix))
+def bills(matrix: Matrix, packages: Path, commit_time: int) -> dict[str, str]:
+    """Return distribution -> its bill, as JSON."""
+    chosen = list(subjects(matrix))
     with ThreadPoolExecutor(WAITING) as pool:
-        pins = pool.map(lambda subject: resolved(matrix, subject, packages), asked)
-        return {subject.name: text(subject, matrix.version, found, made) for subject, found in zip(asked, pins)}
+        pins = pool.map(lambda subject: resolve(matrix, subject, packages), chosen)
+        return {
+            subject.name: text(subject, matrix.version, subject_pins, commit_time)
+            for subject, subject_pins in zip(chosen, pins)
+        }
 
 
-def resolved(matrix: Matrix, subject: Subject, packages: Path) -> list[Pin]:
-    """By uv, for the Python of the cell and within its pins, with what was just built."""
+def resolve(matrix: Matrix, subject: Subject, packages: Path) -> list[Pin]:
+    """Resolve with uv for the Python of the cell and within its pins, with the distributions of this build."""
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--annotation-style=line", f"--find-links={packages}"]
     command += [f"--python-version={subject.cell.python}", f"--constraints={subject.cell.constraints}", "-"]
-    asked = f"{subject.requirement}=={matrix.version}"
-    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise MatrixError(f"{asked} does not resolve in {subject.cell.id}:\n{done.stderr}")
-    return [_pin(line) for line in done.stdout.splitlines() if "==" in line]
+    requirement = f"{subject.requirement}=={matrix.version}"
+    process = subprocess.run(command, input=requirement, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise MatrixError(f"{requirement} does not resolve in {subject.cell.id}:\n{process.stderr}")
+    return [_parse_line(line) for line in process.stdout.splitlines() if "==" in line]
 
 
-def _pin(line: str) -> Pin:
-    """`click==8.1.8  # via onnx-compat, -r -`."""
+def _parse_line(line: str) -> Pin:
+    """Parse a line of uv, such as `click==8.1.8  # via onnx-compat, -r -`."""
     pin, _, via = line.partition("#")
-    asked = Requirement(pin.strip())
-    askers = [re.sub(r"\[.*\]", "", one.strip()) for one in via.strip().removeprefix("via").split(",")]
-    version = next(iter(asked.specifier)).version
-    return Pin(asked.name, version, tuple(one for one in askers if one and not one.startswith("-")))
+    requirement = Requirement(pin.strip())
+    dependents = [re.sub(r"\[.*\]", "", entry.strip()) for entry in via.strip().removeprefix("via").split(",")]
+    version = next(iter(requirement.specifier)).version
+    return Pin(
+        requirement.name,
+        version,
+        tuple(dependent for dependent in dependents if dependent and not dependent.startswith("-")),
+    )
 
 
-def text(subject: Subject, version: str, pins: list[Pin], made: int) -> str:
-    """As JSON; the same for the same, whenever it is made."""
+def text(subject: Subject, version: str, pins: list[Pin], commit_time: int) -> str:
+    """Return the bill as JSON, which depends on its arguments only. Raises MatrixError if it is invalid."""
     from cyclonedx.model.bom import Bom
     from cyclonedx.model.component import Component, ComponentType
     from cyclonedx.output.json import JsonV1Dot6
@@ -109,12 +118,12 @@ def text(subject: Subject, version: str, pins: list[Pin], made: int) -> str:
         for pin in pins
     }
     bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"pkg:pypi/{subject.name}@{version}"))
-    bom.metadata.timestamp = datetime.fromtimestamp(made, timezone.utc)
+    bom.metadata.timestamp = datetime.fromtimestamp(commit_time, timezone.utc)
     bom.metadata.component = parts[subject.name]
     bom.components.update(part for key, part in parts.items() if key != subject.name)
     for key, part in parts.items():
         bom.register_dependency(part, [parts[pin.name] for pin in pins if key in pin.via])
-    told = JsonV1Dot6(bom).output_as_string(indent=2)
-    if wrong := JsonStrictValidator(SchemaVersion.V1_6).validate_str(told):
-        raise MatrixError(f"the bill of {subject.name} is not one: {wrong}")
-    return f"{told}\n"
+    document = JsonV1Dot6(bom).output_as_string(indent=2)
+    if errors := JsonStrictValidator(SchemaVersion.V1_6).validate_str(document):
+        raise MatrixError(f"The bill of {subject.name} does not follow the CycloneDX schema: {errors}")
+    return f"{document}\n"

@@ -1,6 +1,6 @@
-"""What follows from matrix.toml and is stored elsewhere: render it, or say where the stored text differs.
+"""Rendered files: text that follows from matrix.toml and is stored elsewhere.
 
-One module for each thing that is rendered; each gives its files, whole, from what is stored.
+Each module renders some files; `files` maps their paths to their whole texts.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from matrix.render import ci, commands, offers, projects, readme, tox
 from matrix.render.text import read
 from matrix.support import PAGE, page
 
-__all__ = ["drifted", "render", "rendered"]
+__all__ = ["find_drift", "render", "render_texts"]
 
 
-def rendered(matrix: Matrix) -> dict[Path, str]:
-    """Every file with rendered text in it, as it should be."""
+def render_texts(matrix: Matrix) -> dict[Path, str]:
+    """Return path -> text of every file with rendered text in it."""
     return {
         **projects.files(matrix, ROOT),
         **offers.files(matrix, ROOT),
@@ -28,22 +28,22 @@ def rendered(matrix: Matrix) -> dict[Path, str]:
         **readme.files(matrix, ROOT),
         **commands.files(ROOT),
         ROOT / PAGE: page(matrix),
-        ROOT / real.PAGE: real.page(),
+        ROOT / real.PAGE: real.render_page(),
         ROOT / chart.PICTURE: chart.svg(real.stored()),
         ROOT / passes.PAGE: passes.page(),
     }
 
 
-def drifted(matrix: Matrix) -> list[Path]:
-    """The files whose stored text is not the rendered one."""
-    return [path for path, text in rendered(matrix).items() if not path.exists() or read(path) != text]
+def find_drift(matrix: Matrix) -> list[Path]:
+    """Return the files whose stored text differs from the rendered text."""
+    return [path for path, text in render_texts(matrix).items() if not path.exists() or read(path) != text]
 
 
 def render(matrix: Matrix) -> list[Path]:
-    """Write what drifted; gives the files that were written."""
-    changed = drifted(matrix)
-    texts = rendered(matrix)
-    for path in changed:
+    """Write the files that differ, and return them."""
+    drifted_paths = find_drift(matrix)
+    texts = render_texts(matrix)
+    for path in drifted_paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(texts[path], encoding="utf-8")
-    return changed
+    return drifted_paths

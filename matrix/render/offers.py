@@ -1,4 +1,4 @@
-"""What can be installed on which Python, as a module of the core: what the doctor tells a user to install."""
+"""Module `onnx_compat.offers`: the extras that can be installed on each Python, which `onnx-compat doctor` suggests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matrix.data import Cell, Matrix
 __all__ = ["files"]
 
 _HEAD = '''\
-"""What installs which shim, on which Python. Rendered from matrix/matrix.toml by `python -m matrix render`: edit there."""
+"""Extras that install a shim, by Python. Rendered from matrix/matrix.toml by `python -m matrix render`: edit there."""
 
 from typing import NamedTuple, Tuple
 
@@ -23,7 +23,7 @@ __all__ = ["OFFERS", "Offer"]
 
 
 class Offer(NamedTuple):
-    """`pip install 'onnx-compat[extra]'`: a shim with its framework; of one minor version, if that is said."""
+    """`pip install 'onnx-compat[extra]'`: a shim with its framework; `minor` is empty for any version."""
 
     extra: str
     shim: str
@@ -37,46 +37,49 @@ OFFERS: Tuple[Offer, ...] = (
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    offers = [*_plain(matrix), *_exact(matrix)]
-    lines = [f"    Offer({', '.join(_text(each) for each in offer)}),\n" for offer in offers]
+    """Return path -> text of the module."""
+    offers = [*_general_offers(matrix), *_branch_offers(matrix)]
+    lines = [f"    Offer({', '.join(_format_value(field) for field in offer)}),\n" for offer in offers]
     return {root / "onnx_compat" / "offers.py": _HEAD + "".join(lines) + ")\n"}
 
 
-def _text(value: str | tuple[str, ...]) -> str:
+def _format_value(value: str | tuple[str, ...]) -> str:
     if isinstance(value, str):
         return f'"{value}"'
-    return f"({', '.join(_text(each) for each in value)}{',' * (len(value) == 1)})"
+    return f"({', '.join(_format_value(item) for item in value)}{',' * (len(value) == 1)})"
 
 
-def _plain(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
-    """The core's own extras, on the Pythons that the branches with their framework prove."""
+def _general_offers(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
+    """Yield the core's own extras, with the Pythons that the branches of their framework prove."""
     proving = branches(matrix)
-    for extra, (asked, *_) in matrix.distributions["core"].extras.items():
-        own = matrix.own(asked)
+    for extra, (requirements, *_) in matrix.distributions["core"].extras.items():
+        own = matrix.own(requirements)
         if own is None:
             continue
-        (inner,) = Requirement(asked).extras
+        (inner,) = Requirement(requirements).extras
         if inner in proving:
             cells = [proving[inner]]
             framework = matrix.frameworks(cells[0])[0].name
         else:
             framework = Requirement(own.extras[inner][0]).name
-            cells = [each for each in proving.values() if each.shim == own.key and _has(matrix, each, framework)]
-        pythons = {python for each in cells for python in minors(str(each.pythons))}
+            cells = [
+                cell for cell in proving.values() if cell.shim == own.key and _has_framework(matrix, cell, framework)
+            ]
+        pythons = {python for cell in cells for python in minors(str(cell.pythons))}
         yield extra, cells[0].shim, framework, "", tuple(sorted(pythons, key=Version))
 
 
-def _exact(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
-    """The branches, under each name of their framework."""
+def _branch_offers(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
+    """Yield the branches, under each name of their framework."""
     published = extras(matrix, matrix.distributions["core"])
     for branch, cell in branches(matrix).items():
         pin = matrix.frameworks(cell)[0]
-        for extra in [each for each in (branch, branch + CPU) if each in published]:
+        for extra in [name for name in (branch, branch + CPU) if name in published]:
             framework = re.sub(f"{CPU}$", "", pin.name) + CPU * extra.endswith(CPU)
-            if cell.shim == "keras":  # the build of its back end
+            if cell.shim == "keras":  # the pinned build of its back end has no other name
                 framework = pin.name
             yield extra, cell.shim, framework, minor(pin), tuple(minors(str(cell.pythons)))
 
 
-def _has(matrix: Matrix, cell: Cell, framework: str) -> bool:
+def _has_framework(matrix: Matrix, cell: Cell, framework: str) -> bool:
     return framework in [re.sub(f"{CPU}$", "", pin.name) for pin in matrix.frameworks(cell)]

@@ -1,4 +1,4 @@
-"""Every distribution's version, Python range, dependencies and extras, in its pyproject.toml and package, and its licence."""
+"""Metadata of every distribution: version, Python range, dependencies, extras and licence, in its pyproject.toml and package."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _VERSION = re.compile(r'^__version__(?P<type>: \w+)? = ".*"$', re.MULTILINE)
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    """A pyproject.toml holds one block between two marker lines, a package one `__version__` line, a folder the licence."""
-    found: dict[Path, str] = {}
+    """Return path -> text. A pyproject.toml has a block between markers, a package a line `__version__`, a folder the licence."""
+    texts: dict[Path, str] = {}
     licence = read(root / "LICENSE")
     for distribution in matrix.distributions.values():
         folder = root / distribution.path
         project = folder / "pyproject.toml"
         package = folder / distribution.package / "__init__.py"
-        found[project] = replace(_BLOCK, _block(matrix, distribution), project)
+        texts[project] = replace(_BLOCK, _block(matrix, distribution), project)
         version = rf'__version__\g<type> = "{matrix.version}"'
-        found[package] = replace(_VERSION, version, package)
+        texts[package] = replace(_VERSION, version, package)
         if folder != root:
-            found[folder / "LICENSE"] = licence
-    return found
+            texts[folder / "LICENSE"] = licence
+    return texts
 
 
 def _block(matrix: Matrix, distribution: Distribution) -> str:
@@ -39,17 +39,17 @@ def _block(matrix: Matrix, distribution: Distribution) -> str:
         BEGIN,
         f'version = "{matrix.version}"',
         f'requires-python = "{matrix.requires_python(distribution)}"',
-        *array("dependencies", tuple(map(matrix.pinned, distribution.requires))),
+        *array("dependencies", tuple(map(matrix.pin_own, distribution.requires))),
     ]
     if published := extras(matrix, distribution):
         lines += ["", "[project.optional-dependencies]"]
         for name, requirements in published.items():
             lines += array(name, requirements)
-    # The pattern's replacement gives backslashes a meaning; none may come from here.
+    # The block is a replacement of a regular expression, in which backslashes are special.
     return "\n".join([*lines, END]).replace("\\", "\\\\")
 
 
 def array(key: str, requirements: tuple[str, ...]) -> list[str]:
-    """A TOML array; a JSON string is a TOML string."""
-    items = [f"    {json.dumps(each)}," for each in requirements]
+    """Return the lines of a TOML array. A JSON string is a TOML string."""
+    items = [f"    {json.dumps(requirement)}," for requirement in requirements]
     return [f"{key} = [", *items, "]"]

@@ -1,4 +1,4 @@
-"""Text between two places of a file, and the files themselves."""
+"""Files with rendered text: read them, and replace a part of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ __all__ = ["read", "replace"]
 
 
 def replace(pattern: re.Pattern[str], text: str, path: Path) -> str:
-    """The file with the one place that the pattern finds in it replaced."""
+    """Return the text of a file with the only match of the pattern replaced. Raises MatrixError unless there is one match."""
     result, count = pattern.subn(text, read(path))
     if count != 1:
-        raise MatrixError(f"{path}: expected one place to render into, found {count}")
+        raise MatrixError(f"{path}: expected 1 block of rendered text, found {count}. Restore its marker lines.")
     return result
 
 
 def read(path: Path) -> str:
+    """Return the text of a file. Raises MatrixError if it is missing."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

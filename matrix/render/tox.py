@@ -1,4 +1,4 @@
-"""tox.ini: an environment of tox for each cell, which installs and runs what the cell's session of nox does."""
+"""tox.ini: an environment of tox for each cell, which installs and runs the same as the cell's session of nox."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["files"]
 _HEAD = """\
 # Rendered from matrix/matrix.toml by `python -m matrix render`: edit there.
 #
-# `tox -e <cell>` does what `nox -s "cell(<cell>)"` does: both install and run what matrix/cells.py says. `tox list` is the menu,
-# `tox -m gate` what every change must pass. The wheels and the cases are made by the sessions of nox; toxfile.py finds Pythons.
+# `tox -e <cell>` does the same as `nox -s "cell(<cell>)"`: both install and run what matrix/cells.py defines. `tox list` lists the
+# cells; `tox -m gate` runs those that every change must pass. Sessions of nox make the wheels and the cases; toxfile.py finds Pythons.
 
 [tox]
 requires =
@@ -26,7 +26,7 @@ labels =
 {labels}
 
 [testenv]
-# All, as nox does it: caches, proxies and devices are told by variables of many names.
+# All variables, as in nox: caches, proxies and devices depend on variables of many names.
 pass_env = *
 allowlist_externals =
     nox
@@ -44,10 +44,11 @@ commands = python -m matrix.cells {id} {{posargs}}
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
+    """Return path -> text of tox.ini."""
     head = _HEAD.format(
         requires=_lines([*matrix.tools["tox"], *matrix.tools["nox"]]),
         cells=_lines(matrix.cells),
-        labels=_lines(f"{tier} = {', '.join(_of(matrix, tier))}" for tier in TIERS),
+        labels=_lines(f"{tier} = {', '.join(_cells_of_tier(matrix, tier))}" for tier in TIERS),
     )
     return {root / "tox.ini": head + "".join(_cell(matrix, cell) for cell in matrix.cells.values())}
 
@@ -57,7 +58,7 @@ def _cell(matrix: Matrix, cell: Cell) -> str:
     return _CELL.format(id=cell.id, title=cells.title(cell), python=cell.python, installs=installs)
 
 
-def _of(matrix: Matrix, tier: str) -> list[str]:
+def _cells_of_tier(matrix: Matrix, tier: str) -> list[str]:
     return [cell.id for cell in matrix.cells.values() if cell.tier == tier]
 
 

@@ -1,1 +1,1 @@
-"""Running the cells of the matrix: which of them, how many at once, what becomes of each, and what to see meanwhile."""
+"""Run of the cells of the matrix: their choice, schedule, outcomes and display."""

@@ -1,4 +1,4 @@
-"""`nox -s matrix -- [OPTIONS] [CELL ...] [-- PYTEST ARGUMENTS]`."""
+"""Command line: `nox -s matrix -- [OPTIONS] [CELL ...] [-- PYTEST ARGUMENTS]`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from matrix.run import machine, process
 from matrix.run.choose import choose
 from matrix.run.outcome import BAD
 from matrix.run.runner import Runner
-from matrix.run.screen import WIDE, table
-from matrix.run.since import affected
+from matrix.run.screen import WIDE, outcome_table
+from matrix.run.since import find_affected
 
 __all__ = ["main"]
 
 PREPARED = ["wheels", "suites", "zoo"]
-"""What all cells bring along: made once, before the first."""
+"""Sessions whose results all cells use; they run once, before the first cell."""
 SHOWN = 3
 
 
 def main(arguments: Sequence[str]) -> int:
-    told, tests = _split(arguments)
-    options = _parser().parse_args(told)
+    """Run cells. Return 0 if all passed, 1 if not, 2 for a wrong request, 130 after an interrupt."""
+    own_arguments, tests = _split(arguments)
+    options = _parser().parse_args(own_arguments)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
-    # nox tells what it runs to end in this way, too.
-    signal.signal(signal.SIGTERM, _interrupted)
+    # nox ends its processes with SIGTERM.
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         return _run(options, tests, console)
     except MatrixError as error:
@@ -44,9 +45,9 @@ def _run(options: argparse.Namespace, tests: list[str], console: Console) -> int
     matrix = load()
     cells = choose(matrix, options.cells, options.tier, options.shim, options.runner)
     if options.since is not None:
-        why = affected(matrix, cells, options.since)
-        cells = [cell for cell in cells if cell.id in why]
-        for id, reasons in why.items():
+        reasons_by_cell = find_affected(matrix, cells, options.since)
+        cells = [cell for cell in cells if cell.id in reasons_by_cell]
+        for id, reasons in reasons_by_cell.items():
             more = f" and {len(reasons) - SHOWN} more" if len(reasons) > SHOWN else ""
             console.print(f"{id}: {', '.join(reasons[:SHOWN])}{more}", soft_wrap=True, markup=False)
     runner = Runner(matrix, cells, tests, options.nox, options.minutes * 60, options.fresh)
@@ -65,50 +66,52 @@ def _run(options: argparse.Namespace, tests: list[str], console: Console) -> int
             _prepare(options.nox)
             runner.run(plan, console)
     except KeyboardInterrupt:
-        console.print("interrupted: `nox -s matrix` goes on with what did not end", style="red")
+        console.print("interrupted: run `nox -s matrix` again to continue", style="red")
         code = 130
     else:
         code = 0
     outcomes = runner.outcomes()
-    console.print(table(outcomes, {cell.id for cell in cells} - {cell.id for cell in waiting}))
-    bad = {id: each for id, each in outcomes.items() if each.status in BAD}
-    for id, each in bad.items():
-        console.print(f"{id}: {each.status}: {each.reason}", style="red", soft_wrap=True, markup=False)
+    console.print(outcome_table(outcomes, {cell.id for cell in cells} - {cell.id for cell in waiting}))
+    bad = {id: outcome for id, outcome in outcomes.items() if outcome.status in BAD}
+    for id, outcome in bad.items():
+        console.print(f"{id}: {outcome.status}: {outcome.reason}", style="red", soft_wrap=True, markup=False)
     return code or (1 if bad else 0)
 
 
 def _prepare(nox: str) -> None:
-    done = subprocess.run(process.command(PREPARED, nox=nox), env=process.environment(), check=False)
-    if done.returncode:
-        raise MatrixError(f"no cell was run: `nox -s {' '.join(PREPARED)}` failed")
+    completed = subprocess.run(process.nox_command(PREPARED, nox=nox), env=process.environment(), check=False)
+    if completed.returncode:
+        raise MatrixError(f"`nox -s {' '.join(PREPARED)}` failed, so no cell was run.")
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return list(arguments[:at]), list(arguments[at + 1 :])
+    separator = arguments.index("--") if "--" in arguments else len(arguments)
+    return list(arguments[:separator]), list(arguments[separator + 1 :])
 
 
-def _interrupted(_number: int, _frame: FrameType | None) -> NoReturn:
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="nox -s matrix --",
-        description="Run the cells that are not done: those that did not pass, or whose inputs changed since.",
-        epilog="What comes after another `--` goes to pytest; such a run is no whole one, and nothing is done by it.",
+        description="Run the cells that are not done: those that did not pass, or whose inputs have changed.",
+        epilog="Arguments after another `--` go to pytest; such a run is partial, and marks no cell as done.",
     )
-    parser.add_argument("cells", nargs="*", metavar="CELL", help="only these")
-    parser.add_argument("--tier", action="append", default=[], choices=TIERS, help="only cells of it; may be repeated")
-    parser.add_argument("--shim", action="append", default=[], help="only cells of it; may be repeated")
-    parser.add_argument("--runner", default=RUNNERS[0], choices=RUNNERS, help="what this machine is (%(default)s)")
+    parser.add_argument("cells", nargs="*", metavar="CELL", help="only these cells")
     parser.add_argument(
-        "--since", metavar="REV", help="only cells that the changes since then can affect, and by which"
+        "--tier", action="append", default=[], choices=TIERS, help="only cells of this tier; repeatable"
     )
-    parser.add_argument("--fresh", action="store_true", help="also those that are done")
-    parser.add_argument("--jobs", type=int, metavar="N", help="so many cells at once; else by cores and memory")
-    parser.add_argument("--minutes", type=float, default=60.0, help="the limit of a cell (%(default).0f)")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be run")
+    parser.add_argument("--shim", action="append", default=[], help="only cells of this shim; repeatable")
+    parser.add_argument("--runner", default=RUNNERS[0], choices=RUNNERS, help="the kind of this machine (%(default)s)")
+    parser.add_argument(
+        "--since", metavar="REV", help="only cells that changes since this revision can affect, with these changes"
+    )
+    parser.add_argument("--fresh", action="store_true", help="also cells that are done")
+    parser.add_argument("--jobs", type=int, metavar="N", help="cells at once; by default by cores and memory")
+    parser.add_argument("--minutes", type=float, default=60.0, help="the time limit of a cell (%(default).0f)")
+    parser.add_argument("--dry-run", action="store_true", help="list the cells that would run")
     parser.add_argument("--nox", default=sys.executable, help=argparse.SUPPRESS)
     return parser
 

@@ -1,4 +1,4 @@
-"""Which cells a run is of, by what the command line says of them."""
+"""Choice of the cells of a run, by the arguments of the command line."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ __all__ = ["choose"]
 
 
 def choose(matrix: Matrix, ids: Sequence[str], tiers: Sequence[str], shims: Sequence[str], runner: str) -> list[Cell]:
-    """Those of this runner, and of these tiers and shims, where any are named. A cell that is named itself is meant,
-    whatever it is.
+    """Return the cells of this runner, these tiers and these shims, and the cells that are named. Raises MatrixError.
+
+    An empty list of tiers or shims stands for all. A cell that is named is chosen whatever its runner is.
     """
     unknown = [id for id in ids if id not in matrix.cells]
     if unknown:
-        raise MatrixError(f"no cell {', '.join(unknown)}: `python -m matrix list` has all")
+        raise MatrixError(f"There is no cell {', '.join(unknown)}. `python -m matrix list` lists all.")
     known = {*matrix.distributions, *(cell.shim for cell in matrix.cells.values())}
     if strange := set(shims) - known:
-        raise MatrixError(f"no shim {', '.join(sorted(strange))}, of {', '.join(sorted(known))}")
+        raise MatrixError(f"There is no shim {', '.join(sorted(strange))}. The shims are {', '.join(sorted(known))}.")
     if ids and not (tiers or shims):
         return [matrix.cells[id] for id in dict.fromkeys(ids)]
-    found = [cell for cell in matrix.cells.values() if cell.runner == runner]
-    found = [cell for cell in found if not tiers or cell.tier in tiers]
-    found = [cell for cell in found if not shims or cell.shim in shims]
-    return list({cell.id: cell for cell in [*found, *(matrix.cells[id] for id in ids)]}.values())
+    chosen = [cell for cell in matrix.cells.values() if cell.runner == runner]
+    chosen = [cell for cell in chosen if not tiers or cell.tier in tiers]
+    chosen = [cell for cell in chosen if not shims or cell.shim in shims]
+    return list({cell.id: cell for cell in [*chosen, *(matrix.cells[id] for id in ids)]}.values())

@@ -1,4 +1,4 @@
-"""How long cells will take: as long as they took."""
+"""Estimates of the time that cells take, from earlier runs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from matrix.run import done
 from matrix.run.outcome import BROKEN, NO_GPU
 from matrix.run.schedule import Running
 
-__all__ = ["expected", "left"]
+__all__ = ["estimate_remaining", "estimate_seconds"]
 
 
-def expected(cells: Iterable[Cell], stored: dict[str, Any], results: Path = done.RESULTS) -> dict[str, float]:
-    """By what was measured here, else by what is stored, else like the cells of the same shim, else like all."""
+def estimate_seconds(cells: Iterable[Cell], stored: dict[str, Any], results: Path = done.RESULTS) -> dict[str, float]:
+    """Return cell -> seconds: as measured here, else as stored, else the median of its shim, else of all cells."""
     cells = list(cells)
-    known = {cell.id: seconds for cell in cells if (seconds := _known(cell.id, stored, results))}
+    known = {cell.id: seconds for cell in cells if (seconds := _measured_seconds(cell.id, stored, results))}
     everywhere = median(known.values()) if known else 0.0
     alike: dict[str, list[float]] = {}
     for cell in cells:
@@ -28,27 +28,27 @@ def expected(cells: Iterable[Cell], stored: dict[str, Any], results: Path = done
     return {cell.id: known.get(cell.id, median(alike.get(cell.shim, [everywhere]))) for cell in cells}
 
 
-def left(
+def estimate_remaining(
     running: Iterable[Running], waiting: Iterable[Cell], seconds: dict[str, float], jobs: int, now: float
 ) -> float:
-    """Seconds until all ended; 0 where nothing is known. What was never measured takes as long as what runs now will."""
-    rest, wholes = 0.0, []
-    for each in running:
-        elapsed, ended = now - each.started, len(each.tests.outcomes)
-        whole = seconds[each.cell.id] or (elapsed * each.tests.total / ended if ended else 0.0)
-        wholes += [whole] if whole else []
-        # By the tests that are left, once they run; before that, by the clock.
-        rest += whole * each.tests.missing / each.tests.total if ended else max(0.0, whole - elapsed)
-    typical = median(wholes) if wholes else 0.0
+    """Return the seconds until all cells end; 0 if nothing is known. Unmeasured cells count as the median of those running."""
+    rest, durations = 0.0, []
+    for entry in running:
+        elapsed, ended = now - entry.started, len(entry.tests.outcomes)
+        duration = seconds[entry.cell.id] or (elapsed * entry.tests.total / ended if ended else 0.0)
+        durations += [duration] if duration else []
+        # Once tests run, the rest follows from the tests that are left; before that, from the clock.
+        rest += duration * entry.tests.missing / entry.tests.total if ended else max(0.0, duration - elapsed)
+    typical = median(durations) if durations else 0.0
     return (rest + sum(seconds[cell.id] or typical for cell in waiting)) / jobs
 
 
-def _known(cell: str, stored: dict[str, Any], results: Path) -> float:
+def _measured_seconds(cell: str, stored: dict[str, Any], results: Path) -> float:
     record = done.read(cell, results)
     if record is not None and record.status not in {BROKEN, NO_GPU}:
         return record.seconds
     try:
-        found = json.loads((results / f"{cell}.json").read_text(encoding="utf-8"))
+        content = json.loads((results / f"{cell}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        found = {}
-    return float(found.get("seconds") or stored.get(cell, {}).get("seconds") or 0.0)
+        content = {}
+    return float(content.get("seconds") or stored.get(cell, {}).get("seconds") or 0.0)

@@ -1,6 +1,6 @@
-"""What the outcome of a cell follows from: files of this repository, and its part of matrix.toml.
+"""Inputs of a cell's outcome: files of this repository, and parts of matrix.toml.
 
-One table for both questions: whether a cell that was run would still find the same, and what a change can affect.
+The same table decides whether a cell that was run would still give the same, and which cells a change can affect.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["ENTRIES", "digest", "git", "reads", "reads_entries"]
+__all__ = ["ENTRIES", "depends_on", "digest", "git", "relevant_entries"]
 
 ENTRIES = "matrix/matrix.toml"
-# No cell reads these. Whatever is in no room at all is read by every cell: better once too often.
+# Files that no cell reads. Every cell depends on a file that matches no pattern: an unnecessary run is the smaller error.
 UNREAD = """
     docs/*.svg LICENSE */LICENSE .ci/* .github/* .gitignore .pre-commit-config.yaml tox.ini toxfile.py
     mkdocs.yml benchmarks/* tests/benchmarks/* tests/e2e/* tests/matrix/* tests/scoreboard/* tests/selection/*
@@ -44,60 +44,64 @@ _BARE_BLOCK = re.compile(r"(?<!-->\n)^```(?:python|console)", re.MULTILINE)
 CONSTRAINTS = "matrix/constraints/"
 
 
-def reads(matrix: Matrix, cell: Cell, path: str) -> bool:
-    """Whether what is in this file can change what the cell finds."""
-    if _any(path, TRIED):
+def depends_on(matrix: Matrix, cell: Cell, path: str) -> bool:
+    """Whether the contents of a file can change the outcome of a cell."""
+    if _matches_any(path, TRIED):
         return cell.shim == REFERENCE
     if path.endswith(".md"):
         return cell.shim in _shims_of(path) and (cell.shim == REFERENCE or cell.tier == "gate")
     if path.startswith(CONSTRAINTS):
         return path == f"{CONSTRAINTS}{cell.id}.txt"
-    if _any(path, UNREAD):
+    if _matches_any(path, UNREAD):
         return False
     if path.startswith("shims/"):
-        return any(path.startswith(f"{each.path}/") for each in matrix.closure(cell.shim))
+        return any(path.startswith(f"{distribution.path}/") for distribution in matrix.closure(cell.shim))
     owner = _owner(matrix, path)
     return owner is None or owner == cell.shim or (owner == "tensorflow" and cell.shim in {"tf1", "tf2"})
 
 
-def reads_entries(matrix: Matrix, cell: Cell, text: str) -> dict[str, Any]:
-    """The part of a matrix.toml, of this or another revision, that a cell follows from, by what it says."""
-    raw = _parsed(text)
+def relevant_entries(matrix: Matrix, cell: Cell, text: str) -> dict[str, Any]:
+    """Return the parts of a matrix.toml, of this or another revision, on which the outcome of a cell depends."""
+    raw = _parse(text)
     shims, tools = raw.get("distributions", {}), raw.get("tools", {})
     return {
         **{name: raw.get(name) for name in ("version", "suites")},
         f"cells.{cell.id}": raw.get("cells", {}).get(cell.id),
-        **{f"distributions.{each.key}": shims.get(each.key) for each in matrix.closure(cell.shim)},
-        # What makes the cases; the other tools of a cell are in its constraints.
+        **{
+            f"distributions.{distribution.key}": shims.get(distribution.key)
+            for distribution in matrix.closure(cell.shim)
+        },
+        # Tools that make the cases; the other tools of a cell are in its constraints.
         **{f"tools.{name}": tools.get(name) for name in ("oracle", "zoo")},
     }
 
 
 def digest(matrix: Matrix, cell: Cell) -> str:
-    """Of all that the outcome of a cell follows from, as it is in the working tree."""
-    files = {path: content for path, content in _contents().items() if reads(matrix, cell, path)}
-    told = json.dumps([files, reads_entries(matrix, cell, (ROOT / ENTRIES).read_text(encoding="utf-8"))])
-    return hashlib.sha256(told.encode()).hexdigest()
+    """Return the digest of all inputs of a cell, as they are in the working tree."""
+    files = {path: content for path, content in _contents().items() if depends_on(matrix, cell, path)}
+    document = json.dumps([files, relevant_entries(matrix, cell, (ROOT / ENTRIES).read_text(encoding="utf-8"))])
+    return hashlib.sha256(document.encode()).hexdigest()
 
 
 def git(*arguments: str) -> str:
+    """Return the output of git. Raises MatrixError."""
     try:
         command = ["git", "-C", str(ROOT), *arguments]
         return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
     except FileNotFoundError as error:
-        raise MatrixError("git is not on PATH: it tells which files belong here") from error
+        raise MatrixError("git is not on PATH. Install it: it lists the files of this repository.") from error
     except subprocess.CalledProcessError as error:
         raise MatrixError(f"git {' '.join(arguments)}: {error.stderr.strip()}") from error
 
 
 @cache
-def _parsed(text: str) -> dict[str, Any]:
+def _parse(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
 @cache
 def _contents() -> dict[str, str]:
-    """The digest of each file that is not ignored."""
+    """Return the digest of each file that is not ignored."""
     paths = sorted(set(git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")) - {""})
     return {path: _digest(ROOT / path) for path in paths if (ROOT / path).is_file()}
 
@@ -116,14 +120,14 @@ def _shims_of(page: str) -> set[str]:
 
 
 def _owner(matrix: Matrix, path: str) -> str | None:
-    """The shim that a test or a gap belongs to by its name, as tests/shims/conftest.py tells them apart."""
-    for key, each in matrix.distributions.items():
+    """Return the shim that a test or a gap belongs to by its name, with the rule of tests/shims/conftest.py."""
+    for key, distribution in matrix.distributions.items():
         tests = (f"tests/shims/{key}/*", f"tests/shims/test_{key}.py", f"tests/shims/test_{key}_*.py")
         gaps = (f"tests/gaps/{key}.toml", f"tests/gaps/primitives-{key}.toml")
-        if each.path.startswith("shims/") and _any(path, (*tests, *gaps)):
+        if distribution.path.startswith("shims/") and _matches_any(path, (*tests, *gaps)):
             return key
     return REFERENCE if path == f"tests/gaps/{REFERENCE}.toml" else None
 
 
-def _any(path: str, patterns: Iterable[str]) -> bool:
+def _matches_any(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(path, pattern) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""A cell as a process: nox, in a group of its own, with all that it says in results/logs."""
+"""Process of a cell: nox, in a process group of its own, with its output in results/logs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from typing import Protocol
 
 from matrix.data import ROOT
 
-__all__ = ["Nox", "Process", "command", "environment"]
+__all__ = ["Nox", "Process", "environment", "nox_command"]
 
 PATIENCE = 10.0
-"""Seconds between asking a process to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 
 class Process(Protocol):
+    """A running process."""
+
     def poll(self) -> int | None: ...
     def end(self) -> None: ...
 
 
 class Nox:
-    """One run of nox, with everything that it starts."""
+    """A run of nox, with every process that it starts."""
 
     def __init__(self, command: Sequence[str], log: Path, env: dict[str, str]) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -41,10 +43,11 @@ class Nox:
             )
 
     def poll(self) -> int | None:
+        """Return the exit code; None while it runs."""
         return self._process.poll()
 
     def end(self) -> None:
-        """Also what it started: a worker that hangs hears nothing of what becomes of nox."""
+        """End the whole process group: a worker that hangs would outlive nox."""
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(PATIENCE)
@@ -59,12 +62,12 @@ class Nox:
                 self._process.kill()
 
 
-def command(sessions: Sequence[str], arguments: Sequence[str] = (), nox: str = sys.executable) -> list[str]:
-    """`nox`: a Python that has it."""
+def nox_command(sessions: Sequence[str], arguments: Sequence[str] = (), nox: str = sys.executable) -> list[str]:
+    """Return the command that runs sessions; `nox` is a Python with nox installed."""
     return [nox, "-m", "nox", "--sessions", *sessions, *(["--", *arguments] if arguments else [])]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This one, without what the session of nox that all this runs in says of itself."""
+    """Return the environment variables, without those of the nox session that this process runs in."""
     ours = {"VIRTUAL_ENV", "NOX_CURRENT_SESSION", "FORCE_COLOR", "PYTHONPATH"}
     return {**{name: value for name, value in os.environ.items() if name not in ours}, "NO_COLOR": "1", **more}

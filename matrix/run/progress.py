@@ -1,4 +1,4 @@
-"""The tests of a cell as they end: what tests/conftest.py writes, a line for each."""
+"""Progress of a cell: the tests that have ended, from the lines that tests/conftest.py writes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ _CASE = "test_suites.py::test_case["
 
 @dataclass
 class Progress:
-    """What is known so far; `read` goes on where it stopped."""
+    """The tests that have ended; `read` continues where it stopped."""
 
     path: Path
     total: int = 0
     cases: int = 0
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    """By the name of the test, the last line of what was wrong."""
+    """Name of a failed test -> the last line of its error."""
     _offset: int = 0
 
     @property
     def missing(self) -> int:
+        """The number of tests that have not ended."""
         return self.total - len(self.outcomes)
 
     def read(self) -> None:
+        """Read the lines that were written since the last call."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:

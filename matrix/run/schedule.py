@@ -1,4 +1,4 @@
-"""The cells one after the other, or several at once; one that hangs or does not start is an end as any other."""
+"""Schedule of cells, several at once. A cell that hangs or does not start ends like any other."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ TICK = 0.5
 
 @dataclass
 class Running:
+    """A cell that runs."""
+
     cell: Cell
     process: Process
     tests: Progress
@@ -34,9 +36,9 @@ def schedule(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[tuple[Cell, Progress | None, End]]:
-    """Run `jobs` of these at a time, in this order; gives each as it ends. `look` sees what is running, and what waits.
+    """Run `jobs` cells at a time, in this order, and yield each as it ends. `look` gets the running and the waiting cells.
 
-    Whatever ends the run before that ends what it started.
+    If the iteration is left early, the processes that run are ended.
     """
     waiting = deque(cells)
     running: list[Running] = []
@@ -49,22 +51,23 @@ def schedule(
                 except OSError as error:
                     yield cell, None, End(None, 0.0, str(error))
             sleep(TICK)
-            for each in list(running):
-                each.tests.read()
-                end = _end(each, now() - each.started, limit)
+            for entry in list(running):
+                entry.tests.read()
+                end = _find_end(entry, now() - entry.started, limit)
                 if end is not None:
-                    each.process.end()  # what it may have left behind
-                    running.remove(each)
-                    each.tests.read()
-                    yield each.cell, each.tests, end
+                    entry.process.end()  # processes that it left behind
+                    running.remove(entry)
+                    entry.tests.read()
+                    yield entry.cell, entry.tests, end
             look(running, list(waiting))
     finally:
-        for each in running:
-            each.process.end()
+        for entry in running:
+            entry.process.end()
 
 
-def _end(each: Running, seconds: float, limit: float) -> End | None:
-    code = each.process.poll()
+def _find_end(entry: Running, seconds: float, limit: float) -> End | None:
+    """Return how a cell ended; None while it runs within the limit."""
+    code = entry.process.poll()
     if code is not None:
         return End(code, seconds)
     if seconds <= limit:

@@ -1,29 +1,29 @@
-"""Which cells a change can affect, and by what."""
+"""Cells that a change can affect, with the changes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from matrix.data import ROOT, Cell, Matrix
-from matrix.run.inputs import ENTRIES, git, reads, reads_entries
+from matrix.run.inputs import ENTRIES, depends_on, git, relevant_entries
 
-__all__ = ["affected", "changed"]
+__all__ = ["changed_files", "find_affected"]
 
 
-def changed(revision: str) -> list[str]:
-    """The files that differ from a revision: committed since, not committed, or new."""
-    differing = git("diff", "-z", "--no-renames", "--name-only", revision, "--").split("\0")
+def changed_files(revision: str) -> list[str]:
+    """Return the files that differ from a revision: committed since, not committed, or new."""
+    tracked = git("diff", "-z", "--no-renames", "--name-only", revision, "--").split("\0")
     new = git("ls-files", "-z", "--others", "--exclude-standard").split("\0")
-    return sorted({*differing, *new} - {""})
+    return sorted({*tracked, *new} - {""})
 
 
-def affected(matrix: Matrix, cells: Iterable[Cell], revision: str) -> dict[str, list[str]]:
-    """The cells that can find something else than at that revision, each with the changes that are why."""
-    paths = changed(revision)
-    why = {cell.id: [path for path in paths if reads(matrix, cell, path)] for cell in cells}
+def find_affected(matrix: Matrix, cells: Iterable[Cell], revision: str) -> dict[str, list[str]]:
+    """Return the cells whose outcome may differ from that at the revision, each with the changes that it depends on."""
+    paths = changed_files(revision)
+    reasons = {cell.id: [path for path in paths if depends_on(matrix, cell, path)] for cell in cells}
     if ENTRIES in paths:
         now, then = (ROOT / ENTRIES).read_text(encoding="utf-8"), git("show", f"{revision}:{ENTRIES}")
         for cell in cells:
-            new, old = reads_entries(matrix, cell, now), reads_entries(matrix, cell, then)
-            why[cell.id] += [f"{ENTRIES}: {part}" for part in new if new[part] != old[part]]
-    return {id: reasons for id, reasons in why.items() if reasons}
+            new, old = relevant_entries(matrix, cell, now), relevant_entries(matrix, cell, then)
+            reasons[cell.id] += [f"{ENTRIES}: {part}" for part in new if new[part] != old[part]]
+    return {id: paths_of_cell for id, paths_of_cell in reasons.items() if paths_of_cell}

@@ -1,1 +1,1 @@
-"""The scoreboard: what all cells found, on one page that needs nothing beside itself."""
+"""Scoreboard: the results of all cells on a single page without other files."""

@@ -1,14 +1,14 @@
-"""The results as onnx/backend-scoreboard reads them: a folder for each backend, and the entries of its configuration.
+"""Results in the format of onnx/backend-scoreboard: a folder for each backend, and the entries of its configuration.
 
     setup/config.json                            name, results_dir and core_packages of each backend
-    results/<backend>/stable/report.json         the names of onnx's own tests, by what became of them
+    results/<backend>/stable/report.json         the names of onnx's own tests, by status
     results/<backend>/stable/trend.json          the sums of the runs
-    results/<backend>/stable/ops.json            of each operator the tests that it is in
-    results/<backend>/stable/nodes.csv           of each operator of the default domain whether a test of it passes
+    results/<backend>/stable/ops.json            the tests of each operator, counted by status
+    results/<backend>/stable/nodes.csv           whether a test passes, for each operator of the default domain
     results/<backend>/stable/metadata.csv, pip-list.json
 
-A backend is a cell. What our suites have beside the tests of onnx has no place there; of several releases of onnx, the
-newest counts. A fallback is the right answer, so it is passed; a gap and a fail are failed, and what was recorded wrong too.
+A backend is a cell. Only tests of onnx are exported, from its newest release. A fallback gives the right answer, so it counts
+as passed. A gap, a fail, and a case that is recorded wrong count as failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from matrix.scoreboard.gather import Board, Run
 
 __all__ = ["export"]
 
-#: The classes of onnx's tests, by our suites.
+#: Suite -> the class of onnx's tests.
 CLASSES = {
     "node": "OnnxBackendNodeModelTest",
     "simple": "OnnxBackendSimpleModelTest",
@@ -41,6 +41,8 @@ STATUSES = ("failed", "passed", "skipped")
 
 
 class Test(NamedTuple):
+    """A test of onnx, with its status and operators."""
+
     name: str
     status: str
     operators: tuple[str, ...]
@@ -48,29 +50,33 @@ class Test(NamedTuple):
 
 
 def export(matrix: Matrix, board: Board, folder: Path) -> list[str]:
-    """Write into the folder, which may be a checkout of theirs, and give the names of the backends written."""
+    """Write into `folder`, which may be a checkout of that project. Return the names of the backends."""
     release = list(matrix.releases)[-1]
     path = folder / "setup" / "config.json"
     config = {"stable": {}, "development": {}, **_read(path, {})}
     config.setdefault("deploy_paths", {"index": "./docs", "subpages": "./docs", "resources": "./docs/resources"})
     written = []
     for run in board.runs.values():
-        tests = _tests(run, release)
+        tests = _list_tests(run, release)
         if not tests:
             continue
-        place = Path("results") / run.cell / "stable"
+        subfolder = Path("results") / run.cell / "stable"
         packages, core = _packages(matrix, run.cell)
-        _write_backend(folder / place, run, tests, packages, core)
+        _write_backend(folder / subfolder, run, tests, packages, core)
         names = [name for name in core if name != "onnx"]
-        config["stable"][run.cell] = {"name": run.cell, "results_dir": f"./{place.as_posix()}", "core_packages": names}
+        config["stable"][run.cell] = {
+            "name": run.cell,
+            "results_dir": f"./{subfolder.as_posix()}",
+            "core_packages": names,
+        }
         written.append(run.cell)
     _write(path, config)
     return written
 
 
-def _tests(run: Run, release: str) -> list[Test]:
+def _list_tests(run: Run, release: str) -> list[Test]:
     tests = []
-    for id, outcome in run.found().items():
+    for id, outcome in run.outcomes().items():
         suite, of, name = id.split("/", 2)
         if suite in CLASSES and of == release:
             status = "passed" if outcome in RIGHT else "failed"
@@ -80,7 +86,7 @@ def _tests(run: Run, release: str) -> list[Test]:
 
 
 def _packages(matrix: Matrix, cell: str) -> tuple[list[dict[str, str]], list[str]]:
-    """All that is installed, and the names of what the cell is about."""
+    """Return all installed packages of a cell, and the names of its own pins."""
     environment = matrix.environments.get(cell.removeprefix(PEER))
     if environment is None:
         return [], []
@@ -91,36 +97,36 @@ def _packages(matrix: Matrix, cell: str) -> tuple[list[dict[str, str]], list[str
 
 
 def _write_backend(folder: Path, run: Run, tests: list[Test], packages: list[dict[str, str]], core: list[str]) -> None:
-    when = datetime.strptime(run.date, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
-    date = when.strftime("%m/%d/%Y %H:%M:%S")
+    ran_at = datetime.strptime(run.date, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    date = ran_at.strftime("%m/%d/%Y %H:%M:%S")
     report = {status: [test.name for test in tests if test.status == status] for status in STATUSES}
-    operators = _operators(tests)
+    operators = _count_by_operator(tests)
     sums = {"date": date, **{status: len(report[status]) for status in STATUSES}, "total_ops": len(operators)}
-    before = [each for each in _read(folder / "trend.json", []) if each["date"] != date]
+    earlier = [entry for entry in _read(folder / "trend.json", []) if entry["date"] != date]
     versions = [package for package in packages if package["name"] in core]
     _write(folder / "report.json", {"date": date, **report})
-    _write(folder / "trend.json", [*before, {**sums, "versions": versions}])
+    _write(folder / "trend.json", [*earlier, {**sums, "versions": versions}])
     _write(folder / "ops.json", operators)
     _write(folder / "pip-list.json", packages)
-    rows = [row for row in _operators(test for test in tests if test.of_a_node) if not row["domain"]]
+    rows = [row for row in _count_by_operator(test for test in tests if test.of_a_node) if not row["domain"]]
     passed = sum(row["passed_tests"] > 0 for row in rows)
     lines = ["Op,None", *(f"{row['op_type']},{'Passed' if row['passed_tests'] else 'Failed'}!" for row in rows)]
     lines.append(f"Summary,{passed}/{len(rows)} node tests passed")
     (folder / "nodes.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "metadata.csv").write_text(f"Latest Update,{when:%Y-%m-%d %H:%M:%S}\n", encoding="utf-8")
+    (folder / "metadata.csv").write_text(f"Latest Update,{ran_at:%Y-%m-%d %H:%M:%S}\n", encoding="utf-8")
 
 
-def _operators(tests: Iterable[Test]) -> list[dict[str, Any]]:
-    """Of each operator how many tests it is in, and what became of them."""
-    found: dict[str, Counter[str]] = {}
+def _count_by_operator(tests: Iterable[Test]) -> list[dict[str, Any]]:
+    """Return the number of tests of each operator, by status."""
+    by_operator: dict[str, Counter[str]] = {}
     for test in tests:
         for operator in set(test.operators):
-            found.setdefault(operator, Counter())[test.status] += 1
+            by_operator.setdefault(operator, Counter())[test.status] += 1
     rows = []
-    for operator, counts in sorted(found.items()):
+    for operator, counts in sorted(by_operator.items()):
         domain, _, name = operator.rpartition("::")
-        told = {f"{status}_tests": counts[status] for status in STATUSES}
-        rows.append({"domain": domain, "op_type": name, "total_tests": counts.total(), **told})
+        counts_by_status = {f"{status}_tests": counts[status] for status in STATUSES}
+        rows.append({"domain": domain, "op_type": name, "total_tests": counts.total(), **counts_by_status})
     return rows
 
 

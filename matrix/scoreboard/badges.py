@@ -1,4 +1,4 @@
-"""An SVG for each shim: the share of the cases of all its cells that pass in the framework alone."""
+"""Badges: an SVG for each shim, with the share of the cases of all its cells that pass in the framework alone."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from matrix.results import OUTCOMES, RAN
 from matrix.scoreboard.fill import asset, fill
 from matrix.scoreboard.gather import Board, Run
 
-__all__ = ["badges"]
+__all__ = ["draw_badges"]
 
 CHARACTER, MARGIN = 6.6, 7
-#: From which share on, in percent; all against white at a contrast of 4.5 or more.
+#: The least share, in percent, of each colour; all have a contrast of 4.5 or more against white.
 COLOURS = ((98, "#14704f"), (90, "#4f6d12"), (70, "#8a5a00"), (0, "#b3202a"))
 
 
-def badges(board: Board) -> dict[str, str]:
-    """By shim; only those that have a cell that ran, and no peers: they are projects of their own."""
+def draw_badges(board: Board) -> dict[str, str]:
+    """Return shim -> SVG, for shims with a cell that ran. Peers are projects of their own and get none."""
     shims: dict[str, list[Run]] = {}
     for run in board.runs.values():
         if run.small["state"] == RAN and run.small.get("opsets") and run.shim != "peer":
             shims.setdefault(run.shim, []).append(run)
-    return {shim: _badge(shim, runs) for shim, runs in shims.items()}
+    return {shim: _draw_badge(shim, runs) for shim, runs in shims.items()}
 
 
-def _badge(shim: str, runs: list[Run]) -> str:
+def _draw_badge(shim: str, runs: list[Run]) -> str:
     rows = [row for run in runs for row in run.small["opsets"].values()]
     counts = [sum(column) for column in zip(*rows, strict=True)][: len(OUTCOMES)]
     total, passed = sum(counts), counts[0]
-    tenths = 1000 * passed // total  # never 100 where something is missing
+    tenths = 1000 * passed // total  # rounded down: 100 means all cases
     value = f"{tenths // 10}.{tenths % 10} % of {total:,}" if passed < total else f"100 % of {total:,}"
-    told = ", ".join(f"{count:,} {name}" for count, name in zip(counts, OUTCOMES, strict=True) if count)
-    title = f"{shim}: {told}, in {len(runs)} {'cell' if len(runs) == 1 else 'cells'}"
+    summary = ", ".join(f"{count:,} {name}" for count, name in zip(counts, OUTCOMES, strict=True) if count)
+    title = f"{shim}: {summary}, in {len(runs)} {'cell' if len(runs) == 1 else 'cells'}"
     left, right = (round(len(text) * CHARACTER) for text in (shim, value))
-    drawn = {
+    marks = {
         "label": shim,
         "value": value,
         "title": title,
@@ -46,4 +46,4 @@ def _badge(shim: str, runs: list[Run]) -> str:
         "middle_left": left / 2 + MARGIN,
         "middle_right": left + 3 * MARGIN + right / 2,
     }
-    return fill(asset("badge.svg"), {name: escape(str(text), {'"': "&quot;"}) for name, text in drawn.items()}) + "\n"
+    return fill(asset("badge.svg"), {name: escape(str(text), {'"': "&quot;"}) for name, text in marks.items()}) + "\n"

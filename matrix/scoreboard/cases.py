@@ -1,8 +1,8 @@
-"""The cases that cells run, stored once for all of them: matrix/results/cases/<digest>.json.
+"""Cases of all cells, stored once: matrix/results/cases/<digest>.json.
 
-By suite and release, then by opset and operators, the names. A content that several releases have is there once, under the
-newest, with the oldest beside the opset: `13@1.8.1 Abs-13`. A cell names the file that it was recorded beside, the suites and
-releases that it ran, and the cases that did not pass.
+The file lists the names by suite and release, then by opset and operators. A case with the same content in several releases
+is stored under the newest release, with the oldest beside the opset: `13@1.8.1 Abs-13`. The results of a cell name the file,
+the suites and releases that it ran, and the cases that did not pass.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ FOLDER = "cases"
 
 
 class Known(NamedTuple):
-    """What is known of a case before it runs."""
+    """Properties of a case that are known before it runs."""
 
     opset: int
-    """Of the default domain; 0 where the model imports none."""
+    """Opset of the default domain; 0 if the model imports none."""
     operators: Tuple[str, ...]
-    """Each as `domain::name-since`; without `-since`, a function of the model's own or one that is nowhere registered."""
+    """Each as `domain::name-since`; without `-since` for a function of the model or an unregistered operator."""
     oldest: str = ""
-    """The release since which every one has this content under this name; without, there is one."""
+    """The oldest release of an unbroken range with this content under this name; empty if the range is a single release."""
 
 
 def known_cases(suites: Iterable[str]) -> Dict[str, Known]:
-    """Those of the cache, by id."""
-    from matrix.suites.cache import read_index  # with numpy and onnx, which nox has not
+    """Return id -> properties of the cases in the cache."""
+    from matrix.suites.cache import read_index  # needs numpy and onnx, which the environment of nox lacks
 
-    found = {}
+    known = {}
     for suite in suites:
         rows = read_index(suite)
-        releases = list(dict.fromkeys(row.release for row in rows))  # an index is in their order
+        releases = list(dict.fromkeys(row.release for row in rows))  # an index is sorted by release
         contents = {(row.name, row.release): (row.hash, row.rtol, row.atol) for row in rows}
         newest = {contents[row.name, row.release]: row.release for row in rows}
         for row in rows:
             content = contents[row.name, row.release]
             if row.release == newest[content]:
-                at = first = releases.index(row.release)
+                position = first = releases.index(row.release)
                 while first and contents.get((row.name, releases[first - 1])) == content:
                     first -= 1
-                oldest = releases[first] if first < at else ""
-                found[row.id] = Known(row.opset.get("", 0), tuple(_versions(row)), oldest)
-    return found
+                oldest = releases[first] if first < position else ""
+                known[row.id] = Known(row.opset.get("", 0), tuple(_versioned_operators(row)), oldest)
+    return known
 
 
 class Spans:
-    """Where a case is, by the suite and the release that it was run from."""
+    """Ranges of releases with the same content, to find a case by the release that it was run from."""
 
     def __init__(self, cases: Dict[str, Known]) -> None:
         self._spans: Dict[Tuple[str, str], List[Tuple[Tuple[int, ...], Tuple[int, ...], str]]] = {}
@@ -61,13 +61,15 @@ class Spans:
             self._spans.setdefault((suite, name), []).append(span)
 
     def find(self, id: str) -> Optional[str]:
-        """Under which id a case is known that was run as this one."""
+        """Return the id under which a case is stored that was run under this id; None if it is not stored."""
         suite, release, name = id.split("/", 2)
-        at = _release(release)
-        return next((known for first, last, known in self._spans.get((suite, name), ()) if first <= at <= last), None)
+        version = _release(release)
+        return next(
+            (known for first, last, known in self._spans.get((suite, name), ()) if first <= version <= last), None
+        )
 
     def ran(self, groups: Iterable[str]) -> List[str]:
-        """The cases of these suites and releases."""
+        """Return the cases of these suites and releases."""
         runs: Dict[str, List[Tuple[int, ...]]] = {}
         for group in groups:
             suite, release = group.split("/")
@@ -76,7 +78,7 @@ class Spans:
             id
             for (suite, _), spans in self._spans.items()
             for first, last, id in spans
-            if any(first <= at <= last for at in runs.get(suite, ()))
+            if any(first <= version <= last for version in runs.get(suite, ()))
         ]
 
 
@@ -85,38 +87,38 @@ def _release(text: str) -> Tuple[int, ...]:
 
 
 def operator_name(operator: str) -> str:
-    """Without the version."""
+    """Return the name of an operator without its version."""
     return re.sub(r"-\d+$", "", operator)
 
 
-def _versions(row: Any) -> List[str]:
+def _versioned_operators(row: Any) -> List[str]:
     from onnx_compat.errors import UnsupportedError
     from onnx_compat.ops.registry import lookup
 
-    found = []
+    versions = []
     for operator in row.operators:
         domain, _, name = operator.rpartition("::")
         try:
-            found.append("%s-%d" % (operator, lookup(domain, name, row.opset.get(domain, 1)).since))
+            versions.append("%s-%d" % (operator, lookup(domain, name, row.opset.get(domain, 1)).since))
         except UnsupportedError:
-            found.append(operator)
-    return found
+            versions.append(operator)
+    return versions
 
 
 def groups(cases: Dict[str, Known]) -> Dict[str, Dict[str, List[str]]]:
-    """The names, by suite and release, then by opset and operators."""
-    found: Dict[str, Dict[str, List[str]]] = {}
+    """Group the names by suite and release, then by opset and operators."""
+    by_group: Dict[str, Dict[str, List[str]]] = {}
     for id in sorted(cases):
         group, _, name = id.rpartition("/")
-        known = cases[id]
-        since = "@" + known.oldest if known.oldest else ""
-        key = "%d%s %s" % (known.opset, since, " ".join(known.operators))
-        found.setdefault(group, {}).setdefault(key, []).append(name)
-    return found
+        case = cases[id]
+        since = "@" + case.oldest if case.oldest else ""
+        key = "%d%s %s" % (case.opset, since, " ".join(case.operators))
+        by_group.setdefault(group, {}).setdefault(key, []).append(name)
+    return by_group
 
 
 def write_cases(cases: Dict[str, Known], folder: Path) -> str:
-    """Store them, and give the name under which they are."""
+    """Store the cases. Return their digest, which names the file."""
     lines = []
     for group, rows in groups(cases).items():
         inner = ",\n".join("  %s: %s" % (json.dumps(key), json.dumps(rows[key])) for key in sorted(rows))
@@ -131,23 +133,23 @@ def write_cases(cases: Dict[str, Known], folder: Path) -> str:
 
 
 def load_cases(folder: Path) -> Dict[str, Dict[str, Known]]:
-    """All that are stored, by their digests."""
+    """Return digest -> cases, for all stored files."""
     return {path.stem: _read(path) for path in sorted((folder / FOLDER).glob("*.json"))}
 
 
 def prune_cases(named: Collection[Any], folder: Path) -> None:
-    """Delete those that no cell names any more."""
+    """Delete the files whose digests are not named."""
     for path in (folder / FOLDER).glob("*.json"):
         if path.stem not in named:
             path.unlink()
 
 
 def _read(path: Path) -> Dict[str, Known]:
-    found: Dict[str, Known] = {}
+    cases: Dict[str, Known] = {}
     for group, rows in json.loads(path.read_text(encoding="utf-8")).items():
         for key, names in rows.items():
-            told, *operators = key.split(" ")
-            opset, _, oldest = told.partition("@")
+            head, *operators = key.split(" ")
+            opset, _, oldest = head.partition("@")
             known = Known(int(opset), tuple(operators), oldest)
-            found.update(("%s/%s" % (group, name), known) for name in names)
-    return found
+            cases.update(("%s/%s" % (group, name), known) for name in names)
+    return cases

@@ -1,4 +1,4 @@
-"""`python -m matrix scoreboard`: the page, a badge for each shim, and on request what onnx's backend scoreboard reads."""
+"""`python -m matrix scoreboard`: the page, a badge for each shim, and optionally files for onnx/backend-scoreboard."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from pathlib import Path
 
 from matrix.data import ROOT, Matrix
 from matrix.scoreboard.backends import export
-from matrix.scoreboard.badges import badges
+from matrix.scoreboard.badges import draw_badges
 from matrix.scoreboard.gather import gather
-from matrix.scoreboard.page import page
+from matrix.scoreboard.page import render_page
 
 __all__ = ["add_arguments", "scoreboard"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to a parser."""
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "scoreboard", metavar="DIR")
     parser.add_argument(
-        "--backend-scoreboard", type=Path, metavar="DIR", help="also write what onnx/backend-scoreboard reads"
+        "--backend-scoreboard", type=Path, metavar="DIR", help="also write files for onnx/backend-scoreboard"
     )
     parser.add_argument(
-        "results", nargs="*", type=Path, help="results of runs, or folders of them, beside what is stored"
+        "results", nargs="*", type=Path, help="results of runs, or folders of results, beside the stored results"
     )
 
 
 def scoreboard(matrix: Matrix, options: argparse.Namespace) -> int:
+    """Write the page, the badges and the export. Return 0."""
     board = gather(options.results)
-    written = {"index.html": page(matrix, board)}
-    written.update((f"badge-{shim}.svg", text) for shim, text in badges(board).items())
+    written = {"index.html": render_page(matrix, board)}
+    written.update((f"badge-{shim}.svg", text) for shim, text in draw_badges(board).items())
     options.out.mkdir(parents=True, exist_ok=True)
     for name, text in written.items():
         (options.out / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is drawn from a text with marks in it: `{{name}}` each."""
+"""Templates with marks, `{{name}}` each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 def asset(name: str) -> str:
+    """Return the text of a template."""
     return (ASSETS / name).read_text(encoding="utf-8").rstrip("\n")
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Every mark has a value and every value a mark; a value may hold what looks like a mark."""
+    """Replace the marks by their values. Each mark needs a value and each value a mark; values are not searched for marks."""
     used = set(re.findall(r"\{\{(\w+)\}\}", text))
     assert used == set(values), used ^ set(values)
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: values[mark[1]], text)

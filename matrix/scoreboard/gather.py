@@ -1,4 +1,4 @@
-"""All runs that are known: what is stored of each cell, and full results of runs beside it."""
+"""Runs on the scoreboard: the stored results of each cell, and result files of other runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from matrix.scoreboard.cases import Known, Spans, load_cases
 __all__ = ["Board", "Run", "gather"]
 
 
-#: A run of less than this share of what another run of the cell is of was given tests to choose from.
+#: A run with less than this share of the cases of another run of the cell is partial: its tests were selected.
 PART = 0.9
 
 
 @dataclass
 class Run:
-    """One run of one cell: its summary, and the cases that it is of."""
+    """A run of a cell: its summary and its cases."""
 
     small: dict[str, Any]
     cases: dict[str, Known] = field(default_factory=dict)
@@ -28,51 +28,56 @@ class Run:
 
     @property
     def cell(self) -> str:
+        """The cell of the run."""
         return str(self.small["cell"])
 
     @property
     def date(self) -> str:
+        """The date of the run; empty if it is unknown."""
         return str(self.small.get("date", ""))
 
     @property
     def shim(self) -> str:
+        """The shim of the run, or `peer`."""
         return "peer" if self.cell.startswith(PEER) else str(self.small.get("shim", ""))
 
-    def found(self) -> dict[str, str]:
-        """What became of each of its cases, by id."""
+    def outcomes(self) -> dict[str, str]:
+        """Return id -> outcome of each of its cases."""
         return outcomes(self.small, self.cases) if "missed" in self.small else {}
 
 
 @dataclass
 class Board:
+    """The runs that the page shows."""
+
     runs: dict[str, Run]
-    """The newest of each cell."""
+    """Cell -> its newest run."""
     older: list[Run]
-    """The others, the newest first."""
+    """The older runs, the newest first."""
     history: list[dict[str, Any]]
     notes: list[str]
-    """What a reader of the page should know of how it came together."""
+    """Notes on runs that are left out."""
 
 
 def gather(paths: list[Path], folder: Path = STORED) -> Board:
-    """What is stored, and what the named files hold; of a folder, every file of results in it."""
-    board = Board({}, [], _history(folder / HISTORY), [])
+    """Collect the stored results, those of the named files, and every results file in a named folder. Raises MatrixError."""
+    board = Board({}, [], _read_history(folder / HISTORY), [])
     known = load_cases(folder)
-    runs = [_stored(path, known) for path in sorted(folder.glob("*.json"))]
-    for named in paths:
-        if named.is_dir():
-            known.update(load_cases(named))
-            runs += filter(None, (_given(path, known, board.notes) for path in sorted(named.rglob("*.json"))))
-        elif run := _given(named, known, board.notes):
+    runs = [_load_run(path, known) for path in sorted(folder.glob("*.json"))]
+    for path_given in paths:
+        if path_given.is_dir():
+            known.update(load_cases(path_given))
+            runs += filter(None, (_read_run(path, known, board.notes) for path in sorted(path_given.rglob("*.json"))))
+        elif run := _read_run(path_given, known, board.notes):
             runs.append(run)
         else:
-            raise MatrixError(f"{named}: no results of a cell")
+            raise MatrixError(f"{path_given} holds no results of a cell.")
     whole: dict[str, int] = {}
     for run in runs:
-        whole[run.cell] = max(whole.get(run.cell, 0), len(run.found()))
-    for run in sorted(runs, key=lambda run: run.date, reverse=True):  # of the same run, the stored one stays
-        if run.small["state"] == RAN and len(run.found()) < PART * whole[run.cell]:
-            board.notes.append(f"{run.cell}: not the run of {run.date} ({run.source}), which is of a part of the cases")
+        whole[run.cell] = max(whole.get(run.cell, 0), len(run.outcomes()))
+    for run in sorted(runs, key=lambda run: run.date, reverse=True):  # of equal dates, the stored run stays first
+        if run.small["state"] == RAN and len(run.outcomes()) < PART * whole[run.cell]:
+            board.notes.append(f"{run.cell}: not the run of {run.date} ({run.source}), which is partial")
             continue
         newest = board.runs.setdefault(run.cell, run)
         if newest.date != run.date:
@@ -81,17 +86,17 @@ def gather(paths: list[Path], folder: Path = STORED) -> Board:
         elif newest.small != run.small:
             board.notes.append(f"{run.cell}: two runs of {run.date}: {newest.source}, not {run.source}")
     board.runs = {cell: board.runs[cell] for cell in sorted(board.runs)}
-    _complete(board)
+    _complete_history(board)
     return board
 
 
-def _stored(path: Path, known: dict[str, dict[str, Known]]) -> Run:
+def _load_run(path: Path, known: dict[str, dict[str, Known]]) -> Run:
     small = {"state": RAN, **json.loads(path.read_text(encoding="utf-8"))}
     return Run(small, known.get(small.get("cases", ""), {}))
 
 
-def _given(path: Path, known: dict[str, dict[str, Known]], notes: list[str]) -> Run | None:
-    """Results or a summary of them; None for what is neither. Without the cache, what is known of a case is what is stored."""
+def _read_run(path: Path, known: dict[str, dict[str, Known]], notes: list[str]) -> Run | None:
+    """Read results, or a summary of results; None for any other file. Without the cache, the stored cases are used."""
     try:
         results = read_results(path)
     except (OSError, ValueError, TypeError) as error:
@@ -104,21 +109,21 @@ def _given(path: Path, known: dict[str, dict[str, Known]], notes: list[str]) -> 
     digest = max(known, key=lambda digest: len(ids & known[digest].keys()), default="")
     run = Run(summary(results, digest, known.get(digest, {})), known.get(digest, {}), path.name)
     spans = Spans(run.cases)
-    found = {id.rpartition("/")[0] for id in ids if spans.find(id)}
-    if unknown := sorted({id.rpartition("/")[0] for id in ids} - found):
-        notes.append(f"{run.cell}: not shown, because nothing is stored of their cases: {', '.join(unknown)}")
+    known_groups = {id.rpartition("/")[0] for id in ids if spans.find(id)}
+    if unknown := sorted({id.rpartition("/")[0] for id in ids} - known_groups):
+        notes.append(f"{run.cell}: not shown, because their cases are not stored: {', '.join(unknown)}")
     return run
 
 
-def _history(path: Path) -> list[dict[str, Any]]:
+def _read_history(path: Path) -> list[dict[str, Any]]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [json.loads(line) for line in lines]
 
 
-def _complete(board: Board) -> None:
-    """Runs that were given, and not recorded, are part of the history that the page shows."""
-    there = {(line["cell"], line["date"]) for line in board.history}
+def _complete_history(board: Board) -> None:
+    """Add runs that are not recorded to the history that the page shows."""
+    recorded = {(line["cell"], line["date"]) for line in board.history}
     for run in [*board.runs.values(), *board.older]:
-        if run.date and (run.cell, run.date) not in there:
+        if run.date and (run.cell, run.date) not in recorded:
             board.history.append(history_line(run.small))
     board.history.sort(key=lambda line: (line["date"], line["cell"]))

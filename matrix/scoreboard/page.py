@@ -1,4 +1,4 @@
-"""The page: its style, script and data in one file, which asks for nothing else wherever it is opened from."""
+"""Page of the scoreboard: style, script and data in a single file, which loads no other file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from matrix.scoreboard.cases import groups
 from matrix.scoreboard.fill import asset, fill
 from matrix.scoreboard.gather import Board, Run
 
-__all__ = ["page"]
+__all__ = ["render_page"]
 
 SCRIPTS = ("core", "map", "detail", "compare", "history", "main")
 
 
-def page(matrix: Matrix, board: Board) -> str:
+def render_page(matrix: Matrix, board: Board) -> str:
+    """Return the page as HTML."""
     filled = {
         "style": asset("style.css"),
         "script": "\n".join(asset(f"{name}.js") for name in SCRIPTS),
-        # In a script element only this ends it.
+        # `</` would end the script element.
         "data": json.dumps(_data(matrix, board), separators=(",", ":")).replace("</", "<\\/"),
     }
     return fill(asset("page.html"), filled) + "\n"

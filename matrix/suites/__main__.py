@@ -1,4 +1,4 @@
-"""`python -m matrix.suites fetch light simple --onnx 1.23.2=28`: fill the cache; `list`: say what is in it."""
+"""Command line: `python -m matrix.suites fetch light simple --onnx 1.23.2=28` fills the cache; `list` lists its contents."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from matrix.suites.wheels import FetchError
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
+    """Fetch suites, or list those in the cache. Return 1 if a release cannot be fetched."""
     parser = argparse.ArgumentParser(prog="python -m matrix.suites", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     fetching = commands.add_parser("fetch", help="download onnx wheels and write their cases into the cache")
     fetching.add_argument("suites", nargs="+", choices=[*SUITES, LIGHT_RANDOM])
     fetching.add_argument(
-        "--onnx", action="append", required=True, metavar="VERSION=OPSET", help="a release; may be repeated, in order"
+        "--onnx", action="append", required=True, metavar="VERSION=OPSET", help="a release; repeatable, in order"
     )
-    commands.add_parser("list", help="the suites in the cache, by release")
+    commands.add_parser("list", help="list the suites in the cache, by release")
     options = parser.parse_args(arguments)
     if options.command == "list":
-        return _list()
-    releases = dict(each.split("=") for each in options.onnx)
+        return _list_cache()
+    releases = dict(entry.split("=") for entry in options.onnx)
     try:
         fetch(options.suites, {release: int(opset) for release, opset in releases.items()}, print)
     except FetchError as error:
@@ -33,7 +34,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     return 0
 
 
-def _list() -> int:
+def _list_cache() -> int:
     print(cache_dir())
     for index in sorted(cache_dir().glob("*/index.json")):
         rows = read_index(index.parent.name)

@@ -1,11 +1,11 @@
-"""The cache of cases: where it is, what a row of its index says, how a case is written and read.
+"""Cache of cases: its folders, its index, and the reading and writing of cases.
 
     <cache>/<suite>/index.json                       the rows of one suite
     <cache>/<suite>/<release>/<case>/model.onnx      a case; `release` is a version of onnx, or `generated`
     <cache>/<suite>/<release>/<case>/test_data_set_k/input_i.pb, output_i.pb
 
-The files are onnx's own: a TensorProto, SequenceProto or OptionalProto each, as the type in the graph says. A row whose
-content another row already has points at that one's folder, so nothing is stored or run twice.
+The files are onnx's own: a TensorProto, SequenceProto or OptionalProto each, by the type in the graph. A row with the same
+content as an earlier row has the folder of that row, so a content is stored and run once.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ RTOL, ATOL = 1e-3, 1e-7
 
 
 class DataSet(NamedTuple):
-    """What goes into a model and what must come out of it, by name and in the order of the graph."""
+    """Inputs of a model and the expected outputs, by name and in the order of the graph."""
 
     inputs: Dict[str, Value]
     outputs: Dict[str, Value]
     coarse: FrozenSet[str] = frozenset()
-    """The outputs of bfloat16, which its carrier does not tell."""
+    """The outputs of bfloat16, if the array has a wider dtype."""
 
 
 class Case(NamedTuple):
-    """One row of an index."""
+    """A row of an index."""
 
     suite: str
     release: str
     name: str
     folder: str
-    """Relative to the cache; another row's where that one has the same content."""
+    """Path in the cache; that of an earlier row with the same content."""
     opset: Dict[str, int]
     ir: int
     operators: List[str]
@@ -54,24 +54,27 @@ class Case(NamedTuple):
     atol: float
     hash: str
     tags: List[str]
-    """`dynamic`: one prepared model runs all the data sets, of different shapes. `random`: it draws its values."""
+    """`dynamic`: one prepared model runs all data sets, of different shapes. `random`: it draws random numbers."""
 
     @property
     def id(self) -> str:
+        """The name of the case, with its suite and release."""
         return "%s/%s/%s" % (self.suite, self.release, self.name)
 
     @property
     def model(self) -> Path:
+        """The file of the model."""
         return cache_dir() / self.folder / "model.onnx"
 
     def data_sets(self) -> Iterator[DataSet]:
+        """Yield the data sets."""
         graph = onnx.load(str(self.model)).graph
         for k in range(self.sets):
             yield _read_set(graph, self.model.parent / ("test_data_set_%d" % k))
 
 
 def read_index(suite: str) -> List[Case]:
-    """The rows of a suite, in the order of the releases; none when it was never fetched."""
+    """Return the rows of a suite, in the order of the releases; none if it was never fetched."""
     path = cache_dir() / suite / "index.json"
     if not path.exists():
         return []
@@ -79,7 +82,7 @@ def read_index(suite: str) -> List[Case]:
 
 
 def write_index(suite: str, cases: Iterable[Case]) -> None:
-    """Put these rows into the index of the suite; those of the same releases and names are replaced."""
+    """Write rows into the index of a suite, in place of those with the same ids."""
     rows = {case.id: case for case in read_index(suite)}
     rows.update((case.id, case) for case in cases)
     text = "[\n%s\n]\n" % ",\n".join(json.dumps(rows[id]._asdict()) for id in sorted(rows, key=_by_release))
@@ -101,7 +104,7 @@ def write_case(
     atol: float = ATOL,
     tags: Sequence[str] = (),
 ) -> Case:
-    """Store a case, unless `known` (content hash -> folder) has it; `known` learns it. Gives its row."""
+    """Store a case, unless `known` (content hash -> folder) has its content; add it there. Return its row."""
     digest = _digest(model, sets)
     folder = known.setdefault(digest, "%s/%s/%s" % (suite, release, name))
     if folder == "%s/%s/%s" % (suite, release, name):
@@ -143,18 +146,18 @@ def _operators_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
 
 
 def _digest(model: bytes, sets: Sequence[Tuple[Sequence[bytes], Sequence[bytes]]]) -> str:
-    """Of what a case means: who wrote the file, and under which IR version, is no part of it."""
+    """Return the digest of the meaning of a case, without the producer and the IR version of the file."""
     proto = onnx.load_from_string(model)
     for field in ("ir_version", "producer_name", "producer_version", "doc_string"):
         proto.ClearField(field)
-    found = hashlib.sha256(proto.SerializeToString(deterministic=True))
+    content_hash = hashlib.sha256(proto.SerializeToString(deterministic=True))
     for inputs, outputs in sets:
         for side in (inputs, outputs):
-            found.update(b"%d;" % len(side))
+            content_hash.update(b"%d;" % len(side))
             for data in side:
-                found.update(b"%d:" % len(data))
-                found.update(data)
-    return found.hexdigest()[:32]
+                content_hash.update(b"%d:" % len(data))
+                content_hash.update(data)
+    return content_hash.hexdigest()[:32]
 
 
 def _write_folder(folder: Path, model: bytes, sets: Sequence[Tuple[Sequence[bytes], Sequence[bytes]]]) -> None:
@@ -174,12 +177,14 @@ def _write_folder(folder: Path, model: bytes, sets: Sequence[Tuple[Sequence[byte
 
 
 def _read_set(graph: onnx.GraphProto, folder: Path) -> DataSet:
-    given = {tensor.name for tensor in graph.initializer}
-    wanted = [value for value in graph.input if value.name not in given]
-    if (folder / ("input_%d.pb" % len(wanted))).exists():  # the case also gives values for initialised inputs
-        wanted = list(graph.input)
+    initializers = {tensor.name for tensor in graph.initializer}
+    expected_inputs = [value for value in graph.input if value.name not in initializers]
+    if (folder / ("input_%d.pb" % len(expected_inputs))).exists():  # the case also has values for initialised inputs
+        expected_inputs = list(graph.input)
     coarse = (value.name for value in graph.output if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16)
-    return DataSet(_read_side(wanted, folder, "input"), _read_side(graph.output, folder, "output"), frozenset(coarse))
+    return DataSet(
+        _read_side(expected_inputs, folder, "input"), _read_side(graph.output, folder, "output"), frozenset(coarse)
+    )
 
 
 def _read_side(infos: Iterable[onnx.ValueInfoProto], folder: Path, side: str) -> Dict[str, Value]:

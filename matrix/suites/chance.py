@@ -1,4 +1,4 @@
-"""Which cases no two correct runtimes agree on, because they draw random numbers."""
+"""Detection of cases that draw random numbers, in which correct runtimes differ."""
 
 from __future__ import annotations
 
@@ -17,18 +17,22 @@ _DRAWING = frozenset(
 
 
 def is_random(model: onnx.ModelProto, inputs: Sequence[bytes]) -> bool:
-    """Dropout draws in training only, with a ratio that drops some: an input of the case tells, or is its default."""
+    """Whether the model draws random numbers.
+
+    Dropout draws only in training and with a ratio above 0, which are inputs of the case or the defaults.
+    """
     values = {tensor.name: tensor for tensor in model.graph.initializer}
     names = [value.name for value in model.graph.input if value.name not in values]
-    fed = dict(zip(names, inputs))
+    feeds = dict(zip(names, inputs))
 
-    def told(node: onnx.NodeProto, k: int, default: float) -> float:
+    def read_number(node: onnx.NodeProto, k: int, default: float) -> float:
         name = node.input[k] if k < len(node.input) else ""
-        tensor = onnx.TensorProto.FromString(fed[name]) if name in fed else values.get(name)
+        tensor = onnx.TensorProto.FromString(feeds[name]) if name in feeds else values.get(name)
         return default if tensor is None else float(np.asarray(read_tensor(tensor)).reshape(-1)[0])
 
     return any(
-        node.op_type in _DRAWING or (node.op_type == "Dropout" and told(node, 2, 0) and told(node, 1, 0.5))
+        node.op_type in _DRAWING
+        or (node.op_type == "Dropout" and read_number(node, 2, 0) and read_number(node, 1, 0.5))
         for node in _nodes(model)
     )
 

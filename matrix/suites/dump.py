@@ -1,4 +1,4 @@
-"""Write the node cases that the installed onnx builds in memory as files: run by `wheels.loaded_data` beside that onnx."""
+"""Script that writes the node cases of the installed onnx as files. `wheels._load_data` runs it beside that onnx."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ _FROM: Dict[str, Callable[..., Any]] = {
 
 
 def main(folder: Path) -> None:
+    """Write the node cases into `folder`."""
     for case in load_model_tests(kind="node"):
         assert case.model is not None and case.data_sets is not None
-        place = folder / "node" / case.name
-        place.mkdir(parents=True)
-        (place / "model.onnx").write_bytes(case.model.SerializeToString())
-        (place / "data.json").write_text(json.dumps({"rtol": case.rtol, "atol": case.atol}), encoding="utf-8")
+        case_folder = folder / "node" / case.name
+        case_folder.mkdir(parents=True)
+        (case_folder / "model.onnx").write_bytes(case.model.SerializeToString())
+        (case_folder / "data.json").write_text(json.dumps({"rtol": case.rtol, "atol": case.atol}), encoding="utf-8")
         for k, (inputs, outputs) in enumerate(case.data_sets):
-            data = place / f"test_data_set_{k}"
+            data = case_folder / f"test_data_set_{k}"
             data.mkdir()
             for side, values, infos in (
                 ("input", inputs, case.model.graph.input),
                 ("output", outputs, case.model.graph.output),
             ):
                 for i, (value, info) in enumerate(zip(values, infos)):
-                    (data / f"{side}_{i}.pb").write_bytes(_serialized(value, info))
+                    (data / f"{side}_{i}.pb").write_bytes(_serialize(value, info))
 
 
-def _serialized(value: Any, info: onnx.ValueInfoProto) -> bytes:
-    if not hasattr(value, "SerializeToString"):  # a few cases hold messages already
+def _serialize(value: Any, info: onnx.ValueInfoProto) -> bytes:
+    if not hasattr(value, "SerializeToString"):  # a few cases have protobuf messages instead of arrays
         value = _FROM[str(info.type.WhichOneof("value"))](value, info.name)
     content: bytes = value.SerializeToString()
     return content

@@ -1,4 +1,4 @@
-"""Where the cache of cases is. Nothing but the standard library: nox asks too."""
+"""Folder of the cache of cases. This module uses only the standard library, because nox imports it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["cache_dir"]
 
 
 def cache_dir() -> Path:
-    """`ONNX_COMPAT_CACHE`, else the platform's folder for what can be fetched again."""
-    told = os.environ.get("ONNX_COMPAT_CACHE")
-    if told:
-        return Path(told)
+    """Return `ONNX_COMPAT_CACHE`, else the platform's cache folder."""
+    configured = os.environ.get("ONNX_COMPAT_CACHE")
+    if configured:
+        return Path(configured)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     elif sys.platform == "darwin":

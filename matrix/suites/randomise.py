@@ -1,8 +1,8 @@
-"""The light models with weights under which they compute something, and with what onnxruntime computes.
+"""Light models with random weights, and with the outputs of onnxruntime.
 
-As recorded, every weight is the same number, and so is every output. Here every weight is random, scaled by what it is
-for, and batch normalisation has the statistics of what really reaches it; for that the model is walked node by node.
-A large weight is cut from a repeated pool inside the model: some of these networks have half a gigabyte of them.
+In the recorded models every weight has the same value, and so has every output. Here weights are random, scaled by their use, and
+batch normalisation gets the statistics of its real input; for that, the model is run node by node. A large weight is a slice of a
+repeated pool inside the model, because some of these networks have half a gigabyte of weights.
 """
 
 from __future__ import annotations
@@ -16,54 +16,54 @@ from onnx import helper, numpy_helper
 
 from matrix.suites.recorded import Recorded
 
-__all__ = ["randomised"]
+__all__ = ["randomise"]
 
 _POOL = 65521
-"""A prime: no row of a weight is as long as a divisor of it, so the rows of a weight differ."""
+"""A prime: no row of a weight has a length that divides it, so the rows of a weight differ."""
 _SMALL = 4096
 
 
-def randomised(case: Recorded) -> Recorded:
-    """The same network, one random input, other weights; an error of 1e-4 of the largest output is allowed."""
+def randomise(case: Recorded) -> Recorded:
+    """Return the same network with other weights and a random input; the tolerance is 1e-4 of the largest output."""
     model = onnx.load_from_string(case.model)
-    image = next(value for value in model.graph.input if value.name not in _initial(model.graph))
+    image = next(value for value in model.graph.input if value.name not in _initializers(model.graph))
     shape = [dim.dim_value for dim in image.type.tensor_type.shape.dim]
     feed = _random(image.name).standard_normal(shape).astype(np.float32)
     _Weights(model, case.name).settle({image.name: feed})
     content: bytes = model.SerializeToString()
     outputs = _session(content).run(None, {image.name: feed})
     atol = float("%.1g" % (1e-4 * max(np.abs(output).max() for output in outputs)))
-    return Recorded(case.name, content, [(_stored([feed]), _stored(outputs))], case.rtol, atol)
+    return Recorded(case.name, content, [(_serialize([feed]), _serialize(outputs))], case.rtol, atol)
 
 
 class _Weights:
-    """New weights for the graph of a model, which this changes."""
+    """New weights for the graph of a model, which is changed in place."""
 
     def __init__(self, model: onnx.ModelProto, name: str) -> None:
         self.model, self.graph, self.name = model, model.graph, name
         self.pool = _random(name).standard_normal(_POOL).astype(np.float32)
-        given = _initial(self.graph)
+        initializers = _initializers(self.graph)
         generated = [node for node in self.graph.node if node.op_type == "ConstantOfShape"]
         self.shapes: Dict[str, Tuple[int, ...]] = {
-            name: array.shape for name, array in given.items() if array.dtype == np.float32
+            name: array.shape for name, array in initializers.items() if array.dtype == np.float32
         }
-        self.shapes.update((node.output[0], tuple(given[node.input[0]])) for node in generated)
+        self.shapes.update((node.output[0], tuple(initializers[node.input[0]])) for node in generated)
         self.kept = {
             name: array
-            for name, array in given.items()
+            for name, array in initializers.items()
             if name not in self.shapes and all(name != node.input[0] for node in generated)
         }
         self.nodes = [node for node in self.graph.node if node.op_type != "ConstantOfShape"]
         self.making: List[onnx.NodeProto] = []
 
     def settle(self, values: Dict[str, np.ndarray]) -> None:
-        """Walk the graph from these inputs, give each weight its values where it is first used, and write them."""
+        """Run the graph on these inputs, choose each weight where it is first used, and write the weights."""
         values.update(self.kept)
         for node in self.nodes:
             for position, name in enumerate(node.input):
                 if name in self.shapes and name not in values:
                     values[name] = self._weight(node, position, name, values)
-            values.update(_run(node, self.model, values))
+            values.update(_run_node(node, self.model, values))
         del self.graph.node[:]
         self.graph.node.extend([*self.making, *self.nodes])
         self._declare({name: values[name] for name in self.shapes if name in values} | self.kept)
@@ -71,20 +71,23 @@ class _Weights:
     def _weight(self, node: onnx.NodeProto, position: int, name: str, values: Dict[str, np.ndarray]) -> np.ndarray:
         shape, random = self.shapes[name], _random(self.name + name)
         if node.op_type == "BatchNormalization" and position >= 3:
-            seen = values[node.input[0]]
-            axes = (0, *range(2, seen.ndim))
-            return np.asarray(seen.mean(axes) if position == 3 else seen.var(axes) + 0.01, np.float32)
+            activations = values[node.input[0]]
+            axes = (0, *range(2, activations.ndim))
+            return np.asarray(activations.mean(axes) if position == 3 else activations.var(axes) + 0.01, np.float32)
         if node.op_type in ("Conv", "Gemm") and position == 1:
-            seen = values[node.input[0]]
-            terms = np.prod(shape[1:]) if node.op_type == "Conv" else seen.shape[1]
-            return self._cut(name, float(1 / np.sqrt(terms * np.square(seen).mean())))
-        user = next((each for each in self.nodes if node.op_type == "Unsqueeze" and node.output[0] in each.input), node)
+            activations = values[node.input[0]]
+            terms = np.prod(shape[1:]) if node.op_type == "Conv" else activations.shape[1]
+            return self._cut(name, float(1 / np.sqrt(terms * np.square(activations).mean())))
+        user = next(
+            (consumer for consumer in self.nodes if node.op_type == "Unsqueeze" and node.output[0] in consumer.input),
+            node,
+        )
         scales = user.op_type == "Mul" or (user.op_type == "BatchNormalization" and position == 1)
         low, high = (0.6, 1.4) if scales else (-0.3, 0.3)
         return random.uniform(low, high, shape).astype(np.float32)
 
     def _cut(self, name: str, scale: float) -> np.ndarray:
-        """Normal numbers of this scale: the pool repeated, from an offset that differs from weight to weight."""
+        """Return normal numbers of this scale: a slice of the repeated pool, from an offset that depends on the name."""
         shape = self.shapes[name]
         size, start = int(np.prod(shape)), zlib.crc32(name.encode()) % _POOL
         times = -(-(start + size) // _POOL)
@@ -110,21 +113,21 @@ class _Weights:
         return np.asarray(np.tile(self.pool, times)[start : start + size] * factor).reshape(shape)
 
     def _declare(self, arrays: Dict[str, np.ndarray]) -> None:
-        """As initializers, which at this IR version are inputs too; what nodes make is left out."""
-        made = {name for node in self.making for name in node.output}
-        told = [value for value in self.graph.input if value.name not in _initial(self.graph)]
+        """Write arrays as initializers, which at this IR version are inputs too; outputs of nodes are left out."""
+        generated = {name for node in self.making for name in node.output}
+        model_inputs = [value for value in self.graph.input if value.name not in _initializers(self.graph)]
         del self.graph.initializer[:]
         del self.graph.input[:]
-        self.graph.input.extend(told)
+        self.graph.input.extend(model_inputs)
         for name, array in arrays.items():
-            if name not in made:
+            if name not in generated:
                 tensor = numpy_helper.from_array(array, name)
                 self.graph.initializer.append(tensor)
                 self.graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, array.shape))
 
 
-def _run(node: onnx.NodeProto, model: onnx.ModelProto, values: Dict[str, np.ndarray]) -> Dict[str, np.ndarray]:
-    """One node, by onnxruntime."""
+def _run_node(node: onnx.NodeProto, model: onnx.ModelProto, values: Dict[str, np.ndarray]) -> Dict[str, np.ndarray]:
+    """Run a node with onnxruntime."""
     feeds = {name: values[name] for name in node.input if name}
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
@@ -132,17 +135,17 @@ def _run(node: onnx.NodeProto, model: onnx.ModelProto, values: Dict[str, np.ndar
     ]
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
     graph = helper.make_graph([node], "one", inputs, outputs)
-    one = helper.make_model(graph, opset_imports=model.opset_import, ir_version=4)
-    return dict(zip([value.name for value in outputs], _session(one.SerializeToString()).run(None, feeds)))
+    node_model = helper.make_model(graph, opset_imports=model.opset_import, ir_version=4)
+    return dict(zip([value.name for value in outputs], _session(node_model.SerializeToString()).run(None, feeds)))
 
 
 def _session(model: bytes) -> Any:
-    import onnxruntime  # needed to make this suite, and by nothing else that fetches
+    import onnxruntime  # only this suite needs it
 
     return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 
 
-def _initial(graph: onnx.GraphProto) -> Dict[str, np.ndarray]:
+def _initializers(graph: onnx.GraphProto) -> Dict[str, np.ndarray]:
     return {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
 
 
@@ -150,5 +153,5 @@ def _random(name: str) -> np.random.RandomState:
     return np.random.RandomState(zlib.crc32(name.encode()))
 
 
-def _stored(arrays: List[np.ndarray]) -> List[bytes]:
+def _serialize(arrays: List[np.ndarray]) -> List[bytes]:
     return [numpy_helper.from_array(array).SerializeToString() for array in arrays]

@@ -1,4 +1,4 @@
-"""The cases in the data of a release: node, simple and pytorch-* as folders, light as a model and an output each."""
+"""Cases in the data of a release: node, simple and pytorch-* are folders; light has a model and an output for each case."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from onnx import numpy_helper
 from matrix.suites.cache import ATOL, RTOL
 from matrix.suites.wheels import Files
 
-__all__ = ["SUITES", "Recorded", "recorded"]
+__all__ = ["SUITES", "Recorded", "read_recorded"]
 
 SUITES = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
 
-# Tolerances that onnx's own runner keeps in code, not beside the model.
+# Tolerances that onnx's own runner has in its code and not beside the model.
 _LIGHT_RTOL = {"test_densenet121": 2e-3}
 
 
 class Recorded(NamedTuple):
-    """A case as a release has it."""
+    """A case in the data of a release."""
 
     name: str
     model: bytes
@@ -31,45 +31,48 @@ class Recorded(NamedTuple):
     atol: float = ATOL
 
 
-def recorded(data: Files, suite: str) -> Iterator[Recorded]:
-    """The cases of a suite in this data; none where the release has none."""
-    return _light(data) if suite == "light" else _folders(data, suite)
+def read_recorded(data: Files, suite: str) -> Iterator[Recorded]:
+    """Return the cases of a suite in this data; none if the release has none."""
+    return _read_light(data) if suite == "light" else _read_folders(data, suite)
 
 
-def _folders(data: Files, suite: str) -> Iterator[Recorded]:
+def _read_folders(data: Files, suite: str) -> Iterator[Recorded]:
     for model in sorted(name for name in data if name.startswith(suite + "/") and name.endswith("/model.onnx")):
         case = model[: -len("/model.onnx")]
-        told: Dict[str, float] = json.loads(data.get(case + "/data.json", b"{}"))
+        tolerances: Dict[str, float] = json.loads(data.get(case + "/data.json", b"{}"))
         folders = takewhile(
             lambda folder: folder + "input_0.pb" in data or folder + "output_0.pb" in data,
             (case + "/test_data_set_%d/" % k for k in count()),
         )
-        sets = [(_files(data, folder + "input_%d.pb"), _files(data, folder + "output_%d.pb")) for folder in folders]
+        sets = [
+            (_read_numbered(data, folder + "input_%d.pb"), _read_numbered(data, folder + "output_%d.pb"))
+            for folder in folders
+        ]
         name = case[len(suite) + 1 :]
-        yield Recorded(name, data[model], sets, told.get("rtol", RTOL), told.get("atol", ATOL))
+        yield Recorded(name, data[model], sets, tolerances.get("rtol", RTOL), tolerances.get("atol", ATOL))
 
 
-def _light(data: Files) -> Iterator[Recorded]:
+def _read_light(data: Files) -> Iterator[Recorded]:
     for model in sorted(name for name in data if name.startswith("light/light_") and name.endswith(".onnx")):
         content = data[model]
         stem = model[: -len(".onnx")]
         name = "test_" + stem[len("light/light_") :]
-        sets = [(_ramps(onnx.load_from_string(content).graph), _files(data, stem + "_output_%d.pb"))]
+        sets = [(_make_ramps(onnx.load_from_string(content).graph), _read_numbered(data, stem + "_output_%d.pb"))]
         yield Recorded(name, content, sets, _LIGHT_RTOL.get(name, RTOL))
 
 
-def _files(data: Files, pattern: str) -> List[bytes]:
+def _read_numbered(data: Files, pattern: str) -> List[bytes]:
     return [data[name] for name in takewhile(data.__contains__, (pattern % i for i in count()))]
 
 
-def _ramps(graph: onnx.GraphProto) -> List[bytes]:
-    """The inputs for which the outputs of the light models were recorded: 0, 1/n, 2/n, ..."""
-    given = {tensor.name for tensor in graph.initializer}
-    found = []
+def _make_ramps(graph: onnx.GraphProto) -> List[bytes]:
+    """Return the inputs for which the outputs of the light models were recorded: 0, 1/n, 2/n, ..."""
+    initializers = {tensor.name for tensor in graph.initializer}
+    ramps = []
     for value in graph.input:
-        if value.name not in given:
+        if value.name not in initializers:
             shape = [dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim]
             size = int(np.prod(shape))
             ramp = (np.arange(size).reshape(shape) / size).astype(np.float32)
-            found.append(numpy_helper.from_array(ramp).SerializeToString())
-    return found
+            ramps.append(numpy_helper.from_array(ramp).SerializeToString())
+    return ramps

@@ -1,9 +1,10 @@
-"""What the recorded files hold, as numpy and Python values, whatever onnx is installed.
+"""Recorded values as numpy arrays and Python values, independent of the installed onnx.
 
-An onnx of 2022 parses the messages of today, and cannot make arrays of their types. Those that numpy lacks are decoded
-here, by a table of all their values, apart from the library's own decoder, which is among the things under test. They
-come out as the library gives them to a user: an ml_dtypes array where that package knows the type, else in a numpy type
-that holds every value of theirs. A sequence is a list, a map a dict, an empty optional None.
+An onnx of 2022 parses current messages but cannot make arrays of their new types. Types that numpy lacks are decoded here, by a
+table of all their values. This decoder is independent of the library's own, which is under test.
+
+The dtypes are those that the library returns: of ml_dtypes, if it has the type, else a numpy type that holds every value. A
+sequence is a list, a map a dict, an empty optional None.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Value = Union[np.ndarray, List[Any], Dict[Any, Any], None]
 
 
 class _Small(NamedTuple):
-    """A type that numpy lacks: its name in ml_dtypes, its bits, and the numpy type that carries it."""
+    """A type that numpy lacks: its name in ml_dtypes, its bits, and the numpy type that holds its values."""
 
     name: str
     bits: int
@@ -29,8 +30,13 @@ class _Small(NamedTuple):
     exponent: int = 0
     bias: int = 0
     special: str = ""
-    """`ieee`: infinities and NaNs; `fn`: only the code of all ones is NaN; `fnuz`: only that of minus zero is; `e`: a
-    power of two, all ones is NaN; none: every code is a number.
+    """The special codes.
+
+    - `ieee`: infinities and NaNs
+    - `fn`: the code of all ones is NaN
+    - `fnuz`: the code of minus zero is NaN
+    - `e`: a power of two; all ones is NaN
+    - empty: every code is a number
     """
 
 
@@ -52,27 +58,28 @@ _SMALL: Dict[int, _Small] = {
 
 
 def read_value(type_: onnx.TypeProto, data: bytes) -> Value:
-    """The value in a file, which is of the message that the type in the graph asks for."""
+    """Return the value in a file; the type in the graph tells which message it is."""
     kind = type_.WhichOneof("value")
     if kind == "sequence_type":
-        return _sequence(onnx.SequenceProto.FromString(data))
+        return _read_sequence(onnx.SequenceProto.FromString(data))
     if kind == "optional_type":
-        return _optional(onnx.OptionalProto.FromString(data))
+        return _read_optional(onnx.OptionalProto.FromString(data))
     if kind == "map_type":
-        return _map(onnx.MapProto.FromString(data))
+        return _read_map(onnx.MapProto.FromString(data))
     tensor = onnx.TensorProto.FromString(data)
     kinds = onnx.TensorProto
     if (type_.tensor_type.elem_type, tensor.data_type) == (kinds.BFLOAT16, kinds.UINT16):
-        tensor.data_type = kinds.BFLOAT16  # up to onnx 1.18 its bits were written under the name of what numpy has
+        tensor.data_type = kinds.BFLOAT16  # up to onnx 1.18 the bits of a bfloat16 were recorded as UINT16
     return read_tensor(tensor)
 
 
 def read_tensor(tensor: onnx.TensorProto) -> np.ndarray:
+    """Return the array of a tensor, of any type."""
     small = _SMALL.get(tensor.data_type)
     if small is not None:
         array: np.ndarray = _values(small)[_codes(tensor, small.bits)].reshape(tuple(tensor.dims))
-        theirs = _ml_dtype(small.name)
-        return array if theirs is None else array.astype(theirs)
+        ml_dtype = _ml_dtype(small.name)
+        return array if ml_dtype is None else array.astype(ml_dtype)
     if tensor.data_type == onnx.TensorProto.STRING:
         texts = np.empty(len(tensor.string_data), object)
         texts[:] = [text.decode("utf-8", "surrogateescape") for text in tensor.string_data]
@@ -81,38 +88,43 @@ def read_tensor(tensor: onnx.TensorProto) -> np.ndarray:
     return plain
 
 
-def _sequence(sequence: onnx.SequenceProto) -> List[Any]:
-    """Of the field that its type names; a sequence of a wrong type is of none."""
+def _read_sequence(sequence: onnx.SequenceProto) -> List[Any]:
+    """Return the elements in the field of the sequence's type; an unknown type has no elements."""
     kinds = onnx.SequenceProto
     if sequence.elem_type == kinds.SEQUENCE:
-        return [_sequence(one) for one in sequence.sequence_values]
+        return [_read_sequence(element) for element in sequence.sequence_values]
     if sequence.elem_type == kinds.MAP:
-        return [_map(one) for one in sequence.map_values]
+        return [_read_map(element) for element in sequence.map_values]
     if sequence.elem_type == kinds.OPTIONAL:
-        return [_optional(one) for one in sequence.optional_values]
-    return [read_tensor(one) for one in sequence.tensor_values]
+        return [_read_optional(element) for element in sequence.optional_values]
+    return [read_tensor(element) for element in sequence.tensor_values]
 
 
-def _optional(optional: onnx.OptionalProto) -> Value:
-    """None also where the element's type is told, and there is none."""
-    for field, read in (("tensor", read_tensor), ("sequence", _sequence), ("map", _map), ("optional", _optional)):
+def _read_optional(optional: onnx.OptionalProto) -> Value:
+    """Return the value of an optional; None if it is empty, also with a declared element type."""
+    for field, read in (
+        ("tensor", read_tensor),
+        ("sequence", _read_sequence),
+        ("map", _read_map),
+        ("optional", _read_optional),
+    ):
         if optional.HasField(field + "_value"):
-            found: Value = read(getattr(optional, field + "_value"))
-            return found
+            content: Value = read(getattr(optional, field + "_value"))
+            return content
     return None
 
 
-def _map(map_: onnx.MapProto) -> Dict[Any, Any]:
+def _read_map(map_: onnx.MapProto) -> Dict[Any, Any]:
     texts = [key.decode("utf-8") for key in map_.string_keys]
-    return dict(zip(texts or map_.keys, _sequence(map_.values)))
+    return dict(zip(texts or map_.keys, _read_sequence(map_.values)))
 
 
 def _codes(tensor: onnx.TensorProto, bits: int) -> np.ndarray:
-    """The bits of each element, as a whole number."""
+    """Return the bits of each element as an integer."""
     count = int(np.prod(tensor.dims, dtype=np.int64))
     if bits == 16:
         whole = np.frombuffer(tensor.raw_data, "<u2") if tensor.raw_data else np.array(tensor.int32_data, np.int64)
-    elif bits == 6 and not tensor.raw_data:  # an element each
+    elif bits == 6 and not tensor.raw_data:  # int32_data holds one element per entry
         whole = np.array(tensor.int32_data, np.int64)
     else:
         stored = np.frombuffer(tensor.raw_data, np.uint8) if tensor.raw_data else np.array(tensor.int32_data, np.int64)
@@ -127,7 +139,7 @@ _VALUES: Dict[str, np.ndarray] = {}
 
 
 def _values(small: _Small) -> np.ndarray:
-    """The number of each code."""
+    """Return the number of each code."""
     if small.name not in _VALUES:
         numbers = [_number(small, code) for code in range(1 << small.bits)]
         _VALUES[small.name] = np.array(numbers, np.float64).astype(small.carrier)
@@ -138,9 +150,9 @@ def _number(small: _Small, code: int) -> float:
     if not small.exponent:
         negative = small.name.startswith("int") and code >> (small.bits - 1)
         return code - (1 << small.bits) if negative else code
-    ones = (1 << small.exponent) - 1
+    all_ones = (1 << small.exponent) - 1
     if small.special == "e":
-        return float("nan") if code == ones else 2.0 ** (code - small.bias)
+        return float("nan") if code == all_ones else 2.0 ** (code - small.bias)
     width = small.bits - 1 - small.exponent
     negative, rest = code >> (small.bits - 1), code & ((1 << (small.bits - 1)) - 1)
     exponent, fraction = rest >> width, rest & ((1 << width) - 1)
@@ -149,7 +161,7 @@ def _number(small: _Small, code: int) -> float:
     if small.special == "fn" and rest == (1 << (small.bits - 1)) - 1:
         return float("nan")
     sign = -1.0 if negative else 1.0
-    if small.special == "ieee" and exponent == ones:
+    if small.special == "ieee" and exponent == all_ones:
         return float("nan") if fraction else sign * float("inf")
     share = fraction / (1 << width)
     return sign * (share * 2.0 ** (1 - small.bias) if not exponent else (1 + share) * 2.0 ** (exponent - small.bias))
@@ -157,7 +169,7 @@ def _number(small: _Small, code: int) -> float:
 
 def _ml_dtype(name: str) -> Optional[Any]:
     try:
-        found = getattr(importlib.import_module("ml_dtypes"), name, None)
+        scalar_type = getattr(importlib.import_module("ml_dtypes"), name, None)
     except ImportError:
         return None
-    return None if found is None else np.dtype(found)
+    return None if scalar_type is None else np.dtype(scalar_type)

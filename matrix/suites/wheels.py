@@ -1,4 +1,4 @@
-"""The test data of onnx releases: out of their wheels, and, for the cases that one builds in memory, from its own loader."""
+"""Test data of onnx releases: from their wheels, or, for releases that build cases in memory, from their own loader."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Iterator, List, Mapping, Sequence, Tuple
 
-__all__ = ["FetchError", "Files", "data_of"]
+__all__ = ["FetchError", "Files", "fetch_data"]
 
 Files = Mapping[str, bytes]
-"""What a release has, by its path: `node/test_abs/model.onnx`."""
+"""Path, such as `node/test_abs/model.onnx`, -> contents of a file of a release."""
 
-# A release is taken as it was built for any of these: the cases inside are the same.
+# Python and platform tags of wheels, in the order in which they are tried: all have the same cases.
 _PYTHONS = ("312", "38", "310", "36")
 _PLATFORMS = (
     "manylinux_2_28_x86_64",
@@ -30,29 +30,29 @@ _AT_ONCE = 4
 
 
 class FetchError(Exception):
-    """A release could not be fetched; says which, and what the installer said."""
+    """A release could not be fetched; the text has its name and the installer's message."""
 
 
-def data_of(releases: Sequence[str]) -> Iterator[Tuple[str, Files]]:
-    """The data of each release, in this order; the next ones are on their way while one is worked on."""
+def fetch_data(releases: Sequence[str]) -> Iterator[Tuple[str, Files]]:
+    """Yield the data of each release, in this order; the next releases are downloaded meanwhile."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
-            yield from zip(releases, pool.map(lambda release: _data(release, Path(folder, release)), releases))
+            yield from zip(releases, pool.map(lambda release: _fetch_data(release, Path(folder, release)), releases))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _data(release: str, folder: Path) -> Files:
+def _fetch_data(release: str, folder: Path) -> Files:
     folder.mkdir()
     data: Files = _Wheel(_download(release, folder))
     if not any(name.startswith("node/") for name in data):
-        return {**_loaded(release, folder), **data}
+        return {**_load_data(release, folder), **data}
     return data
 
 
 class _Wheel(Mapping[str, bytes]):
-    """Read where it is: to unpack tens of thousands of small files takes longer than anything else here."""
+    """Files in a wheel, read without unpacking it, which would take longer than every other step."""
 
     def __init__(self, path: Path) -> None:
         self._zip = zipfile.ZipFile(path)
@@ -69,8 +69,8 @@ class _Wheel(Mapping[str, bytes]):
         return len(self._names)
 
 
-def _loaded(release: str, folder: Path) -> Files:
-    """The node cases of a release that holds them in code: it is asked in an environment of its own."""
+def _load_data(release: str, folder: Path) -> Files:
+    """Return the node cases of a release that builds them in memory, by running its loader in an environment of its own."""
     environment = folder / "environment"
     venv.create(environment, with_pip=True)
     python = str(next(environment.glob("[bS]*/python*")))
@@ -81,15 +81,15 @@ def _loaded(release: str, folder: Path) -> Files:
 
 
 def _download(release: str, folder: Path) -> Path:
-    said: List[str] = []
+    messages: List[str] = []
     for python in _PYTHONS:
         try:
             _run(_download_command(release, python, folder), release)
         except FetchError as error:
-            said.append(str(error))
+            messages.append(str(error))
         else:
             return next(folder.glob("*.whl"))
-    raise FetchError(said[0])
+    raise FetchError(messages[0])
 
 
 def _download_command(release: str, python: str, folder: Path) -> List[str]:
@@ -101,6 +101,6 @@ def _download_command(release: str, python: str, folder: Path) -> List[str]:
 
 
 def _run(command: List[str], release: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise FetchError(f"onnx {release}: {done.stderr.strip() or done.stdout.strip()}")
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise FetchError(f"onnx {release}: {process.stderr.strip() or process.stdout.strip()}")

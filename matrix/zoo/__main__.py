@@ -1,4 +1,4 @@
-"""`python -m matrix.zoo generate [name ...]`: export the models of the zoo into the cache."""
+"""Command line: `python -m matrix.zoo generate [name ...]` exports the models of the zoo into the cache."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Dict, List, Optional
 
 from matrix.suites.cache import Case, read_index, write_case, write_index
 from matrix.zoo.catalog import Model, catalog
-from matrix.zoo.condition import conditioned
+from matrix.zoo.condition import build_conditioned
 from matrix.zoo.export import ATOL, RTOL, export, record, variants
 
 _RELEASE = "generated"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
+    """Export models. Return 1 if an export failed."""
     parser = argparse.ArgumentParser(prog="python -m matrix.zoo", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     generating = commands.add_parser("generate", help="export the models into the cache")
-    generating.add_argument("names", nargs="*", help="of models; all of them when none is named")
+    generating.add_argument("names", nargs="*", help="names of models; all models without a name")
     generating.add_argument("--size", choices=("small", "full", "both"), default="both")
-    generating.add_argument("--keep-going", action="store_true", help="report an export that fails and go on")
+    generating.add_argument("--keep-going", action="store_true", help="report an export that fails and continue")
     options = parser.parse_args(arguments)
     failed = 0
     for model in catalog():
@@ -35,7 +36,7 @@ def _generate(model: Model, keep_going: bool) -> int:
     suite = "zoo-full" if model.full else "zoo"
     known: Dict[str, str] = {row.hash: row.folder for row in read_index(suite) if not row.name.startswith(model.name)}
     calibration = {name: max(8, values[0]) if name == "batch" else values[0] for name, values in model.sizes.items()}
-    network = conditioned(model.name, model.build, model.sample(calibration, "calibration"))
+    network = build_conditioned(model.name, model.build, model.sample(calibration, "calibration"))
     cases: List[Case] = []
     failed = 0
     for variant in variants(model):

@@ -1,4 +1,4 @@
-"""The models of the zoo: how each is built, what goes in, and which dimensions may be left open."""
+"""Models of the zoo: the construction of each, its inputs, and its symbolic sizes."""
 
 from __future__ import annotations
 
@@ -17,43 +17,49 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor by its dimensions: numbers, names of sizes, or `name*n`. Normal floats, or integers below a limit."""
+    """A tensor with a shape of numbers, names of sizes, or `name*n`; normal floats, or integers below a limit."""
 
     shape: Sequence[object]
     below: int = 0
 
     def make(self, sizes: Sizes, generator: torch.Generator) -> Tensor:
+        """Return random values."""
         shape = [_size(dim, sizes) for dim in self.shape]
         if self.below:
             return torch.randint(0, self.below, shape, generator=generator)
         return torch.randn(shape, generator=generator)
 
-    def named(self) -> Dict[int, str]:
-        """The axes whose size has a name."""
+    def symbolic_axes(self) -> Dict[int, str]:
+        """Return axis -> name, for the axes whose size has a name."""
         return {axis: dim for axis, dim in enumerate(self.shape) if isinstance(dim, str)}
 
 
 @dataclass(frozen=True)
 class Model:
+    """A model, with its inputs and outputs."""
+
     name: str
     build: Callable[[], nn.Module]
     inputs: Mapping[str, Input]
     outputs: Sequence[str] = ("y",)
     sizes: Mapping[str, Sequence[int]] = field(default_factory=lambda: {"batch": (2, 3)})
-    """Per name the sizes of the data sets; a fixed export takes the first of each."""
+    """Name -> sizes of the data sets; a fixed export uses the first of each."""
     old_opset: int = 11
     unrolled: Sequence[str] = ()
-    """Sizes that torch.export cannot leave open: it writes a recurrent layer out, step by step."""
+    """Sizes that cannot be symbolic in torch.export, because it unrolls a recurrent layer step by step."""
     full: bool = False
 
-    def fixed(self) -> Sizes:
+    def fixed_sizes(self) -> Sizes:
+        """Return the sizes of a fixed export."""
         return {name: values[0] for name, values in self.sizes.items()}
 
     def grid(self, closed: Sequence[str] = ()) -> List[Sizes]:
+        """Return all combinations of sizes; a closed size has its first value only."""
         choices = [values[:1] if name in closed else values for name, values in self.sizes.items()]
         return [dict(zip(self.sizes, values)) for values in product(*choices)]
 
     def sample(self, sizes: Sizes, salt: str = "") -> Dict[str, Tensor]:
+        """Return random inputs, the same for the same sizes and salt."""
         generator = seed(self.name + salt + str(sorted(sizes.items())))
         return {name: value.make(sizes, generator) for name, value in self.inputs.items()}
 
@@ -132,7 +138,7 @@ def _tokens() -> List[Model]:
 
 def _full() -> List[Model]:
     image = _image(224)
-    one = {"batch": (1, 2)}
+    sizes = {"batch": (1, 2)}
     models = [
         Model("resnet50", lambda: vision.ResNet(vision.Bottleneck, (3, 4, 6, 3), 64, 1000), image),
         Model("mobilenet_v2", vision.mobilenet_v2, image),
@@ -141,8 +147,9 @@ def _full() -> List[Model]:
         Model("unet_bilinear", lambda: vision.UNet((32, 64, 128, 256), "bilinear"), image),
         Model("unet_transpose", lambda: vision.UNet((32, 64, 128, 256), "transpose"), image),
     ]
-    return [replace(model, sizes=one, full=True) for model in models]
+    return [replace(model, sizes=sizes, full=True) for model in models]
 
 
 def catalog() -> List[Model]:
+    """Return all models."""
     return [*_images(), *_recurrent(), *_tokens(), *_full()]

@@ -1,4 +1,4 @@
-"""Random weights under which a network computes something: signals stay of order one, normalisation knows its data."""
+"""Random weights that keep signals of order one, with batch normalisation fitted to a sample."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _Norms = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 def seed(text: str) -> torch.Generator:
-    """A generator of its own for every name: adding a model changes no other."""
+    """Return a random generator for a name, so that a new model changes no other model."""
     return torch.Generator().manual_seed(zlib.crc32(text.encode()))
 
 
-def conditioned(name: str, build: Callable[[], nn.Module], sample: Mapping[str, Tensor]) -> nn.Module:
-    """Build the network with seeded weights, and let its normalisation layers see the sample."""
+def build_conditioned(name: str, build: Callable[[], nn.Module], sample: Mapping[str, Tensor]) -> nn.Module:
+    """Build the network with seeded weights, and fit its batch normalisation to the sample."""
     torch.manual_seed(zlib.crc32(name.encode()))
     network = build()
     with torch.no_grad():
@@ -28,7 +28,7 @@ def conditioned(name: str, build: Callable[[], nn.Module], sample: Mapping[str, 
                 nn.init.uniform_(part.weight, 0.6, 1.4)
                 nn.init.uniform_(part.bias, -0.3, 0.3)
             if isinstance(part, _Norms):
-                part.momentum = None  # the plain mean over all that was seen
+                part.momentum = None  # the plain mean over the sample
         network.train()
         network(**sample)
     return network.eval()

@@ -1,4 +1,4 @@
-"""Export a network in several ways and record what onnxruntime makes of it, once PyTorch agrees."""
+"""Export of a network in several ways, with outputs of onnxruntime on which PyTorch agrees."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ RTOL, ATOL = 1e-3, 1e-4
 
 
 class Disagreement(Exception):
-    """onnxruntime computes something else from the exported file than PyTorch from the network."""
+    """The outputs of the exported file in onnxruntime differ from those of the network in PyTorch."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to export: which exporter, whether dimensions are left open, which opset."""
+    """A way to export: the exporter, whether sizes are symbolic, and the opset."""
 
     exporter: str
     dynamic: bool
@@ -40,11 +40,12 @@ class Variant:
 
     @property
     def name(self) -> str:
+        """The name of the variant in the names of cases."""
         return "%s-%s" % (self.exporter, "dynamic" if self.dynamic else "fixed")
 
 
 def variants(model: Model) -> List[Variant]:
-    """Four ways that differ in their opset too; of a full-size model, which is only converted and timed, two."""
+    """Return four variants with different opsets; two for a full-size model, which is only converted and timed."""
     if model.full:
         return [Variant("dynamo", False, 18), Variant("script", True, 17)]
     return [
@@ -56,19 +57,22 @@ def variants(model: Model) -> List[Variant]:
 
 
 def export(model: Model, network: nn.Module, variant: Variant) -> bytes:
-    sample = model.sample(model.fixed())
+    """Return the exported file."""
+    sample = model.sample(model.fixed_sizes())
     options: Dict[str, object] = {"opset_version": variant.opset, "dynamo": variant.exporter == "dynamo"}
     if variant.exporter == "dynamo":
         options.update(external_data=False, verbose=False)
         if variant.dynamic:
             options["dynamic_shapes"] = {
                 name: {
-                    axis: torch.export.Dim.DYNAMIC for axis, size in value.named().items() if size not in model.unrolled
+                    axis: torch.export.Dim.DYNAMIC
+                    for axis, size in value.symbolic_axes().items()
+                    if size not in model.unrolled
                 }
                 for name, value in model.inputs.items()
             }
     else:
-        # Batch normalisation is kept as it is here; the other exporter folds it into the convolutions.
+        # This keeps batch normalisation; the other exporter folds it into the convolutions.
         options["training"] = torch.onnx.TrainingMode.PRESERVE
         if variant.dynamic:
             options["dynamic_axes"] = {**_input_axes(model), **_output_axes(model, network)}
@@ -83,17 +87,17 @@ def export(model: Model, network: nn.Module, variant: Variant) -> bytes:
             output_names=list(model.outputs),
             **options,
         )
-        return _plain(onnx.load(path))
+        return _serialize_model(onnx.load(path))
 
 
 def record(model: Model, network: nn.Module, variant: Variant, content: bytes) -> List[Tuple[List[bytes], List[bytes]]]:
-    """Data sets of all sizes that this variant takes (of one size: two sets)."""
+    """Return data sets of all sizes that this variant accepts; two sets if it accepts a single size. Raises Disagreement."""
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     if variant.dynamic:
         closed = model.unrolled if variant.exporter == "dynamo" else ()
         samples = [model.sample(sizes) for sizes in model.grid(closed)]
     else:
-        samples = [model.sample(model.fixed(), salt) for salt in ("", "again")]
+        samples = [model.sample(model.fixed_sizes(), salt) for salt in ("", "again")]
     return [_run(session, network, sample) for sample in samples]
 
 
@@ -101,43 +105,43 @@ def _run(
     session: onnxruntime.InferenceSession, network: nn.Module, sample: Mapping[str, Tensor]
 ) -> Tuple[List[bytes], List[bytes]]:
     feeds = {name: value.numpy() for name, value in sample.items()}
-    found = session.run(None, feeds)
+    outputs = session.run(None, feeds)
     with torch.no_grad():
-        wanted = network(**sample)
-    for output, ours, theirs in zip(session.get_outputs(), found, _several(wanted)):
+        expected = network(**sample)
+    for output, ours, theirs in zip(session.get_outputs(), outputs, _as_list(expected)):
         if not np.allclose(ours, theirs.numpy(), rtol=RTOL, atol=ATOL):
             raise Disagreement("%s differs by %g" % (output.name, np.abs(ours - theirs.numpy()).max()))
-    return _stored(feeds.values()), _stored(found)
+    return _serialize(feeds.values()), _serialize(outputs)
 
 
 def _input_axes(model: Model) -> Dict[str, Dict[int, str]]:
-    """The script exporter takes names for the axes: a size times a factor is a name of its own."""
+    """Return the names of symbolic axes. The script exporter needs a name for each: a size times a factor has its own."""
     return {
-        name: {axis: size.replace("*", "_times_") for axis, size in value.named().items()}
+        name: {axis: size.replace("*", "_times_") for axis, size in value.symbolic_axes().items()}
         for name, value in model.inputs.items()
     }
 
 
 def _output_axes(model: Model, network: nn.Module) -> Dict[str, Dict[int, str]]:
-    """It writes a size that it saw into the outputs, unless told which axes change."""
+    """Return the symbolic axes of the outputs: without them, the script exporter writes the sizes that it traced."""
     with torch.no_grad():
-        shapes = [[list(y.shape) for y in _several(network(**model.sample(sizes)))] for sizes in model.grid()]
+        shapes = [[list(y.shape) for y in _as_list(network(**model.sample(sizes)))] for sizes in model.grid()]
     return {
-        name: {axis: f"{name}_{axis}" for axis, sizes in enumerate(zip(*seen)) if len(set(sizes)) > 1}
-        for name, seen in zip(model.outputs, zip(*shapes))
+        name: {axis: f"{name}_{axis}" for axis, sizes in enumerate(zip(*shapes_of_output)) if len(set(sizes)) > 1}
+        for name, shapes_of_output in zip(model.outputs, zip(*shapes))
     }
 
 
-def _several(outputs: object) -> Sequence[Tensor]:
+def _as_list(outputs: object) -> Sequence[Tensor]:
     return [outputs] if isinstance(outputs, Tensor) else list(outputs)  # type: ignore[call-overload]
 
 
-def _stored(values: object) -> List[bytes]:
+def _serialize(values: object) -> List[bytes]:
     return [numpy_helper.from_array(np.ascontiguousarray(value)).SerializeToString() for value in values]  # type: ignore[attr-defined]
 
 
-def _plain(proto: onnx.ModelProto) -> bytes:
-    """Without the exporter's notes: stack traces hold paths of the machine it ran on."""
+def _serialize_model(proto: onnx.ModelProto) -> bytes:
+    """Serialize without the exporter's metadata, whose stack traces hold paths of this machine."""
     graph = proto.graph
     for part in (proto, graph, *graph.node, *graph.initializer, *graph.input, *graph.output, *graph.value_info):
         part.ClearField("metadata_props")
@@ -152,7 +156,7 @@ def _plain(proto: onnx.ModelProto) -> bytes:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporters print, log and warn about what they always do."""
+    """Silence the exporters, which print, log and warn in each export."""
     level = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:

@@ -1,4 +1,4 @@
-"""What several networks share: a convolution with its normalisation, squeeze and excitation, the transformer block."""
+"""Layers that several networks share: convolution with normalisation, squeeze and excitation, the transformer block."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Activation = Callable[[], nn.Module]
 def conv(
     inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1, act: Optional[Activation] = nn.ReLU
 ) -> nn.Sequential:
-    """A convolution that keeps the size (at stride 1), batch normalisation, an activation."""
+    """Return a convolution that keeps the size (at stride 1), batch normalisation, and an activation."""
     parts = [
         nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
         nn.BatchNorm2d(outputs),
@@ -24,7 +24,7 @@ def conv(
 
 
 class SqueezeExcite(nn.Module):
-    """Weigh the channels by what is in all of them."""
+    """Scale the channels by weights that are computed from their means."""
 
     def __init__(self, channels: int, squeezed: int, act: Activation, gate: Activation) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class SqueezeExcite(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Multi-head attention: `mask` is added to the scores; `causal` leaves the masking to PyTorch's fused function."""
+    """Multi-head attention. `mask` is added to the scores; `causal` leaves the masking to PyTorch's fused function."""
 
     def __init__(self, width: int, heads: int, causal: bool) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class SelfAttention(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention and a feed-forward part, each with a residual; normalised before (`pre`) or after."""
+    """Attention and a feed-forward part, each with a residual and with normalisation before it (`pre`) or after it."""
 
     def __init__(self, width: int, heads: int, *, causal: bool = False, pre: bool = True, gelu: str = "none") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Networks over sequences: recurrent ones, transformers over tokens, convolutions over sound."""
+"""Networks over sequences: recurrent networks, transformers over tokens, convolutions over sound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matrix.zoo.layers import TransformerBlock
 
 
 class Recurrent(nn.Module):
-    """A recurrent layer of PyTorch with a head; with `h` (and `c`) it starts from given states and returns the last."""
+    """A recurrent layer of PyTorch with a head; with `h` (and `c`) it starts from given states and returns the last states."""
 
     def __init__(self, layer: nn.RNNBase, classes: int) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Recurrent(nn.Module):
 
 
 class Bert(nn.Module):
-    """Token, position and segment embeddings, a mask of the padding, post-norm blocks, a pooled first token."""
+    """Token, position and segment embeddings, a padding mask, post-norm blocks, and a pooled first token."""
 
     def __init__(self, vocabulary: int, longest: int, width: int, depth: int, heads: int) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Gpt(nn.Module):
 
 
 class MaskedGpt(Gpt):
-    """The same with its causal mask written out, as older code has it."""
+    """Gpt with an explicit causal mask, as in older code."""
 
     def __init__(self, vocabulary: int, longest: int, width: int, depth: int, heads: int) -> None:
         super().__init__(vocabulary, longest, width, depth, heads)
@@ -80,7 +80,7 @@ class MaskedGpt(Gpt):
 
 
 class AudioNet(nn.Module):
-    """Strided, dilated and gated 1-D convolutions over a waveform; the classes, and a signal of the same length."""
+    """Strided, dilated and gated 1-D convolutions over a waveform; returns classes and a signal of the same length."""
 
     def __init__(self, width: int, classes: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Networks over images, after their papers; the widths and depths are arguments, so that a small one is quick."""
+"""Networks over images, after their papers; widths and depths are arguments, so that small variants are quick."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Basic(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions and a residual: ResNet-50's; with groups: ResNeXt's."""
+    """1x1, 3x3 and 1x1 convolutions and a residual, as in ResNet-50; with groups, as in ResNeXt."""
 
     growth = 4
 
@@ -44,6 +44,8 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
+    """Residual network of Basic or Bottleneck blocks."""
+
     def __init__(self, block: type, depths: Sequence[int], width: int, classes: int) -> None:
         super().__init__()
         parts: List[nn.Module] = [conv(3, width, 7, 2), nn.MaxPool2d(3, 2, 1)]
@@ -60,7 +62,7 @@ class ResNet(nn.Module):
 
 
 class Stage(NamedTuple):
-    """A run of inverted residuals."""
+    """A sequence of inverted residuals."""
 
     expand: float
     outputs: int
@@ -68,11 +70,13 @@ class Stage(NamedTuple):
     stride: int
     kernel: int = 3
     squeeze: float = 0.0
-    """The squeezed channels, as a share of the expanded ones; 0: no squeeze and excitation."""
+    """The squeezed channels, as a share of the expanded channels; 0: no squeeze and excitation."""
     act: Activation = nn.ReLU6
 
 
 class InvertedResidual(nn.Module):
+    """1x1 expansion, depthwise convolution, 1x1 projection, and a residual if the shapes are equal."""
+
     def __init__(self, inputs: int, stage: Stage, stride: int, gate: Activation) -> None:
         super().__init__()
         hidden = int(inputs * stage.expand)
@@ -89,7 +93,7 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNet(nn.Module):
-    """A stem, inverted residuals, a head: MobileNet v2 and v3 and EfficientNet differ in their tables only."""
+    """A stem, inverted residuals and a head. MobileNet v2, v3 and EfficientNet differ only in their tables."""
 
     def __init__(self, stem: int, stages: Sequence[Stage], head: int, classes: int, gate: Activation = nn.Sigmoid):
         super().__init__()
@@ -143,7 +147,7 @@ class UNet(nn.Module):
 
 
 class Shuffle(nn.Module):
-    """Let the groups exchange their channels."""
+    """Channel shuffle between groups."""
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -154,7 +158,7 @@ class Shuffle(nn.Module):
 
 
 class GroupedNet(nn.Module):
-    """Grouped convolutions with shuffles, a depthwise one with a multiplier, a dilated and a lopsided one."""
+    """Grouped convolutions with shuffles, a depthwise one with a multiplier, a dilated one and an asymmetric one."""
 
     def __init__(self, width: int, groups: int, classes: int) -> None:
         super().__init__()
@@ -179,6 +183,8 @@ class GroupedNet(nn.Module):
 
 
 class VisionTransformer(nn.Module):
+    """Transformer over image patches with a class token."""
+
     def __init__(self, image: int, patch: int, width: int, depth: int, heads: int, classes: int) -> None:
         super().__init__()
         self.patches = nn.Conv2d(3, width, patch, patch)
@@ -194,30 +200,32 @@ class VisionTransformer(nn.Module):
         return self.classify(self.norm(self.blocks(x))[:, 0])
 
 
-def _stages(rows: Sequence[Tuple[float, ...]], share: float, act: Optional[Activation] = None) -> List[Stage]:
-    """Rows of (expand, outputs, depth, stride, kernel, squeeze), their channels and depths times `share`."""
-    found = []
+def _make_stages(rows: Sequence[Tuple[float, ...]], share: float, act: Optional[Activation] = None) -> List[Stage]:
+    """Return stages from rows of (expand, outputs, depth, stride, kernel, squeeze); `share` scales channels and depths."""
+    stages = []
     for expand, outputs, depth, stride, kernel, squeeze in rows:
         width = max(4, int(outputs * share + 2) // 4 * 4)
-        kept = max(1, round(depth * min(1.0, share * 2)))
-        found.append(Stage(expand, width, int(kept), int(stride), int(kernel), squeeze, act or nn.ReLU6))
-    return found
+        stage_depth = max(1, round(depth * min(1.0, share * 2)))
+        stages.append(Stage(expand, width, int(stage_depth), int(stride), int(kernel), squeeze, act or nn.ReLU6))
+    return stages
 
 
 def mobilenet_v2(share: float = 1.0, classes: int = 1000) -> MobileNet:
+    """Return MobileNet v2."""
     rows = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
-    return MobileNet(int(32 * share), _stages([(*row, 3, 0) for row in rows], share), int(1280 * share), classes)
+    return MobileNet(int(32 * share), _make_stages([(*row, 3, 0) for row in rows], share), int(1280 * share), classes)
 
 
 def mobilenet_v3(share: float = 1.0, classes: int = 1000) -> MobileNet:
-    """The large one: squeeze and excitation in some stages, ReLU in the first and hard-swish in the later ones."""
+    """Return MobileNet v3 large: squeeze and excitation in some stages, ReLU in early and hard-swish in late stages."""
     early = [(1, 16, 1, 1, 3, 0), (4, 24, 2, 2, 3, 0), (3, 40, 3, 2, 5, 0.25)]
     late = [(6, 80, 1, 2, 3, 0), (2.5, 80, 3, 1, 3, 0), (6, 112, 2, 1, 3, 0.25), (6, 160, 3, 2, 5, 0.25)]
-    stages = _stages(early, share, nn.ReLU) + _stages(late, share, nn.Hardswish)
+    stages = _make_stages(early, share, nn.ReLU) + _make_stages(late, share, nn.Hardswish)
     return MobileNet(int(16 * share), stages, int(960 * share), classes, nn.Hardsigmoid)
 
 
 def efficientnet_b0(share: float = 1.0, classes: int = 1000) -> MobileNet:
+    """Return EfficientNet-B0."""
     rows = [
         (1, 16, 1, 1, 3),
         (6, 24, 2, 2, 3),
@@ -228,4 +236,4 @@ def efficientnet_b0(share: float = 1.0, classes: int = 1000) -> MobileNet:
     ]
     rows.append((6, 320, 1, 1, 3))
     squeezed = [(*row, 0.25 if row[0] == 1 else 0.25 / 6) for row in rows]
-    return MobileNet(int(32 * share), _stages(squeezed, share, nn.SiLU), int(1280 * share), classes)
+    return MobileNet(int(32 * share), _make_stages(squeezed, share, nn.SiLU), int(1280 * share), classes)

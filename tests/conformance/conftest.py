@@ -55,10 +55,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every distinct case becomes a test under its exact id."""
     if "chosen" in metafunc.fixturenames:
         try:
-            found = _chosen(metafunc.config)
+            cases = _chosen(metafunc.config)
         except (select.NotFetched, ValueError) as error:
             raise pytest.UsageError(str(error)) from None
-        metafunc.parametrize("chosen", found, ids=[chosen.names[0] for chosen in found])
+        metafunc.parametrize("chosen", cases, ids=[chosen.names[0] for chosen in cases])
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +68,7 @@ def shim() -> str:
 
 
 @pytest.fixture(scope="session")
-def declared(shim: str) -> List[gaps.Gap]:
+def declared_gaps(shim: str) -> List[gaps.Gap]:
     folder = ROOT / "tests" / "gaps"
     return gaps.load_gaps(folder / "recorded.toml") + gaps.load_gaps(folder / (shim + ".toml"))
 
@@ -80,10 +80,10 @@ def rows(request: pytest.FixtureRequest) -> List[Any]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Of every worker, where there are several: what a test found travels with its report."""
+    """Collect the results of all workers: the result of a test travels with its report."""
     if report.when == "call":
         _RESULTS.extend(tally.Result(*value) for name, value in report.user_properties if name == "conformance")
-    elif report.when == "???" and "test_suites.py::test_case[" in report.nodeid:  # what its worker ran when it died
+    elif report.when == "???" and "test_suites.py::test_case[" in report.nodeid:  # the case that ended its worker
         _DIED[report.nodeid.partition("[")[2][:-1]] = str(report.longrepr).splitlines()[0]
 
 
@@ -95,8 +95,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if _DIED:  # a case that ended its worker said nothing of itself
-        _RESULTS.extend(tally.died(_DIED, _chosen(session.config)))
+    if _DIED:  # a case that ended its worker has reported no result
+        _RESULTS.extend(tally.make_crash_results(_DIED, _chosen(session.config)))
     path = os.environ.get("ONNX_COMPAT_RESULTS")
     if path and _RESULTS and not hasattr(session.config, "workerinput"):
         about = {**_about(), **_state(session.config), "seconds": round(time.time() - _START)}
@@ -104,7 +104,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _state(config: pytest.Config) -> Dict[str, Any]:
-    """Whether all ran: workers that keep ending are not replaced for ever."""
+    """Return whether all tests ran: pytest-xdist stops replacing workers that keep ending."""
     watch: Any = config.pluginmanager.get_plugin("watch")
     if not watch.missing:
         return {"state": "ran"}
@@ -112,8 +112,8 @@ def _state(config: pytest.Config) -> Dict[str, Any]:
 
 
 def _chosen(config: pytest.Config) -> List[select.Chosen]:
-    told = config.getoption("variant", []) or [os.environ.get("ONNX_COMPAT_VARIANTS", "")]
-    return select.distinct(_rows(config), variants.choose_variants(" ".join(told)))
+    names = config.getoption("variant", []) or [os.environ.get("ONNX_COMPAT_VARIANTS", "")]
+    return select.distinct(_rows(config), variants.choose_variants(" ".join(names)))
 
 
 def _rows(config: pytest.Config) -> List[Any]:
@@ -122,8 +122,8 @@ def _rows(config: pytest.Config) -> List[Any]:
 
 
 def _suites(config: pytest.Config) -> str:
-    told = config.getoption("suite", [])  # the option is known when this folder was named on the command line
-    return " ".join(told) or os.environ.get("ONNX_COMPAT_SUITES", "")
+    names = config.getoption("suite", [])  # the option is known when this folder was named on the command line
+    return " ".join(names) or os.environ.get("ONNX_COMPAT_SUITES", "")
 
 
 def _natives(shim: str) -> List[str]:

@@ -88,7 +88,7 @@ def test_a_sample_is_drawn_anew_without_a_seed_and_the_same_with_one() -> None:
     check_sample(seeded, drawing(bernoulli, seeded=True), fed)
     with pytest.raises(Mismatch, match="drew the same"):
         check_sample(plain, drawing(bernoulli, seeded=True), fed)
-    with pytest.raises(Mismatch, match="drew other"):
+    with pytest.raises(Mismatch, match="drew different"):
         check_sample(seeded, drawing(bernoulli), fed)
 
 

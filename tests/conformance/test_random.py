@@ -14,10 +14,12 @@ FLOATS = [TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16]
 NUMPY = {1: np.float32, 6: np.int32, 7: np.int64, 10: np.float16, 11: np.float64}
 
 
-def prepared(shim: str, operator: str, opset: int, fed: bool, out: int = TensorProto.FLOAT, **attributes: Any) -> Any:
+def prepare_model(
+    shim: str, operator: str, opset: int, fed: bool, out: int = TensorProto.FLOAT, **attributes: Any
+) -> Any:
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, LIKE.shape)] if fed else []
     output = helper.make_tensor_value_info("y", out, None)
-    node = helper.make_node(operator, [one.name for one in inputs], ["y"], **attributes)
+    node = helper.make_node(operator, [value_info.name for value_info in inputs], ["y"], **attributes)
     graph = helper.make_graph([node], "g", inputs, [output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     return onnx_compat.prepare(model.SerializeToString(), shim=shim)
@@ -34,9 +36,9 @@ def draw(model: Any, fed: List[Any]) -> np.ndarray:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("like", [False, True])
 def test_normal(shim: str, like: bool, dtype: int, opset: int) -> None:
-    told = {} if like else {"shape": LIKE.shape}
+    attributes = {} if like else {"shape": LIKE.shape}
     name = "RandomNormalLike" if like else "RandomNormal"
-    model = prepared(shim, name, opset, like, dtype, dtype=dtype, mean=3.0, scale=2.0, **told)
+    model = prepare_model(shim, name, opset, like, dtype, dtype=dtype, mean=3.0, scale=2.0, **attributes)
     drawn = draw(model, [LIKE] if like else [])
     assert (drawn.dtype, drawn.shape) == (NUMPY[dtype], LIKE.shape)
     check_moments("y", drawn, 3, 4, 3)
@@ -46,9 +48,9 @@ def test_normal(shim: str, like: bool, dtype: int, opset: int) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("like", [False, True])
 def test_uniform(shim: str, like: bool, dtype: int, opset: int) -> None:
-    told = {} if like else {"shape": LIKE.shape}
+    attributes = {} if like else {"shape": LIKE.shape}
     name = "RandomUniformLike" if like else "RandomUniform"
-    model = prepared(shim, name, opset, like, dtype, dtype=dtype, low=-1.0, high=3.0, **told)
+    model = prepare_model(shim, name, opset, like, dtype, dtype=dtype, low=-1.0, high=3.0, **attributes)
     drawn = draw(model, [LIKE] if like else [])
     assert (drawn.dtype, drawn.shape) == (NUMPY[dtype], LIKE.shape)
     assert drawn.min() >= -1
@@ -59,7 +61,7 @@ def test_uniform(shim: str, like: bool, dtype: int, opset: int) -> None:
 @pytest.mark.parametrize("opset", [15, 22])
 def test_bernoulli(shim: str, opset: int) -> None:
     chances = np.broadcast_to(np.linspace(0, 1, 300, dtype=np.float32), LIKE.shape).copy()
-    drawn = draw(prepared(shim, "Bernoulli", opset, True, TensorProto.INT32, dtype=TensorProto.INT32), [chances])
+    drawn = draw(prepare_model(shim, "Bernoulli", opset, True, TensorProto.INT32, dtype=TensorProto.INT32), [chances])
     assert drawn.dtype == np.int32
     check_frequency("y", drawn, chances)
 
@@ -69,7 +71,7 @@ def test_bernoulli(shim: str, opset: int) -> None:
 def test_multinomial(shim: str, dtype: int, opset: int) -> None:
     odds = np.arange(1, 301, dtype=np.float64)
     logs = np.broadcast_to(np.log(odds).astype(np.float32), LIKE.shape).copy()
-    drawn = draw(prepared(shim, "Multinomial", opset, True, dtype, dtype=dtype, sample_size=400), [logs])
+    drawn = draw(prepare_model(shim, "Multinomial", opset, True, dtype, dtype=dtype, sample_size=400), [logs])
     assert (drawn.dtype, drawn.shape) == (NUMPY[dtype], (200, 400))
     assert drawn.min() >= 0
     assert drawn.max() < 300
@@ -80,15 +82,15 @@ def test_multinomial(shim: str, dtype: int, opset: int) -> None:
 
 @pytest.mark.parametrize("ratio", [0.25, 0.5])
 def test_the_first_dropouts_train_unless_told_otherwise(shim: str, ratio: float) -> None:
-    drawn = draw(prepared(shim, "Dropout", 6, True, ratio=ratio), [LIKE + 1])
+    drawn = draw(prepare_model(shim, "Dropout", 6, True, ratio=ratio), [LIKE + 1])
     check_frequency("kept", drawn != 0, 1 - ratio)
     np.testing.assert_allclose(drawn[drawn != 0], 1 / (1 - ratio), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["RandomNormal", "RandomUniform"])
 def test_a_seed_gives_the_same_numbers_and_another_one_others(shim: str, name: str) -> None:
-    def drawn(seed: float) -> np.ndarray:
-        return np.asarray(prepared(shim, name, 22, False, shape=LIKE.shape, seed=seed).run([])[0])
+    def draw_seeded(seed: float) -> np.ndarray:
+        return np.asarray(prepare_model(shim, name, 22, False, shape=LIKE.shape, seed=seed).run([])[0])
 
-    np.testing.assert_array_equal(drawn(1.5), drawn(1.5))
-    assert (drawn(1.5) != drawn(2.5)).mean() > 0.9
+    np.testing.assert_array_equal(draw_seeded(1.5), draw_seeded(1.5))
+    assert (draw_seeded(1.5) != draw_seeded(2.5)).mean() > 0.9

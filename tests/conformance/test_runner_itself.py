@@ -214,11 +214,11 @@ def test_gaps_are_read_and_found_by_any_id_of_a_case_and_by_cell(tmp_path: Path)
         '[[gap]]\nid = "s/1/a"\ncells = ["tf1-*"]\nkind = "ours"\nexception = "Mismatch"\nreason = "not yet"\n',
         encoding="utf-8",
     )
-    found = gaps.load_gaps(path)
-    assert gaps.find_gap(found, ["s/2/a", "s/1/a"], "tf1-1.15.5-py37") == found[0]
-    assert gaps.find_gap(found, ["s/1/a"], "tf2-2.21.0-py313") is None
-    assert gaps.find_gap(found, ["s/1/a"], "") is None
-    assert gaps.find_gap(found, ["s/1/ab"], "tf1-1.15.5-py37") is None
+    declared_gaps = gaps.load_gaps(path)
+    assert gaps.find_gap(declared_gaps, ["s/2/a", "s/1/a"], "tf1-1.15.5-py37") == declared_gaps[0]
+    assert gaps.find_gap(declared_gaps, ["s/1/a"], "tf2-2.21.0-py313") is None
+    assert gaps.find_gap(declared_gaps, ["s/1/a"], "") is None
+    assert gaps.find_gap(declared_gaps, ["s/1/ab"], "tf1-1.15.5-py37") is None
     assert gaps.load_gaps(tmp_path / "absent.toml") == []
 
 
@@ -245,9 +245,9 @@ def test_a_case_is_declared_once() -> None:
 
 def test_a_gap_for_no_case_is_stale_when_its_suite_is_run() -> None:
     declared = [GAP_ENTRY, GAP_ENTRY._replace(id="s/1/gone"), GAP_ENTRY._replace(id="other/1/x")]
-    assert gaps.stale(declared, {"s/1/a"}, {"s"}) == ["s/1/gone"]
+    assert gaps.find_stale(declared, {"s/1/a"}, {"s"}) == ["s/1/gone"]
     several = [GAP_ENTRY._replace(id=["s/*/a", "s/*/gone", "s/2/a"])]
-    assert gaps.stale(several, {"s/1/a"}, {"s"}) == ["s/*/gone", "s/2/a"], "each of them must name a case"
+    assert gaps.find_stale(several, {"s/1/a"}, {"s"}) == ["s/*/gone", "s/2/a"], "each of them must name a case"
 
 
 def test_a_gap_may_be_of_several_cases_and_of_all_releases() -> None:
@@ -275,8 +275,8 @@ def test_a_gap_is_of_all_variants_or_of_those_that_it_names(tmp_path: Path) -> N
 
 def test_a_content_runs_once_under_its_newest_id() -> None:
     rows = [Row("s", "s/1/a", "A"), Row("s", "s/1/b", "B"), Row("s", "s/2/a", "A"), Row("s", "s/2/b", "B2")]
-    found = select.distinct(rows)
-    assert sorted(chosen.ids for chosen in found) == [["s/1/b"], ["s/2/a", "s/1/a"], ["s/2/b"]]
+    chosen = select.distinct(rows)
+    assert sorted(chosen.ids for chosen in chosen) == [["s/1/b"], ["s/2/a", "s/1/a"], ["s/2/b"]]
 
 
 def test_a_suite_that_was_not_fetched_is_no_empty_suite() -> None:
@@ -284,9 +284,9 @@ def test_a_suite_that_was_not_fetched_is_no_empty_suite() -> None:
     index = {suite: [k + 1] for k, suite in enumerate(suites)}
     assert sorted(select.choose("", lambda suite: index.get(suite, []))) == [1, 2, 3, 4, 5, 6]
     assert select.choose("simple, light", lambda suite: index[suite]) == [2, 1]
-    for told in ("", "node", "zoo"):
+    for suites in ("", "node", "zoo"):
         with pytest.raises(select.NotFetched, match="nox -s"):
-            select.choose(told, lambda _: [])
+            select.choose(suites, lambda _: [])
 
 
 def test_the_newest_release_of_each_suite() -> None:
@@ -304,9 +304,9 @@ def test_the_newest_release_of_each_suite() -> None:
 
 def test_each_variant_of_a_case_is_a_test_of_its_own() -> None:
     rows = [Row("s", "s/1/a", "A"), Row("s", "s/2/a", "A")]
-    found = select.distinct(rows, ["recorded", "composed"])
-    assert [chosen.names for chosen in found] == [["s/2/a", "s/1/a"], ["s/2/a@composed", "s/1/a@composed"]]
-    assert [chosen.ids for chosen in found] == [["s/2/a", "s/1/a"]] * 2
+    chosen = select.distinct(rows, ["recorded", "composed"])
+    assert [chosen.names for chosen in chosen] == [["s/2/a", "s/1/a"], ["s/2/a@composed", "s/1/a@composed"]]
+    assert [chosen.ids for chosen in chosen] == [["s/2/a", "s/1/a"]] * 2
 
 
 def test_a_case_that_draws_is_of_the_recorded_kind_and_follows_its_distribution(tmp_path: Path) -> None:
@@ -338,8 +338,10 @@ def test_a_case_that_draws_is_of_the_recorded_kind_and_follows_its_distribution(
 
 def test_a_case_that_ends_its_worker_fails_under_all_its_names() -> None:
     rows = [Row("s", "s/1/a", "A"), Row("s", "s/2/a", "A"), Row("s", "s/2/b", "B")]
-    found = tally.died({"s/2/a@composed": "worker crashed"}, select.distinct(rows, ["recorded", "composed"]))
-    assert [(one.id, one.outcome, one.detail) for one in found] == [
+    results = tally.make_crash_results(
+        {"s/2/a@composed": "worker crashed"}, select.distinct(rows, ["recorded", "composed"])
+    )
+    assert [(result.id, result.outcome, result.detail) for result in results] == [
         ("s/2/a@composed", FAIL, "worker crashed"),
         ("s/1/a@composed", FAIL, "worker crashed"),
     ]

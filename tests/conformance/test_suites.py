@@ -7,13 +7,13 @@ from typing import Callable, List, Optional
 import pytest
 
 import onnx_compat
-from matrix.harness.gaps import Gap, GapError, find_gap, stale
+from matrix.harness.gaps import Gap, GapError, find_gap, find_stale
 from matrix.harness.run import GAP, judge, run_case
 from matrix.harness.select import Chosen
 
 
-def test_case(chosen: Chosen, shim: str, declared: List[Gap], record_property: Callable[..., None]) -> None:
-    gap = find_gap(declared, chosen.ids, os.environ.get("ONNX_COMPAT_CELL", ""), chosen.variant)
+def test_case(chosen: Chosen, shim: str, declared_gaps: List[Gap], record_property: Callable[..., None]) -> None:
+    gap = find_gap(declared_gaps, chosen.ids, os.environ.get("ONNX_COMPAT_CELL", ""), chosen.variant)
     error: Optional[Exception] = None
     fallbacks: List[str] = []
     start = time.perf_counter()
@@ -31,8 +31,8 @@ def test_case(chosen: Chosen, shim: str, declared: List[Gap], record_property: C
         pytest.xfail(verdict.detail)
 
 
-def test_no_declared_gap_is_stale(rows: List[object], declared: List[Gap]) -> None:
+def test_no_declared_gap_is_stale(rows: List[object], declared_gaps: List[Gap]) -> None:
     known = {row.id for row in rows}  # type: ignore[attr-defined]
-    found = stale(declared, known, {name.partition("/")[0] for name in known})
-    if found:
-        raise GapError("no such case: %s" % ", ".join(found))
+    stale_patterns = find_stale(declared_gaps, known, {name.partition("/")[0] for name in known})
+    if stale_patterns:
+        raise GapError("no such case: %s" % ", ".join(stale_patterns))

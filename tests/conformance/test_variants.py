@@ -1,4 +1,4 @@
-"""The ways in which a case is run: what each gives to `prepare`, and what a loosened model still says."""
+"""The ways in which a case is run: what each gives to `prepare`, and what a loosen_shapes model still says."""
 
 from pathlib import Path
 from typing import Any, List, Optional
@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from matrix.harness.run import run_case
-from matrix.harness.variants import VARIANTS, choose_variants, loosened
+from matrix.harness.variants import VARIANTS, choose_variants, loosen_shapes
 
 
 def test_variants_are_told_by_name() -> None:
@@ -37,12 +37,12 @@ def model_of_all_types() -> onnx.ModelProto:
 @pytest.mark.parametrize("ranks", [False, True])
 def test_what_a_loosened_model_still_says(ranks: bool, tmp_path: Path) -> None:
     onnx.save(model_of_all_types(), str(tmp_path / "model.onnx"))
-    graph = onnx.load_from_string(loosened(str(tmp_path / "model.onnx"), ranks)).graph
+    graph = onnx.load_from_string(loosen_shapes(str(tmp_path / "model.onnx"), ranks)).graph
     x, s, w, scalar, unknown = (value.type for value in graph.input)
     tensors = [x.tensor_type, s.sequence_type.elem_type.tensor_type]
-    assert [one.HasField("shape") for one in tensors] == [not ranks] * 2
+    assert [tensor.HasField("shape") for tensor in tensors] == [not ranks] * 2
     if not ranks:
-        names = [[(dim.dim_param, dim.dim_value) for dim in one.shape.dim] for one in tensors]
+        names = [[(dim.dim_param, dim.dim_value) for dim in tensor.shape.dim] for tensor in tensors]
         assert names == [[("x_0_0", 0), ("x_0_1", 0)], [("s_0_0", 0), ("s_0_1", 0)]]
     assert w.tensor_type.shape.dim[0].dim_value == 3, "a weight has the size that it has"
     assert scalar.tensor_type.HasField("shape") == (not ranks)
@@ -71,7 +71,7 @@ def test_a_variant_says_what_is_prepared(variant: str, tmp_path: Path) -> None:
     given = {
         "recorded": (str(path), {}),
         "composed": (str(path), {"natives": False}),
-        "unknown-dims": (loosened(str(path), ranks=False), {}),
-        "unknown-rank": (loosened(str(path), ranks=True), {}),
+        "unknown-dims": (loosen_shapes(str(path), ranks=False), {}),
+        "unknown-rank": (loosen_shapes(str(path), ranks=True), {}),
     }
     assert seen == [(given[variant][0], "some", given[variant][1])]

@@ -1,8 +1,8 @@
-"""What a user does after `pip install onnx-compat[<branch>]`, run by that environment's own Python, in an empty folder.
+"""Script for the environment of a branch, `pip install onnx-compat[<branch>]`: it uses the branch in an empty folder.
 
 python branch.py SHIM FOLDER_OF_MAKE_MODEL
 
-Prints what it found as one line of JSON; whatever is wrong ends it with an exception.
+It prints its results as a line of JSON, and ends with an exception if a check fails.
 """
 
 import json
@@ -16,12 +16,12 @@ def main(shim, examples):
     import onnx_compat
 
     assert Path(sysconfig.get_paths()["purelib"]) in Path(onnx_compat.__file__).parents, "it is not the installed one"
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "onnx_compat.cli", "doctor", "--json"], stdout=subprocess.PIPE, check=True
     )
-    doctor = json.loads(told.stdout.decode())
+    doctor = json.loads(process.stdout.decode())
     chosen = [info.name for info in onnx_compat.shims() if info.selected]
-    reasons = {each["name"]: each["reason"] for each in doctor["shims"]}
+    reasons = {shim_info["name"]: shim_info["reason"] for shim_info in doctor["shims"]}
     assert [doctor["selected"]] == chosen == [shim], "selected: %s; %s" % (chosen, reasons)
 
     sys.path.insert(0, examples)
@@ -38,12 +38,12 @@ def main(shim, examples):
         report = onnx_compat.verify(model, converted=path, oracle="reference", dims={"batch": 3})
         assert report.ok, "%s: %s" % (name, report.summary)
         files.append(name)
-    (info,) = [each for each in doctor["shims"] if each["name"] == shim]
+    (info,) = [shim_info for shim_info in doctor["shims"] if shim_info["name"] == shim]
     print(json.dumps({"framework": info["framework"], "version": info["version"], "files": files, **probability()}))
 
 
 def probability():
-    """The version of tensorflow-probability, if it is here; it must import, and draw."""
+    """Return the version of tensorflow-probability, if it is installed; it must import, and draw samples."""
     try:
         import tensorflow_probability
     except ModuleNotFoundError as error:

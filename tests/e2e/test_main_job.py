@@ -1,4 +1,4 @@
-"""What a user does first, in an environment that holds `onnx-compat[tflite]` as pip installed it: by the command line."""
+"""First steps of a user on the command line, in an environment with `onnx-compat[tflite]` installed by pip."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""What a user does after the installation: each step a command in a fresh process, in a folder of their own."""
+"""Steps of a user after the installation: each is a command in a fresh process, in a folder of its own."""
 
 import json
 import re
@@ -17,14 +17,16 @@ CLI = [sys.executable, "-m", "onnx_compat.cli"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with a model in it."""
-    made = tmp_path_factory.mktemp("user")
-    subprocess.run([sys.executable, str(ROOT / "examples" / "make_model.py"), "digits.onnx"], cwd=str(made), check=True)
-    return made
+    folder = tmp_path_factory.mktemp("user")
+    subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "make_model.py"), "digits.onnx"], cwd=str(folder), check=True
+    )
+    return folder
 
 
 @pytest.fixture
 def command(folder):
-    """Run a command there; gives its exit code and what it printed, read as JSON where that was asked for."""
+    """Return a function that runs a command there; it returns the exit code and the output, parsed if it is JSON."""
 
     def run(*arguments):
         done = subprocess.run([*CLI, *arguments], cwd=str(folder), capture_output=True, text=True, check=False)
@@ -70,7 +72,7 @@ def test_support_and_inspect(command):
     assert {node["operator"] for node in document["nodes"]} >= {"Conv", "Gemm", "Softmax"}
     document = command("inspect", "digits.onnx", "--json")[1]
     assert document["opsets"] == {"ai.onnx": 17}
-    assert {one["shim"]: one["takes"] for one in document["shims"]} == {"tflite": "yes", "reference": "yes"}
+    assert {row["shim"]: row["takes"] for row in document["shims"]} == {"tflite": "yes", "reference": "yes"}
 
 
 def test_a_file_of_another_model_is_found_out(command, folder):

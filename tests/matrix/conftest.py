@@ -1,4 +1,4 @@
-"""Makes `matrix` importable without putting the source tree on the path: `onnx_compat` must come from its wheel."""
+"""Make `matrix` importable without adding the source tree to the path: `onnx_compat` must come from its wheel."""
 
 import importlib.util
 import sys

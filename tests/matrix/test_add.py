@@ -1,4 +1,4 @@
-"""`matrix add`: an entry that loads, next to its neighbours, from what a resolver finds; and nothing written where it finds nothing."""
+"""`matrix add`: writes an entry that loads after the nearest entry, and writes nothing if the resolver finds nothing."""
 
 import subprocess
 
@@ -15,21 +15,25 @@ VERSIONS = {"onnx": "1.23.2", "onnxruntime": "1.31.1", "numpy": "2.5.4", "protob
 
 
 class Index:
-    """A resolver that has wheels for some Pythons, and all that is asked for but for what is missing."""
+    """A resolver with wheels for some Pythons, and with every package except the missing ones."""
 
     def __init__(self, *pythons, missing=()):
-        self.pythons, self.missing, self.asked = pythons, missing, []
+        self.pythons, self.missing, self.requests = pythons, missing, []
 
     def __call__(self, requirements, python, wheels, until):
-        self.asked.append((python, list(requirements)))
-        names = [Requirement(each).name for each in requirements]
+        self.requests.append((python, list(requirements)))
+        names = [Requirement(requirement).name for requirement in requirements]
         lacking = [name for name in names if name in self.missing]
         if python not in self.pythons or lacking:
             raise add.Unresolvable(f"no version of {lacking or wheels[0]}")
-        exact = {each.name: each.specifier for each in map(Requirement, requirements) if "==" in str(each.specifier)}
-        found = {name: VERSIONS.get(name, "1.0") for name in [*names, *VERSIONS]}
-        found = {name: version for name, version in found.items() if name not in self.missing}
-        return {**found, **{name: next(iter(specifier)).version for name, specifier in exact.items()}}
+        exact = {
+            requirement.name: requirement.specifier
+            for requirement in map(Requirement, requirements)
+            if "==" in str(requirement.specifier)
+        }
+        versions = {name: VERSIONS.get(name, "1.0") for name in [*names, *VERSIONS]}
+        versions = {name: version for name, version in versions.items() if name not in self.missing}
+        return {**versions, **{name: next(iter(specifier)).version for name, specifier in exact.items()}}
 
 
 @pytest.fixture(autouse=True)
@@ -42,29 +46,29 @@ def _pythons_of_this_machine(monkeypatch):
     monkeypatch.setattr(add, "find", find)
 
 
-def planned(folder, name, version, index, backend="tensorflow"):
-    """What is planned, and matrix.toml with it, loaded."""
-    found = add.plan(MATRIX, TEXT, name, version, backend, TODAY, index)
+def plan_addition(folder, name, version, index, backend="tensorflow"):
+    """Plan a cell. Return the addition and the matrix with it."""
+    addition = add.plan(MATRIX, TEXT, name, version, backend, TODAY, index)
     path = folder / "matrix.toml"
-    path.write_text(found.text, encoding="utf-8")
-    return found, load(path)
+    path.write_text(addition.text, encoding="utf-8")
+    return addition, load(path)
 
 
 def test_a_new_minor_version_is_a_branch(tmp_path):
-    found, matrix = planned(tmp_path, "tf2", "2.99.0", Index("3.11", "3.12", "3.13", "3.14"))
+    addition, matrix = plan_addition(tmp_path, "tf2", "2.99.0", Index("3.11", "3.12", "3.13", "3.14"))
     cell = matrix.cells["tf2-2.99.0-py313"]
-    assert cell == found.cell
+    assert cell == addition.cell
     assert cell.pins == ("tensorflow-cpu==2.99.0", "onnx==1.23.2", "onnxruntime==1.31.1")
     assert (cell.branch, cell.pythons, cell.tier) == ("tf2-99", ">=3.11,<3.15", "nightly")
     assert matrix.until == TODAY
-    assert any("numpy 2.5.4, protobuf 7.36.2" in line for line in found.said)
-    assert any("tensorflow-probability" in line for line in found.said)
+    assert any("numpy 2.5.4, protobuf 7.36.2" in line for line in addition.notes)
+    assert any("tensorflow-probability" in line for line in addition.notes)
 
 
 def test_nothing_else_of_the_file_changes(tmp_path):
-    found, matrix = planned(tmp_path, "litert", "2.99.0", Index("3.13"))
-    assert {key: cell for key, cell in matrix.cells.items() if key != found.cell.id} == MATRIX.cells
-    lines, before = found.text.splitlines(), TEXT.splitlines()
+    addition, matrix = plan_addition(tmp_path, "litert", "2.99.0", Index("3.13"))
+    assert {key: cell for key, cell in matrix.cells.items() if key != addition.cell.id} == MATRIX.cells
+    lines, before = addition.text.splitlines(), TEXT.splitlines()
     for line in before:
         assert line.startswith("until = ") or line in lines
     at = lines.index('[cells."tflite-litert-2.99.0-py313"]')
@@ -80,58 +84,61 @@ def test_between_two_versions_it_is_written_between_them(tmp_path, id_):
         "tflite-runtime-2.13.0-py310": ("tflite-runtime", "2.13.99", ""),
         "keras-3.12.4-jax-py311": ("keras", "3.13.0", "jax"),
     }[id_]
-    found, matrix = planned(tmp_path, name, version, Index("3.11"), backend)
+    addition, matrix = plan_addition(tmp_path, name, version, Index("3.11"), backend)
     order = list(matrix.cells)
-    assert order[order.index(id_) + 1] == found.cell.id
-    assert found.cell.env == MATRIX.cells[id_].env
+    assert order[order.index(id_) + 1] == addition.cell.id
+    assert addition.cell.env == MATRIX.cells[id_].env
 
 
 def test_before_the_first_version(tmp_path):
-    found, matrix = planned(tmp_path, "keras", "3.5.0", Index("3.11"), backend="jax")
+    addition, matrix = plan_addition(tmp_path, "keras", "3.5.0", Index("3.11"), backend="jax")
     order = list(matrix.cells)
-    assert order[order.index(found.cell.id) + 1] == "keras-3.12.4-jax-py311"
+    assert order[order.index(addition.cell.id) + 1] == "keras-3.12.4-jax-py311"
 
 
 def test_a_version_that_is_not_published_is_refused(tmp_path):
     with pytest.raises(
-        MatrixError, match=r"ai-edge-litert>=1\.0\.1 is published, the cell pins ai-edge-litert==0\.9\.0"
+        MatrixError, match=r"the distributions require ai-edge-litert>=1\.0\.1, the cell pins ai-edge-litert==0\.9\.0"
     ):
-        planned(tmp_path, "litert", "0.9.0", Index("3.11"))
+        plan_addition(tmp_path, "litert", "0.9.0", Index("3.11"))
 
 
 def test_a_patch_release_leaves_the_branch_where_it_is(tmp_path):
-    found, _ = planned(tmp_path, "tf2", "2.8.99", Index("3.11"))
-    assert found.cell.branch is None and not found.cell.caps
-    assert "branch tf2-8 is proved by tf2-2.8.4-py310: it may move to this cell" in found.said
+    addition, _ = plan_addition(tmp_path, "tf2", "2.8.99", Index("3.11"))
+    assert addition.cell.branch is None and not addition.cell.caps
+    assert "branch tf2-8 is proved by tf2-2.8.4-py310: it may move to this cell" in addition.notes
 
 
 def test_a_back_end_is_resolved_anew_and_pinned(tmp_path):
-    found, matrix = planned(tmp_path, "keras", "3.99.0", Index("3.12"), backend="jax")
-    assert found.cell.pins[:2] == ("keras==3.99.0", "jax==0.10.2")
-    assert (found.cell.id, found.cell.branch) == ("keras-3.99.0-jax-py312", "keras3-99-jax")
-    assert matrix.cells[found.cell.id].env == {"KERAS_BACKEND": "jax"}
+    addition, matrix = plan_addition(tmp_path, "keras", "3.99.0", Index("3.12"), backend="jax")
+    assert addition.cell.pins[:2] == ("keras==3.99.0", "jax==0.10.2")
+    assert (addition.cell.id, addition.cell.branch) == ("keras-3.99.0-jax-py312", "keras3-99-jax")
+    assert matrix.cells[addition.cell.id].env == {"KERAS_BACKEND": "jax"}
 
 
 def test_onnx_itself(tmp_path):
-    found, _ = planned(tmp_path, "onnx", "1.99.0", Index("3.13"))
-    assert (found.cell.id, found.cell.pins) == ("reference-onnx1.99.0-py313", ("onnx==1.99.0", "onnxruntime==1.31.1"))
+    addition, _ = plan_addition(tmp_path, "onnx", "1.99.0", Index("3.13"))
+    assert (addition.cell.id, addition.cell.pins) == (
+        "reference-onnx1.99.0-py313",
+        ("onnx==1.99.0", "onnxruntime==1.31.1"),
+    )
 
 
 def test_the_newest_python_of_this_machine_is_taken():
-    found = add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.10", "3.11", "3.12"))
-    assert (found.cell.python, found.cell.pythons) == ("3.12", ">=3.10,<3.13")
-    with pytest.raises(MatrixError, match=r"wheels for 3\.14, and this machine has none"):
+    addition = add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.10", "3.11", "3.12"))
+    assert (addition.cell.python, addition.cell.pythons) == ("3.12", ">=3.10,<3.13")
+    with pytest.raises(MatrixError, match=r"wheels for 3\.14, but this machine has none"):
         add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.14"))
 
 
 def test_what_does_not_fit_is_said():
-    found = add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.13", missing=["onnxruntime"]))
-    assert found.cell.pins == ("ai-edge-litert==2.99.0", "onnx==1.23.2")
-    assert any("without onnxruntime" in line for line in found.said)
+    addition = add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.13", missing=["onnxruntime"]))
+    assert addition.cell.pins == ("ai-edge-litert==2.99.0", "onnx==1.23.2")
+    assert any("without onnxruntime" in line for line in addition.notes)
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "said"),
+    ("name", "version", "message"),
     [
         ("tf2", "9.9.9", r"tensorflow-cpu==9\.9\.9 resolves for no Python from 3\.7 to"),
         ("tf2", "newest", "'newest' is no version"),
@@ -140,8 +147,8 @@ def test_what_does_not_fit_is_said():
         ("mxnet", "1.0", "no framework 'mxnet'"),
     ],
 )
-def test_what_cannot_be_added_is_refused(name, version, said):
-    with pytest.raises(MatrixError, match=said):
+def test_what_cannot_be_added_is_refused(name, version, message):
+    with pytest.raises(MatrixError, match=message):
         add.plan(MATRIX, TEXT, name, version, "tensorflow", TODAY, Index())
 
 
@@ -175,7 +182,7 @@ def test_an_index_that_nobody_names_is_asked_for(monkeypatch):
     (cell,) = [cell for cell in MATRIX.cells.values() if cell.index]
     monkeypatch.delenv("UV_INDEX", raising=False)
     assert f"UV_INDEX={cell.index}=" in lock.unknown_index(cell)
-    with pytest.raises(MatrixError, match="name it in the environment"):
+    with pytest.raises(MatrixError, match="Set UV_INDEX="):
         lock.lock(MATRIX, cell)
     monkeypatch.setenv("UV_INDEX", f"other=file:///other {cell.index}=file:///there")
     assert lock.unknown_index(cell) == ""

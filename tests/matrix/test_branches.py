@@ -1,4 +1,4 @@
-"""The branches: derived from their cells, published so that a wrong Python is refused, and refused by name when they contradict."""
+"""Branches: derived from their cells, published so that a wrong Python is refused, and refused by name if they contradict."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ TF2_8 = '[cells."tf2-2.8.4-py310"]'
 
 
 def load_changed(folder, old, new, behind=TF2_8):
-    """matrix.toml with one change, behind a place of it."""
+    """Load matrix.toml with a single change after the text `behind`."""
     start = TEXT.index(behind)
     assert old in TEXT[start:]
     path = folder / "matrix.toml"
@@ -30,29 +30,29 @@ def load_changed(folder, old, new, behind=TF2_8):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('pythons = ">=3.7,<3.11"\n', "", "branch tf2-8: pythons are missing"),
         ('pythons = ">=3.7,<3.11"', 'pythons = "3.7 to 3.10"', "pythons: Invalid specifier"),
         ('pythons = ">=3.7,<3.11"', 'pythons = ">=3.7,<3.10"', "without the cell's own 3.10"),
-        ('pythons = ">=3.7,<3.11"', 'pythons = ">=3.7"', "without an end"),
+        ('pythons = ">=3.7,<3.11"', 'pythons = ">=3.7"', "has no upper bound"),
         ('pythons = ">=3.7,<3.11"', 'pythons = ">=3.6,<3.11"', "onnx-compat refuses 3.6"),
         ('branch = "tf2-8"', 'branch = "tf2-7"', "branch tf2-7 is proved by tf2-2.7.4-py39"),
         ('branch = "tf2-8"', 'branch = "TF2_8"', "small letters, digits and single hyphens"),
-        ('branch = "tf2-8"', 'branch = "keras-jax"', r"onnx-compat\[keras-jax\] is something else"),
-        ('branch = "tf2-8"', 'branch = "tflite"', r"onnx-compat\[tflite\] is something else"),
-        ('branch = "tf2-8"\n', "", "pythons, caps, probability: of a branch, and the cell names none"),
+        ('branch = "tf2-8"', 'branch = "keras-jax"', r"onnx-compat\[keras-jax\] exists with another meaning"),
+        ('branch = "tf2-8"', 'branch = "tflite"', r"onnx-compat\[tflite\] exists with another meaning"),
+        ('branch = "tf2-8"\n', "", "pythons, caps, probability: fields of a branch, but the cell names none"),
         ('"numpy<2"', '"numpy<1.26"', "cap numpy<1.26: the cell pins numpy==1.26.4"),
         ('"tensorflow-cpu==2.8.4", ', "", "no framework of tf2 is pinned"),
     ],
 )
-def test_a_wrong_branch_is_refused(tmp_path, old, new, said):
-    with pytest.raises(MatrixError, match=said):
+def test_a_wrong_branch_is_refused(tmp_path, old, new, message):
+    with pytest.raises(MatrixError, match=message):
         load_changed(tmp_path, old, new)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "tensorflow-probability~=0.24.0",
@@ -67,8 +67,8 @@ def test_a_wrong_branch_is_refused(tmp_path, old, new, said):
         ),
     ],
 )
-def test_what_is_tested_with_probability_is_what_a_branch_brings(tmp_path, old, new, said):
-    with pytest.raises(MatrixError, match=said):
+def test_what_is_tested_with_probability_is_what_a_branch_brings(tmp_path, old, new, message):
+    with pytest.raises(MatrixError, match=message):
         load_changed(tmp_path, old, new, behind='[cells."tf2-2.17.1-py312"]')
 
 
@@ -79,15 +79,15 @@ def test_a_branch_brings_what_its_cell_has_and_what_makes_it_import(branch, cell
     assert project.version == MATRIX.version and f"{shim}=={MATRIX.version}" in project.requires
     assert set(cell.caps) <= set(project.requires)
     assert SpecifierSet(project.pythons).contains(cell.python)
-    brought = {each for extra in project.extras.values() for each in extra}
-    asked = [Requirement(each) for each in (*project.requires, *brought)]
+    brought = {requirement for extra in project.extras.values() for requirement in extra}
+    requirements = [Requirement(requirement) for requirement in (*project.requires, *brought)]
     for pin in MATRIX.frameworks(cell):
-        (found,) = [each for each in asked if each.name == pin.name]
+        (match,) = [requirement for requirement in requirements if requirement.name == pin.name]
         (pinned,) = pin.specifier
-        assert found.specifier.contains(pinned.version)
+        assert match.specifier.contains(pinned.version)
         major, second = map(int, pinned.version.split(".")[:2])
-        assert not found.specifier.contains(f"{major}.{second + 1}")
-        assert not found.specifier.contains(f"{major}.{second - 1}.99" if second else f"{major - 1}.99")
+        assert not match.specifier.contains(f"{major}.{second + 1}")
+        assert not match.specifier.contains(f"{major}.{second - 1}.99" if second else f"{major - 1}.99")
 
 
 def test_tensorflow_is_brought_in_either_build():
@@ -103,16 +103,16 @@ def test_tensorflow_is_brought_in_either_build():
 def test_keras_is_pinned_with_its_back_end():
     project = NAMED["onnx-compat-keras3-jax"]
     assert list(project.extras) == ["jax"]
-    assert [each.partition("~=")[0] for each in project.extras["jax"]] == ["keras", "jax"]
-    assert not any(each.startswith("keras~=") for each in project.requires), (
+    assert [requirement.partition("~=")[0] for requirement in project.extras["jax"]] == ["keras", "jax"]
+    assert not any(requirement.startswith("keras~=") for requirement in project.requires), (
         "pip would miss that before it sees the Python"
     )
 
 
 def test_every_branch_has_an_extra_and_nothing_quietly_installs_nothing():
     for branch in branches.branches(MATRIX):
-        (asked,) = EXTRAS[branch]
-        requirement = Requirement(asked)
+        (extra,) = EXTRAS[branch]
+        requirement = Requirement(extra)
         assert requirement.marker is None
         assert requirement.extras <= set(NAMED[requirement.name].extras)
     assert EXTRAS["tf1"] == (f"onnx-compat[tf1-15]=={MATRIX.version}",)
@@ -120,15 +120,17 @@ def test_every_branch_has_an_extra_and_nothing_quietly_installs_nothing():
 
 def test_only_the_pair_of_its_tensorflow_fits_a_branch():
     pairs = {project.version: project for project in PROJECTS if project.name == branches.PROBABILITY}
-    (asked,) = map(Requirement, EXTRAS["probability"])
+    (probability,) = map(Requirement, EXTRAS["probability"])
     for branch, cell in branches.branches(MATRIX).items():
         markers = [
-            Requirement(each) for each in NAMED["onnx-compat-" + branch].requires if branches.PROBABILITY in each
+            Requirement(requirement)
+            for requirement in NAMED["onnx-compat-" + branch].requires
+            if branches.PROBABILITY in requirement
         ]
         assert len(markers) == bool(cell.probability)
         for marker in markers:
-            (version,) = [each for each in pairs if marker.specifier.contains(each)]
-            assert pairs[version].extras == {next(iter(asked.extras)): cell.probability}
+            (version,) = [requirement for requirement in pairs if marker.specifier.contains(requirement)]
+            assert pairs[version].extras == {next(iter(probability.extras)): cell.probability}
             assert pairs[version].pythons == cell.pythons
 
 
@@ -142,8 +144,8 @@ def test_a_wheel_says_it_all(tmp_path):
     (wheel,) = packages.build([root], tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        (told,) = [name for name in names if name.endswith("/METADATA")]
-        metadata = Parser().parsestr(archive.read(told).decode())
+        (name,) = [name for name in names if name.endswith("/METADATA")]
+        metadata = Parser().parsestr(archive.read(name).decode())
     assert all(name.partition("/")[0].endswith(".dist-info") for name in names), "metadata and nothing else"
     assert any(name.endswith("LICENSE") for name in names)
     assert SpecifierSet(metadata["Requires-Python"]) == SpecifierSet(">=3.7,<3.11")

@@ -16,8 +16,8 @@ TOX.read(ROOT / "tox.ini", encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def listed():
-    """What `nox --json -l` says of the gate."""
+def nox_sessions():
+    """Return the sessions that `nox --json -l` lists for the gate."""
     command = [sys.executable, "-m", "nox", "--json", "-l", "-t", "gate"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
@@ -39,18 +39,18 @@ def test_a_path_replaces_the_default_tests_and_an_option_does_not():
 
 def test_what_a_cell_says_of_itself_reaches_its_tests():
     cell = MATRIX.cells["keras-3.15.1-jax-py311"]
-    told = cells.environment(MATRIX, cell)
-    assert told["KERAS_BACKEND"] == "jax"
-    assert (told["ONNX_COMPAT_SHIM"], told["ONNX_COMPAT_CELL"]) == ("keras", cell.id)
+    variables = cells.environment(MATRIX, cell)
+    assert variables["KERAS_BACKEND"] == "jax"
+    assert (variables["ONNX_COMPAT_SHIM"], variables["ONNX_COMPAT_CELL"]) == ("keras", cell.id)
     assert cells.title(cell) == "keras 3.15.1, jax 0.10.2, onnx 1.23.2, Python 3.11"
 
 
-def test_the_service_gets_a_job_for_each_cell_that_nox_lists(listed):
-    jobs = {job["cell"]: job for job in ci.jobs(MATRIX, listed)}
+def test_the_service_gets_a_job_for_each_cell_that_nox_lists(nox_sessions):
+    jobs = {job["cell"]: job for job in ci.jobs(MATRIX, nox_sessions)}
     gate = {cell.id: cell for cell in MATRIX.cells.values() if cell.tier == "gate"}
     assert list(jobs) == list(gate)
     assert {id_: job["python"] for id_, job in jobs.items()} == {id_: cell.python for id_, cell in gate.items()}
-    lines = {session["name"]: session["description"] for session in listed}
+    lines = {session["name"]: session["description"] for session in nox_sessions}
     assert all(lines[f"cell({id_})"] == cells.title(cell) for id_, cell in gate.items()), "a menu says what is what"
 
 

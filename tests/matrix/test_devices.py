@@ -1,4 +1,4 @@
-"""Whether there is a GPU: what a driver, nvidia-smi and a framework say, all faked, and what is made of it."""
+"""GPU detection: answers of a fake driver, a fake nvidia-smi and fake frameworks, and the outcome."""
 
 import json
 import re
@@ -17,7 +17,7 @@ HERE = devices.Answer(devices.READY, names=("A card",), cuda=(12, 4))
 
 
 class Cuda:
-    """CUDA's library: what the calls of it that are used here give."""
+    """A fake CUDA library with the functions that matrix.devices calls."""
 
     def __init__(self, code=0, names=()):
         self.code, self.names = code, names
@@ -40,13 +40,13 @@ class Cuda:
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine with this driver and this nvidia-smi."""
+    """Return a function that installs a fake driver and a fake nvidia-smi."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     def make(cuda=None, smi=()):
-        monkeypatch.setattr(devices, "driver", lambda: cuda)
-        monkeypatch.setattr(devices, "_listed", lambda: list(smi))
-        monkeypatch.setattr(devices, "_asked", lambda what: (devices.ask_driver(), ""))
+        monkeypatch.setattr(devices, "load_driver", lambda: cuda)
+        monkeypatch.setattr(devices, "_list_gpus", lambda: list(smi))
+        monkeypatch.setattr(devices, "_query", lambda subject: (devices.ask_driver(), ""))
 
     return make
 
@@ -67,38 +67,38 @@ def machine(monkeypatch):
 )
 def test_what_the_driver_says(machine, cuda, smi, state, reason):
     machine(cuda, smi)
-    answer = devices.present()
+    answer = devices.query_driver()
     assert answer.state == state
     assert re.search(reason, answer.reason)
 
 
 def test_the_names_and_the_version_of_the_driver(machine):
     machine(Cuda(names=["A card", "Another"]))
-    assert devices.present() == devices.Answer("ready", names=("A card", "Another"), cuda=(12, 4))
+    assert devices.query_driver() == devices.Answer("ready", names=("A card", "Another"), cuda=(12, 4))
 
 
 def test_devices_that_the_user_hides_are_none(machine, monkeypatch):
     machine(Cuda(100), ["A card"])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert devices.present() == devices.Answer("no-gpu", "CUDA_VISIBLE_DEVICES=-1 hides A card")
+    assert devices.query_driver() == devices.Answer("no-gpu", "CUDA_VISIBLE_DEVICES=-1 hides A card")
 
 
 def test_a_driver_that_gives_no_answer_is_broken(monkeypatch):
-    monkeypatch.setattr(devices, "_listed", list)
-    monkeypatch.setattr(devices, "_asked", lambda what: (None, "did not answer in 300 seconds"))
-    assert devices.present() == devices.Answer("broken", "the driver of the GPU did not answer in 300 seconds")
+    monkeypatch.setattr(devices, "_list_gpus", list)
+    monkeypatch.setattr(devices, "_query", lambda subject: (None, "did not answer in 300 seconds"))
+    assert devices.query_driver() == devices.Answer("broken", "the driver of the GPU did not answer in 300 seconds")
 
 
 def test_the_driver_of_this_machine_is_asked_in_a_process():
-    said, _ = devices._asked("driver")
-    assert said is not None and set(said) == set(NOTHING)
+    answer, _ = devices._query("driver")
+    assert answer is not None and set(answer) == set(NOTHING)
 
 
 def test_a_process_that_dies_or_hangs_says_so(monkeypatch):
-    assert devices._asked("no such framework")[0] is None
-    assert "KeyError" in devices._asked("no such framework")[1]
+    assert devices._query("no such framework")[0] is None
+    assert "KeyError" in devices._query("no such framework")[1]
     monkeypatch.setattr(devices, "SECONDS", 0.001)
-    assert devices._asked("driver") == (None, "did not answer in 0 seconds")
+    assert devices._query("driver") == (None, "did not answer in 0 seconds")
 
 
 def test_nvidia_smi_is_read(tmp_path, monkeypatch):
@@ -106,72 +106,74 @@ def test_nvidia_smi_is_read(tmp_path, monkeypatch):
     tool.write_text("#!/bin/sh\necho A card\necho Another\n", encoding="ascii")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert devices._listed() == ["A card", "Another"]
+    assert devices._list_gpus() == ["A card", "Another"]
     tool.write_text("#!/bin/sh\necho NVIDIA-SMI has failed\nexit 9\n", encoding="ascii")
-    assert devices._listed() == []
+    assert devices._list_gpus() == []
     tool.unlink()
-    assert devices._listed() == []
+    assert devices._list_gpus() == []
 
 
 @pytest.mark.parametrize(
-    ("said", "state", "reason"),
+    ("reported", "state", "reason"),
     [
         ({"cuda": "12.9", "devices": ["/gpu:0"]}, "ready", ""),
-        ({"cuda": ""}, "broken", "tensorflow 9 is a build without CUDA; there is A card"),
+        ({"cuda": ""}, "broken", "tensorflow 9 is a build without CUDA, but there is A card"),
         ({"cuda": "13.0"}, "broken", "the driver is too old: it knows CUDA 12.4, tensorflow 9 is built for 13.0"),
         ({"cuda": "12.9"}, "broken", "tensorflow 9 does not see A card: Cannot dlopen some GPU libraries"),
         ({"cuda": "unknown", "error": "why"}, "broken", "tensorflow 9 does not see A card: why"),
     ],
 )
-def test_what_the_framework_says(monkeypatch, said, state, reason):
-    whole = {"version": "9", "devices": [], "error": "", **said}
-    monkeypatch.setattr(devices, "_asked", lambda what: (whole, "Cannot dlopen some GPU libraries"))
-    answer = devices.installed("tensorflow", HERE)
+def test_what_the_framework_says(monkeypatch, reported, state, reason):
+    whole = {"version": "9", "devices": [], "error": "", **reported}
+    monkeypatch.setattr(devices, "_query", lambda subject: (whole, "Cannot dlopen some GPU libraries"))
+    answer = devices.query_framework("tensorflow", HERE)
     assert (answer.state, answer.reason) == (state, reason)
 
 
 def test_a_framework_that_dies_is_broken(monkeypatch):
-    monkeypatch.setattr(devices, "_asked", lambda what: (None, "ended with -11: it said nothing"))
-    assert devices.installed("jax", HERE).reason == "jax ended with -11: it said nothing"
+    monkeypatch.setattr(devices, "_query", lambda subject: (None, "ended with exit code -11: without a message"))
+    assert devices.query_framework("jax", HERE).reason == "jax ended with exit code -11: without a message"
 
 
-def _tensorflow(cuda, found):
-    listed = [SimpleNamespace(name=name) for name in found]
+def _tensorflow(cuda, device_names):
+    named_devices = [SimpleNamespace(name=name) for name in device_names]
     return SimpleNamespace(
         __version__="9",
         sysconfig=SimpleNamespace(get_build_info=lambda: {"cuda_version": "12.9"}),
         test=SimpleNamespace(is_built_with_cuda=lambda: cuda),
-        config=SimpleNamespace(list_physical_devices=lambda kind: listed),
+        config=SimpleNamespace(list_physical_devices=lambda kind: named_devices),
     )
 
 
-def _tensorflow_1(found):
+def _tensorflow_1(device_names):
     test = SimpleNamespace(
-        is_built_with_cuda=lambda: True, is_gpu_available=lambda: bool(found), gpu_device_name=lambda: found[0]
+        is_built_with_cuda=lambda: True,
+        is_gpu_available=lambda: bool(device_names),
+        gpu_device_name=lambda: device_names[0],
     )
     return SimpleNamespace(__version__="1", sysconfig=SimpleNamespace(), test=test, config=SimpleNamespace())
 
 
-def _jax(found):
-    def listed(kind):
-        if not found:
+def _jax(device_names):
+    def list_devices(kind):
+        if not device_names:
             raise RuntimeError("Unknown backend: 'gpu'\nmore")
-        return found
+        return device_names
 
-    return SimpleNamespace(__version__="9", devices=listed)
+    return SimpleNamespace(__version__="9", devices=list_devices)
 
 
-def _torch(cuda, found):
+def _torch(cuda, device_names):
     def init():
-        if not found:
+        if not device_names:
             raise RuntimeError("The NVIDIA driver on your system is too old")
 
-    kinds = SimpleNamespace(device_count=lambda: len(found), get_device_name=found.__getitem__, init=init)
+    kinds = SimpleNamespace(device_count=lambda: len(device_names), get_device_name=device_names.__getitem__, init=init)
     return SimpleNamespace(__version__="9", cuda=kinds, version=SimpleNamespace(cuda=cuda))
 
 
 @pytest.mark.parametrize(
-    ("name", "module", "cuda", "found", "error"),
+    ("name", "module", "cuda", "device_names", "error"),
     [
         ("tensorflow", _tensorflow(True, ["/gpu:0"]), "12.9", ["/gpu:0"], ""),
         ("tensorflow", _tensorflow(False, []), "", [], ""),
@@ -183,25 +185,25 @@ def _torch(cuda, found):
         ("torch", _torch(None, []), "", [], "The NVIDIA driver on your system is too old"),
     ],
 )
-def test_a_framework_is_asked(monkeypatch, name, module, cuda, found, error):
+def test_a_framework_is_asked(monkeypatch, name, module, cuda, device_names, error):
     monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(frameworks.importlib.util, "find_spec", lambda plugin: plugin == "jax_cuda12_plugin")
-    said = frameworks.FRAMEWORKS[name]()
-    assert (said["cuda"], said["devices"], said["error"]) == (cuda, found, error)
-    assert json.loads(json.dumps(said)) == said
+    report = frameworks.FRAMEWORKS[name]()
+    assert (report["cuda"], report["devices"], report["error"]) == (cuda, device_names, error)
+    assert json.loads(json.dumps(report)) == report
 
 
 def test_only_a_cell_of_a_gpu_is_asked_for_one(monkeypatch):
-    monkeypatch.setattr(cells, "present", lambda: devices.Answer("no-gpu", "none"))
+    monkeypatch.setattr(cells, "query_driver", lambda: devices.Answer("no-gpu", "none"))
     assert cells.before(MATRIX.cells["tf2-2.21.0-py313"]) is None
     assert cells.before(CELL) == devices.Answer("no-gpu", "none")
-    monkeypatch.setattr(cells, "present", lambda: HERE)
+    monkeypatch.setattr(cells, "query_driver", lambda: HERE)
     assert cells.before(CELL) is None
 
 
 def test_an_index_is_named_by_the_runner(monkeypatch):
     (cell,) = [cell for cell in MATRIX.cells.values() if cell.index]
-    monkeypatch.setattr(cells, "present", lambda: HERE)
+    monkeypatch.setattr(cells, "query_driver", lambda: HERE)
     monkeypatch.delenv("UV_INDEX", raising=False)
     assert "UV_INDEX=%s=<address>" % cell.index in cells.before(cell).reason
 
@@ -209,7 +211,7 @@ def test_an_index_is_named_by_the_runner(monkeypatch):
 @pytest.mark.parametrize(("state", "code"), [("no-gpu", 0), ("broken", 1)])
 def test_a_cell_without_a_device_writes_that_and_runs_nothing(tmp_path, monkeypatch, capsys, state, code):
     monkeypatch.setattr(devices, "ROOT", tmp_path)
-    monkeypatch.setattr(cells, "present", lambda: devices.Answer(state, "the reason"))
+    monkeypatch.setattr(cells, "query_driver", lambda: devices.Answer(state, "the reason"))
     monkeypatch.setattr(cells.subprocess, "run", None)
     assert cells.run(MATRIX, CELL, []) == code
     assert "the reason" in capsys.readouterr().err
@@ -223,13 +225,15 @@ def test_a_cell_without_a_device_writes_that_and_runs_nothing(tmp_path, monkeypa
 
 
 def test_what_is_installed_is_asked_after_the_driver(tmp_path, monkeypatch):
-    asked = []
+    queried = []
     monkeypatch.setattr(devices, "ROOT", tmp_path)
-    monkeypatch.setattr(cells, "present", lambda: HERE)
-    monkeypatch.setattr(cells, "installed", lambda name, here: asked.append(name) or devices.Answer("broken", "blind"))
+    monkeypatch.setattr(cells, "query_driver", lambda: HERE)
+    monkeypatch.setattr(
+        cells, "query_framework", lambda name, gpu: queried.append(name) or devices.Answer("broken", "blind")
+    )
     for id_ in ("tf2-2.21.0-gpu-py313", "keras-3.15.1-jax-gpu-py311"):
         assert cells.run(MATRIX, MATRIX.cells[id_], []) == 1
-    assert asked == ["tensorflow", "jax"]
+    assert queried == ["tensorflow", "jax"]
 
 
 def test_the_tests_know_where_to_compute():

@@ -1,4 +1,4 @@
-"""Nothing that follows from matrix.toml was edited by hand, and an edit would be noticed."""
+"""Rendered files: none was edited by hand, and an edit is detected."""
 
 import shutil
 
@@ -7,31 +7,31 @@ import pytest
 from matrix import render
 from matrix.__main__ import main
 from matrix.data import ROOT, MatrixError, load
-from matrix.lock import missing
+from matrix.lock import unmet_requirements
 from matrix.render import projects
 
 MATRIX = load()
-# Of the files that are rendered in part; anything else is rendered whole.
+# Files that are rendered in part; the other files are rendered whole.
 EDITS = {
     "pyproject.toml": (f'version = "{MATRIX.version}"', 'version = "9.9"'),
     "__init__.py": (f'"{MATRIX.version}"', '"9.9"'),
     "README.md": ("TensorFlow 2 |", "TensorFlow 3 |"),
     "cli.md": ("### Exit codes", "### Codes"),
 }
-# What needs an index of its own has no lock until someone who knows that index resolves it; see `missing`.
-LOCKED = [each for each in MATRIX.environments.values() if each.constraints.exists()]
+# A cell with an index of its own has no lock file until it is resolved where that index is known; see `unmet_requirements`.
+LOCKED = [environment for environment in MATRIX.environments.values() if environment.constraints.exists()]
 
 
 def test_no_rendered_file_drifted():
-    assert render.drifted(MATRIX) == []
+    assert render.find_drift(MATRIX) == []
 
 
-@pytest.mark.parametrize("environment", MATRIX.environments.values(), ids=lambda each: each.id)
+@pytest.mark.parametrize("environment", MATRIX.environments.values(), ids=lambda environment: environment.id)
 def test_the_pins_are_locked(environment):
-    assert missing(MATRIX, environment) == []
+    assert unmet_requirements(MATRIX, environment) == []
 
 
-@pytest.mark.parametrize("environment", LOCKED, ids=lambda each: each.id)
+@pytest.mark.parametrize("environment", LOCKED, ids=lambda environment: environment.id)
 def test_a_lock_holds_exact_versions_and_nothing_else(environment):
     lines = environment.constraints.read_text(encoding="utf-8").splitlines()
     assert lines == sorted(lines, key=lambda line: line.partition("==")[0])
@@ -64,8 +64,8 @@ def test_a_lost_marker_is_named(tmp_path):
 
 
 def copy_of_rendered(folder, monkeypatch):
-    """The repository's rendered files and what they are copied from, in a folder of the test's own."""
-    texts = {folder / path.relative_to(ROOT): text for path, text in render.rendered(MATRIX).items()}
+    """Copy the repository's rendered files, and the files that they are rendered into, to a folder."""
+    texts = {folder / path.relative_to(ROOT): text for path, text in render.render_texts(MATRIX).items()}
     shutil.copy(ROOT / "LICENSE", folder)
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -41,5 +41,5 @@ def test_one_of_pyenv_is_found_behind_its_failing_shim(tmp_path):
 def test_the_newest_patch_release_comes_first(tmp_path):
     for version in ("3.9.9", "3.9.18", "named"):
         (tmp_path / "pyenv" / "versions" / version / "bin").mkdir(parents=True)
-    found = [folder.split("versions")[1].strip("/\\").partition("/")[0] for folder in folders()]
-    assert found == ["3.9.18", "3.9.9", "named"]
+    names = [folder.split("versions")[1].strip("/\\").partition("/")[0] for folder in folders()]
+    assert names == ["3.9.18", "3.9.9", "named"]

@@ -1,4 +1,4 @@
-"""Resolving a cell's pins: what is stored is kept, but for what the cell itself pins."""
+"""Resolution of a cell's pins: stored pins are kept, except those that the cell itself pins."""
 
 import subprocess
 from pathlib import Path

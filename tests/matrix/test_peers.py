@@ -1,4 +1,4 @@
-"""Measuring another project: a made-up one that does all that a real one may do, and those that are installed here."""
+"""Measurement of a peer: a fake project with every outcome that a real one may have, and the projects installed here."""
 
 import json
 
@@ -72,22 +72,22 @@ def tensor(array):
 
 
 def test_each_case_has_an_outcome_whatever_it_does_to_its_process(tool):
-    about, results = peers.measure(tool, peers.chosen(["1.0"], 1, []), workers=2, seconds=20)
-    found = {result.id.split("test_")[1]: (result.outcome, result.detail) for result in results}
-    assert list(found) == NAMES
-    assert found["right"] == found["right_again"] == ("pass", "")
-    assert found["wrong"][0] == "fail" and "2 of 2 elements are wrong" in found["wrong"][1]
-    assert found["refused"] == ("gap", "NotImplementedError: no such operator")
-    assert found["error"] == ("fail", "ValueError: node/1.0/test_error/model.onnx cannot be read")
-    assert found["exit"] == ("fail", "SystemExit: gives up")
-    assert found["crash"] == ("fail", "the process died (SIGSEGV): about to crash")
-    assert found["hang"] == ("fail", "no answer after 20 seconds")
+    about, results = peers.measure(tool, peers.choose_cases(["1.0"], 1, []), workers=2, seconds=20)
+    outcomes = {result.id.split("test_")[1]: (result.outcome, result.detail) for result in results}
+    assert list(outcomes) == NAMES
+    assert outcomes["right"] == outcomes["right_again"] == ("pass", "")
+    assert outcomes["wrong"][0] == "fail" and "2 of 2 elements are wrong" in outcomes["wrong"][1]
+    assert outcomes["refused"] == ("gap", "NotImplementedError: no such operator")
+    assert outcomes["error"] == ("fail", "ValueError: node/1.0/test_error/model.onnx cannot be read")
+    assert outcomes["exit"] == ("fail", "SystemExit: gives up")
+    assert outcomes["crash"] == ("fail", "the process died (SIGSEGV): about to crash")
+    assert outcomes["hang"] == ("fail", "no answer after 20 seconds")
     assert about["versions"] == {"numpy": np.__version__}
 
 
 def test_what_fails_because_of_another_model_is_run_again(tool, monkeypatch):
     monkeypatch.setenv("LEAKS", "yes")
-    cases = peers.chosen(["1.0"], 1, ["test_right", "test_right_again"])
+    cases = peers.choose_cases(["1.0"], 1, ["test_right", "test_right_again"])
     _, results = peers.measure(tool, cases, workers=1, seconds=20)
     assert [result.outcome for result in results] == ["pass", "pass"]
     assert results[1].detail == "after other models: ValueError: in the way: test_right"
@@ -105,7 +105,7 @@ def test_what_is_written_is_what_a_cell_writes(tool, tmp_path):
         "sample": "every 4th",
         "counts": {"node/1.0": {"pass": 0, "fallback": 0, "gap": 1, "fail": 1}},
     }
-    assert [Result(**one).id for one in written["results"]] == ["node/1.0/test_crash", "node/1.0/test_refused"]
+    assert [Result(**result).id for result in written["results"]] == ["node/1.0/test_crash", "node/1.0/test_refused"]
 
 
 def test_a_case_can_be_looked_at_alone(tool, tmp_path, capsys):
@@ -116,16 +116,16 @@ def test_a_case_can_be_looked_at_alone(tool, tmp_path, capsys):
 
 def test_what_cannot_be_imported_is_no_result(tool, tmp_path, capsys):
     with pytest.raises(PeerError, match=r"absent_tool: the process died .*no_such_package"):
-        peers.measure(Tool("absent_tool"), peers.chosen(["1.0"], 1, []), workers=2, seconds=20)
+        peers.measure(Tool("absent_tool"), peers.choose_cases(["1.0"], 1, []), workers=2, seconds=20)
     assert peers.main(["absent", "--release=1.0"]) == 1
     assert "no_such_package" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.parametrize("told", [["nobody", "--release=1.0"], ["made-up", "--release=9.9"]])
-def test_what_is_not_there_is_refused(tool, told):
+@pytest.mark.parametrize("arguments", [["nobody", "--release=1.0"], ["made-up", "--release=9.9"]])
+def test_what_is_not_there_is_refused(tool, arguments):
     with pytest.raises(SystemExit):
-        peers.main(told)
+        peers.main(arguments)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_what_is_not_there_is_refused(tool, told):
     ],
 )
 def test_a_refusal_by_name_is_a_gap(error, outcome, detail):
-    assert child.judged(error, ["is not implemented"]) == (outcome, detail.strip())
+    assert child.judge_error(error, ["is not implemented"]) == (outcome, detail.strip())
 
 
 def test_an_output_is_compared_by_its_value():
     given = (np.float32(2), ["a"], {"k": np.array(["a"])}, None)
-    assert [type(one) for one in child.plain(given)] == [np.ndarray, list, dict, type(None)]
+    assert [type(value) for value in child.plain(given)] == [np.ndarray, list, dict, type(None)]
     compare("y", child.plain(given)[2], {"k": np.array(["a"], object)}, 0, 0)
 
 
@@ -161,31 +161,33 @@ def one_node(operator, type_, opset=21, **attributes):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10).SerializeToString()
 
 
-def judged(tool, model, x):
-    """What the tool gives, or its verdict."""
+def run_or_judge(tool, model, x):
+    """Return the output of the tool, or its verdict."""
     try:
         return tool.prepare(model)({"x": x})[0]
     except Exception as error:  # noqa: BLE001 - which one it is, is the question
-        return child.judged(error, tool.REFUSED)[0]
+        return child.judge_error(error, tool.REFUSED)[0]
 
 
 @pytest.mark.parametrize("tool_", [onnx_runtime, onnx_reference])
 def test_a_real_one_computes_and_refuses(tool_):
-    np.testing.assert_array_equal(judged(tool_, one_node("Abs", TensorProto.FLOAT), X), np.abs(X))
-    assert judged(tool_, one_node("NoSuchOperator", TensorProto.FLOAT), X) == "gap"
+    np.testing.assert_array_equal(run_or_judge(tool_, one_node("Abs", TensorProto.FLOAT), X), np.abs(X))
+    assert run_or_judge(tool_, one_node("NoSuchOperator", TensorProto.FLOAT), X) == "gap"
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2fnuz"])
 def test_onnxruntime_takes_what_numpy_lacks_as_its_bits(name):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = X.astype(getattr(ml_dtypes, name))
-    got = judged(onnx_runtime, one_node("Identity", helper.np_dtype_to_tensor_dtype(x.dtype)), x)
+    got = run_or_judge(onnx_runtime, one_node("Identity", helper.np_dtype_to_tensor_dtype(x.dtype)), x)
     assert got.dtype == x.dtype and (got == x).all()
 
 
 def test_onnxruntime_has_no_way_in_for_half_bytes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     assert (
-        judged(onnx_runtime, one_node("Cast", TensorProto.INT4, to=int(TensorProto.INT4)), X.astype(ml_dtypes.int4))
+        run_or_judge(
+            onnx_runtime, one_node("Cast", TensorProto.INT4, to=int(TensorProto.INT4)), X.astype(ml_dtypes.int4)
+        )
         == "gap"
     )

@@ -1,4 +1,4 @@
-"""The table of the README says what matrix.toml and the stored results say."""
+"""The table of the README agrees with matrix.toml and with the stored results."""
 
 from matrix.data import load
 from matrix.render import readme
@@ -6,8 +6,8 @@ from matrix.render import readme
 MATRIX = load()
 
 
-def rows(found):
-    lines = readme.table(MATRIX, found)[2:]
+def rows(results):
+    lines = readme.table(MATRIX, results)[2:]
     return {fields[0]: fields[1:] for fields in ([field.strip() for field in line[1:-1].split("|")] for line in lines)}
 
 

@@ -1,4 +1,4 @@
-"""Networks out of packages: the table, the files in the cache, the digest, and the page."""
+"""Networks that packages ship: the table in matrix.toml, the files in the cache, the digests, and the page."""
 
 import hashlib
 import zipfile
@@ -8,7 +8,7 @@ import pytest
 
 from matrix.data import MatrixError
 from matrix.real import fetch, page
-from matrix.real.catalog import Network, Package, networks
+from matrix.real.catalog import Network, Package, load_networks
 from matrix.suites.wheels import FetchError
 
 
@@ -28,14 +28,14 @@ def _wheel(tmp_path: Path) -> Path:
 
 
 class Registry:
-    """Hands out one file, and counts."""
+    """Hands out a file, and counts the downloads."""
 
     def __init__(self, wheel: Path) -> None:
         self.wheel = wheel
-        self.asked = 0
+        self.downloads = 0
 
     def __call__(self, package: Package, folder: Path) -> Path:
-        self.asked += 1
+        self.downloads += 1
         copy = folder / self.wheel.name
         copy.write_bytes(self.wheel.read_bytes())
         return copy
@@ -46,13 +46,13 @@ def of(wheel: Path) -> Package:
 
 
 def test_the_table_says_exactly_which_files() -> None:
-    found = networks()
-    assert len({each.name for each in found}) == len(found) >= 15
+    networks = load_networks()
+    assert len({network.name for network in networks}) == len(networks) >= 15
     assert {"basic-pitch", "silero-vad", "magika", "openwakeword", "rapidocr-onnxruntime", "piper-tts", "nudenet"} <= {
-        each.package.name for each in found
+        network.package.name for network in networks
     }
-    assert all(each.onnx.endswith(".onnx") for each in found)
-    assert {each.package.name for each in found if each.tflite} == {"basic-pitch", "openwakeword"}
+    assert all(network.onnx.endswith(".onnx") for network in networks)
+    assert {network.package.name for network in networks if network.tflite} == {"basic-pitch", "openwakeword"}
 
 
 @pytest.mark.parametrize(
@@ -72,39 +72,39 @@ def test_a_wrong_table_is_told(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "matrix.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(MatrixError, match=message):
-        networks(path)
+        load_networks(path)
 
 
 def test_only_the_files_that_are_named_come_into_the_cache_and_once(wheel: Path, tmp_path: Path) -> None:
     registry = Registry(wheel)
     for _ in range(2):
-        places = fetch.files(of(wheel), ["tiny/a.onnx"], registry)
-        assert places["tiny/a.onnx"].read_bytes() == b"first"
-    assert registry.asked == 1
+        paths = fetch.fetch_files(of(wheel), ["tiny/a.onnx"], registry)
+        assert paths["tiny/a.onnx"].read_bytes() == b"first"
+    assert registry.downloads == 1
     kept = [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     assert kept == ["a.onnx"]
-    fetch.files(of(wheel), ["tiny/a.onnx", "tiny/b.onnx"], registry)
-    assert registry.asked == 2
+    fetch.fetch_files(of(wheel), ["tiny/a.onnx", "tiny/b.onnx"], registry)
+    assert registry.downloads == 2
 
 
 def test_another_file_than_was_looked_at_is_refused(wheel: Path, tmp_path: Path) -> None:
     package = of(wheel)
     wheel.write_bytes(wheel.read_bytes() + b"more")
-    with pytest.raises(FetchError, match=f"matrix.toml says {package.sha256}"):
-        fetch.files(package, ["tiny/a.onnx"], Registry(wheel))
+    with pytest.raises(FetchError, match=f"matrix.toml has {package.sha256}"):
+        fetch.fetch_files(package, ["tiny/a.onnx"], Registry(wheel))
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
 def test_a_file_that_the_package_does_not_have_is_named(wheel: Path) -> None:
     with pytest.raises(FetchError, match=r"tiny 1\.0: .*no item named 'tiny/c.onnx'"):
-        fetch.files(of(wheel), ["tiny/c.onnx"], Registry(wheel))
+        fetch.fetch_files(of(wheel), ["tiny/c.onnx"], Registry(wheel))
 
 
 def test_what_is_no_wheel_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tiny-1.0-py3-none-any.whl"
     path.write_bytes(b"<html>sign in first</html>")
     with pytest.raises(FetchError, match="not a zip file"):
-        fetch.files(of(path), ["tiny/a.onnx"], Registry(path))
+        fetch.fetch_files(of(path), ["tiny/a.onnx"], Registry(path))
 
 
 def test_a_registry_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_a_registry_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytes
 def test_the_page_has_a_row_for_each_network() -> None:
     known = [Network(name, Package("tiny", "1.0", "0" * 64), "o") for name in ("a", "b", "c", "d")]
     about = {"bytes": 2_000_000, "operators": 7, "error": 1e-5, "ok": True}
-    found = {
+    results = {
         "a": {
             "seconds": 0.5,
             "onnx_bytes": 1_000_000,
@@ -138,7 +138,7 @@ def test_the_page_has_a_row_for_each_network() -> None:
             "milliseconds": {"ours": 1.0, "onnxruntime": 3.0},
         },
     }
-    head, _, a, b, c, d = page.table(known, found)
+    head, _, a, b, c, d = page.render_table(known, results)
     assert len({row.count("|") for row in (head, a, b, c, d)}) == 1
     assert "| 7 | 9 | 1.0e-05 | 5.0e-01, beyond the tolerance | 1 | 2 | 3 |" in a
     assert "fails: ConversionError: a / b" in b

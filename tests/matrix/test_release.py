@@ -1,4 +1,4 @@
-"""What is looked at before a release is found when it is wrong."""
+"""The checks before a release detect the errors that they are for."""
 
 import io
 import tarfile
@@ -33,7 +33,7 @@ def sdist(folder, *more):
 
 @pytest.mark.parametrize("make", [wheel, sdist])
 @pytest.mark.parametrize(
-    ("stray", "said"),
+    ("stray", "message"),
     [
         ("tests/x.py", "tests does not belong at its top"),
         ("docs/page.md", "docs does not belong at its top"),
@@ -42,9 +42,9 @@ def sdist(folder, *more):
         ("a_b/conftest.py", "a_b/conftest.py is a test"),
     ],
 )
-def test_what_does_not_belong_into_a_distribution_is_named(make, stray, said, tmp_path):
+def test_what_does_not_belong_into_a_distribution_is_named(make, stray, message, tmp_path):
     assert contents.problems(make(tmp_path), PACKAGES) == []
-    assert f"{make(tmp_path, stray).name}: {said}" in contents.problems(make(tmp_path, stray), PACKAGES)
+    assert f"{make(tmp_path, stray).name}: {message}" in contents.problems(make(tmp_path, stray), PACKAGES)
 
 
 def test_a_package_does_not_belong_into_a_branch(tmp_path):
@@ -60,8 +60,8 @@ def test_builds_that_differ_are_named(tmp_path):
     for name, text in {"one/a": "1", "two/a": "1", "one/b": "1", "two/b": "2", "two/c": ""}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    wrong = build.differing(tmp_path / "one", tmp_path / "two")
-    assert [each.partition(":")[0] for each in wrong] == ["b", "c"]
+    wrong = build.find_differences(tmp_path / "one", tmp_path / "two")
+    assert [line.partition(":")[0] for line in wrong] == ["b", "c"]
 
 
 def test_a_version_has_its_section_and_no_other():
@@ -72,11 +72,11 @@ def test_a_version_has_its_section_and_no_other():
 
 
 @pytest.mark.parametrize(
-    ("version", "tag", "said"),
+    ("version", "tag", "message"),
     [("1.3", None, "nothing under `## 1.3`"), ("1.2", "v1.3", "the tag is v1.3"), ("1.2", "v1.2", "Unreleased")],
 )
-def test_a_release_that_would_not_say_what_is_new_fails(version, tag, said):
-    with pytest.raises(MatrixError, match=said):
+def test_a_release_that_would_not_say_what_is_new_fails(version, tag, message):
+    with pytest.raises(MatrixError, match=message):
         notes(CHANGELOG, version, tag)
 
 
@@ -90,10 +90,14 @@ def test_every_distribution_and_every_branch_has_a_bill_of_materials():
     named = [subject.name for subject in sbom.subjects(MATRIX)]
     branches = [cell.branch for cell in MATRIX.cells.values() if cell.branch]
     assert named == [
-        *(each.name for each in MATRIX.distributions.values()),
-        *(f"onnx-compat-{each}" for each in branches),
+        *(name.name for name in MATRIX.distributions.values()),
+        *(f"onnx-compat-{name}" for name in branches),
     ]
 
 
 def test_what_uv_says_of_a_dependency_is_read():
-    assert sbom._pin('tomli==2.0 ; python_version < "3.11"  # via a, b[extra], -r -') == ("tomli", "2.0", ("a", "b"))
+    assert sbom._parse_line('tomli==2.0 ; python_version < "3.11"  # via a, b[extra], -r -') == (
+        "tomli",
+        "2.0",
+        ("a", "b"),
+    )

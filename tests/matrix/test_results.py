@@ -1,4 +1,4 @@
-"""What a cell found, stored small: the worst of each operator, a ratchet on the counts, and the page that shows it."""
+"""Stored results of a cell: the worst outcome of each operator, the ratchet on the counts, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _model(name: str, *operators: str) -> bytes:
 
 
 @pytest.fixture
-def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The results of a few cases."""
     monkeypatch.setenv("ONNX_COMPAT_CACHE", str(tmp_path / "cache"))
     cases = {
@@ -38,38 +38,40 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "exp_wrong": (["Exp"], "fail"),
     }
     cache.write_index("node", [cache.write_case("node", "1", n, _model(n, *o), [], {}) for n, (o, _) in cases.items()])
-    told = [{"id": f"node/1/{name}", "outcome": outcome} for name, (_, outcome) in cases.items() if name != "exp_wrong"]
+    case_results = [
+        {"id": f"node/1/{name}", "outcome": outcome} for name, (_, outcome) in cases.items() if name != "exp_wrong"
+    ]
     details = {
         "node/1/both": "/some/where/a.py says 0x7f00dd00\nand more",
         "node/1/own": "wrong in [%s]" % ("1" * 400),
     }
-    told = [{**one, "detail": details.get(one["id"], "")} for one in told]
-    told.append({"id": "node/1/exp@composed", "outcome": "fail"})
-    told.append({"id": "node/1/exp_wrong", "outcome": "gap", "detail": "never: recorded wrong"})
+    case_results = [{**case_result, "detail": details.get(case_result["id"], "")} for case_result in case_results]
+    case_results.append({"id": "node/1/exp@composed", "outcome": "fail"})
+    case_results.append({"id": "node/1/exp_wrong", "outcome": "gap", "detail": "never: recorded wrong"})
     counts = {"node/1": {"pass": 3, "fallback": 1, "gap": 1, "fail": 1}}
     about = {"cell": CELL, "shim": "reference", "python": "3.7", "natives": ["Relu"]}
     about.update({"date": "2026-01-02T03:04:05Z", "revision": "abc"})
-    return {**about, "counts": counts, "results": told}
+    return {**about, "counts": counts, "results": case_results}
 
 
 @pytest.fixture
-def folder(found: dict[str, Any], tmp_path: Path) -> Path:
-    """Where the results are stored."""
+def folder(report: dict[str, Any], tmp_path: Path) -> Path:
+    """Return the folder of the stored results."""
     path = tmp_path / "results.json"
-    path.write_text(json.dumps(found), encoding="utf-8")
+    path.write_text(json.dumps(report), encoding="utf-8")
     assert results.record(path, tmp_path / "stored").name == CELL + ".json"
     return tmp_path / "stored"
 
 
 def test_the_worst_of_an_operator_is_that_of_the_cases_of_it_alone(folder: Path) -> None:
-    small = results.stored(folder)[CELL]
+    small = results.load_results(folder)[CELL]
     assert small["operators"] == {"Abs-13": "fallback", "Exp-13": "pass", "Neg-13": "gap", "Relu-14": "pass"}
 
 
-def test_what_did_not_pass_is_stored_with_what_it_said(found: dict[str, Any], folder: Path) -> None:
+def test_what_did_not_pass_is_stored_with_what_it_said(report: dict[str, Any], folder: Path) -> None:
     text = (folder / f"{CELL}.json").read_text(encoding="utf-8")
     small = json.loads(text)
-    assert small["counts"] == found["counts"]
+    assert small["counts"] == report["counts"]
     assert small["opsets"] == {"14": [3, 1, 1, 1, 1]}
     assert [(row["outcome"], row["detail"], row["cases"]) for row in small["missed"]] == [
         ("fail", "", {"node/1@composed": ["exp"]}),
@@ -82,30 +84,32 @@ def test_what_did_not_pass_is_stored_with_what_it_said(found: dict[str, Any], fo
     assert len(text.splitlines()) > 10, "a line for each thing"
 
 
-def test_a_case_that_was_not_run_is_said(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    found["results"] = [one for one in found["results"] if one["id"] != "node/1/relu"]
-    _again(found, folder, tmp_path)
+def test_a_case_that_was_not_run_is_said(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    report["results"] = [case_result for case_result in report["results"] if case_result["id"] != "node/1/relu"]
+    _again(report, folder, tmp_path)
     small = json.loads((folder / f"{CELL}.json").read_text(encoding="utf-8"))
     assert (small["absent"], small["opsets"]) == ({"node/1": ["relu"]}, {"14": [2, 1, 1, 1, 1]})
-    found["results"] = [one for one in found["results"] if one["id"] == "node/1/both"]
-    _again(found, folder, tmp_path)
+    report["results"] = [case_result for case_result in report["results"] if case_result["id"] == "node/1/both"]
+    _again(report, folder, tmp_path)
     small = json.loads((folder / f"{CELL}.json").read_text(encoding="utf-8"))
     assert (small["only"], small["opsets"]) == ({"node/1": ["both"]}, {"14": [0, 0, 1, 0, 0]})
-    assert results.stored(folder)[CELL]["operators"] == {"Neg-13": "gap", "Relu-14": "gap"}
+    assert results.load_results(folder)[CELL]["operators"] == {"Neg-13": "gap", "Relu-14": "gap"}
 
 
-def test_a_content_of_several_releases_is_one_case(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    """Also for a run of older releases only."""
+def test_a_content_of_several_releases_is_one_case(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    """Check this also for a run of older releases only."""
     of = {"1": _model("abs", "Abs"), "2": _model("abs", "Abs"), "3": _model("abs", "Neg"), "4": _model("abs", "Neg")}
     known: dict[str, str] = {}
     rows = [cache.write_case("simple", release, "abs", model, [], known) for release, model in of.items()]
     cache.write_index("simple", rows)
 
     def run(*releases: str) -> dict[str, Any]:
-        told = [{"id": f"simple/{one}/abs", "outcome": "fail" if one < "3" else "gap"} for one in releases]
-        counts = {f"simple/{one}": {"pass": 0, "fallback": 0, "gap": 0, "fail": 1} for one in releases}
-        _again({**found, "counts": counts, "results": told}, folder, tmp_path)
-        small: dict[str, Any] = results.stored(folder)[CELL]
+        case_results = [
+            {"id": f"simple/{release}/abs", "outcome": "fail" if release < "3" else "gap"} for release in releases
+        ]
+        counts = {f"simple/{release}": {"pass": 0, "fallback": 0, "gap": 0, "fail": 1} for release in releases}
+        _again({**report, "counts": counts, "results": case_results}, folder, tmp_path)
+        small: dict[str, Any] = results.load_results(folder)[CELL]
         assert not {"absent", "only"} & set(small)
         return small
 
@@ -116,10 +120,10 @@ def test_a_content_of_several_releases_is_one_case(found: dict[str, Any], folder
     assert [row["cases"] for row in small["missed"]] == [{"simple/2": ["abs"]}, {"simple/4": ["abs"]}]
 
 
-def test_what_happened_is_remembered_once(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    _again(found, folder, tmp_path)
-    found["date"] = "2026-01-01T00:00:00Z"
-    _again(found, folder, tmp_path)
+def test_what_happened_is_remembered_once(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    _again(report, folder, tmp_path)
+    report["date"] = "2026-01-01T00:00:00Z"
+    _again(report, folder, tmp_path)
     lines = [json.loads(line) for line in (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["date"][:10] for line in lines] == ["2026-01-01", "2026-01-02"]
     assert lines[0] == {
@@ -132,37 +136,37 @@ def test_what_happened_is_remembered_once(found: dict[str, Any], folder: Path, t
 
 
 def test_cases_are_stored_once_and_only_while_a_cell_names_them(
-    found: dict[str, Any], folder: Path, tmp_path: Path
+    report: dict[str, Any], folder: Path, tmp_path: Path
 ) -> None:
     before = {path.name for path in (folder / "cases").iterdir()}
     assert len(before) == 1
     cache.write_index("node", [cache.write_case("node", "1", "more", _model("more", "Sin"), [], {})])
-    _again({**found, "cell": "another"}, folder, tmp_path)
+    _again({**report, "cell": "another"}, folder, tmp_path)
     after = {path.name for path in (folder / "cases").iterdir()}
     assert before < after and len(after) == 2
-    _again(found, folder, tmp_path)
+    _again(report, folder, tmp_path)
     assert {path.name for path in (folder / "cases").iterdir()} == after - before
 
 
 @pytest.mark.parametrize("state", ["no-gpu", "broken"])
 def test_a_cell_that_did_not_run_does_not_replace_one_that_did(
-    found: dict[str, Any], folder: Path, tmp_path: Path, state: str
+    report: dict[str, Any], folder: Path, tmp_path: Path, state: str
 ) -> None:
     silent = {"cell": CELL, "state": state, "reason": "it is off", "shim": "reference"}
-    with pytest.raises(results.Kept, match=f"{CELL}: {state}: what an earlier run found stays"):
+    with pytest.raises(results.NotStored, match=f"{CELL}: {state}: the results of an earlier run stay"):
         _again(silent, folder, tmp_path)
     _again({**silent, "cell": "another"}, folder, tmp_path)
-    small = results.stored(folder)["another"]
+    small = results.load_results(folder)["another"]
     assert (small["state"], small["reason"], small["counts"]) == (state, "it is off", {})
-    _again({**found, "cell": "another"}, folder, tmp_path)
-    assert results.stored(folder)["another"]["state"] == "ran"
+    _again({**report, "cell": "another"}, folder, tmp_path)
+    assert results.load_results(folder)["another"]["state"] == "ran"
 
 
-def test_a_peer_is_stored_as_one(found: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    told = {"peer": True, "versions": {"other": "1.0"}, "sample": "every 9th"}
-    path = _again({**found, **told, "cell": "other"}, folder, tmp_path)
+def test_a_peer_is_stored_as_one(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    properties = {"peer": True, "versions": {"other": "1.0"}, "sample": "every 9th"}
+    path = _again({**report, **properties, "cell": "other"}, folder, tmp_path)
     assert path.name == "peer-other.json"
-    assert told.items() <= json.loads(path.read_text(encoding="utf-8")).items()
+    assert properties.items() <= json.loads(path.read_text(encoding="utf-8")).items()
 
 
 def _again(content: dict[str, Any], folder: Path, tmp_path: Path) -> Path:
@@ -175,21 +179,23 @@ def test_counts_may_not_fall() -> None:
     before = {"counts": {"node/1": {"pass": 5, "fallback": 2, "gap": 1, "fail": 0}}}
 
     def now(**counts: int) -> list[str]:
-        return results.fallen({"counts": {"node/1": {"pass": 5, "fallback": 2, "gap": 1, "fail": 0, **counts}}}, before)
+        return results.find_regressions(
+            {"counts": {"node/1": {"pass": 5, "fallback": 2, "gap": 1, "fail": 0, **counts}}}, before
+        )
 
     assert now() == []
     assert now(**{"pass": 7, "fallback": 0}) == [], "from the fallback into the framework"
     assert now(gap=9) == [], "a case that is new"
     assert now(**{"pass": 4, "fallback": 3}) == ["node/1: 4 cases pass in the framework alone, 5 did"]
     assert now(fallback=1) == ["node/1: 6 give the right answer, 7 did"]
-    assert results.fallen({"counts": {}}, before) == ["node/1: was run before, is not any more"]
-    assert results.fallen({"state": "broken"}, before) == ["node/1: was run before, is not any more"]
-    assert results.fallen({"state": "no-gpu"}, before) == [], "neither pass nor fail"
+    assert results.find_regressions({"counts": {}}, before) == ["node/1: was run before, but not in this run"]
+    assert results.find_regressions({"state": "broken"}, before) == ["node/1: was run before, but not in this run"]
+    assert results.find_regressions({"state": "no-gpu"}, before) == [], "neither pass nor fail"
 
 
 def test_the_page_says_what_a_cell_does_of_each_operator(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = results.stored(folder)[CELL]
-    monkeypatch.setattr(support, "stored", lambda: {CELL: small, "a cell that is gone": small})
+    small = results.load_results(folder)[CELL]
+    monkeypatch.setattr(support, "load_results", lambda: {CELL: small, "a cell that is gone": small})
     lines = support.page(load()).splitlines()
     assert f"| {CELL} | recorded | 3 | 1 | 1 | 1 |" in lines
     assert "| operator | since | reference-onnx1.12.0 |" in lines

@@ -95,7 +95,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_each_is_one_failure_with_a_name_and_a_reason(ran: dict[str, Any]) -> None:
-    outcomes = {one["id"].rpartition("/")[2]: one for one in ran["results"]["results"]}
+    outcomes = {result["id"].rpartition("/")[2]: result for result in ran["results"]["results"]}
     for name in BAD:
         assert outcomes[name]["outcome"] == "fail"
         seconds = int(re.fullmatch(r"its process ended after (\d+) s: .*", outcomes[name]["detail"])[1])

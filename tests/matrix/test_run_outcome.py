@@ -1,4 +1,4 @@
-"""What became of a cell, and how it is told."""
+"""Outcome of a cell, and its display."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from matrix.data import load
 from matrix.run import outcome, screen
-from matrix.run.outcome import BROKEN, FAILED, NO_GPU, PASSED, WORSE, End, Outcome, judge, why
+from matrix.run.outcome import BROKEN, FAILED, NO_GPU, PASSED, WORSE, End, Outcome, find_reason, judge
 from matrix.run.progress import Progress
 from matrix.run.schedule import Running
 
@@ -26,42 +26,42 @@ def progress(ended: int, total: int | None = None, **failures: str) -> Progress:
     return Progress(Path("nowhere"), ended if total is None else total, ended, outcomes, failures)
 
 
-def judged(
+def judge_run(
     code: int | None = 0,
     tests: Progress | None = None,
     results: dict[str, Any] | None = RESULTS,
     whole: bool = True,
     before: dict[str, Any] | None = None,
 ) -> tuple[str, str]:
-    found = judge(End(code, 5.0, "too long"), tests or progress(4), results, LOG, whole, before)
-    return found.status, found.reason
+    result = judge(End(code, 5.0, "too long"), tests or progress(4), results, LOG, whole, before)
+    return result.status, result.reason
 
 
 def test_one_that_passed() -> None:
-    assert judged() == (PASSED, "")
-    assert judged(before=RESULTS) == (PASSED, "")
-    found = judge(End(0, 5.0), progress(4), RESULTS, LOG, True, None)
-    assert found.counts == {"pass": 16, "fallback": 4, "gap": 2, "fail": 0}
-    assert found.native == 0.8
+    assert judge_run() == (PASSED, "")
+    assert judge_run(before=RESULTS) == (PASSED, "")
+    result = judge(End(0, 5.0), progress(4), RESULTS, LOG, True, None)
+    assert result.counts == {"pass": 16, "fallback": 4, "gap": 2, "fail": 0}
+    assert result.native == 0.8
 
 
 def test_a_failed_test_is_named() -> None:
-    status, reason = judged(1, progress(4, a="ValueError: no"))
+    status, reason = judge_run(1, progress(4, a="ValueError: no"))
     assert (status, reason) == (FAILED, "1 of 4 tests failed, the first: a: ValueError: no")
-    assert judged(1, progress(4, a="no"), None)[0] == FAILED, "one of a part of the tests, without cases"
+    assert judge_run(1, progress(4, a="no"), None)[0] == FAILED, "one of a part of the tests, without cases"
 
 
 def test_fewer_than_stored() -> None:
     before = {"counts": {"node/1": {**ROW, "pass": 9}}}
-    status, reason = judged(1, before=before)
+    status, reason = judge_run(1, before=before)
     assert status == WORSE
     assert "8 cases pass in the framework alone, 9 did" in reason
-    assert judged(0, before=before)[0] == WORSE
-    assert judged(0, before=before, whole=False)[0] == PASSED, "a part of the tests has fewer cases"
+    assert judge_run(0, before=before)[0] == WORSE
+    assert judge_run(0, before=before, whole=False)[0] == PASSED, "a part of the tests has fewer cases"
 
 
 @pytest.mark.parametrize(
-    ("code", "tests", "results", "said"),
+    ("code", "tests", "results", "message"),
     [
         (None, progress(3, 9), RESULTS, "too long, with 6 of 9 tests to go"),
         (None, progress(0), None, "too long"),
@@ -73,19 +73,19 @@ def test_fewer_than_stored() -> None:
     ],
 )
 def test_broken_is_what_did_not_run_to_its_end(
-    code: int | None, tests: Progress, results: dict[str, Any] | None, said: str
+    code: int | None, tests: Progress, results: dict[str, Any] | None, message: str
 ) -> None:
-    assert judged(code, tests, results) == (BROKEN, said)
+    assert judge_run(code, tests, results) == (BROKEN, message)
 
 
 def test_no_device_is_an_outcome_of_its_own() -> None:
-    found = {"state": NO_GPU, "reason": "TensorFlow sees no GPU", "counts": {}}
-    assert judged(0, progress(0), found) == (NO_GPU, "TensorFlow sees no GPU")
+    result = {"state": NO_GPU, "reason": "TensorFlow sees no GPU", "counts": {}}
+    assert judge_run(0, progress(0), result) == (NO_GPU, "TensorFlow sees no GPU")
     assert NO_GPU not in outcome.BAD
 
 
 @pytest.mark.parametrize(
-    ("log", "said"),
+    ("log", "message"),
     [
         (
             "nox > Session cell(x) failed: Python interpreter 3.6 not found (took 2 seconds).\n",
@@ -112,20 +112,20 @@ nox > Session cell(x) failed.
         ),
         ("starting\nnox > Command python x failed with exit code -6\n", "starting killed by SIGABRT"),
         ("no space left on device\n", "no space left on device"),
-        ("", "it said nothing"),
+        ("", "the log is empty"),
     ],
 )
-def test_the_reason_is_in_the_log(log: str, said: str) -> None:
-    assert why(log) == said
+def test_the_reason_is_in_the_log(log: str, message: str) -> None:
+    assert find_reason(log) == message
 
 
 def test_what_is_broken_has_results_for_those_that_read_them() -> None:
     cell = load().cells["tflite-litert-2.3.0-py313"]
-    found = outcome.broken_results(cell, "no such version")
+    result = outcome.broken_results(cell, "no such version")
     about = {"cell": cell.id, "python": "3.13", "shim": "tflite", "state": BROKEN, "reason": "no such version"}
-    assert about.items() <= found.items()
-    assert {"revision", "date"} <= set(found)
-    assert judged(1, progress(0), found) == (BROKEN, "no such version")
+    assert about.items() <= result.items()
+    assert {"revision", "date"} <= set(result)
+    assert judge_run(1, progress(0), result) == (BROKEN, "no such version")
 
 
 class Endless:
@@ -143,24 +143,24 @@ def test_what_there_is_to_see(terminal: bool) -> None:
     shown = screen.Screen(console, lambda: seconds)
     tests = Progress(Path(), 40, 7, {str(k): "passed" for k in range(10)}, {"a": "wrong"})
     totals = screen.Totals(3, {"x": Outcome(BROKEN)}, cases=100, failures=2)
-    with shown.shown():
+    with shown.live():
         shown.say("started")
         shown.look([Running(cell, Endless(), tests, 0.0)], totals, 3725)
         seconds = screen.EVERY
         shown.look([Running(cell, Endless(), tests, 0.0)], totals, 3725)
-    said = text.getvalue()
-    assert "started" in said
-    assert "1 of 3 cells done, 1 not well; 107 cases, 3 failed tests; 1:02:05 left" in said
-    assert cell.id in said
-    assert ("10/40 tests" in said) == terminal
-    assert terminal or len(said.splitlines()) == 2, "lines, now and then, where there is no terminal"
+    shown_text = text.getvalue()
+    assert "started" in shown_text
+    assert "1 of 3 cells done, 1 not well; 107 cases, 3 failed tests; 1:02:05 left" in shown_text
+    assert cell.id in shown_text
+    assert ("10/40 tests" in shown_text) == terminal
+    assert terminal or len(shown_text.splitlines()) == 2, "lines, now and then, where there is no terminal"
 
 
 def test_the_table_has_a_row_for_each() -> None:
     text = io.StringIO()
     counts = {"pass": 2999, "fallback": 1, "gap": 4, "fail": 0}
     rows = {"a": Outcome(PASSED, "", 75.4, counts), "b": Outcome(BROKEN, "no such version", 1)}
-    Console(file=text, width=120).print(screen.table(rows, {"a"}))
+    Console(file=text, width=120).print(screen.outcome_table(rows, {"a"}))
     head, first, second = (line.split() for line in text.getvalue().splitlines())
     assert head == ["cell", "state", "pass", "fallback", "gap", "fail", "seconds", "native"]
     assert first == ["a", "passed,", "before", "2999", "1", "4", "0", "75", "99.9", "%"], "100 % is all of them"

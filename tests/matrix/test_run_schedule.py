@@ -1,4 +1,4 @@
-"""Cells one after the other or several at once, with processes that are none."""
+"""Schedule of cells, singly or several at once, with fake processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clock:
 
 
 class Fake:
-    """Ends after so many seconds; never, where there are none."""
+    """Ends after these seconds; never, for None."""
 
     def __init__(self, clock: Clock, seconds: float | None, code: int = 0) -> None:
         self.clock, self.until, self.code, self.ended = clock, seconds, code, False
@@ -64,8 +64,8 @@ class Machine:
         self.at_once = max(self.at_once, len(running))
 
     def run(self) -> Iterator[tuple[str, End]]:
-        told = (self.cells, self.jobs, self.limit, self.start, self.look, self.clock, self.clock.sleep)
-        for cell, _, end in schedule(*told):
+        arguments = (self.cells, self.jobs, self.limit, self.start, self.look, self.clock, self.clock.sleep)
+        for cell, _, end in schedule(*arguments):
             yield cell.id, end
 
 
@@ -102,8 +102,8 @@ def test_one_that_does_not_start_is_an_end_with_a_reason() -> None:
             raise FileNotFoundError("no nox")
         return machine.start(cell)
 
-    told = schedule(machine.cells, 1, 10, start, machine.look, machine.clock, machine.clock.sleep)
-    assert [(cell.id, end.code, end.reason) for cell, _, end in told] == [
+    iterator = schedule(machine.cells, 1, 10, start, machine.look, machine.clock, machine.clock.sleep)
+    assert [(cell.id, end.code, end.reason) for cell, _, end in iterator] == [
         (CELLS[0].id, None, "no nox"),
         (CELLS[1].id, 0, ""),
     ]
@@ -152,24 +152,28 @@ def test_a_cell_takes_what_it_took_or_what_others_of_its_shim_did(tmp_path: Path
     cells = [cell for cell in matrix.cells.values() if cell.shim in {"tflite", "tf2"}]
     lite, full = ([cell.id for cell in cells if cell.shim == shim] for shim in ("tflite", "tf2"))
     (tmp_path / f"{lite[0]}.json").write_text(json.dumps({"seconds": 100}), encoding="utf-8")
-    seconds = expect.expected(cells, {lite[0]: {"seconds": 5}, lite[1]: {"seconds": 300}, full[0]: {}}, tmp_path)
+    seconds = expect.estimate_seconds(
+        cells, {lite[0]: {"seconds": 5}, lite[1]: {"seconds": 300}, full[0]: {}}, tmp_path
+    )
     assert [seconds[id] for id in lite[:3]] == [100, 300, 200]
     assert seconds[full[0]] == 200
-    assert set(expect.expected(cells, {}, tmp_path / "empty").values()) == {0}
+    assert set(expect.estimate_seconds(cells, {}, tmp_path / "empty").values()) == {0}
 
 
 def test_what_is_left_goes_by_the_tests_and_before_there_are_any_by_the_clock(tmp_path: Path) -> None:
     seconds = {CELLS[0].id: 100.0, CELLS[1].id: 60.0}
     progress = Progress(tmp_path / "tests")
     running = Running(CELLS[0], Fake(Clock(), None), progress, started=10)
-    assert expect.left([running], [CELLS[1]], seconds, 1, now=30) == 80 + 60
-    assert expect.left([running], [CELLS[1]], seconds, 2, now=200) == 30
+    assert expect.estimate_remaining([running], [CELLS[1]], seconds, 1, now=30) == 80 + 60
+    assert expect.estimate_remaining([running], [CELLS[1]], seconds, 2, now=200) == 30
     progress.path.write_text('{"tests": 4}\n' + _line("a") + _line("b", "failed") + _line("a") + '{"id": "c', "utf-8")
     progress.read()
-    assert expect.left([running], [], seconds, 1, now=200) == 50
+    assert expect.estimate_remaining([running], [], seconds, 1, now=200) == 50
     assert (progress.missing, list(progress.failures)) == (2, ["b"])
     never = dict.fromkeys(seconds, 0.0)
-    assert expect.left([running], [CELLS[1]], never, 1, now=210) == 200 + 400, "200 s for half of the tests"
+    assert expect.estimate_remaining([running], [CELLS[1]], never, 1, now=210) == 200 + 400, (
+        "200 s for half of the tests"
+    )
     with progress.path.open("a", encoding="utf-8") as file:
         file.write(_line("c")[len('{"id": "c') :])
     progress.read()

@@ -1,4 +1,4 @@
-"""Which cells a file, and an entry of matrix.toml, can matter to."""
+"""Files and entries of matrix.toml on which the outcome of a cell depends."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def gate(*shims: str) -> set[str]:
     ],
 )
 def test_a_file_matters_to_those_that_read_it(path: str, cells: set[str]) -> None:
-    assert {cell.id for cell in MATRIX.cells.values() if inputs.reads(MATRIX, cell, path)} == cells
+    assert {cell.id for cell in MATRIX.cells.values() if inputs.depends_on(MATRIX, cell, path)} == cells
 
 
 def test_the_paths_of_the_table_are_there() -> None:
-    """What was renamed would be read by all, or by none, unseen."""
+    """Check that the patterns match files: after a renaming, a pattern would match nothing without notice."""
     for pattern in (*inputs.UNREAD, *inputs.TRIED):
-        known = [path for path in inputs._contents() if inputs._any(path, [pattern])]
+        known = [path for path in inputs._contents() if inputs._matches_any(path, [pattern])]
         assert known, pattern
 
 
@@ -101,7 +101,7 @@ def test_an_entry_matters_to_those_that_follow_from_it(old: str, new: str, cells
     changed = TEXT.replace(old, new, 1)
     every = MATRIX.cells.values()
     differing = (
-        c.id for c in every if inputs.reads_entries(MATRIX, c, TEXT) != inputs.reads_entries(MATRIX, c, changed)
+        c.id for c in every if inputs.relevant_entries(MATRIX, c, TEXT) != inputs.relevant_entries(MATRIX, c, changed)
     )
     assert set(differing) == cells
 
@@ -128,27 +128,27 @@ def write(root: Path, path: str, text: str) -> None:
 
 def test_what_a_change_can_affect_and_why(repository: Path) -> None:
     cells = list(MATRIX.cells.values())
-    assert since.affected(MATRIX, cells, "HEAD") == {}
+    assert since.find_affected(MATRIX, cells, "HEAD") == {}
     write(repository, "docs/matrix.md", "b\n")
     write(repository, "results/x.json", "{}")
-    assert since.affected(MATRIX, cells, "HEAD") == {}
+    assert since.find_affected(MATRIX, cells, "HEAD") == {}
     write(repository, "shims/tf2/onnx_compat_tf2/shim.py", "b\n")
     (repository / "tests/core/test_a.py").unlink()
-    found = since.affected(MATRIX, cells, "HEAD")
-    assert set(found) == of("tf2", "reference")
-    assert found["tf2-2.4.4-py38"] == ["shims/tf2/onnx_compat_tf2/shim.py"]
+    reasons = since.find_affected(MATRIX, cells, "HEAD")
+    assert set(reasons) == of("tf2", "reference")
+    assert reasons["tf2-2.4.4-py38"] == ["shims/tf2/onnx_compat_tf2/shim.py"]
     write(repository, inputs.ENTRIES, TEXT.replace('"keras==3.0.5"', '"keras==3.0.4"'))
     write(repository, "shims/keras/new.py", "")
-    found = since.affected(MATRIX, [cell for cell in cells if cell.shim == "keras"], "HEAD")
-    assert set(found) == of("keras")
+    reasons = since.find_affected(MATRIX, [cell for cell in cells if cell.shim == "keras"], "HEAD")
+    assert set(reasons) == of("keras")
     old = next(cell.id for cell in cells if "keras==3.0.5" in cell.pins)
-    assert found[old] == ["shims/keras/new.py", f"{inputs.ENTRIES}: cells.{old}"]
-    assert [id for id, why in found.items() if len(why) > 1] == [old]
+    assert reasons[old] == ["shims/keras/new.py", f"{inputs.ENTRIES}: cells.{old}"]
+    assert [id for id, why in reasons.items() if len(why) > 1] == [old]
 
 
 def test_a_revision_that_is_not_there_is_an_error(repository: Path) -> None:
     with pytest.raises(Exception, match=r"git diff .* nowhere"):
-        since.changed("nowhere")
+        since.changed_files("nowhere")
 
 
 def test_a_cell_is_done_until_something_that_it_reads_changes(repository: Path, tmp_path: Path) -> None:
@@ -156,11 +156,11 @@ def test_a_cell_is_done_until_something_that_it_reads_changes(repository: Path, 
     keras, tf2 = MATRIX.cells["keras-3.15.1-jax-py311"], MATRIX.cells["tf2-2.4.4-py38"]
     for cell in (keras, tf2):
         write(repository, f"results/{cell.id}.json", "{}")
-        assert not done.stands(cell.id, inputs.digest(MATRIX, cell), "passed", results)
+        assert not done.is_current(cell.id, inputs.digest(MATRIX, cell), "passed", results)
         done.write(cell.id, inputs.digest(MATRIX, cell), "passed", 5.0, results)
 
     def stand() -> list[bool]:
-        return [done.stands(cell.id, inputs.digest(MATRIX, cell), "passed", results) for cell in (keras, tf2)]
+        return [done.is_current(cell.id, inputs.digest(MATRIX, cell), "passed", results) for cell in (keras, tf2)]
 
     assert stand() == [True, True]
     write(repository, "docs/matrix.md", "c\n")
@@ -179,7 +179,7 @@ def test_a_cell_is_done_until_something_that_it_reads_changes(repository: Path, 
 def test_only_a_good_end_is_done(tmp_path: Path) -> None:
     for status, good in (("failed", False), ("broken", False), ("passed", True)):
         done.write("x", "inputs", status, 5.0, tmp_path)
-        assert done.stands("x", "inputs", "passed", tmp_path) == good
+        assert done.is_current("x", "inputs", "passed", tmp_path) == good
     done.forget("x", tmp_path)
     assert done.read("x", tmp_path) is None
     (tmp_path / "done" / "x.json").write_text("half of it", encoding="utf-8")
@@ -195,6 +195,6 @@ def test_which_cells_are_meant() -> None:
     assert choose(MATRIX, [gpu.id, gpu.id], [], [], "cpu") == [gpu], "who names it means it"
     assert choose(MATRIX, [gpu.id], ["gate"], ["tf1"], "cpu")[-1] == gpu
     assert choose(MATRIX, [], [], [], "gpu") == [cell for cell in MATRIX.cells.values() if cell.runner == "gpu"]
-    for told in ((["no-such"], []), ([], ["tf3"])):
+    for arguments in ((["no-such"], []), ([], ["tf3"])):
         with pytest.raises(Exception, match=r"no cell no-such|no shim tf3"):
-            choose(MATRIX, told[0], [], told[1], "cpu")
+            choose(MATRIX, arguments[0], [], arguments[1], "cpu")

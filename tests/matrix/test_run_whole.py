@@ -54,8 +54,8 @@ class Fake:
         for cell in CELLS:
             self.tell(cell, GOOD)
 
-    def tell(self, cell: str, told: dict[str, Any]) -> None:
-        (self.folder / cell).write_text(json.dumps(told), encoding="utf-8")
+    def tell(self, cell: str, behaviour: dict[str, Any]) -> None:
+        (self.folder / cell).write_text(json.dumps(behaviour), encoding="utf-8")
 
     def run(self, *arguments: str) -> int:
         (self.folder / "runs").write_text("", encoding="utf-8")
@@ -66,15 +66,15 @@ class Fake:
         lines = (self.folder / "runs").read_text(encoding="utf-8").splitlines()
         return {line[5:].partition(")")[0] for line in lines if line.startswith("cell(")}
 
-    def found(self, cell: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.results / f"{cell}.json").read_text(encoding="utf-8"))
-        return found
+    def read_results(self, cell: str) -> dict[str, Any]:
+        results: dict[str, Any] = json.loads((self.results / f"{cell}.json").read_text(encoding="utf-8"))
+        return results
 
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     monkeypatch.setattr(done, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(runner, "stored", dict)
+    monkeypatch.setattr(runner, "load_results", dict)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     return Fake(tmp_path)
 
@@ -84,21 +84,21 @@ def test_the_second_run_goes_on_with_what_is_missing_or_failed(fake: Fake, capsy
     fake.tell(CELLS[2], {"killed": int(signal.SIGKILL), "tests": ["passed"]})
     assert fake.run() == 1
     assert fake.ran == set(CELLS)
-    said = capsys.readouterr().out
-    assert f"{CELLS[1]}: failed: 1 of 2 tests failed, the first: 1: E" in said
-    assert f"{CELLS[2]}: broken: 1 of 2 tests did not run: what it says" in said
-    assert "  | what it says" in said
-    assert fake.found(CELLS[0])["state"] == "ran"
-    assert fake.found(CELLS[2])["state"] == "broken"
-    assert "1 of 2 tests did not run" in fake.found(CELLS[2])["reason"]
+    output = capsys.readouterr().out
+    assert f"{CELLS[1]}: failed: 1 of 2 tests failed, the first: 1: E" in output
+    assert f"{CELLS[2]}: broken: 1 of 2 tests did not run: what it says" in output
+    assert "  | what it says" in output
+    assert fake.read_results(CELLS[0])["state"] == "ran"
+    assert fake.read_results(CELLS[2])["state"] == "broken"
+    assert "1 of 2 tests did not run" in fake.read_results(CELLS[2])["reason"]
     assert sorted(path.name for path in fake.results.glob("*.json")) == sorted(f"{cell}.json" for cell in CELLS)
 
     for cell in CELLS:
         fake.tell(cell, GOOD)
     assert fake.run() == 0
     assert fake.ran == {CELLS[1], CELLS[2]}
-    said = capsys.readouterr().out
-    assert said.count("passed, before") == 2
+    output = capsys.readouterr().out
+    assert output.count("passed, before") == 2
     assert fake.run() == 0
     assert fake.ran == set()
 
@@ -117,12 +117,12 @@ def test_fresh_runs_all_and_to_look_runs_none(fake: Fake, capsys: pytest.Capture
 def test_a_run_of_some_tests_is_no_whole_one(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     assert fake.run() == 0
     fake.tell(CELLS[0], {"code": 1, "tests": ["passed"]})
-    before = fake.found(CELLS[0])
+    before = fake.read_results(CELLS[0])
     capsys.readouterr()
     assert fake.run("--", "-k", "abs") == 1
     assert fake.ran == set(CELLS), "whatever is done"
     assert capsys.readouterr().out.count("75.0 %") == len(CELLS) - 1, "what was found is shown"
-    assert fake.found(CELLS[0]) == before
+    assert fake.read_results(CELLS[0]) == before
     assert fake.run() == 0
     assert fake.ran == set(), "and stays done"
 
@@ -132,8 +132,8 @@ def test_a_cell_that_hangs_is_broken_and_ended(fake: Fake) -> None:
     start = time.monotonic()
     assert fake.run("--minutes=0.05") == 1
     assert time.monotonic() - start < 300
-    assert "the limit of a cell" in fake.found(CELLS[0])["reason"]
-    assert fake.found(CELLS[1])["state"] == "ran"
+    assert "the limit of a cell" in fake.read_results(CELLS[0])["reason"]
+    assert fake.read_results(CELLS[1])["state"] == "ran"
 
 
 def test_interrupted_it_ends_what_runs_and_keeps_what_ended(tmp_path: Path) -> None:
@@ -142,21 +142,23 @@ def test_interrupted_it_ends_what_runs_and_keeps_what_ended(tmp_path: Path) -> N
     code = f"""
 import pathlib, sys
 from matrix.run import __main__ as command, done, runner
-done.RESULTS, runner.stored = pathlib.Path({str(fake.results)!r}), dict
+done.RESULTS, runner.load_results = pathlib.Path({str(fake.results)!r}), dict
 sys.exit(command.main(sys.argv[1:]))
 """
-    told = [f"--nox={fake.nox}", "--jobs=2", *CELLS[:2]]
+    arguments = [f"--nox={fake.nox}", "--jobs=2", *CELLS[:2]]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "-c", code, *told], cwd=ROOT, env=env, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, env=env, stdout=subprocess.PIPE
+    ) as process:
         record = fake.results / "done" / f"{CELLS[0]}.json"
         while not record.exists() or not (fake.folder / f"{CELLS[1]}.pid").exists():
             assert process.poll() is None
             time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
-        said = process.communicate()[0].decode()
+        output = process.communicate()[0].decode()
     assert process.returncode == 130
-    assert "interrupted" in said
-    assert "passed" in said
+    assert "interrupted" in output
+    assert "passed" in output
     assert not (fake.results / f"{CELLS[1]}.json").exists()
     assert done.read(CELLS[1], fake.results) is None
     with pytest.raises(ProcessLookupError):

@@ -14,11 +14,11 @@ from matrix.__main__ import main
 from matrix.data import MatrixError, load
 from matrix.results import STORED
 from matrix.scoreboard.backends import export
-from matrix.scoreboard.badges import badges
+from matrix.scoreboard.badges import draw_badges
 from matrix.scoreboard.cases import Known, load_cases, write_cases
 from matrix.scoreboard.fill import fill
 from matrix.scoreboard.gather import gather
-from matrix.scoreboard.page import page
+from matrix.scoreboard.page import render_page
 
 CELL = "tf2-2.21.0-py313"
 NEWEST = list(load().releases)[-1]
@@ -35,19 +35,19 @@ CASES = {
 
 
 def _results(cell: str = CELL, date: str = "2026-05-05T10:00:00Z", **outcomes: str) -> dict[str, Any]:
-    """What a run of all the cases found."""
-    found = []
+    """Return the results of a run of all cases."""
+    results = []
     for id_ in CASES:
         outcome = {"test_void": "gap", **outcomes}.get(id_.rpartition("/")[2], "pass")
         detail = "never: recorded wrong" if id_.endswith("void") else "" if outcome == "pass" else f"</script>{outcome}"
-        found.append({"id": id_, "outcome": outcome, "detail": detail})
+        results.append({"id": id_, "outcome": outcome, "detail": detail})
     counts = {id_.rpartition("/")[0]: {"pass": 1, "fallback": 0, "gap": 0, "fail": 0} for id_ in CASES}
-    return {"cell": cell, "shim": cell.partition("-")[0], "date": date, "counts": counts, "results": found}
+    return {"cell": cell, "shim": cell.partition("-")[0], "date": date, "counts": counts, "results": results}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What is stored: the cases, and no cell."""
+    """Return a folder with stored cases, and without cells."""
     write_cases(CASES, tmp_path / "stored")
     return tmp_path / "stored"
 
@@ -72,7 +72,7 @@ def test_of_a_cell_the_newest_run_is_shown(folder: Path, tmp_path: Path) -> None
     assert [run.date for run in board.older] == [old]
     assert board.notes == [f"{CELL}: the run of {new} (a.json), not that of {old}"]
     assert [(line["date"], line["found"]) for line in board.history] == [(old, [6, 0, 0, 0, 1]), (new, [5, 0, 0, 1, 1])]
-    assert board.runs[CELL].found()[f"{GROUP}/test_abs"] == "fail"
+    assert board.runs[CELL].outcomes()[f"{GROUP}/test_abs"] == "fail"
 
 
 def test_a_run_of_a_part_is_not_shown_for_the_whole(folder: Path, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_run_of_a_part_is_not_shown_for_the_whole(folder: Path, tmp_path: Path
     board = gather([tmp_path / "in"], folder)
     assert board.runs[CELL].small["state"] == "broken"
     assert [run.source for run in board.older] == ["a.json"]
-    assert f"{CELL}: not the run of 2026-06-06T10:00:00Z (b.json), which is of a part of the cases" in board.notes
+    assert f"{CELL}: not the run of 2026-06-06T10:00:00Z (b.json), which is partial" in board.notes
 
 
 def test_a_run_that_is_stored_too_is_there_once(folder: Path, tmp_path: Path) -> None:
@@ -95,9 +95,9 @@ def test_a_run_that_is_stored_too_is_there_once(folder: Path, tmp_path: Path) ->
 
 def test_a_case_is_known_by_every_release_that_has_it(folder: Path, tmp_path: Path) -> None:
     counts = {"node/1.9.0": {"pass": 0, "fallback": 0, "gap": 0, "fail": 1}}
-    found = {"counts": counts, "results": [{"id": "node/1.9.0/test_old", "outcome": "fail"}]}
-    board = gather([_write(tmp_path / "a.json", {**_results(), **found})], folder)
-    assert (board.runs[CELL].found(), board.notes) == ({"node/1.12.0/test_old": "fail"}, [])
+    results = {"counts": counts, "results": [{"id": "node/1.9.0/test_old", "outcome": "fail"}]}
+    board = gather([_write(tmp_path / "a.json", {**_results(), **results})], folder)
+    assert (board.runs[CELL].outcomes(), board.notes) == ({"node/1.12.0/test_old": "fail"}, [])
 
 
 def test_what_is_no_result_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
@@ -108,10 +108,10 @@ def test_what_is_no_result_is_refused_by_name(folder: Path, tmp_path: Path) -> N
 
 
 def test_cases_that_are_not_stored_are_told(folder: Path, tmp_path: Path) -> None:
-    found = _results()
-    found["results"].append({"id": "node/9.9.9/test_new", "outcome": "fail"})
-    board = gather([_write(tmp_path / "a.json", found)], folder)
-    assert board.notes == [f"{CELL}: not shown, because nothing is stored of their cases: node/9.9.9"]
+    results = _results()
+    results["results"].append({"id": "node/9.9.9/test_new", "outcome": "fail"})
+    board = gather([_write(tmp_path / "a.json", results)], folder)
+    assert board.notes == [f"{CELL}: not shown, because their cases are not stored: node/9.9.9"]
 
 
 def test_the_page_holds_all_and_asks_for_nothing(folder: Path, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_the_page_holds_all_and_asks_for_nothing(folder: Path, tmp_path: Path) -
     _write(
         tmp_path / "b.json", {"cell": "tf2-2.21.0-gpu-py313", "shim": "tf2", "state": "no-gpu", "reason": "no device"}
     )
-    text = page(load(), gather([tmp_path / "a.json", tmp_path / "b.json"], folder))
+    text = render_page(load(), gather([tmp_path / "a.json", tmp_path / "b.json"], folder))
     assert text.count("</script>") == 2, "an error that ends a script ends none"
     assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:|//)""", text)
     data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])  # type: ignore[index]
@@ -134,17 +134,17 @@ def test_the_page_holds_all_and_asks_for_nothing(folder: Path, tmp_path: Path) -
 def test_a_badge_never_says_all_where_something_is_missing(folder: Path, tmp_path: Path) -> None:
     many = {f"{GROUP}/test_{n}": Known(13, ("Abs-13",)) for n in range(2000)}
     write_cases(many, folder)
-    found = [{"id": id_, "outcome": "gap" if id_.endswith("_7") else "pass"} for id_ in many]
+    results = [{"id": id_, "outcome": "gap" if id_.endswith("_7") else "pass"} for id_ in many]
     counts = {GROUP: {"pass": 1999, "fallback": 0, "gap": 1, "fail": 0}}
-    one = {**_results(), "counts": counts, "results": found}
-    _write(tmp_path / "in" / "a.json", one)
+    content = {**_results(), "counts": counts, "results": results}
+    _write(tmp_path / "in" / "a.json", content)
     _write(tmp_path / "in" / "b.json", _results("tf1-1.14.0-py37"))
     _write(tmp_path / "in" / "c.json", {**_results("peer-x-py39"), "peer": True})
     _write(tmp_path / "in" / "d.json", {"cell": "keras-a", "shim": "keras", "state": "broken"})
     # What we drew ourselves.
-    drawn = {shim: ET.fromstring(text) for shim, text in badges(gather([tmp_path / "in"], folder)).items()}  # noqa: S314
-    said = {shim: (svg.get("aria-label"), svg[0].text) for shim, svg in drawn.items()}
-    assert said == {
+    drawn = {shim: ET.fromstring(text) for shim, text in draw_badges(gather([tmp_path / "in"], folder)).items()}  # noqa: S314
+    labels = {shim: (svg.get("aria-label"), svg[0].text) for shim, svg in drawn.items()}
+    assert labels == {
         "tf2": ("tf2: 99.9 % of 2,000", "tf2: 1,999 pass, 1 gap, in 1 cell"),
         "tf1": ("tf1: 100 % of 6", "tf1: 6 pass, in 1 cell"),
     }
@@ -160,12 +160,12 @@ def test_the_backend_scoreboard_of_onnx_can_read_it(folder: Path, tmp_path: Path
     theirs = {"stable": {"another": {"name": "Another", "results_dir": "./x"}}, "deploy_paths": {"index": "./docs"}}
     _write(tmp_path / "to" / "setup" / "config.json", theirs)
     for day, outcome in (("05", "gap"), ("06", "fallback"), ("06", "fallback")):
-        found = _results(date=f"2026-05-{day}T10:00:00Z", test_both=outcome, test_exp="fail")
-        board = gather([_write(tmp_path / "a.json", found)], folder)
+        results = _results(date=f"2026-05-{day}T10:00:00Z", test_both=outcome, test_exp="fail")
+        board = gather([_write(tmp_path / "a.json", results)], folder)
         assert export(load(), board, tmp_path / "to") == [CELL]
-    place = tmp_path / "to" / "results" / CELL / "stable"
-    # All that theirs reads of a backend: the keys are those that its generator and its own reports have.
-    read = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in place.glob("*.json")}
+    subfolder = tmp_path / "to" / "results" / CELL / "stable"
+    # The keys are those of the project's generator and of its reports.
+    read = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in subfolder.glob("*.json")}
     node, simple = "OnnxBackendNodeModelTest::test_%s_cpu", "OnnxBackendSimpleModelTest::test_%s_cpu"
     assert read["report.json"] == {
         "date": "05/06/2026 10:00:00",
@@ -181,19 +181,19 @@ def test_the_backend_scoreboard_of_onnx_can_read_it(folder: Path, tmp_path: Path
     tests = {"total_tests": 3, "passed_tests": 3, "failed_tests": 0, "skipped_tests": 0}
     assert {"domain": "", "op_type": "Abs", **tests} in read["ops.json"]
     assert "ai.onnx.ml" in {entry["domain"] for entry in read["ops.json"]}
-    table = (place / "nodes.csv").read_text(encoding="utf-8")
+    table = (subfolder / "nodes.csv").read_text(encoding="utf-8")
     assert table == "Op,None\nAbs,Passed!\nExp,Failed!\nMine,Passed!\nNeg,Failed!\nSummary,2/4 node tests passed\n"
-    assert (place / "metadata.csv").read_text(encoding="utf-8") == "Latest Update,2026-05-06 10:00:00\n"
+    assert (subfolder / "metadata.csv").read_text(encoding="utf-8") == "Latest Update,2026-05-06 10:00:00\n"
     config = json.loads((tmp_path / "to" / "setup" / "config.json").read_text(encoding="utf-8"))
     assert config["stable"]["another"] == theirs["stable"]["another"]
     assert config["stable"][CELL] == {
         "name": CELL,
         "results_dir": f"./results/{CELL}/stable",
-        "core_packages": [name for name in _pinned(CELL) if name != "onnx"],
+        "core_packages": [name for name in _pins(CELL) if name != "onnx"],
     }
 
 
-def _pinned(cell: str) -> list[str]:
+def _pins(cell: str) -> list[str]:
     return [pin.partition("==")[0] for pin in load().cells[cell].pins]
 
 

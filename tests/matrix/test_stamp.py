@@ -1,4 +1,4 @@
-"""What is in the cache is made again when what was asked for changes, and only then."""
+"""Stamps of the cache: its contents are made again if their inputs change, and only then."""
 
 import pytest
 

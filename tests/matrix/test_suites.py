@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from matrix.suites import cache
 from matrix.suites.chance import is_random
 from matrix.suites.fetch import fetch
-from matrix.suites.recorded import recorded
+from matrix.suites.recorded import read_recorded
 from matrix.suites.wheels import FetchError
 
 
@@ -86,9 +86,9 @@ def test_a_content_is_stored_once_whoever_wrote_it() -> None:
     known: dict[str, str] = {}
     first = cache.write_case("s", "1", "a", _add(producer_name="x", ir_version=7), SETS, known)
     again = cache.write_case("s", "2", "a", _add(producer_name="y", ir_version=8), SETS, known)
-    other = cache.write_case("s", "2", "b", _add(), SETS[:1], known)
+    other_case = cache.write_case("s", "2", "b", _add(), SETS[:1], known)
     assert again.folder == first.folder == "s/1/a"
-    assert again.hash == first.hash != other.hash
+    assert again.hash == first.hash != other_case.hash
     assert not (cache.cache_dir() / "s" / "2" / "a").exists()
 
 
@@ -97,9 +97,9 @@ def test_an_index_keeps_the_order_of_the_releases_and_what_it_had() -> None:
     for row in rows:
         cache.write_index("s", [row])
     cache.write_index("s", [rows[0]._replace(rtol=0.5)])
-    found = cache.read_index("s")
-    assert [row.release for row in found] == ["1.2.3", "1.9.0", "1.10.0"]
-    assert found[-1].rtol == 0.5
+    rows = cache.read_index("s")
+    assert [row.release for row in rows] == ["1.2.3", "1.9.0", "1.10.0"]
+    assert rows[-1].rtol == 0.5
 
 
 def test_the_data_of_a_release_is_understood() -> None:
@@ -115,12 +115,12 @@ def test_the_data_of_a_release_is_understood() -> None:
         data[f"simple/test_add/test_data_set_{k}/input_0.pb"] = inputs[0]
         data[f"simple/test_add/test_data_set_{k}/output_0.pb"] = outputs[0]
 
-    (case,) = recorded(data, "simple")
+    (case,) = read_recorded(data, "simple")
     assert (case.name, case.sets, case.rtol, case.atol) == ("test_add", SETS, 0.1, cache.ATOL)
-    (case,) = recorded(data, "light")
+    (case,) = read_recorded(data, "light")
     assert case.name == "test_net"
     assert case.sets == [([_tensor(0, 0.25, 0.5, 0.75)], [_tensor(1)])]
-    assert list(recorded(data, "node")) == []
+    assert list(read_recorded(data, "node")) == []
 
 
 def _dropout(ratio: float | None, training: bool) -> onnx.ModelProto:
@@ -148,10 +148,12 @@ def test_a_random_case_is_tagged() -> None:
 
 
 def _release(monkeypatch: pytest.MonkeyPatch, data: dict[str, dict[str, bytes]]) -> list[str]:
-    monkeypatch.setattr("matrix.suites.fetch.data_of", lambda releases: [(each, data[each]) for each in releases])
-    said: list[str] = []
-    fetch(["node", "simple"], dict.fromkeys(data, 14), said.append)
-    return said
+    monkeypatch.setattr(
+        "matrix.suites.fetch.fetch_data", lambda releases: [(release, data[release]) for release in releases]
+    )
+    lines: list[str] = []
+    fetch(["node", "simple"], dict.fromkeys(data, 14), lines.append)
+    return lines
 
 
 def test_a_case_of_several_releases_is_stored_once_and_has_a_row_in_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,14 +163,14 @@ def test_a_case_of_several_releases_is_stored_once_and_has_a_row_in_each(monkeyp
         "node/test_add/test_data_set_0/output_0.pb": _tensor(2),
     }
     again = {**data, "node/test_add/model.onnx": _add(producer_name="onnx 2", ir_version=8)}
-    other = {**data, "node/test_add/test_data_set_0/output_0.pb": _tensor(3)}
-    said = _release(monkeypatch, {"1.0.0": data, "1.1.0": again, "1.2.0": other})
+    changed = {**data, "node/test_add/test_data_set_0/output_0.pb": _tensor(3)}
+    lines = _release(monkeypatch, {"1.0.0": data, "1.1.0": again, "1.2.0": changed})
     rows = cache.read_index("node")
     assert [row.id for row in rows] == ["node/1.0.0/test_add", "node/1.1.0/test_add", "node/1.2.0/test_add"]
     assert [row.folder for row in rows] == ["node/1.0.0/test_add", "node/1.0.0/test_add", "node/1.2.0/test_add"]
     assert len(list((cache.cache_dir() / "node").glob("*/*/model.onnx"))) == 2
-    assert said[0] == "node of onnx 1.0.0: 1 cases"
-    assert said[1] == "simple of onnx 1.0.0: 0 cases"
+    assert lines[0] == "node of onnx 1.0.0: 1 cases"
+    assert lines[1] == "simple of onnx 1.0.0: 0 cases"
 
 
 def test_a_release_has_the_opset_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

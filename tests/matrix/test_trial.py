@@ -1,4 +1,4 @@
-"""The trial of the branches: what it runs, and that whatever goes wrong is a row and a failure, never a pass."""
+"""Trial of the branches: its commands; each failure is in the row and in the list, and never counts as a pass."""
 
 import json
 import re
@@ -16,27 +16,29 @@ FOUND = {"framework": "tensorflow", "version": "2.8.4", "files": ["saved_model"]
 REFUSED = "the branch requires Python >=3.7,<3.11"
 
 
-def proving(*told):
-    """The cell of the branch that a command is about."""
-    (name,) = {found for part in told for found in re.findall(r"onnx-compat\[([a-z0-9-]+?)(?:-cpu)?[],]", part)}
+def proving(*parts):
+    """Return the cell of the branch that a command names."""
+    (name,) = {
+        branch_name for part in parts for branch_name in re.findall(r"onnx-compat\[([a-z0-9-]+?)(?:-cpu)?[],]", part)
+    }
     return branches(MATRIX)[name]
 
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine on which every command does what it should; a test puts something else into `does`."""
+    """Fake a machine on which every command succeeds; a test puts other answers into `does`."""
     does, ran = {}, []
 
-    def done(*command, given=None, **options):
+    def run_command(*command, given=None, **options):
         ran.append((command, given, options))
         python = next((part.partition("=")[2] for part in command if part.startswith("--python-version=")), "")
         if command[0].startswith("python"):  # pip of that Python, or the script
             python = command[0][len("python") :] if "pip" in command else ""
         if python and python not in minors(proving(*command, given or "").pythons):
-            said = does.get("refused", REFUSED)
-            if said is None:
+            refusal = does.get("refused", REFUSED)
+            if refusal is None:
                 return ""
-            raise trial.Failed(said)
+            raise trial.Failed(refusal)
         if "compile" in command:
             return "\n".join(does.get("resolved", ["tensorflow-cpu==2.8.4", "numpy==1.26.4"]))
         if str(trial.SCRIPT) in command:
@@ -45,34 +47,42 @@ def machine(monkeypatch):
             return "noise\n" + json.dumps(FOUND)
         return ""
 
-    monkeypatch.setattr(trial, "_done", done)
+    monkeypatch.setattr(trial, "_run_command", run_command)
     monkeypatch.setattr(trial, "find", lambda python: "python" + python)
-    monkeypatch.setattr(trial, "_environment", lambda folder, python, *options: "python" + python)
+    monkeypatch.setattr(trial, "_make_environment", lambda folder, python, *options: "python" + python)
     return does, ran
 
 
-def tried(name):
-    (one,) = trial.trials(MATRIX, Path("dist"), [name])
-    one.run(pip=True)
-    return one
+def run_trial(name):
+    (branch_trial,) = trial.trials(MATRIX, Path("dist"), [name])
+    branch_trial.run(pip=True)
+    return branch_trial
 
 
 def test_a_branch_that_works(machine):
-    one = tried("tf2-8")
-    assert one.failures == []
-    assert one.row["runs"] == "tensorflow 2.8.4: saved_model"
-    assert one.row["probability"] == "0.16.0"
-    assert (one.row["wheels"], one.row["refuses"], one.row["pip"]) == ("3.7 to 3.10", "3.11", "3.11")
-    asked = {part for command, given, _ in machine[1] for part in (*command, given) if part and "onnx-compat[" in part}
+    branch_trial = run_trial("tf2-8")
+    assert branch_trial.failures == []
+    assert branch_trial.row["runs"] == "tensorflow 2.8.4: saved_model"
+    assert branch_trial.row["probability"] == "0.16.0"
+    assert (branch_trial.row["wheels"], branch_trial.row["refuses"], branch_trial.row["pip"]) == (
+        "3.7 to 3.10",
+        "3.11",
+        "3.11",
+    )
+    requested = {
+        part for command, given, _ in machine[1] for part in (*command, given) if part and "onnx-compat[" in part
+    }
     version = MATRIX.version
-    assert asked == {f"onnx-compat[{extras}]=={version}" for extras in ("tf2-8", "tf2-8-cpu", "tf2-8-cpu,probability")}
+    assert requested == {
+        f"onnx-compat[{extras}]=={version}" for extras in ("tf2-8", "tf2-8-cpu", "tf2-8-cpu,probability")
+    }
 
 
 def test_two_builds_of_one_framework_are_not_tried_beside_each_other(machine):
     machine[0]["resolved"] = ["tensorflow==2.8.4", "tensorflow-cpu==2.8.4"]
-    one = tried("tf2-8")
+    branch_trial = run_trial("tf2-8")
     assert any(f"onnx-compat[tf2-8,probability]=={MATRIX.version}" in command for command, _, _ in machine[1])
-    assert one.failures == []
+    assert branch_trial.failures == []
 
 
 @pytest.mark.parametrize(
@@ -85,10 +95,10 @@ def test_two_builds_of_one_framework_are_not_tried_beside_each_other(machine):
 )
 def test_whatever_goes_wrong_is_a_failure(machine, key, value, columns):
     machine[0][key] = value
-    one = tried("tf2-8")
-    assert {name for name, said in one.row.items() if said == "FAILED"} == columns
-    assert len(one.failures) == len(columns)
-    assert value is None or all(value in failure for failure in one.failures)
+    branch_trial = run_trial("tf2-8")
+    assert {name for name, result in branch_trial.row.items() if result == "FAILED"} == columns
+    assert len(branch_trial.failures) == len(columns)
+    assert value is None or all(value in failure for failure in branch_trial.failures)
 
 
 def test_one_failure_stops_no_other_branch_and_fails_the_run(machine, capsys):
@@ -101,13 +111,13 @@ def test_one_failure_stops_no_other_branch_and_fails_the_run(machine, capsys):
 
 
 def test_an_unknown_branch_is_named():
-    with pytest.raises(MatrixError, match="no branch tf9-9: there are tf1-14"):
+    with pytest.raises(MatrixError, match=r"no branch tf9-9\. The branches are tf1-14"):
         trial.trials(MATRIX, Path("dist"), ["tf9-9"])
 
 
 def test_the_shell_does_not_choose_for_the_user(monkeypatch):
     monkeypatch.setenv("ONNX_COMPAT_SHIM", "reference")
     code = "import os; print(os.environ.get('ONNX_COMPAT_SHIM'), os.environ['GIVEN'])"
-    assert trial._done(sys.executable, "-c", code, env={"GIVEN": "1"}).split() == ["None", "1"]
+    assert trial._run_command(sys.executable, "-c", code, env={"GIVEN": "1"}).split() == ["None", "1"]
     with pytest.raises(trial.Failed, match="on purpose"):
-        trial._done(sys.executable, "-c", "raise SystemExit('on purpose')")
+        trial._run_command(sys.executable, "-c", "raise SystemExit('on purpose')")

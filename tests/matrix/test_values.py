@@ -68,7 +68,7 @@ def _value(kind: str, message: Any) -> Any:
 
 
 def test_maps_and_what_is_in_sequences_and_optionals() -> None:
-    ones = np.ones(2, np.float32)
+    unit_vector = np.ones(2, np.float32)
     by_number = numpy_helper.from_dict({3: np.array(1.5), 4: np.array(2.5)})
     by_text = onnx.MapProto(
         key_type=TensorProto.STRING, string_keys=[b"a"], values=numpy_helper.from_list([np.array(1.5)])
@@ -76,11 +76,11 @@ def test_maps_and_what_is_in_sequences_and_optionals() -> None:
     assert _value("map_type", by_number) == {3: 1.5, 4: 2.5}
     assert _value("map_type", by_text) == {"a": 1.5}
     assert _value("sequence_type", numpy_helper.from_list([{3: np.array(1.5)}])) == [{3: 1.5}]
-    assert _value("sequence_type", numpy_helper.from_list([[ones], []]))[0][0].tolist() == [1, 1]
+    assert _value("sequence_type", numpy_helper.from_list([[unit_vector], []]))[0][0].tolist() == [1, 1]
     assert _value("optional_type", numpy_helper.from_optional(None)) is None
     assert _value("optional_type", onnx.OptionalProto(elem_type=onnx.OptionalProto.TENSOR)) is None
-    assert _value("optional_type", numpy_helper.from_optional([ones]))[0].tolist() == [1, 1]
-    assert _value("optional_type", numpy_helper.from_optional(ones)).tolist() == [1, 1]
+    assert _value("optional_type", numpy_helper.from_optional([unit_vector]))[0].tolist() == [1, 1]
+    assert _value("optional_type", numpy_helper.from_optional(unit_vector)).tolist() == [1, 1]
 
 
 def test_the_bits_of_a_bfloat16_are_one_where_the_graph_says_so() -> None:

@@ -31,11 +31,13 @@ OPERATORS = {"Conv": 11, "ConvTranspose": 11, "Relu": 14, "Resize": 19, "Loop": 
 
 
 def _program(playwright: Playwright) -> str:
-    told = os.environ.get("CHROMIUM")
-    found = [told] if told else [*filter(None, map(shutil.which, NAMES)), playwright.chromium.executable_path]
-    if not Path(found[0]).exists():
+    configured = os.environ.get("CHROMIUM")
+    candidates = (
+        [configured] if configured else [*filter(None, map(shutil.which, NAMES)), playwright.chromium.executable_path]
+    )
+    if not Path(candidates[0]).exists():
         pytest.exit(WHAT_TO_DO, returncode=1)
-    return found[0]
+    return candidates[0]
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +56,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> str:
     from matrix.data import load
     from matrix.scoreboard.cases import Known, write_cases
     from matrix.scoreboard.gather import gather
-    from matrix.scoreboard.page import page
+    from matrix.scoreboard.page import render_page
 
     folder = tmp_path_factory.mktemp("board")
     names = ("plain", "strides", "rare")
@@ -71,14 +73,14 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> str:
             "shim": cell.partition("-")[0],
             "date": date,
             "revision": f"a{k}",
-            **_found(cases, failing),
+            **_make_results(cases, failing),
         }
         _write(folder / "given" / f"{k}.json", {**content, "natives": ["Conv"], "peer": cell.startswith("peer-")})
     for cell, state, reason in SILENT:
         shim = cell.partition("-")[0]
         _write(folder / "given" / f"{state}.json", {"cell": cell, "shim": shim, "state": state, "reason": reason})
     path = folder / "index.html"
-    path.write_text(page(load(), gather([folder / "given"], folder / "stored")), encoding="utf-8")
+    path.write_text(render_page(load(), gather([folder / "given"], folder / "stored")), encoding="utf-8")
     return path.as_uri()
 
 
@@ -98,11 +100,11 @@ SILENT = [
 ]
 
 
-def _found(cases: Dict[str, Any], failing: Dict[str, Tuple[str, str]]) -> Dict[str, Any]:
+def _make_results(cases: Dict[str, Any], failing: Dict[str, Tuple[str, str]]) -> Dict[str, Any]:
     results = []
     counts = dict.fromkeys(OUTCOMES, 0)
     for id_ in cases:
-        outcome, detail = next((told for part, told in failing.items() if part in id_), ("pass", ""))
+        outcome, detail = next((result for part, result in failing.items() if part in id_), ("pass", ""))
         counts[outcome] += 1
         results.append({"id": id_, "outcome": outcome, "detail": detail})
     return {"counts": {"node/9.9": counts}, "results": results}
@@ -115,30 +117,32 @@ def _write(path: Path, content: Any) -> None:
 
 @pytest.fixture
 def visit(browser: Browser, board: str) -> Iterator[Callable[..., Page]]:
-    """Opens the page; at the end there was no error, and nothing but the page itself was asked for."""
-    asked: List[str] = []
+    """Return a function that opens the page; check that there was no error and no request for another address."""
+    addresses: List[str] = []
     wrong: List[str] = []
     contexts = []
 
     def heard(request: Request) -> None:
         if not request.url.startswith("data:"):
-            asked.append(request.url.partition("#")[0])
+            addresses.append(request.url.partition("#")[0])
 
-    def opened(hash: str = "", width: int = 1280, height: int = 900, address: str = board, **options: Any) -> Page:
+    def open_page(hash: str = "", width: int = 1280, height: int = 900, address: str = board, **options: Any) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("request", heard)
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda told: wrong.append(told.text) if told.type in {"error", "warning"} else None)
+        page.on("console", lambda message: wrong.append(message.text) if message.type in {"error", "warning"} else None)
         page.goto(address + hash)
         return page
 
-    yield opened
+    yield open_page
     for context in contexts:
         context.close()
     assert wrong == []
-    assert {address.partition("?")[0] for address in asked if not address.endswith("/scoreboard/index.html")} <= {board}
+    assert {address.partition("?")[0] for address in addresses if not address.endswith("/scoreboard/index.html")} <= {
+        board
+    }
 
 
 @pytest.fixture

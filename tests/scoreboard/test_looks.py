@@ -1,4 +1,4 @@
-"""How the page looks: light and dark, wide and on a phone, with what is made up and with what is stored."""
+"""Looks of the page: light and dark, wide and on a phone, with made-up and with stored results."""
 
 from __future__ import annotations
 
@@ -76,27 +76,27 @@ def test_the_map_scrolls_in_its_box_and_its_names_stay(visit: Visit, picture: Pi
     box.evaluate("one => (one.scrollLeft = 600)")
     name = page.locator('.map th[title="tf2-2.20.0-py313"]')
     name.scroll_into_view_if_needed()
-    place = name.bounding_box()
-    assert place is not None and 0 <= place["x"] < 30
+    box_of_name = name.bounding_box()
+    assert box_of_name is not None and 0 <= box_of_name["x"] < 30
     _fits(page)
     picture(page, "map-360-scrolled")
 
 
-def test_what_is_stored_opens(visit: Visit, picture: Picture, stored: Path) -> None:
-    page = visit("#/map", address=stored.as_uri(), width=1440)
+def test_what_is_stored_opens(visit: Visit, picture: Picture, stored_page: Path) -> None:
+    page = visit("#/map", address=stored_page.as_uri(), width=1440)
     assert page.locator(".map td[class^=level]").count() > 100
     _fits(page)
     picture(page, "stored")
-    page.goto(stored.as_uri() + str(page.locator(".map td[class^=level] a").first.get_attribute("href")))
+    page.goto(stored_page.as_uri() + str(page.locator(".map td[class^=level] a").first.get_attribute("href")))
     assert page.locator(".rows tbody tr").count() > 10
-    page.goto(stored.as_uri() + "#/compare")
+    page.goto(stored_page.as_uri() + "#/compare")
     assert page.locator(".rows").count() >= 1
     picture(page, "stored-compare")
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Path:
-    """The page as the command makes it, in a folder named as it is."""
+def stored_page(tmp_path: Path) -> Path:
+    """Write the page with the command, in its own folder."""
     from matrix.__main__ import main
 
     folder = tmp_path / "scoreboard"

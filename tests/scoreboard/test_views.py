@@ -1,4 +1,4 @@
-"""What a reader does with the page: filters, opens, follows links, compares, by mouse and by keyboard."""
+"""Use of the page: filters, links and comparisons, by mouse and by keyboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environments of `nox -s selection`, and copies of them to break."""
+"""Environments of `nox -s selection`, and copies of them to break."""
 
 import json
 import os
@@ -13,8 +13,8 @@ SECONDS = 1100
 HERE = Path(__file__).parent
 
 
-class Place:
-    """A real environment, asked from outside."""
+class Environment:
+    """A real environment, in which commands run."""
 
     def __init__(self, python: Path, scratch: Path) -> None:
         self.python = python
@@ -22,9 +22,9 @@ class Place:
 
     @property
     def packages(self) -> Path:
-        """Where its packages are."""
-        (found,) = (self.python.parent.parent / "lib").glob("python3.*/site-packages")
-        return found
+        """The folder of its packages."""
+        (packages,) = (self.python.parent.parent / "lib").glob("python3.*/site-packages")
+        return packages
 
     def drop(self, pattern: str) -> None:
         """Take one entry out of the packages of a copy."""
@@ -62,50 +62,50 @@ class Place:
         )
 
     def ask(self, *steps: str, **variables: str) -> List[Any]:
-        """What each step answers, one after the other in one process (see asked.py)."""
-        done = self.run("-W", "ignore", str(HERE / "asked.py"), *steps, **variables)
+        """Return the answer of each step; the steps run in sequence in one process (see steps.py)."""
+        done = self.run("-W", "ignore", str(HERE / "steps.py"), *steps, **variables)
         assert done.returncode == 0, done.stdout + done.stderr
         return [json.loads(line[2:]) for line in done.stdout.splitlines() if line.startswith("> ")]
 
     def doctor(self, **variables: str) -> Dict[str, Any]:
-        """What it says to a program, and its exit code; that it ends well is checked."""
+        """Return the JSON of the doctor with its exit code, after checking that it printed no traceback."""
         done = self.run("-m", "onnx_compat.cli", "doctor", "--json", **variables)
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         document: Dict[str, Any] = json.loads(done.stdout)
         document["code"] = done.returncode
-        for each in document["shims"]:
-            assert "\n" not in each["reason"], each
-        document["shim"] = {each["name"]: each for each in document["shims"]}
+        for shim in document["shims"]:
+            assert "\n" not in shim["reason"], shim
+        document["shim"] = {shim["name"]: shim for shim in document["shims"]}
         return document
 
 
-@pytest.fixture(name="place")
-def _place(tmp_path: Path) -> Callable[[str], Place]:
+@pytest.fixture(name="environment")
+def _environment(tmp_path: Path) -> Callable[[str], Environment]:
     """The environment of this name."""
-    told: Optional[str] = os.environ.get("ONNX_COMPAT_SELECTION")
-    assert told, "run this by `nox -s selection`"
-    pythons = json.loads(told)
+    configured: Optional[str] = os.environ.get("ONNX_COMPAT_SELECTION")
+    assert configured, "run this by `nox -s selection`"
+    pythons = json.loads(configured)
 
-    def place(name: str) -> Place:
-        return Place(Path(pythons[name]), tmp_path)
+    def environment(name: str) -> Environment:
+        return Environment(Path(pythons[name]), tmp_path)
 
-    return place
+    return environment
 
 
 @pytest.fixture(name="copy")
-def _copy(place: Callable[[str], Place], tmp_path: Path) -> Callable[[str], Place]:
+def _copy(environment: Callable[[str], Environment], tmp_path: Path) -> Callable[[str], Environment]:
     """A copy of an environment, to break: its packages are links to those of the original."""
 
-    def copy(name: str) -> Place:
-        original = place(name)
-        home, made = original.python.parent.parent, tmp_path / "copy"
-        packages = made / original.packages.relative_to(home)
+    def copy(name: str) -> Environment:
+        original = environment(name)
+        home, copied = original.python.parent.parent, tmp_path / "copy"
+        packages = copied / original.packages.relative_to(home)
         packages.mkdir(parents=True)
         for entry in original.packages.iterdir():
             (packages / entry.name).symlink_to(entry)
-        shutil.copytree(str(home / "bin"), str(made / "bin"), symlinks=True)
-        shutil.copy2(str(home / "pyvenv.cfg"), str(made))
-        return Place(made / original.python.relative_to(home), tmp_path)
+        shutil.copytree(str(home / "bin"), str(copied / "bin"), symlinks=True)
+        shutil.copy2(str(home / "pyvenv.cfg"), str(copied))
+        return Environment(copied / original.python.relative_to(home), tmp_path)
 
     return copy
 

@@ -1,13 +1,13 @@
-"""Frameworks and shims that do not work: the next one is taken and says so, who insists gets the cause, the doctor the remedy."""
+"""Broken frameworks and shims: another shim is selected, a request for the broken one gets the cause, the doctor the remedy."""
 
 import pytest
 
 REINSTALL = "pip install --force-reinstall --no-deps '%s=="
 
 
-def passed_over(place, shim, cause, remedy, instead):
-    """What is true of every broken framework."""
-    offered, decision, named, ran = place.ask("offer", "decide", "decide " + shim, "run")
+def passed_over(environment, shim, cause, remedy, instead):
+    """Check the report of a broken framework, and return it."""
+    offered, decision, named, ran = environment.ask("offer", "decide", "decide " + shim, "run")
     assert offered["brought"] == []
     assert decision["name"] == ran["shim"] == instead
     assert ran["y"] == [2, 4]
@@ -16,12 +16,12 @@ def passed_over(place, shim, cause, remedy, instead):
     assert (named["error"], named["shim"]) == ("ShimError", shim)
     assert cause in named["reason"]
     assert remedy in named["hint"]
-    found = place.doctor()
-    assert (found["code"], found["selected"]) == (0, instead)
-    assert shim in found["decision"].partition("passed over: ")[2].split(", ")
-    assert cause in found["shim"][shim]["reason"]
-    assert remedy in found["shim"][shim]["hint"]
-    return found
+    report = environment.doctor()
+    assert (report["code"], report["selected"]) == (0, instead)
+    assert shim in report["decision"].partition("passed over: ")[2].split(", ")
+    assert cause in report["shim"][shim]["reason"]
+    assert remedy in report["shim"][shim]["hint"]
+    return report
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ def passed_over(place, shim, cause, remedy, instead):
         ("numpy-py310", "is too new for tensorflow-cpu 2.10", "'onnx-compat[tf2-10-cpu]'"),
     ],
 )
-def test_a_package_that_is_too_new_for_its_tensorflow(place, name, cause, remedy):
-    here = place(name)
-    found = passed_over(here, "tf2", cause, remedy, "reference")
-    assert "(%s " % name.split("-", maxsplit=1)[0] in found["shim"]["tf2"]["reason"]
+def test_a_package_that_is_too_new_for_its_tensorflow(environment, name, cause, remedy):
+    here = environment(name)
+    report = passed_over(here, "tf2", cause, remedy, "reference")
+    assert "(%s " % name.split("-", maxsplit=1)[0] in report["shim"]["tf2"]["reason"]
     insisted = here.doctor(ONNX_COMPAT_SHIM="tf2")
     assert (insisted["code"], insisted["ok"], insisted["selected"]) == (5, False, None)
     assert cause in insisted["decision"]
@@ -44,15 +44,15 @@ def test_a_shared_library_of_tensorflow_2_is_missing(copy):
     here = copy("several-py311")
     (library,) = here.own("tensorflow").glob("libtensorflow_framework.so*")
     library.unlink()
-    found = passed_over(here, "tf2", library.name, REINSTALL % "tensorflow-cpu", "tflite")
-    assert library.name in found["shim"]["keras"]["reason"]  # which runs on it
+    report = passed_over(here, "tf2", library.name, REINSTALL % "tensorflow-cpu", "tflite")
+    assert library.name in report["shim"]["keras"]["reason"]  # which runs on it
     text = here.run("-m", "onnx_compat.cli", "doctor")
     assert "tf2: to do: " + REINSTALL % "tensorflow-cpu" in text.stdout
     assert (text.returncode, text.stderr) == (0, "")
 
 
 def test_a_shared_library_of_tensorflow_1_is_missing(copy):
-    """It tells so in a traceback inside of the text of an error."""
+    """Check an error whose text contains a traceback with the cause."""
     here = copy("tf1-py37")
     (library,) = here.own("tensorflow_core").glob("libtensorflow_framework.so*")
     library.unlink()
@@ -96,7 +96,7 @@ def test_an_import_that_ends_the_process_is_an_error_like_another(copy):
 
 @pytest.mark.parametrize("signal", ["SIGABRT", "SIGILL", "SIGSEGV"])
 def test_an_import_that_kills_does_so_once(copy, signal):
-    """As a TensorFlow does that was built for another processor."""
+    """Fake a TensorFlow that was built for another processor."""
     here = copy("several-py311")
     here.put("tensorflow", "import os, signal\nos.kill(os.getpid(), signal.%s)\n" % signal)
     here.drop("onnx_compat_keras-*.dist-info")
@@ -114,11 +114,11 @@ def test_an_import_that_kills_does_so_once(copy, signal):
 def test_the_doctor_keeps_a_killer_from_the_next_process(copy):
     here = copy("several-py311")
     here.put("tensorflow", "import os\nos.abort()\n")
-    found = here.doctor()
-    assert found["selected"] == "tflite"
-    assert "SIGABRT" in found["shim"]["tf2"]["reason"]
-    assert "SIGABRT" in found["shim"]["keras"]["reason"]
-    assert "tensorflow-cpu" in found["shim"]["keras"]["hint"]  # the back end is to blame, not Keras
+    report = here.doctor()
+    assert report["selected"] == "tflite"
+    assert "SIGABRT" in report["shim"]["tf2"]["reason"]
+    assert "SIGABRT" in report["shim"]["keras"]["reason"]
+    assert "tensorflow-cpu" in report["shim"]["keras"]["hint"]  # the back end is to blame, not Keras
     (decision,) = here.ask("decide")
     assert decision["name"] == "tflite"
 
@@ -142,7 +142,7 @@ def test_a_probability_of_another_tensorflow_does_no_harm(copy):
 def test_onnx_itself_is_broken(copy):
     here = copy("none-py313")
     here.put("onnx", "raise TypeError('Descriptors cannot be created directly.')\n")
-    found = here.doctor()
-    assert (found["code"], found["ok"]) == (5, False)
-    assert "Descriptors" in found["environment"]["onnx"]
-    assert "onnx" in found["to do"]
+    report = here.doctor()
+    assert (report["code"], report["ok"]) == (5, False)
+    assert "Descriptors" in report["environment"]["onnx"]
+    assert "onnx" in report["to do"]

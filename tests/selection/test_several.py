@@ -5,19 +5,19 @@ import pytest
 FIRST = "the first installed shim that works"
 
 
-def test_the_default_and_each_by_name(place):
-    offered, decision, keras, tflite, reference, ran = place("several-py311").ask(
+def test_the_default_and_each_by_name(environment):
+    offered, decision, keras, tflite, reference, ran = environment("several-py311").ask(
         "offer", "decide", "decide keras", "decide tflite", "decide reference", "run tflite"
     )
     assert offered["brought"] == []
     assert decision == {"name": "tf2", "reason": FIRST, "passed": {}, "warned": []}
-    assert [each["name"] for each in (keras, tflite, reference)] == ["keras", "tflite", "reference"]
-    assert {each["reason"] for each in (keras, tflite, reference)} == {"asked for by name"}
+    assert [answer["name"] for answer in (keras, tflite, reference)] == ["keras", "tflite", "reference"]
+    assert {answer["reason"] for answer in (keras, tflite, reference)} == {"asked for by name"}
     assert ran == {"shim": "tflite", "y": [2, 4]}
 
 
-def test_the_variable_decides_unless_one_is_named(place):
-    set_, named, ran = place("several-py311").ask("decide", "decide reference", "run", ONNX_COMPAT_SHIM="tflite")
+def test_the_variable_decides_unless_one_is_named(environment):
+    set_, named, ran = environment("several-py311").ask("decide", "decide reference", "run", ONNX_COMPAT_SHIM="tflite")
     assert (set_["name"], set_["reason"]) == ("tflite", "ONNX_COMPAT_SHIM is set")
     assert (named["name"], named["reason"]) == ("reference", "asked for by name")
     assert ran == {"shim": "tflite", "y": [2, 4]}
@@ -27,62 +27,62 @@ def test_the_variable_decides_unless_one_is_named(place):
 @pytest.mark.parametrize(
     ("module", "shim"), [("tensorflow", "tf2"), ("keras", "keras"), ("ai_edge_litert.interpreter", "tflite")]
 )
-def test_what_the_user_works_with_comes_first(place, module, shim, late):
+def test_what_the_user_works_with_comes_first(environment, module, shim, late):
     """Keras has imported TensorFlow then, and TensorFlow Keras."""
     steps = ["import " + module, "offer", "decide"]
-    *_, decision = place("several-py311").ask(*(["import onnx_compat.select"] if late else []), *steps)
+    *_, decision = environment("several-py311").ask(*(["import onnx_compat.select"] if late else []), *steps)
     assert decision["name"] == shim
     assert decision["reason"] == "%s is imported already" % module.split(".", maxsplit=1)[0]
 
 
-def test_what_a_probe_imported_is_not_what_the_user_works_with(place):
-    _, litert, again = place("several-py311").ask("decide tflite", "decide reference", "decide")
+def test_what_a_probe_imported_is_not_what_the_user_works_with(environment):
+    _, litert, again = environment("several-py311").ask("decide tflite", "decide reference", "decide")
     assert litert["name"] == "reference"
     assert again["reason"] == FIRST
 
 
 @pytest.mark.parametrize("back_end", ["jax", "torch"])
-def test_keras_runs_on_the_back_end_that_is_set(place, back_end):
-    here = place("several-py311")
+def test_keras_runs_on_the_back_end_that_is_set(environment, back_end):
+    here = environment("several-py311")
     (decision,) = here.ask("import keras", "decide", KERAS_BACKEND=back_end)
     assert (decision["name"], decision["reason"]) == ("keras", "keras is imported already")
 
 
-def test_a_back_end_that_is_none_is_told(place):
-    (keras,) = place("several-py311").ask("decide keras", KERAS_BACKEND="theano")
+def test_a_back_end_that_is_none_is_told(environment):
+    (keras,) = environment("several-py311").ask("decide keras", KERAS_BACKEND="theano")
     assert "theano" in keras["reason"]
     assert keras["hint"] == "set KERAS_BACKEND to tensorflow, jax or torch"
 
 
-def test_the_doctor_shows_all_of_them(place):
-    found = place("several-py311").doctor(KERAS_BACKEND="jax")
-    assert (found["code"], found["selected"], found["decision"]) == (0, "tf2", FIRST)
-    assert {name for name, each in found["shim"].items() if each["available"]} == {
+def test_the_doctor_shows_all_of_them(environment):
+    report = environment("several-py311").doctor(KERAS_BACKEND="jax")
+    assert (report["code"], report["selected"], report["decision"]) == (0, "tf2", FIRST)
+    assert {name for name, shim in report["shim"].items() if shim["available"]} == {
         "tf2", "keras", "tflite", "reference",
     }  # fmt: skip
-    assert found["shim"]["keras"]["features"]["back_end"] == "jax"
-    assert [each["name"] for each in found["absent"]] == ["tf1"]
+    assert report["shim"]["keras"]["features"]["back_end"] == "jax"
+    assert [shim["name"] for shim in report["absent"]] == ["tf1"]
 
 
 @pytest.mark.parametrize(
-    ("name", "taken", "other", "why"),
+    ("name", "selected", "other_shim", "why"),
     [
         ("tf1-py37", "tf1", "tf2", "builds graphs for sessions: use the shim tf1"),
         ("tf2-py38", "tf2", "tf1", "executes eagerly: use the shim tf2"),
     ],
 )
-def test_each_tensorflow_is_for_its_own_shim(place, name, taken, other, why):
-    here = place(name)
-    decision, refused, ran = here.ask("decide", "decide " + other, "run")
-    assert (decision["name"], decision["warned"]) == (taken, [])
+def test_each_tensorflow_is_for_its_own_shim(environment, name, selected, other_shim, why):
+    here = environment(name)
+    decision, refused, ran = here.ask("decide", "decide " + other_shim, "run")
+    assert (decision["name"], decision["warned"]) == (selected, [])
     assert refused["error"] == "ShimError"
     assert why in refused["reason"]
-    assert ran == {"shim": taken, "y": [2, 4]}
+    assert ran == {"shim": selected, "y": [2, 4]}
     (imported,) = here.ask("import tensorflow", "decide")
-    assert (imported["name"], imported["reason"]) == (taken, "tensorflow is imported already")
+    assert (imported["name"], imported["reason"]) == (selected, "tensorflow is imported already")
 
 
-def test_the_doctor_tells_the_shim_of_a_tensorflow(place):
-    found = place("tf1-py37").doctor()
-    assert (found["code"], found["selected"]) == (0, "tf1")
-    assert "use the shim tf1" in found["shim"]["tf2"]["reason"]
+def test_the_doctor_tells_the_shim_of_a_tensorflow(environment):
+    report = environment("tf1-py37").doctor()
+    assert (report["code"], report["selected"]) == (0, "tf1")
+    assert "use the shim tf1" in report["shim"]["tf2"]["reason"]

@@ -1,9 +1,9 @@
-"""The projects that are measured, each by a module here with
+"""Projects that are measured, each in a module with these names:
 
-PACKAGES    the packages whose versions the results tell, its own first
-REFUSED     patterns of the errors by which it says by name that it does not do something: a gap, not a failure
-LEAKS       whether a model may fail because of those before it: what fails is then run again in a fresh process
-prepare     a model, as a path or as bytes, and the options of the row -> what takes the inputs and gives the outputs
+- PACKAGES: the packages whose versions the results name, the project's own package first
+- REFUSED: patterns of errors by which the project declares that it does not support a model: a gap, not a failure
+- LEAKS: whether a model may fail because of earlier models; a failed case is then run again in a fresh process
+- prepare: a model (a path or bytes) and the options of the row -> a function from inputs to outputs
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROJECTS = {
 
 
 class Tool(NamedTuple):
-    """A module, imported in a child process only, and what its `prepare` is told."""
+    """A module, which only a child process imports, with the options of its `prepare`."""
 
     module: str
     options: Dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""onnx2tf: the model to a .tflite with its default options, and that file in the interpreter that it brings along.
+"""onnx2tf: conversion to .tflite with its default options, run in the interpreter that it depends on.
 
-By default it turns inputs to channels-last. Values go in and come out as they are: what a user gets who puts the file in
-the place of the model. The row `onnx2tf-keep-shapes` tells it to keep the shape of every input.
+By default it permutes inputs to channels-last. The values are passed unpermuted, as they are to a user who replaces the model
+by the file. The row `onnx2tf-keep-shapes` keeps the shape of every input.
 """
 
 from __future__ import annotations
@@ -24,49 +24,50 @@ LEAKS = False
 PACKAGES = ("onnx2tf", "ai-edge-litert", "onnx", "numpy")
 REFUSED = ("^NotImplementedError",)
 
-# It starts tools of its own environment by name.
+# onnx2tf starts tools of its own environment by name.
 os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
 
 
 def prepare(model: Union[str, bytes], keep_shapes: bool = False) -> Callable[[Dict[str, Any]], Sequence[Any]]:
+    """Convert a model. Return a function that runs the file."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.onnx")  # a copy: it writes into the model that it is given
+        path = Path(folder, "model.onnx")  # a copy: onnx2tf writes into the model that it reads
         if isinstance(model, str):
             shutil.copy(model, str(path))
         else:
             path.write_bytes(model)
         graph = onnx.load(str(path)).graph
-        given = {tensor.name for tensor in graph.initializer}
-        inputs = [value.name for value in graph.input if value.name not in given]
+        initializers = {tensor.name for tensor in graph.initializer}
+        inputs = [value.name for value in graph.input if value.name not in initializers]
         options = {"keep_shape_absolutely_input_names": inputs} if keep_shapes and inputs else {}
         out = Path(folder, "out")
         convert(input_onnx_file_path=str(path), output_folder_path=str(out), non_verbose=True, **options)
-        (made,) = out.glob("*_float32.tflite")
-        content = made.read_bytes()
-    return _Interpreted(content, [value.name for value in graph.output])
+        (converted,) = out.glob("*_float32.tflite")
+        content = converted.read_bytes()
+    return _Runner(content, [value.name for value in graph.output])
 
 
-class _Interpreted:
+class _Runner:
     def __init__(self, content: bytes, outputs: List[str]) -> None:
         self._interpreter = Interpreter(model_content=content)
         self._interpreter.allocate_tensors()
         self._outputs = outputs
 
     def __call__(self, inputs: Dict[str, Any]) -> Sequence[Any]:
-        places = _by_name(self._interpreter.get_input_details(), list(inputs))
+        input_details = _match_tensors(self._interpreter.get_input_details(), list(inputs))
         for name, value in inputs.items():
-            if -1 in places[name]["shape_signature"]:
-                self._interpreter.resize_tensor_input(places[name]["index"], np.shape(value))
+            if -1 in input_details[name]["shape_signature"]:
+                self._interpreter.resize_tensor_input(input_details[name]["index"], np.shape(value))
         self._interpreter.allocate_tensors()
         for name, value in inputs.items():
-            self._interpreter.set_tensor(places[name]["index"], value)
+            self._interpreter.set_tensor(input_details[name]["index"], value)
         self._interpreter.invoke()
-        made = _by_name(self._interpreter.get_output_details(), self._outputs)
-        return [self._interpreter.get_tensor(made[name]["index"]) for name in self._outputs]
+        output_details = _match_tensors(self._interpreter.get_output_details(), self._outputs)
+        return [self._interpreter.get_tensor(output_details[name]["index"]) for name in self._outputs]
 
 
-def _by_name(details: Sequence[Dict[str, Any]], names: Sequence[str]) -> Dict[str, Dict[str, Any]]:
-    """The tensors of the file, by their names in the model; where it has others, in the order that it has them in."""
+def _match_tensors(details: Sequence[Dict[str, Any]], names: Sequence[str]) -> Dict[str, Dict[str, Any]]:
+    """Map the names in the model to tensors of the file: by name where the file keeps all names, else by position."""
     if len(details) != len(names):
         raise ValueError("the file has %d of the %d tensors %s" % (len(details), len(names), ", ".join(names)))
     named = {str(detail["name"]): detail for detail in details}

@@ -14,6 +14,7 @@ REFUSED = ("^NotImplementedError", "^RuntimeImplementationError: No registered i
 
 
 def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any]]:
+    """Return a function that runs a model."""
     evaluator = ReferenceEvaluator(model)
 
     def run(inputs: Dict[str, Any]) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""onnxruntime, on the CPU. What numpy has no type for goes in and comes out as its bits."""
+"""onnxruntime, on the CPU. Values of types that numpy lacks are passed as their bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUSED = (
     "can't be converted to MLDataType",
     "are not supported",
 )
-# The types that numpy lacks, by their names in `tensor(...)`, with their bits.
+# Types that numpy lacks, by their names in `tensor(...)`, with their number of bits.
 _FLOATS = {
     "bfloat16": 16,
     "float8e4m3fn": 8,
@@ -38,14 +38,15 @@ _SMALL = {**_FLOATS, "float4e2m1": 4, "uint4": 4, "int4": 4, "uint2": 2, "int2":
 
 
 def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any]]:
+    """Return a function that runs a model."""
     options = ort.SessionOptions()
-    options.log_severity_level = 4  # what it has to say, it also raises
+    options.log_severity_level = 4  # every message is also raised
     session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     types = {value.type for value in [*session.get_inputs(), *session.get_outputs()]}
     small = not types.isdisjoint("tensor(%s)" % name for name in _SMALL)
 
     def run(inputs: Dict[str, Any]) -> Sequence[Any]:
-        if not small or any(_bits(array) < 8 for array in inputs.values()):  # for these there is no way in, as it says
+        if not small or any(_bits(array) < 8 for array in inputs.values()):  # onnxruntime refuses inputs below 8 bits
             plain: Sequence[Any] = session.run(None, inputs)
             return plain
         outputs = session.run_with_ort_values(None, {name: _value(array) for name, array in inputs.items()})
@@ -55,7 +56,7 @@ def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any
 
 
 def _bits(array: Any) -> int:
-    """Of a type that numpy lacks; as many as any other has, else."""
+    """Return the bits of an element of a type that numpy lacks, else 64."""
     known = isinstance(array, np.ndarray) and _SMALL.get(_name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype)))
     return known or 64
 

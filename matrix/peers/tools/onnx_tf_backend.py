@@ -15,7 +15,7 @@ from onnx_tf.backend import prepare as onnx_tf_prepare  # type: ignore[import-no
 
 __all__ = ["LEAKS", "PACKAGES", "REFUSED", "prepare"]
 
-LEAKS = True  # it keeps the cells of recurrent networks
+LEAKS = True  # it keeps the cells of recurrent networks between models
 PACKAGES = ("onnx-tf", "tensorflow-cpu", "onnx", "numpy")
 REFUSED = (
     "^BackendIsNotSupposedToImplementIt",
@@ -23,7 +23,7 @@ REFUSED = (
     "is not implemented",
     "(is|are) not supported (in|by|due)",
     "Cannot set non-1 dilation",
-    # What its onnx is too old to read.
+    # Its release of onnx is too old to read the model.
     "^ValidationError",
 )
 
@@ -31,27 +31,28 @@ _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
 def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any]]:
+    """Return a function that runs a model."""
     proto = onnx.load(model) if isinstance(model, str) else onnx.load_from_string(model)
     prepared = onnx_tf_prepare(proto)
     kind = onnx.TensorProto.BFLOAT16
     bfloats = {value.name for value in proto.graph.input if value.type.tensor_type.elem_type == kind}
 
     def run(inputs: Dict[str, Any]) -> Sequence[Any]:
-        fed = {
+        feeds = {
             name: np.asarray(value).astype(_BFLOAT16) if name in bfloats else value for name, value in inputs.items()
         }
-        return [_carried(value) for value in prepared.run(fed)]
+        return [_convert_output(value) for value in prepared.run(feeds)]
 
     return run
 
 
-def _carried(value: Any) -> Any:
-    """TensorFlow gives bytes for text; and nothing but itself compares its own bfloat16, which is recorded as float32 here."""
+def _convert_output(value: Any) -> Any:
+    """Convert an output to the recorded type: TensorFlow returns bytes for text, and bfloat16 is recorded as float32."""
     if isinstance(value, (list, tuple)):
-        return [_carried(one) for one in value]
+        return [_convert_output(item) for item in value]
     if isinstance(value, bytes):
         return np.array(value.decode("utf-8"), object)
     dtype = getattr(value, "dtype", None)
     if dtype is not None and dtype.kind == "O":
-        return np.array([one.decode("utf-8") for one in value.reshape(-1)], object).reshape(value.shape)
+        return np.array([text.decode("utf-8") for text in value.reshape(-1)], object).reshape(value.shape)
     return np.asarray(value, np.float32) if dtype == _BFLOAT16 else value

@@ -1,6 +1,6 @@
-"""Runs in the environment that is tested, on its Python: does what its arguments say, in order, and prints what it found.
+"""Script that runs in the tested environment, on its Python: it performs the steps of its arguments and prints their answers.
 
-`import MODULE`; `decide [SHIM]`; `run [SHIM]`: a small model; `offer`: what `import onnx_compat` brings along.
+`import MODULE`; `decide [SHIM]`; `run [SHIM]`: a small model; `offer`: the modules that `import onnx_compat` imports.
 """
 
 import importlib
@@ -13,13 +13,13 @@ def decide(shim=None):
     from onnx_compat import select
     from onnx_compat.errors import OnnxCompatError
 
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             name, reason, passed = select.decide(shim)
         except OnnxCompatError as error:
             return {"error": type(error).__name__, "reason": error.reason, "hint": error.hint, "shim": error.shim}
-    warned = [str(one.message) for one in said if str(one.message).startswith("onnx-compat")]
+    warned = [str(warning.message) for warning in caught if str(warning.message).startswith("onnx-compat")]
     return {"name": name, "reason": reason, "passed": dict(passed), "warned": warned}
 
 
@@ -51,6 +51,6 @@ STEPS = {"decide": decide, "run": run, "offer": offer, "import": bring}
 
 for step in sys.argv[1:]:
     name, *rest = step.split()
-    found = STEPS[name](*rest)
-    if found is not None:
-        print("\n> " + json.dumps(found), flush=True)
+    answer = STEPS[name](*rest)
+    if answer is not None:
+        print("\n> " + json.dumps(answer), flush=True)
