@@ -21,7 +21,7 @@ os.environ["UV_PYTHON_DOWNLOADS"] = "never"
 tell_uv()
 
 
-@impl  # type: ignore[untyped-decorator]
+@impl  # type: ignore[untyped-decorator]  # tox has no types here
 def tox_before_run_commands(tox_env: Any) -> None:
     """Skip or fail a cell that needs a GPU which is missing."""
     cell = load().cells.get(tox_env.conf.name)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def measure_in_process(setting: Setting, name: str, model: Path, small: Path, fi
         def convert_again(tool: str) -> list[float]:
             return [children[tool].call("convert", tool=tool, model=str(model), path=files[tool])["seconds"]]
 
-        work = {tool: lambda tool=tool: convert_again(tool) for tool in children}
+        work = {tool: partial(convert_again, tool) for tool in children}
         samples = alternate(work, max(2, setting.rounds // 4), warm_up=False)
     if PEER in files:
         findings.ratios.append(ratio(f"{name}: {TIME}", samples, OURS, PEER, FASTER))
@@ -114,7 +115,7 @@ def measure_command(setting: Setting, network: Network, findings: Findings) -> N
         return [time_command(tool, commands[tool], setting.scratch)]
 
     samples = alternate(
-        {tool: lambda tool=tool: run(tool) for tool in commands},  # type: ignore[misc]
+        {tool: partial(run, tool) for tool in commands},
         max(3, setting.rounds // 4),
         warm_up=False,  # the conversions before have read the files of the environment
     )

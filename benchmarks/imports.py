@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from functools import partial
 
 from benchmarks.bench import Findings, Setting
 from benchmarks.measure import alternate, figures, ratio
@@ -30,7 +31,7 @@ def measure_imports(setting: Setting, findings: Findings) -> None:
         return [time.perf_counter() - start]
 
     samples = alternate(
-        {name: lambda code=code: run(code) for name, code in CODE.items()},  # type: ignore[misc]
+        {name: partial(run, code) for name, code in CODE.items()},
         setting.rounds,
     )
     subject = "a fresh interpreter that imports"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from benchmarks.bench import Findings, Setting
 from benchmarks.measure import Figure, alternate, figures, ratio
 from benchmarks.process import Child
@@ -32,7 +34,7 @@ def measure_trees(setting: Setting, findings: Findings) -> None:
                 seconds: list[float] = child.call("run", name=name, times=RUNS)
                 return seconds
 
-            work = {name: lambda name=name: runs(name) for name in kinds}
+            work = {name: partial(runs, name) for name in kinds}
             samples = alternate(work, setting.rounds, PAUSE)
             subject = f"{TREES} trees of depth {DEPTH}, {ROWS} rows, {threads} thread{'s' if threads > 1 else ''}"
             findings.ratios += [ratio(subject, samples, ours, "onnxruntime") for ours in ("tf2", "reference")]

@@ -9,14 +9,14 @@ import sys
 import traceback
 from typing import Any, Callable, Dict
 
-import agreement  # type: ignore[import-not-found]
-import anatomy  # type: ignore[import-not-found]
-import conversion  # type: ignore[import-not-found]
-import forest  # type: ignore[import-not-found]
-import from_torch  # type: ignore[import-not-found]
-import made  # type: ignore[import-not-found]
-import real  # type: ignore[import-not-found]
-import runners  # type: ignore[import-not-found]
+import agreement  # type: ignore[import-not-found]  # a module beside this file
+import anatomy  # type: ignore[import-not-found]  # a module beside this file
+import conversion  # type: ignore[import-not-found]  # a module beside this file
+import forest  # type: ignore[import-not-found]  # a module beside this file
+import from_torch  # type: ignore[import-not-found]  # a module beside this file
+import made  # type: ignore[import-not-found]  # a module beside this file
+import real  # type: ignore[import-not-found]  # a module beside this file
+import runners  # type: ignore[import-not-found]  # a module beside this file
 
 COMMANDS: Dict[str, Callable[..., Any]] = {
     "versions": runners.versions,

@@ -3,7 +3,7 @@
 from itertools import permutations
 from typing import Any, Dict, List, Sequence, Tuple
 
-from runners import open_interpreter, values  # type: ignore[import-not-found]
+from runners import open_interpreter, values  # type: ignore[import-not-found]  # a module beside this file
 
 _TYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": "int32"}
 

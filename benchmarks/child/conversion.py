@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from memory import peak_above_baseline  # type: ignore[import-not-found]
+from memory import peak_above_baseline  # type: ignore[import-not-found]  # a module beside this file
 
 
 def import_modules(modules: Any) -> Dict[str, float]:
@@ -60,7 +60,7 @@ def _onnx2tf(model: str, folder: str) -> str:
     """Call onnx2tf as its users do. It finds its optimiser only with the folder of this environment on PATH."""
     import sys
 
-    from onnx2tf.onnx2tf import convert as onnx2tf  # type: ignore[import-not-found]
+    from onnx2tf.onnx2tf import convert as onnx2tf  # type: ignore[import-not-found]  # in the environment of the peer only
 
     here = os.path.dirname(sys.executable)
     if here not in os.environ["PATH"].split(os.pathsep):

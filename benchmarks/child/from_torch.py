@@ -8,7 +8,7 @@ from typing import Dict
 
 def convert_torch(name: str, full: bool, path: str) -> Dict[str, float]:
     """Convert the module, with the weights, that the zoo exports as ONNX. Return the seconds, without its construction."""
-    import litert_torch  # type: ignore[import-not-found]
+    import litert_torch  # type: ignore[import-not-found]  # in the environment of the peer only
 
     root = str(Path(__file__).resolve().parents[2])
     if root not in sys.path:

@@ -4,7 +4,7 @@ import os
 import time
 from typing import Any, Dict, List, Optional
 
-from runners import open_interpreter  # type: ignore[import-not-found]
+from runners import open_interpreter  # type: ignore[import-not-found]  # a module beside this file
 
 TOLERANCE = 1e-3
 

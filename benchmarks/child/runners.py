@@ -149,7 +149,7 @@ def _evaluator(path: str, shape: Any, **_: Any) -> Run:
 def _onnx_tf(threads: int, path: str, shape: Any, **_: Any) -> Run:
     _tensorflow(threads)
     import onnx
-    from onnx_tf.backend import prepare  # type: ignore[import-not-found]
+    from onnx_tf.backend import prepare  # type: ignore[import-not-found]  # in the environment of the peer only
 
     prepared = prepare(onnx.load(path))
     image = _image(shape)

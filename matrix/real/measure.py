@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,6 @@ def measure_network(network: Network, files: dict[str, Path], python: str, scrat
             seconds: list[float] = child.call("run", name=name, times=RUNS)
             return seconds
 
-        samples = alternate({name: lambda name=name: run(name) for name in runners}, ROUNDS, PAUSE)  # type: ignore[misc]
+        samples = alternate({name: partial(run, name) for name in runners}, ROUNDS, PAUSE)
     result["milliseconds"] = {name: 1e3 * min(rounds) for name, rounds in samples.items()}
     return result

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
-from typing import Callable, Dict, List, Mapping, Sequence
+from typing import Callable, Dict, List, Mapping, Sequence, Union
 
 import torch
 from torch import Tensor, nn
@@ -86,16 +87,18 @@ def _images() -> List[Model]:
         Model("vit", lambda: vision.VisionTransformer(32, 8, 32, 2, 4, 10), small),
     ]
     models += [
-        Model("unet_" + up, lambda up=up: vision.UNet((8, 12, 16), up), square, sizes=spatial)  # type: ignore[misc]
+        Model("unet_" + up, partial(vision.UNet, (8, 12, 16), up), square, sizes=spatial)
         for up in ("bilinear", "nearest", "transpose")
     ]
     return models
 
 
 def _recurrent() -> List[Model]:
-    def model(name: str, kind: type, states: Sequence[str], batch_first: bool = False, **options: object) -> Model:
+    def model(
+        name: str, kind: type, states: Sequence[str], batch_first: bool = False, **options: Union[int, str]
+    ) -> Model:
         layer = dict(input_size=6, hidden_size=5, batch_first=batch_first, **options)
-        runs = int(options.get("num_layers", 1)) * (2 if options.get("bidirectional") else 1)  # type: ignore[call-overload]
+        runs = int(options.get("num_layers", 1)) * (2 if options.get("bidirectional") else 1)
         inputs = {"x": Input(("batch", "length", 6) if batch_first else ("length", "batch", 6))}
         inputs.update((state, Input((runs, "batch", 5))) for state in states)
         outputs = ["y", "last_h", "last_c"][: 3 if kind is nn.LSTM else 2]

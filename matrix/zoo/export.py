@@ -10,7 +10,7 @@ import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple, Union
 
 import numpy as np
 import onnx
@@ -132,12 +132,12 @@ def _output_axes(model: Model, network: nn.Module) -> Dict[str, Dict[int, str]]:
     }
 
 
-def _as_list(outputs: object) -> Sequence[Tensor]:
-    return [outputs] if isinstance(outputs, Tensor) else list(outputs)  # type: ignore[call-overload]
+def _as_list(outputs: Union[Tensor, Sequence[Tensor]]) -> Sequence[Tensor]:
+    return [outputs] if isinstance(outputs, Tensor) else list(outputs)
 
 
-def _serialize(values: object) -> List[bytes]:
-    return [numpy_helper.from_array(np.ascontiguousarray(value)).SerializeToString() for value in values]  # type: ignore[attr-defined]
+def _serialize(values: Iterable[np.ndarray]) -> List[bytes]:
+    return [numpy_helper.from_array(np.ascontiguousarray(value)).SerializeToString() for value in values]
 
 
 def _serialize_model(proto: onnx.ModelProto) -> bytes:

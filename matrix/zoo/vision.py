@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 import torch
 from torch import Tensor, nn
@@ -46,14 +46,16 @@ class Bottleneck(nn.Module):
 class ResNet(nn.Module):
     """Residual network of Basic or Bottleneck blocks."""
 
-    def __init__(self, block: type, depths: Sequence[int], width: int, classes: int) -> None:
+    def __init__(
+        self, block: Union[Type[Basic], Type[Bottleneck]], depths: Sequence[int], width: int, classes: int
+    ) -> None:
         super().__init__()
         parts: List[nn.Module] = [conv(3, width, 7, 2), nn.MaxPool2d(3, 2, 1)]
         channels = width
         for stage, depth in enumerate(depths):
             for i in range(depth):
                 parts.append(block(channels, width << stage, 2 if stage and not i else 1))
-                channels = (width << stage) * block.growth  # type: ignore[attr-defined]
+                channels = (width << stage) * block.growth
         self.features = nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.classify = nn.Linear(channels, classes)
 

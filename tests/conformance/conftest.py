@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: List[Any]) -> None:
-    """No case takes a minute; one that hangs ends its worker, and is one failure with a name."""
+    """Limit the time of a case: no case takes a minute, and a case that hangs ends its worker and fails by name."""
     if config.pluginmanager.hasplugin("timeout"):
         for item in items:
             if "chosen" in getattr(item, "fixturenames", ()):
@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: List[Any]) -> No
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every distinct case becomes a test under its exact id."""
+    """Make a test of every distinct case, under its exact id."""
     if "chosen" in metafunc.fixturenames:
         try:
             cases = _chosen(metafunc.config)
@@ -63,7 +63,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def shim() -> str:
-    """The name of the shim under test, as the user of a cell would choose it."""
+    """Return the name of the shim under test."""
     return os.environ.get("ONNX_COMPAT_SHIM", "reference")
 
 
@@ -75,7 +75,7 @@ def declared_gaps(shim: str) -> List[gaps.Gap]:
 
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> List[Any]:
-    """All rows of the chosen suites, of whichever releases tests run."""
+    """Return all rows of the chosen suites, of all releases."""
     return select.choose(_suites(request.config), read_index)
 
 
@@ -127,7 +127,7 @@ def _suites(config: pytest.Config) -> str:
 
 
 def _natives(shim: str) -> List[str]:
-    """The operators for which the shim has a kernel of its own."""
+    """Return the native operators of the shim."""
     with find(shim).scratch() as emitter:
         return sorted("%s::%s" % key if key[0] else key[1] for key in natives(emitter))
 

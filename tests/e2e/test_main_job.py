@@ -20,7 +20,7 @@ def onnx_compat(*arguments):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A convolution, a pool and a classifier, with weights that make every output differ."""
+    """Write a model with a convolution, a pool and a classifier, whose weights make every output differ."""
     random = np.random.default_rng(0)
     weights = {
         "kernel": random.normal(size=(8, 3, 3, 3)),

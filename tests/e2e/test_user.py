@@ -16,7 +16,7 @@ CLI = [sys.executable, "-m", "onnx_compat.cli"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a model in it."""
+    """Return a folder with a model in it."""
     folder = tmp_path_factory.mktemp("user")
     subprocess.run(
         [sys.executable, str(ROOT / "examples" / "make_model.py"), "digits.onnx"], cwd=str(folder), check=True

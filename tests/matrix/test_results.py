@@ -26,7 +26,7 @@ def _model(name: str, *operators: str) -> bytes:
 
 @pytest.fixture
 def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The results of a few cases."""
+    """Return the results of a few cases."""
     monkeypatch.setenv("ONNX_COMPAT_CACHE", str(tmp_path / "cache"))
     cases = {
         "abs": (["Abs"], "pass"),

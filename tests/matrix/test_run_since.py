@@ -108,7 +108,7 @@ def test_an_entry_matters_to_those_that_follow_from_it(old: str, new: str, cells
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small one, with one commit; its cells are those of this one."""
+    """Make a small repository with a single commit and the cells of this repository."""
     files = {"matrix/matrix.toml": TEXT, "docs/matrix.md": "a\n", "shims/tf2/onnx_compat_tf2/shim.py": "a\n"}
     files |= {"tests/gaps/keras.toml": "", ".gitignore": "results/\n", "tests/core/test_a.py": "a\n"}
     for path, text in files.items():

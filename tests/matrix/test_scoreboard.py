@@ -122,7 +122,7 @@ def test_the_page_holds_all_and_asks_for_nothing(folder: Path, tmp_path: Path) -
     text = render_page(load(), gather([tmp_path / "a.json", tmp_path / "b.json"], folder))
     assert text.count("</script>") == 2, "an error that ends a script ends none"
     assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:|//)""", text)
-    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])  # type: ignore[index]
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])  # type: ignore[index]  # without a match the test fails
     shown = {run["cell"]: run for run in data["runs"]}
     assert set(shown) == set(load().cells), "a cell that was never run has a row, too"
     assert shown[CELL]["missed"][0]["detail"] == "</script>fail"

@@ -16,7 +16,7 @@ NUMBERS = sorted(values._SMALL)
 
 
 def _all(number: int) -> Any:
-    """Every value of a type, in the type."""
+    """Return every value of a type, in that type."""
     small = values._SMALL[number]
     if not small.exponent:
         low = -(1 << (small.bits - 1)) if small.name.startswith("int") else 0
@@ -26,7 +26,7 @@ def _all(number: int) -> Any:
 
 
 def _whole(raw: TensorProto, bits: int, array: Any) -> list[int]:
-    """The same in the typed field: packed as in the raw one, but for six bits, of which each element has a number."""
+    """Return the data of the typed field: packed as in the raw field, except 6-bit types with an entry per element."""
     if bits == 6:
         return array.view(np.uint8).tolist()
     return np.frombuffer(raw.raw_data, np.uint16 if bits == 16 else np.uint8).tolist()

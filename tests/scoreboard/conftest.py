@@ -52,7 +52,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def board(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of the page of the made runs."""
+    """Return the address of the page of the made-up runs."""
     from matrix.data import load
     from matrix.scoreboard.cases import Known, write_cases
     from matrix.scoreboard.gather import gather

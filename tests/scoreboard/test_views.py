@@ -11,7 +11,7 @@ Visit = Callable[..., Page]
 
 
 def _cells(page: Page) -> List[str]:
-    """The rows of the map."""
+    """Return the rows of the map."""
     return page.locator(".map tbody tr:not(.group) th[scope=row]").evaluate_all("all => all.map((one) => one.title)")
 
 

@@ -32,7 +32,7 @@ class Environment:
         entry.unlink()
 
     def own(self, package: str) -> Path:
-        """A package of a copy whose files may be deleted; none may be changed, they are links."""
+        """Return a package of a copy whose files may be deleted. They are links, so they must not be changed."""
         folder = self.packages / package
         original = folder.resolve()
         self.drop(package)
@@ -81,7 +81,7 @@ class Environment:
 
 @pytest.fixture(name="environment")
 def _environment(tmp_path: Path) -> Callable[[str], Environment]:
-    """The environment of this name."""
+    """Return a function that finds an environment by its name."""
     configured: Optional[str] = os.environ.get("ONNX_COMPAT_SELECTION")
     assert configured, "run this by `nox -s selection`"
     pythons = json.loads(configured)
@@ -94,7 +94,7 @@ def _environment(tmp_path: Path) -> Callable[[str], Environment]:
 
 @pytest.fixture(name="copy")
 def _copy(environment: Callable[[str], Environment], tmp_path: Path) -> Callable[[str], Environment]:
-    """A copy of an environment, to break: its packages are links to those of the original."""
+    """Return a function that copies an environment, to break it: its packages are links to those of the original."""
 
     def copy(name: str) -> Environment:
         original = environment(name)

@@ -1,4 +1,4 @@
-// Two runs side by side: what differs in counts, operators and cases.
+// Comparison of two runs: differences of counts, operators and cases.
 
 function showCompare(place, [first = "", second = ""]) {
   const able = [...newest, ...runs.slice(data.newest)].filter((run) => run.state === "ran" && run.table);

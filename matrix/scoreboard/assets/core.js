@@ -1,4 +1,4 @@
-// What is in the page's data, and how it is told: everything that the views share.
+// The page's data and its formatting, shared by all views.
 
 const OUTCOMES = ["pass", "fallback", "gap", "fail", "void"];
 const SIGNS = { pass: "\u2713", fallback: "\u21b7", gap: "\u25b3", fail: "\u2715", void: "\u2205" };
@@ -81,7 +81,7 @@ function parts(operator) {
   return { name, since: since || "" };
 }
 
-// ---- cases: what there is to run
+// ---- cases
 
 /** As a number that is greater for a newer one. */
 function release(text) {
@@ -131,7 +131,7 @@ function matching(text) {
   return new Set(exact.length ? exact : OPERATORS.filter((name) => name.toLowerCase().includes(wanted)));
 }
 
-// ---- runs: what became of the cases
+// ---- runs and their outcomes
 
 const PYTHON = /-py(\d)(\d+)$/;
 
@@ -242,7 +242,7 @@ class Run {
       }
     });
     for (const one of found.values()) {
-      // A case with this operator alone says what it does; in one with many, any of them may be to blame.
+      // A case with this operator alone shows its outcome; in a case with several operators, any of them may be the cause.
       one.outcome = worst(counted(one.alone) ? one.alone : one.row);
     }
     return [...found.values()].sort(

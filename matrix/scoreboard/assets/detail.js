@@ -1,4 +1,4 @@
-// One cell: its operators at an opset, and the cases of each with what they said.
+// A cell: its operators at an opset, and the cases of each with their messages.
 
 function showCell(place, [key, at = "all", operator = ""], filters) {
   const run = byKey.get(key);

@@ -1,4 +1,4 @@
-// The totals of all runs that were recorded, a line for each cell.
+// The totals of all recorded runs, a line for each cell.
 
 const WIDE = 240;
 const HIGH = 56;

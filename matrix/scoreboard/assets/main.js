@@ -1,4 +1,4 @@
-// Which view is shown: the part of the address after # says all of it, so that it can be passed on.
+// Choice of the view: the part of the address after # holds its whole state, so that it can be shared.
 
 const FILTERS = ["framework", "operator", "state"];
 
@@ -18,7 +18,7 @@ function decoded(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // written by hand, or cut off
+    return text; // the address was edited or truncated
   }
 }
 
@@ -64,7 +64,7 @@ function draw(moved) {
     if (field && typeof kept.at === "number" && field.type === "search") field.setSelectionRange(kept.at, kept.at);
     if (main.querySelector(".scroll")) main.querySelector(".scroll").scrollLeft = left;
   } else if (moved) {
-    // Back on the map: to the cell that was opened.
+    // Back on the map: focus the cell that was opened.
     const opened = view === "map" && came && main.querySelector(`.map a[href="${CSS.escape(came)}"], .map a[href="${came}"]`);
     if (opened) {
       opened.focus();
