@@ -13,7 +13,7 @@ from benchmarks.process import environment
 __all__ = ["measure_imports"]
 
 AIM = 1.1
-"""No noticeable time: within a tenth of numpy and onnx alone."""
+"""The aim: at most a tenth more than numpy and onnx alone."""
 CODE = {
     "numpy, onnx, onnx_compat": "import numpy, onnx, onnx_compat",
     "numpy, onnx": "import numpy, onnx",

@@ -29,7 +29,7 @@ REFERENCE = "reference"
 
 
 class MatrixError(Exception):
-    """An entry of matrix.toml contradicts itself or another; the text says which."""
+    """An entry of matrix.toml is wrong, or a request names no entry; the text says which."""
 
 
 @dataclass(frozen=True)

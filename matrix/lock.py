@@ -91,7 +91,7 @@ def lock(matrix: Matrix, environment: Environment) -> None:
             raise MatrixError("uv is not on PATH. Run `pip install uv` in the active environment.") from error
         if process.returncode != 0:
             raise MatrixError(f"{environment.id} cannot be resolved:\n{process.stderr}")
-        # `torch==2.13.0+cpu` exists in one index only; `torch==2.13.0` accepts it and every other build.
+        # `torch==2.13.0+cpu` exists in a single index; `torch==2.13.0` accepts it and every other build.
         text = re.sub(r"\+[\w.]+$", "", output.read_text(encoding="utf-8"), flags=re.MULTILINE)
     environment.constraints.write_text(text, encoding="utf-8")
 

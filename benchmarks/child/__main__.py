@@ -14,7 +14,7 @@ import anatomy  # type: ignore[import-not-found]  # a module beside this file
 import conversion  # type: ignore[import-not-found]  # a module beside this file
 import forest  # type: ignore[import-not-found]  # a module beside this file
 import from_torch  # type: ignore[import-not-found]  # a module beside this file
-import made  # type: ignore[import-not-found]  # a module beside this file
+import generated  # type: ignore[import-not-found]  # a module beside this file
 import real  # type: ignore[import-not-found]  # a module beside this file
 import runners  # type: ignore[import-not-found]  # a module beside this file
 
@@ -28,9 +28,9 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
     "forest": forest.write,
     "anatomy": anatomy.anatomy,
     "errors": agreement.errors,
-    "detector": made.detector,
-    "generator": made.generator,
-    "recurrent": made.recurrent,
+    "detector": generated.detector,
+    "generator": generated.generator,
+    "recurrent": generated.recurrent,
     "real": real.check,
 }
 

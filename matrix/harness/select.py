@@ -56,7 +56,7 @@ def variant_name(id: str, variant: str) -> str:
 def distinct(rows: Iterable[Any], variants: Sequence[str] = (RECORDED,)) -> List[Chosen]:
     """Return each distinct content once for each variant."""
     by_content: Dict[Tuple[Any, ...], Chosen] = {}
-    for row in rows:  # an index is in the order of the releases
+    for row in rows:  # an index is sorted by release
         key = (row.suite, row.hash, row.rtol, row.atol)
         earlier = by_content.pop(key, None)
         by_content[key] = Chosen(row, [row.id, *(earlier.ids if earlier else [])])

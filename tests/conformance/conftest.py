@@ -1,9 +1,11 @@
-"""Feeds the cases of the cache to the tests and tallies what becomes of them.
+"""Run the cases of the cache as tests, and count their outcomes.
 
---suite or ONNX_COMPAT_SUITES: which suites; --releases or ONNX_COMPAT_RELEASES: all, or the newest of each;
---variant or ONNX_COMPAT_VARIANTS: in which ways (matrix/harness/variants.py);
-ONNX_COMPAT_SHIM: on which shim; ONNX_COMPAT_CELL: in which cell of the matrix, for the gaps; ONNX_COMPAT_RESULTS: a file
-for the results.
+- --suite or ONNX_COMPAT_SUITES: the suites
+- --releases or ONNX_COMPAT_RELEASES: `all`, or `newest` of each suite
+- --variant or ONNX_COMPAT_VARIANTS: the variants (matrix/harness/variants.py)
+- ONNX_COMPAT_SHIM: the shim under test
+- ONNX_COMPAT_CELL: the cell of the matrix, which selects its gaps
+- ONNX_COMPAT_RESULTS: the file for the results
 """
 
 import importlib.util

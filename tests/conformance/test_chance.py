@@ -1,4 +1,4 @@
-"""The statistical tests of the runner: what they must let pass, and what they must tell. The samples are seeded."""
+"""Statistical tests of the harness: the samples that pass and those that fail. The samples are seeded."""
 
 from typing import Any, Callable, Dict, List
 

@@ -1,4 +1,4 @@
-"""The operators that draw random numbers, of each version, on the shim under test: no release of onnx recorded most of them."""
+"""Random operators in each version, on the shim under test: no release of onnx recorded most of them."""
 
 from typing import Any, List
 

@@ -1,4 +1,4 @@
-"""The runner, on made-up cases: what it must call a pass, a fallback, a gap and a failure."""
+"""The harness on made-up cases: passes, fallbacks, gaps and failures."""
 
 import json
 from pathlib import Path

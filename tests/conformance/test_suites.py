@@ -1,4 +1,4 @@
-"""Every case of the chosen suites, on the shim under test."""
+"""Conformance: every case of the chosen suites, on the shim under test."""
 
 import os
 import time

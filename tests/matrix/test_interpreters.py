@@ -1,4 +1,4 @@
-"""An interpreter is found where it works, and missed by name."""
+"""Search for an interpreter: a working one is found, a missing one is named."""
 
 import sys
 

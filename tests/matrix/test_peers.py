@@ -165,7 +165,7 @@ def run_or_judge(tool, model, x):
     """Return the output of the tool, or its verdict."""
     try:
         return tool.prepare(model)({"x": x})[0]
-    except Exception as error:  # noqa: BLE001 - which one it is, is the question
+    except Exception as error:  # noqa: BLE001 - the test checks which exception it is
         return child.judge_error(error, tool.REFUSED)[0]
 
 

@@ -1,4 +1,4 @@
-"""A framework that aborts or hangs: the real harness, in a run of its own, on cases of operators that do so."""
+"""Frameworks that abort or hang: the real harness in a separate run, on operators that abort or hang."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from matrix.data import ROOT
 from matrix.run.progress import Progress
 from matrix.suites import cache
 
-# Half a minute, where the machine has nothing else to do.
+# It takes half a minute on an idle machine.
 pytestmark = pytest.mark.timeout(900)
 
 GOOD = 8
 LIMIT = 2
-# More than the four for which one worker is replaced by default.
+# More than 4, the default number of restarts of a worker.
 BAD = {"hangs": "Hangs", "holds": "Holds", **{f"aborts_{k}": "Aborts" for k in range(3)}}
-# Holds: asleep with the interpreter's lock in hand, as a kernel is that never gives it back.
+# Holds: it sleeps while it holds the interpreter's lock, as a kernel that never releases it.
 PLUGIN = """
 import ctypes, os, time
 import onnx_compat, pytest

@@ -43,7 +43,7 @@ class Fake:
 
 
 class Machine:
-    """Runs cells for the seconds told, and keeps what was seen."""
+    """Runs cells for given times, and records the calls of `look`."""
 
     def __init__(self, seconds: list[float | None], limit: float = 100, jobs: int = 1) -> None:
         self.clock, self.seconds, self.limit, self.jobs = (

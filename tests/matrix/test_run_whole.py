@@ -1,4 +1,4 @@
-"""Whole runs, from the command line to the table, with a nox that installs and tests nothing."""
+"""Whole runs, from the command line to the table, with a fake nox that installs and tests nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matrix.run import done, runner
 
 CELLS = [cell.id for cell in load().cells.values() if cell.shim == "tflite"][:4]
 COUNTS = {"node/1": {"pass": 3, "fallback": 1, "gap": 0, "fail": 0}}
-# What becomes of a cell is in a file of its name; every run leaves a line in `runs`.
+# The file with the name of a cell holds its behaviour; every run appends a line to `runs`.
 NOX = """#!{python}
 import json, os, pathlib, sys, time
 here = pathlib.Path({folder!r})

@@ -1,4 +1,4 @@
-"""The scoreboard: how runs are merged, what the page holds, the badges, and what onnx's backend scoreboard reads."""
+"""Scoreboard: merging of runs, contents of the page, badges, and the export for onnx's backend scoreboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of cases: what is written is what is read, content is stored once, and a release's data is understood."""
+"""Cache of cases: a case is read as it was written, equal contents are stored once, and the data of a release is parsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types that numpy lacks, decoded from recorded files without onnx and ml_dtypes: held against both."""
+"""Types that numpy lacks, decoded from recorded files, compared with onnx and ml_dtypes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_bits_of_a_bfloat16_are_one_where_the_graph_says_so() -> None:
 
 
 def test_bfloat16_under_another_name() -> None:
-    """Up to onnx 1.18 its bits were recorded as uint16, for a model that declares bfloat16."""
+    """Check that uint16 bits are read as bfloat16 if the model declares it, as onnx recorded them up to 1.18."""
     stored = TensorProto(dims=[2], data_type=TensorProto.UINT16, int32_data=[0x3F80, 0xC000])
     type_ = helper.make_tensor_type_proto(TensorProto.BFLOAT16, [2])
     assert values.read_value(type_, stored.SerializeToString()).astype(np.float32).tolist() == [1.0, -2.0]

@@ -1,4 +1,4 @@
-"""A Chromium without a window, and a page of a few made runs to open in it."""
+"""Headless Chromium, and a page of a few made-up runs to open in it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _program(playwright: Playwright) -> str:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium has no sandbox for it
+        root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium has no sandbox for this user
         program = _program(playwright)
         started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"] if root else [])
         yield started
@@ -84,7 +84,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-#: Cell, date, and what of it does not pass: the outcome and the error by a part of the names of cases.
+#: Cell, date, and its failures: part of the name of a case -> outcome and error.
 RUNS: List[Tuple[str, str, Dict[str, Tuple[str, str]]]] = [
     ("tf2-2.21.0-py313", "2026-05-03T10:00:00Z", {"resize_2": ("gap", "Resize: <b>no</b> cubic"), "loop": ("fallback", "Loop_0")}),
     ("tf2-2.20.0-py313", "2026-05-03T10:00:00Z", {"conv_17_rare": ("fail", "y differs: 3 of 24 elements")}),
@@ -147,7 +147,7 @@ def visit(browser: Browser, board: str) -> Iterator[Callable[..., Page]]:
 
 @pytest.fixture
 def picture(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
-    """Keeps what a page looks like, for those who want to see it."""
+    """Return a function that saves a screenshot of a page."""
     folder = ROOT / "results" / "pictures"
 
     def keep(page: Page, name: str) -> None:

@@ -17,7 +17,7 @@ VIEWS = {
     "compare": "#/compare/tf2-2.21.0-py313/tf2-2.20.0-py313",
     "history": "#/history",
 }
-#: Of every text the least contrast with what is behind it, as WCAG counts it; hidden ones are not read.
+#: The least contrast of a visible text with its background, as defined by WCAG.
 CONTRAST = """() => {
   const light = (colour) => {
     const [r, g, b] = colour.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
@@ -45,7 +45,7 @@ CONTRAST = """() => {
 
 
 def _fits(page: Page) -> None:
-    """Nothing makes the page itself scroll to the side."""
+    """Check that the page does not scroll sideways."""
     wide = page.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]")
     assert max(wide[:2]) <= wide[2], wide
 

@@ -27,7 +27,7 @@ class Environment:
         return packages
 
     def drop(self, pattern: str) -> None:
-        """Take one entry out of the packages of a copy."""
+        """Remove an entry from the packages of a copy."""
         (entry,) = self.packages.glob(pattern)
         entry.unlink()
 
@@ -40,7 +40,7 @@ class Environment:
         return folder
 
     def put(self, package: str, start: str) -> None:
-        """Another package in its place, for a copy; the list of what is installed does not learn of it."""
+        """Replace a package of a copy by other code, without changing its metadata."""
         folder = self.packages / package
         if folder.is_symlink():
             folder.unlink()

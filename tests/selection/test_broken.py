@@ -118,7 +118,7 @@ def test_the_doctor_keeps_a_killer_from_the_next_process(copy):
     assert report["selected"] == "tflite"
     assert "SIGABRT" in report["shim"]["tf2"]["reason"]
     assert "SIGABRT" in report["shim"]["keras"]["reason"]
-    assert "tensorflow-cpu" in report["shim"]["keras"]["hint"]  # the back end is to blame, not Keras
+    assert "tensorflow-cpu" in report["shim"]["keras"]["hint"]  # the cause is the back end, not Keras
     (decision,) = here.ask("decide")
     assert decision["name"] == "tflite"
 

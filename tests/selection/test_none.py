@@ -1,4 +1,4 @@
-"""Nothing is installed, a shim without its framework, a framework without its shim."""
+"""No shim and no framework, a shim without its framework, a framework without its shim."""
 
 import pytest
 
