@@ -29,7 +29,7 @@ def render_texts(matrix: Matrix) -> dict[Path, str]:
         **commands.files(ROOT),
         ROOT / PAGE: page(matrix),
         ROOT / real.PAGE: real.render_page(),
-        ROOT / chart.PICTURE: chart.svg(real.stored()),
+        ROOT / chart.PICTURE: chart.svg(real.load_measured()),
         ROOT / passes.PAGE: passes.page(),
     }
 
