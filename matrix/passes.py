@@ -14,29 +14,36 @@ PAGE = "docs/passes.md"
 _HEAD = """\
 # Passes
 
-A pass is a rewrite that keeps the results. Program passes rewrite a recorded program, graph passes the operators of a TFLite
-subgraph. This page is rendered from the registered passes by `python -m matrix render`. CONTRIBUTING.md tells how to add a pass.
+A pass is a rewrite that keeps the results. Program passes rewrite a recorded program, graph passes the operators of a
+TFLite subgraph. This page is rendered from the registered passes by `python -m matrix render`. CONTRIBUTING.md tells
+how to add a pass.
 
 ## The contract
 
-A pass is a registered object (`onnx_compat/passes/contract.py`, `shims/tflite/onnx_compat_tflite/passes/contract.py`) with
+A pass is a registered object (`onnx_compat/passes/contract.py`, `shims/tflite/onnx_compat_tflite/passes/contract.py`)
+with
 
 - a `name`, which reports and `ONNX_COMPAT_PASSES` use;
 - a `summary`: before => after. The docstring of its module states the conditions;
-- `after` and `before`: the passes that must run earlier or later. A schedule that breaks a constraint is refused on import;
-- an `example`: a small program or graph on which the pass acts. A test runs each pass alone on its example and compares the results;
-- `apply`, which returns the number of rewrites. Graph passes edit through `GraphRewriter` only; a test finds other assignments;
-- `legalizes`: whether some runtime refuses or misreads a file without the pass. Other passes make files smaller or faster.
+- `after` and `before`: the passes that must run earlier or later. A schedule that breaks a constraint is refused on
+  import;
+- an `example`: a small program or graph on which the pass acts. A test runs each pass alone on its example and
+  compares the results;
+- `apply`, which returns the number of rewrites. Graph passes edit through `GraphRewriter` only; a test finds other
+  assignments;
+- `legalizes`: whether some runtime refuses or misreads a file without the pass. Other passes make files smaller or
+  faster.
 
-Readers of an intermediate value are counted: a value that another operator reads, or that is an output, stays. `dead_code` runs
-several times, since a dead operator counts as a reader.
+Readers of an intermediate value are counted: a value that another operator reads, or that is an output, stays.
+`dead_code` runs several times, since a dead operator counts as a reader.
 
 ## Find out what passes do
 
 - `onnx-compat convert MODEL PATH --explain` lists each pass with the number of its rewrites.
 - `ONNX_COMPAT_PASSES=-name,-other` leaves passes out. An unknown name is refused.
-- `onnx-compat verify MODEL --converted FILE --bisect-passes` names the pass that makes a file wrong. It converts the model again with
-  fewer passes, by binary search over the order below. Passes that legalize always run, and are tried last.
+- `onnx-compat verify MODEL --converted FILE --bisect-passes` names the pass that makes a file wrong. It converts the
+  model again with fewer passes, by binary search over the order below. Passes that legalize always run, and are tried
+  last.
 - `ONNX_COMPAT_VERIFY=1` verifies the program or the graph behind every pass, and names the pass that leaves a defect.
 """
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, List
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from onnx_compat.conversion import convert, load_converted
+    from onnx_compat.conversion.convert import convert, load_converted
+    from onnx_compat.conversion.join import join
+    from onnx_compat.discovery.selection import shims
     from onnx_compat.errors import OnnxCompatError
-    from onnx_compat.joining import join
+    from onnx_compat.execution.runnable import Runnable, prepare, run
+    from onnx_compat.execution.support import support
     from onnx_compat.model import Model, load
     from onnx_compat.ops import op
-    from onnx_compat.runnable import Runnable, prepare, run
-    from onnx_compat.select import shims
-    from onnx_compat.survey import support
     from onnx_compat.verification import verify
 
 __all__ = [
@@ -45,16 +45,16 @@ __all__ = [
 _WHERE = {
     "Model": "onnx_compat.model",
     "OnnxCompatError": "onnx_compat.errors",
-    "Runnable": "onnx_compat.runnable",
-    "convert": "onnx_compat.conversion",
-    "join": "onnx_compat.joining",
+    "Runnable": "onnx_compat.execution.runnable",
+    "convert": "onnx_compat.conversion.convert",
+    "join": "onnx_compat.conversion.join",
     "load": "onnx_compat.model",
-    "load_converted": "onnx_compat.conversion",
+    "load_converted": "onnx_compat.conversion.convert",
     "op": "onnx_compat.ops",
-    "prepare": "onnx_compat.runnable",
-    "run": "onnx_compat.runnable",
-    "shims": "onnx_compat.select",
-    "support": "onnx_compat.survey",
+    "prepare": "onnx_compat.execution.runnable",
+    "run": "onnx_compat.execution.runnable",
+    "shims": "onnx_compat.discovery.selection",
+    "support": "onnx_compat.execution.support",
     "verify": "onnx_compat.verification",
 }
 

@@ -10,12 +10,12 @@ from typing import Any, Optional, Sequence, Tuple
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 from onnx.backend import base
 
-from onnx_compat import select
-from onnx_compat.dtypes import DType
+from onnx_compat.discovery import selection
 from onnx_compat.errors import OnnxCompatError, ShimError
-from onnx_compat.runnable import Runnable
-from onnx_compat.runnable import prepare as prepare_runnable
-from onnx_compat.survey import support
+from onnx_compat.execution.runnable import Runnable
+from onnx_compat.execution.runnable import prepare as prepare_runnable
+from onnx_compat.execution.support import support
+from onnx_compat.ir.dtypes import DType
 
 __all__ = ["BackendRep", "OnnxCompatBackend", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 
@@ -81,7 +81,7 @@ class OnnxCompatBackend(base.Backend):
     def supports_device(cls, device: str, shim: Optional[str] = None) -> bool:
         """Whether the framework of the shim has this device here."""
         try:
-            select.find(select.decide(shim).name).resolve_device(device)
+            selection.find(selection.decide(shim).name).resolve_device(device)
         except ShimError:
             return False
         return True

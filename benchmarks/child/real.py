@@ -52,10 +52,10 @@ def _made_up(model: str, shapes: Any, values: Any, fed_shapes: Any, ranges: Any)
     import numpy as np
 
     import onnx_compat
-    from onnx_compat.fixing import fixed
+    from onnx_compat.conversion.input_fixing import fix_inputs
     from onnx_compat.verification.generate import generate
 
-    static_model = fixed(onnx_compat.load(model), {**shapes, **fed_shapes}, values)
+    static_model = fix_inputs(onnx_compat.load(model), {**shapes, **fed_shapes}, values)
     feeds = generate(static_model.inputs)
     random = np.random.RandomState(0)
     for name, (low, high) in ranges.items():

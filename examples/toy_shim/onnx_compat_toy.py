@@ -6,8 +6,7 @@ fallback; `onnx_compat.support(model, "toy")` lists it.
 
 import numpy as np
 
-from onnx_compat.emission import emit
-from onnx_compat.shim import Compiled, Emitter, Probe, Shim
+from onnx_compat.shim import Compiled, Emitter, Probe, Shim, emit
 
 
 class ToyEmitter(Emitter):

@@ -25,7 +25,7 @@ def files(root: Path) -> dict[Path, str]:
 def reference() -> list[str]:
     """The lines of the reference: for each command its usage, its description and a table of its options."""
     from onnx_compat.cli.app import cli
-    from onnx_compat.cli.codes import CODES
+    from onnx_compat.cli.exit_codes import CODES
 
     lines = []
     for name, command in cli.commands.items():

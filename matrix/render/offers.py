@@ -1,4 +1,4 @@
-"""Module `onnx_compat.offers`: the extras that can be installed on each Python, which `onnx-compat doctor` suggests."""
+"""Module `onnx_compat.discovery.offers`: the extras that can be installed on each Python, which `onnx-compat doctor` suggests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def files(matrix: Matrix, root: Path) -> dict[Path, str]:
     """Return path -> text of the module."""
     offers = [*_general_offers(matrix), *_branch_offers(matrix)]
     lines = [f"    Offer({', '.join(_format_value(field) for field in offer)}),\n" for offer in offers]
-    return {root / "onnx_compat" / "offers.py": _HEAD + "".join(lines) + ")\n"}
+    return {root / "onnx_compat" / "discovery" / "offers.py": _HEAD + "".join(lines) + ")\n"}
 
 
 def _format_value(value: str | tuple[str, ...]) -> str:

@@ -10,7 +10,7 @@ from onnx_compat.calibration import files
 from onnx_compat.calibration.files import Named
 from onnx_compat.calibration.images import Images
 from onnx_compat.errors import InputError
-from onnx_compat.feeds import by_name
+from onnx_compat.execution.feeds import check_feed
 from onnx_compat.model import Model, TensorType, ValueInfo
 
 __all__ = ["GENERATED", "Sample", "batch", "paths_of", "samples"]
@@ -67,7 +67,7 @@ def _checked(sample: Any, declared: Sequence[ValueInfo]) -> Sample:
     if not isinstance(sample, (Mapping, list, tuple)):
         sample = [sample]
     names = [one.name for one in declared]
-    arrays = {name: array for name, (array, _) in by_name(sample, declared, names).items()}
+    arrays = {name: array for name, (array, _) in check_feed(sample, declared, names).items()}
     for name, array in arrays.items():
         if not array.size:
             raise InputError("the input '%s' has no elements (shape %s)" % (name, list(array.shape)))

@@ -3,7 +3,7 @@
 import sys
 from typing import Optional, Sequence
 
-from .codes import INTERRUPTED
+from onnx_compat.cli.exit_codes import INTERRUPTED
 
 __all__ = ["main"]
 
@@ -11,7 +11,7 @@ __all__ = ["main"]
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command line and return the exit code; see `codes.CODES`."""
     try:
-        from .app import run
+        from onnx_compat.cli.app import run
 
         return run(arguments)
     except KeyboardInterrupt:  # before, or after, it was there to tell

@@ -11,18 +11,17 @@ from typing import Any, Dict, Iterator, Optional, Sequence
 import click
 
 from onnx_compat import __version__
+from onnx_compat.cli.convert_command import convert
+from onnx_compat.cli.doctor_command import doctor
+from onnx_compat.cli.exit_codes import CODES, INTERNAL, INTERRUPTED, OK, code_of
+from onnx_compat.cli.inspect_command import inspect
+from onnx_compat.cli.join_command import join
+from onnx_compat.cli.options import Settings
+from onnx_compat.cli.output import emit_json
+from onnx_compat.cli.run_command import run as run_command
+from onnx_compat.cli.support_command import support
+from onnx_compat.cli.verify_command import verify
 from onnx_compat.errors import OnnxCompatError
-
-from .codes import CODES, INTERNAL, INTERRUPTED, OK, code_of
-from .convert_command import convert
-from .doctor_command import doctor
-from .inspect_command import inspect
-from .join_command import join
-from .options import Settings
-from .output import emit_json
-from .run_command import run as run_command
-from .support_command import support
-from .verify_command import verify
 
 __all__ = ["cli", "run"]
 

@@ -7,11 +7,11 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import click
 
-from . import options, quantizing
-from .codes import NEGATIVE, OK
-from .output import emit, emit_json, table
-from .progress import working
-from .verify_command import show
+from onnx_compat.cli import options, quantize_options
+from onnx_compat.cli.exit_codes import NEGATIVE, OK
+from onnx_compat.cli.output import emit, emit_json, table
+from onnx_compat.cli.progress import working
+from onnx_compat.cli.verify_command import show
 
 __all__ = ["convert"]
 
@@ -31,7 +31,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
     help="If the format cannot hold all of it, write a bundle: PATH.zip, whose other parts run in the fallback.",
 )
 @click.option("--force", is_flag=True, help="Replace a folder at PATH that is no SavedModel, with all that is in it.")
-@quantizing.options
+@quantize_options.options
 @options.portable
 @click.option("--explain", is_flag=True, help="List what each pass rewrote, with counts.")
 @click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
@@ -72,7 +72,7 @@ def convert(
     The options for inputs and tolerance need --verify. --report implies --verify.
     """
     import onnx_compat
-    from onnx_compat.bundle import SUFFIX
+    from onnx_compat.conversion.bundle import SUFFIX
     from onnx_compat.passes import recording
     from onnx_compat.verification.html import write_html
 
@@ -94,7 +94,7 @@ def convert(
         entries = rewrites.entries  # before the verification, which may compile the model too
         if check or page is not None:
             now("Verifying %s" % written)
-            fed, said = quantizing.fed(model, inputs, dims, calibrate)
+            fed, said = quantize_options.fed(model, inputs, dims, calibrate)
             if shapes or values:
                 fed = _fed(model, fed, seed, dims, shapes, values)
             report = onnx_compat.verify(
@@ -109,14 +109,14 @@ def convert(
     parts = _parts(written) if allow_fallback else None
     if settings.json:
         document = {"ok": ok, "path": str(written), "bytes": size, "seconds": round(seconds, 3)}
-        document.update(quantize=quantize, notes=quantizing.notes(calibrate))
+        document.update(quantize=quantize, notes=quantize_options.notes(calibrate))
         if parts is not None:
             document["bundle"] = parts
         document.update(_rewrites(entries) if explain else {})
         emit_json(dict(document, verification=None if report is None else report.to_dict()))
     else:
         emit("wrote %s (%s) in %.1f s" % (written, _readable(size), seconds))
-        _show(entries if explain else [], quantizing.notes(calibrate), parts, report, page)
+        _show(entries if explain else [], quantize_options.notes(calibrate), parts, report, page)
     return OK if ok else NEGATIVE
 
 
@@ -126,7 +126,7 @@ def _check_paths(
     """Refuse what `convert` cannot know of: a file for --verify that would be overwritten, and a report in the way."""
     from onnx_compat import load
     from onnx_compat.calibration import paths_of
-    from onnx_compat.writing import Destination, check_not_read, files_of
+    from onnx_compat.conversion.destinations import Destination, check_not_read, files_of
 
     files = [file for source in read for file in files_of(source)]
     if page is not None:
@@ -174,11 +174,11 @@ def _fed(
 ) -> Dict[str, Any]:
     """What the model is fed beside a file that has these shapes and values in it."""
     from onnx_compat import load
-    from onnx_compat.fixing import fixed
+    from onnx_compat.conversion.input_fixing import fix_inputs
     from onnx_compat.verification.generate import generate
     from onnx_compat.verification.npz import load_npz
 
-    settled = fixed(load(model), shapes, values)
+    settled = fix_inputs(load(model), shapes, values)
     fed = generate(settled.inputs, seed, dims) if inputs is None else dict(load_npz(inputs))
     fed.update((name, settled.graph.initializers[name].array()) for name in values)
     return fed
@@ -186,7 +186,7 @@ def _fed(
 
 def _parts(path: Path) -> Optional[Dict[str, Any]]:
     """What is in a bundle; None for any other file."""
-    from onnx_compat.bundle import is_bundle, read_manifest
+    from onnx_compat.conversion.bundle import is_bundle, read_manifest
 
     if not is_bundle(path):
         return None

@@ -3,8 +3,9 @@
 import sys
 from typing import List, NamedTuple, Optional
 
-from onnx_compat import __version__, environment, select
-from onnx_compat.offers import OFFERS
+from onnx_compat import __version__
+from onnx_compat.discovery import environment, selection
+from onnx_compat.discovery.offers import OFFERS
 
 __all__ = ["Absent", "absentees"]
 
@@ -18,13 +19,13 @@ class Absent(NamedTuple):
 
 
 def absentees() -> List[Absent]:
-    here = select.installed()
+    here = selection.installed()
     return [_absent(name) for name in environment.MODULES if name not in here]
 
 
 def _absent(name: str) -> Absent:
     for module in environment.MODULES[name]:
-        framework = environment.provider(module) if environment.spec(module) is not None else None
+        framework = environment.provider(module) if environment.find_module(module) is not None else None
         if framework is not None and _serves(name, framework.version):
             reason = "not installed, its framework is: %s" % framework
             # Not the extra: it would bring the framework once more where that goes by another name.

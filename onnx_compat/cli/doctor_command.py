@@ -9,10 +9,10 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
-from . import options
-from .codes import ENVIRONMENT, OK
-from .output import Cell, emit, emit_json, table
-from .progress import working
+from onnx_compat.cli import options
+from onnx_compat.cli.exit_codes import ENVIRONMENT, OK
+from onnx_compat.cli.output import Cell, emit, emit_json, table
+from onnx_compat.cli.progress import working
 
 __all__ = ["doctor"]
 
@@ -29,7 +29,7 @@ def doctor(settings: options.Settings) -> int:
     selected: Optional[str] = None
     decision, found, absent = "nothing is", [], []
     if "numpy" not in broken:
-        from .doctor_absent import absentees
+        from onnx_compat.cli.doctor_absent import absentees
 
         with working("Probing the shims"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # all of it is told below
@@ -66,14 +66,14 @@ def doctor(settings: options.Settings) -> int:
 def _probed() -> List[Any]:
     """All shims, each probed apart from the others, as in a process that has just begun."""
     import onnx_compat
-    from onnx_compat import environment, select, trial
+    from onnx_compat.discovery import child_probe, environment, selection
 
-    names = list(select.installed())
+    names = list(selection.installed())
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        outcomes = pool.map(lambda name: trial.trial(name, environment.MODULES.get(name, ())), names)
+        outcomes = pool.map(lambda name: child_probe.probe_in_child(name, environment.MODULES.get(name, ())), names)
         for name, outcome in zip(names, outcomes):
             if outcome is not None:
-                select.learn(name, outcome)
+                selection.learn(name, outcome)
     return onnx_compat.shims()
 
 
@@ -95,11 +95,11 @@ def _show(found: Sequence[Any], selected: Optional[str]) -> None:
 
 def _decision() -> Tuple[Optional[str], str, Optional[str]]:
     """The shim that would be used, and why; or why none, and what to do."""
-    from onnx_compat import select
+    from onnx_compat.discovery import selection
     from onnx_compat.errors import ShimError
 
     try:
-        decision = select.decide()
+        decision = selection.decide()
     except ShimError as error:
         asked = os.environ.get("ONNX_COMPAT_SHIM")
         reason = "ONNX_COMPAT_SHIM is set to %s: %s" % (asked, error.reason) if asked else error.reason

@@ -5,11 +5,11 @@ from typing import Any, Callable, Dict, List, Optional
 
 import click
 
-from . import options
-from .inspect_file import document as file_document
-from .inspect_file import is_converted, show_file
-from .output import Cell, emit, emit_json, table
-from .progress import working
+from onnx_compat.cli import options
+from onnx_compat.cli.inspect_file import document as file_document
+from onnx_compat.cli.inspect_file import is_converted, show_file
+from onnx_compat.cli.output import Cell, emit, emit_json, table
+from onnx_compat.cli.progress import working
 
 __all__ = ["inspect"]
 
@@ -76,7 +76,7 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
 
 
 def _show_program(model: str, shim: Optional[str], json: bool) -> None:
-    from onnx_compat.survey import program_of
+    from onnx_compat.execution.support import program_of
 
     if is_converted(model):
         raise click.UsageError("--program takes an ONNX model; '%s' is a converted file" % model)
@@ -99,7 +99,7 @@ def _nodes(taken: Dict[str, Any]) -> str:
 def _taken(model: Any, shim: str, say: Callable[[str], None]) -> Dict[str, Any]:
     """How many nodes the shim does in which way; `onnx-compat support` has them one by one."""
     import onnx_compat
-    from onnx_compat.survey import UNSEEN
+    from onnx_compat.execution.support import UNSEEN
 
     say("Asking the shim %s" % shim)
     try:

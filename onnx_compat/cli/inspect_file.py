@@ -3,9 +3,8 @@
 import os
 from typing import Any, Dict, Mapping, Optional
 
-from onnx_compat.plain import printable
-
-from .output import emit, emit_json, table
+from onnx_compat.cli.output import emit, emit_json, table
+from onnx_compat.escaping import printable
 
 __all__ = ["is_converted", "show_file"]
 
@@ -31,7 +30,7 @@ def is_converted(path: str) -> bool:
 
 
 def document(path: str, shim: Optional[str] = None) -> Dict[str, Any]:
-    from onnx_compat.description import describe
+    from onnx_compat.inspection.describe import describe
 
     told = describe(path, shim)
     return {"file": path, "shim": told.shim, **told.description.facts, **told.description.tables}

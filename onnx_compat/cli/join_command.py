@@ -4,8 +4,8 @@ from typing import Dict, Optional, Tuple
 
 import click
 
-from . import options
-from .output import emit, emit_json
+from onnx_compat.cli import options
+from onnx_compat.cli.output import emit, emit_json
 
 __all__ = ["join"]
 
@@ -25,7 +25,7 @@ def _named(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -
 @click.pass_obj
 def join(settings: options.Settings, path: str, files: Dict[str, str], shim: Optional[str]) -> None:
     """Write PATH, a .tflite file with a signature NAME for each FILE. Equal weights are stored once."""
-    from onnx_compat.joining import join as joined
+    from onnx_compat.conversion.join import join as joined
 
     written = joined(files, path, shim)
     size = written.stat().st_size

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any, List, Sequence
 
-from .output import Cell, emit, table, type_text
+from onnx_compat.cli.output import Cell, emit, table, type_text
 
 __all__ = ["show_layers"]
 

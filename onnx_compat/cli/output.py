@@ -6,9 +6,8 @@ import os
 import sys
 from typing import Any, Iterable, Optional, Sequence
 
-from onnx_compat.plain import printable
-
-from .codes import BROKEN_PIPE
+from onnx_compat.cli.exit_codes import BROKEN_PIPE
+from onnx_compat.escaping import printable
 
 __all__ = ["Cell", "emit", "emit_json", "table", "type_text"]
 

@@ -6,9 +6,9 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import click
 
-from . import options
-from .output import emit, emit_json, table, type_text
-from .progress import working
+from onnx_compat.cli import options
+from onnx_compat.cli.output import emit, emit_json, table, type_text
+from onnx_compat.cli.progress import working
 
 __all__ = ["run"]
 
@@ -30,8 +30,8 @@ def run(
     shim: Optional[str],
 ) -> None:
     """Run MODEL and print a summary of its outputs. MODEL is an ONNX model or a converted file."""
+    from onnx_compat.conversion.destinations import Destination
     from onnx_compat.verification import generate, load_npz, save_npz
-    from onnx_compat.writing import Destination
 
     with working("Running %s" % model):
         source = _source(model)
@@ -60,7 +60,7 @@ def run(
 def _source(path: str) -> Any:
     """Load an ONNX model. The path of a converted file, known by its suffix or by being a folder, is returned as it is."""
     import onnx_compat
-    from onnx_compat.bundle import is_bundle
+    from onnx_compat.conversion.bundle import is_bundle
 
     if is_bundle(path) or os.path.isdir(path) or os.path.splitext(path)[1].lower() in (".tflite", ".keras"):
         return path

@@ -5,10 +5,10 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import click
 
-from . import options
-from .codes import NEGATIVE, OK
-from .output import Cell, emit, emit_json, table
-from .progress import working
+from onnx_compat.cli import options
+from onnx_compat.cli.exit_codes import NEGATIVE, OK
+from onnx_compat.cli.output import Cell, emit, emit_json, table
+from onnx_compat.cli.progress import working
 
 __all__ = ["support"]
 
@@ -40,12 +40,12 @@ def support(
     have the same effect as with convert.
     """
     import onnx_compat
-    from onnx_compat.fixing import fixed
+    from onnx_compat.conversion.input_fixing import fix_inputs
 
     with working("Examining %s" % model):
         loaded = onnx_compat.load(model)
         if shapes or values:
-            loaded = fixed(loaded, shapes, values)
+            loaded = fix_inputs(loaded, shapes, values)
         nodes = onnx_compat.support(loaded, shim=shim, portable=portable)
         parts = _parts(loaded, shim, portable, nodes)
     counts = Counter(node.status for node in nodes)
@@ -68,15 +68,15 @@ def _fields(node: Any) -> Dict[str, Any]:
 
 def _parts(model: Any, shim: Optional[str], portable: bool, nodes: Sequence[Any]) -> List[Dict[str, Any]]:
     """What a bundle of the model would be made of; nothing where one file holds it all, or nothing holds it."""
-    from onnx_compat import select
-    from onnx_compat.bundle import divide
-    from onnx_compat.survey import AGAIN, UNSEEN
+    from onnx_compat.conversion.bundle import divide
+    from onnx_compat.discovery import selection
+    from onnx_compat.execution.support import AGAIN, UNSEEN
 
     told = {node.status for node in nodes}
     outside = "fallback" in told or any(node.reason == UNSEEN or node.reason.startswith(AGAIN) for node in nodes)
     if UNSUPPORTED in told or not outside:
         return []
-    found = select.find(select.decide(shim).name)
+    found = selection.find(selection.decide(shim).name)
     division = divide(model, found.portable() if portable else found)
     kind = next(iter(found.formats), found.name)
     return [

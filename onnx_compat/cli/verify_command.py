@@ -4,11 +4,11 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import click
 
-from . import options
-from .codes import NEGATIVE, OK
-from .layers_table import show_layers
-from .output import Cell, emit, emit_json, table, type_text
-from .progress import working
+from onnx_compat.cli import options
+from onnx_compat.cli.exit_codes import NEGATIVE, OK
+from onnx_compat.cli.layers_table import show_layers
+from onnx_compat.cli.output import Cell, emit, emit_json, table, type_text
+from onnx_compat.cli.progress import working
 
 __all__ = ["show", "verify"]
 
@@ -55,9 +55,9 @@ def verify(
 ) -> int:
     """Compare MODEL on a shim, or a file converted from it, with onnxruntime, output by output."""
     import onnx_compat
+    from onnx_compat.conversion.destinations import Destination
     from onnx_compat.verification.bisection import bisect_verification
     from onnx_compat.verification.html import write_html
-    from onnx_compat.writing import Destination
 
     if page is not None:
         Destination(page, [onnx_compat.load(model), converted, inputs, *settings.modules])

@@ -5,7 +5,19 @@
 
 import os
 
-from onnx_compat.ir.program import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, refs, sources
+from onnx_compat.ir.program import (
+    Arg,
+    Const,
+    Extents,
+    Node,
+    Origin,
+    Ref,
+    Region,
+    Spec,
+    Target,
+    input_dependencies,
+    refs,
+)
 
 __all__ = [
     "Arg",
@@ -17,9 +29,9 @@ __all__ = [
     "Region",
     "Spec",
     "Target",
+    "input_dependencies",
     "is_verifying",
     "refs",
-    "sources",
 ]
 
 

@@ -13,8 +13,8 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.dims import Atom, Dim, Extent
-from onnx_compat.dtypes import DType
+from onnx_compat.ir.dims import Atom, Dim, Extent
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.program import Const, Extents, Node, Ref, Region, Spec
 
 __all__ = ["Printer", "format_program"]
@@ -25,7 +25,7 @@ _INFIX = {"floordiv": "//", "mod": "%"}
 
 
 def format_program(program: Any) -> str:
-    """The text of an `onnx_compat.shim.Program`."""
+    """The text of an `onnx_compat.shim.interface.Program`."""
     printer, region = Printer(), program.region
     lines = ["program %s for %s" % (program.name, "any target" if program.target is None else program.target)]
     for port, ref in zip(program.inputs, region.inputs):

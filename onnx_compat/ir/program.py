@@ -8,10 +8,10 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 
 import numpy as np
 
-from onnx_compat.dims import Extent, atoms_of, is_known
-from onnx_compat.dtypes import DType
+from onnx_compat.ir.dims import Extent, atoms_of, is_static
+from onnx_compat.ir.dtypes import DType
 
-__all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec", "Target", "refs", "sources"]
+__all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec", "Target", "input_dependencies", "refs"]
 
 
 class Target(NamedTuple):
@@ -42,7 +42,7 @@ class Spec(NamedTuple):
 
     @property
     def static(self) -> bool:
-        return all(map(is_known, self.shape))
+        return all(map(is_static, self.shape))
 
 
 class Origin(NamedTuple):
@@ -188,7 +188,7 @@ class Region:
         return list(found)
 
 
-def sources(arg: Any) -> Tuple[Set[Ref], Set[Ref]]:
+def input_dependencies(arg: Any) -> Tuple[Set[Ref], Set[Ref]]:
     """The inputs of the outermost region that something depends on: through their values, and through their sizes."""
     found: Dict[Tuple[Ref, bool], None] = {}
     waiting = [(ref, kind) for ref, kind in _reads((arg,))]

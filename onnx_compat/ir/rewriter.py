@@ -6,8 +6,8 @@ drops a value replaces it in the sizes that depend on it.
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from onnx_compat.dims import Atom, Dim, Extent, atoms_of
 from onnx_compat.ir import is_verifying
+from onnx_compat.ir.dims import Atom, Dim, Extent, atoms_of
 from onnx_compat.ir.program import Arg, Extents, Node, Ref, Region, Spec
 
 __all__ = ["Replacement", "replace_values_in_sizes", "rewrite_region"]

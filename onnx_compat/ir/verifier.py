@@ -11,8 +11,8 @@ It runs with ONNX_COMPAT_VERIFY=1: after a trace, after every rewrite, and befor
 
 from typing import Any, Iterable, List, NoReturn, Optional, Sequence, Set
 
-from onnx_compat.dims import Dim, atoms_of, is_known, same
 from onnx_compat.errors import OnnxCompatError, VerificationError
+from onnx_compat.ir.dims import Dim, atoms_of, is_equal, is_static
 from onnx_compat.ir.printer import Printer
 from onnx_compat.ir.program import Const, Node, Ref, Region, Spec, Target, refs
 
@@ -20,7 +20,7 @@ __all__ = ["verify_program", "verify_region"]
 
 
 def verify_program(program: Any) -> None:
-    """Raise VerificationError if an `onnx_compat.shim.Program` has a defect."""
+    """Raise VerificationError if an `onnx_compat.shim.interface.Program` has a defect."""
     region = program.region
     for kind, ports, values in (("input", program.inputs, region.inputs), ("output", program.outputs, region.outputs)):
         if len(ports) != len(values):
@@ -39,7 +39,7 @@ def _port_defect(port: Any, value: Any) -> str:
     if spec.dtype != port.dtype or spec.rank != len(port.shape):
         return "is %s of rank %d; its value is %s of rank %d" % (port.dtype, len(port.shape), spec.dtype, spec.rank)
     known = [(size, extent) for size, extent in zip(port.sizes, spec.shape) if size is not None]
-    wrong = any(not same(size, extent) for size, extent in known)
+    wrong = any(not is_equal(size, extent) for size, extent in known)
     return "has the shape %s; its value has %s" % (list(port.shape), list(spec.shape)) if wrong else ""
 
 
@@ -158,7 +158,7 @@ def _agrees(ref: Ref, inferred: Spec) -> bool:
     if ref.spec.dtype != inferred.dtype or ref.spec.rank != inferred.rank:
         return False
     for axis, (size, by_rule) in enumerate(zip(ref.spec.shape, inferred.shape)):
-        says_less = not is_known(by_rule) and same(size, Dim.atom("axis", ref, axis))
-        if not (not is_known(size) if by_rule is None else says_less or same(size, by_rule)):
+        says_less = not is_static(by_rule) and is_equal(size, Dim.atom("axis", ref, axis))
+        if not (not is_static(size) if by_rule is None else says_less or is_equal(size, by_rule)):
             return False
     return True

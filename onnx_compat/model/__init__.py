@@ -1,20 +1,20 @@
 """Models: read, checked, functions inlined, and seen as plain objects. See `load` and `Model`."""
 
-from .attributes import Empty
-from .graph import Graph, Model, Node, ValueInfo
-from .initializer import Constant, Initializer
-from .loading import load
-from .types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
-from .write import extract, to_proto
+from onnx_compat.model.attributes import Empty
+from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo
+from onnx_compat.model.initializer import Constant, Initializer
+from onnx_compat.model.loading import load
+from onnx_compat.model.types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from onnx_compat.model.write import extract, to_proto
 
 __all__ = [
     "Constant",
     "Empty",
     "Graph",
+    "GraphNode",
     "Initializer",
     "MapType",
     "Model",
-    "Node",
     "OpaqueType",
     "OptionalType",
     "SequenceType",

@@ -10,14 +10,14 @@ references              `Reference`, in the body of a function only, until the f
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Tuple
 
-from ..errors import InvalidModelError, UnsupportedError
-from .initializer import Constant
-from .wire import Record, numbers
+from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.model.initializer import Constant
+from onnx_compat.model.wire import Message, numbers
 
 if TYPE_CHECKING:
-    from .read import Reader
+    from onnx_compat.model.read import Reader
 
-__all__ = ["KINDS", "Empty", "Reference", "attributes"]
+__all__ = ["KINDS", "AttributeReference", "Empty", "attributes"]
 
 #: AttributeProto.AttributeType -> the field that holds the value.
 KINDS = {
@@ -51,7 +51,7 @@ class Empty(Tuple[Any, ...]):  # noqa: SLOT001 (a tuple cannot have slots with s
         return Empty, (self.kind,)
 
 
-class Reference(NamedTuple):
+class AttributeReference(NamedTuple):
     """The value of an attribute that the caller of a function gives under this name."""
 
     name: str
@@ -68,9 +68,9 @@ def attributes(records: Any, reader: "Reader", node: str) -> Dict[str, Any]:
     return found
 
 
-def _value(record: Record, reader: "Reader", node: str) -> Any:
+def _value(record: Message, reader: "Reader", node: str) -> Any:
     if record.ref_attr_name:
-        return Reference(record.ref_attr_name)
+        return AttributeReference(record.ref_attr_name)
     kind = record.type
     if not kind:  # files before IR version 2 have no types: the field that is there tells
         present = [number for number, field in KINDS.items() if field in vars(record)]

@@ -3,9 +3,9 @@
 import heapq
 from typing import AbstractSet, Dict, FrozenSet, List, Sequence, Set, Tuple
 
-from ..errors import InvalidModelError
-from .graph import Graph, Node
-from .names import Names
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.model.graph import Graph, GraphNode
+from onnx_compat.model.names import Names
 
 __all__ = ["check"]
 
@@ -64,7 +64,7 @@ def _makers(graph: Graph) -> Dict[str, int]:
     return makers
 
 
-def _sorted(nodes: Sequence[Node], makers: Dict[str, int]) -> Sequence[Node]:
+def _sorted(nodes: Sequence[GraphNode], makers: Dict[str, int]) -> Sequence[GraphNode]:
     """The given order where it can run, else the nearest one: each node as early as its index and its inputs allow."""
     needs: List[Set[int]] = []
     for node in nodes:
@@ -91,7 +91,7 @@ def _sorted(nodes: Sequence[Node], makers: Dict[str, int]) -> Sequence[Node]:
     return [nodes[index] for index in order]
 
 
-def _cycle(nodes: Sequence[Node], needs: Sequence[AbstractSet[int]], left: AbstractSet[int]) -> InvalidModelError:
+def _cycle(nodes: Sequence[GraphNode], needs: Sequence[AbstractSet[int]], left: AbstractSet[int]) -> InvalidModelError:
     """Walk back through nodes that wait for each other until one comes again: from there on is a cycle."""
     path: List[int] = []
     index = min(left)

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from ..errors import InvalidModelError
+from onnx_compat.errors import InvalidModelError
 
 __all__ = ["Folder"]
 

@@ -7,13 +7,13 @@ A file of a few bytes can describe calls within calls that come to more nodes th
 
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
-from ..errors import InvalidModelError, UnsupportedError
-from .attributes import Reference
-from .graph import Graph, Node, ValueInfo
-from .initializer import Constant
-from .names import Names, defined
-from .read import Function, Key
-from .versions import IMPLIED, known
+from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.model.attributes import AttributeReference
+from onnx_compat.model.graph import Graph, GraphNode, ValueInfo
+from onnx_compat.model.initializer import Constant
+from onnx_compat.model.names import Names, defined
+from onnx_compat.model.read import Function, Key
+from onnx_compat.model.versions import IMPLIED, check_versions
 
 __all__ = ["inline"]
 
@@ -28,7 +28,7 @@ def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, i
     for function in functions:
         if table.setdefault(function.key, function) is not function:
             raise InvalidModelError("the model has two functions %s" % _spell(function.key), hint="export it again")
-        known(function.opsets)
+        check_versions(function.opsets)
     return _Inliner(table, Names(defined(graph)), versions).graph(graph, versions, ())
 
 
@@ -48,9 +48,9 @@ class _Inliner:
         nodes = self.nodes(graph.nodes, opsets, calls)
         return Graph(graph.name, graph.inputs, graph.outputs, nodes, graph.initializers, graph.value_info, graph.doc)
 
-    def nodes(self, nodes: Iterable[Node], opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> List[Node]:
+    def nodes(self, nodes: Iterable[GraphNode], opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> List[GraphNode]:
         """These nodes with their opset, calls of functions replaced, in subgraphs too."""
-        done: List[Node] = []
+        done: List[GraphNode] = []
         for node in nodes:
             if node.opset >= 0:  # it came from the caller of a function, in whose scope it was done
                 done.append(node)
@@ -65,8 +65,8 @@ class _Inliner:
             done.append(node)
         return done
 
-    def _value(self, value: Any, opsets: Mapping[str, int], calls: Tuple[Key, ...], node: Node) -> Any:
-        if isinstance(value, Reference):
+    def _value(self, value: Any, opsets: Mapping[str, int], calls: Tuple[Key, ...], node: GraphNode) -> Any:
+        if isinstance(value, AttributeReference):
             raise InvalidModelError(
                 "it refers to the attribute '%s' of a function, but is in none" % value.name, **node.where
             )
@@ -76,7 +76,7 @@ class _Inliner:
             return tuple(self.graph(one, opsets, calls) for one in value)
         return value
 
-    def _opset(self, node: Node, opsets: Mapping[str, int]) -> int:
+    def _opset(self, node: GraphNode, opsets: Mapping[str, int]) -> int:
         version = opsets.get(node.domain, self.versions.get(node.domain, IMPLIED.get(node.domain)))
         if version is None:
             raise InvalidModelError(
@@ -86,7 +86,7 @@ class _Inliner:
             )
         return version
 
-    def call(self, node: Node, function: Function, calls: Tuple[Key, ...]) -> List[Node]:
+    def call(self, node: GraphNode, function: Function, calls: Tuple[Key, ...]) -> List[GraphNode]:
         """The nodes of a body in place of the call."""
         path = (*calls, function.key)
         if function.key in calls:
@@ -113,11 +113,11 @@ class _Inliner:
         body = self.nodes(_Copy(self, node.name, given).nodes(formal.nodes, scope), function.opsets, path)
         version = function.opsets.get("", self.versions.get("", 1))
         return body + [
-            Node("Identity", [old], [new], opset=version, name=self.names.fresh(node.name + "/Identity"))
+            GraphNode("Identity", [old], [new], opset=version, name=self.names.fresh(node.name + "/Identity"))
             for old, new in passed
         ]
 
-    def count(self, node: Node) -> None:
+    def count(self, node: GraphNode) -> None:
         self.made += 1 + len(node.inputs) + len(node.outputs) + len(node.attributes)
         if self.made > LIMIT:
             raise UnsupportedError("the functions of the model come to more than %d nodes and names" % LIMIT)
@@ -131,10 +131,10 @@ class _Copy:
         self.call = call
         self.given = given
 
-    def nodes(self, nodes: Sequence[Node], scope: Dict[str, str]) -> List[Node]:
+    def nodes(self, nodes: Sequence[GraphNode], scope: Dict[str, str]) -> List[GraphNode]:
         return [self.node(one, scope) for one in nodes]
 
-    def node(self, node: Node, scope: Dict[str, str]) -> Node:
+    def node(self, node: GraphNode, scope: Dict[str, str]) -> GraphNode:
         self.inliner.count(node)
         attributes: Dict[str, Any] = {}
         for name, value in node.attributes.items():
@@ -144,10 +144,10 @@ class _Copy:
         inputs = [self.name(name, scope) for name in node.inputs]
         outputs = [self.name(name, scope) for name in node.outputs]
         name = self.inliner.names.fresh("%s/%s" % (self.call, node.name))
-        return Node(node.operator, inputs, outputs, attributes, node.domain, node.opset, name, node.overload)
+        return GraphNode(node.operator, inputs, outputs, attributes, node.domain, node.opset, name, node.overload)
 
     def value(self, value: Any, scope: Dict[str, str]) -> Any:
-        if isinstance(value, Reference):
+        if isinstance(value, AttributeReference):
             return self.again(self.given.get(value.name))
         if isinstance(value, Graph):
             return self.graph(value, scope)
@@ -167,11 +167,11 @@ class _Copy:
             return tuple(map(self.again, value))
         return value
 
-    def node_again(self, node: Node) -> Node:
+    def node_again(self, node: GraphNode) -> GraphNode:
         self.inliner.count(node)
         attributes = {name: self.again(value) for name, value in node.attributes.items()}
         names = node.domain, node.opset, node.name, node.overload
-        return Node(node.operator, node.inputs, node.outputs, attributes, *names)
+        return GraphNode(node.operator, node.inputs, node.outputs, attributes, *names)
 
     def name(self, name: str, scope: Dict[str, str]) -> str:
         if name and name not in scope:

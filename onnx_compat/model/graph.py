@@ -5,12 +5,12 @@ nodes were sorted. Nothing here changes once built, except that an initializer's
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .types import Type
+from onnx_compat.model.types import Type
 
 if TYPE_CHECKING:
-    from .initializer import Initializer
+    from onnx_compat.model.initializer import Initializer
 
-__all__ = ["Graph", "Model", "Node", "ValueInfo"]
+__all__ = ["Graph", "GraphNode", "Model", "ValueInfo"]
 
 
 class ValueInfo(NamedTuple):
@@ -20,7 +20,7 @@ class ValueInfo(NamedTuple):
     type: Optional[Type]
 
 
-class Node:
+class GraphNode:
     """One operator call.
 
     operator, domain, overload   what is called; "" is the domain of ai.onnx
@@ -92,7 +92,7 @@ class Graph:
         name: str,
         inputs: Sequence[ValueInfo],
         outputs: Sequence[ValueInfo],
-        nodes: Sequence[Node],
+        nodes: Sequence[GraphNode],
         initializers: "Optional[Mapping[str, Initializer]]" = None,
         value_info: Optional[Mapping[str, Optional[Type]]] = None,
         doc: str = "",
@@ -152,7 +152,7 @@ class Graph:
             found[name] = initializer.type
         return found
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[GraphNode]:
         """Every node, those of subgraphs right after the node that holds them."""
         for node in self.nodes:
             yield node

@@ -4,9 +4,9 @@ from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
-from ..dtypes import DType
-from ..errors import InvalidModelError
-from .types import TensorType
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.types import TensorType
 
 __all__ = ["Constant", "Initializer"]
 
@@ -35,7 +35,7 @@ class Initializer:
         return TensorType(self.dtype, self.shape)
 
     def array(self) -> Array:
-        """The carrier array (see `onnx_compat.dtypes`), read-only: a view of the model's bytes where that is possible."""
+        """The carrier array (see `onnx_compat.ir.dtypes`), read-only: a view of the model's bytes where that is possible."""
         if self._read is None:
             raise InvalidModelError(
                 "the data of initializer '%s' was already let go of" % self.name, hint="load the model again"
@@ -80,7 +80,7 @@ class Constant:
 
     @property
     def array(self) -> Array:
-        """The carrier array (see `onnx_compat.dtypes`)."""
+        """The carrier array (see `onnx_compat.ir.dtypes`)."""
         return self._array if self._stored is None else self._stored.array()
 
     def copy(self) -> "Constant":

@@ -4,15 +4,15 @@ import mmap
 import os
 from typing import TYPE_CHECKING, Any, Dict, Optional, Set, Union
 
-from ..errors import InputError, InvalidModelError, OnnxCompatError, UnsupportedError
-from .check import check
-from .external import Folder
-from .functions import inline
-from .graph import Model
-from .read import Reader, opsets
-from .schema import MODEL
-from .versions import NEWEST_IR, known
-from .wire import BytesSource, FileSource, Record, Source, parse
+from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError, UnsupportedError
+from onnx_compat.model.check import check
+from onnx_compat.model.external import Folder
+from onnx_compat.model.functions import inline
+from onnx_compat.model.graph import Model
+from onnx_compat.model.read import Reader, opsets
+from onnx_compat.model.schema import MODEL
+from onnx_compat.model.versions import NEWEST_IR, check_versions
+from onnx_compat.model.wire import BytesSource, FileSource, Message, Source, parse
 
 if TYPE_CHECKING:
     import onnx
@@ -115,7 +115,7 @@ def _model(source: Source, folder: Optional[Folder], given: Any) -> Model:
     )
 
 
-def _versions(record: Record, unknown: Set[str]) -> Dict[str, int]:
+def _versions(record: Message, unknown: Set[str]) -> Dict[str, int]:
     """The opsets of the model, known ones; and a file format that can be read."""
     if record.ir_version < 1:
         raise InvalidModelError("this is no ONNX model: it has no IR version", hint="export the model again")
@@ -131,5 +131,5 @@ def _versions(record: Record, unknown: Set[str]) -> Dict[str, int]:
         if record.ir_version >= 3:
             raise InvalidModelError("the model imports no operator set (opset_import)", hint="export the model again")
         found[""] = 1
-    known(found)
+    check_versions(found)
     return found

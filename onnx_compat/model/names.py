@@ -2,7 +2,7 @@
 
 from typing import Dict, Iterable, Set
 
-from .graph import Graph
+from onnx_compat.model.graph import Graph
 
 __all__ = ["Names", "defined"]
 

@@ -2,16 +2,16 @@
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..dtypes import DType
-from ..errors import InvalidModelError, OnnxCompatError
-from .attributes import attributes
-from .external import Folder
-from .graph import Graph, Node, ValueInfo
-from .initializer import Initializer
-from .tensors import dense, sparse
-from .types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
-from .versions import normalise
-from .wire import Record
+from onnx_compat.errors import InvalidModelError, OnnxCompatError
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.attributes import attributes
+from onnx_compat.model.external import Folder
+from onnx_compat.model.graph import Graph, GraphNode, ValueInfo
+from onnx_compat.model.initializer import Initializer
+from onnx_compat.model.tensors import read_dense, read_sparse
+from onnx_compat.model.types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from onnx_compat.model.versions import normalise
+from onnx_compat.model.wire import Message
 
 __all__ = ["Function", "Key", "Reader", "opsets"]
 
@@ -35,13 +35,13 @@ class Reader:
     def __init__(self, folder: Optional[Folder]) -> None:
         self.folder = folder
 
-    def tensor(self, record: Record, name: str = "") -> Initializer:
-        return dense(record, self.folder, name)
+    def tensor(self, record: Message, name: str = "") -> Initializer:
+        return read_dense(record, self.folder, name)
 
-    def sparse(self, record: Record, name: str = "") -> Initializer:
-        return sparse(record, self.folder, name)
+    def sparse(self, record: Message, name: str = "") -> Initializer:
+        return read_sparse(record, self.folder, name)
 
-    def graph(self, record: Record) -> Graph:
+    def graph(self, record: Message) -> Graph:
         initializers: Dict[str, Initializer] = {}
         stored = [self.tensor(one) for one in record.initializer]
         for one in stored + [self.sparse(one) for one in record.sparse_initializer]:
@@ -59,7 +59,7 @@ class Reader:
             record.doc_string,
         )
 
-    def node(self, record: Record, place: int) -> Node:
+    def node(self, record: Message, place: int) -> GraphNode:
         name = record.name or "%s_%d" % (record.op_type, place)
         if not record.op_type:
             raise InvalidModelError("a node has no operator", node=name, hint="export the model again")
@@ -68,9 +68,9 @@ class Reader:
             values = attributes(record.attribute, self, name)
         except OnnxCompatError as error:
             raise error.at(node=name, operator=record.op_type) from None
-        return Node(record.op_type, record.input, record.output, values, domain, -1, name, record.overload)
+        return GraphNode(record.op_type, record.input, record.output, values, domain, -1, name, record.overload)
 
-    def function(self, record: Record) -> Function:
+    def function(self, record: Message) -> Function:
         key = (normalise(record.domain), record.name, record.overload)
         inputs = [ValueInfo(name, None) for name in record.input]
         outputs = [ValueInfo(name, None) for name in record.output]
@@ -83,7 +83,7 @@ class Reader:
             Graph(record.name, inputs, outputs, nodes),
         )
 
-    def type(self, record: Optional[Record]) -> Optional[Type]:
+    def type(self, record: Optional[Message]) -> Optional[Type]:
         """The declared type, or None where nothing is said."""
         if record is None:
             return None
@@ -100,7 +100,7 @@ class Reader:
         return TensorType(*_tensor(record.tensor_type)) if record.tensor_type is not None else None
 
 
-def _tensor(record: Record) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]:
+def _tensor(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]:
     dtype = DType.of(record.elem_type) if record.elem_type else None
     if record.shape is None:
         return dtype, None
@@ -113,7 +113,7 @@ def _tensor(record: Record) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]
     return dtype, tuple(sizes)
 
 
-def opsets(records: Sequence[Record]) -> Dict[str, int]:
+def opsets(records: Sequence[Message]) -> Dict[str, int]:
     """domain -> version; a domain may be imported twice only with the same version."""
     found: Dict[str, int] = {}
     for one in records:

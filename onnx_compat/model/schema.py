@@ -5,7 +5,7 @@ All fields are listed, those that no one here needs as "skip", so that a field o
 
 from typing import Any, Dict, Tuple, Type
 
-from .wire import Field, Record
+from onnx_compat.model.wire import Field, Message
 
 __all__ = ["MODEL", "TENSOR", "linked", "message"]
 
@@ -13,7 +13,7 @@ _ONE: Dict[str, Any] = {"int": 0, "float": 0.0, "text": "", "bytes": b""}
 _NUMBERS = ("ints", "floats", "doubles")
 
 
-def message(_title: str, **fields: Tuple[int, str]) -> Type[Record]:
+def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
     """A Record type. A kind with a star is a list; the defaults are class attributes, so an absent field costs nothing."""
     body: Dict[str, Any] = {"FIELDS": {}}
     for field, (number, spelled) in fields.items():
@@ -21,10 +21,10 @@ def message(_title: str, **fields: Tuple[int, str]) -> Type[Record]:
         many = kind != spelled or kind in _NUMBERS
         body["FIELDS"][number] = Field(field, kind, many)
         body[field] = () if many else _ONE.get(kind)
-    return type(_title, (Record,), body)
+    return type(_title, (Message,), body)
 
 
-def linked(*messages: Type[Record]) -> Dict[str, Type[Record]]:
+def linked(*messages: Type[Message]) -> Dict[str, Type[Message]]:
     """Messages by name, each field of which that is a message knowing its own."""
     found = {one.__name__: one for one in messages}
     for one in messages:

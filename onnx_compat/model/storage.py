@@ -4,9 +4,9 @@ from typing import Any, Tuple
 
 import numpy as np
 
-from ..dtypes import DType
+from onnx_compat.ir.dtypes import DType
 
-__all__ = ["carried", "join", "packed", "stored_size"]
+__all__ = ["decode_elements", "encode_elements", "join", "stored_size"]
 
 Array = Any
 
@@ -16,7 +16,7 @@ def stored_size(dtype: DType, count: int) -> int:
     return (count * dtype.bits + 7) // 8
 
 
-def carried(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
+def decode_elements(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
     """The carrier array of stored bytes (a uint8 array of exactly the right size); a read-only view of them if it can be."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype.kind == "b":
@@ -34,7 +34,7 @@ def carried(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
     return array
 
 
-def packed(array: Array, dtype: DType) -> bytes:
+def encode_elements(array: Array, dtype: DType) -> bytes:
     """The raw_data of a carrier array (of any type but strings)."""
     if dtype.format is not None:
         codes = dtype.format.encode(array, saturate=False)  # a carried infinity stays one

@@ -4,15 +4,15 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
-from .. import dtypes
-from ..dtypes import DType
-from ..errors import InvalidModelError, UnsupportedError
-from .external import Folder
-from .initializer import Initializer
-from .storage import carried, join, stored_size
-from .wire import Record, numbers
+from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.ir import dtypes
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.external import Folder
+from onnx_compat.model.initializer import Initializer
+from onnx_compat.model.storage import decode_elements, join, stored_size
+from onnx_compat.model.wire import Message, numbers
 
-__all__ = ["dense", "sparse"]
+__all__ = ["read_dense", "read_sparse"]
 
 Array = Any
 Reader = Callable[[], Array]
@@ -23,7 +23,7 @@ RANK = 32
 SPARSE_LIMIT = 1 << 30
 
 
-def dense(record: Record, folder: Optional[Folder], name: str = "") -> Initializer:
+def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
     """A checked tensor. `folder` is None where the model has none, so that external data cannot be found."""
     name = name or record.name
     where = "tensor '%s'" % name
@@ -42,13 +42,13 @@ def dense(record: Record, folder: Optional[Folder], name: str = "") -> Initializ
             )
         entries = {entry.key: entry.value for entry in record.external_data}
         fetch = folder.reader(entries, needed, name)
-        return Initializer(name, dtype, shape, lambda: carried(fetch(), dtype, shape))
+        return Initializer(name, dtype, shape, lambda: decode_elements(fetch(), dtype, shape))
     data = record.raw_data
     if data is None or (data.size == 0 and needed):
         typed = _typed(record, dtype, count, where)
-        return Initializer(name, dtype, shape, lambda: carried(typed().view(np.uint8), dtype, shape))
+        return Initializer(name, dtype, shape, lambda: decode_elements(typed().view(np.uint8), dtype, shape))
     _fits(where, data.size, needed, "bytes of data")
-    return Initializer(name, dtype, shape, lambda: carried(data, dtype, shape))
+    return Initializer(name, dtype, shape, lambda: decode_elements(data, dtype, shape))
 
 
 def _dtype(number: int, where: str) -> DType:
@@ -84,7 +84,7 @@ def _fits(where: str, found: int, needed: int, what: str) -> None:
         )
 
 
-def _strings(record: Record, shape: Tuple[int, ...], count: int, where: str) -> Reader:
+def _strings(record: Message, shape: Tuple[int, ...], count: int, where: str) -> Reader:
     if record.raw_data is not None or record.data_location == 1:
         raise InvalidModelError("%s holds strings as raw data, which ONNX does not allow" % where)
     _fits(where, len(record.string_data), count, "strings")
@@ -98,7 +98,7 @@ def _strings(record: Record, shape: Tuple[int, ...], count: int, where: str) -> 
     return read
 
 
-def _typed(record: Record, dtype: DType, count: int, where: str) -> Reader:
+def _typed(record: Message, dtype: DType, count: int, where: str) -> Reader:
     """Data in one of the typed fields; what is returned gives the elements as raw_data would store them."""
     if dtype in (dtypes.float32, dtypes.complex64):
         parts, kind = record.float_data, "<f4"
@@ -140,11 +140,11 @@ def _check_width(data: Array, dtype: DType, where: str) -> None:
         )
 
 
-def sparse(record: Record, folder: Optional[Folder], name: str = "") -> Initializer:
+def read_sparse(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
     """A sparse tensor, made dense when it is asked for; every index is inside the shape, and none comes twice."""
     if record.values is None or record.indices is None:
         raise InvalidModelError("a sparse tensor lacks its values or its indices")
-    values, indices = dense(record.values, folder, name), dense(record.indices, folder, name)
+    values, indices = read_dense(record.values, folder, name), read_dense(record.indices, folder, name)
     where = "sparse tensor '%s'" % values.name
     shape, count = _shape(record.dims, values.dtype, where)
     if count * values.dtype.numpy.itemsize > SPARSE_LIMIT:

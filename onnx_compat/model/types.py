@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Optional, Tuple, Union
 
-from ..dtypes import DType
+from onnx_compat.ir.dtypes import DType
 
 __all__ = ["Dim", "MapType", "OpaqueType", "OptionalType", "SequenceType", "SparseTensorType", "TensorType", "Type"]
 

@@ -5,8 +5,8 @@ The facts of onnx.helper.VERSION_TABLE up to onnx 1.23, carried here because an 
 
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional
 
-from ..dtypes import DType
-from ..errors import InvalidModelError, UnsupportedError
+from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.ir.dtypes import DType
 
 __all__ = [
     "IMPLIED",
@@ -14,8 +14,8 @@ __all__ = [
     "NEWEST_IR",
     "RELEASES",
     "Release",
+    "check_versions",
     "ir_for",
-    "known",
     "normalise",
     "reader_of",
     "release_of",
@@ -121,7 +121,7 @@ def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
     return max(needed)
 
 
-def known(versions: Mapping[str, int]) -> None:
+def check_versions(versions: Mapping[str, int]) -> None:
     """Refuse versions of the standard domains that this release does not know; other domains are their owners'."""
     for domain, version in versions.items():
         if version < 1 and domain in NEWEST:

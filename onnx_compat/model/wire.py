@@ -12,9 +12,9 @@ from typing import Any, Callable, ClassVar, Dict, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
-from ..errors import InvalidModelError
+from onnx_compat.errors import InvalidModelError
 
-__all__ = ["BytesSource", "Field", "FileSource", "Record", "Source", "numbers", "parse"]
+__all__ = ["BytesSource", "Field", "FileSource", "Message", "Source", "numbers", "parse"]
 
 Array = Any
 
@@ -78,10 +78,10 @@ class Field:
         self.name = name
         self.kind = kind
         self.many = many
-        self.message: Optional[Type[Record]] = None
+        self.message: Optional[Type[Message]] = None
 
 
-class Record:
+class Message:
     """One decoded message; a field that was not there reads as its default, `vars(record)` holds those that were."""
 
     FIELDS: ClassVar[Dict[int, Field]] = {}
@@ -90,7 +90,7 @@ class Record:
         raise AttributeError(name)
 
 
-def parse(source: Source, message: Type[Record]) -> Tuple[Record, Set[str]]:
+def parse(source: Source, message: Type[Message]) -> Tuple[Message, Set[str]]:
     """The message that fills the source, and the fields in it that this release does not know."""
     unknown: Set[str] = set()
     record = message()
@@ -98,7 +98,7 @@ def parse(source: Source, message: Type[Record]) -> Tuple[Record, Set[str]]:
     return record, unknown
 
 
-def _bad(message: Type[Record], why: str) -> InvalidModelError:
+def _bad(message: Type[Message], why: str) -> InvalidModelError:
     return InvalidModelError(
         "this is no ONNX model, or a damaged one: %s in its %s" % (why, message.__name__), hint=_NOT_ONNX
     )
@@ -119,7 +119,7 @@ def _varint(data: Any, position: int, stop: int) -> Tuple[int, int]:
     return 0, stop + 1
 
 
-def _next(message: Type[Record], data: Any, position: int, stop: int) -> Tuple[int, int, int, int, int]:
+def _next(message: Type[Message], data: Any, position: int, stop: int) -> Tuple[int, int, int, int, int]:
     """The field at a position: its number and wire type, its value if that is a varint, and where its bytes are."""
     key, position = _varint(data, position, stop)
     number, wire, value = key >> 3, key & 7, 0
@@ -139,7 +139,7 @@ def _next(message: Type[Record], data: Any, position: int, stop: int) -> Tuple[i
     return number, wire, value, position, end
 
 
-def _decode(record: Record, source: Source, position: int, stop: int, depth: int, unknown: Set[str]) -> None:
+def _decode(record: Message, source: Source, position: int, stop: int, depth: int, unknown: Set[str]) -> None:
     """Fill a record from source[position:stop]; a message that comes twice is merged, as protobuf does."""
     message, values = type(record), record.__dict__
     if not depth:
@@ -160,7 +160,7 @@ def _decode(record: Record, source: Source, position: int, stop: int, depth: int
             _store(values, field, _value(message, field, wire, source, start, position))
 
 
-def _value(message: Type[Record], field: Field, wire: int, source: Source, start: int, stop: int) -> Any:
+def _value(message: Type[Message], field: Field, wire: int, source: Source, start: int, stop: int) -> Any:
     read = _READERS.get((field.kind, wire))
     if read is None:
         raise _bad(message, "field '%s' has the wrong wire type (%d)" % (field.name, wire))

@@ -7,15 +7,15 @@ from typing import Any, Dict, Optional, Sequence, Set
 
 import numpy as np
 
-from .. import dtypes
-from ..dtypes import DType
-from ..errors import ConversionError, InvalidModelError, UnsupportedError
-from .attributes import KINDS, Empty
-from .graph import Graph, Model, Node, ValueInfo
-from .initializer import Constant
-from .storage import packed
-from .types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
-from .versions import ir_for
+from onnx_compat.errors import ConversionError, InvalidModelError, UnsupportedError
+from onnx_compat.ir import dtypes
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.attributes import KINDS, Empty
+from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo
+from onnx_compat.model.initializer import Constant
+from onnx_compat.model.storage import encode_elements
+from onnx_compat.model.types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from onnx_compat.model.versions import ir_for
 
 __all__ = ["extract", "to_proto"]
 
@@ -29,7 +29,7 @@ def to_proto(model: Model) -> Any:
     return extract(model, model.graph.nodes, model.graph.inputs, model.graph.outputs)
 
 
-def extract(model: Model, nodes: Sequence[Node], inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Any:
+def extract(model: Model, nodes: Sequence[GraphNode], inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Any:
     """A model of these nodes (in an order in which they can run), with the initializers of the whole that they use.
 
     An initializer that is named as an input is fed instead, unless the whole model's graph has it as an input too: then
@@ -87,7 +87,7 @@ class _Writer:
             value_info=[self.value(name, kind) for name, kind in graph.value_info.items()],
         )
 
-    def node(self, node: Node) -> Any:
+    def node(self, node: GraphNode) -> Any:
         import onnx
 
         if node.overload:
@@ -101,7 +101,7 @@ class _Writer:
             attribute=[self.attribute(name, value, node) for name, value in node.attributes.items()],
         )
 
-    def attribute(self, name: str, value: Any, node: Node) -> Any:
+    def attribute(self, name: str, value: Any, node: GraphNode) -> Any:
         import onnx
 
         make: Any = onnx.AttributeProto
@@ -142,7 +142,7 @@ class _Writer:
         if dtype is dtypes.string:
             tensor.string_data.extend(one.encode("utf-8", "surrogateescape") for one in np.ravel(array).tolist())
         else:
-            tensor.raw_data = packed(array, dtype)
+            tensor.raw_data = encode_elements(array, dtype)
         return tensor
 
     def value(self, name: str, kind: Optional[Type]) -> Any:

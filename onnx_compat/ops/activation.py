@@ -4,11 +4,11 @@ import math
 from typing import Any
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import is_known
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import product
+from onnx_compat.ir.dims import is_static
+from onnx_compat.ops.arguments import product
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 
 @op("LeakyRelu", since=(1, 6, 16))
@@ -148,7 +148,7 @@ def _flattened(function: Any, x: Tensor, axis: int) -> Tensor:
         raise InvalidModelError("the axis %d is out of range for a tensor of rank %d" % (axis, x.rank))
     axis = axis + x.rank if axis < 0 else axis
     rest = x.shape[axis + 1 :]
-    if axis < x.rank and all(is_known(extent) and extent == 1 for extent in rest):
+    if axis < x.rank and all(is_static(extent) and extent == 1 for extent in rest):
         return function(x, axis)  # type: ignore[no-any-return]
     flat = p.reshape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
     return p.reshape(function(flat, 1), x.shape)

@@ -9,10 +9,10 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.ops.common import number
+from onnx_compat.ops.arguments import number
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_same
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 __all__ = ["binary"]
 

@@ -5,14 +5,14 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, maximum
-from onnx_compat.dtypes import DType, bool_, float32, int32
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dims import Extent, maximum
+from onnx_compat.ir.dtypes import DType, bool_, float32, int32
 from onnx_compat.model import Graph
-from onnx_compat.ops import heads
-from onnx_compat.ops.older import older
+from onnx_compat.ops import attention_weights
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Maybe = Optional[Tensor]
 
@@ -46,16 +46,16 @@ def attention(
     bias = _bias(q, k, attn_mask, before, nonpad_kv_seqlen, windows)
     # With nothing but a limit to the right, every query sees at least the first key.
     sees_some = attn_mask is None and nonpad_kv_seqlen is None and left_window_size < 0
-    live = None if bias is None or sees_some else heads.live_rows(bias)
+    live = None if bias is None or sees_some else attention_weights.live_rows(bias)
 
-    scores = heads.grouped(*heads.root_scaled(q, k, scale), transpose_y=True)
-    held = heads.capped(scores, softcap)
+    scores = attention_weights.grouped(*attention_weights.root_scaled(q, k, scale), transpose_y=True)
+    held = attention_weights.capped(scores, softcap)
     biased = held if bias is None else p.add(held, bias)
     inner = biased if softmax_precision is None else p.cast(biased, DType.of(softmax_precision))
-    weights = p.cast(heads.weights(inner, live), q.dtype)
-    y = heads.grouped(weights, p.cast(v, q.dtype))
+    weights = p.cast(attention_weights.weights(inner, live), q.dtype)
+    y = attention_weights.grouped(weights, p.cast(v, q.dtype))
     shown = [scores, held, biased, weights][qk_matmul_output_mode]
-    return [heads.join(y) if Q.rank == 3 else y, k, v, shown]
+    return [attention_weights.join(y) if Q.rank == 3 else y, k, v, shown]
 
 
 @op("Attention", since=23)
@@ -104,7 +104,7 @@ def _in_heads(x: Tensor, count: Optional[int]) -> Tensor:
         return x
     if count is None:
         raise InvalidModelError("Attention of tensors of rank 3 needs q_num_heads and kv_num_heads")
-    return heads.split(x, count)
+    return attention_weights.split(x, count)
 
 
 def _cached(
@@ -129,7 +129,7 @@ def _lengthened(mask: Tensor, total: Extent) -> Tensor:
 def _bias(q: Tensor, k: Tensor, mask: Maybe, before: Any, filled: Maybe, windows: Tuple[int, int]) -> Maybe:
     """All that limits what queries see, as one summand to the scores."""
     left, right = windows
-    rows, columns = heads.position_grid(q.shape[2], k.shape[2], before)
+    rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], before)
     allowed: List[Maybe] = []
     if right >= 0:
         allowed.append(p.less_equal(columns, p.add(rows, right)))
@@ -142,7 +142,7 @@ def _bias(q: Tensor, k: Tensor, mask: Maybe, before: Any, filled: Maybe, windows
         allowed.append(mask)
     elif mask is not None:
         bias = p.cast(mask, q.dtype)
-    return heads.additive(allowed, bias, q.dtype)
+    return attention_weights.additive(allowed, bias, q.dtype)
 
 
 @op("FlexAttention", since=1, domain="ai.onnx.preview")
@@ -160,10 +160,10 @@ def flex_attention(
     """The subgraphs, and the product with the values, are in the precision of the softmax."""
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)
-    scores = p.cast(heads.grouped(*heads.root_scaled(Q, K, scale), transpose_y=True), precise)
+    scores = p.cast(attention_weights.grouped(*attention_weights.root_scaled(Q, K, scale), transpose_y=True), precise)
     if score_mod is not None:
         (scores,) = ctx.body(score_mod)(scores)
     weights = p.softmax(scores, -1)
     if prob_mod is not None:
         (weights,) = ctx.body(prob_mod)(weights)
-    return p.cast(heads.grouped(weights, p.cast(V, precise)), Q.dtype)
+    return p.cast(attention_weights.grouped(weights, p.cast(V, precise)), Q.dtype)

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, FrozenSet, Union
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.model import Empty, Graph
 from onnx_compat.model.types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 __all__ = ["attribute_type", "check", "declared_types", "is_own"]
 

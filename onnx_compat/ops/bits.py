@@ -1,9 +1,9 @@
 """The bits of elements as another type."""
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 
 @op("BitCast", since=26)

@@ -1,9 +1,9 @@
 """From one element type to another."""
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType, float32, float64, int32
+from onnx_compat.ir.dtypes import DType, float32, float64, int32
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 
 @op("Cast", since=1)

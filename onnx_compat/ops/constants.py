@@ -5,12 +5,12 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType, float32, int64, string
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dtypes import DType, float32, int64, string
+from onnx_compat.ops.arguments import product
 from onnx_compat.ops.attribute_types import attribute_type
-from onnx_compat.ops.common import product
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 #: Longer than every axis.
 _FAR = 2**31 - 1
@@ -55,7 +55,7 @@ def _stored(value: Any) -> Tensor:
 @op("ConstantOfShape", since=(9, 20, 21, 23, 24, 25))
 def constant_of_shape(input: Any, *, value: Optional[Tensor] = None) -> Tensor:
     value = lift(0.0, float32) if value is None else p.reshape(value, ())
-    return p.broadcast_to(value, ints(input))
+    return p.broadcast_to(value, as_sizes(input))
 
 
 @op("ConstantFill", since=1)
@@ -69,7 +69,7 @@ def constant_fill(
     value: float = 0.0,
 ) -> Tensor:
     """An experiment of ONNX 1.0 to 1.3, which PyTorch exported."""
-    sizes = shape if input is None else ints(input) if input_as_shape else input.shape
+    sizes = shape if input is None else as_sizes(input) if input_as_shape else input.shape
     return p.broadcast_to(lift(value, DType.of(dtype)), [*sizes, *extra_shape])
 
 

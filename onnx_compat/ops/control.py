@@ -7,16 +7,16 @@ program. Sequences and optionals pass through branches as long as both agree abo
 from typing import Any, Callable, List, Optional, Sequence, Set
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, is_known, same_shape
-from onnx_compat.dtypes import bool_, int64
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ir import Const, Region, Spec
+from onnx_compat.ir.dims import Extent, is_equal_shape, is_static
+from onnx_compat.ir.dtypes import bool_, int64
 from onnx_compat.model import Graph
-from onnx_compat.ops.common import nth, places
-from onnx_compat.ops.flat import Form, flattened, rebuilt
+from onnx_compat.ops.arguments import nth, places
+from onnx_compat.ops.flatten_values import Form, flattened, rebuilt
 from onnx_compat.ops.registry import op
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 #: A loop of at most so many rounds is written out.
 SHORT = 8
@@ -24,7 +24,7 @@ SHORT = 8
 
 @op("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def if_(ctx: Any, cond: Any, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
-    decided = current().peek(cond)
+    decided = current_trace().peek(cond)
     if decided is not None:
         return list(ctx.body(then_branch if decided.reshape(()) else else_branch)())
     forms: List[Form] = []
@@ -76,14 +76,14 @@ def _handed_on(body: Graph, count: int) -> Set[int]:
 
 
 def _loop(run: Any, M: Any, cond: Any, v_initial: Sequence[Any]) -> List[Any]:
-    rounds = None if M is None else current().peek(M)
+    rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
-    begins = True if cond is None else current().peek(cond)
+    begins = True if cond is None else current_trace().peek(cond)
     tensors = all(isinstance(value, Tensor) for value in v_initial)
     short = limit is not None and limit <= SHORT
     if begins is not None and not bool(begins):
         limit = 0
-    if begins is not None and (short or not tensors or limit == 0 or current().immediate is not None):
+    if begins is not None and (short or not tensors or limit == 0 or current_trace().immediate is not None):
         unrolled = _unrolled(run, limit, list(v_initial))
         if unrolled is not None:
             return _finished(run, unrolled, v_initial)
@@ -100,7 +100,7 @@ def _unrolled(run: Any, limit: Optional[int], state: List[Any]) -> Optional[List
         proceeds, *results = run(lift(len(rows), int64), lift(True, bool_), *state)
         state, row = results[: len(state)], results[len(state) :]
         rows.append(row)
-        decided = current().peek(proceeds)
+        decided = current_trace().peek(proceeds)
         if decided is None or (limit is None and len(rows) > _FAR):
             return None
         if not decided.reshape(()):
@@ -126,13 +126,13 @@ def _blank(spec: Spec) -> Any:
 
 def _sizes(spec: Spec) -> List[Extent]:
     """The sizes of an empty result; one that only a round would tell is zero too."""
-    return [extent if is_known(extent) else 0 for extent in spec.shape]
+    return [extent if is_static(extent) else 0 for extent in spec.shape]
 
 
 def _trial(run: Any, state: Sequence[Tensor]) -> Region:
     """One round, recorded only to see what it is like. It begins, so its condition holds."""
     specs = [Spec(int64, ()), *(value.spec for value in state)]
-    return current().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
+    return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
 
 
 def _recorded(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
@@ -141,9 +141,9 @@ def _recorded(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor])
     proceeds, *results = trial.outputs
     endless = isinstance(proceeds, Const) and bool(proceeds.array.reshape(())) and start.known
     specs = [one.spec for one in results]  # type: ignore[union-attr]
-    steady = all(same_shape(one.shape, spec.shape) for one, spec in zip(state, specs))
+    steady = all(is_equal_shape(one.shape, spec.shape) for one, spec in zip(state, specs))
     if endless and steady and M is not None:
-        count = ints(M)[0]
+        count = as_sizes(M)[0]
 
         def step(*values: Any) -> List[Tensor]:
             return list(run(values[-1], lift(True, bool_), *values[:-1]))[1:]
@@ -190,7 +190,7 @@ class _Rows:
         return [p.concat([old, new], 0), p.shape_of(row)]
 
     def done(self, k: Tensor, found: Tensor, shape: Tensor) -> Tensor:
-        return found if self.steady else p.reshape(found, (ints(k)[0], *ints(shape)))
+        return found if self.steady else p.reshape(found, (as_sizes(k)[0], *as_sizes(shape)))
 
 
 # -- Scan --------------------------------------------------------------------------------------------------------------
@@ -234,9 +234,9 @@ def scan_8(
     """Each entry of a batch on its own, as far as its sequence goes; what lies beyond are zeros."""
     values = initial_state_and_scan_inputs
     batch, steps = values[-1].shape[:2]
-    if not is_known(batch):
+    if not is_static(batch):
         raise NeedsKnownError("a Scan of opset 8 needs a batch size that is known", lift([batch]))
-    lengths = [steps] * int(batch) if sequence_lens is None else ints(sequence_lens)
+    lengths = [steps] * int(batch) if sequence_lens is None else as_sizes(sequence_lens)
     count = len(values) - num_scan_inputs
     rows = []
     for entry, length in enumerate(lengths):

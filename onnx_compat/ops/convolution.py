@@ -3,12 +3,12 @@
 from typing import Any, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, floordiv, maximum, same
-from onnx_compat.ops.common import every, pairs
+from onnx_compat.ir.dims import Extent, floordiv, is_equal, maximum
+from onnx_compat.ops.arguments import every, pairs
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.windows import Windows, reach
+from onnx_compat.ops.window_geometry import WindowGeometry, reach
 from onnx_compat.primitives.ranges import check_same, check_shape
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 Ints = Optional[Sequence[int]]
 
@@ -27,7 +27,7 @@ def conv(
     strides: Ints = None,
 ) -> Tensor:
     kernel = _kernel(kernel_shape, W)
-    windows = Windows.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
+    windows = WindowGeometry.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
     return p.conv(X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group)
 
 
@@ -85,9 +85,9 @@ def _cropped(
     """The part of the full result of these sizes from `cut` on. Beyond its end there is nothing but the bias."""
     missing = [low + size - extent for low, size, extent in zip(cut, sizes, full)]
     grows = [maximum(extent, 0) for extent in missing]
-    late = bias is not None and not all(same(extent, 0) for extent in grows)
+    late = bias is not None and not all(is_equal(extent, 0) for extent in grows)
     y = p.conv_transpose(x, w, None if late else bias, **how)
     y = p.pad(y, [0] * y.rank, [0, 0, *grows])
-    ends = [None if same(gap, grow) else low + size for gap, grow, low, size in zip(missing, grows, cut, sizes)]
+    ends = [None if is_equal(gap, grow) else low + size for gap, grow, low, size in zip(missing, grows, cut, sizes)]
     y = p.slice(y, [0, 0, *cut], [None, None, *ends], [1] * y.rank)
     return p.add(y, p.reshape(bias, bias.shape + (1,) * len(full))) if late else y

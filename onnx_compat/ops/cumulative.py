@@ -3,11 +3,11 @@
 from typing import List
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import same
-from onnx_compat.dtypes import float32, int64
-from onnx_compat.ops.common import number
+from onnx_compat.ir.dims import is_equal
+from onnx_compat.ir.dtypes import float32, int64
+from onnx_compat.ops.arguments import number
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 
 @op("CumSum", since=(11, 14))
@@ -23,7 +23,7 @@ def cumprod(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) ->
     """One slice of the axis after the other. What is narrower than float32 is not rounded on the way."""
     place = p.axis_of(number(axis, "the axis of a CumProd"), x.rank)
     length = x.shape[place]
-    if same(length, 0):
+    if is_equal(length, 0):
         return x
     inner = float32 if x.dtype.kind == "f" and x.dtype.bits < 32 else x.dtype
     front = [place, *[k for k in range(x.rank) if k != place]]

@@ -3,12 +3,12 @@
 from typing import Any, List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, floordiv
-from onnx_compat.dtypes import int64
-from onnx_compat.ops.common import along, computed_in, every, pairs, product
-from onnx_compat.ops.points import Tap, extent_in, pixel_rows, weighted_sum
+from onnx_compat.ir.dims import Extent, floordiv
+from onnx_compat.ir.dtypes import int64
+from onnx_compat.ops.arguments import along, computed_in, every, pairs, product
+from onnx_compat.ops.point_sampling import Tap, extent_in, pixel_rows, weighted_sum
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Ints = Optional[Sequence[int]]
 

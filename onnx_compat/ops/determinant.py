@@ -3,10 +3,10 @@
 from typing import Any, List
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32, int64
-from onnx_compat.ops.common import product
+from onnx_compat.ir.dtypes import float32, int64
+from onnx_compat.ops.arguments import product
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 
 @op("Det", since=(11, 22))

@@ -10,9 +10,9 @@ strings is data that is only moved: every dtype passes. Operators of other domai
 import functools
 from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Sequence, Tuple
 
-from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.value import Tensor
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.tracing.values import Tensor
 
 __all__ = ["TABLE", "Constraints", "check", "constraints"]
 

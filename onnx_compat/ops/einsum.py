@@ -3,11 +3,11 @@
 from typing import Any, Dict, List, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, same
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import product
+from onnx_compat.ir.dims import Extent, is_equal
+from onnx_compat.ops.arguments import product
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 #: A tensor and the letter of each of its axes.
 Term = Tuple[Any, List[str]]
@@ -76,7 +76,7 @@ def _contracted(a: Term, b: Term, kept: Any) -> Term:
     theirs = [letter for letter in right if letter not in shared]
     sizes: Dict[str, Extent] = {}
     for letter, extent in [*zip(left, x.shape), *zip(right, y.shape)]:
-        if letter not in sizes or same(sizes[letter], 1):
+        if letter not in sizes or is_equal(sizes[letter], 1):
             sizes[letter] = extent
 
     def matrix(tensor: Tensor, letters: List[str], rows: List[str], columns: List[str]) -> Tensor:

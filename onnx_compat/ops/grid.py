@@ -3,14 +3,14 @@
 from typing import Any, List
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, maximum
-from onnx_compat.dtypes import DType, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import along, computed_in, product
-from onnx_compat.ops.points import Tap, extent_in, pixel_rows, weighted_sum
+from onnx_compat.ir.dims import Extent, maximum
+from onnx_compat.ir.dtypes import DType, int64
+from onnx_compat.ops.arguments import along, computed_in, product
+from onnx_compat.ops.point_sampling import Tap, extent_in, pixel_rows, weighted_sum
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.sampling import Kernel, cubic, linear
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.ops.resize_weights import Kernel, cubic, linear
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 
 @op("GridSample", since=(20, 22))
@@ -81,7 +81,7 @@ def _padded(index: Any, weight: Any, extent: Extent, padding_mode: str, aligned:
 @op("AffineGrid", since=20)
 def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
     """theta @ [x, y, z, 1] for each place of the grid."""
-    extents = ints(size)[2:]
+    extents = as_sizes(size)[2:]
     rank = len(extents)
     dtype = computed_in(theta)
     lines = [along(_spread(extent, dtype, bool(align_corners)), axis, rank) for axis, extent in enumerate(extents)]

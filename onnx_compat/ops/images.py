@@ -3,7 +3,7 @@
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 
 @op("ImageDecoder", since=20)

@@ -3,14 +3,14 @@
 from typing import List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, is_known
-from onnx_compat.dtypes import int64
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ops.common import along, numbers, one_size, product
+from onnx_compat.ir.dims import Extent, is_static
+from onnx_compat.ir.dtypes import int64
+from onnx_compat.ops.arguments import along, numbers, one_size, product
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_indices, check_rows, check_same
-from onnx_compat.signs import never_negative
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.sign_analysis import is_nonnegative_tensor
+from onnx_compat.tracing.values import Tensor, lift
 
 
 @op("Gather", since=(1, 11, 13))
@@ -44,10 +44,10 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
 def _rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
     """Rows of coordinates into this shape, counted from the front."""
     check_rows(indices, shape, from_end=True)
-    if never_negative(indices):
+    if is_nonnegative_tensor(indices):
         return indices
     depth = indices.shape[-1]
-    if not is_known(depth):
+    if not is_static(depth):
         raise NeedsKnownError("the rank of what the indices select is not known", lift([depth]))
     lengths = p.cast(lift(list(shape[: int(depth)]), int64), indices.dtype)
     return p.where(p.less(indices, 0), p.add(indices, lengths), indices)
@@ -105,7 +105,7 @@ def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) ->
 
 def _where_true(condition: Tensor, extent: Extent) -> Tensor:
     length = condition.shape[0]
-    if is_known(length) and is_known(extent) and length > extent:
+    if is_static(length) and is_static(extent) and length > extent:
         condition = p.slice_axis(condition, 0, 0, extent)
     return p.squeeze(p.nonzero(condition), [0])
 
@@ -114,7 +114,7 @@ def _where_true(condition: Tensor, extent: Extent) -> Tensor:
 def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     """Indices of any number type, also counted from the end; one out of range is nowhere hot."""
     length = one_size(p.cast(depth, int64), "the depth of a OneHot")
-    if is_known(length) and length < 1:
+    if is_static(length) and length < 1:
         raise InvalidModelError("the depth of a OneHot is %s, it must be 1 at least" % length)
     hot = p.one_hot(p.nonnegative(p.cast(indices, int64), length, checked=False), length, axis)
     off, on = (p.reshape(value, ()) for value in p.split(values, 0, [1, 1]))
@@ -142,7 +142,7 @@ def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 
     if sorted((batch_axis, time_axis)) != [0, 1]:
         raise InvalidModelError("the axes of batch and time are 0 and 1, not %d and %d" % (batch_axis, time_axis))
     check_same("the number of sequence lengths", sequence_lens.shape[0], "the batch size", input.shape[batch_axis])
-    if is_known(input.shape[time_axis]):
+    if is_static(input.shape[time_axis]):
         check_indices(sequence_lens, input.shape[time_axis] + 1)
     steps = along(p.iota(input.shape[time_axis], sequence_lens.dtype), time_axis, input.rank)
     lengths = along(sequence_lens, batch_axis, input.rank)

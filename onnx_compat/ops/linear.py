@@ -3,10 +3,10 @@
 from typing import Any, Optional
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import is_known, same
-from onnx_compat.ops.older import older
+from onnx_compat.ir.dims import is_equal, is_static
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 
 @op("MatMul", since=(1, 9, 13))
@@ -46,8 +46,8 @@ op("Gemm", since=(1, 6))(older(gemm, ignored=["broadcast"]))
 
 def _bias(summand: Tensor, columns: Any) -> Any:
     """The summand as a vector over columns, if it is no more than that."""
-    if summand.rank == 0 or any(not same(extent, 1) for extent in summand.shape[:-1]):
+    if summand.rank == 0 or any(not is_equal(extent, 1) for extent in summand.shape[:-1]):
         return None
-    if not same(summand.shape[-1], columns) or not is_known(columns):
+    if not is_equal(summand.shape[-1], columns) or not is_static(columns):
         return None
     return p.reshape(summand, (columns,))

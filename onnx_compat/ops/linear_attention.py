@@ -3,13 +3,13 @@
 from typing import Any, Dict, List, Optional
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import is_known, same
-from onnx_compat.dtypes import float32
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ops import heads
+from onnx_compat.ir.dims import is_equal, is_static
+from onnx_compat.ir.dtypes import float32
+from onnx_compat.ops import attention_weights
 from onnx_compat.ops.activation import swish
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Maybe = Optional[Tensor]
 
@@ -47,14 +47,16 @@ def linear_attention(
             )
     q, k, v = _steps(query, q_num_heads), _steps(key, kv_num_heads), _steps(value, kv_num_heads)
     steps, batch, _, size = q.shape
-    q = p.reshape(p.mul(q, heads.scale_of(q, scale)), (steps, batch, kv_num_heads, q_num_heads // kv_num_heads, size))
+    q = p.reshape(
+        p.mul(q, attention_weights.scale_of(q, scale)), (steps, batch, kv_num_heads, q_num_heads // kv_num_heads, size)
+    )
     xs = [q, k, v]
     if decay is not None:
         xs.append(p.exp(_steps(decay, kv_num_heads)))  # one for each key's feature, or one for the head
     if beta is not None:
-        if not is_known(beta.shape[2]):  # one for each head, or one for all
+        if not is_static(beta.shape[2]):  # one for each head, or one for all
             beta = p.broadcast_to(beta, (beta.shape[0], beta.shape[1], kv_num_heads))
-        xs.append(_steps(beta, 1 if same(beta.shape[2], 1) else kv_num_heads))
+        xs.append(_steps(beta, 1 if is_equal(beta.shape[2], 1) else kv_num_heads))
     start = p.full((batch, kv_num_heads, size, v.shape[3]), 0, float32)
     start = start if past_state is None else p.cast(past_state, float32)
 
@@ -74,7 +76,7 @@ def linear_attention(
 
 def _steps(x: Tensor, count: int) -> Tensor:
     """[batch, steps, heads * size] as [steps, batch, heads, size]."""
-    parts = p.reshape(p.cast(x, float32), (x.shape[0], x.shape[1], count, heads.shared(x.shape[2], count)))
+    parts = p.reshape(p.cast(x, float32), (x.shape[0], x.shape[1], count, attention_weights.shared(x.shape[2], count)))
     return p.transpose(parts, (1, 0, 2, 3))
 
 
@@ -88,7 +90,7 @@ def causal_conv_with_state(
     remembered = weight.shape[2] - 1
     steps = p.pad(input, [0, 0, remembered], [0, 0, 0]) if past_state is None else p.concat([past_state, input], 2)
     channels: Any = weight.shape[0]
-    if not is_known(channels):
+    if not is_static(channels):
         raise NeedsKnownError("how many channels are convolved, each on its own, is not known", lift([channels]))
     y: Any = p.conv(steps, weight, bias, strides=[1], dilations=[1], pads=[(0, 0)], groups=channels)
     if activation != "none":

@@ -4,7 +4,7 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.arithmetic import binary
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 binary("Equal", p.equal, [1], [7, 11, 13, 19])
 binary("Less", p.less, [1], [7, 9, 13])

@@ -3,10 +3,10 @@
 from typing import Any, Optional, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import int64
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dtypes import int64
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 
 @op("NegativeLogLikelihoodLoss", since=(12, 13, 22))

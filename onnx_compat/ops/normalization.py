@@ -3,13 +3,13 @@
 from typing import Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import floordiv, same
-from onnx_compat.ops.common import computed_in, places
-from onnx_compat.ops.older import older
+from onnx_compat.ir.dims import floordiv, is_equal
+from onnx_compat.ops.arguments import computed_in, places
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_same
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, lift
 
 Normalized = Tuple[Optional[Tensor], ...]
 
@@ -97,8 +97,8 @@ def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: 
     normalized as it lies: they make it of the row again.
     """
     _check_channels(input, scale, B)
-    source = current().source(input) if same(input.shape[1], 1) else None
-    if source is not None and same(source.shape[0], input.shape[0]):
+    source = current_trace().source(input) if is_equal(input.shape[1], 1) else None
+    if source is not None and is_equal(source.shape[0], input.shape[0]):
         x, axes = source, list(range(1, source.rank))
     else:
         x, axes = input, list(range(2, input.rank))

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Sequence
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 _DOMAIN = "ai.onnx.preview.training"
 

@@ -3,13 +3,13 @@
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent
-from onnx_compat.dtypes import DType, int64
-from onnx_compat.ops.common import along, product
-from onnx_compat.ops.older import older
+from onnx_compat.ir.dims import Extent
+from onnx_compat.ir.dtypes import DType, int64
+from onnx_compat.ops.arguments import along, product
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.windows import Windows
-from onnx_compat.value import Tensor, lift
+from onnx_compat.ops.window_geometry import WindowGeometry
+from onnx_compat.tracing.values import Tensor, lift
 
 Ints = Optional[Sequence[int]]
 
@@ -27,7 +27,7 @@ def max_pool(
     storage_order: int = 0,
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    windows = Windows.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    windows = WindowGeometry.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     windows = windows.rounded_up(X.shape[2:]) if ceil_mode else windows
     return _max_pool(X, windows), _indices(X, windows, storage_order) if ctx.wants(1) else None
 
@@ -36,11 +36,11 @@ op("MaxPool", since=8)(older(max_pool, without=["dilations", "ceil_mode"]))
 op("MaxPool", since=1)(older(max_pool, without=["dilations", "ceil_mode", "storage_order"]))
 
 
-def _max_pool(x: Tensor, windows: Windows) -> Tensor:
+def _max_pool(x: Tensor, windows: WindowGeometry) -> Tensor:
     return p.max_pool(x, windows.kernel, windows.strides, windows.dilations, windows.pads)  # type: ignore[arg-type]
 
 
-def _indices(x: Tensor, windows: Windows, storage_order: int) -> Tensor:
+def _indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
     """Where in the whole of x each maximum was: the first largest of each window, as a flat index."""
     rank = len(windows.kernel)
     counts = windows.counts(x.shape[2:])
@@ -96,7 +96,7 @@ def average_pool(
     strides: Ints = None,
 ) -> Tensor:
     extents = X.shape[2:]
-    windows = Windows.of(extents, kernel_shape, auto_pad, pads, strides, dilations)
+    windows = WindowGeometry.of(extents, kernel_shape, auto_pad, pads, strides, dilations)
     grown = windows.rounded_up(extents) if ceil_mode else windows
     mean = _mean(X, grown)
     if not grown.padded or (count_include_pad and not ceil_mode):  # every place under a window counts
@@ -113,7 +113,7 @@ op("AveragePool", since=7)(older(average_pool, without=["dilations", "ceil_mode"
 op("AveragePool", since=1)(older(average_pool, without=["dilations", "ceil_mode", "count_include_pad"]))
 
 
-def _mean(x: Tensor, windows: Windows) -> Tensor:
+def _mean(x: Tensor, windows: WindowGeometry) -> Tensor:
     """The mean under each window, padding counted as zeros."""
     low, high = zip(*windows.pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high])
@@ -150,14 +150,14 @@ def lp_pool(
     strides: Ints = None,
 ) -> Tensor:
     """(The first version lets p be any number, and the kernel be missing.)"""
-    windows = Windows.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
+    windows = WindowGeometry.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
     return _lp_pool(X, windows.rounded_up(X.shape[2:]) if ceil_mode else windows, p)
 
 
 op("LpPool", since=(1, 2, 11))(older(lp_pool, without=["dilations", "ceil_mode"]))
 
 
-def _lp_pool(x: Tensor, windows: Windows, power: float) -> Tensor:
+def _lp_pool(x: Tensor, windows: WindowGeometry, power: float) -> Tensor:
     count = product(windows.kernel)
     return _root(p.mul(_mean(_powered(x, power), windows), lift(count, x.dtype)), power)
 

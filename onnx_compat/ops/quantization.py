@@ -5,23 +5,23 @@ from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import is_known, same
-from onnx_compat.dtypes import DType, float32, float64, int32, uint8
+from onnx_compat.ir.dims import is_equal, is_static
+from onnx_compat.ir.dtypes import DType, float32, float64, int32, uint8
+from onnx_compat.ops.arguments import along, product
 from onnx_compat.ops.casting import converted
-from onnx_compat.ops.common import along, product
 from onnx_compat.ops.convolution import conv
 from onnx_compat.ops.linear import matmul
-from onnx_compat.ops.older import older
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.registry import op
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, known
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, known_array
 
 Ints = Optional[Sequence[int]]
 
 
 def _met(parameter: Any, x: Tensor, axis: int, block_size: int = 0) -> Any:
     """A scale or a zero point shaped to meet x: a scalar, a vector along the axis, or one entry for each block."""
-    single = parameter.rank == 1 and not block_size and (same(parameter.shape[0], 1) or axis >= x.rank)
+    single = parameter.rank == 1 and not block_size and (is_equal(parameter.shape[0], 1) or axis >= x.rank)
     if parameter.rank == 0 or single:
         return p.reshape(parameter, ())
     axis = p.axis_of(axis, x.rank)
@@ -123,7 +123,7 @@ def on_integers(*parameters: Optional[Tensor]) -> bool:
     """Whether an operator on quantized numbers is better recorded as what it stands for, the operator on real numbers between
     a DequantizeLinear and a QuantizeLinear: where a shim has kernels for that, and knows all parameters.
     """
-    return current().integers and all(one is None or one.known for one in parameters)
+    return current_trace().integers and all(one is None or one.known for one in parameters)
 
 
 def _centred(x: Any, zero_point: Any, axis: int = 0) -> Any:
@@ -172,7 +172,7 @@ def qlinear_matmul(
 
 def _row(scale: Any, x: Tensor) -> Any:
     """A scale for each row as a column."""
-    return p.unsqueeze(scale, [1]) if scale.rank == 1 and not same(scale.shape[0], 1) else scale
+    return p.unsqueeze(scale, [1]) if scale.rank == 1 and not is_equal(scale.shape[0], 1) else scale
 
 
 @op("ConvInteger", since=10)
@@ -221,10 +221,10 @@ def _digits(weights: Tensor, axes: Sequence[int]) -> int:
     """How many binary digits of the weights, if their products with bytes are to be summed over these axes in float32; 0 if
     none. Known ones may be small.
     """
-    if weights.known and np.abs(known(weights, "the weights")).sum(tuple(axes)).max(initial=0) * 255 < 2**24:
+    if weights.known and np.abs(known_array(weights, "the weights")).sum(tuple(axes)).max(initial=0) * 255 < 2**24:
         return 8
     count = product([weights.shape[axis] for axis in axes])
-    if not is_known(count):
+    if not is_static(count):
         return 0
     return next((digits for digits in (8, 4, 3, 2, 1) if int(count) * 255 * 2**digits < 2**24), 0)
 

@@ -3,11 +3,11 @@
 from typing import Any, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent
-from onnx_compat.dtypes import DType, bool_, float32, int32
-from onnx_compat.ops.common import number
+from onnx_compat.ir.dims import Extent
+from onnx_compat.ir.dtypes import DType, bool_, float32, int32
+from onnx_compat.ops.arguments import number
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 _WIDE = frozenset(["float16", "float32", "float64"])
 

@@ -3,15 +3,15 @@
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, is_known
-from onnx_compat.dtypes import int32
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dims import Extent, is_static
+from onnx_compat.ir.dtypes import int32
 from onnx_compat.ops.activation import elu, hard_sigmoid, leaky_relu, softplus, softsign, thresholded_relu
-from onnx_compat.ops.common import nth
-from onnx_compat.ops.older import older
+from onnx_compat.ops.arguments import nth
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_indices
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Ints = Optional[Sequence[int]]
 Floats = Sequence[float]
@@ -104,7 +104,7 @@ class _Setting(NamedTuple):
         _check_shape("sequence_lens", self.sequence_lens, (batch,))
         for initial in self.initial:
             _check_shape("an initial state", initial, states)
-        if self.sequence_lens is not None and is_known(steps):
+        if self.sequence_lens is not None and is_static(steps):
             check_indices(lift(self.sequence_lens), steps + 1)  # a length, which may be the number of steps
 
 
@@ -114,7 +114,7 @@ def _check_shape(name: str, given: Any, expected: Sequence[Extent]) -> None:
         return
     tensor = lift(given)
     pairs = list(zip(tensor.shape, expected))
-    if tensor.rank != len(expected) or any(is_known(a) and is_known(b) and a != b for a, b in pairs):
+    if tensor.rank != len(expected) or any(is_static(a) and is_static(b) and a != b for a, b in pairs):
         raise InvalidModelError(
             "%s has the shape %s, where hidden_size, direction and the other inputs need %s"
             % (name, list(tensor.shape), list(expected)),

@@ -5,9 +5,9 @@ ReduceSum alone (13), as an input of all (18).
 from typing import Any, Callable, List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.ops.common import in_float, numbers
+from onnx_compat.ops.arguments import in_float, numbers
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Reduction = Callable[..., Tensor]
 

@@ -156,7 +156,7 @@ def _load() -> None:
 @functools.lru_cache(maxsize=None)
 def _load_installed() -> None:
     """Import the operators of other packages, which name their modules in the entry point group `onnx_compat.ops`."""
-    from onnx_compat.select import entry_points
+    from onnx_compat.discovery.selection import entry_points
 
     for point in entry_points("onnx_compat.ops").values():
         point.load()

@@ -6,15 +6,15 @@ Where an element comes from is computed by primitives: known sizes fold to const
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import same
-from onnx_compat.dtypes import DType, float32, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import along, places
-from onnx_compat.ops.older import older
+from onnx_compat.ir.dims import is_equal
+from onnx_compat.ir.dtypes import DType, float32, int64
+from onnx_compat.ops.arguments import along, places
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.sampling import Kernel, cubic, linear, nearest, origins
-from onnx_compat.ops.scaling import Scaled, by_scales, by_sizes
-from onnx_compat.value import Tensor, lift
+from onnx_compat.ops.resize_scales import Scaled, by_scales, by_sizes
+from onnx_compat.ops.resize_weights import Kernel, cubic, linear, nearest, origins
+from onnx_compat.tracing.values import Tensor, lift
 
 Ints = Optional[Sequence[int]]
 
@@ -37,7 +37,7 @@ def resize(
     nearest_mode: str = "round_prefer_floor",
 ) -> Tensor:
     chosen = places(range(X.rank) if axes is None else axes, X.rank)
-    if scales is not None and not same(scales.size, 0):
+    if scales is not None and not is_equal(scales.size, 0):
         scaled = by_scales([X.shape[axis] for axis in chosen], scales)
     elif sizes is not None:
         scaled = by_sizes([X.shape[axis] for axis in chosen], sizes, keep_aspect_ratio_policy)

@@ -3,11 +3,11 @@
 from typing import Any, Optional
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops import heads
+from onnx_compat.ir.dims import Extent
+from onnx_compat.ops import attention_weights
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 
 def turned(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
@@ -38,7 +38,7 @@ def embedded(x: Tensor, cos: Tensor, sin: Tensor, count: Extent, interleaved: bo
     """Heads [batch, heads, steps, size], or [batch, steps, heads * size], turned by angles [batch or 1, steps, half]."""
     if x.rank == 4:
         return turned(x, p.unsqueeze(cos, [1]), p.unsqueeze(sin, [1]), interleaved)
-    parts = p.reshape(x, (x.shape[0], x.shape[1], count, heads.shared(x.shape[2], count)))
+    parts = p.reshape(x, (x.shape[0], x.shape[1], count, attention_weights.shared(x.shape[2], count)))
     return p.reshape(turned(parts, p.unsqueeze(cos, [2]), p.unsqueeze(sin, [2]), interleaved), x.shape)
 
 
@@ -86,5 +86,5 @@ def contrib_rotary_embedding(
     cos, sin = (p.take(cache, position_ids, 0) for cache in (cos_cache, sin_cache))
     count: Any = num_heads
     if input.rank == 3 and not num_heads:
-        count = heads.shared(input.shape[2], cos.shape[2] * 2)
+        count = attention_weights.shared(input.shape[2], cos.shape[2] * 2)
     return embedded(input, cos, sin, count, bool(interleaved))

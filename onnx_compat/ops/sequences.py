@@ -3,24 +3,24 @@
 from typing import Any, List, Optional
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, is_known, minimum
-from onnx_compat.dtypes import DType, bool_, float32, int64
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.ir.dims import Extent, is_static, minimum
+from onnx_compat.ir.dtypes import DType, bool_, float32, int64
 from onnx_compat.model import Graph
 from onnx_compat.model.types import Type
-from onnx_compat.ops.common import number
+from onnx_compat.ops.arguments import number
 from onnx_compat.ops.registry import op
-from onnx_compat.value import NOTHING, Sequence_, Tensor, ints, lift
+from onnx_compat.tracing.values import EMPTY_OPTIONAL, SequenceValue, Tensor, as_sizes, lift
 
 
 @op("SequenceEmpty", since=11)
-def sequence_empty(*, dtype: Optional[int] = None) -> Sequence_:
-    return Sequence_(float32 if dtype is None else DType.of(dtype), ())
+def sequence_empty(*, dtype: Optional[int] = None) -> SequenceValue:
+    return SequenceValue(float32 if dtype is None else DType.of(dtype), ())
 
 
 @op("SequenceConstruct", since=11)
-def sequence_construct(*inputs: Any) -> Sequence_:
-    return Sequence_(inputs[0].dtype, tuple(inputs))
+def sequence_construct(*inputs: Any) -> SequenceValue:
+    return SequenceValue(inputs[0].dtype, tuple(inputs))
 
 
 def _place(position: Tensor, length: int, end: int) -> int:
@@ -37,17 +37,17 @@ def sequence_at(input_sequence: Any, position: Any) -> Any:
 
 
 @op("SequenceErase", since=11)
-def sequence_erase(input_sequence: Any, position: Any = None) -> Sequence_:
+def sequence_erase(input_sequence: Any, position: Any = None) -> SequenceValue:
     items = list(input_sequence.items)
     del items[-1 if position is None else _place(position, len(items), len(items))]
-    return Sequence_(input_sequence.dtype, tuple(items))
+    return SequenceValue(input_sequence.dtype, tuple(items))
 
 
 @op("SequenceInsert", since=11)
-def sequence_insert(input_sequence: Any, tensor: Any, position: Any = None) -> Sequence_:
+def sequence_insert(input_sequence: Any, tensor: Any, position: Any = None) -> SequenceValue:
     items = list(input_sequence.items)
     items.insert(len(items) if position is None else _place(position, len(items), len(items) + 1), tensor)
-    return Sequence_(tensor.dtype, tuple(items))
+    return SequenceValue(tensor.dtype, tuple(items))
 
 
 @op("SequenceLength", since=11)
@@ -64,38 +64,38 @@ def concat_from_sequence(input_sequence: Any, *, axis: int, new_axis: int = 0) -
 
 
 @op("SplitToSequence", since=(11, 24))
-def split_to_sequence(input: Any, split: Any = None, *, axis: int = 0, keepdims: int = 1) -> Sequence_:
+def split_to_sequence(input: Any, split: Any = None, *, axis: int = 0, keepdims: int = 1) -> SequenceValue:
     """Pieces of the given sizes; of one size, but for the last; or single slices, which may lose the axis."""
     axis = p.axis_of(axis, input.rank)
     if split is not None and split.rank == 1:
-        pieces = p.split(input, axis, ints(split))
+        pieces = p.split(input, axis, as_sizes(split))
     else:
         step = 1 if split is None else int(number(split, "the size of the pieces of a SplitToSequence"))
         pieces = p.split(input, axis, _steps(input, axis, step))
     if split is None and not keepdims:
         pieces = [p.squeeze(piece, [axis]) for piece in pieces]
-    return Sequence_(input.dtype, tuple(pieces))
+    return SequenceValue(input.dtype, tuple(pieces))
 
 
 def _steps(x: Tensor, axis: int, step: int) -> List[Extent]:
     extent = x.shape[axis]
     if step < 1:
         raise InvalidModelError("a SplitToSequence cannot make pieces of %d" % step)
-    if not is_known(extent):
+    if not is_static(extent):
         raise NeedsKnownError("how long a sequence becomes depends on a run-time size", lift([extent]))
     return [minimum(step, extent - start) for start in range(0, extent, step)]
 
 
 @op("SequenceMap", since=17)
-def sequence_map(ctx: Any, input_sequence: Any, *additional_inputs: Any, body: Graph) -> List[Sequence_]:
+def sequence_map(ctx: Any, input_sequence: Any, *additional_inputs: Any, body: Graph) -> List[SequenceValue]:
     """The body applied to the elements, one after the other; other sequences go along in step."""
     rows = []
     for k, item in enumerate(input_sequence.items):
-        others = [other.items[k] if isinstance(other, Sequence_) else other for other in additional_inputs]
+        others = [other.items[k] if isinstance(other, SequenceValue) else other for other in additional_inputs]
         rows.append(ctx.body(body)(item, *others))
     if not rows:
-        return [Sequence_(_element(one), ()) for one in body.outputs]
-    return [Sequence_(column[0].dtype, tuple(column)) for column in zip(*rows)]
+        return [SequenceValue(_element(one), ()) for one in body.outputs]
+    return [SequenceValue(column[0].dtype, tuple(column)) for column in zip(*rows)]
 
 
 def _element(one: Any) -> DType:
@@ -105,16 +105,16 @@ def _element(one: Any) -> DType:
 
 @op("Optional", since=(15, 28))
 def optional(input: Any = None, *, type: Optional[Type] = None) -> Any:
-    return NOTHING if input is None else input
+    return EMPTY_OPTIONAL if input is None else input
 
 
 @op("OptionalHasElement", since=(15, 18, 28))
 def optional_has_element(input: Any = None) -> Tensor:
-    return lift(input is not None and input is not NOTHING, bool_)
+    return lift(input is not None and input is not EMPTY_OPTIONAL, bool_)
 
 
 @op("OptionalGetElement", since=(15, 18, 28))
 def optional_get_element(input: Any) -> Any:
-    if input is NOTHING:
+    if input is EMPTY_OPTIONAL:
         raise InvalidModelError("an element was asked of an optional that holds nothing")
     return input

@@ -3,11 +3,11 @@
 from typing import List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, atoms_of, floordiv, is_known, maximum, same
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ops.common import numbers, places, product
+from onnx_compat.ir.dims import Extent, atoms_of, floordiv, is_equal, is_static, maximum
+from onnx_compat.ops.arguments import numbers, places, product
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, ints, known
+from onnx_compat.tracing.values import Tensor, as_sizes, known_array
 
 
 @op("Reshape", since=1)
@@ -22,9 +22,9 @@ def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
 
 @op("Reshape", since=(14, 19, 21, 23, 24, 25))
 def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
-    extents = ints(shape)
-    if any(not is_known(extent) and _may_be_special(extent) for extent in extents):
-        extents = [int(v) for v in known(shape, "the shape of a Reshape").reshape(-1)]
+    extents = as_sizes(shape)
+    if any(not is_static(extent) and _may_be_special(extent) for extent in extents):
+        extents = [int(v) for v in known_array(shape, "the shape of a Reshape").reshape(-1)]
     return _reshaped(data, extents, bool(allowzero))
 
 
@@ -37,8 +37,8 @@ def _may_be_special(extent: Extent) -> bool:
 
 def _reshaped(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
     """0 stands for the size of the input there (unless `allowzero`), -1 for whatever makes the counts agree."""
-    sizes = [data.shape[k] if same(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
-    open_ = [k for k, extent in enumerate(sizes) if same(extent, -1)]
+    sizes = [data.shape[k] if is_equal(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
+    open_ = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
     if len(open_) > 1:
         raise InvalidModelError("a shape has more than one -1: %s" % extents)
     for k in open_:
@@ -50,13 +50,13 @@ def _remaining(shape: Sequence[Extent], others: Sequence[Extent]) -> Extent:
     """How often the other sizes fit into the whole; sizes that stand on both sides drop out first, being perhaps 0."""
     whole, rest = list(shape), []
     for extent in others:
-        twin = next((k for k, mine in enumerate(whole) if not is_known(mine) and same(mine, extent)), None)
+        twin = next((k for k, mine in enumerate(whole) if not is_static(mine) and is_equal(mine, extent)), None)
         if twin is None:
             rest.append(extent)
         else:
             del whole[twin]
     divisor = product(rest)
-    return 0 if same(divisor, 0) else floordiv(product(whole), divisor)
+    return 0 if is_equal(divisor, 0) else floordiv(product(whole), divisor)
 
 
 @op("Flatten", since=(1, 9, 11, 13, 21, 23, 24, 25))
@@ -79,11 +79,11 @@ def squeeze(data: Tensor, axes: Optional[Tensor] = None) -> Tensor:
 
 def _squeezed(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
     if axes is None:
-        if not all(map(is_known, x.shape)):
+        if not all(map(is_static, x.shape)):
             raise NeedsKnownError("a Squeeze without axes has a rank that depends on run-time sizes", p.shape_of(x))
         axes = [axis for axis, extent in enumerate(x.shape) if extent == 1]
     for axis in places(axes, x.rank):
-        if is_known(x.shape[axis]) and x.shape[axis] != 1:
+        if is_static(x.shape[axis]) and x.shape[axis] != 1:
             raise InvalidModelError("axis %d of %s is not of length one: it cannot be squeezed" % (axis, list(x.shape)))
     return p.squeeze(x, axes) if len(axes) else x
 
@@ -105,7 +105,7 @@ def transpose(data: Tensor, *, perm: Optional[Sequence[int]] = None) -> Tensor:
 
 @op("Expand", since=(8, 13))
 def expand(input: Tensor, shape: Tensor) -> Tensor:
-    wanted = ints(shape)
+    wanted = as_sizes(shape)
     rank = max(input.rank, len(wanted))
     here = (1,) * (rank - input.rank) + input.shape
     there = [1] * (rank - len(wanted)) + wanted
@@ -114,24 +114,24 @@ def expand(input: Tensor, shape: Tensor) -> Tensor:
 
 def _met(here: Extent, there: Extent) -> Extent:
     """The size that one of them is, and the other too unless it is 1."""
-    if same(here, 1) or same(here, there):
+    if is_equal(here, 1) or is_equal(here, there):
         return there
-    if same(there, 1) or (is_known(here) and not is_known(there)):
+    if is_equal(there, 1) or (is_static(here) and not is_static(there)):
         return here
-    if is_known(here) and is_known(there):
+    if is_static(here) and is_static(there):
         raise InvalidModelError("an axis of length %s cannot be expanded to %s" % (here, there))
-    return there if is_known(there) else maximum(here, there)
+    return there if is_static(there) else maximum(here, there)
 
 
 @op("Tile", since=1)
 def tile_1(input: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
     along = p.axis_of(numbers(axis, "the axis of a Tile")[0], input.rank)
-    return p.tile(input, [ints(tiles)[0] if k == along else 1 for k in range(input.rank)])
+    return p.tile(input, [as_sizes(tiles)[0] if k == along else 1 for k in range(input.rank)])
 
 
 @op("Tile", since=(6, 13))
 def tile(input: Tensor, repeats: Tensor) -> Tensor:
-    return p.tile(input, ints(repeats))
+    return p.tile(input, as_sizes(repeats))
 
 
 @op("DepthToSpace", since=1)

@@ -6,12 +6,12 @@ from typing import Any, Optional
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, floordiv, is_known, minimum
-from onnx_compat.dtypes import DType, float32, float64
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ops.common import number, product
+from onnx_compat.ir.dims import Extent, floordiv, is_static, minimum
+from onnx_compat.ir.dtypes import DType, float32, float64
+from onnx_compat.ops.arguments import number, product
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 
 @op("DFT", since=17)
@@ -44,8 +44,8 @@ def stft(
     onesided: int = 1,
 ) -> Tensor:
     """The transforms of frames that begin a step from each other, each under the window."""
-    length, (step,) = signal.shape[1], ints(frame_step)
-    size = ints(frame_length)[0] if frame_length is not None else window.shape[0] if window is not None else length
+    length, (step,) = signal.shape[1], as_sizes(frame_step)
+    size = as_sizes(frame_length)[0] if frame_length is not None else window.shape[0] if window is not None else length
     starts = p.iota(floordiv(length - size, step) + 1) * lift(step)
     frames = p.take(signal, p.unsqueeze(starts, [1]) + p.iota(size), 1)
     if window is not None:
@@ -58,20 +58,20 @@ def _transformed(x: Tensor, axis: int, length: Optional[Tensor], inverse: bool, 
     if axis == x.rank - 1:
         raise InvalidModelError("the last axis of a DFT's input holds the parts of a number: it cannot be transformed")
     if length is not None:
-        return _spectrum(x, axis, ints(length)[0], inverse, onesided)
+        return _spectrum(x, axis, as_sizes(length)[0], inverse, onesided)
     return _spectrum(x, axis, (x.shape[axis] - 1) * 2 if inverse and onesided else x.shape[axis], inverse, onesided)
 
 
 def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: bool) -> Tensor:
     """Along one axis, the others in one batch. What is beyond the length is cut off, what is missing there is zero."""
-    if not is_known(x.shape[-1]):
+    if not is_static(x.shape[-1]):
         raise NeedsKnownError("whether the input of a DFT is real or complex is not known", lift([x.shape[-1]]))
     wide = x if x.dtype.bits >= 32 else p.cast(x, float32)
     rows = minimum(x.shape[axis], _half(length) if inverse and onesided else length)
     others = [k for k in range(x.rank - 1) if k != axis]
     lines = p.transpose(p.slice_axis(wide, axis, 0, rows), [*others, axis, x.rank - 1])
     lead = tuple(lines.shape[:-2])
-    transform = _in_two_steps if is_known(length) and _factor(int(length)) > 1 else _at_once
+    transform = _in_two_steps if is_static(length) and _factor(int(length)) > 1 else _at_once
     found = transform(p.reshape(lines, (product(lead), rows, x.shape[-1])), length, inverse, onesided)
     out = p.reshape(found, (*lead, *found.shape[1:]))
     back = [*range(axis), x.rank - 2, *range(axis, x.rank - 2), x.rank - 1]
@@ -131,7 +131,7 @@ def _matrix(
     rows: Extent, columns: Extent, length: Extent, parts: int, inverse: bool, onesided: bool, dtype: DType
 ) -> Tensor:
     """From the parts of each number to the parts of each result: [rows * parts, columns * parts of a result]."""
-    inner = float64 if all(map(is_known, (rows, columns, length))) else dtype
+    inner = float64 if all(map(is_static, (rows, columns, length))) else dtype
     size: Any = lift(length)
     quarters = p.mod(p.unsqueeze(p.iota(rows), [1]) * p.iota(columns), size) * 4
     cosine = _cosine(quarters, size, inner)

@@ -6,17 +6,17 @@ from typing import Any, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import floordiv, is_known
-from onnx_compat.dtypes import DType, float32, float64, int64
+from onnx_compat.ir.dims import floordiv, is_static
+from onnx_compat.ir.dtypes import DType, float32, float64, int64
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 
 def _window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -> Tensor:
     """A sum of cosines over one period; the last element of a symmetric window repeats the first."""
-    length, kept = ints(size)[0], DType.of(dtype)
+    length, kept = as_sizes(size)[0], DType.of(dtype)
     # Of a known size all is known: no shim computes.
-    inner = float64 if kept == float64 or is_known(length) else float32
+    inner = float64 if kept == float64 or is_static(length) else float32
     period = p.cast(lift(length if periodic else length - 1, int64), inner)
     angle = p.div(p.mul(p.cast(p.iota(length), inner), 2 * np.pi), period)
     total: Any = p.full((length,), factors[0], inner)
@@ -51,7 +51,7 @@ def mel_weight_matrix(
     output_datatype: int = 1,
 ) -> Tensor:
     """Triangles over the bins of a spectrum, evenly spaced on the mel scale; the corners are whole bins."""
-    bands, points = ints(num_mel_bins)[0], ints(dft_length)[0]
+    bands, points = as_sizes(num_mel_bins)[0], as_sizes(dft_length)[0]
     low, high = (_mel(p.reshape(edge, ())) for edge in (lower_edge_hertz, upper_edge_hertz))
     steps: Any = p.cast(p.iota(bands + 2), float64)
     mels: Any = steps * p.div(p.sub(high, low), p.cast(lift(bands + 2, int64), float64)) + low

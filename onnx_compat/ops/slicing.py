@@ -3,12 +3,12 @@
 from typing import Any, List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, ceildiv, floordiv, is_known, maximum, minimum, same
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import numbers, pairs, places
+from onnx_compat.ir.dims import Extent, ceildiv, floordiv, is_equal, is_static, maximum, minimum
+from onnx_compat.ops.arguments import numbers, pairs, places
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_shape
-from onnx_compat.value import Tensor, ints
+from onnx_compat.tracing.values import Tensor, as_sizes
 
 
 @op("Concat", since=1)
@@ -32,7 +32,7 @@ def slice_1(
 def slice(
     data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None, steps: Optional[Tensor] = None
 ) -> Tensor:
-    begin, stop = ints(starts), ints(ends)
+    begin, stop = as_sizes(starts), as_sizes(ends)
     along = range(len(begin)) if axes is None else numbers(axes, "the axes of a Slice")
     strides = [1] * len(begin) if steps is None else numbers(steps, "the steps of a Slice")
     return _sliced(data, begin, stop, along, strides)
@@ -64,7 +64,7 @@ def _sliced(
 
 def _end(end: Extent, step: int) -> Any:
     """None where the slice goes on to the edge, as the extreme integers say."""
-    if is_known(end) and (end >= _FAR if step > 0 else end <= -_FAR):
+    if is_static(end) and (end >= _FAR if step > 0 else end <= -_FAR):
         return None
     return end
 
@@ -87,7 +87,7 @@ def split_2(ctx: Any, input: Tensor, *, split: Optional[Sequence[int]] = None, a
 
 @op("Split", since=13)
 def split_13(ctx: Any, input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
-    sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else ints(split)
+    sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split)
     return _pieces(ctx, input, axis, sizes)
 
 
@@ -103,7 +103,7 @@ def split(
 ) -> List[Tensor]:
     """Into equal parts, of which the last is smaller if it must be."""
     if split is not None:
-        return _pieces(ctx, input, axis, ints(split))
+        return _pieces(ctx, input, axis, as_sizes(split))
     count = ctx.outputs if num_outputs is None else num_outputs
     if count < 1:
         raise InvalidModelError("a Split cannot make %d pieces" % count)
@@ -111,7 +111,7 @@ def split(
 
 
 def _equal_parts(extent: Extent, count: int) -> List[Extent]:
-    if is_known(extent) and extent % count:
+    if is_static(extent) and extent % count:
         raise InvalidModelError("an axis of length %s cannot be split into %d equal parts" % (extent, count))
     return [floordiv(extent, count)] * count
 
@@ -148,7 +148,7 @@ def pad(
 ) -> Tensor:
     value = None if constant_value is None else p.reshape(constant_value, ())
     along = None if axes is None else numbers(axes, "the axes of a Pad")
-    return _padded(data, ints(pads), mode, value, along)
+    return _padded(data, as_sizes(pads), mode, value, along)
 
 
 def _padded(x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None) -> Tensor:
@@ -163,19 +163,19 @@ def _padded(x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Opti
     check_shape([before + size + after for before, size, after in zip(low, x.shape, high)], "Pad")
     if mode == "constant" and any(map(_crops_padding, low, x.shape, high)):
         padded = p.pad(x, [maximum(size, 0) for size in low], [maximum(size, 0) for size in high], value=value)
-        ends = [size if is_known(size) and size < 0 else None for size in high]
+        ends = [size if is_static(size) and size < 0 else None for size in high]
         return p.slice(padded, [-minimum(size, 0) for size in low], ends, [1] * x.rank)
-    if any(is_known(size) and size < 0 for size in low + high):
-        starts = [-size if is_known(size) and size < 0 else 0 for size in low]
-        ends = [size if is_known(size) and size < 0 else None for size in high]
+    if any(is_static(size) and size < 0 for size in low + high):
+        starts = [-size if is_static(size) and size < 0 else 0 for size in low]
+        ends = [size if is_static(size) and size < 0 else None for size in high]
         x = p.slice(x, starts, ends, [1] * x.rank)
-        low, high = ([0 if is_known(size) and size < 0 else size for size in side] for side in (low, high))
+        low, high = ([0 if is_static(size) and size < 0 else size for size in side] for side in (low, high))
     return p.pad(x, low, high, mode=mode, value=value)
 
 
 def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
     """Whether more is cropped than the axis has, so that the crop takes some of the padding of the other end."""
-    if not all(map(is_known, (before, extent, after))):
+    if not all(map(is_static, (before, extent, after))):
         return False
     return min(int(before), 0) + int(extent) + min(int(after), 0) < 0  # type: ignore[arg-type]
 
@@ -184,9 +184,9 @@ def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
 def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
     """Cut or filled with zeros, on both sides alike, until the axes have these lengths."""
     x = input_data
-    for axis, wanted in zip(places(range(x.rank) if axes is None else axes, x.rank), ints(shape)):
+    for axis, wanted in zip(places(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):
         here = x.shape[axis]
-        if same(here, wanted):
+        if is_equal(here, wanted):
             continue
         start = floordiv(maximum(here - wanted, 0), 2)
         x = p.slice_axis(x, axis, start, start + minimum(here, wanted))

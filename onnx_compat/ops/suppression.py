@@ -4,10 +4,10 @@ import math
 from typing import Any, List, Optional
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import maximum, minimum
-from onnx_compat.dtypes import bool_, float32, int64
+from onnx_compat.ir.dims import maximum, minimum
+from onnx_compat.ir.dtypes import bool_, float32, int64
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 
 @op("NonMaxSuppression", since=(10, 11))
@@ -26,7 +26,7 @@ def non_max_suppression(
     if max_output_boxes_per_class is None:
         return p.full((0, 3), 0, int64)
     count = scores.shape[2]
-    limit = minimum(maximum(ints(p.reshape(max_output_boxes_per_class, (1,)))[0], 0), count)
+    limit = minimum(maximum(as_sizes(p.reshape(max_output_boxes_per_class, (1,)))[0], 0), count)
     room = maximum(limit, 1)  # not every framework looks for nothing in an empty tensor
     left = p.full(scores.shape, True, bool_)
     if score_threshold is None:

@@ -5,10 +5,10 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import string
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dtypes import string
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 
 @op("StringNormalizer", since=10)

@@ -5,12 +5,12 @@ from typing import Any, List, Sequence, Tuple
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import is_known, maximum
-from onnx_compat.dtypes import float32, int32
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import Floats, Ints, Strings
+from onnx_compat.ir.dims import is_static, maximum
+from onnx_compat.ir.dtypes import float32, int32
+from onnx_compat.ops.arguments import Floats, Ints, Strings
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 
 @op("TfIdfVectorizer", since=9)
@@ -64,7 +64,7 @@ def _counts(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
     total: Any = p.full((rows.shape[0], len(grams)), 0, int32)
     for stride in range(1, skips + 2):
         windows = extent - (length - 1) * stride
-        if is_known(windows) and windows <= 0:
+        if is_static(windows) and windows <= 0:
             break
         windows = maximum(windows, 0)
         hit: Any = None

@@ -6,7 +6,7 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.model import Graph, ValueInfo
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 _DOMAIN = "ai.onnx.preview.training"
 
@@ -14,7 +14,9 @@ _DOMAIN = "ai.onnx.preview.training"
 @op("Gradient", since=1, domain=_DOMAIN)
 def gradient(ctx: Any, *Inputs: Any, xs: Sequence[str], y: str, zs: Sequence[str] = ()) -> List[Tensor]:
     """The derivatives of y by the xs. What lies between them is traced anew, from the values of this node's inputs."""
-    from onnx_compat.interpreter import Interpreter  # one without fast paths: it is primitives that have derivatives
+    from onnx_compat.tracing.interpreter import (
+        Interpreter,  # one without fast paths: it is primitives that have derivatives
+    )
 
     names = (*xs, *zs)
     if len(Inputs) != len(names):

@@ -3,13 +3,13 @@
 from typing import Any, List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, floordiv
-from onnx_compat.dtypes import int64
-from onnx_compat.ops.common import along, every, pairs, product
-from onnx_compat.ops.points import flat_index
+from onnx_compat.ir.dims import Extent, floordiv
+from onnx_compat.ir.dtypes import int64
+from onnx_compat.ops.arguments import along, every, pairs, product
+from onnx_compat.ops.point_sampling import flat_index
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.windows import Windows
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.ops.window_geometry import WindowGeometry
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 Ints = Optional[Sequence[int]]
 
@@ -25,9 +25,9 @@ def col2im(
     strides: Ints = None,
 ) -> Tensor:
     """Each column is added into the padded image where its block was; then the padding is cut off."""
-    extents, kernel = ints(image_shape), ints(block_shape)
+    extents, kernel = as_sizes(image_shape), as_sizes(block_shape)
     rank = len(extents)
-    windows = Windows.of(extents, kernel, "NOTSET", pads, strides, dilations)
+    windows = WindowGeometry.of(extents, kernel, "NOTSET", pads, strides, dilations)
     counts = windows.counts(extents)
     places: List[Any] = []
     for k in range(rank):
@@ -66,5 +66,5 @@ def max_unpool(
     result = p.reshape(filled, image)
     if output_shape is None:
         return result
-    wanted = ints(output_shape)
+    wanted = as_sizes(output_shape)
     return p.pad(result, [0] * X.rank, [after - before for before, after in zip(image, wanted)])

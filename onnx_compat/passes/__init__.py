@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from onnx_compat.shim import Shim
+    from onnx_compat.shim.interface import Shim
 
 #: The passes over recorded programs that run for every shim.
 CORE = Schedule([weight_folding])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Callable, Sequence, Tuple
 from onnx_compat.ir import Region
 
 if TYPE_CHECKING:
-    from onnx_compat.shim import Emitter, Program
+    from onnx_compat.shim.interface import Emitter, Program
 
 __all__ = ["EVERY", "Pass", "ProgramPass", "program_pass"]
 

@@ -11,7 +11,7 @@ from onnx_compat.passes.contract import EVERY, Pass
 from onnx_compat.passes.report import count_rewrites
 
 if TYPE_CHECKING:
-    from onnx_compat.shim import Emitter
+    from onnx_compat.shim.interface import Emitter
 
 __all__ = ["VARIABLE", "Schedule", "check_names", "leaving_out", "left_out", "run_program_passes"]
 

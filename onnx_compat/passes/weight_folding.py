@@ -14,12 +14,12 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import is_known, same, same_shape
 from onnx_compat.ir import Arg, Const, Node, Ref, Region
+from onnx_compat.ir.dims import is_equal, is_equal_shape, is_static
 from onnx_compat.ir.rewriter import replace_values_in_sizes
 from onnx_compat.passes.contract import program_pass
 from onnx_compat.passes.rewriting import count_uses, release_arguments, take_outputs
-from onnx_compat.shim import Emitter, Program
+from onnx_compat.shim.interface import Emitter, Program
 
 __all__ = ["weight_folding"]
 
@@ -35,12 +35,12 @@ class _Layer(NamedTuple):
 
 def _example(target: Emitter) -> Program:
     from onnx_compat import primitives as p
-    from onnx_compat.dtypes import float32
-    from onnx_compat.program import record
-    from onnx_compat.shim import Port
+    from onnx_compat.ir.dtypes import float32
+    from onnx_compat.shim.interface import Port
+    from onnx_compat.tracing.recording import record_program
 
     weights, scale = np.ones((4, 3), np.float32), np.arange(1, 4, dtype=np.float32)
-    return record(lambda x: [p.mul(p.matmul(x, weights), scale)], [Port("x", float32, (2, 4))], target, ["y"])
+    return record_program(lambda x: [p.mul(p.matmul(x, weights), scale)], [Port("x", float32, (2, 4))], target, ["y"])
 
 
 @program_pass("weight_folding", "mul(conv(x, w, b), scale) => conv(x, scale*w, scale*b); also add, matmul", _example)
@@ -62,7 +62,7 @@ def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
             uses[result] = 1
             dropped.update(_dropped_values(layer, node, result))
     region.replace(kept)
-    if any(not is_known(size) for ref in dropped for size in ref.spec.shape):
+    if any(not is_static(size) for ref in dropped for size in ref.spec.shape):
         replace_values_in_sizes(region, dropped)
     return region, len(nodes) - len(kept)
 
@@ -90,7 +90,7 @@ def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
     weights = source.node.args[1] if source.node.primitive in _LINEAR else None
     if not isinstance(weights, Const) or weights.array.dtype.kind != "f" or not weights.spec.dtype.native:
         return None
-    return _Layer(source.node, cut) if same_shape(left.spec.shape, node.outputs[0].spec.shape) else None
+    return _Layer(source.node, cut) if is_equal_shape(left.spec.shape, node.outputs[0].spec.shape) else None
 
 
 def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> Optional[Sequence[Arg]]:
@@ -98,7 +98,7 @@ def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> 
     producer, shape = layer.node, layer.node.outputs[0].spec.shape
     channel = len(shape) - 1 if producer.primitive == "matmul" or layout == "channels_last" else 1
     constant = next(arg for arg in node.args if isinstance(arg, Const))
-    if not is_known(shape[channel]) or not _keeps_channels(layer.cut, channel, int(shape[channel])):
+    if not is_static(shape[channel]) or not _keeps_channels(layer.cut, channel, int(shape[channel])):
         return None
     vector = _per_channel(constant.array, channel, len(shape), int(shape[channel]))
     if vector is None:
@@ -125,7 +125,7 @@ def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> 
 
 def _keeps_channels(cut: Optional[Node], channel: int, size: int) -> bool:
     """Whether a slice keeps all channels in their order. True if there is no slice."""
-    return cut is None or (same(cut.outputs[0].spec.shape[channel], size) and cut.params["steps"][channel] == 1)
+    return cut is None or (is_equal(cut.outputs[0].spec.shape[channel], size) and cut.params["steps"][channel] == 1)
 
 
 def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: Node) -> Ref:

@@ -8,13 +8,13 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from onnx_compat.dims import Dim, Extent, Undecided, at_most, is_known, same
-from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Const, Extents, Ref, Region, Spec, Target
-from onnx_compat.layout import permuted
-from onnx_compat.trace import current
-from onnx_compat.value import Order, Tensor
+from onnx_compat.ir.dims import Dim, Extent, Undecided, is_at_most, is_equal, is_static
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.tracing.layout import permute_shape
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Order, Tensor
 
 __all__ = [
     "PRIMITIVES",
@@ -156,7 +156,7 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
         if tensor.value is None:
             return None
         symbolic = symbolic or not tensor.known
-    symbolic = symbolic or not all(is_known(size) for arg in args if isinstance(arg, Extents) for size in arg.dims)
+    symbolic = symbolic or not all(is_static(size) for arg in args if isinstance(arg, Extents) for size in arg.dims)
     if symbolic and name not in _SYMBOLIC:
         return None
     try:
@@ -220,7 +220,7 @@ def apply_primitive(
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
     """Record a primitive on physical arguments; its rule gives the results' types, `orders` says how each is stored."""
-    trace = current()
+    trace = current_trace()
     specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
     return [result(ref, order) for ref, order in zip(trace.record(name, args, params, specs, regions), orders)]
 
@@ -234,8 +234,8 @@ def apply(
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
     """Record a native, which has no rule, on physical arguments; `specs` are logical, `orders` say how each result is stored."""
-    physical = [Spec(spec.dtype, permuted(spec.shape, order)) for spec, order in zip(specs, orders)]
-    refs = current().record(name, args, params, physical, regions)
+    physical = [Spec(spec.dtype, permute_shape(spec.shape, order)) for spec, order in zip(specs, orders)]
+    refs = current_trace().record(name, args, params, physical, regions)
     return [result(ref, order) for ref, order in zip(refs, orders)]
 
 
@@ -261,9 +261,9 @@ def broadcast(*shapes: Sequence[Extent]) -> Tuple[Extent, ...]:
 def _meet(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Any:
     different: List[Extent] = []
     for extent in extents:
-        if not same(extent, 1) and not any(same(extent, other) for other in different):
+        if not is_equal(extent, 1) and not any(is_equal(extent, other) for other in different):
             different.append(extent)
-    numbers = [extent for extent in different if is_known(extent)]
+    numbers = [extent for extent in different if is_static(extent)]
     if len(numbers) > 1:
         raise InvalidModelError(
             "the shapes %s do not broadcast together" % " and ".join(str(list(shape)) for shape in shapes)
@@ -279,6 +279,6 @@ def _largest(different: Sequence[Extent]) -> Any:
     """Of sizes that must be equal or one: min(512, n) beside n is n; otherwise nothing can be told (None)."""
     for extent in different:
         others = [other for other in different if other is not extent]
-        if all(at_most(other, extent) for other in others):
+        if all(is_at_most(other, extent) for other in others):
             return extent
     return None

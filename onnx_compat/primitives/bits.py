@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from onnx_compat import dtypes
-from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir import dtypes
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.primitives.base import primitive
 from onnx_compat.primitives.elementwise import cast, elementwise, shift_left, shift_right
 from onnx_compat.primitives.indexing import take
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 
 @primitive("fiubc")

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from onnx_compat.dtypes import DType, float32, float64, int32
 from onnx_compat.ir import Region, Spec
-from onnx_compat.minifloat import Format
+from onnx_compat.ir.dtypes import DType, float32, float64, int32
+from onnx_compat.ir.minifloat import Format
 from onnx_compat.primitives import elementwise as e
 from onnx_compat.primitives.bits import bitcast
-from onnx_compat.trace import Trace
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.trace import Trace
+from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = ["MOVES", "narrowed", "power_of_two", "to_odd", "to_values"]
 

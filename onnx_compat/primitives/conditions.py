@@ -5,9 +5,9 @@ Like the rules (`primitives.rules`) they speak of physical axes. A size that is 
 
 from typing import Any, Callable, Dict, List, Sequence
 
-from onnx_compat.dims import Extent, is_known
 from onnx_compat.errors import VerificationError
 from onnx_compat.ir import Region, Spec
+from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.primitives.base import PRIMITIVES, Application, spec_of
 from onnx_compat.primitives.control import result_specs
 from onnx_compat.primitives.rules import filter_sizes, image_sizes
@@ -56,7 +56,7 @@ def _check_dtypes(at: Application) -> None:
 
 
 def _equal(a: Extent, b: Extent) -> bool:
-    return not is_known(a) or not is_known(b) or a == b
+    return not is_static(a) or not is_static(b) or a == b
 
 
 def _fits(one: Spec, other: Spec) -> bool:
@@ -115,7 +115,7 @@ def _concat(at: Application) -> None:
     _check_axes([at.params["axis"]], specs[0].rank)
     for axis in set(range(specs[0].rank)) - {at.params["axis"]}:
         sizes = [spec.shape[axis] for spec in specs]
-        _require(len(set(filter(is_known, sizes))) <= 1, "its operands have the sizes %s on axis %d", sizes, axis)
+        _require(len(set(filter(is_static, sizes))) <= 1, "its operands have the sizes %s on axis %d", sizes, axis)
 
 
 @_condition("slice")

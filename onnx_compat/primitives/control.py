@@ -6,13 +6,13 @@ functions (`bodies`) that take their inputs and then the handles of `captures`, 
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
-from onnx_compat.dims import Extent, atoms_of, same
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir import Extents, Region, Spec
+from onnx_compat.ir.dims import Extent, atoms_of, is_equal
 from onnx_compat.primitives.base import apply_primitive, primitive
 from onnx_compat.primitives.shape import slice_axis, squeeze, stack
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, lift
 
 Body = Callable[..., Sequence[Tensor]]
 
@@ -24,13 +24,13 @@ def cond(pred: Any, then_body: Body, else_body: Body) -> List[Tensor]:
     Emitter: cond(pred, bodies=[then, else], captures=[...]).
     """
     pred = lift(pred)
-    decided = current().peek(pred)
+    decided = current_trace().peek(pred)
     if decided is not None:
         return list(then_body() if decided.reshape(()) else else_body())
-    regions = [current().region([], body) for body in (then_body, else_body)]
+    regions = [current_trace().region([], body) for body in (then_body, else_body)]
     for then, other in zip(*map(result_specs, regions)):
         merge_specs(then, other, pred)
-    return apply_primitive("cond", [current().argument(pred)], {}, [None] * len(regions[0].outputs), regions)
+    return apply_primitive("cond", [current_trace().argument(pred)], {}, [None] * len(regions[0].outputs), regions)
 
 
 @primitive("b")
@@ -40,20 +40,20 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
     Emitter: while_loop(*state, bodies=[test, body], captures=[...]).
     """
     state = [lift(value) for value in state]
-    if current().immediate is not None:
-        while current().demand(test(*state), "a loop condition").reshape(()):
+    if current_trace().immediate is not None:
+        while current_trace().demand(test(*state), "a loop condition").reshape(()):
             state = list(body(*state))
         return state
     specs = [tensor.spec for tensor in state]
     while True:
-        loop = current().region(specs, body)
+        loop = current_trace().region(specs, body)
         after = result_specs(loop)
         widened = [merge_specs(one, other, tensor) for one, other, tensor in zip(specs, after, state)]
         if widened == specs:
             break
         specs = widened
-    condition = current().region(specs, lambda *values: [test(*values)])
-    args = [current().argument(tensor) for tensor in state]
+    condition = current_trace().region(specs, lambda *values: [test(*values)])
+    args = [current_trace().argument(tensor) for tensor in state]
     return apply_primitive("while_loop", args, {}, [None] * len(specs), [condition, loop])
 
 
@@ -65,14 +65,18 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
     Emitter: scan(state, xs, sizes_of_length, count of states, reverse, bodies=[body], captures=[...]).
     """
     state, xs = [lift(value) for value in state], [lift(x) for x in xs]
-    if current().immediate is not None or (isinstance(length, int) and length <= 1):
+    if current_trace().immediate is not None or (isinstance(length, int) and length <= 1):
         return _unrolled(body, state, xs, int(length), reverse)  # type: ignore[arg-type]
     specs = [tensor.spec for tensor in state] + [Spec(x.dtype, x.shape[1:]) for x in xs]
-    region = current().region(specs, body)
+    region = current_trace().region(specs, body)
     for before, after in zip(specs[: len(state)], result_specs(region)):
         if before.dtype != after.dtype or before.rank != after.rank:
             raise InvalidModelError("a scanned state changes from %s to %s" % (before, after))
-    args = [tuple(current().argument(t) for t in state), tuple(current().argument(x) for x in xs), Extents([length])]
+    args = [
+        tuple(current_trace().argument(t) for t in state),
+        tuple(current_trace().argument(x) for x in xs),
+        Extents([length]),
+    ]
     return apply_primitive("scan", args, {"reverse": reverse}, [None] * len(region.outputs), [region])
 
 
@@ -107,5 +111,5 @@ def merge_specs(a: Spec, b: Spec, pred: Optional[Tensor] = None) -> Spec:
         raise InvalidModelError("two branches, or two rounds of a loop, give %s and %s" % (a.dtype.name, b.dtype.name))
     if a.rank != b.rank:
         raise NeedsKnownError("a branch or a loop changes the rank of a value", pred)
-    sizes: Tuple[Any, ...] = tuple(x if x is not None and same(x, y) else None for x, y in zip(a.shape, b.shape))
+    sizes: Tuple[Any, ...] = tuple(x if x is not None and is_equal(x, y) else None for x, y in zip(a.shape, b.shape))
     return Spec(a.dtype, sizes)

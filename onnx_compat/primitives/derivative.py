@@ -5,8 +5,8 @@ from typing import Any, Callable, Dict, List, Sequence
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import Region
 from onnx_compat.primitives.base import apply_primitive, primitive
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = ["gradient"]
 
@@ -19,18 +19,18 @@ def gradient(body: Callable[..., Tensor], xs: Sequence[Any]) -> List[Tensor]:
     Emitter: gradient(*xs, bodies=[body, its derivative by the core's rules], captures=[...], refusal=""). Where a rule
     is missing the second body is too, and `refusal` says which. `Emitter.gradient` does it by the rules.
     """
-    from onnx_compat import grad
+    from onnx_compat import autodiff
 
     xs = [lift(x) for x in xs]
-    if current().immediate is not None:
-        variables = [grad.variable(x) for x in xs]
-        return grad.gradients(body(*variables), variables)
+    if current_trace().immediate is not None:
+        variables = [autodiff.variable(x) for x in xs]
+        return autodiff.gradients(body(*variables), variables)
     specs = [x.spec for x in xs]
-    regions: List[Region] = [current().region(specs, lambda *values: [body(*values)])]
+    regions: List[Region] = [current_trace().region(specs, lambda *values: [body(*values)])]
     params: Dict[str, Any] = {"refusal": ""}
     try:
-        regions.append(current().region(specs, lambda *values: grad.gradients(body(*values), values)))
+        regions.append(current_trace().region(specs, lambda *values: autodiff.gradients(body(*values), values)))
     except UnsupportedError as error:
         params["refusal"] = error.reason
-    args = [current().argument(x) for x in xs]
+    args = [current_trace().argument(x) for x in xs]
     return apply_primitive("gradient", args, params, [None] * len(specs), regions)

@@ -6,14 +6,14 @@ Two operands have one dtype; integers wrap; nothing is promoted. A Python number
 import functools
 from typing import Any, Callable, Dict, Optional, Sequence
 
-from onnx_compat import dtypes
-from onnx_compat.dims import same_shape
-from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.layout import common, fitted
+from onnx_compat.ir import dtypes
+from onnx_compat.ir.dims import is_equal_shape
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.primitives.base import apply_primitive, broadcast, elementwise_rule, fold, primitive
 from onnx_compat.primitives.shape import broadcast_to, spread_from, spreads
-from onnx_compat.value import Tensor, lift, scalar
+from onnx_compat.tracing.layout import broadcast_operand, common_order
+from onnx_compat.tracing.values import Tensor, lift, scalar_like
 
 Unary = Callable[[Any], Tensor]
 _Meaning = Callable[..., Any]
@@ -33,8 +33,8 @@ def elementwise(
         broadcast(*[one.shape for one in narrow]), shape
     ):  # what was repeated is not computed with so often; mostly another operand repeats it anyway
         return broadcast_to(elementwise(name, narrow, result, params), shape)
-    order = common(operands, len(shape))
-    args = [fitted(operand, order, len(shape)) for operand in operands]
+    order = common_order(operands, len(shape))
+    args = [broadcast_operand(operand, order, len(shape)) for operand in operands]
     return apply_primitive(name, args, params, [order])[0]
 
 
@@ -65,7 +65,7 @@ def binary(
             left, right = paired(name, x, y)
             _checked(name, left, kinds)
             for one, other in () if neutral is None else ((left, right), (right, left))[: 1 + either]:
-                if _is(other, neutral) and same_shape(broadcast(one.shape, other.shape), one.shape):
+                if _is(other, neutral) and is_equal_shape(broadcast(one.shape, other.shape), one.shape):
                     return one
             return elementwise(name, [left, right], dtype or left.dtype)
 
@@ -77,9 +77,9 @@ def binary(
 def paired(name: str, x: Any, y: Any) -> "tuple[Tensor, Tensor]":
     """Both as tensors of one dtype."""
     if not isinstance(x, Tensor) and isinstance(y, Tensor):
-        x = scalar(x, y)
+        x = scalar_like(x, y)
     x = lift(x)
-    y = scalar(y, x)
+    y = scalar_like(y, x)
     if x.dtype != y.dtype:
         raise InvalidModelError("%s of %s and %s: both must have one dtype" % (name, x.dtype.name, y.dtype.name))
     return x, y
@@ -367,7 +367,7 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
     test = lift(condition)
     if test.known and test.value is not None and test.value.size == 1:
         chosen = yes if test.value.reshape(()) else no
-        if same_shape(broadcast(test.shape, yes.shape, no.shape), chosen.shape):
+        if is_equal_shape(broadcast(test.shape, yes.shape, no.shape), chosen.shape):
             return chosen
     return elementwise("where", [test, yes, no], yes.dtype)
 

@@ -1,9 +1,9 @@
 """Primitives on image files."""
 
-from onnx_compat.dtypes import uint8
+from onnx_compat.ir.dtypes import uint8
 from onnx_compat.primitives.base import apply_primitive, fold, primitive
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, TensorLike, lift
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, TensorLike, lift
 
 
 @primitive("u")
@@ -16,4 +16,4 @@ def image_decode(data: TensorLike, channels: int) -> Tensor:
     folded = fold("image_decode", [data], [uint8], channels=channels)
     if folded is not None:
         return folded[0]
-    return apply_primitive("image_decode", [current().argument(data)], {"channels": channels})[0]
+    return apply_primitive("image_decode", [current_trace().argument(data)], {"channels": channels})[0]

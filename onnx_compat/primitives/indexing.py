@@ -2,17 +2,17 @@
 
 from typing import List, Sequence
 
-from onnx_compat.dims import Extent, is_known
-from onnx_compat.dtypes import bool_, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.layout import dropped, fitted, where_is
+from onnx_compat.ir.dims import Extent, is_static
+from onnx_compat.ir.dtypes import bool_, int64
 from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.primitives.elementwise import add, where
 from onnx_compat.primitives.ranges import check_indices, check_rows, check_same
 from onnx_compat.primitives.shape import axis_of
-from onnx_compat.signs import never_negative
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, TensorLike, lift, scalar
+from onnx_compat.tracing.layout import broadcast_operand, order_without_axes, physical_axis
+from onnx_compat.tracing.sign_analysis import is_nonnegative_tensor
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, TensorLike, lift, scalar_like
 
 
 def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Tensor:
@@ -20,7 +20,7 @@ def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Te
     indices = lift(indices)
     if checked:
         check_indices(indices, extent, from_end=True)
-    if never_negative(indices):
+    if is_nonnegative_tensor(indices):
         return indices
     length = lift(extent, indices.dtype)
     return where(indices < 0, add(indices, length), indices)
@@ -38,10 +38,10 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     if folded is not None:
         return folded[0]
     # One index or a vector of them leaves the other axes where they are; a matrix of them would need a new order.
-    order = dropped(x.order, [axis]) if indices.rank == 0 else x.order if indices.rank == 1 else None
+    order = order_without_axes(x.order, [axis]) if indices.rank == 0 else x.order if indices.rank == 1 else None
     inside = x.order if indices.rank < 2 else None
-    args = [current().argument(x, inside), current().argument(indices)]
-    return apply_primitive("take", args, {"axis": where_is(axis, inside)}, [order])[0]
+    args = [current_trace().argument(x, inside), current_trace().argument(indices)]
+    return apply_primitive("take", args, {"axis": physical_axis(axis, inside)}, [order])[0]
 
 
 @primitive("fiubsc")
@@ -57,8 +57,8 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     folded = fold("take_along", [x, indices], [x.dtype], axis=axis)
     if folded is not None:
         return folded[0]
-    args = [current().argument(x, x.order), fitted(indices, x.order, x.rank)]
-    return apply_primitive("take_along", args, {"axis": where_is(axis, x.order)}, [x.order])[0]
+    args = [current_trace().argument(x, x.order), broadcast_operand(indices, x.order, x.rank)]
+    return apply_primitive("take_along", args, {"axis": physical_axis(axis, x.order)}, [x.order])[0]
 
 
 @primitive("fiubsc")
@@ -71,7 +71,7 @@ def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor
     folded = fold("gather_nd", [x, indices], [x.dtype], batch_dims=batch_dims)
     if folded is not None:
         return folded[0]
-    args = [current().argument(x), current().argument(indices)]
+    args = [current_trace().argument(x), current_trace().argument(indices)]
     return apply_primitive("gather_nd", args, {"batch_dims": batch_dims})[0]
 
 
@@ -80,19 +80,19 @@ def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reductio
     """x with the slices at the rows of `indices` replaced by, or combined with, `updates`: 'none' (the last one wins),
     'add', 'mul', 'max', 'min'.
     """
-    x, indices, updates = lift(x), lift(indices), scalar(updates, lift(x))
+    x, indices, updates = lift(x), lift(indices), scalar_like(updates, lift(x))
     check_rows(indices, x.shape)
-    if updates.rank and is_known(indices.shape[-1]):
+    if updates.rank and is_static(indices.shape[-1]):
         _check_updates(updates.shape, indices.shape[:-1] + x.shape[int(indices.shape[-1]) :])
     folded = fold("scatter_nd", [x, indices, updates], [x.dtype], reduction=reduction)
     if folded is not None:
         return folded[0]
-    args = [current().argument(tensor) for tensor in (x, indices, updates)]
+    args = [current_trace().argument(tensor) for tensor in (x, indices, updates)]
     return apply_primitive("scatter_nd", args, {"reduction": reduction})[0]
 
 
 def _check_updates(found: Sequence[Extent], expected: Sequence[Extent]) -> None:
-    differ = any(is_known(a) and is_known(b) and a != b for a, b in zip(found, expected))
+    differ = any(is_static(a) and is_static(b) and a != b for a, b in zip(found, expected))
     if differ or len(found) != len(expected):
         raise InvalidModelError("updates of the shape %s do not fill slices of %s" % (list(found), list(expected)))
 
@@ -104,7 +104,7 @@ def nonzero(x: TensorLike) -> Tensor:
     folded = fold("nonzero", [x], [int64])
     if folded is not None:
         return folded[0]
-    return apply_primitive("nonzero", [current().argument(x)], {})[0]
+    return apply_primitive("nonzero", [current_trace().argument(x)], {})[0]
 
 
 @primitive("fiu")
@@ -116,14 +116,14 @@ def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Ten
 
     x = lift(x)
     axis = axis_of(axis, x.rank)
-    if is_known(k) and (k < 0 or (x.rank and is_known(x.shape[axis]) and k > x.shape[axis])):
+    if is_static(k) and (k < 0 or (x.rank and is_static(x.shape[axis]) and k > x.shape[axis])):
         raise InvalidModelError("an axis of length %s has no %s elements to choose" % (x.shape[axis], k))
     params = {"axis": axis, "largest": largest}
     folded = fold("top_k", [x, Extents([k])], [x.dtype, int64], **params)
     if folded is not None:
         return list(folded)
-    params["axis"] = where_is(axis, x.order)
-    args = [current().argument(x, x.order), Extents([k])]
+    params["axis"] = physical_axis(axis, x.order)
+    args = [current_trace().argument(x, x.order), Extents([k])]
     return apply_primitive("top_k", args, params, [x.order, x.order])
 
 
@@ -133,8 +133,10 @@ def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
     folded = fold(name, [x], [int64], axis=axis)
     if folded is not None:
         return folded[0]
-    params = {"axis": where_is(axis, x.order)}
-    return apply_primitive(name, [current().argument(x, x.order)], params, [dropped(x.order, [axis])])[0]
+    params = {"axis": physical_axis(axis, x.order)}
+    return apply_primitive(name, [current_trace().argument(x, x.order)], params, [order_without_axes(x.order, [axis])])[
+        0
+    ]
 
 
 @primitive("fiu")
@@ -158,8 +160,8 @@ def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = Fa
     folded = fold("cumsum", [x], [x.dtype], **params)
     if folded is not None:
         return folded[0]
-    params["axis"] = where_is(axis, x.order)
-    return apply_primitive("cumsum", [current().argument(x, x.order)], params, [x.order])[0]
+    params["axis"] = physical_axis(axis, x.order)
+    return apply_primitive("cumsum", [current_trace().argument(x, x.order)], params, [x.order])[0]
 
 
 def one_hot(indices: TensorLike, depth: Extent, axis: int = -1) -> Tensor:

@@ -6,16 +6,16 @@ Convolutions and pools work in the order that the shim prefers (`Trace.layout`);
 
 from typing import Any, List, Sequence, Tuple
 
-from onnx_compat.dims import Extent, floordiv, is_known, same
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Arg
-from onnx_compat.layout import channels_last, normal
+from onnx_compat.ir.dims import Extent, floordiv, is_equal, is_static
 from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.primitives.ranges import check_same, check_shape
 from onnx_compat.primitives.shape import pad as pad_
 from onnx_compat.primitives.shape import transpose
-from onnx_compat.trace import current
-from onnx_compat.value import Order, Tensor, TensorLike, lift
+from onnx_compat.tracing.layout import channels_last_order, normalize_order
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Order, Tensor, TensorLike, lift
 
 Pads = Sequence[Tuple[Extent, Extent]]
 
@@ -38,7 +38,7 @@ def matmul(
         return folded[0]
     left, transpose_x = _matrix(x, transpose_x)
     right, transpose_y = _matrix(y, transpose_y)
-    args: List[Arg] = [left, right] + [current().argument(tensor) for tensor in operands[2:]]
+    args: List[Arg] = [left, right] + [current_trace().argument(tensor) for tensor in operands[2:]]
     params = {"transpose_x": transpose_x, "transpose_y": transpose_y}
     return apply_primitive("matmul", args, params)[0]
 
@@ -47,13 +47,13 @@ def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
     """An operand whose pending order swaps just its last two axes is taken as it lies, with the flag turned."""
     swapped = tuple(range(x.rank - 2)) + (x.rank - 1, x.rank - 2)
     if x.ref is not None and x.order == swapped:
-        return current().argument(x, swapped), not transposed
-    return current().argument(x), transposed
+        return current_trace().argument(x, swapped), not transposed
+    return current_trace().argument(x), transposed
 
 
 def spatial_order(rank: int) -> Order:
     """How the shim lays out an image: as written, or channels last."""
-    return channels_last(rank) if current().layout == "channels_last" else None
+    return channels_last_order(rank) if current_trace().layout == "channels_last" else None
 
 
 def filter_axes(filter_layout: str, rank: int) -> List[int]:
@@ -63,7 +63,7 @@ def filter_axes(filter_layout: str, rank: int) -> List[int]:
 
 
 def _filter_order(rank: int) -> Order:
-    return normal(filter_axes(current().filter_layout, rank))
+    return normalize_order(filter_axes(current_trace().filter_layout, rank))
 
 
 def window(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tuple[Extent, Extent]) -> Extent:
@@ -73,7 +73,7 @@ def window(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tup
 
 def _settled(x: Tensor, pads: Pads, value: Any = 0) -> Tuple[Tensor, List[Tuple[int, int]]]:
     """Padding whose size is a symbol, or negative, is not the window's: pad (or crop) first."""
-    if all(is_known(size) and size >= 0 for pair in pads for size in pair):
+    if all(is_static(size) and size >= 0 for pair in pads for size in pair):
         return x, [(int(low), int(high)) for low, high in pads]  # type: ignore[arg-type]
     before = [0, 0] + [low for low, _ in pads]
     after = [0, 0] + [high for _, high in pads]
@@ -89,7 +89,7 @@ def _check_filters(
             "filters %s in %d groups do not fit the image %s" % (list(w.shape), groups, list(x.shape))
         )
     check_same("the number of channels of the image", x.shape[1], "that of the filters", channels)
-    if is_known(w.shape[0]) and w.shape[0] % groups:
+    if is_static(w.shape[0]) and w.shape[0] % groups:
         raise InvalidModelError("%s filters cannot be divided into %d groups" % (w.shape[0], groups))
     for one in bias:
         check_same("the length of the bias", one.shape[0] if one.rank else 1, "the number of results", outputs)
@@ -128,10 +128,10 @@ def conv(
         return folded[0]
     order = spatial_order(rank)
     name, w_order = "conv", _filter_order(rank)
-    if order is not None and groups > 1 and same(w.shape[1], 1):
+    if order is not None and groups > 1 and is_equal(w.shape[1], 1):
         name, w_order = "depthwise_conv", tuple(range(1, rank)) + (0,)
-    args = [current().argument(x, order), current().argument(w, w_order)]
-    args += [current().argument(tensor) for tensor in operands[2:]]
+    args = [current_trace().argument(x, order), current_trace().argument(w, w_order)]
+    args += [current_trace().argument(tensor) for tensor in operands[2:]]
     return apply_primitive(name, args, params, [order])[0]
 
 
@@ -160,9 +160,9 @@ def conv_transpose(
         return folded[0]
     order = spatial_order(x.rank)
     swapped = _filter_order(x.rank)  # of a filter whose first two axes are (O, I); here they are (I, O)
-    w_order = normal([{0: 1, 1: 0}.get(axis, axis) for axis in swapped or range(x.rank)])
-    args = [current().argument(x, order), current().argument(w, w_order)]
-    args += [current().argument(tensor) for tensor in operands[2:]]
+    w_order = normalize_order([{0: 1, 1: 0}.get(axis, axis) for axis in swapped or range(x.rank)])
+    args = [current_trace().argument(x, order), current_trace().argument(w, w_order)]
+    args += [current_trace().argument(tensor) for tensor in operands[2:]]
     return apply_primitive("conv_transpose", args, params, [order])[0]
 
 
@@ -173,7 +173,7 @@ def _pool(name: str, x: Tensor, params: Any) -> Tensor:
     if folded is not None:
         return folded[0]
     order = spatial_order(x.rank)
-    return apply_primitive(name, [current().argument(x, order)], params, [order])[0]
+    return apply_primitive(name, [current_trace().argument(x, order)], params, [order])[0]
 
 
 @primitive("fiu")

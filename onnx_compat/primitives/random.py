@@ -2,11 +2,11 @@
 
 from typing import Any, Optional, Sequence
 
-from onnx_compat.dims import Extent
-from onnx_compat.dtypes import DType
 from onnx_compat.ir import Extents
+from onnx_compat.ir.dims import Extent
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.primitives.base import apply_primitive, primitive
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 
 @primitive("f")

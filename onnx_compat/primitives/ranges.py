@@ -6,9 +6,9 @@ run time, is not checked: the reference checks it when it runs, other runtimes d
 
 from typing import Any, Optional, Sequence
 
-from onnx_compat.dims import Extent, is_known
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.value import Tensor
+from onnx_compat.ir.dims import Extent, is_static
+from onnx_compat.tracing.values import Tensor
 
 __all__ = ["check_indices", "check_pieces", "check_rows", "check_same", "check_shape", "outside"]
 
@@ -27,7 +27,7 @@ def outside(indices: Any, least: Extent, most: Extent) -> Optional[int]:
 
 def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> None:
     """Check indices of an axis; `from_end`: negative ones count from its end."""
-    if indices.value is None or not is_known(extent) or not indices.known:
+    if indices.value is None or not is_static(extent) or not indices.known:
         return
     wrong = outside(indices.value, -extent if from_end else 0, extent - 1)
     if wrong is not None:
@@ -40,7 +40,7 @@ def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> No
 def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False) -> None:
     """Check the coordinates in the last axis of `indices`, each against its axis of the shape."""
     depth = indices.shape[-1] if indices.rank else 0
-    if not indices.rank or (is_known(depth) and int(depth) > len(shape)):
+    if not indices.rank or (is_static(depth) and int(depth) > len(shape)):
         raise InvalidModelError(
             "indices of the shape %s cannot select from the axes %s" % (list(indices.shape), list(shape)),
             hint="the last axis of the indices has at most as many entries as there are axes",
@@ -53,9 +53,9 @@ def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False)
 
 def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
     """Check the lengths of consecutive pieces that make up an axis."""
-    if any(is_known(size) and size < 0 for size in sizes):
+    if any(is_static(size) and size < 0 for size in sizes):
         raise InvalidModelError("an axis cannot be split into pieces of %s" % list(sizes))
-    if all(map(is_known, (*sizes, extent))) and sum(map(int, sizes)) != extent:  # type: ignore[arg-type]
+    if all(map(is_static, (*sizes, extent))) and sum(map(int, sizes)) != extent:  # type: ignore[arg-type]
         raise InvalidModelError(
             "an axis of length %s cannot be split into pieces of %s" % (extent, list(sizes)),
             hint="the lengths of the pieces add up to the length of the axis",
@@ -64,7 +64,7 @@ def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
 
 def check_same(what: str, found: Extent, other: str, expected: Extent) -> None:
     """Check that two sizes that belong together agree."""
-    if is_known(found) and is_known(expected) and found != expected:
+    if is_static(found) and is_static(expected) and found != expected:
         raise InvalidModelError("%s is %s, %s is %s: they must be equal" % (what, found, other, expected))
 
 

@@ -2,12 +2,12 @@
 
 from typing import Any, Callable, Optional, Sequence
 
-from onnx_compat.dims import same
-from onnx_compat.layout import dropped, where_is
+from onnx_compat.ir.dims import is_equal
 from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.primitives.shape import axis_of, broadcast_to, spread_from
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, TensorLike, lift
+from onnx_compat.tracing.layout import order_without_axes, physical_axis
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, TensorLike, lift
 
 Reduction = Callable[..., Tensor]
 
@@ -41,12 +41,16 @@ def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) 
         order = x.order
     else:
         shape = tuple(extent for axis, extent in enumerate(x.shape) if axis not in places)
-        order = dropped(x.order, places)
+        order = order_without_axes(x.order, places)
     narrow = spread_from(x)
-    if narrow is not x and narrow.rank == x.rank and all(same(narrow.shape[axis], x.shape[axis]) for axis in places):
+    if (
+        narrow is not x
+        and narrow.rank == x.rank
+        and all(is_equal(narrow.shape[axis], x.shape[axis]) for axis in places)
+    ):
         return broadcast_to(reduce(name, narrow, places, keepdims), shape)  # it is repeated along other axes
-    params = {"axes": tuple(sorted(where_is(axis, x.order) for axis in places)), "keepdims": keepdims}
-    return apply_primitive(name, [current().argument(x, x.order)], params, [order])[0]
+    params = {"axes": tuple(sorted(physical_axis(axis, x.order) for axis in places)), "keepdims": keepdims}
+    return apply_primitive(name, [current_trace().argument(x, x.order)], params, [order])[0]
 
 
 @reduction("fiuc")
@@ -80,8 +84,8 @@ def _along(name: str, x: TensorLike, axis: int) -> Tensor:
     folded = fold(name, [x], [x.dtype], axis=axis)
     if folded is not None:
         return folded[0]
-    params = {"axis": where_is(axis, x.order)}
-    return apply_primitive(name, [current().argument(x, x.order)], params, [x.order])[0]
+    params = {"axis": physical_axis(axis, x.order)}
+    return apply_primitive(name, [current_trace().argument(x, x.order)], params, [x.order])[0]
 
 
 @primitive("f")

@@ -6,9 +6,9 @@ where only the run decides it. Elementwise primitives have their rule from their
 
 from typing import Any, List, Sequence, Tuple
 
-from onnx_compat.dims import Extent, ceildiv, is_known, maximum, minimum, never_negative, same
-from onnx_compat.dtypes import bool_, int64, string, uint8
 from onnx_compat.ir import Const, Ref, Region, Spec
+from onnx_compat.ir.dims import Extent, ceildiv, is_equal, is_nonnegative, is_static, maximum, minimum
+from onnx_compat.ir.dtypes import bool_, int64, string, uint8
 from onnx_compat.primitives.base import Application, broadcast, elementwise_rule, rule, spec_of
 from onnx_compat.primitives.control import merge_specs, result_specs, specs_from_outside
 from onnx_compat.primitives.linear import filter_axes, window
@@ -61,7 +61,7 @@ def _concat(at: Application) -> List[Spec]:
 
 def _known_or_first(extents: Sequence[Extent]) -> Extent:
     """Of sizes that must be equal, a known one if there is one."""
-    return next((extent for extent in extents if is_known(extent)), extents[0])
+    return next((extent for extent in extents if is_static(extent)), extents[0])
 
 
 @rule("slice")
@@ -73,21 +73,21 @@ def _slice(at: Application) -> List[Spec]:
 
 def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Any:
     """The length of a slice; None where its bounds leave it to the run."""
-    if is_known(begin) and is_known(stop) and is_known(extent):
+    if is_static(begin) and is_static(stop) and is_static(extent):
         return len(range(int(begin), -1 if stop == -FAR else int(stop), step))
     if step < 0:
-        return ceildiv(extent, -step) if same(begin, -1) and same(stop, -FAR) else None
-    if is_known(begin) and begin < 0 and is_known(stop) and stop < 0:
+        return ceildiv(extent, -step) if is_equal(begin, -1) and is_equal(stop, -FAR) else None
+    if is_static(begin) and begin < 0 and is_static(stop) and stop < 0:
         return None
-    if is_known(begin) and begin < 0:  # the last elements: all of a shorter axis
-        return ceildiv(minimum(-begin, extent), step) if same(stop, extent) else None
-    if same(stop, extent):
-        return ceildiv(maximum(extent - begin, 0), step) if not same(begin, 0) else ceildiv(extent, step)
-    if same(begin, 0) and is_known(stop):
+    if is_static(begin) and begin < 0:  # the last elements: all of a shorter axis
+        return ceildiv(minimum(-begin, extent), step) if is_equal(stop, extent) else None
+    if is_equal(stop, extent):
+        return ceildiv(maximum(extent - begin, 0), step) if not is_equal(begin, 0) else ceildiv(extent, step)
+    if is_equal(begin, 0) and is_static(stop):
         return ceildiv(minimum(stop, extent), step) if stop >= 0 else ceildiv(maximum(extent + stop, 0), step)
-    if same(begin, 0) and never_negative(stop):
+    if is_equal(begin, 0) and is_nonnegative(stop):
         return ceildiv(minimum(stop, extent), step)
-    if is_known(begin) and never_negative(stop) and never_negative(extent - stop):
+    if is_static(begin) and is_nonnegative(stop) and is_nonnegative(extent - stop):
         return ceildiv(maximum(stop - begin, 0), step)
     return None
 
@@ -111,7 +111,7 @@ def _arange(at: Application) -> List[Spec]:
 
 
 def _count(start: Any, stop: Any, step: Any) -> Any:
-    if start is None or stop is None or step is None or not is_known(step):
+    if start is None or stop is None or step is None or not is_static(step):
         return None
     return maximum(ceildiv(stop - start, int(step)), 0) if step > 0 else None
 

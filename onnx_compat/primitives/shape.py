@@ -5,15 +5,22 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import Extent, floordiv, is_known, same, same_shape
-from onnx_compat.dtypes import DType, int64
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Const, Extents
-from onnx_compat.layout import common, dropped, inserted, permuted, regrouped, where_is
+from onnx_compat.ir.dims import Extent, floordiv, is_equal, is_equal_shape, is_static
+from onnx_compat.ir.dtypes import DType, int64
 from onnx_compat.primitives.base import apply_primitive, fold, primitive, result
 from onnx_compat.primitives.ranges import check_pieces, check_shape
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, TensorLike, lift
+from onnx_compat.tracing.layout import (
+    common_order,
+    order_with_axes,
+    order_without_axes,
+    permute_shape,
+    physical_axis,
+    reshape_orders,
+)
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, TensorLike, lift
 
 Sizes = Sequence[Extent]
 
@@ -32,26 +39,26 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     """
     x = lift(x)
     shape = _without_wildcard(x, shape)
-    if same_shape(x.shape, shape):
+    if is_equal_shape(x.shape, shape):
         return x
     _check_count(x.shape, shape)
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
-    source = current().source(x)
-    if source is not None and same_shape(source.shape, shape):
+    source = current_trace().source(x)
+    if source is not None and is_equal_shape(source.shape, shape):
         return source
-    taken, order = regrouped(x.shape, x.order, shape)
-    arg = current().argument(x, taken)
-    sizes = Extents(permuted(shape, order))
+    taken, order = reshape_orders(x.shape, x.order, shape)
+    arg = current_trace().argument(x, taken)
+    sizes = Extents(permute_shape(shape, order))
     made = apply_primitive("reshape", [arg, sizes], {}, [order])[0]
-    current().remember(made, x)
+    current_trace().remember(made, x)
     return made
 
 
 def _check_count(here: Sizes, there: Sizes) -> None:
     """Raise InvalidModelError if two static shapes differ in their number of elements, or a size is negative."""
-    if any(is_known(size) and size < 0 for size in there):
+    if any(is_static(size) and size < 0 for size in there):
         raise InvalidModelError("%s has a negative size" % list(there))
     before: Extent = 1
     after: Extent = 1
@@ -59,21 +66,21 @@ def _check_count(here: Sizes, there: Sizes) -> None:
         before *= size
     for size in there:
         after *= size
-    if is_known(before) and is_known(after) and before != after:
+    if is_static(before) and is_static(after) and before != after:
         raise InvalidModelError("%s cannot be reshaped to %s" % (list(here), list(there)))
 
 
 def _without_wildcard(x: Tensor, shape: Sizes) -> Tuple[Extent, ...]:
-    others = [size for size in shape if not same(size, -1)]
+    others = [size for size in shape if not is_equal(size, -1)]
     if len(others) == len(shape):
         return tuple(shape)
     total: Extent = 1
     for size in others:
         total = total * size
-    if len(shape) - len(others) > 1 or same(total, 0):
+    if len(shape) - len(others) > 1 or is_equal(total, 0):
         raise InvalidModelError("the shape %s leaves more than one size open" % list(shape))
     left = floordiv(x.size, total)
-    return tuple(left if same(size, -1) else size for size in shape)
+    return tuple(left if is_equal(size, -1) else size for size in shape)
 
 
 def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
@@ -86,7 +93,7 @@ def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
     shape = list(x.shape)
     for axis in places:
         shape.insert(axis, 1)
-    return _restored(x, shape, inserted(x.order, places, rank))
+    return _restored(x, shape, order_with_axes(x.order, places, rank))
 
 
 def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
@@ -94,7 +101,7 @@ def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
     x = lift(x)
     places = [axis_of(axis, x.rank) for axis in axes]
     shape = [extent for axis, extent in enumerate(x.shape) if axis not in places]
-    return _restored(x, shape, dropped(x.order, places))
+    return _restored(x, shape, order_without_axes(x.order, places))
 
 
 def _restored(x: Tensor, shape: Sizes, order: Any) -> Tensor:
@@ -102,8 +109,8 @@ def _restored(x: Tensor, shape: Sizes, order: Any) -> Tensor:
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
-    arg = current().argument(x, x.order)
-    return apply_primitive("reshape", [arg, Extents(permuted(shape, order))], {}, [order])[0]
+    arg = current_trace().argument(x, x.order)
+    return apply_primitive("reshape", [arg, Extents(permute_shape(shape, order))], {}, [order])[0]
 
 
 @primitive("fiubsc")
@@ -127,18 +134,18 @@ def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
     """x repeated along axes of length one, and along new leading axes, until it has the shape."""
     x = lift(x)
     shape = tuple(shape)
-    if same_shape(x.shape, shape):
+    if is_equal_shape(x.shape, shape):
         return x
     known = zip(x.shape[::-1], shape[::-1])
-    if x.rank > len(shape) or any(is_known(n) and is_known(w) and n not in (1, w) for n, w in known):
+    if x.rank > len(shape) or any(is_static(n) and is_static(w) and n not in (1, w) for n, w in known):
         raise InvalidModelError("a tensor of the shape %s cannot be repeated to %s" % (list(x.shape), list(shape)))
     check_shape(shape, "broadcast_to")
     folded = fold("broadcast_to", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
     order = x.order if x.rank == len(shape) else None
-    arg = current().argument(x, order)
-    return apply_primitive("broadcast_to", [arg, Extents(permuted(shape, order))], {}, [order])[0]
+    arg = current_trace().argument(x, order)
+    return apply_primitive("broadcast_to", [arg, Extents(permute_shape(shape, order))], {}, [order])[0]
 
 
 def spread_from(x: Tensor) -> Tensor:
@@ -159,7 +166,7 @@ def spread_from(x: Tensor) -> Tensor:
 def spreads(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
     """Whether the one shape provably broadcasts to the other one."""
     pairs = zip(list(narrow)[::-1], list(wide)[::-1])
-    told = all(n is not None and w is not None and (same(n, w) or same(n, 1)) for n, w in pairs)
+    told = all(n is not None and w is not None and (is_equal(n, w) or is_equal(n, 1)) for n, w in pairs)
     return told and len(narrow) <= len(wide)
 
 
@@ -181,16 +188,16 @@ def concat(xs: Sequence[Any], axis: int) -> Tensor:
     folded = fold("concat", [tensors], [dtype], axis=axis)
     if folded is not None:
         return folded[0]
-    order = common(tensors, rank)
-    args = tuple(current().argument(tensor, order) for tensor in tensors)
+    order = common_order(tensors, rank)
+    args = tuple(current_trace().argument(tensor, order) for tensor in tensors)
     _check_joinable(tensors, axis)
-    return apply_primitive("concat", [args], {"axis": where_is(axis, order)}, [order])[0]
+    return apply_primitive("concat", [args], {"axis": physical_axis(axis, order)}, [order])[0]
 
 
 def _check_joinable(tensors: Sequence[Tensor], axis: int) -> None:
     """Raise InvalidModelError if two tensors have different static sizes on another axis."""
     for k in range(tensors[0].rank):
-        sizes = {tensor.shape[k] for tensor in tensors if k != axis and is_known(tensor.shape[k])}
+        sizes = {tensor.shape[k] for tensor in tensors if k != axis and is_static(tensor.shape[k])}
         if len(sizes) > 1:
             raise InvalidModelError("tensors that differ in another axis cannot be joined: %s" % sorted(sizes))
 
@@ -208,15 +215,19 @@ def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int
     """
     x = lift(x)
     begin, stop = _bounds(x.shape, starts, ends, steps)
-    if all(same(b, 0) and same(e, d) and s == 1 for b, e, d, s in zip(begin, stop, x.shape, steps)):
+    if all(is_equal(b, 0) and is_equal(e, d) and s == 1 for b, e, d, s in zip(begin, stop, x.shape, steps)):
         return x
     args = [x, Extents(begin), Extents(stop)]
     folded = fold("slice", args, [x.dtype], steps=tuple(steps))
     if folded is not None:
         return folded[0]
     order = x.order
-    physical = [current().argument(x, order), Extents(permuted(begin, order)), Extents(permuted(stop, order))]
-    params = {"steps": permuted(steps, order)}
+    physical = [
+        current_trace().argument(x, order),
+        Extents(permute_shape(begin, order)),
+        Extents(permute_shape(stop, order)),
+    ]
+    params = {"steps": permute_shape(steps, order)}
     return apply_primitive("slice", physical, params, [order])[0]
 
 
@@ -237,7 +248,7 @@ def _bounds(
             raise InvalidModelError("a slice has step 0")
         if end is None:
             end = extent if step > 0 else -FAR
-        if is_known(extent) and is_known(start) and is_known(end):
+        if is_static(extent) and is_static(start) and is_static(end):
             begin_k, stop_k, _ = builtins.slice(int(start), int(end), step).indices(int(extent))
             if begin_k < 0:  # backward from before the first element: nothing
                 begin_k = stop_k = 0
@@ -245,12 +256,12 @@ def _bounds(
             stop.append(-FAR if stop_k < 0 else max(stop_k, begin_k) if step > 0 else stop_k)
         else:
             begin.append(_clamped(start))
-            stop.append(extent if is_known(end) and step > 0 and end >= FAR else _clamped(end))
+            stop.append(extent if is_static(end) and step > 0 and end >= FAR else _clamped(end))
     return begin, stop
 
 
 def _clamped(bound: Extent) -> Extent:
-    return max(-FAR, min(FAR, int(bound))) if is_known(bound) else bound
+    return max(-FAR, min(FAR, int(bound))) if is_static(bound) else bound
 
 
 def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
@@ -283,8 +294,8 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
     folded = fold("reverse", [x], [x.dtype], axes=axes)
     if folded is not None:
         return folded[0]
-    params = {"axes": tuple(where_is(axis, x.order) for axis in axes)}
-    return apply_primitive("reverse", [current().argument(x, x.order)], params, [x.order])[0]
+    params = {"axes": tuple(physical_axis(axis, x.order) for axis in axes)}
+    return apply_primitive("reverse", [current_trace().argument(x, x.order)], params, [x.order])[0]
 
 
 @primitive("fiubsc")
@@ -293,13 +304,13 @@ def tile(x: TensorLike, repeats: Sizes) -> Tensor:
     x = lift(x)
     if len(repeats) != x.rank:
         raise InvalidModelError("%d repeat counts are given for the axes %s" % (len(repeats), list(x.shape)))
-    if all(same(repeat, 1) for repeat in repeats):
+    if all(is_equal(repeat, 1) for repeat in repeats):
         return x
     check_shape(repeats, "tile")
     folded = fold("tile", [x, Extents(repeats)], [x.dtype])
     if folded is not None:
         return folded[0]
-    args = [current().argument(x, x.order), Extents(permuted(repeats, x.order))]
+    args = [current_trace().argument(x, x.order), Extents(permute_shape(repeats, x.order))]
     return apply_primitive("tile", args, {}, [x.order])[0]
 
 
@@ -309,7 +320,7 @@ def pad(x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", valu
     the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype: zero, or no text, by default.
     """
     x = lift(x)
-    if all(same(size, 0) for size in (*before, *after)):
+    if all(is_equal(size, 0) for size in (*before, *after)):
         return x
     value = lift(("" if x.dtype.kind == "s" else 0) if value is None else value, x.dtype)
     check_shape((*before, *after), "pad")
@@ -319,10 +330,10 @@ def pad(x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", valu
         return folded[0]
     order = x.order
     physical = [
-        current().argument(x, order),
-        Extents(permuted(before, order)),
-        Extents(permuted(after, order)),
-        current().argument(value),
+        current_trace().argument(x, order),
+        Extents(permute_shape(before, order)),
+        Extents(permute_shape(after, order)),
+        current_trace().argument(value),
     ]
     return apply_primitive("pad", physical, {"mode": mode}, [order])[0]
 
@@ -334,7 +345,7 @@ def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
     folded = fold("arange", [start, stop, step], [start.dtype])
     if folded is not None:
         return folded[0]
-    args = [current().argument(scalar) for scalar in (start, stop, step)]
+    args = [current_trace().argument(scalar) for scalar in (start, stop, step)]
     return apply_primitive("arange", args, {})[0]
 
 

@@ -2,12 +2,12 @@
 
 from typing import Any, List, Optional
 
-from onnx_compat.dtypes import DType, bool_, int64, string
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dtypes import DType, bool_, int64, string
 from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.primitives.elementwise import elementwise, paired
-from onnx_compat.trace import current
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.trace import current_trace
+from onnx_compat.tracing.values import Tensor, lift
 
 
 @primitive("s")
@@ -46,7 +46,7 @@ def string_split(x: Any, delimiter: Optional[str] = None, limit: Optional[int] =
     folded = fold("string_split", [x], [string, int64], **params)
     if folded is not None:
         return list(folded)
-    return apply_primitive("string_split", [current().argument(x)], params, [None, None])
+    return apply_primitive("string_split", [current_trace().argument(x)], params, [None, None])
 
 
 @primitive("s")
@@ -56,7 +56,7 @@ def string_rank(x: Any) -> Tensor:
     folded = fold("string_rank", [x], [int64])
     if folded is not None:
         return folded[0]
-    return apply_primitive("string_rank", [current().argument(x)], {})[0]
+    return apply_primitive("string_rank", [current_trace().argument(x)], {})[0]
 
 
 @primitive("fiub")

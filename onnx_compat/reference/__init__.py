@@ -8,9 +8,9 @@ from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import is_known
-from onnx_compat.dtypes import DType
 from onnx_compat.ir import Spec
+from onnx_compat.ir.dims import is_static
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.reference.bits import Bits
 from onnx_compat.reference.control import Control
 from onnx_compat.reference.elementwise import Elementwise
@@ -22,7 +22,7 @@ from onnx_compat.reference.reduction import Reduction
 from onnx_compat.reference.shape import Shape
 from onnx_compat.reference.text import Text
 from onnx_compat.reference.windows import Windows
-from onnx_compat.shim import Emitter
+from onnx_compat.shim.interface import Emitter
 
 __all__ = ["REFERENCE", "Reference"]
 
@@ -53,7 +53,7 @@ class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Contro
 
     def placeholder(self, spec: Spec) -> Any:
         """Zeros, one long where the size is unknown; they take no memory."""
-        shape = [size if is_known(size) else 1 for size in spec.shape]
+        shape = [size if is_static(size) else 1 for size in spec.shape]
         return np.broadcast_to(np.zeros((), spec.dtype.numpy), shape)
 
     def shape(self, handle: Any) -> Tuple[int, ...]:

@@ -4,9 +4,9 @@ from typing import Any, Callable, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import is_known
 from onnx_compat.ir import Spec
-from onnx_compat.shim import Emitter
+from onnx_compat.ir.dims import is_static
+from onnx_compat.shim.interface import Emitter
 
 __all__ = ["Control"]
 
@@ -42,5 +42,5 @@ class Control(Emitter):
 
 
 def _nothing(spec: Spec) -> Any:
-    shape: Any = [0, *(size if is_known(size) else 0 for size in spec.shape[1:])]
+    shape: Any = [0, *(size if is_static(size) else 0 for size in spec.shape[1:])]
     return np.zeros(shape, spec.dtype.numpy)

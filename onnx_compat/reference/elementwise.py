@@ -4,9 +4,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-from onnx_compat import dims
-from onnx_compat.dims import Undecided, is_known, never_negative
-from onnx_compat.dtypes import DType
+from onnx_compat.ir import dims
+from onnx_compat.ir.dims import Undecided, is_nonnegative, is_static
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.reference.erf import erf
 from onnx_compat.reference.quiet import quiet, widened
 
@@ -63,25 +63,25 @@ def _fmod(x: Any, y: Any) -> Any:
 
 
 def _div_sizes(a: Any, b: Any) -> Any:
-    if is_known(b) and b == 0:
+    if is_static(b) and b == 0:
         raise Undecided("division by zero")
-    if is_known(a) and is_known(b):
+    if is_static(a) and is_static(b):
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    if never_negative(a) and never_negative(b):
+    if is_nonnegative(a) and is_nonnegative(b):
         return dims.floordiv(a, b)
-    if is_known(b) and b > 0:
+    if is_static(b) and b > 0:
         return dims.truncdiv(a, b)
     raise Undecided("truncated division of a size by one that may be negative")
 
 
 def _floordiv_sizes(a: Any, b: Any) -> Any:
-    if is_known(b) and b == 0:
+    if is_static(b) and b == 0:
         raise Undecided("division by zero")
     return dims.floordiv(a, b)
 
 
 def _mod_sizes(a: Any, b: Any) -> Any:
-    if is_known(b) and b == 0:
+    if is_static(b) and b == 0:
         raise Undecided("division by zero")
     return a % b
 

@@ -4,7 +4,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
+from onnx_compat.ir.dtypes import DType
 
 __all__ = ["Random"]
 

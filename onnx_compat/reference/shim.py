@@ -4,9 +4,9 @@ from typing import List, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.emission import check_target, emit
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Compiled, Emitter, Probe, Program, Shim
+from onnx_compat.shim.emission import check_target, emit
+from onnx_compat.shim.interface import Compiled, Emitter, Probe, Program, Shim
 
 __all__ = ["SHIM", "ReferenceShim"]
 

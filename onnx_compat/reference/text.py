@@ -5,7 +5,7 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.reference.regex import translated
 
 __all__ = ["Text"]

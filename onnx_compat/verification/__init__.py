@@ -3,13 +3,13 @@
 The package is not called `verify`, because `onnx_compat.verify` is the function.
 """
 
-from .compare import Comparison, compare
-from .examine import named, verify
-from .fate import Gone
-from .generate import generate
-from .layers import Layer, Layers
-from .npz import load_npz, save_npz
-from .report import Fed, Report
+from onnx_compat.verification.compare import Comparison, compare
+from onnx_compat.verification.generate import generate
+from onnx_compat.verification.layers import Layer, Layers
+from onnx_compat.verification.missing_values import Gone
+from onnx_compat.verification.npz import load_npz, save_npz
+from onnx_compat.verification.report import Fed, Report
+from onnx_compat.verification.verify_model import name_outputs, verify
 
 __all__ = [
     "Comparison",
@@ -21,7 +21,7 @@ __all__ = [
     "compare",
     "generate",
     "load_npz",
-    "named",
+    "name_outputs",
     "save_npz",
     "verify",
 ]

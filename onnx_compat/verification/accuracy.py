@@ -10,7 +10,7 @@ from typing import Any, Dict, NamedTuple, Optional
 
 import numpy as np
 
-from .compare import MATCH, MISMATCH, Comparison
+from onnx_compat.verification.compare import MATCH, MISMATCH, Comparison
 
 __all__ = ["EQUAL", "Accuracy", "judged", "measured", "told"]
 

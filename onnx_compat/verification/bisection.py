@@ -4,14 +4,13 @@ import os
 import tempfile
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
-from onnx_compat import select
-from onnx_compat.bundle import is_bundle
-from onnx_compat.conversion import convert, writer_of
+from onnx_compat.conversion.bundle import is_bundle
+from onnx_compat.conversion.convert import convert, writer_of
+from onnx_compat.discovery import selection
 from onnx_compat.errors import InputError, OnnxCompatError
 from onnx_compat.passes import Pass, leaving_out, passes_of
 from onnx_compat.passes.schedule import left_out
-
-from .examine import verify
+from onnx_compat.verification.verify_model import verify
 
 __all__ = ["Bisection", "bisect_passes", "bisect_verification"]
 
@@ -39,7 +38,7 @@ def bisect_verification(
         quantization. None: the model is compiled for the shim.
     """
     if converted is None:
-        target = select.find(select.decide(shim).name)
+        target = selection.find(selection.decide(shim).name)
     elif is_bundle(converted):
         raise InputError(
             "'%s' is a bundle, and passes are bisected for a single file" % converted,

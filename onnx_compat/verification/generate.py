@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, T
 
 import numpy as np
 
-from onnx_compat.dtypes import DType, to_public
 from onnx_compat.errors import InputError, UnsupportedError
+from onnx_compat.ir.dtypes import DType, to_public
 from onnx_compat.model.graph import ValueInfo
 from onnx_compat.model.types import OptionalType, SequenceType, TensorType, Type
 

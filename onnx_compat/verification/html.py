@@ -6,15 +6,14 @@ from html import escape
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
+from onnx_compat.conversion.destinations import Destination
 from onnx_compat.errors import OnnxCompatError
-from onnx_compat.inside import Description
-from onnx_compat.plain import printable
-from onnx_compat.writing import Destination
-
-from .html_chart import chart, share
-from .html_style import STYLE
-from .layers import Layer, Layers
-from .report import Report, explain
+from onnx_compat.escaping import printable
+from onnx_compat.shim.description import Description
+from onnx_compat.verification.html_chart import chart, share
+from onnx_compat.verification.html_style import STYLE
+from onnx_compat.verification.layers import Layer, Layers
+from onnx_compat.verification.report import Report, explain
 
 __all__ = ["page", "write_html"]
 
@@ -43,7 +42,7 @@ def write_html(
 ) -> Path:
     """Write the page of a report on `model`, or on the file it was converted to. It appears complete or not at all."""
     from onnx_compat import load
-    from onnx_compat.description import describe
+    from onnx_compat.inspection.describe import describe
 
     loaded = load(model)
     target = Destination(path, [loaded, converted])

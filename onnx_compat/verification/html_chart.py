@@ -4,9 +4,8 @@ import math
 from html import escape
 from typing import List, Optional, Sequence, Tuple
 
-from onnx_compat.plain import printable
-
-from .layers import Layer
+from onnx_compat.escaping import printable
+from onnx_compat.verification.layers import Layer
 
 __all__ = ["chart", "share"]
 

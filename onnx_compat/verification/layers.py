@@ -11,10 +11,9 @@ import numpy as np
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model import Model
-
-from .compare import Comparison
-from .fate import Fate, Gone
-from .inner import InBundle, InFile, OnShim, exact
+from onnx_compat.verification.compare import Comparison
+from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim, exact
+from onnx_compat.verification.missing_values import Fate, Gone
 
 __all__ = ["Comparing", "Layer", "Layers", "Subject", "examine_layers"]
 

@@ -12,9 +12,9 @@ from typing import Any, Dict, Iterator, List, Tuple, Union
 
 import numpy as np
 
-from onnx_compat.dtypes import from_public
+from onnx_compat.conversion.destinations import Destination
 from onnx_compat.errors import InputError
-from onnx_compat.writing import Destination
+from onnx_compat.ir.dtypes import from_public
 
 __all__ = ["load_npz", "save_npz"]
 

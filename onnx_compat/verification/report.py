@@ -4,9 +4,9 @@ import json
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from .accuracy import EQUAL, told
-from .compare import Comparison
-from .layers import Layers
+from onnx_compat.verification.accuracy import EQUAL, told
+from onnx_compat.verification.compare import Comparison
+from onnx_compat.verification.layers import Layers
 
 __all__ = ["Fed", "Report"]
 

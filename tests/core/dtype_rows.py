@@ -4,7 +4,7 @@ from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple
 
 import onnx
 
-from onnx_compat.dtypes import DType
+from onnx_compat.ir.dtypes import DType
 
 #: Element types that mark an input as data that is only moved: such an input takes everything here.
 MOVED = {"bool", "string"}

@@ -4,7 +4,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat import select
+from onnx_compat.discovery import selection
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import ReferenceShim, Replayed
@@ -19,7 +19,7 @@ class LimitedEmitter(Reference):
 
 class _Compiled(Replayed):
     def run(self, arrays: Sequence[np.ndarray]) -> Any:
-        from onnx_compat.emission import emit
+        from onnx_compat.shim.emission import emit
 
         return [np.array(output) for output in emit(self.program.region, LimitedEmitter(), arrays)]
 
@@ -59,7 +59,7 @@ class LimitedShim(ReferenceShim):
 
     def compile(self, program: Any, device: Optional[str] = None) -> Any:
         with self.scratch() as emitter:
-            from onnx_compat.emission import emit
+            from onnx_compat.shim.emission import emit
 
             emit(program.region, emitter, [None] * len(program.inputs))
         return _Compiled(program)
@@ -67,4 +67,4 @@ class LimitedShim(ReferenceShim):
 
 def install(monkeypatch: Any) -> None:
     """Make `shim="limited"` known for one test."""
-    monkeypatch.setitem(select._LOADED, "limited", LimitedShim())
+    monkeypatch.setitem(selection._LOADED, "limited", LimitedShim())

@@ -4,13 +4,13 @@ from typing import Any, Callable, List, Sequence
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
-from onnx_compat.emission import emit
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.ops import lookup
-from onnx_compat.program import record
 from onnx_compat.reference.shim import SHIM
-from onnx_compat.shim import Port
-from onnx_compat.value import Tensor, lift
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = ["applied", "meaning", "primitives", "recorded"]
 
@@ -47,7 +47,7 @@ class Recorded:
     def __init__(self, function: Callable[..., Any], shapes: Sequence[Sequence[Any]], dtype: str, emitter: Any) -> None:
         ports = [Port("x%d" % k, DType.of(dtype), tuple(shape)) for k, shape in enumerate(shapes)]
         self.emitter = emitter or SHIM.emitter()
-        self.program = record(lambda *xs: _listed(function(*xs)), ports, self.emitter)
+        self.program = record_program(lambda *xs: _listed(function(*xs)), ports, self.emitter)
 
     def __call__(self, *arrays: Any) -> Any:
         results = emit(self.program.region, self.emitter, [np.asarray(array) for array in arrays])

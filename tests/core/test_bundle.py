@@ -13,9 +13,10 @@ from limited import LimitedShim
 from onnx import helper
 
 import onnx_compat
-from onnx_compat import bundle, select
+from onnx_compat.conversion import bundle
+from onnx_compat.discovery import selection
+from onnx_compat.discovery.selection import Probe
 from onnx_compat.errors import ConversionError, InputError, InvalidModelError, OnnxCompatError, UnsupportedError
-from onnx_compat.select import Probe
 
 
 class Keeper(LimitedShim):
@@ -46,9 +47,9 @@ class Keeper(LimitedShim):
 @pytest.fixture(name="keeper", autouse=True)
 def _keeper(monkeypatch: pytest.MonkeyPatch) -> Keeper:
     shim = Keeper()
-    monkeypatch.setitem(select._LOADED, "keeper", shim)
-    monkeypatch.setitem(select._PROBED, "keeper", Probe(True, "for tests"))
-    monkeypatch.setattr(select, "installed", lambda: {"keeper": None})
+    monkeypatch.setitem(selection._LOADED, "keeper", shim)
+    monkeypatch.setitem(selection._PROBED, "keeper", Probe(True, "for tests"))
+    monkeypatch.setattr(selection, "installed", lambda: {"keeper": None})
     return shim
 
 

@@ -8,13 +8,13 @@ import pytest
 from building import model, node, value
 
 import onnx_compat
-from onnx_compat.channels import turned
 from onnx_compat.cli import main
+from onnx_compat.conversion.port_layout import turned
+from onnx_compat.discovery.selection import find
 from onnx_compat.errors import InputError
-from onnx_compat.interpreter import Interpreter
-from onnx_compat.plan import Fixed, recorded
-from onnx_compat.select import find
-from onnx_compat.survey import declared_forms
+from onnx_compat.execution.plan import Specialisation, trace_model
+from onnx_compat.execution.support import declared_forms
+from onnx_compat.tracing.interpreter import Interpreter
 
 
 def pooled() -> Any:
@@ -30,7 +30,9 @@ def test_only_the_ends_of_the_program_are_turned() -> None:
     loaded = onnx_compat.load(pooled())
     emitter = find("reference").emitter()
     forms = declared_forms(loaded.graph)
-    program = recorded(loaded, emitter, forms, Fixed(channels_last=("x", "y")), Interpreter(), whole=True).program
+    program = trace_model(
+        loaded, emitter, forms, Specialisation(channels_last=("x", "y")), Interpreter(), whole=True
+    ).program
     assert program.inputs[0].shape[1:] == (4, 6, 3)
     assert program.outputs[0].shape[1:] == (2, 3, 3)
     x = np.arange(144, dtype=np.float32).reshape(2, 4, 6, 3)

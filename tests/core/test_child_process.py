@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from onnx_compat.child_process import call_in_child
+from onnx_compat.discovery.child_process import call_in_child
 
 
 def test_a_result_comes_back_as_json() -> None:

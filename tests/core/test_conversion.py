@@ -11,10 +11,10 @@ import pytest
 from building import INT64, model, node, value
 
 import onnx_compat
-from onnx_compat import select
+from onnx_compat.discovery import selection
+from onnx_compat.discovery.selection import Probe
 from onnx_compat.errors import ConversionError, InputError, ShimError, UnsupportedError
 from onnx_compat.reference.shim import ReferenceShim
-from onnx_compat.select import Probe
 
 
 class Writer(ReferenceShim):
@@ -37,9 +37,9 @@ class Writer(ReferenceShim):
 @pytest.fixture(name="writer")
 def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     shim = Writer()
-    monkeypatch.setitem(select._LOADED, "writer", shim)
-    monkeypatch.setitem(select._PROBED, "writer", Probe(True, "for tests"))
-    monkeypatch.setattr(select, "installed", lambda: {"writer": None})
+    monkeypatch.setitem(selection._LOADED, "writer", shim)
+    monkeypatch.setitem(selection._PROBED, "writer", Probe(True, "for tests"))
+    monkeypatch.setattr(selection, "installed", lambda: {"writer": None})
     return shim
 
 
@@ -168,7 +168,7 @@ def test_a_place_that_takes_no_file_is_told(
 
 
 def test_a_shim_that_does_not_work_says_why(writer: Writer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(select._PROBED, "writer", Probe(False, "the framework is broken"))
+    monkeypatch.setitem(selection._PROBED, "writer", Probe(False, "the framework is broken"))
     with pytest.raises(ShimError, match="the framework is broken"):
         onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing")
 

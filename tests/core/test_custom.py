@@ -10,7 +10,7 @@ from limited import LimitedShim, install
 from onnx import helper
 
 import onnx_compat
-from onnx_compat import select
+from onnx_compat.discovery import selection
 from onnx_compat.errors import InvalidModelError, ShimError, UnsupportedError
 from onnx_compat.ops import OPERATORS
 from onnx_compat.reference import Reference
@@ -93,7 +93,7 @@ def test_an_output_that_cannot_be_put_in_order_runs_in_the_fallback(monkeypatch:
     shim = LimitedShim()
     monkeypatch.setattr(shim, "emitter", Emitter)
     monkeypatch.setattr(LimitedShim, "scratch", lambda self: nullcontext(Emitter()))
-    monkeypatch.setitem(select._LOADED, "limited", shim)
+    monkeypatch.setitem(selection._LOADED, "limited", shim)
     proto = model([node("Transpose", ["x"], ["y"], name="turn", perm=[1, 0])], [value("x", ["n", 3])], [value("y")])
     np.testing.assert_array_equal(onnx_compat.run(proto, [X], shim="limited")[0], X.T)
     chain = [node("Neg", ["x"], ["a"]), node("Transpose", ["a"], ["y"], perm=[1, 0])]
@@ -117,7 +117,7 @@ def test_a_broken_third_party_shim_does_not_break_the_others(monkeypatch: pytest
         def load(self) -> Any:
             return 3
 
-    monkeypatch.setattr(select, "installed", lambda: {"odd": Point()})
+    monkeypatch.setattr(selection, "installed", lambda: {"odd": Point()})
     found = {info.name: info for info in onnx_compat.shims()}
     assert not found["odd"].available
     assert "gives int, not a Shim" in found["odd"].reason

@@ -9,11 +9,13 @@ from building import model, node, value
 from limited import LimitedShim
 
 import onnx_compat
-from onnx_compat import backend, devices, select
+from onnx_compat import backend
+from onnx_compat.discovery import selection
 from onnx_compat.errors import OnnxCompatError, ShimError
-from onnx_compat.plan import ImmediatePlan
+from onnx_compat.execution.plan import ImmediatePlan
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import SHIM as REFERENCE
+from onnx_compat.shim import devices
 
 HERE = ("cpu:0", "cpu:1", "gpu:0", "gpu:1", "tpu")
 X = np.arange(6, dtype=np.float32).reshape(2, 3) / 6
@@ -48,7 +50,7 @@ class ManyDevices(LimitedShim):
 @pytest.fixture(name="many")
 def _many(monkeypatch: pytest.MonkeyPatch) -> ManyDevices:
     shim = ManyDevices()
-    monkeypatch.setitem(select._LOADED, "many", shim)
+    monkeypatch.setitem(selection._LOADED, "many", shim)
     return shim
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_compat import dims
-from onnx_compat.dims import Dim, Undecided
+from onnx_compat.ir import dims
+from onnx_compat.ir.dims import Dim, Undecided
 
 AXES = [Dim.atom("axis", "x%d" % k, 0) for k in range(3)]  # never negative
 ELEMENTS = [Dim.atom("element", "v%d" % k, 0) for k in range(2)]  # any integer
@@ -122,7 +122,7 @@ def test_a_size_that_is_never_negative_is_not(tree: Any, sizes: List[int], other
         replaced, _, symbolic = _both(tree, _atoms(sizes, others))
     except Undefined:
         return
-    if dims.never_negative(symbolic):
+    if dims.is_nonnegative(symbolic):
         assert replaced >= 0
 
 
@@ -132,8 +132,8 @@ def test_equal_polynomials_are_the_same_size(left: Any, right: Any) -> None:
         a, b = (_evaluated(tree, lambda leaf: leaf) for tree in (left, right))
     except Undefined:
         return
-    assert dims.same(a + b, b + a)
-    assert dims.same((a + b) * (a - b), a * a - b * b)
+    assert dims.is_equal(a + b, b + a)
+    assert dims.is_equal((a + b) * (a - b), a * a - b * b)
     if isinstance(a * 2, Dim):
         assert hash(a + a) == hash(a * 2)
 
@@ -145,10 +145,10 @@ def test_a_multiple_is_seen(tree: Any, times: int, sizes: List[int], others: Lis
     except Undefined:
         return
     if isinstance(symbolic, Dim) or plain:
-        assert dims.multiple(symbolic * times, symbolic) == times
+        assert dims.exact_quotient(symbolic * times, symbolic) == times
     for other in (symbolic * times + 1, symbolic * -times):
-        found = dims.multiple(other, symbolic)
-        assert found is None or dims.same(symbolic * found, other)
+        found = dims.exact_quotient(other, symbolic)
+        assert found is None or dims.is_equal(symbolic * found, other)
 
 
 def test_what_depends_on_the_values_is_undecided() -> None:
@@ -166,9 +166,9 @@ def test_what_does_not_is_decided() -> None:
     assert n * m % m == 0
     assert dims.maximum(n + 2, n) == n + 2 and dims.minimum(n, -1) == -1
     less = dims.minimum(n, 512)
-    assert dims.same(dims.maximum(less, n), n) and dims.same(dims.maximum(n, less), n)
-    assert dims.same(dims.minimum(n, less), less) and dims.same(dims.minimum(less, n), less)
-    assert not dims.same(dims.maximum(less, m), m) and not dims.same(dims.maximum(less * 2, n), n)
+    assert dims.is_equal(dims.maximum(less, n), n) and dims.is_equal(dims.maximum(n, less), n)
+    assert dims.is_equal(dims.minimum(n, less), less) and dims.is_equal(dims.minimum(less, n), less)
+    assert not dims.is_equal(dims.maximum(less, m), m) and not dims.is_equal(dims.maximum(less * 2, n), n)
 
 
 def test_atoms_inside_operations_are_found() -> None:

@@ -8,11 +8,11 @@ from dtype_rows import rows
 from onnx import TensorProto, helper
 
 import onnx_compat
-from onnx_compat.dtypes import ALL, DType
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dtypes import ALL, DType
 from onnx_compat.ops.dtype_constraints import TABLE, check, constraints
 from onnx_compat.ops.registry import OPERATORS, registered
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 ROWS = rows()
 

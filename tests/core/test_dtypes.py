@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_compat import dtypes
-from onnx_compat.dtypes import DType, from_public, to_public
 from onnx_compat.errors import UnsupportedError
-from onnx_compat.minifloat import FORMATS
+from onnx_compat.ir import dtypes
+from onnx_compat.ir.dtypes import DType, from_public, to_public
+from onnx_compat.ir.minifloat import FORMATS
 
 SMALL = [one for one in dtypes.ALL if one.format is not None]
 
@@ -186,7 +186,7 @@ def test_from_public():
 def test_ml_dtypes_is_not_imported_by_looking():
     import subprocess
 
-    code = "import sys, onnx_compat.dtypes; sys.exit('ml_dtypes' in sys.modules)"
+    code = "import sys, onnx_compat.ir.dtypes; sys.exit('ml_dtypes' in sys.modules)"
     assert subprocess.call([sys.executable, "-c", code]) == 0
 
 

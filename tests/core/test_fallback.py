@@ -3,8 +3,8 @@
 import numpy as np
 from building import model, node, value
 
-from onnx_compat.dtypes import DType
-from onnx_compat.fallback import fallback_runnable
+from onnx_compat.execution.fallback import fallback_runnable
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import load
 
 DOUBLE = 11

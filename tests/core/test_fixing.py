@@ -11,8 +11,8 @@ from onnx import helper
 
 import onnx_compat
 from onnx_compat.cli import main
+from onnx_compat.conversion.input_fixing import fix_inputs
 from onnx_compat.errors import InputError
-from onnx_compat.fixing import fixed
 
 
 def two() -> Any:
@@ -23,13 +23,13 @@ def two() -> Any:
 
 
 def test_a_named_size_is_settled_wherever_it_stands() -> None:
-    found = fixed(onnx_compat.load(two()), {"a": (4, None)})
+    found = fix_inputs(onnx_compat.load(two()), {"a": (4, None)})
     assert [one.type.shape for one in found.inputs] == [(4, None), (4, 3), ()]
 
 
 def test_a_value_takes_the_place_of_the_input() -> None:
     given = onnx_compat.load(two())
-    found = fixed(given, values={"n": 5})
+    found = fix_inputs(given, values={"n": 5})
     assert [one.name for one in found.inputs] == ["a", "b"]
     ones = np.ones((2, 3), np.float32)
     assert onnx_compat.run(found, {"a": ones, "b": ones}, shim="reference")["y"].tolist() == [[10] * 3] * 2
@@ -53,7 +53,7 @@ def test_a_value_takes_the_place_of_the_input() -> None:
 )
 def test_what_does_not_fit_is_named(shapes: Any, values: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        fixed(onnx_compat.load(two()), shapes, values)
+        fix_inputs(onnx_compat.load(two()), shapes, values)
 
 
 def test_a_sequence_has_neither() -> None:
@@ -62,7 +62,7 @@ def test_a_sequence_has_neither() -> None:
     proto.graph.input.append(helper.make_value_info("xs", kind))
     for shapes, values in (({"xs": (1,)}, {}), ({}, {"xs": [np.ones(1, np.float32)]})):
         with pytest.raises(InputError, match="'xs'"):
-            fixed(onnx_compat.load(proto), shapes, values)
+            fix_inputs(onnx_compat.load(proto), shapes, values)
 
 
 def test_the_command_line_says_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_verifying_feeds_the_model_what_the_file_has_settled(
 def test_a_size_of_a_name_that_is_settled_twice_is_told_so() -> None:
     proto = model([node("Add", ["a", "b"], ["y"])], [value("a", ["n", 3]), value("b", ["n", 3])], [value("y")])
     with pytest.raises(InputError) as caught:
-        fixed(onnx_compat.load(proto), {"a": (4, 3), "b": (5, 3)})
+        fix_inputs(onnx_compat.load(proto), {"a": (4, 3), "b": (5, 3)})
     assert "'n' is 4 already" in str(caught.value.hint)
     for shape in ((4,), (4, 2)):
         with pytest.raises(InputError) as caught:
-            fixed(onnx_compat.load(proto), {"a": shape})
+            fix_inputs(onnx_compat.load(proto), {"a": shape})
         assert caught.value.hint

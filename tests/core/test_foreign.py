@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import onnx_compat
-from onnx_compat import foreign
-from onnx_compat.description import describe
 from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError
+from onnx_compat.inspection import foreign
+from onnx_compat.inspection.describe import describe
 
 
 def layer(kind: str, name: str, module: str = "keras.layers", **config: Any) -> Dict[str, Any]:
@@ -45,7 +45,7 @@ def functional() -> Dict[str, Any]:
 
 def test_a_keras_file(tmp_path: Any) -> None:
     path = keras_file(tmp_path / "m.keras", functional())
-    facts, tables = foreign.told(path)  # type: ignore[misc]
+    facts, tables = foreign.describe_foreign_file(path)  # type: ignore[misc]
     assert facts["model"] == "Functional 'net'"
     assert (facts["layers"], facts["weight_bytes"], facts["keras_version"]) == (4, 100, "3.9.0")
     assert facts["custom_layers"] == ["Mine"]
@@ -59,14 +59,14 @@ def test_a_keras_file(tmp_path: Any) -> None:
 def test_a_sequential_keras_file(tmp_path: Any) -> None:
     layers = [layer("InputLayer", "x", batch_shape=[None, 4], dtype="float32"), layer("Dense", "d", dtype="float32")]
     path = keras_file(tmp_path / "m.KERAS", layer("Sequential", "s", layers=layers))
-    one, other = foreign.told(path).tables["inputs_and_outputs"]  # type: ignore[union-attr]
+    one, other = foreign.describe_foreign_file(path).tables["inputs_and_outputs"]  # type: ignore[union-attr]
     assert (one["name"], other["name"], other["shape"]) == ("x", "d", None)
 
 
 @pytest.mark.parametrize("config", [[], {"class_name": "F"}, {"class_name": "F", "config": {"layers": [3]}}, "text"])
 def test_json_that_keras_does_not_write(config: Any, tmp_path: Any) -> None:
     with pytest.raises(InvalidModelError, match=r"no \.keras file"):
-        foreign.told(keras_file(tmp_path / "m.keras", config))
+        foreign.describe_foreign_file(keras_file(tmp_path / "m.keras", config))
 
 
 def test_layers_in_layers_without_end(tmp_path: Any) -> None:
@@ -75,7 +75,7 @@ def test_layers_in_layers_without_end(tmp_path: Any) -> None:
         archive.writestr("config.json", deep)
         archive.writestr("metadata.json", "{}")
     with pytest.raises(InvalidModelError):
-        foreign.told(str(tmp_path / "m.keras"))
+        foreign.describe_foreign_file(str(tmp_path / "m.keras"))
 
 
 def encoded(*fields: Any) -> bytes:
@@ -125,7 +125,7 @@ def saved_model(folder: Any) -> str:
 
 def test_a_saved_model(tmp_path: Any) -> None:
     path = saved_model(tmp_path / "m")
-    facts, tables = foreign.told(path)  # type: ignore[misc]
+    facts, tables = foreign.describe_foreign_file(path)  # type: ignore[misc]
     assert (facts["tensorflow_version"], facts["tags"], facts["nodes"], facts["functions"]) == (
         "2.20.0",
         ["serve"],
@@ -147,9 +147,9 @@ def test_our_own_names_of_sizes(tmp_path: Any) -> None:
     extra.mkdir()
     types = {"inputs": [{"name": "x", "dtype": "int64", "shape": ["n", 3], "key": "x"}], "outputs": []}
     (extra / "onnx_compat.json").write_text(json.dumps(types))
-    assert foreign.told(path).tables["signatures"][0]["shape"] == ["n", 3]  # type: ignore[union-attr]
+    assert foreign.describe_foreign_file(path).tables["signatures"][0]["shape"] == ["n", 3]  # type: ignore[union-attr]
     (extra / "onnx_compat.json").write_text("[1]")
-    assert foreign.told(path).tables["signatures"][0]["shape"] == [None, 3]  # type: ignore[union-attr]
+    assert foreign.describe_foreign_file(path).tables["signatures"][0]["shape"] == [None, 3]  # type: ignore[union-attr]
 
 
 def test_no_byte_that_changes_is_more_than_an_error(tmp_path: Any) -> None:
@@ -165,17 +165,17 @@ def test_no_byte_that_changes_is_more_than_an_error(tmp_path: Any) -> None:
             with open(name, "wb") as file:
                 file.write(changed)
             with suppress(OnnxCompatError):
-                assert foreign.told(folder if name.startswith(folder) else name) is not None
+                assert foreign.describe_foreign_file(folder if name.startswith(folder) else name) is not None
 
 
 def test_what_is_neither(tmp_path: Any) -> None:
-    assert foreign.told(str(tmp_path)) is None
-    assert foreign.told(str(tmp_path / "m.tflite")) is None
+    assert foreign.describe_foreign_file(str(tmp_path)) is None
+    assert foreign.describe_foreign_file(str(tmp_path / "m.tflite")) is None
     folder = saved_model(tmp_path / "m")
     shutil.rmtree(folder + "/variables")
     (tmp_path / "m" / "saved_model.pb").write_bytes(b"")
     with pytest.raises(InvalidModelError, match="no SavedModel"):
-        foreign.told(folder)
+        foreign.describe_foreign_file(folder)
 
 
 @pytest.mark.parametrize("name", ["m.keras", "m.tflite", "m.tflite.zip", "m"])
@@ -189,18 +189,18 @@ def test_a_pipe_is_not_opened(tmp_path: Any, name: str) -> None:
 
 def test_a_saved_model_with_entries_that_are_no_files(tmp_path: Any) -> None:
     folder = saved_model(tmp_path / "m")
-    plain = foreign.told(folder).facts  # type: ignore[union-attr]
+    plain = foreign.describe_foreign_file(folder).facts  # type: ignore[union-attr]
     extra = tmp_path / "m" / "assets.extra"
     shutil.rmtree(str(extra), ignore_errors=True)
     extra.mkdir()
     (tmp_path / "m" / "dangling").symlink_to("nowhere")
     for make in (lambda path: os.symlink("/dev/zero", path), os.mkfifo):
         make(str(extra / "onnx_compat.json"))
-        assert foreign.told(folder).facts["nodes"] == plain["nodes"]  # type: ignore[union-attr]
+        assert foreign.describe_foreign_file(folder).facts["nodes"] == plain["nodes"]  # type: ignore[union-attr]
         (extra / "onnx_compat.json").unlink()
     (extra / "onnx_compat.json").write_text(" " * (1 << 25) + "{}")
-    assert foreign.told(folder).tables["signatures"]  # type: ignore[union-attr]
+    assert foreign.describe_foreign_file(folder).tables["signatures"]  # type: ignore[union-attr]
     os.remove(folder + "/saved_model.pb")
     os.mkfifo(folder + "/saved_model.pb")
     with pytest.raises(InvalidModelError, match="is no SavedModel"):
-        foreign.told(folder)
+        foreign.describe_foreign_file(folder)

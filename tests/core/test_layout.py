@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_compat import primitives
-from onnx_compat.dims import is_known
-from onnx_compat.dtypes import float32
-from onnx_compat.emission import emit
-from onnx_compat.layout import channels_last, inserted, regrouped
+from onnx_compat.ir.dims import is_static
+from onnx_compat.ir.dtypes import float32
 from onnx_compat.ops.normalization import instance_normalization
 from onnx_compat.ops.shape import depth_to_space, space_to_depth
-from onnx_compat.program import record
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Port, Program
-from onnx_compat.value import lift
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port, Program
+from onnx_compat.tracing.layout import channels_last_order, order_with_axes, reshape_orders
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import lift
 
 
 class ChannelsLast(Reference):
@@ -222,7 +222,7 @@ NAMES = sorted(name for name in vars(Making) if not name.startswith("_") and nam
 def _countable(x: Any, shape: Sequence[int]) -> Any:
     """Channels must be known: where the trace has lost their number, it is stated again."""
     x = lift(x)
-    return x if is_known(x.shape[1]) else primitives.reshape(x, [x.shape[0], shape[1], *x.shape[2:]])
+    return x if is_static(x.shape[1]) else primitives.reshape(x, [x.shape[0], shape[1], *x.shape[2:]])
 
 
 def _emitted(program: Program, *arrays: Any) -> List[Any]:
@@ -254,7 +254,7 @@ def test_any_sequence_computes_the_same(data: Any, names: List[str], shape: List
         return [tensor]
 
     sizes: Any = ["n", *shape[1:2], *[None] * (len(shape) - 2)] if symbolic else shape
-    program = record(function, [Port("x", float32, tuple(sizes))], ChannelsLast())
+    program = record_program(function, [Port("x", float32, tuple(sizes))], ChannelsLast())
     (result,) = _emitted(program, x)
     np.testing.assert_allclose(result, eager.value, rtol=1e-4, atol=1e-4)
 
@@ -327,7 +327,7 @@ def _pixels(x: Any) -> Any:
     [(_residual, 1), (_squeeze_and_excite, 1), (_up_and_down, 1), (_shuffle, 2), (_as_one_row, 1), (_pixels, 5)],
 )
 def test_networks_of_convolutions_are_not_transposed(network: Any, most: int, sizes: Any) -> None:
-    program = record(lambda x: [network(x)], [Port("x", float32, sizes)], ChannelsLast())
+    program = record_program(lambda x: [network(x)], [Port("x", float32, sizes)], ChannelsLast())
     counts: Dict[str, int] = {}
     for node in program.region.live():
         counts[node.primitive] = counts.get(node.primitive, 0) + 1
@@ -356,7 +356,7 @@ def test_products_of_matrices_are_as_written_and_stay_so(network: Any, most: int
     """What is beside them is put in order once; they would be put out of it each time, and a cache as well."""
     shapes = (2, 4, 6), (2, 2, 5, 3)
     ports = [Port(name, float32, shape) for name, shape in zip("xy", shapes)]
-    program = record(lambda x, y: [network(x, y)], ports, ChannelsLast())
+    program = record_program(lambda x, y: [network(x, y)], ports, ChannelsLast())
     moved = [node.args[0] for node in program.region.live() if node.primitive == "transpose"]
     assert len(moved) <= most and program.region.inputs[1] not in moved
     arrays = [_weights(*shape) for shape in shapes]
@@ -373,7 +373,7 @@ def test_a_reshape_of_the_order_that_is_taken_is_in_the_order_that_is_said(data:
         k = data.draw(st.integers(0, len(after) - 2))
         after[k : k + 2] = [after[k] * after[k + 1]]
     order = tuple(data.draw(st.permutations(range(len(shape)))))
-    taken, there = regrouped(shape, order, after)
+    taken, there = reshape_orders(shape, order, after)
     logical = np.arange(int(np.prod(shape))).reshape(shape)
     physical = logical.transpose(taken or range(len(shape)))
     place = there or tuple(range(len(after)))
@@ -402,10 +402,12 @@ def test_rows_of_groups_that_are_read_as_rows_are_in_order() -> None:
 
     x = _weights(2, 3, 4, 4)
     for groups in (1, 2, 6, 12):
-        program = record(lambda x, groups=groups: [read(x, groups)], [Port("x", float32, x.shape)], ChannelsLast())
+        program = record_program(
+            lambda x, groups=groups: [read(x, groups)], [Port("x", float32, x.shape)], ChannelsLast()
+        )
         np.testing.assert_allclose(_emitted(program, x)[0], read(lift(x), groups).value, rtol=1e-3, atol=1e-4)
 
 
 def test_axes_of_length_one_keep_an_image_channels_last() -> None:
-    assert channels_last(4) == (0, 2, 3, 1)
-    assert inserted((0, 2, 1), [3], 4) == (0, 2, 1, 3)
+    assert channels_last_order(4) == (0, 2, 3, 1)
+    assert order_with_axes((0, 2, 1), [3], 4) == (0, 2, 1, 3)

@@ -10,12 +10,12 @@ import pytest
 from test_layout import ChannelsLast
 
 from onnx_compat import primitives
-from onnx_compat.dtypes import bool_, float32, int32, int64
-from onnx_compat.emission import emit
-from onnx_compat.program import record
+from onnx_compat.ir.dtypes import bool_, float32, int32, int64
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Port
-from onnx_compat.value import Tensor, lift
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import Tensor, lift
 
 #: The sizes of an input `d` without elements, which tensors of symbolic sizes are made of.
 SIZES = (3, 0, 11, 5, 7, 2, 13, 6)
@@ -81,7 +81,7 @@ def computed(
         results = function(*[operand.make(x, d) for operand in operands])
         return list(results) if isinstance(results, (list, tuple)) else [results]
 
-    program = record(body, ports, emitter())
+    program = record_program(body, ports, emitter())
     return emit(program.region, emitter(), [_physical(0, range(RANK)), np.zeros(SIZES, np.int64)])
 
 

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_compat import dtypes
 from onnx_compat.errors import InputError, UnsupportedError
+from onnx_compat.ir import dtypes
 from onnx_compat.model import (
     Constant,
     Empty,

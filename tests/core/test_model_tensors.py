@@ -5,10 +5,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_compat import dtypes
 from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.ir import dtypes
 from onnx_compat.model import load
-from onnx_compat.model.storage import carried, packed, stored_size
+from onnx_compat.model.storage import decode_elements, encode_elements, stored_size
 
 
 def model_of(tensor, sparse=None):
@@ -39,8 +39,8 @@ def test_raw_data_of_every_type(one, count):
     array = got.array()
     assert (array.dtype, array.shape, got.dtype, got.shape) == (one.numpy, (count, 1), one, (count, 1))
     assert got.nbytes == array.nbytes and not array.flags.writeable
-    again = np.frombuffer(packed(array, one), np.uint8)
-    assert np.array_equal(carried(again, one, (count, 1)), array)
+    again = np.frombuffer(encode_elements(array, one), np.uint8)
+    assert np.array_equal(decode_elements(again, one, (count, 1)), array)
     if one.bits >= 8:
         assert again.tobytes() == data.tobytes()
 
@@ -56,7 +56,7 @@ def test_every_type_as_onnx_itself_reads_it(one):
         return
     if expected.dtype.names and one.kind == "f":  # onnx 1.17 to 1.19 give the bits, each number's in a place of its own
         bits = np.ascontiguousarray(expected).view(np.uint8).reshape(-1)
-        expected = carried(bits if one.bits >= 8 else bits[::2] | bits[1::2] << 4, one, (4, 6))
+        expected = decode_elements(bits if one.bits >= 8 else bits[::2] | bits[1::2] << 4, one, (4, 6))
     got = read(tensor).array()
     assert np.array_equal(got, expected.astype(one.numpy).reshape(4, 6))
 

@@ -5,8 +5,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_compat import dtypes
 from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.ir import dtypes
 from onnx_compat.model import TensorType, ValueInfo, extract, load, to_proto
 
 
@@ -121,9 +121,9 @@ def test_every_type(one):
     branch = helper.make_graph([node("Identity", "x", "y")], "g", [tensor("x")], [tensor("y")])
     model = load(helper.make_model(branch, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
     from onnx_compat.model import Constant
-    from onnx_compat.model.graph import Node
+    from onnx_compat.model.graph import GraphNode
 
-    constant = Node("Constant", [], ["y"], {"value": Constant(values, one)}, "", 17, "c")
+    constant = GraphNode("Constant", [], ["y"], {"value": Constant(values, one)}, "", 17, "c")
     proto = extract(model, [constant], [], [ValueInfo("y", TensorType(one, (2,)))])
     again = load(proto).graph.nodes[0].attributes["value"]
     assert again.dtype is one and again.array.dtype == one.numpy and again.array.tolist() == values.tolist()

@@ -7,13 +7,13 @@ from meanings import applied, meaning
 from onnx import TensorProto, helper
 
 from onnx_compat import load
-from onnx_compat.dtypes import DType
-from onnx_compat.interpreter import Interpreter
-from onnx_compat.program import record
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.reference.shim import SHIM
-from onnx_compat.shim import Port
-from onnx_compat.trace import Trace
-from onnx_compat.value import NOTHING, Sequence_, Tensor, lift
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.interpreter import Interpreter
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.trace import Trace
+from onnx_compat.tracing.values import EMPTY_OPTIONAL, SequenceValue, Tensor, lift
 
 BOOL = TensorProto.BOOL
 
@@ -34,7 +34,7 @@ def recorded(made, *inputs):
     graph = load(made).graph
     arrays = [np.asarray(one) for one in inputs]
     ports = [Port(one.name, DType.of(a.dtype), a.shape) for one, a in zip(graph.inputs, arrays)]
-    program = record(lambda *xs: Interpreter().run(graph, xs), ports, SHIM.emitter())
+    program = record_program(lambda *xs: Interpreter().run(graph, xs), ports, SHIM.emitter())
     return SHIM.compile(program).run(arrays), [n.primitive for n in program.region.live()]
 
 
@@ -49,7 +49,7 @@ def run_rnn(name, opset, *inputs, **attributes):
         results.extend(meaning(name, opset)(x, *inputs, **attributes))
         return results
 
-    program = record(body, [Port("x", DType.of("float32"), STEPS.shape)], SHIM.emitter())
+    program = record_program(body, [Port("x", DType.of("float32"), STEPS.shape)], SHIM.emitter())
     return SHIM.compile(program).run([STEPS])
 
 
@@ -182,7 +182,7 @@ def test_what_every_round_hands_on_is_no_state(rounds):
     assert rows.shape == (rounds, 1) and rows[:1].tolist() == [[-3]][:rounds]
     assert "scan" in names
     ports = [Port(one.name, DType.of(x.dtype), x.shape) for one, x in zip(load(made).graph.inputs, (np.int64(0), s, b))]
-    program = record(lambda *xs: Interpreter().run(load(made).graph, xs), ports, SHIM.emitter())
+    program = record_program(lambda *xs: Interpreter().run(load(made).graph, xs), ports, SHIM.emitter())
     (scan,) = [one for one in program.region.nodes if one.primitive == "scan"]
     assert len(scan.outputs) == 2  # the state and its rows
 
@@ -201,7 +201,7 @@ def test_sequences():
     assert applied("SequenceLength", 11, meaning("SequenceErase", 11)(made)) == 2
     assert applied("ConcatFromSequence", 11, made, axis=0).tolist() == [1, 9, 2, 3]
     empty = meaning("SequenceEmpty", 11)()
-    assert isinstance(empty, Sequence_) and empty.dtype.name == "float32" and not empty.items
+    assert isinstance(empty, SequenceValue) and empty.dtype.name == "float32" and not empty.items
 
 
 def test_splitting_into_a_sequence():
@@ -212,8 +212,8 @@ def test_splitting_into_a_sequence():
 
 
 def test_optionals():
-    assert meaning("Optional", 15)() is NOTHING
-    assert not applied("OptionalHasElement", 18, NOTHING) and not applied("OptionalHasElement", 18)
+    assert meaning("Optional", 15)() is EMPTY_OPTIONAL
+    assert not applied("OptionalHasElement", 18, EMPTY_OPTIONAL) and not applied("OptionalHasElement", 18)
     assert applied("OptionalHasElement", 15, np.array(1))
 
 
@@ -227,6 +227,6 @@ def test_stop_words():
 
 @pytest.mark.parametrize("name", ["RandomUniform", "RandomNormal"])
 def test_random_numbers(name):
-    program = record(lambda: [meaning(name, 22)(shape=[10000], seed=1.0)], [], SHIM.emitter())
+    program = record_program(lambda: [meaning(name, 22)(shape=[10000], seed=1.0)], [], SHIM.emitter())
     (x,) = SHIM.compile(program).run([])
     assert x.dtype == np.float32 and abs(x.mean() - (0.5 if name == "RandomUniform" else 0)) < 0.05

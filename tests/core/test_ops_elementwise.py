@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from meanings import applied, meaning, primitives, recorded
 
-from onnx_compat.value import lift
+from onnx_compat.tracing.values import lift
 
 NAN, INF = float("nan"), float("inf")
 

@@ -8,23 +8,24 @@ from building import FLOAT, model, node, value
 from onnx import helper
 from test_layout import ChannelsLast
 
-from onnx_compat import dtypes, grad, load
+from onnx_compat import autodiff, load
 from onnx_compat import primitives as p
-from onnx_compat.emission import emit
+from onnx_compat.autodiff.elementwise import _BINARY, _UNARY
 from onnx_compat.errors import UnsupportedError
-from onnx_compat.grad.elementwise import _BINARY, _UNARY
-from onnx_compat.interpreter import Interpreter
-from onnx_compat.program import record
+from onnx_compat.ir import dtypes
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import SHIM
-from onnx_compat.shim import Port
-from onnx_compat.value import lift
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.interpreter import Interpreter
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import lift
 
 
 def evaluated(function, arrays, emitter=None):
     ports = [Port("x%d" % k, dtypes.float64, array.shape) for k, array in enumerate(arrays)]
     emitter = emitter or Reference()
-    return emit(record(function, ports, emitter).region, emitter, arrays)
+    return emit(record_program(function, ports, emitter).region, emitter, arrays)
 
 
 def check(function, *shapes, offset=0.1, emitter=None):
@@ -34,8 +35,8 @@ def check(function, *shapes, offset=0.1, emitter=None):
     weights = random.rand(*evaluated(lambda *xs: [function(*xs)], arrays)[0].shape)
 
     def derived(*xs):
-        variables = [grad.variable(x) for x in xs]
-        return grad.gradients(p.mul(function(*variables), lift(weights)), variables)
+        variables = [autodiff.variable(x) for x in xs]
+        return autodiff.gradients(p.mul(function(*variables), lift(weights)), variables)
 
     def total():
         return (evaluated(lambda *xs: [function(*xs)], arrays)[0] * weights).sum()
@@ -125,6 +126,8 @@ def test_gradient_by_a_known_weight():
         extra_opsets=[helper.make_opsetid("ai.onnx.preview.training", 1)],
     )
     graph = load(made).graph
-    program = record(lambda x: Interpreter().run(graph, [x]), [Port("x", dtypes.float32, (1, 2))], SHIM.emitter())
+    program = record_program(
+        lambda x: Interpreter().run(graph, [x]), [Port("x", dtypes.float32, (1, 2))], SHIM.emitter()
+    )
     (dw,) = SHIM.compile(program).run([np.array([[3.0, 1.0]], np.float32)])
     assert dw.tolist() == [[30], [10]]

@@ -7,7 +7,7 @@ from meanings import applied, meaning, primitives, recorded
 from onnx_compat import primitives as p
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.reference import Reference
-from onnx_compat.value import lift
+from onnx_compat.tracing.values import lift
 
 LINE = np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)
 

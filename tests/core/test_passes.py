@@ -8,9 +8,9 @@ from building import model, node, value
 
 from onnx_compat import primitives as p
 from onnx_compat import verification
-from onnx_compat.dtypes import float32
-from onnx_compat.emission import emit
 from onnx_compat.errors import ConversionError, InputError
+from onnx_compat.execution.runnable import prepare
+from onnx_compat.ir.dtypes import float32
 from onnx_compat.passes import (
     CORE,
     EVERY,
@@ -23,11 +23,11 @@ from onnx_compat.passes import (
     run_program_passes,
 )
 from onnx_compat.passes.schedule import left_out
-from onnx_compat.program import record
 from onnx_compat.reference import Reference
-from onnx_compat.runnable import prepare
-from onnx_compat.shim import Port
-from onnx_compat.verification import examine
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.verification import verify_model
 from onnx_compat.verification.bisection import bisect_passes, bisect_verification
 from onnx_compat.verification.oracle import Answer
 
@@ -112,7 +112,7 @@ def test_a_pass_is_counted_and_left_out_where_models_are_prepared(monkeypatch: p
 
 
 def test_runs_of_a_schedule_hand_the_region_on() -> None:
-    program = record(lambda x: [p.mul(x, x)], [Port("x", float32, (2,))], Reference(), ["y"])
+    program = record_program(lambda x: [p.mul(x, x)], [Port("x", float32, (2,))], Reference(), ["y"])
     seen: List[Any] = []
     other = Pass("other", "a => b", lambda region, target: (seen.append(region) or region, 2), lambda: None)
     with recording() as report:
@@ -171,7 +171,7 @@ def test_a_wrong_program_pass_is_found_where_a_model_is_compiled(monkeypatch: py
     def ask(model: Any, fed: Any, oracle: Any) -> Answer:
         return Answer("numpy", [fed["x"] @ np.ones((4, 3), np.float32) * np.arange(1, 4, dtype=np.float32)], [])
 
-    monkeypatch.setattr(examine, "ask", ask)
+    monkeypatch.setattr(verify_model, "ask", ask)
     wrong = Pass("wrong", "a => b", spoil, lambda: None)
     monkeypatch.setattr(CORE, "passes", (*CORE.passes, wrong))
     with leaving_out(["wrong"]):

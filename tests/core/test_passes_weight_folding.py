@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32
-from onnx_compat.emission import emit
+from onnx_compat.ir.dtypes import float32
 from onnx_compat.passes.weight_folding import weight_folding
-from onnx_compat.program import record
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Port
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 RANDOM = np.random.RandomState(0)
 FACTOR, SUMMAND = (RANDOM.standard_normal((1, 3, 1, 1)).astype(np.float32) for _ in range(2))
@@ -23,7 +23,7 @@ def primitives(function: Callable[[Any], List[Any]], *sizes: Any) -> List[str]:
 
     def program() -> Any:
         names = ["y%d" % k for k in range(len(function(RANDOM.standard_normal(SHAPE).astype(np.float32))))]
-        return record(function, [Port("x", float32, sizes or SHAPE)], Reference(), names)
+        return record_program(function, [Port("x", float32, sizes or SHAPE)], Reference(), names)
 
     emitter, fused = Reference(), program()
     weight_folding.apply(fused.region, emitter)

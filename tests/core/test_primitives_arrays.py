@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnx_compat import primitives
-from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.value import lift
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.tracing.values import lift
 
 
 def _numbers(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:

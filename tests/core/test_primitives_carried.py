@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from onnx_compat import dtypes
 from onnx_compat import primitives as p
-from onnx_compat.emission import emit
+from onnx_compat.ir import dtypes
 from onnx_compat.primitives.carried import narrowed, power_of_two, to_odd, to_values
-from onnx_compat.program import record
 from onnx_compat.reference import REFERENCE
-from onnx_compat.shim import Emitter, Port
-from onnx_compat.value import lift
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Emitter, Port
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import lift
 
 CARRIED = [one for one in dtypes.ALL if not one.native]
 SMALL = [one for one in CARRIED if one.format is not None]
@@ -83,7 +83,7 @@ class Unfinished(type(REFERENCE)):
 def test_an_emitter_gets_the_rounding(dtype):
     values = dtype.round(np.arange(1, 13, dtype=np.float32).reshape(3, 4), saturate=False)
     port = Port("x", dtype, (None, 4))
-    ours = record(lambda x: [p.mul(x, p.add(x, x)), p.reshape(x, (-1,))], [port], Unfinished())
+    ours = record_program(lambda x: [p.mul(x, p.add(x, x)), p.reshape(x, (-1,))], [port], Unfinished())
     product, moved = emit(ours.region, Unfinished(), [values])
     same(product, REFERENCE.finish(values * REFERENCE.finish(values + values, dtype), dtype))
     same(moved, values.reshape(-1))

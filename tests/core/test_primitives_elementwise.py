@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from onnx_compat import primitives
-from onnx_compat.dtypes import DType
-from onnx_compat.value import lift
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.tracing.values import lift
 
 FLOATS = [np.float16, np.float32, np.float64]
 SIGNED = [np.int8, np.int16, np.int32, np.int64]

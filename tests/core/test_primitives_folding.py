@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from onnx_compat import primitives
-from onnx_compat.dims import Dim, same, truncdiv
-from onnx_compat.dtypes import DType, float32
-from onnx_compat.emission import emit
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.program import record
+from onnx_compat.ir.dims import Dim, is_equal, truncdiv
+from onnx_compat.ir.dtypes import DType, float32
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import SHIM
-from onnx_compat.shim import Port
-from onnx_compat.value import Tensor, lift
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import Tensor, lift
 
 
 def _sizes() -> Any:
@@ -24,7 +24,7 @@ def _sizes() -> Any:
 
 def _is(tensor: Tensor, *expected: Any) -> bool:
     assert tensor.value is not None
-    return len(tensor.value) == len(expected) and all(map(same, tensor.value, expected))
+    return len(tensor.value) == len(expected) and all(map(is_equal, tensor.value, expected))
 
 
 def test_arithmetic_of_sizes() -> None:
@@ -72,7 +72,7 @@ def test_a_truth_value_that_changes_nothing_is_not_computed_with() -> None:
         return [primitives.logical_and(yes, x), primitives.logical_or(x, no), primitives.logical_and(y, no)]
 
     ports = [Port("x", DType.of("bool"), (None, 3)), Port("y", DType.of("bool"), (3,))]
-    program = record(function, ports, Reference())
+    program = record_program(function, ports, Reference())
     assert [node.primitive for node in program.region.live()] == ["logical_and"]
     x, y = np.asarray([[True, False, True]]), np.asarray([True, True, False])
     same, too, none = emit(program.region, Reference(), [x, y])
@@ -88,7 +88,7 @@ def test_what_depends_on_the_values_is_left_to_run_time() -> None:
         assert not same_lengths.known
         return [same_lengths, primitives.sign(primitives.sub(shape, 3)), primitives.div(primitives.sub(shape, 5), 2)]
 
-    program = record(function, [Port("x", float32, (None, None))], Reference())
+    program = record_program(function, [Port("x", float32, (None, None))], Reference())
     for shape in [(2, 2), (4, 3)]:
         same_lengths, signs, halves = emit(program.region, Reference(), [np.zeros(shape, np.float32)])
         assert bool(same_lengths) == (shape[0] == shape[1])
@@ -103,14 +103,14 @@ def test_shape_chains_leave_one_reshape() -> None:
         target = primitives.concat([primitives.reshape(rows, [1]), primitives.slice(shape, [2], [None], [1])], 0)
         return [primitives.reshape(x, list(target.value))]
 
-    program = record(function, [Port("x", float32, ("b", "s", 4))], Reference())
+    program = record_program(function, [Port("x", float32, ("b", "s", 4))], Reference())
     assert [node.primitive for node in program.region.live()] == ["reshape"]
     assert SHIM.compile(program).run([np.zeros((2, 5, 4), np.float32)])[0].shape == (10, 4)
 
 
 def test_the_shim_gives_away_nothing_of_its_own() -> None:
     constant = np.arange(3, dtype=np.float32)
-    program = record(
+    program = record_program(
         lambda x: [x, lift(constant), primitives.transpose(x, [1, 0])], [Port("x", float32, (2, 2))], Reference()
     )
     compiled = SHIM.compile(program)
@@ -122,7 +122,7 @@ def test_the_shim_gives_away_nothing_of_its_own() -> None:
 
 def test_carried_dtypes_are_rounded_when_they_run() -> None:
     kind = DType.of("bfloat16")
-    program = record(lambda x, y: [primitives.add(x, y)], [Port(name, kind, ()) for name in "xy"], Reference())
+    program = record_program(lambda x, y: [primitives.add(x, y)], [Port(name, kind, ()) for name in "xy"], Reference())
     one, small = np.asarray(1, np.float32), np.asarray(0.00390625, np.float32)
     (result,) = SHIM.compile(program).run([one, small])
     assert result.dtype == np.float32 and result == 1
@@ -142,14 +142,14 @@ def test_a_scan_over_nothing() -> None:
         return [primitives.add(total, x), total]
 
     ports = [Port("s", float32, (2,)), Port("xs", float32, ("n", 2))]
-    program = record(lambda s, xs: primitives.scan(body, [s], [xs], xs.shape[0]), ports, Reference())
+    program = record_program(lambda s, xs: primitives.scan(body, [s], [xs], xs.shape[0]), ports, Reference())
     final, steps = SHIM.compile(program).run([np.ones(2, np.float32), np.zeros((0, 2), np.float32)])
     assert final.tolist() == [1, 1] and steps.shape == (0, 2)
 
 
 @pytest.mark.parametrize("dtype", [float32, DType.of("float16")], ids=str)
 def test_seeds(dtype: DType) -> None:
-    program = record(
+    program = record_program(
         lambda x: [primitives.random_uniform(x.shape, dtype, seed) for seed in (1.0, 1.0, None, None)],
         [Port("x", dtype, (300,))],
         Reference(),

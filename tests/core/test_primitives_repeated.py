@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32, int64
-from onnx_compat.emission import emit
-from onnx_compat.program import record
+from onnx_compat.ir.dtypes import float32, int64
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Port
-from onnx_compat.value import lift
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import lift
 
 X, Y = (
     np.random.RandomState(k).uniform(1, 2, shape).astype(np.float32) for k, shape in enumerate([(2, 3, 1), (2, 3, 4)])
@@ -20,7 +20,7 @@ X, Y = (
 
 def recorded(function: Any, sizes: Any = (X.shape, Y.shape)) -> List[Any]:
     """The primitives and the sizes of what they give, after the numbers were compared."""
-    program = record(
+    program = record_program(
         lambda x, y: [function(x, y)], [Port("x", float32, sizes[0]), Port("y", float32, sizes[1])], Reference()
     )
     np.testing.assert_allclose(
@@ -59,7 +59,7 @@ def test_a_number_that_is_repeated_is_a_number() -> None:
 
 def test_what_may_be_longer_than_the_other_operand_is_repeated() -> None:
     """An open size beside 4 is 4 or one."""
-    program = record(
+    program = record_program(
         lambda x, y: [p.add(p.broadcast_to(x, (2, 4)), y)],
         [Port("x", float32, (2, 1)), Port("y", float32, (2, "n"))],
         Reference(),

@@ -14,11 +14,11 @@ from onnx import TensorProto
 from onnx_compat import primitives as p
 from onnx_compat.cli.app import cli
 from onnx_compat.cli.options import Settings
-from onnx_compat.dtypes import DType, float32, int64
-from onnx_compat.program import record
+from onnx_compat.execution.support import program_of
+from onnx_compat.ir.dtypes import DType, float32, int64
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Port
-from onnx_compat.survey import program_of
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 
 class ChannelsLast(Reference):
@@ -27,7 +27,7 @@ class ChannelsLast(Reference):
 
 
 def text(function: Any, *ports: Port, emitter: Any = None) -> str:
-    return str(record(function, ports, emitter or Reference()))
+    return str(record_program(function, ports, emitter or Reference()))
 
 
 def network() -> Any:
@@ -136,10 +136,10 @@ output "output_1" = %2"""
 
 def test_sizes_of_values_and_arithmetic() -> None:
     def function(x: Any, k: Any) -> Any:
-        from onnx_compat.value import ints
+        from onnx_compat.tracing.values import as_sizes
 
         half = p.slice_axis(x, 0, 0, x.shape[0] // 2)
-        (count,) = ints(k)
+        (count,) = as_sizes(k)
         return [p.nonzero(x), half, p.broadcast_to(np.float32(2), [count + 1, x.shape[1] * 3 - 1])]
 
     assert (

@@ -9,11 +9,11 @@ import pytest
 from building import model, node, value
 
 import onnx_compat
-from onnx_compat import select
+from onnx_compat.discovery import selection
+from onnx_compat.discovery.selection import Probe
 from onnx_compat.errors import ConversionError, InputError, UnsupportedError
 from onnx_compat.reference.shim import ReferenceShim
-from onnx_compat.select import Probe
-from onnx_compat.shim import Quantization, Scheme
+from onnx_compat.shim.interface import Quantization, Scheme
 
 
 class Writer(ReferenceShim):
@@ -49,9 +49,9 @@ class Writer(ReferenceShim):
 @pytest.fixture(name="writer")
 def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     shim = Writer()
-    monkeypatch.setitem(select._LOADED, "writer", shim)
-    monkeypatch.setitem(select._PROBED, "writer", Probe(True, "for tests"))
-    monkeypatch.setattr(select, "installed", lambda: {"writer": None})
+    monkeypatch.setitem(selection._LOADED, "writer", shim)
+    monkeypatch.setitem(selection._PROBED, "writer", Probe(True, "for tests"))
+    monkeypatch.setattr(selection, "installed", lambda: {"writer": None})
     return shim
 
 

@@ -5,8 +5,8 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 import pytest
 
-from onnx_compat.recurrent import activations, directions, standard_recurrent
-from onnx_compat.value import Tensor, lift
+from onnx_compat.shim.recurrent import activations, directions, standard_recurrent
+from onnx_compat.tracing.values import Tensor, lift
 
 
 def _inputs(count: int = 3) -> List[Optional[Tensor]]:

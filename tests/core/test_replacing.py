@@ -13,26 +13,27 @@ import pytest
 from written import ALIASES, Writer, failed, refused, tree, write_model, write_saved_model
 
 import onnx_compat
-from onnx_compat import replacing, select
 from onnx_compat.cli.app import run as command_line
+from onnx_compat.conversion import folder_replacement
+from onnx_compat.conversion.destinations import Destination
+from onnx_compat.discovery import selection
+from onnx_compat.discovery.selection import Probe
 from onnx_compat.errors import InputError
-from onnx_compat.select import Probe
-from onnx_compat.writing import Destination
 
 
 @pytest.fixture(name="writer")
 def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     shim = Writer()
-    monkeypatch.setitem(select._LOADED, "writer", shim)
-    monkeypatch.setitem(select._PROBED, "writer", Probe(True, "for tests"))
-    monkeypatch.setattr(select, "installed", lambda: {"writer": None})
+    monkeypatch.setitem(selection._LOADED, "writer", shim)
+    monkeypatch.setitem(selection._PROBED, "writer", Probe(True, "for tests"))
+    monkeypatch.setattr(selection, "installed", lambda: {"writer": None})
     return shim
 
 
 @pytest.fixture(name="no_swap")
 def _no_swap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A system that cannot exchange two paths."""
-    monkeypatch.setattr(replacing, "_renameat2", lambda: None)
+    monkeypatch.setattr(folder_replacement, "_renameat2", lambda: None)
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ def test_an_interrupt_between_the_renames_loses_nothing(
         interrupt(patch, step, after)
         with pytest.raises(KeyboardInterrupt):
             onnx_compat.convert(str(source), target)
-    aside = Path(replacing.set_aside_path(str(target)))
+    aside = Path(folder_replacement.set_aside_path(str(target)))
     new = step == 3 or (step, after) == (2, True)
     assert (target / "saved_model.pb").read_text() == ("new" if new else "old")
     left = {"out", "m.onnx"} | ({aside.name} if (step, after) == (3, False) else set())
@@ -160,14 +161,14 @@ def test_an_interrupt_around_the_exchange_loses_nothing(
     writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     source, target = write_model(tmp_path), write_saved_model(tmp_path / "out")
-    real = replacing._swap
+    real = folder_replacement._swap
 
     def swap(*paths: Any) -> bool:
         if after:
             real(*paths) or os.rename(paths[0], paths[1])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(replacing, "_swap", swap)
+    monkeypatch.setattr(folder_replacement, "_swap", swap)
     with pytest.raises(KeyboardInterrupt):
         onnx_compat.convert(str(source), target)
     assert (target / "saved_model.pb").read_text() == ("new" if after else "old")
@@ -176,8 +177,8 @@ def test_an_interrupt_around_the_exchange_loses_nothing(
 
 _KILLED = """
 import os, signal, sys
-from onnx_compat import replacing
-from onnx_compat.writing import Destination
+from onnx_compat.conversion import folder_replacement as replacing
+from onnx_compat.conversion.destinations import Destination
 path, swap, step = sys.argv[1], sys.argv[2] == "swap", int(sys.argv[3])
 if not swap:
     replacing._renameat2 = lambda: None
@@ -222,7 +223,7 @@ def test_a_kill_between_the_steps_loses_nothing(writer: Writer, tmp_path: Path, 
         assert done.returncode == -signal.SIGKILL
         texts = sorted(path.read_text() for path in folder.rglob("saved_model.pb"))
         assert texts == ["new", "old"], "step %d" % step  # both are there, under names that the docs explain
-        aside = Path(replacing.set_aside_path(str(target)))
+        aside = Path(folder_replacement.set_aside_path(str(target)))
         assert target.exists() or (aside / "saved_model.pb").read_text() == "old"
         if not target.exists():
             with pytest.raises(InputError) as caught:
@@ -244,9 +245,9 @@ def test_a_system_without_an_exchange_is_known(monkeypatch: pytest.MonkeyPatch) 
             raise error
 
         monkeypatch.setattr(ctypes, "CDLL", library)
-        assert replacing._swap("a", "b") is False
+        assert folder_replacement._swap("a", "b") is False
     monkeypatch.undo()
-    assert replacing._swap("/nonexistent/a", "/nonexistent/b") is False
+    assert folder_replacement._swap("/nonexistent/a", "/nonexistent/b") is False
 
 
 @pytest.mark.usefixtures("no_swap")
@@ -265,6 +266,6 @@ def test_a_folder_that_cannot_be_put_back_is_named(
     monkeypatch.setattr(os, "rename", rename)
     with pytest.raises(InputError, match="Permission denied") as caught:
         onnx_compat.convert(str(source), target)
-    aside = Path(replacing.set_aside_path(str(target)))
+    aside = Path(folder_replacement.set_aside_path(str(target)))
     assert str(aside) in str(caught.value.hint)
     assert (aside / "saved_model.pb").read_text() == "old"

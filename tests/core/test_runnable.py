@@ -8,9 +8,9 @@ from building import INT64, STRING, model, node, value
 from limited import install
 
 import onnx_compat
-from onnx_compat.dtypes import float32
 from onnx_compat.errors import InputError, ShimError, UnsupportedError
-from onnx_compat.plan import ImmediatePlan
+from onnx_compat.execution.plan import ImmediatePlan
+from onnx_compat.ir.dtypes import float32
 from onnx_compat.reference.shim import SHIM
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

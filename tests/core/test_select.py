@@ -6,10 +6,10 @@ from typing import Any, Dict
 
 import pytest
 
-from onnx_compat import select
+from onnx_compat.discovery import selection
+from onnx_compat.discovery.selection import Probe, decide, shims
 from onnx_compat.errors import ShimError
 from onnx_compat.reference.shim import ReferenceShim
-from onnx_compat.select import Probe, decide, shims
 
 
 class Fake(ReferenceShim):
@@ -36,11 +36,11 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
         made.update((fake.name, fake) for fake in fakes)
         monkeypatch.delenv("ONNX_COMPAT_SHIM", raising=False)
         for kept in ("_PROBED", "_HINTS", "_DEADLY"):
-            monkeypatch.setattr(select, kept, {})
-        monkeypatch.setattr(select, "_WARNED", set())
-        monkeypatch.setattr(select, "_OURS", set())
-        monkeypatch.setattr(select, "_LOADED", dict(select._LOADED, **made))
-        monkeypatch.setattr(select, "installed", lambda: dict.fromkeys(made))
+            monkeypatch.setattr(selection, kept, {})
+        monkeypatch.setattr(selection, "_WARNED", set())
+        monkeypatch.setattr(selection, "_OURS", set())
+        monkeypatch.setattr(selection, "_LOADED", dict(selection._LOADED, **made))
+        monkeypatch.setattr(selection, "installed", lambda: dict.fromkeys(made))
 
     yield environment
     for fake in made.values():

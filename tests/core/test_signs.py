@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import bool_, float32, int32, int64
-from onnx_compat.emission import emit
+from onnx_compat.ir.dtypes import bool_, float32, int32, int64
 from onnx_compat.ops.indexing import gather, gather_nd
-from onnx_compat.program import record
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Port
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 DATA = np.arange(12, dtype=np.float32)
 
@@ -25,7 +25,7 @@ def taken(places: Any, operator: Any = gather) -> List[str]:
         indices.append(places(x))
         return [operator(y, indices[0]), indices[0]]
 
-    program = record(function, ports, Reference())
+    program = record_program(function, ports, Reference())
     x = np.asarray([[3, -4, 1], [0, 2, -1]])
     found, at = emit(program.region, Reference(), [x, DATA])
     np.testing.assert_array_equal(found, DATA[at] if operator is gather else DATA[at[..., 0]])

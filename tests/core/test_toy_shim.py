@@ -9,7 +9,7 @@ import pytest
 from building import model, node, value
 
 import onnx_compat
-from onnx_compat import select
+from onnx_compat.discovery import selection
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "toy_shim"
 
@@ -26,11 +26,11 @@ class _Point:
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(EXAMPLE))
-    monkeypatch.setattr(select, "installed", lambda: {"toy": _Point()})
+    monkeypatch.setattr(selection, "installed", lambda: {"toy": _Point()})
     monkeypatch.delenv("ONNX_COMPAT_SHIM", raising=False)
     yield
-    select._LOADED.pop("toy", None)
-    select._PROBED.pop("toy", None)
+    selection._LOADED.pop("toy", None)
+    selection._PROBED.pop("toy", None)
     sys.modules.pop("onnx_compat_toy", None)
 
 

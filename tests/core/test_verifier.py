@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Dim
-from onnx_compat.dtypes import DType, bool_, float32, int64
-from onnx_compat.emission import emit
 from onnx_compat.errors import TargetError, VerificationError
 from onnx_compat.ir import Const, Extents, Node, Ref, Region, Spec, Target, is_verifying
+from onnx_compat.ir.dims import Dim
+from onnx_compat.ir.dtypes import DType, bool_, float32, int64
 from onnx_compat.ir.rewriter import Replacement, rewrite_region
 from onnx_compat.ir.verifier import verify_program, verify_region
 from onnx_compat.passes.weight_folding import weight_folding
 from onnx_compat.primitives import PRIMITIVES
 from onnx_compat.primitives.base import RULES
-from onnx_compat.program import record
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import SHIM
-from onnx_compat.shim import Port, Program
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port, Program
+from onnx_compat.tracing.recording import record_program
 
 WEIGHTS = np.ones((5, 3, 2, 2), np.float32)
 WINDOW = {"strides": (1, 1), "dilations": (1, 1)}
@@ -42,7 +42,7 @@ def program() -> Program:
         (final,) = p.while_loop(lambda v: p.less(p.reduce_sum(v), 9.0), lambda v: [p.mul(v, 2.0)], [halves])
         return [final, *rows, p.nonzero(x), p.reshape(x, (x.shape[0], -1))]
 
-    return record(function, [Port("x", float32, ("N", 3, 4, 6)), Port("n", int64, ())], Reference())
+    return record_program(function, [Port("x", float32, ("N", 3, 4, 6)), Port("n", int64, ())], Reference())
 
 
 def nodes_of(region: Region) -> List[Node]:
@@ -260,7 +260,7 @@ def test_every_primitive_has_a_rule() -> None:
 
 # -- where it runs -----------------------------------------------------------------------------------------------------
 def test_a_program_is_verified_before_it_is_emitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = record(lambda x: [p.softmax(x, 1)], [Port("x", float32, (2, 3))], Reference())
+    made = record_program(lambda x: [p.softmax(x, 1)], [Port("x", float32, (2, 3))], Reference())
     retyped(first(made, "softmax"), float32, 3, 2)
     compiled = SHIM.compile(made)
     with pytest.raises(VerificationError):
@@ -274,12 +274,12 @@ def test_a_trace_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     types = [Spec(float32, (2,)), Spec(float32, (3,))]
     monkeypatch.setitem(RULES, "softmax", lambda _: [types.pop(0)])
     with pytest.raises(VerificationError, match="by its rule"):
-        record(lambda x: [p.softmax(x, 0)], [Port("x", float32, (2,))], Reference())
+        record_program(lambda x: [p.softmax(x, 0)], [Port("x", float32, (2,))], Reference())
 
 
 # -- targets -----------------------------------------------------------------------------------------------------------
 def convolution(emitter: Any) -> Program:
-    return record(
+    return record_program(
         lambda x: [p.conv(x, WEIGHTS, pads=[(0, 0), (0, 0)], **WINDOW)], [Port("x", float32, (1, 3, 4, 6))], emitter
     )
 
@@ -312,7 +312,7 @@ def test_a_rewrite_leaves_the_program_as_it_is_and_every_producer_right() -> Non
         (y,) = p.cond(p.less(found.shape[0], 5), lambda: [p.neg(found)], lambda: [p.add(found, found)])
         return [p.neg(p.neg(y)), p.broadcast_to(np.float32(1), [found.shape[0] + 1])]
 
-    made = record(function, [Port("x", float32, ("n", 2)), Port("q", float32, (None,))], Reference())
+    made = record_program(function, [Port("x", float32, ("n", 2)), Port("q", float32, (None,))], Reference())
     before = str(made)
 
     def double(node: Node) -> Any:
@@ -343,7 +343,7 @@ def test_what_a_fold_drops_is_in_no_size() -> None:
         y = p.slice(p.conv(x, WEIGHTS, pads=[(1, 1), (0, 0)], **WINDOW), [0, 0, 1, 0], [None, 5, -1, 4], [1, 1, 1, 2])
         return [p.relu(p.add(p.mul(y, 2.0), 1.0))]
 
-    made = record(function, [Port("x", float32, (None, 3, None, None))], Reference())
+    made = record_program(function, [Port("x", float32, (None, 3, None, None))], Reference())
     x = np.random.RandomState(0).standard_normal((2, 3, 5, 7)).astype(np.float32)
     wanted = emit(made.region, Reference(), [x])
     weight_folding.apply(made.region, Reference())

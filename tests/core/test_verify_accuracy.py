@@ -10,8 +10,8 @@ import pytest
 from building import model, node, value
 
 import onnx_compat
-from onnx_compat.shim import Scheme
-from onnx_compat.verification import examine
+from onnx_compat.shim.interface import Scheme
+from onnx_compat.verification import verify_model
 from onnx_compat.verification.accuracy import judged, measured, told
 from onnx_compat.verification.compare import compare
 
@@ -72,7 +72,7 @@ def _quantised(monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(inputs: Any) -> Any:
         return {"y": np.maximum(inputs["x"], 0) * np.float32(1.01)}
 
-    monkeypatch.setattr(examine, "open_converted", lambda *_: SimpleNamespace(shim="s", scheme=scheme, run=run))
+    monkeypatch.setattr(verify_model, "open_converted", lambda *_: SimpleNamespace(shim="s", scheme=scheme, run=run))
     return model([node("Relu", ["x"], ["y"])], [value("x", ["n", 8])], [value("y")])
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from onnx_compat.dtypes import ALL, DType
 from onnx_compat.errors import InputError, UnsupportedError
+from onnx_compat.ir.dtypes import ALL, DType
 from onnx_compat.model.graph import ValueInfo
 from onnx_compat.model.types import MapType, OptionalType, SequenceType, TensorType
 from onnx_compat.verification import generate

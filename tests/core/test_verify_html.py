@@ -11,7 +11,7 @@ from building import model, node, value
 
 import onnx_compat
 from onnx_compat.errors import InputError
-from onnx_compat.inside import Description
+from onnx_compat.shim.description import Description
 from onnx_compat.verification.html import page, write_html
 from onnx_compat.verification.html_chart import chart
 

@@ -122,7 +122,7 @@ def wrong() -> Iterator[None]:
 def test_a_custom_operator_that_is_wrong_is_named(wrong: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from onnx import helper
 
-    from onnx_compat.verification import inner
+    from onnx_compat.verification import intermediate_values
 
     nodes = [
         node("Relu", ["x"], ["a"], name="relu"),
@@ -131,14 +131,14 @@ def test_a_custom_operator_that_is_wrong_is_named(wrong: None, monkeypatch: pyte
     ]
     opsets = [helper.make_opsetid("my.domain", 1)]
     made = model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], extra_opsets=opsets)
-    asked = inner.ask
+    asked = intermediate_values.ask
 
     def right(one: Any, inputs: Any, oracle: Any) -> Any:
         a = np.maximum(inputs["x"], 0)
         values = {"a": a, "b": a * a, "y": -a * a}
         return asked(one, inputs, "reference")._replace(outputs=[values[port.name] for port in one.outputs])
 
-    monkeypatch.setattr(inner, "ask", right)
+    monkeypatch.setattr(intermediate_values, "ask", right)
     report = onnx_compat.verify(made, {"x": X}, shim="reference", oracle="reference", layers=True)
     assert report.layers is not None
     assert report.layers.culprit == "square"
@@ -161,9 +161,9 @@ def test_nodes_run_one_by_one_where_the_whole_does_not(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(type(SHIM), "compile", lambda self, *rest: refuse(*rest))
     monkeypatch.setattr(type(SHIM), "executor", lambda self, device=None: None)
-    from onnx_compat.verification import inner
+    from onnx_compat.verification import intermediate_values
 
-    monkeypatch.setattr(inner.OnShim, "values", _unaided(inner.OnShim.values))
+    monkeypatch.setattr(intermediate_values.OnShim, "values", _unaided(intermediate_values.OnShim.values))
     report = onnx_compat.verify(loaded, {"x": X}, shim="reference", layers=True)
     assert report.layers is not None and report.layers.ok
     assert len(report.layers.layers) == 5
@@ -209,7 +209,7 @@ def test_sequences_and_captures() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 4), (4, 4), (2, 3, 3), (2, 3, 3, 4), (1, 3, 3, 3)])
 def test_a_value_that_waits_to_be_transposed_is_compared_as_it_will_be(shape: Any) -> None:
-    from onnx_compat.verification.inner import _order
+    from onnx_compat.verification.intermediate_values import _order
 
     want = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
     for perm in itertools.permutations(range(len(shape))):
@@ -219,7 +219,7 @@ def test_a_value_that_waits_to_be_transposed_is_compared_as_it_will_be(shape: An
 
 
 def test_a_value_that_departs_is_compared_as_it_lies() -> None:
-    from onnx_compat.verification.inner import _order
+    from onnx_compat.verification.intermediate_values import _order
 
     want, got = np.random.RandomState(0).standard_normal((2, 2, 3, 3)).astype(np.float32)
     assert _order(got, want) == (0, 1, 2)
@@ -227,7 +227,7 @@ def test_a_value_that_departs_is_compared_as_it_lies() -> None:
 
 
 def test_the_greatest_number_stands_for_infinity() -> None:
-    from onnx_compat.verification.inner import _unbounded
+    from onnx_compat.verification.intermediate_values import _unbounded
 
     most = np.finfo(np.float32).max
     got = np.array([most, -most, -most, 1, most, np.inf], np.float32)

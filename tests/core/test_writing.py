@@ -13,18 +13,18 @@ import pytest
 from written import ALIASES, WEIGHTS, Writer, failed, refused, tree, write_model, write_saved_model
 
 import onnx_compat
-from onnx_compat import select
+from onnx_compat.conversion.destinations import files_of
+from onnx_compat.discovery import selection
+from onnx_compat.discovery.selection import Probe
 from onnx_compat.errors import InputError
-from onnx_compat.select import Probe
-from onnx_compat.writing import files_of
 
 
 @pytest.fixture(name="writer")
 def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     shim = Writer()
-    monkeypatch.setitem(select._LOADED, "writer", shim)
-    monkeypatch.setitem(select._PROBED, "writer", Probe(True, "for tests"))
-    monkeypatch.setattr(select, "installed", lambda: {"writer": None})
+    monkeypatch.setitem(selection._LOADED, "writer", shim)
+    monkeypatch.setitem(selection._PROBED, "writer", Probe(True, "for tests"))
+    monkeypatch.setattr(selection, "installed", lambda: {"writer": None})
     return shim
 
 

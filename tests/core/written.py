@@ -11,7 +11,7 @@ from building import model, node, value
 from onnx_compat.cli.app import run as command_line
 from onnx_compat.errors import InputError
 from onnx_compat.reference.shim import ReferenceShim
-from onnx_compat.shim import Scheme
+from onnx_compat.shim.interface import Scheme
 
 WEIGHTS = np.arange(3, dtype=np.float32)
 

@@ -30,7 +30,7 @@ def main(shim, examples):
     model = onnx_compat.load(make_model())
     report = onnx_compat.verify(model, oracle="reference", dims={"batch": 3})
     assert report.ok, report.summary
-    from onnx_compat.select import find
+    from onnx_compat.discovery.selection import find
 
     files = []
     for name, (suffix, _) in sorted(find(shim).formats.items()):

@@ -12,9 +12,9 @@ import numpy as np
 import onnx_compat
 from onnx_compat import errors
 from onnx_compat.calibration import Images
-from onnx_compat.runnable import Outputs
-from onnx_compat.select import ShimInfo
-from onnx_compat.survey import NodeSupport
+from onnx_compat.discovery.selection import ShimInfo
+from onnx_compat.execution.runnable import Outputs
+from onnx_compat.execution.support import NodeSupport
 from onnx_compat.verification import Report
 
 __all__ = ["CONVERTING", "public", "run", "undocumented"]

@@ -10,13 +10,13 @@ import warnings
 
 
 def decide(shim=None):
-    from onnx_compat import select
+    from onnx_compat.discovery import selection
     from onnx_compat.errors import OnnxCompatError
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            name, reason, passed = select.decide(shim)
+            name, reason, passed = selection.decide(shim)
         except OnnxCompatError as error:
             return {"error": type(error).__name__, "reason": error.reason, "hint": error.hint, "shim": error.shim}
     warned = [str(warning.message) for warning in caught if str(warning.message).startswith("onnx-compat")]

@@ -100,7 +100,7 @@ def test_an_import_that_kills_does_so_once(copy, signal):
     here = copy("several-py311")
     here.put("tensorflow", "import os, signal\nos.kill(os.getpid(), signal.%s)\n" % signal)
     here.drop("onnx_compat_keras-*.dist-info")
-    script = "from onnx_compat import select; print(select.decide())"
+    script = "from onnx_compat.discovery import selection; print(selection.decide())"
     killed = here.run("-c", script)
     assert killed.returncode < 0
     assert "tensorflow/__init__.py" in killed.stderr  # which it was
@@ -126,7 +126,7 @@ def test_the_doctor_keeps_a_killer_from_the_next_process(copy):
 def test_one_that_hangs_is_told(copy):
     here = copy("several-py311")
     here.put("tensorflow", "import time\ntime.sleep(100000)\n")
-    code = "from onnx_compat.trial import trial; print(trial('tf2', ('tensorflow',), 20).probe.reason)"
+    code = "from onnx_compat.discovery.child_probe import trial; print(trial('tf2', ('tensorflow',), 20).probe.reason)"
     done = here.run("-c", code)
     assert done.stdout == "its probe has not come back for 20 seconds\n", done.stderr
 

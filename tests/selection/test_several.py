@@ -30,7 +30,9 @@ def test_the_variable_decides_unless_one_is_named(environment):
 def test_what_the_user_works_with_comes_first(environment, module, shim, late):
     """Check a probe that imports: Keras imports TensorFlow, and TensorFlow imports Keras."""
     steps = ["import " + module, "offer", "decide"]
-    *_, decision = environment("several-py311").ask(*(["import onnx_compat.select"] if late else []), *steps)
+    *_, decision = environment("several-py311").ask(
+        *(["import onnx_compat.discovery.selection"] if late else []), *steps
+    )
     assert decision["name"] == shim
     assert decision["reason"] == "%s is imported already" % module.split(".", maxsplit=1)[0]
 

@@ -8,7 +8,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import onnx_compat
-from onnx_compat import backend, select
+from onnx_compat import backend
+from onnx_compat.discovery import selection
 from onnx_compat.errors import ShimError
 
 SHIM = os.environ.get("ONNX_COMPAT_SHIM", "reference")
@@ -23,7 +24,7 @@ def model() -> Any:
 
 
 def test_the_model_runs_on_every_device_that_is_listed() -> None:
-    shim = select.find(SHIM)
+    shim = selection.find(SHIM)
     listed = list(shim.devices())
     assert shim.resolve_device("CPU") == listed[0]
     assert len(set(listed)) == len(listed)
@@ -36,7 +37,7 @@ def test_the_model_runs_on_every_device_that_is_listed() -> None:
 
 
 def test_a_device_that_is_absent_is_refused_before_the_model_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    shim = select.find(SHIM)
+    shim = selection.find(SHIM)
     listed = list(shim.devices())
     recorded = []
     monkeypatch.setattr(type(shim), "emitter", recorded.append)
@@ -54,4 +55,4 @@ def test_a_device_that_is_absent_is_refused_before_the_model_is_recorded(monkeyp
 def test_the_shim_itself_refuses_an_absent_device() -> None:
     program: Any = None
     with pytest.raises(ShimError, match="there is no device 'nonsense'"):  # before it looks at the program
-        select.find(SHIM).compile(program, "nonsense")
+        selection.find(SHIM).compile(program, "nonsense")

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnx_compat
-from onnx_compat.dtypes import DType
+from onnx_compat.ir.dtypes import DType
 
 SHIM = os.environ["ONNX_COMPAT_SHIM"]
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "formats.md"

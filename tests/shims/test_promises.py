@@ -13,12 +13,12 @@ import pytest
 from zoo_cases import case
 
 import onnx_compat
+from onnx_compat.discovery.selection import find
 from onnx_compat.errors import ConversionError, InputError
-from onnx_compat.interpreter import Interpreter
-from onnx_compat.plan import Fixed, recorded
-from onnx_compat.select import find
-from onnx_compat.shim import natives
-from onnx_compat.survey import declared_forms
+from onnx_compat.execution.plan import Specialisation, trace_model
+from onnx_compat.execution.support import declared_forms
+from onnx_compat.shim.interface import declared_natives
+from onnx_compat.tracing.interpreter import Interpreter
 
 SUITE = os.environ.get("ONNX_COMPAT_LAYOUT_SUITE", "zoo")
 IMAGES = ["resnet50", "mobilenet_v2", "mobilenet_v3", "efficientnet", "unet_bilinear", "unet_transpose"]
@@ -30,7 +30,9 @@ def network(name: str) -> Any:
 
 def primitives(model: Any, shim: str) -> Iterator[Any]:
     emitter = find(shim).emitter()
-    found = recorded(model, emitter, declared_forms(model.graph), Fixed(), Interpreter(natives(emitter)))
+    found = trace_model(
+        model, emitter, declared_forms(model.graph), Specialisation(), Interpreter(declared_natives(emitter))
+    )
     return iter(found.program.region.live())
 
 
@@ -145,7 +147,7 @@ def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_na
 
 def test_a_file_has_its_images_channels_last_where_that_is_asked(shim_name: str, tmp_path: Path) -> None:
     """On every format; with both ends turned, nothing is left that turns an image inside."""
-    from onnx_compat.channels import turned
+    from onnx_compat.conversion.port_layout import turned
 
     one = network("unet_nearest-dynamo-fixed")
     data = next(iter(one.data_sets()))

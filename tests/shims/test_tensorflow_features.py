@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_compat import select
+from onnx_compat.discovery import selection
 
 
 @pytest.fixture(scope="module")
 def shim(request: Any) -> Any:
-    return select.find(request.getfixturevalue("shim_name"))
+    return selection.find(request.getfixturevalue("shim_name"))
 
 
 def test_the_probe_says_what_is_here(shim: Any) -> None:
@@ -57,9 +57,10 @@ def test_a_dilated_convolution_without_a_kernel_is_padded_for_each_place(
     rank: int, group: int, size: int, shim: Any, monkeypatch: Any
 ) -> None:
     """It is computed with stride 1 and thinned out; pads that are SAME of the strided window are not SAME of that."""
-    from onnx_compat import dtypes, primitives
-    from onnx_compat.program import record
-    from onnx_compat.shim import Port
+    from onnx_compat import primitives
+    from onnx_compat.ir import dtypes
+    from onnx_compat.shim.interface import Port
+    from onnx_compat.tracing.recording import record_program
 
     holds = type(shim.features).holds
     asked = []
@@ -75,7 +76,7 @@ def test_a_dilated_convolution_without_a_kernel_is_padded_for_each_place(
     for pads in ([(beyond // 2, beyond - beyond // 2)] * rank, [(2, 2)] * rank, [(0, 1)] * rank):
         how = {"strides": [2] * rank, "dilations": [2] * rank, "pads": pads, "groups": group}
         ports = [Port("x", dtypes.float32, x.shape)]
-        program = record(lambda x, how=how: [primitives.conv(x, w, **how)], ports, shim.emitter())
+        program = record_program(lambda x, how=how: [primitives.conv(x, w, **how)], ports, shim.emitter())
         want = primitives.conv(x, w, **how).value
         np.testing.assert_allclose(shim.compile(program).run([x])[0], want, rtol=1e-3, atol=1e-4, err_msg=str(pads))
     assert any(name.startswith("dilated") for name in asked)
@@ -93,12 +94,12 @@ def test_a_question_does_not_disturb_the_graph_that_is_being_built(shim: Any) ->
 def test_the_module_is_called_by_position_or_by_name(shim: Any) -> None:
     if shim.name != "tf2":
         pytest.skip("a tf.Module is what tf2 gives")
-    from onnx_compat import dtypes
-    from onnx_compat.program import record
-    from onnx_compat.shim import Port
+    from onnx_compat.ir import dtypes
+    from onnx_compat.shim.interface import Port
+    from onnx_compat.tracing.recording import record_program
 
     ports = [Port("a.b", dtypes.float32, (None,)), Port("c", dtypes.float32, (None,))]
-    module = shim.compile(record(lambda a, c: [a - c], ports, shim.emitter())).native
+    module = shim.compile(record_program(lambda a, c: [a - c], ports, shim.emitter())).native
     two, one = np.full(3, 2, np.float32), np.ones(3, np.float32)
     for outputs in (module(two, one), module(two, c=one), module(**{"a.b": two, "c": one})):
         np.testing.assert_array_equal(outputs[0].numpy(), one)

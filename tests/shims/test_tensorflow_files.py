@@ -9,10 +9,13 @@ import pytest
 from onnx import helper
 
 import onnx_compat
-from onnx_compat import dtypes, primitives, replacing, select
+from onnx_compat import primitives
+from onnx_compat.conversion import folder_replacement
+from onnx_compat.discovery import selection
 from onnx_compat.errors import ConversionError, InputError
-from onnx_compat.program import record
-from onnx_compat.shim import Port
+from onnx_compat.ir import dtypes
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 PORTS = [
     Port("input.1", dtypes.float32, ("batch", 3)),
@@ -25,7 +28,7 @@ NAMES = ["sum", "sum:0", "loud", "half/out"]
 
 @pytest.fixture(scope="module")
 def shim(request: Any) -> Any:
-    return select.find(request.getfixturevalue("shim_name"))
+    return selection.find(request.getfixturevalue("shim_name"))
 
 
 def model(x: Any, y: Any, words: Any, half: Any) -> List[Any]:
@@ -47,7 +50,7 @@ def forms(shim: Any) -> List[str]:
 
 
 def test_a_file_gives_what_the_model_gave(shim: Any, tmp_path: Path) -> None:
-    program = record(model, PORTS, shim.emitter(), NAMES)
+    program = record_program(model, PORTS, shim.emitter(), NAMES)
     expected = shim.compile(program)
     for form in forms(shim):
         path = path_of(tmp_path, form)
@@ -62,7 +65,7 @@ def test_a_file_gives_what_the_model_gave(shim: Any, tmp_path: Path) -> None:
 
 def test_a_saved_model_keeps_the_names_for_a_server(shim: Any, tmp_path: Path) -> None:
     path = path_of(tmp_path, "saved_model")
-    shim.export(record(model, PORTS, shim.emitter(), NAMES), path, "saved_model")
+    shim.export(record_program(model, PORTS, shim.emitter(), NAMES), path, "saved_model")
     from tensorflow.core.protobuf import saved_model_pb2
 
     saved = saved_model_pb2.SavedModel()
@@ -79,7 +82,9 @@ def test_a_graph_names_placeholders_and_outputs_as_the_model(shim: Any, tmp_path
 
     path = path_of(tmp_path, "graphdef")
     shim.export(
-        record(lambda x: [x + 1.0], [Port("x", dtypes.float32, (None,))], shim.emitter(), ["y"]), path, "graphdef"
+        record_program(lambda x: [x + 1.0], [Port("x", dtypes.float32, (None,))], shim.emitter(), ["y"]),
+        path,
+        "graphdef",
     )
     frozen = tf.compat.v1.GraphDef()
     frozen.ParseFromString(Path(path).read_bytes())
@@ -147,7 +152,7 @@ def interrupted_at(real: Any, step: int) -> Any:
     return call
 
 
-@pytest.mark.parametrize(("owner", "name", "steps"), [(replacing, "_swap", 1), (os, "rename", 3)])
+@pytest.mark.parametrize(("owner", "name", "steps"), [(folder_replacement, "_swap", 1), (os, "rename", 3)])
 def test_an_interrupt_leaves_a_saved_model(
     shim: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, steps: int
 ) -> None:
@@ -155,7 +160,7 @@ def test_an_interrupt_leaves_a_saved_model(
     target, x = tmp_path / "out", np.array([[-1, 2, -3]], np.float32)
     onnx_compat.convert(relu(), target, shim=shim.name)
     if owner is os:
-        monkeypatch.setattr(replacing, "_renameat2", lambda: None)
+        monkeypatch.setattr(folder_replacement, "_renameat2", lambda: None)
     for step in range(1, steps + 1):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, interrupted_at(getattr(owner, name), step))
@@ -181,7 +186,9 @@ def test_constants_that_a_graph_cannot_hold(shim: Any, tmp_path: Path, monkeypat
     from onnx_compat.errors import UnsupportedError
 
     weights = np.arange(1 << 15, dtype=np.float32).reshape(2, -1)
-    program = record(lambda x: [primitives.matmul(x, weights)], [Port("x", dtypes.float32, (None, 2))], shim.emitter())
+    program = record_program(
+        lambda x: [primitives.matmul(x, weights)], [Port("x", dtypes.float32, (None, 2))], shim.emitter()
+    )
     if shim.name == "tf1":
         import onnx_compat_tf1.graph as limited
     else:

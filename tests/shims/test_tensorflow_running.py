@@ -6,25 +6,27 @@ from typing import Any, List, Sequence
 import numpy as np
 import pytest
 
-from onnx_compat import dtypes, primitives, select
+from onnx_compat import primitives
+from onnx_compat.discovery import selection
 from onnx_compat.errors import OnnxCompatError, ShimError, UnsupportedError
+from onnx_compat.ir import dtypes
 from onnx_compat.primitives import cond, conv, reduce_sum, relu, scan, while_loop
-from onnx_compat.program import record
 from onnx_compat.reference.shim import SHIM as REFERENCE
-from onnx_compat.shim import Port
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 FLOAT = dtypes.float32
 
 
 @pytest.fixture(scope="module")
 def shim(request: Any) -> Any:
-    return select.find(request.getfixturevalue("shim_name"))
+    return selection.find(request.getfixturevalue("shim_name"))
 
 
 def same(shim: Any, function: Any, ports: Sequence[Port], *feeds: Sequence[np.ndarray]) -> Any:
     """The compiled program; for each feed it gave what the reference gives."""
-    compiled = shim.compile(record(function, ports, shim.emitter()))
-    expected = REFERENCE.compile(record(function, ports, REFERENCE.emitter()))
+    compiled = shim.compile(record_program(function, ports, shim.emitter()))
+    expected = REFERENCE.compile(record_program(function, ports, REFERENCE.emitter()))
     for feed in feeds:
         for ours, theirs in zip(compiled.run(feed), expected.run(feed)):
             assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
@@ -132,8 +134,8 @@ def test_a_scan_of_any_length_also_none(shim: Any, reverse: bool) -> None:
 
 def test_two_models_live_beside_each_other(shim: Any) -> None:
     ports = [Port("x", FLOAT, (None,))]
-    first = shim.compile(record(lambda x: [x + 1.0], ports, shim.emitter()))
-    second = shim.compile(record(lambda x: [x * 3.0], ports, shim.emitter()))
+    first = shim.compile(record_program(lambda x: [x + 1.0], ports, shim.emitter()))
+    second = shim.compile(record_program(lambda x: [x * 3.0], ports, shim.emitter()))
     x = image(4)
     np.testing.assert_allclose(first.run([x])[0], x + 1)
     np.testing.assert_allclose(second.run([x])[0], x * 3)
@@ -141,7 +143,7 @@ def test_two_models_live_beside_each_other(shim: Any) -> None:
 
 
 def test_threads_share_a_model(shim: Any) -> None:
-    compiled = shim.compile(record(lambda x: [x * 2.0], [Port("x", FLOAT, (None,))], shim.emitter()))
+    compiled = shim.compile(record_program(lambda x: [x * 2.0], [Port("x", FLOAT, (None,))], shim.emitter()))
     wrong: List[int] = []
 
     def work(number: int) -> None:
@@ -160,13 +162,13 @@ def test_threads_share_a_model(shim: Any) -> None:
 
 def test_what_stops_tensorflow_is_an_error_of_ours(shim: Any) -> None:
     ports = [Port("x", FLOAT, (None,)), Port("at", dtypes.int64, (None,))]
-    compiled = shim.compile(record(lambda x, at: [primitives.take(x, at, 0)], ports, shim.emitter()))
+    compiled = shim.compile(record_program(lambda x, at: [primitives.take(x, at, 0)], ports, shim.emitter()))
     with pytest.raises(OnnxCompatError, match="TensorFlow stopped"):
         compiled.run([image(2), np.array([7])])
 
 
 def test_a_device_that_is_not_there_is_refused(shim: Any) -> None:
-    program = record(lambda x: [x + 1.0], [Port("x", FLOAT, (None,))], shim.emitter())
+    program = record_program(lambda x: [x + 1.0], [Port("x", FLOAT, (None,))], shim.emitter())
     np.testing.assert_allclose(shim.compile(program, "cpu").run([image(2)])[0], image(2) + 1)
     for device in ("gpu:99", "tpu"):
         with pytest.raises(ShimError, match="available are: cpu:0"):
@@ -177,7 +179,7 @@ def test_a_rank_that_tensorflow_does_not_know_is_refused_by_name(shim: Any) -> N
     def four(x: Any) -> List[Any]:
         return [conv(x, image(1, 1, 1, 1, 1, 1), strides=[1] * 4, dilations=[1] * 4, pads=[(0, 0)] * 4)]
 
-    program = record(four, [Port("x", FLOAT, (1, 1, 2, 2, 2, 2))], shim.emitter())
+    program = record_program(four, [Port("x", FLOAT, (1, 1, 2, 2, 2, 2))], shim.emitter())
     with pytest.raises(UnsupportedError, match="4 axes of space"):
         shim.compile(program)
 

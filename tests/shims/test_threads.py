@@ -10,9 +10,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnx_compat
-from onnx_compat.feeds import by_name
-from onnx_compat.plan import CompiledPlan, ImmediatePlan
-from onnx_compat.select import find
+from onnx_compat.discovery.selection import find
+from onnx_compat.execution.feeds import check_feed
+from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan
 
 #: The files between whose lines another thread runs.
 FILES = ("runnable.py", "plan.py", "partition.py", "emission.py", "emitted.py")
@@ -199,7 +199,7 @@ def test_an_execution_has_an_emitter_of_its_own(shim_name: str) -> None:
 
     model = onnx_compat.load(by_data())
     plan = ImmediatePlan(model, watchful)
-    feeds = [(by_name(inputs, model.graph.inputs, ["x"]), want) for inputs, want in cases("by_data")]
+    feeds = [(check_feed(inputs, model.graph.inputs, ["x"]), want) for inputs, want in cases("by_data")]
 
     def run(feed: Any, want: Any) -> None:
         ((got, _),) = plan.run(feed)

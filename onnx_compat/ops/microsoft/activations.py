@@ -3,12 +3,12 @@
 from typing import Any, Optional, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import floordiv
+from onnx_compat.ir.dims import floordiv
 from onnx_compat.ops import activation
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.random import dropout
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 
 @op("Gelu", since=1, domain=DOMAIN)

@@ -4,14 +4,14 @@ import math
 from typing import Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import floordiv
-from onnx_compat.dtypes import DType, int64
 from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dims import floordiv
+from onnx_compat.ir.dtypes import DType, int64
 from onnx_compat.ops import constants, indexing, pooling, slicing
-from onnx_compat.ops.common import nth, number
+from onnx_compat.ops.arguments import nth, number
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Ints = Optional[Sequence[int]]
 

@@ -3,14 +3,14 @@
 from typing import Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, same
-from onnx_compat.dtypes import int32
 from onnx_compat.errors import InvalidModelError, UnsupportedError
-from onnx_compat.ops import heads
-from onnx_compat.ops.common import nth, number, numbers
+from onnx_compat.ir.dims import Extent, is_equal
+from onnx_compat.ir.dtypes import int32
+from onnx_compat.ops import attention_weights
+from onnx_compat.ops.arguments import nth, number, numbers
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 Maybe = Optional[Tensor]
 
@@ -50,8 +50,8 @@ def attention(
         raise UnsupportedError(
             "Attention with do_rotary or past_present_share_buffer is only done on GPUs by onnxruntime"
         )
-    sizes: Any = qkv_hidden_sizes or [heads.shared(weights.shape[1], 3)] * 3
-    q, k, v = (heads.split(x, num_heads) for x in p.split(p.matmul(input, weights, bias), 2, sizes))
+    sizes: Any = qkv_hidden_sizes or [attention_weights.shared(weights.shape[1], 3)] * 3
+    q, k, v = (attention_weights.split(x, num_heads) for x in p.split(p.matmul(input, weights, bias), 2, sizes))
     before: Extent = 0
     if past is not None:
         before = past.shape[3]
@@ -122,7 +122,7 @@ def decoder_masked_multi_head_attention(
         if past_present_share_buffer:
             if past_sequence_length is None:
                 raise InvalidModelError("past_present_share_buffer needs past_sequence_length")
-            (filled,) = ints(past_sequence_length)
+            (filled,) = as_sizes(past_sequence_length)
             rest = [p.slice_axis(cache, 2, filled + 1, None) for cache in caches]
             caches = [p.slice_axis(cache, 2, 0, filled) for cache in caches]
         k, v = (p.concat([cache, x], 2) for cache, x in zip(caches, (k, v)))
@@ -136,7 +136,7 @@ def _in_heads(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) 
     if query.rank == 5:  # [batch, steps, heads, 3, size]
         parts = [_flat(nth(query, n, 3)) for n in range(3)]
     elif key is None:
-        parts = p.split(query, 2, [heads.shared(query.shape[2], 3)] * 3)
+        parts = p.split(query, 2, [attention_weights.shared(query.shape[2], 3)] * 3)
     elif key.rank == 5:  # [batch, steps, heads, 2, size]
         parts = [query, *[_flat(nth(key, n, 3)) for n in range(2)]]
     elif value is None:
@@ -147,7 +147,7 @@ def _in_heads(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) 
         widths = [x.shape[2] if x.rank == 3 else x.shape[1] * x.shape[3] for x in parts]
         biases = p.split(bias, 0, widths)
         parts = [p.add(x, b) if x.rank == 3 else x for x, b in zip(parts, biases)]
-    q, k, v = (x if x.rank == 4 else heads.split(x, count) for x in parts)
+    q, k, v = (x if x.rank == 4 else attention_weights.split(x, count) for x in parts)
     return q, k, v
 
 
@@ -164,12 +164,12 @@ def _attended(
     bias = None if mask is None else p.where(_is_key(mask, q.shape[0], total), lift(0, q.dtype), rules.fill)
     if added is not None:
         bias = added if bias is None else p.add(added, bias)
-    if rules.forward and not same(steps, 1):
-        rows, columns = heads.position_grid(steps, total, before)
-        bias = heads.additive([p.less_equal(columns, rows)], bias, q.dtype)
-    scores = p.matmul(p.mul(q, heads.scale_of(q, rules.scale)), k, transpose_y=True)
+    if rules.forward and not is_equal(steps, 1):
+        rows, columns = attention_weights.position_grid(steps, total, before)
+        bias = attention_weights.additive([p.less_equal(columns, rows)], bias, q.dtype)
+    scores = p.matmul(p.mul(q, attention_weights.scale_of(q, rules.scale)), k, transpose_y=True)
     scores = scores if bias is None else p.add(scores, bias)
-    return heads.join(p.matmul(p.softmax(scores, -1), v)), scores
+    return attention_weights.join(p.matmul(p.softmax(scores, -1), v)), scores
 
 
 def _is_key(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
@@ -191,7 +191,7 @@ def _bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
     two lists of offsets into a batch without padding, which say nothing more.
     """
     pieces = 1
-    if not same(mask.shape[0], batch):
+    if not is_equal(mask.shape[0], batch):
         length, count = numbers(lift([mask.shape[0], batch]), "the length of a mask index")
         pieces = 2 if length == 2 * count else 1
     ends, *starts = (

@@ -3,14 +3,14 @@
 from typing import Any, Optional
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, ceildiv, floordiv
-from onnx_compat.dtypes import DType, int8, uint8
 from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dims import Extent, ceildiv, floordiv
+from onnx_compat.ir.dtypes import DType, int8, uint8
 from onnx_compat.ops.indexing import gather
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.quantization import dequantize_linear
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 
 def _unpacked(packed: Tensor, bits: int, length: Extent) -> Tensor:

@@ -1,7 +1,7 @@
 """What the operators of onnxruntime share: their domain, and images with the channels last."""
 
 from onnx_compat import primitives as p
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 __all__ = ["DOMAIN", "channels_first", "channels_last"]
 

@@ -9,9 +9,9 @@ from onnx_compat.ops import activation as a
 from onnx_compat.ops.convolution import conv
 from onnx_compat.ops.linear import gemm, matmul
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
-from onnx_compat.ops.older import older
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 Ints = Optional[Sequence[int]]
 

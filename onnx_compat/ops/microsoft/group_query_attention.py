@@ -5,15 +5,15 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, maximum
-from onnx_compat.dtypes import int32
 from onnx_compat.errors import InvalidModelError, UnsupportedError
-from onnx_compat.ops import heads
-from onnx_compat.ops.caching import written
+from onnx_compat.ir.dims import Extent, maximum
+from onnx_compat.ir.dtypes import int32
+from onnx_compat.ops import attention_weights
+from onnx_compat.ops.key_value_cache import written
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.rotary import embedded
-from onnx_compat.value import Tensor, ints, lift
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 Maybe = Optional[Tensor]
 
@@ -56,7 +56,7 @@ def group_query_attention(
     _check(k_scale, v_scale, q_norm_weight, sliding_window_cache, seqlens_k, total_sequence_length)
     assert seqlens_k is not None and total_sequence_length is not None
     if key is None or value is None:
-        size = heads.shared(query.shape[2], num_heads + 2 * kv_num_heads)
+        size = attention_weights.shared(query.shape[2], num_heads + 2 * kv_num_heads)
         query, key, value = p.split(query, 2, [size * num_heads, size * kv_num_heads, size * kv_num_heads])
     batch, steps = query.shape[:2]
     valid = p.reshape(p.add(p.cast(seqlens_k, int32), 1), (batch,))
@@ -65,21 +65,23 @@ def group_query_attention(
         cos, sin = _angles(cos_cache, sin_cache, position_ids, before, steps)
         query = embedded(query, cos, sin, num_heads, bool(rotary_interleaved))
         key = embedded(key, cos, sin, kv_num_heads, bool(rotary_interleaved))
-    q = heads.split(query, num_heads)
-    (total,) = ints(total_sequence_length)
+    q = attention_weights.split(query, num_heads)
+    (total,) = as_sizes(total_sequence_length)
     k = _present(past_key, key, before, kv_num_heads, total)
     v = _present(past_value, value, before, kv_num_heads, total)
 
-    rows, columns = heads.position_grid(steps, k.shape[2], 0 if before is None else before)
+    rows, columns = attention_weights.position_grid(steps, k.shape[2], 0 if before is None else before)
     seen = p.less_equal(columns, rows) if causal else p.less(columns, p.reshape(valid, (batch, 1, 1, 1)))
     if local_window_size > 0:
         seen = p.logical_and(seen, p.less(p.sub(rows, local_window_size), columns))
     added = None if attention_bias is None else _lengthened(attention_bias, k.shape[2])
-    scores = heads.capped(heads.grouped(p.mul(q, heads.scale_of(q, scale)), k, transpose_y=True), softcap)
+    scores = attention_weights.capped(
+        attention_weights.grouped(p.mul(q, attention_weights.scale_of(q, scale)), k, transpose_y=True), softcap
+    )
     scores = scores if added is None else p.add(scores, added)
     weights = _weights(p.where(seen, scores, -np.inf), head_sink, bool(smooth_softmax))
     shown = {1: p.where(seen, scores, 0), 2: weights}.get(qk_output)
-    return [heads.join(heads.grouped(weights, v)), k, v, shown]
+    return [attention_weights.join(attention_weights.grouped(weights, v)), k, v, shown]
 
 
 def _check(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, lengths: Maybe, total: Maybe) -> None:
@@ -104,7 +106,7 @@ def _angles(cos: Maybe, sin: Maybe, positions: Maybe, before: Maybe, steps: Exte
 def _present(past: Maybe, new: Tensor, before: Maybe, count: int, total: Extent) -> Tensor:
     """The cache [batch, heads, slots, size] with the new steps behind those that each sample has, then zeros."""
     if past is None or before is None:
-        return heads.split(new, count)
+        return attention_weights.split(new, count)
     batch, _, room, size = past.shape
     slots = maximum(room, total)
     old = p.pad(past, [0] * 4, [0, 0, slots - room, 0])

@@ -3,14 +3,14 @@
 from typing import Any, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent
-from onnx_compat.dtypes import int32
-from onnx_compat.ops.common import computed_in
+from onnx_compat.ir.dims import Extent
+from onnx_compat.ir.dtypes import int32
+from onnx_compat.ops.arguments import computed_in
 from onnx_compat.ops.indexing import gather
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.normalization import layer_normalization, rms_normalization
 from onnx_compat.ops.registry import REQUIRED, op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Normalized = Tuple[Optional[Tensor], ...]
 

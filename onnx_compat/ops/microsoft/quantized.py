@@ -7,15 +7,15 @@ they round, as onnxruntime does: it matters where a number lies in the middle of
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType, float32, int32
+from onnx_compat.ir.dtypes import DType, float32, int32
 from onnx_compat.ops import activation
-from onnx_compat.ops.common import places, product
+from onnx_compat.ops.arguments import places, product
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
-from onnx_compat.ops.older import older
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.pooling import average_pool
 from onnx_compat.ops.quantization import dequantize_linear, on_integers, quantize_linear, rounded, single
 from onnx_compat.ops.registry import REQUIRED, op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Ints = Optional[Sequence[int]]
 Zero = Optional[Tensor]

@@ -3,8 +3,8 @@
 from typing import Any, Dict, List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType
-from onnx_compat.ops.common import nth
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.ops.arguments import nth
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first
 from onnx_compat.ops.microsoft.common import channels_last as to_channels_last
 from onnx_compat.ops.quantization import (
@@ -17,7 +17,7 @@ from onnx_compat.ops.quantization import (
 )
 from onnx_compat.ops.recurrent import Product, lstm_activations, lstm_of
 from onnx_compat.ops.registry import REQUIRED, op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Ints = Optional[Sequence[int]]
 

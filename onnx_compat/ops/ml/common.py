@@ -10,9 +10,9 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType, float32, int64, string
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.value import Tensor, lift
+from onnx_compat.ir.dtypes import DType, float32, int64, string
+from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = [
     "DOMAIN",

@@ -5,11 +5,11 @@ from typing import Any, List
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import Extent, is_known, same
-from onnx_compat.dtypes import bool_, int64
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dims import Extent, is_equal, is_static
+from onnx_compat.ir.dtypes import bool_, int64
 from onnx_compat.ops.ml.forest import EQ, LEQ, Column, Forest
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = ["leaves"]
 
@@ -104,9 +104,9 @@ def _made(x: Tensor, group: List[Column]) -> Tensor:
 
 
 def _taken(x: Tensor, features: List[int]) -> Tensor:
-    if same(x.shape[1], len(features)) and features == list(range(len(features))):
+    if is_equal(x.shape[1], len(features)) and features == list(range(len(features))):
         return x
-    if is_known(x.shape[1]) and max(features) >= x.shape[1]:
+    if is_static(x.shape[1]) and max(features) >= x.shape[1]:
         raise InvalidModelError("the trees compare feature %d, there are %s" % (max(features), x.shape[1]))
     return p.take(x, lift(np.asarray(features)), 1)
 

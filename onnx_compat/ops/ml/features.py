@@ -6,14 +6,14 @@ from typing import Any, List, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import is_known
-from onnx_compat.dtypes import float32, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import Floats, Ints, Strings, product
+from onnx_compat.ir.dims import is_static
+from onnx_compat.ir.dtypes import float32, int64
+from onnx_compat.ops.arguments import Floats, Ints, Strings, product
 from onnx_compat.ops.ml.common import DOMAIN, label_tensor
 from onnx_compat.ops.ml.lookup import equals
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 
 @op("ArrayFeatureExtractor", since=1, domain=DOMAIN)
@@ -48,7 +48,7 @@ def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
 
 
 def _of_width(x: Tensor, width: int) -> Tensor:
-    if not is_known(x.shape[1]):  # filled up by all that could be missing, then cut
+    if not is_static(x.shape[1]):  # filled up by all that could be missing, then cut
         return p.slice_axis(p.pad(x, [0, 0], [0, width]), 1, 0, width)
     here = int(x.shape[1])
     return p.slice_axis(x, 1, 0, width) if here >= width else p.pad(x, [0, 0], [0, width - here])
@@ -71,7 +71,7 @@ def imputer(
     if not values:
         raise InvalidModelError("there are no imputed values for %s" % X.dtype.name)
     width = X.shape[-1]
-    if is_known(width) and width != len(values):  # onnxruntime takes the first one then
+    if is_static(width) and width != len(values):  # onnxruntime takes the first one then
         values = values[:1]
     hit = p.is_nan(X) if floats and math.isnan(replaced) else p.equal(X, replaced)
     return p.where(hit, lift(np.asarray(values, X.dtype.numpy), X.dtype), X)

@@ -5,13 +5,13 @@ from typing import Any, Optional
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType, float32, int64, string
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import Floats, Ints, Strings, product
+from onnx_compat.ir.dtypes import DType, float32, int64, string
+from onnx_compat.ops.arguments import Floats, Ints, Strings, product
 from onnx_compat.ops.ml.common import DOMAIN
 from onnx_compat.ops.ml.lookup import places_of
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, known, lift
+from onnx_compat.tracing.values import Tensor, known_array, lift
 
 
 def _mapped(x: Tensor, keys: np.ndarray, values: np.ndarray, default: Any, dtype: DType, nan: bool = False) -> Tensor:
@@ -98,7 +98,7 @@ def label_encoder(
     keys = _either("keys", X.dtype, keys_floats, keys_int64s, keys_strings, keys_tensor)
     values, dtype = _values(values_floats, values_int64s, values_strings, values_tensor)
     if default_tensor is not None:
-        default = known(default_tensor, "the default").reshape(-1)[0]
+        default = known_array(default_tensor, "the default").reshape(-1)[0]
     else:
         default = {"f": default_float, "i": default_int64, "s": default_string}[dtype.kind]
     return _mapped(X, keys, values, default, dtype, nan=True)
@@ -114,7 +114,7 @@ def _either(what: str, dtype: DType, floats: Any, ints: Any, strings: Any, tenso
 
 def _values(floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> Any:
     if tensor is not None:
-        return known(tensor, "the labels").reshape(-1), tensor.dtype
+        return known_array(tensor, "the labels").reshape(-1), tensor.dtype
     for values, dtype in ((floats, float32), (ints, int64), (strings, string)):
         if values is not None:
             return _listed(values, dtype), dtype

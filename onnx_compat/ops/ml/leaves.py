@@ -5,10 +5,10 @@ from typing import Any, NamedTuple, Optional, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.ops.ml.forest import Forest
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = ["AGGREGATES", "Weights", "aggregated", "based", "of_leaves", "scored", "sure"]
 

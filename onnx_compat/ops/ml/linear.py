@@ -5,12 +5,12 @@ from typing import List, Optional, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import Floats, Ints, Strings
+from onnx_compat.ir.dtypes import float32
+from onnx_compat.ops.arguments import Floats, Ints, Strings
 from onnx_compat.ops.ml.common import DOMAIN, chosen_label, expanded, label_tensor, rows, single, transformed
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 
 def _scores(x: Tensor, coefficients: Sequence[float], intercepts: Optional[Sequence[float]], count: int) -> Tensor:

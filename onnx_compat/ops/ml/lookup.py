@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import int64
-from onnx_compat.value import Tensor, lift
+from onnx_compat.ir.dtypes import int64
+from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = ["equals", "places_of"]
 

@@ -5,20 +5,20 @@ from typing import Any, Callable, List
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dims import is_known
-from onnx_compat.dtypes import DType, float32, int64, string
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ops.common import Ints, Strings, nth
+from onnx_compat.ir.dims import is_static
+from onnx_compat.ir.dtypes import DType, float32, int64, string
+from onnx_compat.ops.arguments import Ints, Strings, nth
 from onnx_compat.ops.ml.common import DOMAIN, label_tensor
 from onnx_compat.ops.ml.lookup import places_of
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Map_, Sequence_, Tensor, known, lift
+from onnx_compat.tracing.values import MapValue, SequenceValue, Tensor, known_array, lift
 
 _CASTS = {"TO_FLOAT": float32, "TO_STRING": string, "TO_INT64": int64}
 
 
 @op("CastMap", since=1, domain=DOMAIN)
-def cast_map(X: Map_, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Tensor:
+def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Tensor:
     """The values in one row, one after the other or (SPARSE) each in the place that its key says, zeros elsewhere."""
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
         raise InvalidModelError("CastMap: cast_to=%r, map_form=%r" % (cast_to, map_form))
@@ -43,7 +43,7 @@ def _cast(values: Tensor, dtype: DType) -> Tensor:
         return values
     if "s" not in (values.dtype.kind, dtype.kind):
         return p.cast(values, dtype)
-    array = known(values, "the values of a map that become, or are, text")
+    array = known_array(values, "the values of a map that become, or are, text")
     convert: Callable[[Any], Any] = _text if dtype is string else float if dtype is float32 else _whole
     try:
         return lift(np.asarray([convert(value) for value in array.tolist()], dtype.numpy), dtype)
@@ -60,7 +60,7 @@ def _whole(text: str) -> int:
 
 
 @op("DictVectorizer", since=1, domain=DOMAIN)
-def dict_vectorizer(X: Map_, *, int64_vocabulary: Ints = None, string_vocabulary: Strings = None) -> Tensor:
+def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabulary: Strings = None) -> Tensor:
     """The value of each word of the vocabulary in one row, zero (or no text) where the map has none."""
     words = label_tensor(int64_vocabulary, string_vocabulary)
     if words is None or words.value is None:
@@ -77,14 +77,14 @@ def dict_vectorizer(X: Map_, *, int64_vocabulary: Ints = None, string_vocabulary
 
 
 @op("ZipMap", since=1, domain=DOMAIN)
-def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: Strings = None) -> Sequence_:
+def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: Strings = None) -> SequenceValue:
     """A map of each row, from the labels to its scores; of a label that comes twice, the last score."""
     names: List[Any] = [*(classlabels_strings or classlabels_int64s or ())]
     scores = p.unsqueeze(X, [0]) if X.rank == 1 else X
-    if is_known(scores.shape[1]) and scores.shape[1] != len(names):
+    if is_static(scores.shape[1]) and scores.shape[1] != len(names):
         raise InvalidModelError("%s scores for %d labels" % (scores.shape[1], len(names)))
     count = scores.shape[0]
-    if not is_known(count):
+    if not is_static(count):
         raise NeedsKnownError("how many maps there are depends on a run-time size", lift([count]))
     last = {name: k for k, name in enumerate(names)}
     order = sorted(last)
@@ -94,4 +94,4 @@ def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: 
     places = [last[name] for name in order]
     if places != list(range(len(names))):
         scores = p.take(scores, lift(np.asarray(places, np.int64)), 1)
-    return Sequence_(float32, tuple(Map_(keys, nth(scores, k)) for k in range(int(count))))
+    return SequenceValue(float32, tuple(MapValue(keys, nth(scores, k)) for k in range(int(count))))

@@ -5,13 +5,13 @@ from typing import Any, List, NamedTuple, Sequence, Tuple
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import Floats, Ints, Strings
+from onnx_compat.ir.dtypes import float32
+from onnx_compat.ops.arguments import Floats, Ints, Strings
 from onnx_compat.ops.ml.common import DOMAIN, expanded, label_tensor, rows, single, transformed
 from onnx_compat.ops.ml.coupling import coupled
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 
 class _Kernel(NamedTuple):

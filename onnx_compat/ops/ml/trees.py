@@ -5,17 +5,17 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType, float32, float64, int64
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.common import Floats, Ints, Strings
+from onnx_compat.ir.dtypes import DType, float32, float64, int64
+from onnx_compat.ops.arguments import Floats, Ints, Strings
 from onnx_compat.ops.ml.common import DOMAIN, POST_TRANSFORMS, label_tensor, rows, single, transformed
 from onnx_compat.ops.ml.descent import leaves
 from onnx_compat.ops.ml.forest import LEAF, MODES, Forest, Nodes, forest, listed, members_of
 from onnx_compat.ops.ml.leaves import AGGREGATES, Weights, aggregated, based, of_leaves, scored, sure
 from onnx_compat.ops.ml.twoclass import of_two
-from onnx_compat.ops.older import older
+from onnx_compat.ops.older_versions import older
 from onnx_compat.ops.registry import op
-from onnx_compat.value import Tensor, known
+from onnx_compat.tracing.values import Tensor, known_array
 
 
 class _Trees(NamedTuple):
@@ -29,7 +29,7 @@ class _Trees(NamedTuple):
 def _numbers(listed: Any, tensor: Optional[Tensor], what: str) -> np.ndarray:
     """An attribute that is a list of floats or, of more precision, a tensor."""
     if tensor is not None:
-        return known(tensor, what).reshape(-1)
+        return known_array(tensor, what).reshape(-1)
     return np.asarray(listed or (), np.float32)
 
 
@@ -192,9 +192,9 @@ def tree_ensemble(
     tree_roots: Sequence[int],
 ) -> Tensor:
     """The leaves are numbered apart from the nodes: here they come behind them."""
-    splits = known(nodes_splits, "the thresholds").reshape(-1)
-    table = known(leaf_weights, "the weights").reshape(-1)
-    inner, ends = known(nodes_modes, "the modes").reshape(-1).astype(np.int64), len(table)
+    splits = known_array(nodes_splits, "the thresholds").reshape(-1)
+    table = known_array(leaf_weights, "the weights").reshape(-1)
+    inner, ends = known_array(nodes_modes, "the modes").reshape(-1).astype(np.int64), len(table)
     count = len(inner)
     given = (splits, nodes_featureids, nodes_truenodeids, nodes_falsenodeids, nodes_trueleafs, nodes_falseleafs)
     if {len(one) for one in given} != {count} or not 0 <= inner.min() <= inner.max() < LEAF:
@@ -207,7 +207,7 @@ def tree_ensemble(
     def children(ids: Sequence[int], leafs: Sequence[int]) -> np.ndarray:
         return filled(np.asarray(ids) + count * (np.asarray(leafs) != 0), 0)
 
-    members = members_of(None if membership_values is None else known(membership_values, "the sets"), inner)
+    members = members_of(None if membership_values is None else known_array(membership_values, "the sets"), inner)
     nodes = Nodes(
         feature=filled(nodes_featureids, 0),
         threshold=filled(splits.astype(dtype.numpy), 0),

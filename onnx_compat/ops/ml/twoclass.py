@@ -10,11 +10,11 @@ from typing import Tuple, Union
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.ops.ml.common import expanded, transformed
 from onnx_compat.ops.ml.forest import Forest
 from onnx_compat.ops.ml.leaves import Weights, aggregated, scored, sure
-from onnx_compat.value import Tensor
+from onnx_compat.tracing.values import Tensor
 
 __all__ = ["of_two"]
 

@@ -8,9 +8,8 @@ from typing import Any, List, Optional, Sequence
 
 import keras
 
-from onnx_compat.errors import OnnxCompatError, UnsupportedError
-from onnx_compat.shim import Compiled, Program
-from onnx_compat_keras.emitted import Emitted
+from onnx_compat.shim import Compiled, OnnxCompatError, Program, UnsupportedError
+from onnx_compat_keras.emitted_program import Emitted
 from onnx_compat_keras.features import back_end, wide
 from onnx_compat_keras.functional import functional
 from onnx_compat_keras.running import Body, running

@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import DType, UnsupportedError
 from onnx_compat_keras.arrays import Arrays
 from onnx_compat_keras.arrays.sizes import numbers
 from onnx_compat_keras.devices import scope

@@ -10,9 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Node
+from onnx_compat.shim import DType, Node, UnsupportedError
 from onnx_compat_keras.arrays import Arrays
 from onnx_compat_keras.arrays.sizes import numbers
 from onnx_compat_keras.on_torch_unsigned import Unsigned64

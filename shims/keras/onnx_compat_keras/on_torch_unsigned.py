@@ -8,8 +8,7 @@ from typing import Any, Sequence, Tuple
 
 import torch
 
-from onnx_compat.dtypes import DType
-from onnx_compat.ir import Const, Node, Ref
+from onnx_compat.shim import Const, DType, Node, Ref
 
 __all__ = ["Unsigned64"]
 

@@ -8,9 +8,7 @@ from typing import Any, Sequence, Tuple
 
 import keras
 
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import ConversionError, InvalidModelError, UnsupportedError
-from onnx_compat.shim import Compiled, Port, Program
+from onnx_compat.shim import Compiled, ConversionError, DType, InvalidModelError, Port, Program, UnsupportedError
 from onnx_compat_keras.compiling import Functional
 from onnx_compat_keras.features import wide
 from onnx_compat_keras.functional import functional

@@ -40,19 +40,19 @@ class KerasShim(Shim):
         return Probe(True, "Keras on %s %s" % (found["back_end"], found["back_end_version"]), "keras", version, found)
 
     def emitter(self) -> Emitter:
-        from onnx_compat_keras.emitted import emitter
+        from onnx_compat_keras.emitted_program import emitter
 
         return emitter()
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        from onnx_compat_keras.emitted import scratched
+        from onnx_compat_keras.emitted_program import scratched
 
         with scratched() as emitter:
             yield emitter
 
     def executor(self, device: Optional[str] = None) -> Optional[Emitter]:
-        from onnx_compat_keras.emitted import executor
+        from onnx_compat_keras.emitted_program import executor
 
         return executor(device)
 

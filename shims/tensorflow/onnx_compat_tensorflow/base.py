@@ -4,9 +4,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Tup
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
-from onnx_compat.ir import Ref, Spec
-from onnx_compat.shim import Emitter
+from onnx_compat.shim import DType, Emitter, Ref, Spec
 from onnx_compat_tensorflow.features import Features
 from onnx_compat_tensorflow.kernels import Route, call
 from onnx_compat_tensorflow.tensors import encoded, static_shape, tf_dtype

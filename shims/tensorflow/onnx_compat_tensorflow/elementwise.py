@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Optional
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
+from onnx_compat.shim import DType
 from onnx_compat_tensorflow.base import Base
 from onnx_compat_tensorflow.tensors import tf_dtype
 

@@ -2,8 +2,7 @@
 
 from typing import Any, Sequence
 
-from onnx_compat.dims import is_known
-from onnx_compat.shim import native
+from onnx_compat.shim import is_static, native
 from onnx_compat_tensorflow.base import Base
 from onnx_compat_tensorflow.probability import installed, interpolation
 
@@ -20,7 +19,7 @@ def _zeros_outside(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
         return False
     if x.dtype.name not in ("float32", "float64") or grid.dtype != x.dtype:
         return False
-    return is_known(x.shape[1]) and x.shape[1] >= _CHANNELS and interpolation().function is not None
+    return is_static(x.shape[1]) and x.shape[1] >= _CHANNELS and interpolation().function is not None
 
 
 class FastGrid(Base):

@@ -2,9 +2,7 @@
 
 from typing import Any, List, Sequence
 
-from onnx_compat.dims import is_known
-from onnx_compat.recurrent import directions, standard_recurrent
-from onnx_compat.shim import native
+from onnx_compat.shim import directions, is_static, native, standard_recurrent
 from onnx_compat_tensorflow.elementwise import Elementwise
 
 __all__ = ["FastLstm"]
@@ -16,7 +14,7 @@ def _accepts(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
     return (
         lstm is not None
         and lstm.x.dtype.name == "float32"
-        and all(is_known(size) and size > 0 for size in (*lstm.w.shape, *lstm.r.shape))
+        and all(is_static(size) and size > 0 for size in (*lstm.w.shape, *lstm.r.shape))
     )
 
 

@@ -2,8 +2,7 @@
 
 from typing import Any, Sequence
 
-from onnx_compat.dims import is_known
-from onnx_compat.shim import native
+from onnx_compat.shim import is_static, native
 from onnx_compat_tensorflow.base import Base
 
 __all__ = ["FastResize"]
@@ -21,13 +20,13 @@ def _bilinear(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
     place = attributes.get("coordinate_transformation_mode", "half_pixel")
     policy = attributes.get("keep_aspect_ratio_policy", "stretch")
     scales, sizes = (*inputs, None, None, None)[2:4]
-    if place not in _PLACES or policy != "stretch" or not all(is_known(size) and size > 1 for size in x.shape[2:]):
+    if place not in _PLACES or policy != "stretch" or not all(is_static(size) and size > 1 for size in x.shape[2:]):
         return False
     if scales is not None and scales.known and scales.value.size == 4:
         after = [float(factor) * int(size) for factor, size in zip(scales.value.reshape(-1)[2:], x.shape[2:])]
         unscaled = all(float(factor) == 1 for factor in scales.value.reshape(-1)[:2])
     elif sizes is not None and sizes.value is not None and sizes.value.size == 4:
-        after = [size if is_known(size) else 0 for size in sizes.value.reshape(-1)[2:]]
+        after = [size if is_static(size) else 0 for size in sizes.value.reshape(-1)[2:]]
         unscaled = all(given is size or given == size for given, size in zip(sizes.value.reshape(-1)[:2], x.shape[:2]))
     else:
         return False

@@ -9,8 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import DType, UnsupportedError
 from onnx_compat_tensorflow.kernels import ACCUMULATING, Route, call, kernel, routes, trial
 
 __all__ = ["Features"]

@@ -8,7 +8,7 @@ import warnings
 from contextlib import contextmanager
 from typing import Any, Iterator, Optional, Tuple
 
-from onnx_compat.diagnosis import said
+from onnx_compat.shim import import_error_text
 
 __all__ = ["found", "quiet", "tensorflow"]
 
@@ -31,7 +31,7 @@ def found(extra: str) -> Tuple[Optional[Any], str]:
             return None, "TensorFlow is not installed: pip install 'onnx-compat[%s]'" % extra
         return None, "TensorFlow cannot be imported: it needs %s" % error.name
     except Exception as error:  # noqa: BLE001  (an import that does not fit its environment may raise anything)
-        return None, "TensorFlow cannot be imported: %s" % said(error)
+        return None, "TensorFlow cannot be imported: %s" % import_error_text(error)
 
 
 @contextmanager

@@ -3,8 +3,7 @@
 import json
 from typing import Any, Dict, List, Sequence, Tuple
 
-from onnx_compat.dtypes import DType
-from onnx_compat.shim import Port
+from onnx_compat.shim import DType, Port
 
 __all__ = ["described", "port_of", "ports_of", "text_of"]
 

@@ -3,7 +3,7 @@
 import struct
 from typing import Any, Optional
 
-from onnx_compat.dtypes import DType
+from onnx_compat.shim import DType
 from onnx_compat_tensorflow.base import Base
 from onnx_compat_tensorflow.tensors import tf_dtype
 

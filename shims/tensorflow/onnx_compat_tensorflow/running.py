@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from typing import Any, Iterator
 
-from onnx_compat.errors import OnnxCompatError
+from onnx_compat.shim import OnnxCompatError
 
 __all__ = ["run_errors"]
 

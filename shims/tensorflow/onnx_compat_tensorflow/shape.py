@@ -4,8 +4,7 @@ from typing import Any, List, Sequence
 
 import numpy as np
 
-from onnx_compat.dims import same
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.shim import InvalidModelError, is_equal
 from onnx_compat_tensorflow.base import Base
 
 __all__ = ["Shape"]
@@ -34,11 +33,11 @@ class Shape(Base):
         begin: List[Any] = [0] * len(steps)
         end: List[Any] = [0] * len(steps)
         for axis, step in enumerate(steps):
-            if step > 0 and same(starts.dims[axis], 0):
+            if step > 0 and is_equal(starts.dims[axis], 0):
                 begin_mask |= 1 << axis
             else:
                 begin[axis] = starts.scalars[axis]
-            if step > 0 and same(ends.dims[axis], sizes[axis]):
+            if step > 0 and is_equal(ends.dims[axis], sizes[axis]):
                 end_mask |= 1 << axis
             else:
                 end[axis] = ends.scalars[axis]
@@ -61,7 +60,7 @@ class Shape(Base):
         if mode == "constant":
             return self.pad_with(x, before.scalars, after.scalars, value)
         for axis, (low, high) in enumerate(zip(before.scalars, after.scalars)):
-            if not (same(before.dims[axis], 0) and same(after.dims[axis], 0)):
+            if not (is_equal(before.dims[axis], 0) and is_equal(after.dims[axis], 0)):
                 x = self._mirrored(x, axis, low, high, mode)
         return x
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
+from onnx_compat.shim import DType
 
 __all__ = ["decoded", "encoded", "static_shape", "tf_dtype"]
 

@@ -2,8 +2,7 @@
 
 from typing import Any, Optional, Tuple
 
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import DType, UnsupportedError
 from onnx_compat_tensorflow.base import Base
 from onnx_compat_tensorflow.tensors import tf_dtype
 

@@ -4,8 +4,7 @@ from typing import Any, Dict, Iterator
 
 import numpy as np
 
-from onnx_compat.ir import Const
-from onnx_compat.shim import Program
+from onnx_compat.shim import Const, Program
 
 __all__ = ["GRAPH_LIMIT", "constants", "size"]
 

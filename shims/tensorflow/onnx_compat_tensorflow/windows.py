@@ -4,8 +4,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import Dim, Extent
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import Dim, Extent, UnsupportedError
 from onnx_compat_tensorflow.linear import Linear
 from onnx_compat_tensorflow.shape import Shape
 

@@ -11,9 +11,7 @@ from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from onnx_compat_tensorflow.ports import described, port_of, ports_of, text_of
 
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import ConversionError
-from onnx_compat.shim import Compiled, Port
+from onnx_compat.shim import Compiled, ConversionError, DType, Port
 from onnx_compat_tf1.graph import BuiltGraph, SessionModel, session_for
 
 __all__ = ["load_graphdef", "load_saved_model", "save_graphdef", "save_saved_model"]

@@ -12,9 +12,7 @@ from onnx_compat_tensorflow.running import run_errors
 from onnx_compat_tensorflow.tensors import decoded, encoded, tf_dtype
 from onnx_compat_tensorflow.weights import GRAPH_LIMIT, size
 
-from onnx_compat.emission import emit
-from onnx_compat.errors import UnsupportedError
-from onnx_compat.shim import Compiled, Program
+from onnx_compat.shim import Compiled, Program, UnsupportedError, emit
 
 __all__ = ["BuiltGraph", "SessionModel", "session_devices", "session_for"]
 

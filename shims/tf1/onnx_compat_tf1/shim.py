@@ -8,8 +8,7 @@ from onnx_compat_tensorflow.features import Features, shown
 from onnx_compat_tensorflow.importing import found, quiet, tensorflow
 from onnx_compat_tensorflow.probability import WithProbability
 
-from onnx_compat.errors import ConversionError
-from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
+from onnx_compat.shim import Compiled, ConversionError, Emitter, Port, Probe, Program, Shim
 
 __all__ = ["SHIM", "TensorFlow1"]
 

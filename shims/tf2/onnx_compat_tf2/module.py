@@ -11,8 +11,7 @@ from onnx_compat_tensorflow.names import argument_names, operation_names
 from onnx_compat_tensorflow.tensors import tf_dtype
 from onnx_compat_tensorflow.weights import GRAPH_LIMIT, constants, size
 
-from onnx_compat.emission import emit
-from onnx_compat.shim import Program
+from onnx_compat.shim import Program, emit
 
 __all__ = ["OnnxModule"]
 

@@ -13,9 +13,7 @@ from onnx_compat_tensorflow.features import Features
 from onnx_compat_tensorflow.ports import ports_of, text_of
 from tensorflow.core.protobuf import saved_model_pb2
 
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import ConversionError
-from onnx_compat.shim import Compiled, Port, Program
+from onnx_compat.shim import Compiled, ConversionError, DType, Port, Program
 from onnx_compat_tf2.compiled import CompiledSignature
 from onnx_compat_tf2.module import OnnxModule
 

@@ -1,15 +1,14 @@
 """A recorded program as a TFLite model."""
 
-from onnx_compat.emission import emit
 from onnx_compat.passes import run_program_passes
-from onnx_compat.shim import Program
+from onnx_compat.shim import Program, emit
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.emitter import TFLiteEmitter
-from onnx_compat_tflite.graph import held
+from onnx_compat_tflite.file_ports import DESCRIPTION
 from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.loading import DESCRIPTION
 from onnx_compat_tflite.passes import PROGRAM, optimize
+from onnx_compat_tflite.subgraph_builder import held
 
 __all__ = ["SIGNATURE", "build"]
 

@@ -6,9 +6,9 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from onnx_compat.inside import Description
+from onnx_compat.shim import Description
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.share import Share, share
+from onnx_compat_tflite.delegate_coverage import Share, share
 
 __all__ = ["described"]
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.errors import VerificationError
+from onnx_compat.shim import VerificationError
 from onnx_compat_tflite import flatbuffer as fb
 
 __all__ = ["RULES", "Use", "require"]

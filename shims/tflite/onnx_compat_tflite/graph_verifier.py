@@ -13,8 +13,7 @@ from typing import Any, List, Sequence, Set
 
 import numpy as np
 
-from onnx_compat.errors import OnnxCompatError, VerificationError
-from onnx_compat.ir import is_verifying
+from onnx_compat.shim import OnnxCompatError, VerificationError, is_verifying
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.flatbuffer.constants import check_constant
 from onnx_compat_tflite.graph_rules import RULES, Use, agree, require, sizes_of

@@ -52,7 +52,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernel_facts import USES, VERSIONS
-from onnx_compat_tflite.manners import Manners, observed
+from onnx_compat_tflite.runtime_quirks import Manners, observed
 
 __all__ = ["Kernels"]
 

@@ -11,8 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import UnsupportedError
-from onnx_compat.shim import Compiled, Port
+from onnx_compat.shim import Compiled, Port, UnsupportedError
 from onnx_compat_tflite.features import Runtime
 
 __all__ = ["Handling", "Interpreted", "as_given", "as_text", "threads"]

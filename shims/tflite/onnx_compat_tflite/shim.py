@@ -4,19 +4,28 @@ import os
 from contextlib import contextmanager
 from typing import Any, Iterator, Mapping, Optional, Sequence, Tuple
 
-from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
-from onnx_compat.inside import Description, Inside
 from onnx_compat.passes import Pass
-from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Quantization, Shim
+from onnx_compat.shim import (
+    Compiled,
+    ConversionError,
+    Description,
+    Emitter,
+    OpenedFile,
+    Port,
+    Probe,
+    Program,
+    Quantization,
+    Shim,
+    ShimError,
+    UnsupportedError,
+)
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.allocation import allocate
 from onnx_compat_tflite.build import build
 from onnx_compat_tflite.describe import described
 from onnx_compat_tflite.emitter import TFLiteEmitter
-from onnx_compat_tflite.insight import Insight
-from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.loading import (
+from onnx_compat_tflite.file_ports import (
     bears_nothing,
     cutting,
     fragile,
@@ -27,10 +36,12 @@ from onnx_compat_tflite.loading import (
     shifted,
     windows,
 )
+from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import GRAPH, PROGRAM
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
 from onnx_compat_tflite.runtime import Handling, Interpreted
 from onnx_compat_tflite.signatures import alone, joined
+from onnx_compat_tflite.tensor_dump import Insight
 
 __all__ = ["SHIM", "TFLiteShim"]
 
@@ -137,7 +148,7 @@ class TFLiteShim(Shim):
     def describe(self, path: str, form: str) -> Description:
         return described(path)
 
-    def look_inside(self, path: str, form: str) -> Inside:
+    def look_inside(self, path: str, form: str) -> OpenedFile:
         return Insight(self._runtime(), path)
 
     def _interpreted(

@@ -5,10 +5,10 @@ from functools import partial
 from operator import add
 from typing import Any, Callable, Dict, Iterator, List, Mapping
 
-from onnx_compat.errors import InputError
+from onnx_compat.shim import InputError
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.file_ports import DESCRIPTION
 from onnx_compat_tflite.graph_verifier import check_graph
-from onnx_compat_tflite.loading import DESCRIPTION
 
 __all__ = ["alone", "joined"]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import onnx_compat
-from onnx_compat import select
-from onnx_compat.dtypes import DType
+from onnx_compat.discovery import selection
 from onnx_compat.errors import InputError, InvalidModelError, ShimError
-from onnx_compat.model.graph import Graph, Model, Node, ValueInfo
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo
 from onnx_compat.model.types import TensorType
 from onnx_compat.verification import verify
 
@@ -23,7 +23,7 @@ def load(source):
         raise InvalidModelError("the file '%s' is cut short" % source, hint="download it again")
     graph = Graph(
         "double", [ValueInfo("x", FLOATS)], [ValueInfo("y", FLOATS)],
-        [Node("Add", ["x", "x"], ["y"], opset=13, name="add_0")],
+        [GraphNode("Add", ["x", "x"], ["y"], opset=13, name="add_0")],
     )  # fmt: skip
     return Model(graph, {"": 13}, 7, path=str(source), producer="tests", source=source)
 
@@ -96,8 +96,8 @@ def _fake_api(monkeypatch):
     for function in (load, prepare, convert, support, shims):
         monkeypatch.setitem(vars(onnx_compat), function.__name__, function)
     monkeypatch.setitem(vars(onnx_compat), "verify", verify)
-    monkeypatch.setattr(select, "installed", dict)  # the doctor asks each real one in a process of its own
-    monkeypatch.setattr(select, "decide", lambda: select.Decision("reference", "nothing else is here"))
+    monkeypatch.setattr(selection, "installed", dict)  # the doctor asks each real one in a process of its own
+    monkeypatch.setattr(selection, "decide", lambda: selection.Decision("reference", "nothing else is here"))
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import onnx_compat
-from onnx_compat import select
 from onnx_compat.cli import main
-from onnx_compat.cli.codes import CODES, INTERNAL, code_of
+from onnx_compat.cli.exit_codes import CODES, INTERNAL, code_of
+from onnx_compat.discovery import selection
 from onnx_compat.errors import ShimError
-from onnx_compat.survey import UNSEEN
+from onnx_compat.execution.support import UNSEEN
 from onnx_compat.verification import load_npz, save_npz
 
 
@@ -45,12 +45,12 @@ def test_verify_says_yes_and_no(command):
 
 
 def test_verify_layers_and_a_page(command, tmp_path, monkeypatch):
-    from onnx_compat.verification import Comparison, Layer, Layers, examine
+    from onnx_compat.verification import Comparison, Layer, Layers, verify_model
 
     one = Comparison("y", "mismatch", "float32", (2, 3), "float32", (2, 3), 6, 6, 0.5, 0.25, 0.5)
     layer = Layer("y", "add_0", "Add", one, 12.0, ("add_0",), ("ADD",), one)
     found = Layers([layer], [], "add_0", "the first node that departs is 'add_0'", ["a note"])
-    monkeypatch.setattr(examine, "examine_layers", lambda *_: found)
+    monkeypatch.setattr(verify_model, "examine_layers", lambda *_: found)
     page = tmp_path / "r.html"
     code, out, _ = command(*VERIFY, "--layers")
     assert code == 0  # the outputs agree
@@ -103,9 +103,9 @@ def test_convert(command, tmp_path):
 
 
 def test_convert_and_verify(command, tmp_path, monkeypatch, runnable):
-    from onnx_compat.verification import examine
+    from onnx_compat.verification import verify_model
 
-    monkeypatch.setattr(examine, "open_converted", lambda *_: runnable("tflite", factor=3.0))
+    monkeypatch.setattr(verify_model, "open_converted", lambda *_: runnable("tflite", factor=3.0))
     code, out, _ = command("convert", "m.onnx", tmp_path / "m.tflite", "--verify")
     assert code == 1
     assert "FAILED" in out
@@ -217,7 +217,7 @@ def test_doctor_where_the_choice_cannot_be_met(command, monkeypatch):
     def refuse():
         raise ShimError("tensorflow is not installed", shim="tf2")
 
-    monkeypatch.setattr(select, "decide", refuse)
+    monkeypatch.setattr(selection, "decide", refuse)
     code, out, _ = command("doctor")
     assert code == 5
     assert "selected: none (ONNX_COMPAT_SHIM is set to tf2: tensorflow is not installed)" in out

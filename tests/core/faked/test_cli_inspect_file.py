@@ -3,12 +3,12 @@ import re
 
 import pytest
 
-from onnx_compat import select
 from onnx_compat.cli import main
-from onnx_compat.dtypes import DType
+from onnx_compat.discovery import selection
 from onnx_compat.errors import InvalidModelError, ShimError
-from onnx_compat.inside import Description
-from onnx_compat.shim import Compiled, Port, Probe, Shim
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.shim.description import Description
+from onnx_compat.shim.interface import Compiled, Port, Probe, Shim
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ class Telling(Plain):
 @pytest.fixture
 def shims(monkeypatch):
     readers = {"plain": Plain(), "telling": Telling()}
-    monkeypatch.setattr(select, "installed", lambda: readers)
-    monkeypatch.setattr(select, "_LOADED", dict(readers, reference=select.find("reference")))
-    monkeypatch.setattr(select, "_PROBED", {})
+    monkeypatch.setattr(selection, "installed", lambda: readers)
+    monkeypatch.setattr(selection, "_LOADED", dict(readers, reference=selection.find("reference")))
+    monkeypatch.setattr(selection, "_PROBED", {})
     return readers
 
 

@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from onnx_compat import select
-from onnx_compat.dtypes import DType
+from onnx_compat.discovery import selection
 from onnx_compat.errors import InputError, MissingDependencyError, ShimError, UnsupportedError
-from onnx_compat.shim import Compiled, Port, Probe, Shim
-from onnx_compat.verification import oracle, save_npz, subject, verify
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.shim.interface import Compiled, Port, Probe, Shim
+from onnx_compat.verification import converted_file, oracle, save_npz, verify
 
 X = np.float32([[1, 2, 3]])
 
@@ -124,9 +124,9 @@ def install(monkeypatch):
 
     def do(*readers):
         by_name = {reader.name: reader for reader in readers}
-        monkeypatch.setattr(select, "installed", lambda: by_name)
-        monkeypatch.setattr(select, "_LOADED", {**by_name, "reference": Reader("reference", {})})
-        monkeypatch.setattr(select, "_PROBED", {})
+        monkeypatch.setattr(selection, "installed", lambda: by_name)
+        monkeypatch.setattr(selection, "_LOADED", {**by_name, "reference": Reader("reference", {})})
+        monkeypatch.setattr(selection, "_PROBED", {})
 
     return do
 
@@ -178,5 +178,5 @@ def test_a_lost_output_is_a_failure(install, tmp_path):
 
 
 def test_sequences_of_a_file_are_put_together():
-    assert subject._joined({"s.0": 1, "s.1": 2, "y": 3})["s"] == [1, 2]
-    assert subject.flat({"s": [1, [2]], "x": 3, "none": None}) == [("s.0", 1), ("s.1.0", 2), ("x", 3)]
+    assert converted_file._joined({"s.0": 1, "s.1": 2, "y": 3})["s"] == [1, 2]
+    assert converted_file.flat({"s": [1, [2]], "x": 3, "none": None}) == [("s.0", 1), ("s.1.0", 2), ("x", 3)]

@@ -13,9 +13,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 import onnx_compat
-from onnx_compat import select
-from onnx_compat.dtypes import float32
-from onnx_compat.plan import ImmediatePlan
+from onnx_compat.discovery import selection
+from onnx_compat.execution.plan import ImmediatePlan
+from onnx_compat.ir.dtypes import float32
 
 COUNT = 3
 X = np.arange(64, dtype=np.float32).reshape(8, 8) / 64
@@ -259,12 +259,12 @@ def main(shim, device):
         "made": run_places(drawn, X),
         "whole": whole_places(drawn, X),
     }
-    if select.find(shim).executor() is not None:
+    if selection.find(shim).executor() is not None:
         eager = prepared(axis_from_data(), shim, device, MANY, (MANY @ X).sum(0))
         places["executed"] = executed_places(eager, MANY)
     if shim == "tf2":
         places["variables"] = variable_places(shim, device)
-    told = {"devices": list(select.find(shim).devices()), "device": stock.device, "places": places}
+    told = {"devices": list(selection.find(shim).devices()), "device": stock.device, "places": places}
     print("\n" + json.dumps(told))
 
 

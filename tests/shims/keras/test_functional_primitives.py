@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from onnx_compat_keras import SHIM
 from onnx_compat_keras.functional import functional
 
-from onnx_compat.dtypes import DType
 from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.primitives import PRIMITIVES
-from onnx_compat.program import record
 from onnx_compat.reference.shim import SHIM as REFERENCE
-from onnx_compat.shim import Port, Program
+from onnx_compat.shim.interface import Port, Program
+from onnx_compat.tracing.recording import record_program
 
 PAIRS = [(name, dtype) for name in sorted(PRIMITIVES) if name in CASES for dtype in dtypes_of(name)]
 #: What a functional model must be able to say, at least in one case, of float32.
@@ -72,4 +72,4 @@ def _recorded(shim: Any, case: Case, symbolic: bool) -> Program:
             if symbolic and case.flavour.sizes != "fixed" and axis not in one.known and size != 1:
                 sizes[axis] = "n%d" % size if case.flavour.sizes == "named" else None
         ports.append(Port("i%d" % place, one.dtype, tuple(sizes)))
-    return record(lambda *tensors: listed(case.apply(*tensors)), ports, shim.emitter())
+    return record_program(lambda *tensors: listed(case.apply(*tensors)), ports, shim.emitter())

@@ -16,13 +16,13 @@ import pytest
 from onnx_compat_keras import SHIM
 from onnx_compat_keras.features import back_end
 
-from onnx_compat import dtypes
 from onnx_compat import primitives as p
 from onnx_compat.errors import ConversionError, InvalidModelError
-from onnx_compat.program import record
+from onnx_compat.ir import dtypes
 from onnx_compat.reference.shim import SHIM as REFERENCE
-from onnx_compat.shim import Port, Program
-from onnx_compat.value import lift
+from onnx_compat.shim.interface import Port, Program
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import lift
 
 Function = Callable[..., Sequence[Any]]
 
@@ -71,7 +71,7 @@ def inputs_of(ports: Sequence[Port], sizes: Sequence[int]) -> List[np.ndarray]:
 
 def program(name: str, shim: Any = SHIM) -> Program:
     function, ports = MODELS[name]
-    return record(function, ports, shim.emitter(), ["first", "second/out"], name)
+    return record_program(function, ports, shim.emitter(), ["first", "second/out"], name)
 
 
 def close(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
@@ -144,7 +144,9 @@ assert not any(name.split(".")[0].startswith("onnx") for name in sys.modules)
 
 
 def test_large_constants_are_weights_and_not_text(tmp_path: Path) -> None:
-    made = record(lambda x: [p.add(x, numbers(300, 200))], [Port("x", dtypes.float32, (300, 200))], SHIM.emitter())
+    made = record_program(
+        lambda x: [p.add(x, numbers(300, 200))], [Port("x", dtypes.float32, (300, 200))], SHIM.emitter()
+    )
     SHIM.export(made, str(tmp_path / "m.keras"), "keras")
     with zipfile.ZipFile(str(tmp_path / "m.keras")) as file:
         config = file.read("config.json")
@@ -154,7 +156,7 @@ def test_large_constants_are_weights_and_not_text(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_a_file_says_why(tmp_path: Path) -> None:
-    made = record(lambda x: [p.nonzero(x)], [Port("x", dtypes.float32, (4,))], SHIM.emitter())
+    made = record_program(lambda x: [p.nonzero(x)], [Port("x", dtypes.float32, (4,))], SHIM.emitter())
     with pytest.raises(ConversionError, match="nonzero"):
         SHIM.export(made, str(tmp_path / "m.keras"), "keras")
     assert not list(tmp_path.iterdir())
@@ -172,7 +174,7 @@ def test_what_is_not_functional_is_a_keras_model_all_the_same(called: Any) -> No
     def search(x: Any) -> List[Any]:
         return list(p.while_loop(lambda v: p.less(p.reduce_sum(v), 100.0), lambda v: [v * 2.0], [x]))
 
-    made = record(search, [Port("x", dtypes.float32, (3,))], SHIM.emitter())
+    made = record_program(search, [Port("x", dtypes.float32, (3,))], SHIM.emitter())
     compiled = SHIM.compile(made)
     x = np.array([1, 2, 3], np.float32)
     close(compiled.run([x]), [x * 32])
@@ -181,7 +183,7 @@ def test_what_is_not_functional_is_a_keras_model_all_the_same(called: Any) -> No
 
 
 def test_64_bits_are_64_bits_and_the_setting_of_the_user_stays() -> None:
-    made = record(
+    made = record_program(
         lambda a, b: [p.add(a, 1), p.matmul(b, b), p.argmax(b, 1)],
         [Port("a", dtypes.int64, (2,)), Port("b", dtypes.float64, (2, 2))],
         SHIM.emitter(),
@@ -199,7 +201,7 @@ def test_64_bits_are_64_bits_and_the_setting_of_the_user_stays() -> None:
 
 
 def test_random_numbers_are_new_at_every_run_unless_seeded() -> None:
-    made = record(
+    made = record_program(
         lambda x: [p.random_normal((4,), dtypes.float32), p.random_normal((4,), dtypes.float32, 3.0), x],
         [Port("x", dtypes.float32, (1,))],
         SHIM.emitter(),

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from onnx_compat_keras import SHIM
 
-from onnx_compat import dtypes, primitives
-from onnx_compat.dtypes import DType
-from onnx_compat.program import record
+from onnx_compat import primitives
+from onnx_compat.ir import dtypes
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.reference.shim import SHIM as REFERENCE
-from onnx_compat.shim import Port
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 EDGES = [1, 2, 3, 2**32 + 1, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1024, 2**63 + 1025, 2**64 - 1025, 2**64 - 1]
 #: Each with each.
@@ -19,7 +20,7 @@ X, Y = (np.array(grid, np.uint64).reshape(-1) for grid in zip(*[(x, y) for x in 
 
 def ran(shim: Any, apply: Callable[..., Any], arrays: List[np.ndarray]) -> np.ndarray:
     ports = [Port("i%d" % k, DType.of(array), (None,)) for k, array in enumerate(arrays)]
-    program = record(lambda *tensors: [apply(*tensors)], ports, shim.emitter())
+    program = record_program(lambda *tensors: [apply(*tensors)], ports, shim.emitter())
     (result,) = shim.compile(program).run([array.copy() for array in arrays])
     return np.asarray(result)
 

@@ -8,7 +8,7 @@ from typing import Any, List
 
 import pytest
 
-from onnx_compat import select
+from onnx_compat.discovery import selection
 
 HERE = Path(__file__).parent
 if "cases" not in sys.modules:  # importable without the folder on the path
@@ -24,7 +24,7 @@ from cases import gaps  # noqa: E402
 
 @pytest.fixture(scope="session")
 def shim() -> Any:
-    found = select.find(os.environ.get("ONNX_COMPAT_SHIM", "reference"))
+    found = selection.find(os.environ.get("ONNX_COMPAT_SHIM", "reference"))
     probe = found.probe()
     assert probe.available, probe.reason
     return found

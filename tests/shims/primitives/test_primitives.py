@@ -9,12 +9,12 @@ from cases import CASES, Case, batches, dtypes_of, gaps
 from cases.making import listed
 from hypothesis import HealthCheck, Phase, given, settings
 
-from onnx_compat.dtypes import DType
 from onnx_compat.errors import OnnxCompatError
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.primitives import PRIMITIVES
-from onnx_compat.program import record
 from onnx_compat.reference.shim import SHIM as REFERENCE
-from onnx_compat.shim import Port
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 EXAMPLES = int(os.environ.get("ONNX_COMPAT_EXAMPLES", "2"))
 PAIRS = [(name, dtype) for name in sorted(PRIMITIVES) if name in CASES for dtype in dtypes_of(name)]
@@ -103,7 +103,7 @@ def _run(shim: Any, cases: Sequence[Case], symbolic: bool) -> List[List[Any]]:
             results += mine
         return results
 
-    program = record(body, ports, shim.emitter())
+    program = record_program(body, ports, shim.emitter())
     arrays = shim.compile(program).run([np.array(one.array) for case in cases for one in case.inputs])
     assert len(arrays) == sum(counts)
     ends = np.cumsum([0, *counts])

@@ -15,7 +15,7 @@ from onnx_compat_tensorflow import probability
 from onnx_compat_tensorflow.probability import Interpolation, installed, interpolation
 
 import onnx_compat
-from onnx_compat import select
+from onnx_compat.discovery import selection
 
 KEY = "tensorflow-probability"
 here = pytest.mark.skipif(not installed(), reason="needs TensorFlow Probability, which its own cells have")
@@ -157,7 +157,7 @@ def test_a_file_needs_it_no_more(shim_name: str, tmp_path: Path) -> None:
 def test_it_is_used_exactly_where_it_is_told_to_be(shim_name: str) -> None:
     fed = [picture(1, 16, 8, 8), points(1, 8, 8, 2)]
     _, status = both(shim_name, grid_sample(*fed), fed)
-    told = select.find(shim_name).probe().features[KEY]
+    told = selection.find(shim_name).probe().features[KEY]
     assert told == interpolation().reason
     assert (status == "native") == told.endswith(", for GridSample")
     assert installed() != (told == "not installed")
@@ -253,7 +253,7 @@ def test_a_broken_one_harms_nothing_and_is_told(shim_name: str, content: str, tm
     monkeypatch.setattr(probability, "_FOUND", [])
     try:
         assert both(shim_name, grid_sample(*fed), fed)[1] == "composed"
-        assert BROKEN[content] in select.find(shim_name).probe().features[KEY]
+        assert BROKEN[content] in selection.find(shim_name).probe().features[KEY]
     finally:
         sys.modules.pop("tensorflow_probability", None)
 

@@ -10,11 +10,11 @@ from onnx_compat_tflite import build as building
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes import optimize
 
-from onnx_compat.dtypes import float32
-from onnx_compat.emission import emit
-from onnx_compat.program import record
+from onnx_compat.ir.dtypes import float32
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Emitter, Port, Program
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Emitter, Port, Program
+from onnx_compat.tracing.recording import record_program
 
 __all__ = ["checked", "names", "program", "run_model"]
 
@@ -22,7 +22,7 @@ __all__ = ["checked", "names", "program", "run_model"]
 def program(function: Callable[..., Any], *shapes: Any, emitter: Optional[Emitter] = None) -> Program:
     """Of inputs of floats; a size that is None or a name is open."""
     ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
-    return record(lambda *tensors: [function(*tensors)], ports, emitter or SHIM.emitter(), ["y"])
+    return record_program(lambda *tensors: [function(*tensors)], ports, emitter or SHIM.emitter(), ["y"])
 
 
 def names(function: Callable[..., Any], *shapes: Any, **named: Any) -> List[str]:

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from onnx_compat_tflite import flatbuffer as fb
 
 import onnx_compat
-from onnx_compat.bundle import read_manifest
+from onnx_compat.conversion.bundle import read_manifest
 from onnx_compat.errors import ConversionError
 
 FLOAT, STRING = TensorProto.FLOAT, TensorProto.STRING

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx_compat_tflite import SHIM, describe, features
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.share import Share, share
+from onnx_compat_tflite.delegate_coverage import Share, share
 
 from onnx_compat.errors import InvalidModelError, OnnxCompatError
 
@@ -90,7 +90,7 @@ def test_the_delegate_is_counted_where_the_runtime_tells(path: str) -> None:
 
 
 def test_what_lies_in_a_delegate() -> None:
-    from onnx_compat_tflite.share import _taken
+    from onnx_compat_tflite.delegate_coverage import _taken
 
     def plan(index: int, inputs: List[int], outputs: List[int]) -> Dict[str, Any]:
         return {"index": index, "op_name": "", "inputs": inputs, "outputs": outputs}

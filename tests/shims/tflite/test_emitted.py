@@ -11,16 +11,16 @@ from onnx_compat_tflite.kernels import Kernels
 from programs import checked
 
 from onnx_compat import primitives
-from onnx_compat.dtypes import DType
-from onnx_compat.program import record
-from onnx_compat.shim import Port, Program
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.shim.interface import Port, Program
+from onnx_compat.tracing.recording import record_program
 
 Shape = Sequence[Any]
 
 
 def program(function: Callable[..., Any], *shapes: Shape, dtype: str = "float32") -> Program:
     ports = [Port("x%d" % k, DType.of(dtype), tuple(shape)) for k, shape in enumerate(shapes)]
-    return record(lambda *tensors: [function(*tensors)], ports, SHIM.emitter(), ["y"])
+    return record_program(lambda *tensors: [function(*tensors)], ports, SHIM.emitter(), ["y"])
 
 
 def operators(function: Callable[..., Any], *shapes: Shape, dtype: str = "float32") -> List[fb.OperatorSpec]:

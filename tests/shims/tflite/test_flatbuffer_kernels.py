@@ -6,7 +6,7 @@ import pytest
 from onnx_compat_tflite.flatbuffer.names import ENUMS, OPERATORS
 from onnx_compat_tflite.kernel_facts import USES, VERSIONS
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.manners import Manners
+from onnx_compat_tflite.runtime_quirks import Manners
 
 
 def _interpreter():

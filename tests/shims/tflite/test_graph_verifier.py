@@ -17,10 +17,10 @@ from onnx_compat_tflite.shim import SHIM
 from onnx_compat_tflite.signatures import joined
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import float32, int32
 from onnx_compat.errors import VerificationError
-from onnx_compat.program import record
-from onnx_compat.shim import Port
+from onnx_compat.ir.dtypes import float32, int32
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 WEIGHTS = np.random.RandomState(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
 
@@ -39,7 +39,7 @@ def model() -> fb.ModelSpec:
         return [sum_, count, p.pad(p.reduce_sum(p.tanh(y), [1, 2]), [0, 1], [0, 0])]
 
     ports = [Port("x", float32, (2, 3, 5, 6)), Port("n", int32, ())]
-    return build(record(function, ports, SHIM.emitter(), ["a", "b", "c"]), Kernels())
+    return build(record_program(function, ports, SHIM.emitter(), ["a", "b", "c"]), Kernels())
 
 
 MODEL = model()
@@ -249,7 +249,7 @@ def test_a_pass_that_breaks_a_graph_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_is_emitted_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building.TFLiteEmitter, "neg", lambda self, x: self.add_op("NEG", [x], "int32", x.dims))
-    made = record(lambda x: [p.neg(x)], [Port("x", float32, (3,))], SHIM.emitter(), ["y"])
+    made = record_program(lambda x: [p.neg(x)], [Port("x", float32, (3,))], SHIM.emitter(), ["y"])
     with pytest.raises(VerificationError, match=r"after emission: operator 0 .NEG. of the subgraph 0 'model'"):
         build(made, Kernels())
 

@@ -14,13 +14,13 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter
 from programs import checked, names, program
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType
-from onnx_compat.emission import emit
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.ops.activation import elu, gelu, leaky_relu, mish, prelu, softplus
 from onnx_compat.ops.recurrent import lstm
-from onnx_compat.program import record
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Port
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 
 def spelt(x: Any) -> Any:
@@ -201,7 +201,7 @@ def test_equal_parts_are_one_operator() -> None:
 
 
 def test_parts_of_a_type_that_split_does_not_know_are_slices() -> None:
-    made = record(
+    made = record_program(
         lambda x: p.split(p.add(x, x), 1, [3, 3]), [Port("x", DType.of("int64"), (4, 6))], SHIM.emitter(), ["y", "z"]
     )
     assert [one.builtin for one in build(made, features.kernels()).subgraphs[0].operators] == ["ADD", "SLICE", "SLICE"]
@@ -248,7 +248,7 @@ def test_bytes_are_cast_without_a_kernel_that_knows_them(
         numbers = np.arange(count) * 7 - 130 if source != "bool" else np.arange(count) % 2
         x = (numbers.clip(-128, 127) if source == "float32" else numbers).reshape(sizes).astype(source)
         port = Port("x", DType.of(source), shape)
-        made = record(lambda x, to=target: [p.cast(x, DType.of(to))], [port], SHIM.emitter(), ["y"])
+        made = record_program(lambda x, to=target: [p.cast(x, DType.of(to))], [port], SHIM.emitter(), ["y"])
         operators = build(made, features.kernels()).subgraphs[0].operators
         assert ("GATHER" if target == "int8" else "DEQUANTIZE") in [one.builtin for one in operators]
         (found,) = SHIM.compile(made).run([x])

@@ -18,10 +18,10 @@ from onnx_compat_tflite.passes.contract import Context, ExampleGraph
 from onnx_compat_tflite.passes.rewriter import GraphRewriter
 from programs import run_model
 
-from onnx_compat.emission import emit
 from onnx_compat.errors import ConversionError, InputError
 from onnx_compat.passes import CORE, EVERY, VARIABLE, Pass, Schedule, leaving_out, recording
 from onnx_compat.reference import Reference
+from onnx_compat.shim.emission import emit
 
 FOLDER = Path(tflite_passes.__file__).parent
 #: What a pass may not assign: the fields of a graph, its tensors and its operators.

@@ -9,11 +9,11 @@ from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite.build import build
 
 from onnx_compat import primitives as p
-from onnx_compat.dtypes import DType
-from onnx_compat.emission import emit
-from onnx_compat.program import record
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.reference import Reference
-from onnx_compat.shim import Port
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 X = np.arange(1, 21).reshape(5, 4)
 
@@ -29,13 +29,13 @@ def shares(x: Any) -> List[Any]:
 
 
 def file(function: Any, dtype: str, rows: Any, folder: Path) -> Path:
-    made = record(function, [Port("x", DType.of(dtype), (rows, 4))], SHIM.emitter(), ["y"])
+    made = record_program(function, [Port("x", DType.of(dtype), (rows, 4))], SHIM.emitter(), ["y"])
     SHIM.export(made, str(folder / "m.tflite"), "tflite")
     return folder / "m.tflite"
 
 
 def wanted(function: Any, dtype: str, x: Any) -> Any:
-    made = record(function, [Port("x", DType.of(dtype), x.shape)], Reference(), ["y"])
+    made = record_program(function, [Port("x", DType.of(dtype), x.shape)], Reference(), ["y"])
     return emit(made.region, Reference(), [x])[0]
 
 
@@ -58,7 +58,7 @@ def test_what_is_read_later_stays(function: Any, dtype: str, rows: Any, plain: b
 
 
 def operators(function: Any, rows: Any = 5) -> List[str]:
-    made = record(function, [Port("x", DType.of("float32"), (rows, 4))], SHIM.emitter(), ["y"])
+    made = record_program(function, [Port("x", DType.of("float32"), (rows, 4))], SHIM.emitter(), ["y"])
     return [one.builtin for one in build(made, features.kernels()).subgraphs[0].operators]
 
 

@@ -12,18 +12,18 @@ from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 
 from onnx_compat import primitives
-from onnx_compat.dtypes import DType
 from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
-from onnx_compat.program import record
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.reference.shim import SHIM as REFERENCE
-from onnx_compat.shim import Port, Program
-from onnx_compat.value import lift
+from onnx_compat.shim.interface import Port, Program
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import lift
 
 FLOAT = DType.of("float32")
 
 
 def recorded(function: Any, *ports: Port, shim: Any = SHIM, names: Any = None) -> Program:
-    return record(lambda *tensors: list(function(*tensors)), ports, shim.emitter(), names)
+    return record_program(lambda *tensors: list(function(*tensors)), ports, shim.emitter(), names)
 
 
 def agree(function: Any, ports: List[Port], *arrays: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.loading import resizing
+from onnx_compat_tflite.file_ports import resizing
 from zoo_cases import case
 
 import onnx_compat

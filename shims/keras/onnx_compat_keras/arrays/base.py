@@ -4,12 +4,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat import dtypes
-from onnx_compat.dims import is_known
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Const, Node, Ref, Region, Spec
-from onnx_compat.shim import Emitter
+from onnx_compat.shim import Const, DType, Emitter, Node, Ref, Region, Spec, UnsupportedError, dtypes, is_static
 from onnx_compat_keras.arrays.elementwise import Elementwise
 from onnx_compat_keras.arrays.indexing import Indexing
 from onnx_compat_keras.arrays.normalization import Normalization
@@ -86,7 +81,7 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
 
     def zeros(self, spec: Spec) -> Any:
         """Zeros of this type; sizes that are not known are one."""
-        shape = [int(size) if is_known(size) and size is not None else 1 for size in spec.shape]
+        shape = [int(size) if is_static(size) and size is not None else 1 for size in spec.shape]
         if spec.dtype.kind == "s":
             raise self.refused("text")
         return self.array(np.zeros(shape, spec.dtype.numpy), spec.dtype)

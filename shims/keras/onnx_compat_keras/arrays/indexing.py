@@ -5,7 +5,7 @@ from typing import Any, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat import dtypes
+from onnx_compat.shim import dtypes
 from onnx_compat_keras.arrays.sizes import numbers
 
 __all__ = ["Indexing"]

@@ -4,8 +4,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.recurrent import directions, standard_recurrent
-from onnx_compat.shim import native
+from onnx_compat.shim import directions, native, standard_recurrent
 
 __all__ = ["Recurrent", "uses_relu"]
 

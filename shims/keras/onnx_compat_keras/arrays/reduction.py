@@ -5,7 +5,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
+from onnx_compat.shim import DType
 
 __all__ = ["Reduction"]
 

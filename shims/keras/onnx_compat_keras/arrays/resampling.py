@@ -2,10 +2,7 @@
 
 from typing import Any, List, Optional, Sequence, Tuple
 
-from onnx_compat.dims import floordiv, is_known, same
-from onnx_compat.ir import Const
-from onnx_compat.shim import native
-from onnx_compat.value import ints
+from onnx_compat.shim import Const, as_sizes, floordiv, is_equal, is_static, native
 
 __all__ = ["Resampling", "sampling"]
 
@@ -39,9 +36,11 @@ def _factors(x: Any, inputs: Sequence[Any]) -> Optional[List[int]]:
     if sizes is None or sizes.value is None or sizes.value.size != x.rank:
         return None
     ratios = [
-        (floordiv(after, before), after, before) for after, before in zip(ints(sizes), x.shape) if not same(before, 0)
+        (floordiv(after, before), after, before)
+        for after, before in zip(as_sizes(sizes), x.shape)
+        if not is_equal(before, 0)
     ]
-    if len(ratios) < x.rank or not all(is_known(r) and same(before * r, after) for r, after, before in ratios):
+    if len(ratios) < x.rank or not all(is_static(r) and is_equal(before * r, after) for r, after, before in ratios):
         return None
     return [int(ratio) for ratio, _, _ in ratios]  # type: ignore[arg-type]
 

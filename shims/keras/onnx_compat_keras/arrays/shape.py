@@ -5,8 +5,7 @@ from typing import Any, Callable, Dict, Sequence
 
 import numpy as np
 
-from onnx_compat import dtypes
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.shim import InvalidModelError, dtypes
 from onnx_compat_keras.arrays.sizes import numbers
 
 __all__ = ["PLACES", "Shape"]

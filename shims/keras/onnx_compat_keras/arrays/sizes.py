@@ -4,7 +4,7 @@ from typing import Any, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import UnsupportedError
 
 __all__ = ["numbers"]
 

@@ -6,14 +6,10 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 import keras
 import numpy as np
 
-from onnx_compat import dtypes
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Const, Node, Ref, Spec
-from onnx_compat.shim import Emitter
+from onnx_compat.shim import Const, DType, Emitter, Node, Ref, Spec, UnsupportedError, dtypes
 from onnx_compat_keras.features import back_end, has_type, keeps
-from onnx_compat_keras.functional.cutting import cut
 from onnx_compat_keras.functional.names import Names
+from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Base", "Known", "is_known", "policy"]
 

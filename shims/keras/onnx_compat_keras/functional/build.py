@@ -5,9 +5,7 @@ from typing import Any, List, Sequence, Tuple
 
 import keras
 
-from onnx_compat.emission import emit
-from onnx_compat.errors import OnnxCompatError, UnsupportedError
-from onnx_compat.shim import Program
+from onnx_compat.shim import OnnxCompatError, Program, UnsupportedError, emit
 from onnx_compat_keras.features import has_type, wide
 from onnx_compat_keras.functional.base import policy
 from onnx_compat_keras.functional.emitter import Symbolic

@@ -6,9 +6,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Const, Ref
+from onnx_compat.shim import Const, DType, Ref, UnsupportedError
 from onnx_compat_keras.arrays.elementwise import within
 from onnx_compat_keras.features import keeps
 from onnx_compat_keras.functional.base import Base, Known

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import UnsupportedError
 from onnx_compat_keras.arrays.normalization import alone
 from onnx_compat_keras.arrays.resampling import sampling
 from onnx_compat_keras.functional.elementwise import Elementwise

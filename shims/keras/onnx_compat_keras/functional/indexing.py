@@ -4,12 +4,10 @@ from typing import Any, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import same
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import DType, UnsupportedError, is_equal
 from onnx_compat_keras.functional.base import Base, Known
-from onnx_compat_keras.functional.cutting import cut
 from onnx_compat_keras.functional.shape import fixed
+from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Indexing"]
 
@@ -39,7 +37,7 @@ class Indexing(Base):
     def take_along(self, x: Any, indices: Any, axis: int) -> Any:
         x, indices = self.tensor(x), self.tensor(indices)
         shapes = [arg.spec.shape for arg in self.node.args]  # type: ignore[union-attr]
-        if any(not same(*pair) for k, pair in enumerate(zip(*shapes)) if k != axis):
+        if any(not is_equal(*pair) for k, pair in enumerate(zip(*shapes)) if k != axis):
             raise UnsupportedError("a Keras model takes along an axis where all other axes are equal")
         return self.ops.take_along_axis(x, indices, axis=axis)
 

@@ -4,10 +4,10 @@ from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.recurrent import directions
+from onnx_compat.shim import directions
 from onnx_compat_keras.arrays.recurrent import uses_relu
 from onnx_compat_keras.functional.base import Base, Known
-from onnx_compat_keras.functional.cutting import cut
+from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Recurrent"]
 

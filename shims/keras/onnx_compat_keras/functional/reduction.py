@@ -2,7 +2,7 @@
 
 from typing import Any, Optional, Sequence
 
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import UnsupportedError
 from onnx_compat_keras.functional.base import Base
 
 __all__ = ["Reduction"]

@@ -5,14 +5,11 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat import dtypes
-from onnx_compat.dims import same
-from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Ref
+from onnx_compat.shim import Ref, UnsupportedError, dtypes, is_equal
 from onnx_compat_keras.arrays.shape import PLACES
 from onnx_compat_keras.functional.base import Known
-from onnx_compat_keras.functional.cutting import cut
 from onnx_compat_keras.functional.sizes import Counted, Length, Sizing
+from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Shape", "fixed"]
 
@@ -54,7 +51,7 @@ class Shape(Sizing):
         if not len(x.shape) or x.shape[0] is not None or not len(shape):
             return False
         source = self.node.args[0]
-        return isinstance(source, Ref) and bool(source.spec.shape) and same(source.spec.shape[0], shape.dims[0])
+        return isinstance(source, Ref) and bool(source.spec.shape) and is_equal(source.spec.shape[0], shape.dims[0])
 
     def _wildcard(self, shape: Any, first: int = 0) -> Optional[Tuple[int, ...]]:
         """The sizes from one on, with -1 for at most one that is unknown; None if that cannot be told."""
@@ -130,7 +127,7 @@ class Shape(Sizing):
                 key.append(self._part(x, axis, int(start), int(end), step))
                 continue
             key.append(slice(None))
-            if not same(starts.dims[axis], 0) or step != 1:
+            if not is_equal(starts.dims[axis], 0) or step != 1:
                 raise UnsupportedError("a Keras model does not cut at computed places")
             if not self._whole(x, axis, ends.dims[axis]):
                 x = self.ops.take(x, self.places(end), axis=axis)
@@ -142,7 +139,7 @@ class Shape(Sizing):
     def _whole(self, x: Any, axis: int, end: Any) -> bool:
         """Whether this is the length of the axis itself."""
         source = self.node.args[0]
-        return isinstance(source, Ref) and same(source.spec.shape[axis], end)
+        return isinstance(source, Ref) and is_equal(source.spec.shape[axis], end)
 
     def _part(self, x: Any, axis: int, start: int, end: int, step: int) -> Any:
         """One axis of a slice with known bounds."""

@@ -11,11 +11,9 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 import keras
 import numpy as np
 
-from onnx_compat import dtypes
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import DType, UnsupportedError, dtypes
 from onnx_compat_keras.functional.base import Base, Known
-from onnx_compat_keras.functional.cutting import cut
+from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["LENGTHS", "Counted", "Length", "Sizing"]
 

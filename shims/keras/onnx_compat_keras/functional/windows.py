@@ -4,11 +4,10 @@ from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat import dtypes
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import UnsupportedError, dtypes
 from onnx_compat_keras.functional.base import Base, Known
-from onnx_compat_keras.functional.cutting import cut
 from onnx_compat_keras.functional.shape import Shape
+from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Windows"]
 

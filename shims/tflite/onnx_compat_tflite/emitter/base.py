@@ -11,15 +11,10 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-from onnx_compat import dtypes
-from onnx_compat.dims import is_known, same
-from onnx_compat.dtypes import DType
-from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Spec
-from onnx_compat.shim import Emitter
+from onnx_compat.shim import DType, Emitter, Spec, UnsupportedError, dtypes, is_equal, is_static
 from onnx_compat_tflite.emitter import narrowing
-from onnx_compat_tflite.graph import Graph, Handle, held
 from onnx_compat_tflite.kernels import Kernels
+from onnx_compat_tflite.subgraph_builder import Graph, Handle, held
 
 __all__ = ["Base", "through"]
 
@@ -255,7 +250,7 @@ class Base(Emitter):
         return Handle.of(narrowing.int32_array(size))
 
     def placeholder(self, spec: Spec) -> Handle:
-        dims = tuple(size if is_known(size) else None for size in spec.shape)
+        dims = tuple(size if is_static(size) else None for size in spec.shape)
         return self.graph.input("scratch", self.known_type(held(spec.dtype.numpy)), dims)
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
@@ -288,4 +283,4 @@ def better(a: Any, b: Any) -> Any:
 
 def equal_sizes(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Whether two shapes are provably the same."""
-    return len(a) == len(b) and all(x is not None and y is not None and same(x, y) for x, y in zip(a, b))
+    return len(a) == len(b) and all(x is not None and y is not None and is_equal(x, y) for x, y in zip(a, b))

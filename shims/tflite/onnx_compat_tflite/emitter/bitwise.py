@@ -6,11 +6,11 @@ from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
+from onnx_compat.shim import DType
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.broadcast import joined
 from onnx_compat_tflite.emitter.linear import Linear
-from onnx_compat_tflite.graph import Handle, held
+from onnx_compat_tflite.subgraph_builder import Handle, held
 
 __all__ = ["Bitwise"]
 

@@ -6,9 +6,9 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import same
+from onnx_compat.shim import is_equal
 from onnx_compat_tflite.emitter.base import Base, equal_sizes
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Broadcasting", "joined"]
 
@@ -27,7 +27,7 @@ def _size(sizes: Sequence[Any]) -> Any:
     if known or not other:
         return known[0] if known else 1
     first = other[0]
-    return first if first is not None and all(s is not None and same(first, s) for s in other) else None
+    return first if first is not None and all(s is not None and is_equal(first, s) for s in other) else None
 
 
 class Broadcasting(Base):
@@ -113,7 +113,7 @@ def _repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[int]]:
     for here, there in zip(narrow, wide):
         if equal_sizes([here], [there]):
             repeats.append(1)
-        elif same(here, 1) and isinstance(there, int) and there > 0:
+        elif is_equal(here, 1) and isinstance(there, int) and there > 0:
             repeats.append(there)
         else:
             return None
@@ -126,7 +126,7 @@ def _groups(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
     before: Any = None
     for axis in range(rank):
         sizes = [shape[axis - rank] if len(shape) >= rank - axis else 1 for shape in shapes]
-        alone = [same(size, 1) for size in sizes]
+        alone = [is_equal(size, 1) for size in sizes]
         pattern = None if all(alone) else alone
         if groups and (pattern is None or before is None or pattern == before):
             groups[-1].append(axis)
@@ -148,14 +148,14 @@ def product(sizes: Sequence[Any]) -> Any:
 def viewable(dims: Sequence[Any]) -> bool:
     """Whether a RESHAPE can say it: with one -1 for an open size, and no zero beside that."""
     many = sum(not isinstance(size, int) for size in dims)
-    return many == 0 or (many == 1 and not any(same(size, 0) for size in dims))
+    return many == 0 or (many == 1 and not any(is_equal(size, 0) for size in dims))
 
 
 def _told(shapes: Sequence[Sequence[Any]], rank: int) -> bool:
     """Whether it is known of each axis which operands are repeated along it: an open size beside a number may be one."""
     for axis in range(rank):
         sizes = [shape[axis - rank] for shape in shapes if len(shape) >= rank - axis]
-        wide = [size for size in sizes if not same(size, 1)]
+        wide = [size for size in sizes if not is_equal(size, 1)]
         if not equal_sizes(wide, wide[:1] * len(wide)):
             return False
     return True

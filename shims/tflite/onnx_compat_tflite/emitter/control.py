@@ -4,10 +4,9 @@ from typing import Any, Callable, List, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import atoms_of
-from onnx_compat.ir import Const
+from onnx_compat.shim import Const, atoms_of
 from onnx_compat_tflite.emitter.pools import Pools
-from onnx_compat_tflite.graph import Graph, Handle
+from onnx_compat_tflite.subgraph_builder import Graph, Handle
 
 __all__ = ["Control", "moderate"]
 

@@ -5,10 +5,10 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
+from onnx_compat.shim import DType
 from onnx_compat_tflite.emitter.base import equal_sizes, through
 from onnx_compat_tflite.emitter.broadcast import Broadcasting
-from onnx_compat_tflite.graph import Handle, held
+from onnx_compat_tflite.subgraph_builder import Handle, held
 
 __all__ = ["Elementwise"]
 

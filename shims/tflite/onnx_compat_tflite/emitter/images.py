@@ -4,14 +4,10 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import is_known, multiple, same
-from onnx_compat.dtypes import float32
-from onnx_compat.ops.sampling import nearest, origins
-from onnx_compat.ops.scaling import Scaled, by_scales, by_sizes
-from onnx_compat.shim import native
-from onnx_compat.value import Tensor, lift
+from onnx_compat.shim import Tensor, dtypes, exact_quotient, is_equal, is_static, lift, native
+from onnx_compat.shim.geometry import Scaled, by_scales, by_sizes, nearest, origins
 from onnx_compat_tflite.emitter.control import Control
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Images"]
 
@@ -70,23 +66,23 @@ _KERNELS = [
 
 
 def _stand_in(scaled: Scaled) -> Tuple[int, int]:
-    if is_known(scaled.before) and is_known(scaled.after):
+    if is_static(scaled.before) and is_static(scaled.after):
         return int(scaled.before), int(scaled.after)
     return _STAND_IN, int(_STAND_IN * (scaled.factor or 1))
 
 
 def _scaled(before: Any, after: Any, factor: Optional[float]) -> Scaled:
     """An axis whose factor may be that of its sizes, which nobody gave."""
-    if factor is None and not is_known(before):
-        factor = multiple(after, before)
+    if factor is None and not is_static(before):
+        factor = exact_quotient(after, before)
     return Scaled(before, after, factor)
 
 
 def _tells(scaled: Scaled) -> bool:
     """Whether it can be told now what becomes of the axis."""
-    if is_known(scaled.before) and is_known(scaled.after):
+    if is_static(scaled.before) and is_static(scaled.after):
         return bool(scaled.before > 0 and scaled.after > 0)
-    return not is_known(scaled.before) and scaled.factor in (1, 2, 4, 8)
+    return not is_static(scaled.before) and scaled.factor in (1, 2, 4, 8)
 
 
 def _kernel(asked: Optional[_Asked]) -> Optional[_Kernel]:
@@ -120,7 +116,7 @@ def _asked(node: Any, inputs: Sequence[Optional[Tensor]], attributes: Any) -> Op
     if any(attributes.get(name) for name in ("antialias", "exclude_outside", "axes")):
         return None
     if "scales" in attributes:
-        axes = by_scales(x.shape, lift(list(attributes["scales"]), float32))
+        axes = by_scales(x.shape, lift(list(attributes["scales"]), dtypes.float32))
     else:
         scales, sizes = given[1:3] if node.operator == "Resize" and node.opset > 10 else (given[0], None)
         if scales is not None and scales.known and scales.size == 4:
@@ -129,7 +125,7 @@ def _asked(node: Any, inputs: Sequence[Optional[Tensor]], attributes: Any) -> Op
             axes = by_sizes(x.shape, sizes, "stretch")
         else:
             return None
-    fixed = all(same(one.before, one.after) and one.factor in (None, 1) for one in axes[:2])
+    fixed = all(is_equal(one.before, one.after) and one.factor in (None, 1) for one in axes[:2])
     if transformation == "tf_crop_and_resize" or attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         return None
     return _Asked(linear, transformation, rounding, axes[2], axes[3]) if fixed else None
@@ -165,11 +161,11 @@ class Images(Control):
         assert origin is not None
         kernel = _kernel(_Asked(*_manner(origin.operator, origin.opset, attributes), height, width))
         assert kernel is not None
-        if all(map(is_known, after)):
+        if all(map(is_static, after)):
             size = self.ints(*after)
         else:
-            times = [0 if is_known(axis.after) else int(axis.factor or 1) for axis in (height, width)]
-            more: List[Any] = [axis.after if is_known(axis.after) else 0 for axis in (height, width)]
+            times = [0 if is_static(axis.after) else int(axis.factor or 1) for axis in (height, width)]
+            more: List[Any] = [axis.after if is_static(axis.after) else 0 for axis in (height, width)]
             size = self.mul(self.part(self.shape_tensor(x), 0, 1, 3), self.ints(*times))
             size = self.add(size, self.ints(*more)) if any(more) else size
         dims = (x.dims[0], *after, x.dims[3])

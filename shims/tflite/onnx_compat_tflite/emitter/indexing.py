@@ -7,7 +7,7 @@ import numpy as np
 from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.padding import Padding
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Indexing"]
 

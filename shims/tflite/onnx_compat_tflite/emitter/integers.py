@@ -4,7 +4,7 @@ import numpy as np
 
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.elementwise import Elementwise
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Integers"]
 

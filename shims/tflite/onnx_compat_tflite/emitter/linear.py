@@ -7,7 +7,7 @@ import numpy as np
 from onnx_compat_tflite.emitter.base import equal_sizes
 from onnx_compat_tflite.emitter.broadcast import joined
 from onnx_compat_tflite.emitter.reduction import Reduction
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Linear"]
 

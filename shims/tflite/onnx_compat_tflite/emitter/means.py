@@ -10,11 +10,10 @@ of images. tflite-runtime 2.7, whose MEAN is fast for the middle axes of an imag
 
 from typing import Any, List, NamedTuple, Optional, Sequence
 
-from onnx_compat.dims import same
-from onnx_compat.ir import Node
+from onnx_compat.shim import Node, is_equal
 from onnx_compat_tflite.emitter.broadcast import product
 from onnx_compat_tflite.emitter.scatter import Scatter
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Means", "reduced_dims"]
 
@@ -36,7 +35,7 @@ class Means(Scatter):
 
     def reduced(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         """Reduce x along axes with one operator; MEAN and SUM of many floats with two or more."""
-        long = [axis for axis in axes if not same(x.dims[axis], 1)]
+        long = [axis for axis in axes if not is_equal(x.dims[axis], 1)]
         if builtin not in ("MEAN", "SUM") or x.dtype != "float32" or not long or self._is_dequantized():
             return self._reduced_at_once(builtin, x, axes, keepdims)
         count = product([x.dims[axis] for axis in long])
@@ -88,7 +87,7 @@ def _run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_Run]:
     if not all(isinstance(size, int) for size in inside + after) or 0 in inside + after:
         return None
     open_sizes = sum(not isinstance(size, int) for size in around)
-    if open_sizes > 1 or any(same(size, 0) for size in around) or len(axes) != sum(size != 1 for size in inside):
+    if open_sizes > 1 or any(is_equal(size, 0) for size in around) or len(axes) != sum(size != 1 for size in inside):
         return None
     length = product(inside)
     second = max(size for size in range(1, int(length**0.5) + 1) if length % size == 0)

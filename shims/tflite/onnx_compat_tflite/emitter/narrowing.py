@@ -14,8 +14,8 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.errors import UnsupportedError
-from onnx_compat_tflite.graph import Handle
+from onnx_compat.shim import UnsupportedError
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["INVALID", "checked", "clamped", "int32_array", "keeps_int32", "may_overflow", "narrowed_stack"]
 

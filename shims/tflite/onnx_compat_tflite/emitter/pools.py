@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat_tflite.emitter.windows import Windows, padding_of, raised, where_to
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Pools"]
 

@@ -5,9 +5,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from onnx_compat.dtypes import DType
+from onnx_compat.shim import DType
 from onnx_compat_tflite.emitter.control import Control
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Random"]
 

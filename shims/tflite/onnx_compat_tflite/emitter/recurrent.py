@@ -16,12 +16,17 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import is_known
-from onnx_compat.recurrent import StandardRecurrent, activations, directions, standard_recurrent
-from onnx_compat.shim import native
-from onnx_compat.value import known
+from onnx_compat.shim import (
+    StandardRecurrent,
+    activations,
+    directions,
+    is_static,
+    known_array,
+    native,
+    standard_recurrent,
+)
 from onnx_compat_tflite.emitter.control import Control, moderate
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Recurrent"]
 
@@ -40,14 +45,14 @@ def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
     cells, as long as a cache holds the weights.
     """
     steps, batch = layer.x.shape[:2]
-    if layer.x.dtype.name != "float32" or not layer.has_known_weights or not is_known(batch):
+    if layer.x.dtype.name != "float32" or not layer.has_known_weights or not is_static(batch):
         return False
-    if is_known(steps) and steps < 2:
+    if is_static(steps) and steps < 2:
         return False
-    bytes_read = known(layer.r, "R")[0].nbytes
-    short = is_known(steps) and moderate(steps, nodes, bytes_read)
+    bytes_read = known_array(layer.r, "R")[0].nbytes
+    short = is_static(steps) and moderate(steps, nodes, bytes_read)
     limit = _FEW if short else _SOME
-    is_cached = known(layer.w, "W")[0].nbytes + bytes_read <= _CACHED
+    is_cached = known_array(layer.w, "W")[0].nbytes + bytes_read <= _CACHED
     return (alone and batch == 1 and is_cached) or 0 < batch * layer.r.shape[2] <= limit
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.indexing import Indexing
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Scatter"]
 

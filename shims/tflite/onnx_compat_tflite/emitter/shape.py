@@ -4,12 +4,12 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import never_negative, same
+from onnx_compat.shim import is_equal, is_nonnegative
 from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.emitter.base import through
 from onnx_compat_tflite.emitter.broadcast import product, viewable
-from onnx_compat_tflite.emitter.functions import Functions
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.emitter.elementary_functions import Functions
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Shape"]
 
@@ -61,9 +61,13 @@ class Shape(Functions):
         """Axes of length one are left out, and axes that stay neighbours are one."""
         groups: List[List[int]] = []
         for axis in perm:
-            if same(x.dims[axis], 1):
+            if is_equal(x.dims[axis], 1):
                 continue
-            if groups and all(same(x.dims[k], 1) for k in range(groups[-1][-1] + 1, axis)) and groups[-1][-1] < axis:
+            if (
+                groups
+                and all(is_equal(x.dims[k], 1) for k in range(groups[-1][-1] + 1, axis))
+                and groups[-1][-1] < axis
+            ):
                 groups[-1].append(axis)
             else:
                 groups.append([axis])
@@ -154,7 +158,7 @@ class Shape(Functions):
 
     def _cut_known(self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
         dims = [_span(*along) for along in zip(x.dims, begin, end, steps)]
-        moving = [not same(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]
+        moving = [not is_equal(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]
         moving = [moves or step != 1 for moves, step in zip(moving, steps)]
         if x.rank > 5 and x.static:
             runs = _merged_runs(moving)
@@ -246,14 +250,14 @@ def _size(extent: Any, begin: int, end: Any) -> Optional[int]:
     """How many elements a cut has, -1 for an axis of open length that stays whole; None if it is not known."""
     if isinstance(extent, int) and isinstance(end, int) and 0 <= begin <= end <= extent:
         return end - begin
-    return -1 if begin == 0 and extent is not None and end is not None and same(extent, end) else None
+    return -1 if begin == 0 and extent is not None and end is not None and is_equal(extent, end) else None
 
 
 def _edge(extent: Any, end: Any, step: int) -> Optional[int]:
     """Where a cut ends, in numbers that hold for every length of an axis; None where there is none."""
     if isinstance(end, int):
         return end
-    if step < 0 or extent is None or not never_negative(end):
+    if step < 0 or extent is None or not is_nonnegative(end):
         return None
     left = extent - end
     return None if not isinstance(left, int) or left < 0 else -left or _EDGE

@@ -17,10 +17,9 @@ from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.dims import is_known
-from onnx_compat.shim import native
+from onnx_compat.shim import is_static, native
 from onnx_compat_tflite.emitter.control import Control
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Suppression"]
 
@@ -38,7 +37,7 @@ def _one(x: Any) -> Any:
 def _takes(_node: Any, inputs: Sequence[Any], _attributes: Any) -> bool:
     boxes, scores, limit, overlap, threshold = [*inputs, None, None, None][:5]
     sizes = [*scores.shape, boxes.shape[1]]
-    if not all(map(is_known, sizes)) or 0 in sizes or sizes[0] * sizes[1] > _ROWS or sizes[2] > _RANKS:
+    if not all(map(is_static, sizes)) or 0 in sizes or sizes[0] * sizes[1] > _ROWS or sizes[2] > _RANKS:
         return False
     known = _one(limit), 0 if overlap is None else _one(overlap)
     return None not in known and known[0] > 0 and 0 <= known[1] < 1 and (threshold is None or threshold.size == 1)

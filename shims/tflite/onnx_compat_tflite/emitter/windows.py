@@ -6,9 +6,9 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import UnsupportedError
 from onnx_compat_tflite.emitter.linear import Linear
-from onnx_compat_tflite.graph import Handle
+from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["SAME", "Windows", "padding_of"]
 

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import ConversionError
+from onnx_compat.shim import ConversionError
 from onnx_compat_tflite.flatbuffer import strings
 from onnx_compat_tflite.flatbuffer.model import ModelSpec, TensorSpec, storage
 

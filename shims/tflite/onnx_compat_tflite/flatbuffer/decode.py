@@ -9,7 +9,7 @@ from typing import Any, Dict, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.shim import InvalidModelError
 from onnx_compat_tflite.flatbuffer.names import ENUMS
 from onnx_compat_tflite.flatbuffer.schema import SCALARS, TABLES, UNION_MEMBERS, Field, Table
 

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import ConversionError
+from onnx_compat.shim import ConversionError
 from onnx_compat_tflite.flatbuffer.names import ENUMS
 from onnx_compat_tflite.flatbuffer.schema import SCALARS, TABLES, UNION_MEMBERS, Field, Table
 

@@ -2,7 +2,7 @@
 
 from typing import Dict, List, NamedTuple, Union
 
-from onnx_compat.errors import ConversionError
+from onnx_compat.shim import ConversionError
 
 __all__ = ["ENUMS", "OPERATORS", "PLACEHOLDER", "Enum"]
 

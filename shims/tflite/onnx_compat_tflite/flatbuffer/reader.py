@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.shim import InvalidModelError
 from onnx_compat_tflite.flatbuffer import strings
 from onnx_compat_tflite.flatbuffer.decode import AGAIN, decode
 from onnx_compat_tflite.flatbuffer.model import (

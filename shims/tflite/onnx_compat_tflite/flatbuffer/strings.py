@@ -5,7 +5,7 @@ from typing import Any, List, Sequence, Union
 
 import numpy as np
 
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.shim import InvalidModelError
 
 __all__ = ["pack", "unpack"]
 

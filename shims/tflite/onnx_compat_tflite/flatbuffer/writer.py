@@ -13,11 +13,11 @@ from typing import BinaryIO, Callable, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from onnx_compat.errors import ConversionError
+from onnx_compat.shim import ConversionError
 from onnx_compat_tflite.flatbuffer.constants import Constants
 from onnx_compat_tflite.flatbuffer.encode import Hole, encode
-from onnx_compat_tflite.flatbuffer.lower import lower
 from onnx_compat_tflite.flatbuffer.model import ModelSpec
+from onnx_compat_tflite.flatbuffer.serialize import lower
 
 __all__ = ["LIMIT", "oversized", "to_bytes", "write"]
 

@@ -10,12 +10,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from onnx_compat.dims import same
-from onnx_compat.ir import Const, Node, Ref, Region, Spec
 from onnx_compat.ir.rewriter import Replacement, rewrite_region
 from onnx_compat.passes import program_pass
 from onnx_compat.primitives.base import Application, rule
-from onnx_compat.shim import Emitter, Port, Program
+from onnx_compat.shim import Const, Emitter, Node, Port, Program, Ref, Region, Spec, is_equal
 from onnx_compat_tflite.emitter import TFLiteEmitter
 
 __all__ = ["composed_activations"]
@@ -33,11 +31,13 @@ _Found = Optional[Tuple[str, List[Any], Dict[str, Any]]]
 
 def _example(target: Emitter) -> Program:
     from onnx_compat import primitives as p
-    from onnx_compat.dtypes import float32
-    from onnx_compat.program import record
+    from onnx_compat.shim import dtypes
+    from onnx_compat.tracing.recording import record_program
 
     zero, slope = np.float32(0), np.float32(0.5)
-    return record(lambda x: [p.where(p.less(x, zero), p.mul(x, slope), x)], [Port("x", float32, (2, 3))], target, ["y"])
+    return record_program(
+        lambda x: [p.where(p.less(x, zero), p.mul(x, slope), x)], [Port("x", dtypes.float32, (2, 3))], target, ["y"]
+    )
 
 
 @program_pass(
@@ -223,7 +223,12 @@ def _prelu(node: Node) -> _Found:
         return None
     x, slope = branch
     shape = slope.spec.shape
-    if x.spec.rank < 2 or not shape or not same(shape[-1], x.spec.shape[-1]) or any(size != 1 for size in shape[:-1]):
+    if (
+        x.spec.rank < 2
+        or not shape
+        or not is_equal(shape[-1], x.spec.shape[-1])
+        or any(size != 1 for size in shape[:-1])
+    ):
         return None
     return "prelu", [x, slope], {}
 

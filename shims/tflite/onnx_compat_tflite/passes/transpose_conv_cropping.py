@@ -9,21 +9,32 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.dims import Extent, is_known, maximum, same
-from onnx_compat.ir import Extents, Node, Ref, Region, Spec
 from onnx_compat.ir.rewriter import Replacement, rewrite_region
 from onnx_compat.passes import program_pass
 from onnx_compat.passes.rewriting import count_uses
 from onnx_compat.primitives.base import Application, rule
-from onnx_compat.shim import Emitter, Port, Program
+from onnx_compat.shim import (
+    Emitter,
+    Extent,
+    Extents,
+    Node,
+    Port,
+    Program,
+    Ref,
+    Region,
+    Spec,
+    is_equal,
+    is_static,
+    maximum,
+)
 
 __all__ = ["transpose_conv_cropping"]
 
 
 def _example(target: Emitter) -> Program:
     from onnx_compat import primitives as p
-    from onnx_compat.dtypes import float32
-    from onnx_compat.program import record
+    from onnx_compat.shim import dtypes
+    from onnx_compat.tracing.recording import record_program
 
     filters = np.ones((2, 3, 3, 3), np.float32)
 
@@ -31,7 +42,7 @@ def _example(target: Emitter) -> Program:
         full = p.conv_transpose(x, filters, strides=(2, 2), dilations=(1, 1), groups=1)
         return [p.slice(full, [0, 0, 0, 0], [None, None, 8, 8], [1, 1, 1, 1])]
 
-    return record(cropped, [Port("x", float32, (1, 2, 4, 4))], target, ["y"])
+    return record_program(cropped, [Port("x", dtypes.float32, (1, 2, 4, 4))], target, ["y"])
 
 
 @program_pass(
@@ -74,15 +85,15 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
     assert isinstance(starts, Extents) and isinstance(ends, Extents) and isinstance(full.args[0], Ref)
     source, whole, last = full.args[0].spec.shape, full.outputs[0].spec.shape, len(full.outputs[0].spec.shape) - 1
     left = [_sliced_size(*along) for along in zip(whole, starts.dims, ends.dims)]
-    keeps_channels = all(same(left[axis], whole[axis]) for axis in (0, last))
+    keeps_channels = all(is_equal(left[axis], whole[axis]) for axis in (0, last))
     if not keeps_channels or last > 3 or any(step != 1 for step in cut.params["steps"]):
         return None
     beyond = []
     for axis, stride in enumerate(full.params["strides"], 1):
         first, margin, excess = starts.dims[axis], whole[axis] - left[axis], left[axis] - source[axis] * stride
-        if not (is_known(margin) and is_known(excess)):
+        if not (is_static(margin) and is_static(excess)):
             return None
-        if not (margin >= 0 and same(first, margin // 2) and -stride < excess <= 0):
+        if not (margin >= 0 and is_equal(first, margin // 2) and -stride < excess <= 0):
             return None
         beyond.append(int(excess))
     return beyond
@@ -90,4 +101,4 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
 
 def _sliced_size(extent: Extent, start: Extent, end: Extent) -> Extent:
     """The size of an axis between two places. The full result of a convolution always has more than the margin."""
-    return end - start if not is_known(end) or end >= 0 else extent + end - start
+    return end - start if not is_static(end) or end >= 0 else extent + end - start

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import ConversionError, MissingDependencyError
+from onnx_compat.shim import ConversionError, MissingDependencyError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.quantize.ranges import Ranges
 

@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 
 import numpy as np
 
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import multiplies_int4
 from onnx_compat_tflite.kernels import Kernels

@@ -5,10 +5,10 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Set, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.shim import UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import Runtime
-from onnx_compat_tflite.loading import ports
+from onnx_compat_tflite.file_ports import ports
 from onnx_compat_tflite.runtime import threads
 
 __all__ = ["HUGE", "Ranges", "ranges"]

@@ -5,13 +5,12 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 import numpy as np
 
-from onnx_compat.errors import ConversionError, UnsupportedError
-from onnx_compat.shim import Quantization
+from onnx_compat.shim import ConversionError, Quantization, UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import Runtime
+from onnx_compat_tflite.file_ports import ports
 from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.loading import ports
 from onnx_compat_tflite.quantize import library, products
 from onnx_compat_tflite.quantize.ranges import HUGE, Ranges, ranges
 from onnx_compat_tflite.quantize.schemes import KEY, SCHEMES

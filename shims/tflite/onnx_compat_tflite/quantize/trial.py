@@ -5,8 +5,7 @@ from typing import Sequence
 
 import numpy as np
 
-from onnx_compat.child_process import call_in_child
-from onnx_compat.errors import ConversionError
+from onnx_compat.shim import ConversionError, call_in_child
 
 __all__ = ["run_in_child", "survive"]
 

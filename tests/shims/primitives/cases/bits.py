@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from cases.making import Making, case
-from onnx_compat import dtypes as all_dtypes
 from onnx_compat import primitives
+from onnx_compat.ir import dtypes as all_dtypes
 
 
 @case("bitcast")

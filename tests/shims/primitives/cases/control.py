@@ -6,7 +6,7 @@ import numpy as np
 
 from cases.making import Making, case
 from onnx_compat import primitives
-from onnx_compat.dtypes import bool_, float32, int64
+from onnx_compat.ir.dtypes import bool_, float32, int64
 
 
 @case("cond")

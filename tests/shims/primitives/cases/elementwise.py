@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from cases.making import Making, case
-from onnx_compat import dtypes as all_dtypes
 from onnx_compat import primitives
-from onnx_compat.dtypes import DType
+from onnx_compat.ir import dtypes as all_dtypes
+from onnx_compat.ir.dtypes import DType
 
 _BOUNDED = {  # where it is smooth enough to be compared
     "sin": 30, "cos": 30, "tan": 1.4, "asin": 1, "acos": 1, "atanh": 0.95, "sinh": 5, "cosh": 5, "exp": 8,

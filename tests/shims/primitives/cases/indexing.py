@@ -6,7 +6,7 @@ import numpy as np
 
 from cases.making import Making, case
 from onnx_compat import primitives
-from onnx_compat.dtypes import DType
+from onnx_compat.ir.dtypes import DType
 
 
 def _index_dtype(make: Making) -> DType:

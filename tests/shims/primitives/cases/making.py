@@ -8,10 +8,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 from hypothesis import strategies as st
 
-from onnx_compat import dtypes
-from onnx_compat.dtypes import DType
+from onnx_compat.ir import dtypes
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.primitives import PRIMITIVES
-from onnx_compat.value import Tensor, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 Array = Any
 Shape = Tuple[int, ...]

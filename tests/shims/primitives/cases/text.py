@@ -6,7 +6,7 @@ import numpy as np
 
 from cases.making import Making, case
 from onnx_compat import primitives
-from onnx_compat.dtypes import float32, float64, int32, int64
+from onnx_compat.ir.dtypes import float32, float64, int32, int64
 
 _SENTENCES = ["", " ", "a", "b,c", ",", " x  y\tz ", "a,,b,", "one two three four", "Grüße, 日本, ÉTÉ", "--a--b"]
 _PATTERNS = ["", "a", "[a-z]+", "(\\w|,)*", "(?i)\\x{c9}.É|x.y", "\\D+$", "^[[:alpha:]]?$", "Gr..e|日{1}本"]

@@ -1,0 +1,85 @@
+"""Derivatives of the primitives that work element by element."""
+
+import math
+from typing import Any, Callable, Dict, List
+
+from onnx_compat import primitives as p
+from onnx_compat.autodiff.rules import RULES, Application, rule, summed_to
+
+#: Of one operand: its derivative at x, where the value is y.
+_UNARY: Dict[str, Callable[..., Any]] = {
+    "neg": lambda x, y: -1,
+    "abs": lambda x, y: p.sign(x),
+    "exp": lambda x, y: y,
+    "log": lambda x, y: p.div(1, x),
+    "sqrt": lambda x, y: p.div(0.5, y),
+    "sin": lambda x, y: p.cos(x),
+    "cos": lambda x, y: -p.sin(x),
+    "tan": lambda x, y: y * y + 1,
+    "asin": lambda x, y: p.div(1, p.sqrt(1 - x * x)),
+    "acos": lambda x, y: p.div(-1, p.sqrt(1 - x * x)),
+    "atan": lambda x, y: p.div(1, x * x + 1),
+    "sinh": lambda x, y: p.cosh(x),
+    "cosh": lambda x, y: p.sinh(x),
+    "tanh": lambda x, y: 1 - y * y,
+    "asinh": lambda x, y: p.div(1, p.sqrt(x * x + 1)),
+    "acosh": lambda x, y: p.div(1, p.sqrt(x * x - 1)),
+    "atanh": lambda x, y: p.div(1, 1 - x * x),
+    "erf": lambda x, y: p.exp(-(x * x)) * (2 / math.sqrt(math.pi)),
+    "sigmoid": lambda x, y: y * (1 - y),
+}
+
+#: Of two operands: the derivatives by x and by y, times g, where the value is z.
+_BINARY: Dict[str, Callable[..., List[Any]]] = {
+    "add": lambda x, y, z, g: [g, g],
+    "sub": lambda x, y, z, g: [g, -g],
+    "mul": lambda x, y, z, g: [g * y, g * x],
+    "div": lambda x, y, z, g: [g / y, -(g * z) / y],
+    "pow": lambda x, y, z, g: [g * y * p.pow(x, y - 1), g * z * p.log(p.where(x > 0, x, 1))],
+    "mod": lambda x, y, z, g: [g, -g * p.floor(x / y)],
+    "fmod": lambda x, y, z, g: [g, -g * ((x - z) / y)],
+    "atan2": lambda x, y, z, g: [g * y / (x * x + y * y), -(g * x) / (x * x + y * y)],
+    "maximum": lambda x, y, z, g: [p.where(x >= y, g, 0), p.where(x >= y, 0, g)],
+    "minimum": lambda x, y, z, g: [p.where(x <= y, g, 0), p.where(x <= y, 0, g)],
+}
+
+
+def _unary(slope: Callable[..., Any]) -> Callable[[Application, Any], List[Any]]:
+    return lambda at, g: [p.mul(g, slope(*at.args, at.y))]
+
+
+def _binary(slopes: Callable[..., List[Any]]) -> Callable[[Application, Any], List[Any]]:
+    return lambda at, g: [summed_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
+
+
+RULES.update({name: _unary(slope) for name, slope in _UNARY.items()})
+RULES.update({name: _binary(slopes) for name, slopes in _BINARY.items()})
+
+
+@rule("sign", "floor", "ceil", "round", "floordiv", "is_nan", "is_inf", "equal", "less", "less_equal")
+@rule("logical_not", "logical_and", "logical_or", "logical_xor", "argmax", "argmin", "nonzero", "one_hot")
+def _flat(at: Application, _: Any) -> List[Any]:
+    """A step: nothing changes for a small change of an operand."""
+    return [None] * len(at.args)
+
+
+@rule("where")
+def _where(at: Application, g: Any) -> List[Any]:
+    condition, x, y = at.args
+    return [None, summed_to(p.where(condition, g, 0), x.shape), summed_to(p.where(condition, 0, g), y.shape)]
+
+
+@rule("cast")
+def _cast(at: Application, g: Any) -> List[Any]:
+    (x,) = at.args
+    return [p.cast(g, x.dtype) if x.dtype.kind == at.y.dtype.kind == "f" else None]
+
+
+@rule("clip")
+def _clip(at: Application, g: Any) -> List[Any]:
+    """Nothing moves at a bound itself, as frameworks have it for a Relu."""
+    (x,) = at.args
+    low, high = at.params["low"], at.params["high"]
+    if low is not None:
+        g = p.where(x > low, g, 0)
+    return [g if high is None else p.where(x < high, g, 0)]

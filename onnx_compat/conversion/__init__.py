@@ -1,0 +1,1 @@
+"""Models to files: convert, join, bundles, and where a file may be written."""

@@ -1,0 +1,64 @@
+"""Several converted files as one, with a signature for each: what encodes beside what decodes, say."""
+
+import os
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+from onnx_compat.conversion.convert import form_of_path, formats
+from onnx_compat.conversion.destinations import Destination, absolute_path
+from onnx_compat.discovery import selection
+from onnx_compat.errors import ConversionError, OnnxCompatError, ShimError
+
+__all__ = ["join"]
+
+
+def join(files: Mapping[str, Any], path: Any, shim: Optional[str] = None) -> Path:
+    """Write a file that holds several converted files, each as a signature. Equal weights are stored once.
+
+    A failure leaves nothing behind, and what was at the path before stays as it was.
+
+    Args:
+        files: The name of each signature and its file: {"encode": "a.tflite", "decode": "b.tflite"}.
+        path: The path to write, with the suffix of the files.
+        shim: The shim that writes it. None selects the first that writes the format.
+
+    Returns:
+        The path that was written.
+
+    Raises:
+        ConversionError: A file is missing or has another format.
+        ShimError: No shim here writes the format.
+
+    Examples:
+        >>> path = onnx_compat.convert("digits.onnx", "digits.tflite")
+        >>> both = onnx_compat.join({"first": path, "second": path}, "both.tflite")
+        >>> onnx_compat.load_converted(both, signature="second").outputs[0].name
+        'scores'
+    """
+    target = absolute_path(path)
+    form = form_of_path(target)
+    parts: Dict[str, str] = {key: os.path.abspath(os.fspath(one)) for key, one in files.items()}
+    if not parts or "" in parts:
+        raise ConversionError("there is nothing to join", hint='name each file: {"encode": "a.tflite"}')
+    for one in parts.values():
+        if form_of_path(one) != form or not os.path.exists(one):
+            raise ConversionError(
+                "there is no file '%s' of the format '%s'" % (one, form), hint="convert the models to it first"
+            )
+    _write(parts, target, form, shim)
+    return Path(target)
+
+
+def _write(parts: Dict[str, str], target: str, form: str, shim: Optional[str]) -> None:
+    offered = formats(shim)
+    if form not in offered:
+        raise ShimError("nothing here writes the format '%s'" % form, hint="onnx-compat doctor tells what is missing")
+    writer = selection.find(offered[form][0])
+    try:
+        destination = Destination(target, parts.values(), folder=writer.formats[form][0] == "")
+        with destination.scratch() as scratch:
+            made = os.path.join(scratch, os.path.basename(target))
+            writer.join(parts, made, form)
+            destination.put(made)
+    except OnnxCompatError as error:
+        raise error.at(shim=writer.name) from error.__cause__

@@ -1,0 +1,70 @@
+"""Call a function in a child process: a framework or a kernel may end the process that runs it.
+
+The child imports a function by name, calls it with JSON values, and writes its result as one line of JSON.
+"""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+__all__ = ["ChildResult", "call_in_child"]
+
+#: What the line of the result begins with; a framework prints lines of its own.
+_RESULT = "onnx-compat answers: "
+_CODE = "import sys; sys.path[:] = %r; from onnx_compat.discovery.child_process import _serve; _serve(%r, %r, %r)"
+
+
+class ChildResult(NamedTuple):
+    """The outcome of a call. `status`: 'returned', 'failed' (the process ended first), 'timeout' or 'not started'."""
+
+    status: str
+    #: The returned value, where the status is 'returned'.
+    value: Any = None
+    #: The exit code of the process; negative: the number of the signal that ended it.
+    exit_code: int = 0
+    stderr: str = ""
+
+    @property
+    def last_line(self) -> str:
+        """The last line of standard error that is not blank; "" where there is none."""
+        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        return lines[-1] if lines else ""
+
+
+def call_in_child(module: str, function: str, *arguments: Any, seconds: float) -> ChildResult:
+    """Call `module.function(*arguments)` in a child process of this Python, with this `sys.path`.
+
+    Arguments are JSON values. A value of the result that JSON cannot hold becomes its text.
+    """
+    if not sys.executable or getattr(sys, "frozen", False):
+        return ChildResult("not started", stderr="this Python cannot be started again")
+    code = _CODE % (sys.path, module, function, json.dumps(arguments))
+    try:
+        done = subprocess.run(  # noqa: S603 (this Python, and code of this package)
+            [sys.executable, "-c", code],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ChildResult("timeout")
+    except OSError as error:
+        return ChildResult("not started", stderr=str(error))
+    for line in reversed(done.stdout.splitlines()):
+        if line.startswith(_RESULT):
+            return ChildResult("returned", json.loads(line[len(_RESULT) :]), done.returncode, done.stderr)
+    return ChildResult("failed", None, done.returncode, done.stderr)
+
+
+def _serve(module: str, function: str, arguments: str) -> None:
+    """Call the function in the child; exit at once, because a framework may crash while the interpreter shuts down."""
+    value = getattr(importlib.import_module(module), function)(*json.loads(arguments))
+    sys.stdout.write("\n%s%s\n" % (_RESULT, json.dumps(value, default=str)))
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,1 @@
+"""Prepared models: feeds, plans, partitions, the fallback, and the prediction of support."""

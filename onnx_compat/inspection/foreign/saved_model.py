@@ -1,0 +1,133 @@
+"""The folder of a SavedModel, by the messages of its `saved_model.pb` that tell what it is; the variables are not read."""
+
+import json
+import mmap
+import os
+from collections import Counter
+from typing import Any, Dict, Iterator, List, Optional
+
+from onnx_compat.errors import InputError, InvalidModelError
+from onnx_compat.model.schema import linked, message
+from onnx_compat.model.wire import FileSource, Message, parse
+from onnx_compat.shim.description import Description
+
+__all__ = ["FILE", "described"]
+
+FILE = "saved_model.pb"
+_OURS = os.path.join("assets.extra", "onnx_compat.json")  # where the shims put what a signature cannot say
+_LARGEST = 1 << 25  # characters of it that are read
+_DEFAULT = "serving_default"
+_INITIAL = "__saved_model_init_op"  # a signature that a loader runs, and nobody else
+
+_TYPES = (
+    "? float32 float64 int32 uint8 int16 int8 string complex64 int64 bool qint8 quint8 qint32 bfloat16 qint16 quint16 uint16"
+    " complex128 float16 resource variant uint32 uint64"
+).split()
+
+_SAVED = linked(
+    message("Axis", size=(1, "int")),
+    message("Shape", axes=(2, "Axis*"), unknown_rank=(3, "int")),
+    message("Port", tensor=(1, "text"), dtype=(2, "int"), shape=(3, "Shape")),
+    message("NamedPort", name=(1, "text"), port=(2, "Port")),
+    message("Signature", inputs=(1, "NamedPort*"), outputs=(2, "NamedPort*")),
+    message("NamedSignature", name=(1, "text"), signature=(2, "Signature")),
+    message("Node", op=(2, "text")),
+    message("Function", nodes=(3, "Node*")),
+    message("Library", functions=(1, "Function*")),
+    message("Graph", nodes=(1, "Node*"), library=(2, "Library")),
+    message("About", tags=(4, "text*"), tensorflow=(5, "text")),
+    message("MetaGraph", about=(1, "About"), graph=(2, "Graph"), signatures=(5, "NamedSignature*")),
+    message("SavedModel", version=(1, "int"), graphs=(2, "MetaGraph*")),
+)["SavedModel"]
+
+Row = Dict[str, Any]
+
+
+def described(path: str) -> Description:
+    try:
+        saved = _read(os.path.join(path, FILE))
+    except OSError as error:
+        raise InputError("'%s' cannot be read: %s" % (path, error.strerror or error)) from error
+    except (InvalidModelError, ValueError) as error:
+        reason = "the %s in '%s' is no SavedModel, or a damaged one" % (FILE, path)
+        raise InvalidModelError(reason, hint="check that the folder was copied completely") from error
+    if not saved.graphs:
+        raise InvalidModelError("the SavedModel '%s' holds no graph" % path)
+    first = saved.graphs[0]
+    nodes = Counter(node.op for node in _nodes(first.graph))
+    sizes = {os.path.relpath(file, path): os.lstat(file).st_size for file in _files(path)}
+    facts = {
+        "format": "SavedModel",
+        "bytes": sum(sizes.values()),
+        "variable_bytes": sum(size for name, size in sizes.items() if name.startswith("variables" + os.sep)),
+        "tensorflow_version": first.about.tensorflow if first.about is not None else "",
+        "tags": list(first.about.tags) if first.about is not None else [],
+        "graphs": len(saved.graphs),
+        "nodes": sum(nodes.values()),
+        "functions": len(first.graph.library.functions) if first.graph and first.graph.library else 0,
+    }
+    counts = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
+    tables = {
+        "signatures": list(_signatures(first, _ports_of_ours(path))),
+        "operator_counts": [{"operator": op, "count": count} for op, count in counts],
+    }
+    return Description(facts, tables)
+
+
+def _read(path: str) -> Message:
+    if not os.path.isfile(path):  # to open a pipe would block
+        raise ValueError("'%s' is no file" % path)
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return parse(FileSource(file, data), _SAVED)[0]
+
+
+def _files(path: str) -> Iterator[str]:
+    for folder, _, names in os.walk(path):
+        yield from (os.path.join(folder, name) for name in names)
+
+
+def _nodes(graph: Optional[Message]) -> Iterator[Message]:
+    """Those of the graph and of its functions."""
+    if graph is not None:
+        yield from graph.nodes
+        for function in graph.library.functions if graph.library is not None else ():
+            yield from function.nodes
+
+
+def _signatures(graph: Message, ours: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
+    for one in graph.signatures:
+        if one.name == _INITIAL or one.signature is None:
+            continue
+        for kind, ports in (("input", one.signature.inputs), ("output", one.signature.outputs)):
+            better = ours.get(kind, {}) if one.name == _DEFAULT else {}
+            for port in ports:
+                row = {"signature": one.name, "": kind, "name": port.name, "type": "?", "shape": None}
+                if port.port is not None:
+                    row.update(_type(port.port))
+                yield dict(row, **better.get(port.name, {}))
+
+
+def _type(port: Message) -> Row:
+    known = 0 <= port.dtype < len(_TYPES)
+    axes = None if port.shape is None or port.shape.unknown_rank else port.shape.axes
+    shape: Optional[List[Optional[int]]] = None if axes is None else [None if a.size < 0 else a.size for a in axes]
+    return {"type": _TYPES[port.dtype] if known else "type %d" % port.dtype, "shape": shape}
+
+
+def _ports_of_ours(path: str) -> Dict[str, Dict[str, Row]]:
+    """By kind and name the types that the model had: with the names of open sizes."""
+    named = os.path.join(path, _OURS)
+    if not os.path.isfile(named):
+        return {}
+    try:
+        with open(named, encoding="utf-8") as file:
+            text = file.read(_LARGEST + 1)
+        data = json.loads(text) if len(text) <= _LARGEST else {}
+        return {
+            kind: {
+                str(one["name"]): {"type": str(one["dtype"]), "shape": list(one["shape"])} for one in data[kind + "s"]
+            }
+            for kind in ("input", "output")
+        }
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}

@@ -1,0 +1,115 @@
+"""What every kind of attention is made of: heads, masks, and weights that sum to one."""
+
+import math
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dims import Extent, floordiv, is_equal
+from onnx_compat.ir.dtypes import DType, float32, int32
+from onnx_compat.tracing.values import Tensor, lift
+
+__all__ = [
+    "additive",
+    "capped",
+    "grouped",
+    "join",
+    "live_rows",
+    "position_grid",
+    "root_scaled",
+    "scale_of",
+    "shared",
+    "split",
+    "weights",
+]
+
+#: Tensors, or None where there is nothing to mask or to add.
+Maybe = Optional[Tensor]
+
+
+def shared(extent: Extent, heads: Extent) -> Extent:
+    """The size of one of so many heads."""
+    if isinstance(extent, int) and isinstance(heads, int) and (heads <= 0 or extent % heads):
+        raise InvalidModelError("an axis of length %d cannot be shared by %d heads" % (extent, heads))
+    return floordiv(extent, heads)
+
+
+def split(x: Tensor, heads: int) -> Tensor:
+    """[batch, steps, heads * size] as [batch, heads, steps, size]."""
+    parts = p.reshape(x, (x.shape[0], x.shape[1], heads, shared(x.shape[2], heads)))
+    return p.transpose(parts, (0, 2, 1, 3))
+
+
+def join(x: Tensor) -> Tensor:
+    """[batch, heads, steps, size] as [batch, steps, heads * size]."""
+    batch, heads, steps, size = x.shape
+    return p.reshape(p.transpose(x, (0, 2, 1, 3)), (batch, steps, heads * size))
+
+
+def grouped(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
+    """The product of each head of x with the head of y that serves it: one for each run of heads of x.
+
+    The heads of a run are stacked as rows of one matrix, so y is never repeated.
+    """
+    batch, heads, rows, columns = x.shape
+    if is_equal(heads, y.shape[1]):
+        return p.matmul(x, y, transpose_y=transpose_y)
+    run = shared(heads, y.shape[1])
+    stacked = p.matmul(p.reshape(x, (batch, y.shape[1], run * rows, columns)), y, transpose_y=transpose_y)
+    return p.reshape(stacked, (batch, heads, rows, y.shape[-2 if transpose_y else -1]))
+
+
+def root_scaled(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
+    """Queries and keys, each times the root of the scale (1 / sqrt(size of a head) if there is none)."""
+    root: Any = scale_of(q, scale)
+    root = p.cast(p.sqrt(root), q.dtype) if isinstance(root, Tensor) else math.sqrt(root)
+    return p.mul(q, root), p.mul(k, root)
+
+
+def scale_of(q: Tensor, scale: Optional[float]) -> Any:
+    """The scale given (zero is none), or 1 / sqrt(size of a head)."""
+    if scale:
+        return scale
+    size = q.shape[-1]
+    return 1 / math.sqrt(size) if isinstance(size, int) else p.pow(p.cast(lift(size), float32), -0.5)
+
+
+def capped(scores: Tensor, softcap: float) -> Tensor:
+    """Held within the cap by a tanh; zero is no cap."""
+    return p.tanh(scores / softcap) * softcap if softcap > 0 else scores
+
+
+def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tensor, Tensor]:
+    """The positions of queries [rows, 1] and of keys [1, columns]; the first query stands at the offset, a size or a
+    vector with one for each sample (then [batch, 1, rows, 1]).
+    """
+    q = p.unsqueeze(p.iota(rows, int32), [1])
+    k = p.unsqueeze(p.iota(columns, int32), [0])
+    if isinstance(offset, Tensor):
+        return p.add(p.reshape(p.cast(offset, int32), (offset.shape[0], 1, 1, 1)), q), k
+    return p.add(q, lift(offset, int32)), k
+
+
+def additive(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
+    """What is added to the scores: the bias, and -inf where one of the masks does not allow it."""
+    masks = [mask for mask in allowed if mask is not None]
+    if not masks:
+        return bias
+    together = masks[0]
+    for mask in masks[1:]:
+        together = p.logical_and(together, mask)
+    return p.where(together, lift(0, dtype) if bias is None else bias, -np.inf)
+
+
+def live_rows(bias: Tensor) -> Tensor:
+    """Which queries may see any key at all."""
+    return p.greater(p.reduce_max(bias, [-1], keepdims=True), -np.inf)
+
+
+def weights(scores: Tensor, live: Maybe) -> Tensor:
+    """The softmax over keys, with zeros for a query that sees none."""
+    if live is None:
+        return p.softmax(scores, -1)
+    return p.where(live, p.softmax(p.where(live, scores, 0), -1), 0)

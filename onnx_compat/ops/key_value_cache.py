@@ -1,0 +1,36 @@
+"""Writing new steps into a cache of keys or values."""
+
+from typing import Optional
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dtypes import int64
+from onnx_compat.ops.registry import op
+from onnx_compat.tracing.values import Tensor, lift
+
+
+def written(cache: Tensor, update: Tensor, first: Tensor, circular: bool = False) -> Tensor:
+    """[batch, slots, ...] with the steps [batch, steps, ...] in each sample's slots from its own first on."""
+    batch, steps = update.shape[:2]
+    slots = p.add(p.unsqueeze(p.cast(first, int64), [1]), p.unsqueeze(p.iota(steps), [0]))
+    if circular:
+        slots = p.mod(slots, lift(cache.shape[1], int64))
+    samples = p.broadcast_to(p.unsqueeze(p.iota(batch), [1]), (batch, steps))
+    return p.scatter_nd(cache, p.stack([samples, slots], 2), update)
+
+
+@op("TensorScatter", since=24)
+def tensor_scatter(
+    past_cache: Tensor, update: Tensor, write_indices: Optional[Tensor] = None, *, axis: int = -2, mode: str = "linear"
+) -> Tensor:
+    if mode not in ("linear", "circular"):
+        raise InvalidModelError("the mode of a TensorScatter is 'linear' or 'circular', not %r" % mode)
+    axis = p.axis_of(axis, past_cache.rank)
+    if axis == 0:
+        raise InvalidModelError("the axis of a TensorScatter is not the first: that is the batch")
+    if write_indices is None:
+        return p.concat([update, p.slice_axis(past_cache, axis, update.shape[axis], None)], axis)
+    order = [0, axis] + [k for k in range(1, past_cache.rank) if k != axis]
+    back = [order.index(k) for k in range(past_cache.rank)]
+    cache, steps = (p.transpose(x, order) for x in (past_cache, update))
+    return p.transpose(written(cache, steps, write_indices, mode == "circular"), back)

@@ -1,0 +1,87 @@
+"""How long an axis becomes when it is resized, and by which factor."""
+
+from fractions import Fraction
+from typing import Any, List, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.ir.dims import Extent, exact_quotient, floordiv, is_equal, is_static
+from onnx_compat.ir.dtypes import float32
+from onnx_compat.tracing.values import Tensor, as_sizes, known_array, lift
+
+__all__ = ["Scaled", "by_scales", "by_sizes"]
+
+
+class Scaled(NamedTuple):
+    """An axis: its length before and after, and the factor if it was given (else it is the ratio of the lengths)."""
+
+    before: Extent
+    after: Extent
+    factor: Optional[float]
+
+    @property
+    def unchanged(self) -> bool:
+        return is_equal(self.before, self.after) and self.factor in (None, 1.0)
+
+    def scale(self) -> Tensor:
+        """The factor, as a float32 scalar."""
+        if self.factor is not None:
+            return lift(self.factor, float32)
+        return p.div(p.cast(lift(self.after), float32), p.cast(lift(self.before), float32))
+
+    def narrowing(self) -> float:
+        """The factor where it is below one, now: how much wider the filter gets."""
+        factor = self.factor
+        if factor is None:
+            if not (is_static(self.before) and is_static(self.after)):
+                raise NeedsKnownError(
+                    "an antialiased Resize needs sizes that are known", lift([self.before, self.after])
+                )
+            factor = float(self.after) / float(self.before)
+        return min(1.0, factor)
+
+
+def by_scales(extents: Sequence[Extent], scales: Tensor) -> List[Scaled]:
+    factors = [float(factor) for factor in known_array(scales, "the scales of a Resize").reshape(-1)]
+    if not all(0 < factor < float("inf") for factor in factors):
+        raise InvalidModelError("the scales of a Resize are %s: each must be above 0" % factors)
+    if len(factors) != len(extents):
+        raise InvalidModelError("%d scales were given for %d axes" % (len(factors), len(extents)))
+    return [Scaled(extent, _grown(extent, factor), factor) for extent, factor in zip(extents, factors)]
+
+
+def _grown(extent: Extent, factor: float) -> Extent:
+    """floor(extent * factor), in float32 as everybody computes it; of a symbol, with the factor as a fraction."""
+    if is_static(extent):
+        return int(np.floor(np.float32(int(extent)) * np.float32(factor)))
+    fraction = Fraction(factor).limit_denominator(1000)
+    if np.float32(float(fraction)) != np.float32(factor):
+        raise NeedsKnownError(
+            "a size times %r is not a fraction of it: the size must be known" % factor, lift([extent])
+        )
+    return floordiv(extent * fraction.numerator, fraction.denominator)
+
+
+def _factor(before: Extent, after: Extent) -> Optional[float]:
+    """The ratio of lengths of which only that is known."""
+    times = None if is_static(before) else exact_quotient(after, before)
+    return None if times is None else float(times)
+
+
+def by_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[Scaled]:
+    if policy not in ("stretch", "not_larger", "not_smaller"):
+        raise InvalidModelError("keep_aspect_ratio_policy is stretch, not_larger or not_smaller, not %r" % policy)
+    wanted = as_sizes(sizes)
+    if len(wanted) != len(extents) or any(is_static(size) and size < 0 for size in wanted):
+        raise InvalidModelError("a Resize of the axes %s cannot give the sizes %s" % (list(extents), wanted))
+    if policy == "stretch":
+        return [Scaled(before, after, _factor(before, after)) for before, after in zip(extents, wanted)]
+    if not all(map(is_static, (*extents, *wanted))):
+        raise NeedsKnownError(
+            "a Resize that keeps the aspect ratio needs sizes that are known", lift([*extents, *wanted])
+        )
+    ratios = [after / before for before, after in zip(extents, wanted)]  # type: ignore[operator]
+    factor: Any = min(ratios) if policy == "not_larger" else max(ratios)
+    return [Scaled(before, int(np.floor(before * factor + 0.5)), factor) for before in extents]

@@ -1,0 +1,96 @@
+"""What is different among the elements of a tensor, or among its slices along an axis."""
+
+from typing import Any, List, Optional
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dims import Extent, is_equal
+from onnx_compat.ir.dtypes import float32, int32, int64, uint32, uint64
+from onnx_compat.ops.arguments import product
+from onnx_compat.ops.registry import op
+from onnx_compat.tracing.values import Tensor, lift
+
+
+@op("Unique", since=(11, 28))
+def unique(X: Tensor, *, axis: Optional[int] = None, sorted: int = 1) -> List[Tensor]:
+    """The different ones, where each is first, which of them each is, and how often each occurs. Slices are in the order
+    of the first elements that differ. NaN equals NaN and comes last.
+    """
+    place = 0 if axis is None else p.axis_of(axis, X.rank)
+    lines = p.reshape(X, (product(X.shape),)) if axis is None else X
+    count = lines.shape[place]
+    keys = _keys(p.transpose(lines, [place, *[k for k in range(lines.rank) if k != place]]))
+    order = _ordered(keys, count)
+    begins = _begins(keys, order, count)
+    starts: Any = p.squeeze(p.nonzero(begins), [0])
+    groups = starts.shape[0]
+    first = p.take(order, starts, 0)
+    number = p.cumsum(p.cast(begins, int64), 0) - 1
+    inverse = p.scatter_nd(_zeros(count), p.unsqueeze(order, [1]), number)
+    if not sorted:
+        met = p.top_k(first, groups, 0, largest=False)[1]
+        first = p.take(first, met, 0)
+        inverse = p.take(p.scatter_nd(_zeros(groups), p.unsqueeze(met, [1]), p.iota(groups)), inverse, 0)
+    counts = p.scatter_nd(_zeros(groups), p.unsqueeze(inverse, [1]), _zeros(count) + 1, "add")
+    return [p.take(lines, first, place), first, inverse, counts]
+
+
+def _zeros(length: Extent) -> Tensor:
+    return p.full((length,), 0, int64)
+
+
+# -- order -------------------------------------------------------------------------------------------------------------
+def _ordered(keys: List[Tensor], count: Extent) -> Tensor:
+    """The places of the lines in their order, of equal ones the first place first: sorted by the last column, then by the
+    one before it.
+    """
+
+    def by_column(order: Tensor, *column: Tensor) -> List[Tensor]:
+        for key in reversed(column):
+            order = p.take(order, p.top_k(p.take(key, order, 0), count, 0, largest=False)[1], 0)
+        return [order]
+
+    columns = keys[0].shape[0]
+    if is_equal(columns, 0):
+        return p.iota(count)
+    if is_equal(columns, 1):
+        return by_column(p.iota(count), *[p.squeeze(key, [0]) for key in keys])[0]
+    return p.scan(by_column, [p.iota(count)], keys, columns, reverse=True)[0]
+
+
+def _begins(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
+    """Whether each line, in order, is another one than the line before it."""
+    found = p.equal(p.iota(count), 0)
+    before = p.take(order, p.maximum(p.iota(count) - 1, 0), 0)
+    for key in keys:
+        other = p.not_equal(p.take(key, order, 1), p.take(key, before, 1))
+        found = p.logical_or(found, p.less(0, p.reduce_sum(p.cast(other, int32), [0])))
+    return found
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+def _keys(lines: Tensor) -> List[Tensor]:
+    """Numbers [columns, lines] that are ordered as the elements are: of several tables, the first says most."""
+    table: Any = p.transpose(p.reshape(lines, (lines.shape[0], product(lines.shape[1:]))), [1, 0])
+    kind = lines.dtype.kind
+    if kind == "s":
+        return [p.string_rank(table)]
+    if kind == "b":
+        return [p.cast(table, int32)]
+    if kind == "c":
+        return [key for half in (0, 32) for key in _keys_of_floats(_half(table, half))]
+    return _keys_of_floats(table) if kind == "f" else [table]
+
+
+def _keys_of_floats(table: Tensor) -> List[Tensor]:
+    """NaN has no place of its own in the order of numbers."""
+    missing: Any = p.is_nan(table)
+    return [p.cast(missing, int32), p.where(missing, lift(0, table.dtype), table)]
+
+
+def _half(x: Tensor, shift: int) -> Tensor:
+    """The real part of a complex number, or behind 32 bits the imaginary one."""
+    if x.dtype.bits != 64:
+        raise UnsupportedError("Unique of %s is not done" % x.dtype.name, hint="make it complex64, or split its parts")
+    bits: Any = p.shift_right(p.bitcast(x, uint64), lift(shift, uint64))
+    return p.bitcast(p.cast(bits, uint32), float32)

@@ -1,0 +1,85 @@
+"""Where a window stops on an axis: padding, automatic padding, rounding up."""
+
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dims import Extent, ceildiv, floordiv, is_equal, is_static, maximum, minimum
+from onnx_compat.ops.arguments import every, pairs
+
+__all__ = ["WindowGeometry", "reach"]
+
+Pads = List[Tuple[Extent, Extent]]
+
+
+def reach(kernel: Extent, dilation: int) -> Extent:
+    """How many places a dilated kernel spans."""
+    return (kernel - 1) * dilation + 1
+
+
+class WindowGeometry(NamedTuple):
+    """The windows of a convolution or a pool on its spatial axes."""
+
+    kernel: List[Extent]
+    strides: List[int]
+    dilations: List[int]
+    pads: Pads
+
+    @staticmethod
+    def of(
+        extents: Sequence[Extent],
+        kernel: Sequence[Extent],
+        auto_pad: str,
+        pads: Optional[Sequence[int]],
+        strides: Optional[Sequence[int]],
+        dilations: Optional[Sequence[int]] = None,
+    ) -> "WindowGeometry":
+        rank = len(extents)
+        if len(kernel) != rank or any(is_static(size) and size < 1 for size in kernel):
+            raise InvalidModelError("a kernel %s does not fit %d spatial axes" % (list(kernel), rank))
+        if pads and (len(pads) != 2 * rank or min(pads) < 0):
+            raise InvalidModelError("the padding %s must have %d entries, each 0 at least" % (list(pads), 2 * rank))
+        step, apart = every(strides, rank, 1), every(dilations, rank, 1)
+        if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+            spans = [reach(k, d) for k, d in zip(kernel, apart)]
+            padding = [_same_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in zip(extents, spans, step)]
+        elif auto_pad in ("VALID", "NOTSET", ""):
+            padding = pairs(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
+        else:
+            raise InvalidModelError("auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID, not %r" % auto_pad)
+        return WindowGeometry(list(kernel), step, apart, padding)
+
+    @property
+    def padded(self) -> bool:
+        return not all(is_equal(size, 0) for pair in self.pads for size in pair)
+
+    def rounded_up(self, extents: Sequence[Extent]) -> "WindowGeometry":
+        """With so much padding at the end that a last window which still begins inside fits."""
+        rounded = map(_rounded_up, extents, self.kernel, self.strides, self.dilations, self.pads)
+        return self._replace(pads=list(rounded))
+
+    def counts(self, extents: Sequence[Extent]) -> List[Extent]:
+        """How many windows there are on each axis."""
+        return [
+            floordiv(extent + low + high - reach(k, d), s) + 1
+            for extent, k, s, d, (low, high) in zip(extents, self.kernel, self.strides, self.dilations, self.pads)
+        ]
+
+
+def _same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
+    """Padding for ceil(extent / stride) windows; of an odd number, the greater half at the end if `upper`."""
+    total = (ceildiv(extent, stride) - 1) * stride + span - extent
+    if not (
+        is_static(span) and span >= stride
+    ):  # else no place is left out, whatever the size: never less than nothing
+        total = maximum(total, 0)
+    half = floordiv(total, 2)
+    return (half, total - half) if upper else (total - half, half)
+
+
+def _rounded_up(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tuple[Extent, Extent]) -> Any:
+    low, high = pads
+    span = reach(kernel, dilation)
+    count = ceildiv(extent + low + high - span, stride) + 1
+    count = minimum(count, floordiv(extent + low - 1, stride) + 1)
+    needed = (count - 1) * stride + span - extent - low
+    return low, maximum(needed, 0)

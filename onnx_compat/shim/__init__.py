@@ -1,0 +1,118 @@
+"""The interface between the core and a shim: every name that a shim may import, and nothing else.
+
+A shim subclasses `Shim` and `Emitter`. It receives a `Program` of `Node`s over `Ref`s and `Const`s, and emits it with
+`emit`. A size is an int or a symbolic `Dim`; `is_static` tells which. `examples/toy_shim` is a complete shim.
+"""
+
+from onnx_compat.discovery.child_process import ChildResult, call_in_child
+from onnx_compat.discovery.diagnosis import import_error_text
+from onnx_compat.errors import (
+    ConversionError,
+    InputError,
+    InvalidModelError,
+    MissingDependencyError,
+    NeedsKnownError,
+    OnnxCompatError,
+    ShimError,
+    TargetError,
+    UnsupportedError,
+    VerificationError,
+)
+from onnx_compat.ir import dims, dtypes, is_verifying
+from onnx_compat.ir.dims import (
+    Dim,
+    Extent,
+    Undecided,
+    atoms_of,
+    exact_quotient,
+    floordiv,
+    is_equal,
+    is_equal_shape,
+    is_nonnegative,
+    is_static,
+    maximum,
+)
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.ir.program import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, refs
+from onnx_compat.shim.description import Description, OpenedFile, Step
+from onnx_compat.shim.emission import Sizes, emit
+from onnx_compat.shim.interface import (
+    Compiled,
+    Emitter,
+    Native,
+    Port,
+    Probe,
+    Program,
+    Quantization,
+    Scheme,
+    Shim,
+    declared_natives,
+    native,
+)
+from onnx_compat.shim.recurrent import StandardRecurrent, activations, directions, standard_recurrent
+from onnx_compat.tracing.values import Tensor, as_sizes, known_array, lift
+
+__all__ = [
+    "Arg",
+    "ChildResult",
+    "Compiled",
+    "Const",
+    "ConversionError",
+    "DType",
+    "Description",
+    "Dim",
+    "Emitter",
+    "Extent",
+    "Extents",
+    "InputError",
+    "InvalidModelError",
+    "MissingDependencyError",
+    "Native",
+    "NeedsKnownError",
+    "Node",
+    "OnnxCompatError",
+    "OpenedFile",
+    "Origin",
+    "Port",
+    "Probe",
+    "Program",
+    "Quantization",
+    "Ref",
+    "Region",
+    "Scheme",
+    "Shim",
+    "ShimError",
+    "Sizes",
+    "Spec",
+    "StandardRecurrent",
+    "Step",
+    "Target",
+    "TargetError",
+    "Tensor",
+    "Undecided",
+    "UnsupportedError",
+    "VerificationError",
+    "activations",
+    "as_sizes",
+    "atoms_of",
+    "call_in_child",
+    "declared_natives",
+    "dims",
+    "directions",
+    "dtypes",
+    "emit",
+    "exact_quotient",
+    "floordiv",
+    "import_error_text",
+    "is_equal",
+    "is_equal_shape",
+    "is_nonnegative",
+    "is_static",
+    "is_verifying",
+    "known_array",
+    "lift",
+    "maximum",
+    "native",
+    "refs",
+    "standard_recurrent",
+]

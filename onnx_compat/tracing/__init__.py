@@ -1,0 +1,1 @@
+"""Recording: traced values, pending layouts, the interpreter of ONNX graphs, weight folding."""

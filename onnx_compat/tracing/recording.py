@@ -1,0 +1,46 @@
+"""Recording a function over Tensors as a program that a shim can compile."""
+
+from typing import Any, Callable, Optional, Sequence
+
+from onnx_compat.ir import Spec, is_verifying
+from onnx_compat.ir.dims import is_static
+from onnx_compat.shim.interface import Emitter, Port, Program
+from onnx_compat.tracing.trace import Trace
+from onnx_compat.tracing.values import Tensor
+
+__all__ = ["check_program", "record_program", "start_trace"]
+
+
+def start_trace(emitter: Emitter, immediate: bool = False) -> Trace:
+    """A trace that lays things out as the emitter wants them, and executes as it goes if asked to."""
+    return Trace(emitter.target, emitter if immediate else None)
+
+
+def record_program(
+    function: Callable[..., Sequence[Tensor]],
+    inputs: Sequence[Port],
+    emitter: Emitter,
+    output_names: Optional[Sequence[str]] = None,
+    name: str = "model",
+    trace: Any = None,
+) -> Program:
+    """The program of `function`, called with one Tensor for each input."""
+    trace = trace or start_trace(emitter)
+    with trace.active():
+        region = trace.region([Spec(port.dtype, port.shape) for port in inputs], function)
+    names = output_names or ["output_%d" % k for k in range(len(region.outputs))]
+    specs = [output.spec for output in region.outputs]
+    outputs = [
+        Port(name, spec.dtype, tuple(size if is_static(size) else None for size in spec.shape))
+        for name, spec in zip(names, specs)
+    ]
+    return check_program(Program(name, tuple(inputs), tuple(outputs), region))
+
+
+def check_program(program: Program) -> Program:
+    """Verify the program if ONNX_COMPAT_VERIFY=1, and return it. Raises VerificationError."""
+    if is_verifying():
+        from onnx_compat.ir.verifier import verify_program
+
+        verify_program(program)
+    return program

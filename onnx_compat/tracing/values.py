@@ -1,0 +1,183 @@
+"""The traced value: what an operator's meaning is written over.
+
+A `Tensor` is one of two things. Known: `value` holds a numpy array, of numbers, or of ints and symbolic sizes (`Dim`)
+for the shape arithmetic that a graph does. Or computed at run time: `ref` names the recorded result. `order` is its
+pending permutation: physical axis j of the recorded result is logical axis `order[j]`; None means as written.
+"""
+
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.ir import Ref, Spec
+from onnx_compat.ir.dims import Dim, Extent, is_static
+from onnx_compat.ir.dtypes import DType
+
+__all__ = [
+    "EMPTY_OPTIONAL",
+    "MapValue",
+    "SequenceValue",
+    "Tensor",
+    "TensorLike",
+    "as_sizes",
+    "known_array",
+    "lift",
+    "scalar_like",
+]
+
+Order = Optional[Tuple[int, ...]]
+
+
+def _arithmetic(name: str, reflected: bool = False) -> Callable[[Any, Any], "Tensor"]:
+    """An operator of Tensors: the primitive of this name."""
+
+    def method(self: Any, other: Any) -> "Tensor":
+        from onnx_compat.primitives import elementwise
+
+        function: Callable[[Any, Any], Tensor] = getattr(elementwise, name)
+        return function(other, self) if reflected else function(self, other)
+
+    return method
+
+
+class Tensor:
+    """An n-dimensional value of an ONNX dtype; arithmetic on it applies primitives."""
+
+    __slots__ = ("dtype", "order", "ref", "shape", "value")
+
+    def __init__(
+        self,
+        dtype: DType,
+        shape: Sequence[Extent],
+        value: Optional[np.ndarray] = None,
+        ref: Optional[Ref] = None,
+        order: Order = None,
+    ) -> None:
+        self.dtype = dtype
+        self.shape = tuple(shape)
+        self.value = value
+        self.ref = ref
+        self.order = order
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self.dtype, self.shape)
+
+    @property
+    def known(self) -> bool:
+        """Whether every element is a number now."""
+        return self.value is not None and (self.value.dtype != object or self.dtype.kind == "s" or not _symbolic(self))
+
+    @property
+    def size(self) -> Extent:
+        total: Extent = 1
+        for extent in self.shape:
+            total = total * extent
+        return total
+
+    def __repr__(self) -> str:
+        return "Tensor(%s%s%s)" % (
+            self.dtype.name,
+            list(self.shape),
+            " = %r" % self.value if self.value is not None else "",
+        )
+
+    __add__, __radd__ = _arithmetic("add"), _arithmetic("add", reflected=True)
+    __sub__, __rsub__ = _arithmetic("sub"), _arithmetic("sub", reflected=True)
+    __mul__, __rmul__ = _arithmetic("mul"), _arithmetic("mul", reflected=True)
+    __truediv__, __rtruediv__ = _arithmetic("div"), _arithmetic("div", reflected=True)
+    __floordiv__, __rfloordiv__ = _arithmetic("floordiv"), _arithmetic("floordiv", reflected=True)
+    __mod__, __rmod__ = _arithmetic("mod"), _arithmetic("mod", reflected=True)
+    __pow__, __rpow__ = _arithmetic("pow"), _arithmetic("pow", reflected=True)
+    __lt__, __le__ = _arithmetic("less"), _arithmetic("less_equal")
+    __gt__, __ge__ = _arithmetic("greater"), _arithmetic("greater_equal")
+
+    def __neg__(self) -> "Tensor":
+        from onnx_compat.primitives import elementwise
+
+        return elementwise.neg(self)
+
+
+TensorLike = Union[Tensor, np.ndarray, int, float, bool, str, Sequence[Any]]
+
+
+class SequenceValue(NamedTuple):
+    """An ONNX sequence: its length is always known to the trace."""
+
+    dtype: DType
+    items: Tuple[Any, ...]
+
+
+class MapValue(NamedTuple):
+    """An ONNX map: a vector of keys in ascending order, and a vector of the value of each."""
+
+    keys: Tensor
+    values: Tensor
+
+    @property
+    def dtype(self) -> DType:
+        return self.values.dtype
+
+
+class _Nothing:
+    """An optional that is there and holds nothing (None stands for an input that was left out)."""
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+EMPTY_OPTIONAL = _Nothing()
+
+
+def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
+    """A Tensor of what may be one already, an array, a Python number, a size, or a list of sizes."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, Dim) or (isinstance(value, (list, tuple)) and any(isinstance(v, Dim) for v in value)):
+        array = np.empty(np.shape(value) if isinstance(value, (list, tuple)) else (), object)
+        array[...] = value
+        return Tensor(dtype or DType.of("int64"), array.shape, array)
+    if dtype is not None:
+        array = np.asarray(value, dtype.numpy)
+    else:
+        array = np.asarray(value)
+        dtype = DType.of(array.dtype)
+    return Tensor(dtype, array.shape, array)
+
+
+def scalar_like(value: Any, like: Tensor) -> Tensor:
+    """A Python number in the dtype of the tensor that it meets."""
+    return value if isinstance(value, Tensor) else lift(value, like.dtype)
+
+
+def known_array(tensor: Tensor, what: str) -> np.ndarray:
+    """Its numbers, now. When they are not known the trace is told which value to specialise on."""
+    from onnx_compat.tracing.trace import current_trace
+
+    if tensor.known:
+        assert tensor.value is not None
+        return tensor.value
+    return current_trace().demand(tensor, what)
+
+
+def as_sizes(tensor: Tensor) -> List[Extent]:
+    """The elements of an integer vector (or scalar) as sizes: numbers where known, symbols where not."""
+    if tensor.value is not None:
+        return [v if isinstance(v, Dim) else int(v) for v in tensor.value.reshape(-1)]
+    if tensor.rank == 0:
+        return [Dim.atom("element", tensor.ref, None)]
+    if tensor.rank != 1:
+        raise InvalidModelError("an integer vector was expected, not a tensor of rank %d" % tensor.rank)
+    if not is_static(tensor.shape[0]):
+        raise NeedsKnownError("the length of an integer vector (a rank) is not known", tensor)
+    return [Dim.atom("element", tensor.ref, k) for k in range(int(tensor.shape[0]))]
+
+
+def _symbolic(tensor: Tensor) -> bool:
+    assert tensor.value is not None
+    return any(isinstance(v, Dim) for v in tensor.value.reshape(-1))

@@ -1,0 +1,31 @@
+"""Part of a tensor, by a key of integers and slices, in a form that a file of this Keras holds."""
+
+from typing import Any, Sequence
+
+from onnx_compat.shim import UnsupportedError
+from onnx_compat_keras.features import keeps_keys
+
+__all__ = ["cut"]
+
+
+def cut(ops: Any, x: Any, key: Sequence[Any]) -> Any:
+    """`x[key]`: one GetItem where that can be loaded again, else a selection along each axis that is cut."""
+    if keeps_keys():
+        return ops.get_item(x, tuple(key))
+    if Ellipsis in key:
+        at = key.index(Ellipsis)
+        key = (*key[:at], *[slice(None)] * (len(x.shape) - len(key) + 1), *key[at + 1 :])
+    for axis, part in reversed([*enumerate(key)]):
+        if part == slice(None):
+            continue
+        if part in (slice(None, 1), slice(0, 1)):
+            part = [0]  # there, whatever the length
+        elif isinstance(part, slice):
+            if x.shape[axis] is None:
+                raise UnsupportedError(
+                    "this Keras cannot load a model that cuts an axis of unknown length",
+                    hint="use a newer Keras 3, or fix the length of that axis",
+                )
+            part = [*range(*part.indices(x.shape[axis]))]
+        x = ops.take(x, part, axis=axis)
+    return x

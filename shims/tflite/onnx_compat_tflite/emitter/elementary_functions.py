@@ -1,0 +1,162 @@
+"""Mathematics that no kernel has, composed of what every kernel set has, to the last bits of float32.
+
+Each function is computed where its series converges fast, and elsewhere by an identity that loses nothing. The
+polynomials were fitted to the functions in float64 over the stated range, by the least relative error; `P(z)` is of
+z = x^2.
+"""
+
+from typing import Callable, Sequence
+
+import numpy as np
+
+from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.integers import Integers
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["Functions"]
+
+_ATAN = (0.0805371202, -0.138776751, 0.199777096, -0.333329491)
+_SINH = (0.00020372196, 0.0083302837, 0.16666716)
+_ASINH = (0.0201219487, -0.0426993145, 0.0748475822, -0.166662881)
+_ATANH = (0.181739939, 0.0824371064, 0.146691418, 0.199782165, 0.3333373)
+_ACOSH = (0.00124428509, -0.00532259443, 0.0187064419, -0.0833307076, 0.999999974)
+_ERF = (-0.000563141661, 0.00491754995, -0.0267113099, 0.112801801, -0.376123262, 1.12837912)
+_LOG_ERFC = (-0.00115824035, 0.0148400859, -0.0888257582, -0.654199838, -1.11765167, -0.00261016385)
+_LN2 = float(np.log(2))
+_HUGE = 1e4  # from here on x^2 + 1 is x^2 in float32
+
+
+def _composed(method: Callable[..., Handle]) -> Callable[..., Handle]:
+    return through("MUL", "ADD", "SELECT_V2", "SQRT")(method)
+
+
+class Functions(Integers):
+    """float32; float16 is computed in it and rounded once."""
+
+    def _polynomial(self, x: Handle, coefficients: Sequence[float]) -> Handle:
+        """By Horner's rule, the highest power first."""
+        total = self.like(x, coefficients[0])
+        for coefficient in coefficients[1:]:
+            total = self.add(self.mul(x, total), self.like(x, coefficient))
+        return total
+
+    def _odd(self, x: Handle, coefficients: Sequence[float]) -> Handle:
+        """x + x^3 P(x^2): the leading term is exact."""
+        z = self.mul(x, x)
+        return self.add(x, self.mul(self.mul(x, z), self._polynomial(z, coefficients)))
+
+    def _signed(self, size: Handle, x: Handle) -> Handle:
+        """With the sign of x."""
+        return self.where(self.less(x, self.like(x, 0)), self.neg(size), size)
+
+    def _plus(self, x: Handle, number: float) -> Handle:
+        return self.add(x, self.like(x, number))
+
+    def _times(self, x: Handle, number: float) -> Handle:
+        return self.mul(x, self.like(x, number))
+
+    # -- trigonometry ------------------------------------------------------------------------------------------------------
+    @_composed
+    def tan(self, x: Handle) -> Handle:
+        return self.div(self.sin(x), self.cos(x))
+
+    @_composed
+    def atan(self, x: Handle) -> Handle:
+        """Of |x| above tan(3/8 pi) by its inverse, above tan(1/8 pi) by the angle from pi/4."""
+        size = self.abs(x)
+        far, middle = (self.less(self.like(x, np.tan(k * np.pi / 8)), size) for k in (3, 1))
+        inverse = self.div(self.like(x, -1), size)
+        turned = self.div(self._plus(size, -1), self._plus(size, 1))
+        near = self.where(far, inverse, self.where(middle, turned, size))
+        base = self.where(far, self.like(x, np.pi / 2), self.where(middle, self.like(x, np.pi / 4), self.like(x, 0)))
+        return self._signed(self.add(base, self._odd(near, _ATAN)), x)
+
+    @_composed
+    def asin(self, x: Handle) -> Handle:
+        one = self.like(x, 1)
+        return self.atan(self.div(x, self.sqrt(self.mul(self.sub(one, x), self.add(one, x)))))
+
+    @_composed
+    def acos(self, x: Handle) -> Handle:
+        one = self.like(x, 1)
+        # Not the root of the quotient, which is infinite at -1: some kernels make NaN of that.
+        return self._times(self.atan(self.div(self.sqrt(self.sub(one, x)), self.sqrt(self.add(one, x)))), 2)
+
+    @_composed
+    def atan2(self, x: Handle, y: Handle) -> Handle:
+        """The angle in the first eighth, then out of it: over the diagonal, over the ordinate, over the abscissa."""
+        zero, one = self.like(x, 0), self.like(x, 1)
+        up, right = self.abs(x), self.abs(y)
+        longer, shorter = self.maximum(up, right), self.minimum(up, right)
+        ratio = self.where(
+            self.equal(up, right), self.where(self.equal(up, zero), zero, one), self.div(shorter, longer)
+        )
+        angle = self.atan(ratio)
+        angle = self.where(self.less(right, up), self.sub(self.like(x, np.pi / 2), angle), angle)
+        angle = self.where(self.less(self._side(y), zero), self.sub(self.like(x, np.pi), angle), angle)
+        angle = self.where(self.less(self._side(x), zero), self.neg(angle), angle)
+        return self.where(self.logical_or(self.is_nan(x), self.is_nan(y)), self.like(x, np.nan), angle)
+
+    def _side(self, x: Handle) -> Handle:
+        """Negative where x is, also where it is -0."""
+        zero = self.equal(x, self.like(x, 0))
+        return self.where(zero, self.div(self.like(x, 1), x), x)
+
+    # -- hyperbolic functions ----------------------------------------------------------------------------------------------
+    def _half_exp(self, x: Handle) -> Handle:
+        """e^(x / 2): its square overflows no sooner than the result does."""
+        return self.exp(self._times(x, 0.5))
+
+    @_composed
+    def sinh(self, x: Handle) -> Handle:
+        size = self.abs(x)
+        root = self._half_exp(size)
+        far = self.sub(self.mul(self._times(root, 0.5), root), self.div(self.div(self.like(x, 0.5), root), root))
+        near = self._odd(self.minimum(self.like(x, 1), size), _SINH)
+        return self._signed(self.where(self.less(size, self.like(x, 1)), near, far), x)
+
+    @_composed
+    def cosh(self, x: Handle) -> Handle:
+        root = self._half_exp(self.abs(x))
+        return self.add(self.mul(self._times(root, 0.5), root), self.div(self.div(self.like(x, 0.5), root), root))
+
+    def _far_log(self, x: Handle) -> Handle:
+        """log(2 x) of a large x (XNNPACK's logarithm of the very largest is infinite)."""
+        return self._plus(self.log(self._times(x, 0.5)), 2 * _LN2)
+
+    @_composed
+    def asinh(self, x: Handle) -> Handle:
+        size = self.abs(x)
+        near = self._odd(self.minimum(self.like(x, 0.5), size), _ASINH)
+        middle = self.log(self.add(size, self.sqrt(self._plus(self.mul(size, size), 1))))
+        far = self._far_log(size)
+        rest = self.where(self.less(size, self.like(x, _HUGE)), middle, far)
+        return self._signed(self.where(self.less(size, self.like(x, 0.5)), near, rest), x)
+
+    @_composed
+    def acosh(self, x: Handle) -> Handle:
+        beyond = self._plus(x, -1)
+        bounded = self.minimum(self.like(x, 0.5), beyond)
+        near = self.mul(self.sqrt(self._times(bounded, 2)), self._polynomial(bounded, _ACOSH))
+        middle = self.log(self.add(x, self.sqrt(self.mul(beyond, self._plus(x, 1)))))
+        far = self._far_log(x)
+        rest = self.where(self.less(x, self.like(x, _HUGE)), middle, far)
+        return self.where(self.less(self.like(x, 0.5), beyond), rest, near)
+
+    @_composed
+    def atanh(self, x: Handle) -> Handle:
+        size = self.abs(x)
+        near = self._odd(self.minimum(self.like(x, 0.5), size), _ATANH)
+        one = self.like(x, 1)
+        far = self._times(self.log(self.div(self.add(one, size), self.sub(one, size))), 0.5)
+        return self._signed(self.where(self.less(size, self.like(x, 0.5)), near, far), x)
+
+    # -- the error function ------------------------------------------------------------------------------------------------
+    @_composed
+    def erf(self, x: Handle) -> Handle:
+        """x P(x^2) up to 1, and 1 - e^Q(|x|) beyond, where Q stands for log(erfc)."""
+        size = self.minimum(self.like(x, 4), self.abs(x))
+        z = self.mul(size, size)
+        near = self.mul(size, self._polynomial(z, _ERF))
+        far = self.sub(self.like(x, 1), self.exp(self._polynomial(size, _LOG_ERFC)))
+        return self._signed(self.where(self.less(size, self.like(x, 1)), near, far), x)
