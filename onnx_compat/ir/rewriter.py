@@ -102,9 +102,10 @@ class _Copy(_Sizes):
     def arg(self, arg: Any) -> Any:
         return self.value(arg) if isinstance(arg, Ref) else super().arg(arg)
 
-    def fill(self, copy: Region, region: Region) -> None:
-        copy.replace([self._node(node) for node in region.live()])
-        copy.outputs = tuple(map(self.arg, region.outputs))
+    def fill(self, new: Region, region: Region) -> None:
+        """Put copies of the live nodes and of the outputs of `region` into `new`."""
+        new.replace([self._node(node) for node in region.live()])
+        new.outputs = tuple(map(self.arg, region.outputs))
 
     def _node(self, node: Node) -> Node:
         primitive, args, params = self.replacements.get(node) or Replacement(
