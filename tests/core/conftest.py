@@ -1,6 +1,17 @@
-"""The helpers of these tests stand beside them; with pytest's importlib mode the folder is not on the path by itself."""
+"""Put this folder on the path, and make random tests repeatable.
+
+With pytest's importlib mode the folder is not on the path by itself; the tests import the helpers beside them.
+"""
 
 import sys
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+# The examples follow from the test alone, not from a seed or a database; a busy machine makes no test fail.
+settings.register_profile(
+    "core", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("core")

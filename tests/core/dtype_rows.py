@@ -20,6 +20,16 @@ class Row(NamedTuple):
     repeated: bool
 
 
+def type_of(formal: Any) -> str:
+    """Return the type of a formal parameter of a schema. Old releases of onnx call the attribute `typeStr`."""
+    return str(formal.type_str if hasattr(formal, "type_str") else formal.typeStr)
+
+
+def is_homogeneous(formal: Any) -> bool:
+    """Whether the values of a variadic parameter have one type. Old releases of onnx call it `isHomogeneous`."""
+    return bool(formal.is_homogeneous if hasattr(formal, "is_homogeneous") else formal.isHomogeneous)
+
+
 def rows() -> Dict[Tuple[str, str], Row]:
     schemas: Dict[Tuple[str, str], List[Any]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
@@ -39,7 +49,7 @@ def _row(versions: List[Any]) -> Row:
     for k in range(count):
         groups[k] = next(first for first in range(k + 1) if first == k or _always_bound(versions, first, k))
     repeated = any(schema.inputs[-1].option.name == "Variadic" for schema in versions)
-    homogeneous = all(schema.inputs[-1].is_homogeneous for schema in versions)
+    homogeneous = all(is_homogeneous(schema.inputs[-1]) for schema in versions)
     shared = [
         groups.count(group) > 1 or (repeated and homogeneous and k == count - 1) for k, group in enumerate(groups)
     ]
@@ -52,15 +62,15 @@ def _always_bound(versions: List[Any], first: int, second: int) -> bool:
     """Whether two inputs have one type parameter in every version that has both."""
     both = [schema.inputs for schema in versions if len(schema.inputs) > second]
     return all(
-        inputs[first].type_str == inputs[second].type_str
-        and "(" not in inputs[first].type_str
-        and inputs[second].is_homogeneous
+        type_of(inputs[first]) == type_of(inputs[second])
+        and "(" not in type_of(inputs[first])
+        and is_homogeneous(inputs[second])
         for inputs in both
     )
 
 
 def _tensors(schema: Any, formal: Any) -> List[str]:
     constraints = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
-    names = constraints.get(formal.type_str, [formal.type_str])
+    names = constraints.get(type_of(formal), [type_of(formal)])
     inner = [name[9:-1] if name.startswith("optional(") else name for name in names]
     return [DType.of(name).name for name in inner if name.startswith("tensor(")]

@@ -15,7 +15,7 @@ from onnx_compat.execution.feeds import check_feed
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan
 
 #: The files between whose lines another thread runs.
-FILES = ("runnable.py", "plan.py", "partition.py", "emission.py", "emitted.py")
+FILES = ("runnable.py", "plan.py", "partition.py", "emission.py", "emitted_program.py")
 LONG = 120.0
 
 
@@ -103,7 +103,8 @@ class Intruder:
 
         def entered(frame: Any, event: str, arg: Any) -> Any:
             folder, name = os.path.split(frame.f_code.co_filename)
-            return local if name in files and os.path.basename(folder).startswith("onnx_compat") else None
+            packages = folder.split(os.sep)[-2:]
+            return local if name in files and any(part.startswith("onnx_compat") for part in packages) else None
 
         def traced() -> None:
             sys.settrace(entered)
