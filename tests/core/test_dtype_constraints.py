@@ -15,6 +15,8 @@ from onnx_compat.ops.registry import OPERATORS, registered
 from onnx_compat.tracing.values import Tensor
 
 ROWS = rows()
+#: onnx 1.16 and older let GridSample-16 take every type; later releases corrected the schema to floats.
+CORRECTED = {("", "GridSample")}
 
 
 def of(name, rank=1):
@@ -32,7 +34,7 @@ def test_the_table_allows_what_the_schemas_allow(key):
         if newest:
             assert allowed == theirs
         elif allowed:  # the table knows the versions of a later onnx too
-            assert theirs and allowed >= theirs
+            assert (theirs or key in CORRECTED) and allowed >= theirs
     assert not newest or (ours.groups[: len(schema.groups)], ours.repeated) == (
         schema.groups[: len(ours.groups)],
         schema.repeated,
