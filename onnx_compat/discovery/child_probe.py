@@ -40,7 +40,7 @@ def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECO
     """Probe a shim apart; None where this Python cannot be started again. `modules`: the framework's, if known."""
     with suppress(OSError):  # whoever left it has told; the child leaves its own
         os.remove(_mark(name))
-    result = call_in_child("onnx_compat.discovery.child_probe", "answer", name, seconds=seconds)
+    result = call_in_child("onnx_compat.discovery.child_probe", "answer_probe", name, seconds=seconds)
     if result.status == "not started":
         return None
     if result.status == "returned":

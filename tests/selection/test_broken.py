@@ -126,7 +126,7 @@ def test_the_doctor_keeps_a_killer_from_the_next_process(copy):
 def test_one_that_hangs_is_told(copy):
     here = copy("several-py311")
     here.put("tensorflow", "import time\ntime.sleep(100000)\n")
-    code = "from onnx_compat.discovery.child_probe import trial; print(trial('tf2', ('tensorflow',), 20).probe.reason)"
+    code = "from onnx_compat.discovery.child_probe import probe_in_child; print(probe_in_child('tf2', ('tensorflow',), 20).probe.reason)"
     done = here.run("-c", code)
     assert done.stdout == "its probe has not come back for 20 seconds\n", done.stderr
 
