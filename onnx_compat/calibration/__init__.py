@@ -1,13 +1,13 @@
-"""Representative inputs, one sample after the other: what a full integer quantisation learns the ranges of values from.
+"""Calibration data: representative inputs, from which a full integer quantisation takes the ranges of values.
 
-    a .npz file        an array for each input; what a dict of arrays says, too
-    a .npy file        the array of the only input; an array, too
-    a folder           of .npz files, .npy files or images, in the order of their names
+    a .npz file        an array for each input; a dict of arrays has the same meaning
+    a .npy file        the array of the only input; an array has the same meaning
+    a folder           of .npz files, .npy files or images, which are read in the order of their names
     an iterable        of samples: a dict by name, a sequence in the model's order, or the array of the only input
-    "generated"        made up as for `verify`: the file works, its accuracy means nothing
+    "generated"        generated inputs as for `verify`: the file works, but its accuracy is unknown
 
-An array of a file is cut along its first axis. With one axis more than the input has, each element is a sample; with as
-many axes, each piece as long as the input's first axis, or of length one where that is open.
+An array is split into samples along its first axis. If it has an axis more than the input, each element is a sample. If
+it has as many axes, the first axis of the input is the length of a sample; an open axis counts as 1.
 """
 
 from onnx_compat.calibration.images import Images

@@ -1,4 +1,4 @@
-"""Calibration data in files: arrays that hold samples one behind the other, and folders of such files or of images."""
+"""Read calibration data from files: arrays that hold the samples along their first axis, and folders of files."""
 
 import os
 from pathlib import Path
@@ -10,57 +10,63 @@ from onnx_compat.calibration.images import SUFFIXES, Images
 from onnx_compat.errors import InputError
 from onnx_compat.model import TensorType, ValueInfo
 
-__all__ = ["Named", "cut", "only", "read"]
+__all__ = ["NamedSample", "only_input", "read_samples", "split_samples"]
 
-#: Where a sample is from, in words, and what it is.
-Named = Tuple[str, Any]
-
-
-def read(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueInfo]) -> Iterator[Named]:
-    """The samples of a file or a folder."""
-    place = Path(os.fspath(path))
-    if place.is_dir():
-        return _folder(place, declared)
-    if not place.exists():
-        raise InputError("there is no file or folder '%s'" % place)
-    return _file(place, declared)
+#: The origin of a sample, for error messages, and the sample: a mapping or a sequence of arrays, or an array.
+NamedSample = Tuple[str, Any]
 
 
-def _file(path: Path, declared: Sequence[ValueInfo]) -> Iterator[Named]:
+def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
+    """Yield the samples of a file or a folder. `declared`: the inputs of the model."""
+    source = Path(os.fspath(path))
+    if source.is_dir():
+        return _folder(source, declared)
+    if not source.exists():
+        raise InputError("there is no file or folder '%s'" % source, hint="give the path of the calibration data")
+    return _file(source, declared)
+
+
+def _file(path: Path, declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
     from onnx_compat.verification.npz import load_npz
 
     if path.suffix.lower() == ".npz":
-        return cut("'%s'" % path.name, load_npz(path), declared)
+        return split_samples("'%s'" % path.name, load_npz(path), declared)
     if path.suffix.lower() == ".npy":
-        return cut("'%s'" % path.name, {only(declared).name: _npy(path)}, declared)
+        return split_samples("'%s'" % path.name, {only_input(declared).name: _npy(path)}, declared)
     raise InputError(
         "'%s' is no calibration data" % path, hint="give a .npz or .npy file, or a folder of these or of images"
     )
 
 
-def _folder(folder: Path, declared: Sequence[ValueInfo]) -> Iterator[Named]:
+def _folder(folder: Path, declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
     paths = sorted(path for path in folder.iterdir() if path.is_file())
     kinds = [[path for path in paths if path.suffix.lower() in kind] for kind in ((".npz",), (".npy",), SUFFIXES)]
     if sum(map(bool, kinds)) != 1:
-        held = "files of several kinds" if any(kinds) else "no .npz file, no .npy file and no image"
-        raise InputError("the folder '%s' holds %s" % (folder, held), hint="give a folder with one kind of them")
+        content = "files of several kinds" if any(kinds) else "no .npz file, no .npy file and no image"
+        raise InputError(
+            "the folder '%s' holds %s" % (folder, content),
+            hint="give a folder of only .npz files, only .npy files or only images",
+        )
     if kinds[2]:
         yield from Images(str(folder)).read(declared)
     for path in kinds[0] + kinds[1]:
         yield from _file(path, declared)
 
 
-def _npy(path: Path) -> Any:
+def _npy(path: Path) -> "np.ndarray[Any, np.dtype[Any]]":
     try:
-        return np.load(str(path), allow_pickle=False)
+        array: np.ndarray[Any, np.dtype[Any]] = np.load(str(path), allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise InputError("'%s' is not a readable .npy file (%s)" % (path, error)) from error
+        raise InputError(
+            "'%s' is not a readable .npy file (%s)" % (path, error), hint="write it with numpy.save"
+        ) from error
+    return array
 
 
-def only(declared: Sequence[ValueInfo]) -> ValueInfo:
-    """The only input: the one that an array without a name is for."""
+def only_input(declared: Sequence[ValueInfo]) -> ValueInfo:
+    """Return the only input of the model, to which an array without a name belongs. Raise `InputError` if it has more."""
     if len(declared) != 1:
-        names = ", ".join("'%s'" % one.name for one in declared)
+        names = ", ".join("'%s'" % info.name for info in declared)
         raise InputError(
             "the calibration data has no names, and the model has %d inputs" % len(declared),
             hint="give a .npz file with an array for each of %s" % names,
@@ -68,26 +74,32 @@ def only(declared: Sequence[ValueInfo]) -> ValueInfo:
     return declared[0]
 
 
-def cut(what: str, arrays: Mapping[str, Any], declared: Sequence[ValueInfo]) -> Iterator[Named]:
-    """The samples that lie in arrays one behind the other. What is missing, or of no use to the model, is left as it is:
-    the check of the samples tells.
+def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
+    """Split arrays into samples along the first axis. `origin` names the arrays in errors.
+
+    Arrays of unknown names stay whole, and absent inputs stay absent: the check of the samples reports both.
     """
     pieces: Dict[str, List[Any]] = {}
-    for one in declared:
-        if one.name in arrays:
-            pieces[one.name] = _pieces(what, one, np.asarray(arrays[one.name]))
-    counts = {name: len(found) for name, found in pieces.items()}
+    for info in declared:
+        if info.name in arrays:
+            pieces[info.name] = _split_array(origin, info, np.asarray(arrays[info.name]))
+    counts = {name: len(input_pieces) for name, input_pieces in pieces.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join("%d of '%s'" % (count, name) for name, count in counts.items())
-        raise InputError("calibration data, %s: not as many samples of one input as of another: %s" % (what, told))
-    strange = {name: array for name, array in arrays.items() if name not in pieces}
-    for place in range(min(counts.values()) if counts else len(strange)):
-        yield "%s, sample %d" % (what, place), dict(strange, **{name: found[place] for name, found in pieces.items()})
+        texts = ", ".join("%d of '%s'" % (count, name) for name, count in counts.items())
+        raise InputError(
+            "calibration data, %s: the inputs have different numbers of samples: %s" % (origin, texts),
+            hint="give as many samples for each input",
+        )
+    unknown = {name: array for name, array in arrays.items() if name not in pieces}
+    for index in range(min(counts.values()) if counts else len(unknown)):
+        sample = dict(unknown, **{name: input_pieces[index] for name, input_pieces in pieces.items()})
+        yield "%s, sample %d" % (origin, index), sample
 
 
-def _pieces(what: str, one: ValueInfo, array: "np.ndarray[Any, np.dtype[Any]]") -> List[Any]:
-    assert isinstance(one.type, TensorType) and one.type.shape is not None
-    shape = one.type.shape
+def _split_array(origin: str, info: ValueInfo, array: "np.ndarray[Any, np.dtype[Any]]") -> List[Any]:
+    """Split the array of an input into samples. Raise `InputError` if its length is no multiple of the input's."""
+    assert isinstance(info.type, TensorType) and info.type.shape is not None
+    shape = info.type.shape
     if array.ndim == len(shape) + 1:
         return list(array)
     if not shape or array.ndim != len(shape):
@@ -96,7 +108,7 @@ def _pieces(what: str, one: ValueInfo, array: "np.ndarray[Any, np.dtype[Any]]") 
     if len(array) % length:
         raise InputError(
             "calibration data, %s: the array of '%s' is %d long, and the model takes %d at once: %s"
-            % (what, one.name, len(array), length, one.type),
-            hint="give a multiple, or one axis more in front, for the samples",
+            % (origin, info.name, len(array), length, info.type),
+            hint="give a multiple of %d, or insert a first axis that counts the samples" % length,
         )
     return [array[start : start + length] for start in range(0, len(array), length)]

@@ -1,4 +1,4 @@
-"""Calibration data from image files, through Pillow."""
+"""Read calibration data from image files, with Pillow."""
 
 import importlib
 from pathlib import Path
@@ -22,8 +22,8 @@ class Images(NamedTuple):
 
     Attributes:
         folder: The path of the folder.
-        mean: What is subtracted: a number for all channels, or one for each.
-        std: What divides then, likewise.
+        mean: The numbers that are subtracted from the pixels: a number for all channels, or a number for each.
+        std: The numbers that the difference is divided by: a number for all channels, or a number for each.
 
     Examples:
         >>> from onnx_compat.calibration import Images
@@ -36,48 +36,52 @@ class Images(NamedTuple):
     std: Sequence[float] = (1.0,)
 
     def read(self, declared: Sequence[ValueInfo]) -> Iterator[Tuple[str, Any]]:
-        """Where a sample is from, in words, and the sample."""
-        name, integer, first, (channels, height, width) = _image(declared)
-        for told, numbers in (("mean", self.mean), ("std", self.std)):
-            if len(numbers) not in (1, channels) or (told == "std" and 0 in numbers):
-                each = "one number" if channels == 1 else "one number for all channels, or %d" % channels
+        """Yield the name of each image file, and its sample. `declared`: the inputs of the model."""
+        name, is_integer, channels_first, (channels, height, width) = _image_input(declared)
+        for attribute, numbers in (("mean", self.mean), ("std", self.std)):
+            if len(numbers) not in (1, channels) or (attribute == "std" and 0 in numbers):
+                expected = "one number" if channels == 1 else "one number for all channels, or %d" % channels
                 raise InputError(
-                    "the %s of the images is %s" % (told, list(numbers)),
-                    hint="give " + each + ", and not 0" * (told == "std"),
+                    "the %s of the images is %s" % (attribute, list(numbers)),
+                    hint="give " + expected + ", and not 0" * (attribute == "std"),
                 )
         if not Path(self.folder).is_dir():
-            raise InputError("'%s' is no folder of images" % self.folder)
+            raise InputError("'%s' is no folder of images" % self.folder, hint="give the path of a folder")
         for path in sorted(path for path in Path(self.folder).iterdir() if path.suffix.lower() in SUFFIXES):
             pixels = _pixels(path, channels, height, width)
-            if not integer:
+            if not is_integer:
                 scaled = (pixels / 255 - np.asarray(self.mean)) / np.asarray(self.std)
                 pixels = scaled.astype(np.float32)
-            yield "'%s'" % path.name, {name: (np.moveaxis(pixels, 2, 0) if first else pixels)[None]}
+            yield "'%s'" % path.name, {name: (np.moveaxis(pixels, 2, 0) if channels_first else pixels)[None]}
 
 
-def _image(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, Tuple[int, int, int]]:
-    """The name of the input, whether it takes integers, whether its channels come first; channels, height and width."""
+def _image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, Tuple[int, int, int]]:
+    """Return the name of the image input, whether it takes integers and has its channels first, and its sizes.
+
+    The sizes are the channels, the height and the width. Raise `InputError` if the model has no image as its only input.
+    """
     kind = declared[0].type if len(declared) == 1 else None
     if isinstance(kind, TensorType) and kind.shape is not None and kind.dtype is not None:
         sizes = [size if isinstance(size, int) else None for size in kind.shape]
         if len(sizes) == 4 and sizes[0] in (None, 1) and kind.dtype.name in ("float32", "uint8"):
-            for first, (channels, height, width) in ((True, sizes[1:]), (False, [sizes[3], *sizes[1:3]])):
+            for channels_first, (channels, height, width) in ((True, sizes[1:]), (False, [sizes[3], *sizes[1:3]])):
                 if channels in (1, 3) and height and width:
-                    return declared[0].name, kind.dtype.name == "uint8", first, (channels, height, width)
-    takes = ", ".join("'%s' %s" % (one.name, one.type) for one in declared)
+                    return declared[0].name, kind.dtype.name == "uint8", channels_first, (channels, height, width)
+    inputs = ", ".join("'%s' %s" % (info.name, info.type) for info in declared)
     raise InputError(
-        "images can calibrate a model whose only input is an image, of float32 or uint8, with 1 or 3 channels before or"
-        " behind a known height and width; this one takes %s" % takes,
+        "images can calibrate a model whose only input is an image of float32 or uint8, with 1 or 3 channels (first or"
+        " last) and a known height and width; the inputs of this model are %s" % inputs,
         hint="give arrays: a .npz file, or an iterable",
     )
 
 
 def _pixels(path: Path, channels: int, height: int, width: int) -> Any:
+    """Decode an image file and resize it. Return the pixels as [height, width, channels] of uint8."""
     from onnx_compat.reference.images import Images as Decoder
 
     decoded = Decoder().image_decode(np.fromfile(str(path), np.uint8), channels)
     if not decoded.size:
-        raise InputError("'%s' is not a readable image" % path, hint="take it out of the folder")
-    image: Any = importlib.import_module("PIL.Image")
-    made = image.fromarray(decoded[:, :, 0] if channels == 1 else decoded).resize((width, height), image.BILINEAR)
-    return np.asarray(made).reshape(height, width, channels)
+        raise InputError("'%s' is not a readable image" % path, hint="remove it from the folder")
+    pillow: Any = importlib.import_module("PIL.Image")
+    image = pillow.fromarray(decoded[:, :, 0] if channels == 1 else decoded)
+    return np.asarray(image.resize((width, height), pillow.BILINEAR)).reshape(height, width, channels)

@@ -1,13 +1,13 @@
-"""Calibration data as samples, each checked against the model."""
+"""Split calibration data into samples, and check each sample against the inputs of the model."""
 
 import os
 from itertools import islice
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from onnx_compat.calibration import files
-from onnx_compat.calibration.files import Named
+from onnx_compat.calibration.files import NamedSample
 from onnx_compat.calibration.images import Images
 from onnx_compat.errors import InputError
 from onnx_compat.execution.feeds import check_feed
@@ -15,59 +15,67 @@ from onnx_compat.model import Model, TensorType, ValueInfo
 
 __all__ = ["GENERATED", "Sample", "batch", "paths_of", "samples"]
 
-#: Instead of data.
+#: The value of `calibrate` that requests generated inputs.
 GENERATED = "generated"
-_MADE_UP = 32
+_GENERATED_COUNT = 32
 
 Sample = Dict[str, np.ndarray]
+#: A path, `GENERATED`, images, an array, arrays by name, or an iterable of samples.
+Data = Union[str, "os.PathLike[str]", Images, np.ndarray, Mapping[str, Any], Iterable[Any]]
 
 
-def samples(model: Model, data: Any) -> Iterator[Sample]:
-    """Each sample by name, as the model takes it. An `InputError` says which one does not fit, and why."""
-    for one in model.inputs:
-        if not isinstance(one.type, TensorType) or one.type.shape is None or one.type.dtype is None:
+def samples(model: Model, data: Data) -> Iterator[Sample]:
+    """Yield each sample as arrays by name. Raise `InputError` if a sample does not fit the model, or without samples."""
+    for info in model.inputs:
+        if not isinstance(info.type, TensorType) or info.type.shape is None or info.type.dtype is None:
             raise InputError(
                 "the input '%s' is %s, and only tensors of a known rank can be calibrated"
-                % (one.name, one.type or "untyped")
+                % (info.name, info.type or "untyped")
             )
-    empty = True
-    for where, sample in _read(model.inputs, data):
-        empty = False
+    is_empty = True
+    for origin, sample in _read_samples(model.inputs, data):
+        is_empty = False
         try:
-            yield _checked(sample, model.inputs)
+            yield _check_sample(sample, model.inputs)
         except InputError as error:
-            raise InputError("calibration data, %s: %s" % (where, error.reason), hint=error.hint) from error
-    if empty:
+            raise InputError("calibration data, %s: %s" % (origin, error.reason), hint=error.hint) from error
+    if is_empty:
         raise InputError("the calibration data holds no sample", hint="give some dozens of typical inputs")
 
 
-def paths_of(data: Any) -> List[str]:
-    """Return the files that calibration data is read from; none where it is in memory."""
-    place = data.folder if isinstance(data, Images) else data
-    if not isinstance(place, (str, os.PathLike)) or place == GENERATED:
+def paths_of(data: Optional[Data]) -> List[str]:
+    """Return the files that calibration data is read from: an empty list for data in memory."""
+    source = data.folder if isinstance(data, Images) else data
+    if not isinstance(source, (str, os.PathLike)) or source == GENERATED:
         return []
-    path = os.fspath(place)
+    path = os.fspath(source)
     return [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else [path]
 
 
-def batch(model: Model, data: Any, limit: int = 32) -> Sample:
-    """Several samples as one, where the first axis of every input is open; else the first one. To verify with."""
-    several = all(isinstance(one.type, TensorType) and _is_open(one.type) for one in model.inputs)
-    found: List[Sample] = list(islice(samples(model, data), limit if several else 1))
-    first = found[0]
-    alike = [one for one in found if all(one[name].shape == array.shape for name, array in first.items())]
-    return {name: np.concatenate([one[name] for one in alike]) for name in first} if several else first
+def batch(model: Model, data: Data, limit: int = 32) -> Sample:
+    """Concatenate the first `limit` samples, to verify with; leave out those whose shapes differ from the first's.
+
+    Return the first sample if the first axis of an input has a fixed size.
+    """
+    several = all(isinstance(info.type, TensorType) and _has_open_batch(info.type) for info in model.inputs)
+    leading: List[Sample] = list(islice(samples(model, data), limit if several else 1))
+    first = leading[0]
+    equal_shapes = [
+        sample for sample in leading if all(sample[name].shape == array.shape for name, array in first.items())
+    ]
+    return {name: np.concatenate([sample[name] for sample in equal_shapes]) for name in first} if several else first
 
 
-def _is_open(kind: TensorType) -> bool:
+def _has_open_batch(kind: TensorType) -> bool:
+    """Return whether the size of the first axis is open."""
     return bool(kind.shape) and not isinstance((kind.shape or ())[0], int)
 
 
-def _checked(sample: Any, declared: Sequence[ValueInfo]) -> Sample:
-    if not isinstance(sample, (Mapping, list, tuple)):
-        sample = [sample]
-    names = [one.name for one in declared]
-    arrays = {name: array for name, (array, _) in check_feed(sample, declared, names).items()}
+def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
+    """Return a sample as arrays by name. Raise `InputError` if it does not fit the model, is empty or is not finite."""
+    feed: Any = sample if isinstance(sample, (Mapping, list, tuple)) else [sample]
+    names = [info.name for info in declared]
+    arrays = {name: array for name, (array, _) in check_feed(feed, declared, names).items()}
     for name, array in arrays.items():
         if not array.size:
             raise InputError("the input '%s' has no elements (shape %s)" % (name, list(array.shape)))
@@ -76,27 +84,29 @@ def _checked(sample: Any, declared: Sequence[ValueInfo]) -> Sample:
     return arrays
 
 
-def _read(declared: Sequence[ValueInfo], data: Any) -> Iterator[Named]:
+def _read_samples(declared: Sequence[ValueInfo], data: Data) -> Iterator[NamedSample]:
+    """Yield the unchecked samples of calibration data of any kind."""
     if isinstance(data, Images):
         return data.read(declared)
     if isinstance(data, str) and data == GENERATED:
-        return _generated(declared)
+        return _generate_samples(declared)
     if isinstance(data, np.ndarray):
-        return files.cut("the array", {files.only(declared).name: data}, declared)
+        return files.split_samples("the array", {files.only_input(declared).name: data}, declared)
     if isinstance(data, Mapping):
-        return files.cut("the arrays", data, declared)
-    if isinstance(data, str) or hasattr(data, "__fspath__"):
-        return files.read(data, declared)
+        return files.split_samples("the arrays", data, declared)
+    if isinstance(data, (str, os.PathLike)):
+        return files.read_samples(data, declared)
     if hasattr(data, "__iter__"):
-        return (("sample %d" % place, sample) for place, sample in enumerate(data))
+        return (("sample %d" % index, sample) for index, sample in enumerate(data))
     raise InputError(
         "%s is no calibration data" % type(data).__name__,
         hint="give a .npz file, a folder, or an iterable of samples, each a dict with an array for each input",
     )
 
 
-def _generated(declared: Sequence[ValueInfo]) -> Iterator[Named]:
+def _generate_samples(declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
+    """Yield generated inputs, each from a seed of its own."""
     from onnx_compat.verification.generate import generate
 
-    for seed in range(_MADE_UP):
+    for seed in range(_GENERATED_COUNT):
         yield "generated sample %d" % seed, generate(declared, seed)

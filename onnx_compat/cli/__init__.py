@@ -1,4 +1,4 @@
-"""The command `onnx-compat`. Its entry point is `onnx_compat.cli:main`."""
+"""The command line interface `onnx-compat`. Its entry point is `onnx_compat.cli:main`."""
 
 import sys
 from typing import Optional, Sequence
@@ -9,11 +9,11 @@ __all__ = ["main"]
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Run the command line and return the exit code; see `codes.CODES`."""
+    """Run the command line and return the exit code; see `exit_codes.CODES`."""
     try:
         from onnx_compat.cli.app import run
 
         return run(arguments)
-    except KeyboardInterrupt:  # before, or after, it was there to tell
+    except KeyboardInterrupt:  # during the import of the commands, or outside of the handler in `run`
         sys.stderr.write("interrupted\n")
         return INTERRUPTED

@@ -1,4 +1,4 @@
-"""The group of commands, and the one place where an error becomes text and an exit code."""
+"""The command group of `onnx-compat`; it turns every error into a message and an exit code."""
 
 import os
 import signal
@@ -27,13 +27,15 @@ __all__ = ["cli", "run"]
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join("  %3d  %s" % code for code in CODES)
 
-#: What keeps frameworks from chatting on standard error. What the user has set stays.
+#: Environment variables that keep frameworks from logging to standard error. A value that the user has set stays.
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 class _Group(click.Group):
+    """A group whose help lists the commands in the order in which they are added."""
+
     def list_commands(self, ctx: click.Context) -> Any:
-        return list(self.commands)  # in the order in which they are mostly needed, not of the alphabet
+        return list(self.commands)  # click would sort them by name
 
 
 @click.group(
@@ -49,25 +51,27 @@ for _command in (convert, run_command, verify, support, inspect, join, doctor):
 
 
 def run(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run the command that `arguments` (None: those of the process) select. Print an error; return the exit code."""
     settings = Settings()
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
-        with _ended_like_interrupted():
+        with _sigterm_as_interrupt():
             result = cli.main(args=arguments, prog_name="onnx-compat", obj=settings, standalone_mode=False)
         return OK if result is None else int(result)
     except click.ClickException as error:
-        return _misused(error, "--json" in (sys.argv[1:] if arguments is None else arguments))
+        return _report_usage_error(error, "--json" in (sys.argv[1:] if arguments is None else arguments))
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the outermost place: each becomes a text and an exit code
-        return _failed(error, settings)
+    except Exception as error:  # noqa: BLE001 - the outermost handler: every error becomes a message and an exit code
+        return _report_error(error, settings)
 
 
 @contextmanager
-def _ended_like_interrupted() -> Iterator[None]:
-    """SIGTERM is Ctrl-C meanwhile, so that what is half done is cleared away. (Only a main thread may say so.)"""
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Handle SIGTERM like Ctrl-C inside the block, so that temporary files are removed."""
+    # Python lets only the main thread set a signal handler.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -78,8 +82,9 @@ def _ended_like_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _misused(error: click.ClickException, json: bool) -> int:
-    """The command line itself is wrong, so it may not have been read to its end."""
+def _report_usage_error(error: click.ClickException, json: bool) -> int:
+    """Report a wrong command line and return the exit code. `json`: whether --json was given."""
+    # `Settings` may lack --json: click stops at the first error.
     if json:
         fields = {"reason": error.format_message(), "hint": "--help", "type": type(error).__name__}
         emit_json({"ok": False, "exit_code": error.exit_code, "error": fields})
@@ -88,7 +93,8 @@ def _misused(error: click.ClickException, json: bool) -> int:
     return error.exit_code
 
 
-def _failed(error: Exception, settings: Settings) -> int:
+def _report_error(error: Exception, settings: Settings) -> int:
+    """Report an error of a command, as text or as JSON, and return the exit code."""
     code = code_of(error)
     if settings.debug:
         traceback.print_exc()
@@ -100,13 +106,15 @@ def _failed(error: Exception, settings: Settings) -> int:
 
 
 def _text(error: Exception, code: int, settings: Settings) -> str:
+    """Format an error. A defect gets its type, and a request to run with --debug."""
     if code != INTERNAL:
         return str(error)
     text = "%s: %s\n  where: a defect in onnx-compat" % (type(error).__name__, error)
-    return text if settings.debug else text + "\n  to do: run it again with --debug, and report what that prints"
+    return text if settings.debug else text + "\n  to do: run the command again with --debug, and report its output"
 
 
 def _fields(error: Exception) -> Dict[str, Any]:
+    """Return the fields of an error for the JSON document."""
     if isinstance(error, OnnxCompatError):
         fields = {name: getattr(error, name) for name in ("reason", "hint", "node", "operator", "opset", "shim")}
     else:

@@ -1,9 +1,9 @@
-"""`onnx-compat convert`: a model into a file of another framework."""
+"""`onnx-compat convert`: convert a model to a file of another framework."""
 
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
 
 import click
 
@@ -13,6 +13,10 @@ from onnx_compat.cli.output import emit, emit_json, table
 from onnx_compat.cli.progress import working
 from onnx_compat.cli.verify_command import show
 
+if TYPE_CHECKING:
+    from onnx_compat.passes.report import Entry
+    from onnx_compat.verification import Report
+
 __all__ = ["convert"]
 
 FORMATS = ("tflite", "keras", "saved_model", "graphdef")
@@ -21,20 +25,22 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
 @click.command()
 @options.model
 @click.argument("path", type=click.Path())
-@click.option("--to", type=click.Choice(FORMATS), help="The format. Default: what the suffix of PATH says.")
+@click.option("--to", type=click.Choice(FORMATS), help="The format. Default: the format that the suffix of PATH names.")
 @options.shim
-@options.settled
+@options.fixed_inputs
 @options.channels_last
 @click.option(
     "--allow-fallback",
     is_flag=True,
-    help="If the format cannot hold all of it, write a bundle: PATH.zip, whose other parts run in the fallback.",
+    help="If the format cannot hold every node, write a bundle, PATH.zip; the other nodes run in the fallback.",
 )
-@click.option("--force", is_flag=True, help="Replace a folder at PATH that is no SavedModel, with all that is in it.")
+@click.option("--force", is_flag=True, help="Replace a folder at PATH that is not a SavedModel, with every file in it.")
 @quantize_options.options
 @options.portable
-@click.option("--explain", is_flag=True, help="List what each pass rewrote, with counts.")
-@click.option("--verify", "check", is_flag=True, help="Run the file afterwards and compare it with onnxruntime.")
+@click.option("--explain", is_flag=True, help="List the passes, with the number of their rewrites.")
+@click.option(
+    "--verify", "check", is_flag=True, help="Run the written file, and compare its outputs with those of onnxruntime."
+)
 @options.page
 @options.inputs
 @options.tolerance
@@ -52,7 +58,7 @@ def convert(
     allow_fallback: bool,
     force: bool,
     quantize: Optional[str],
-    calibrate: Any,
+    calibrate: quantize_options.Calibration,
     block_size: Optional[int],
     portable: bool,
     explain: bool,
@@ -66,8 +72,8 @@ def convert(
 ) -> int:
     """Convert MODEL to PATH: a .tflite, .keras or .pb file, or a SavedModel folder.
 
-    If the format cannot hold a node, the error names it with the reason, and nothing is written. --allow-fallback writes a
-    bundle then.
+    If the format cannot hold a node, the error names the node and the reason, and no file is written. With --allow-fallback,
+    a bundle is written instead.
 
     The options for inputs and tolerance need --verify. --report implies --verify.
     """
@@ -77,10 +83,10 @@ def convert(
     from onnx_compat.verification.html import write_html
 
     if page is None and not check:
-        _refuse_idle({"--inputs": inputs, "--dim": dims, "--rtol": rtol, "--atol": atol})
+        _reject_unused_options({"--inputs": inputs, "--dim": dims, "--rtol": rtol, "--atol": atol})
     paths = [path, path + SUFFIX] if allow_fallback else [path]
     _check_paths(model, paths, page, [inputs, *settings.modules], calibrate)
-    report: Any = None
+    report: Optional[Report] = None
     with working("Converting %s" % model) as now, recording() as rewrites:
         start = time.perf_counter()
         written = Path(
@@ -94,36 +100,40 @@ def convert(
         entries = rewrites.entries  # before the verification, which may compile the model too
         if check or page is not None:
             now("Verifying %s" % written)
-            fed, said = quantize_options.fed(model, inputs, dims, calibrate)
+            feeds, notes = quantize_options.verification_inputs(model, inputs, dims, calibrate)
             if shapes or values:
-                fed = _fed(model, fed, seed, dims, shapes, values)
+                feeds = _verification_inputs(model, feeds, seed, dims, shapes, values)
             report = onnx_compat.verify(
-                model, fed, shim=shim, converted=written, rtol=rtol, atol=atol, seed=seed, dims=dims,
+                model, feeds, shim=shim, converted=written, rtol=rtol, atol=atol, seed=seed, dims=dims,
                 layers=page is not None, channels_last=channels_last,
             )  # fmt: skip
-            report.notes.extend(said)
+            report.notes.extend(notes)
             if page is not None:
                 write_html(page, report, model, written)
     size = _size(written)
     ok = report is None or report.ok
-    parts = _parts(written) if allow_fallback else None
+    parts = _bundle_document(written) if allow_fallback else None
     if settings.json:
         document = {"ok": ok, "path": str(written), "bytes": size, "seconds": round(seconds, 3)}
-        document.update(quantize=quantize, notes=quantize_options.notes(calibrate))
+        document.update(quantize=quantize, notes=quantize_options.calibration_notes(calibrate))
         if parts is not None:
             document["bundle"] = parts
         document.update(_rewrites(entries) if explain else {})
         emit_json(dict(document, verification=None if report is None else report.to_dict()))
     else:
         emit("wrote %s (%s) in %.1f s" % (written, _readable(size), seconds))
-        _show(entries if explain else [], quantize_options.notes(calibrate), parts, report, page)
+        _show(entries if explain else [], quantize_options.calibration_notes(calibrate), parts, report, page)
     return OK if ok else NEGATIVE
 
 
 def _check_paths(
-    model: str, paths: Sequence[str], page: Optional[str], read: Sequence[Optional[str]], calibrate: Any
+    model: str,
+    paths: Sequence[str],
+    page: Optional[str],
+    read: Sequence[Optional[str]],
+    calibrate: quantize_options.Calibration,
 ) -> None:
-    """Refuse what `convert` cannot know of: a file for --verify that would be overwritten, and a report in the way."""
+    """Refuse paths that `convert` does not check: a report or a written file would overwrite a file that is read."""
     from onnx_compat import load
     from onnx_compat.calibration import paths_of
     from onnx_compat.conversion.destinations import Destination, check_not_read, files_of
@@ -136,35 +146,42 @@ def _check_paths(
         check_not_read(path, files)
 
 
-def _rewrites(entries: Sequence[Any]) -> Dict[str, Any]:
-    """The passes in the order in which they ran, with the number of their rewrites."""
+def _rewrites(entries: "Sequence[Entry]") -> Dict[str, Any]:
+    """Return the passes in the order in which they ran, with the number of their rewrites."""
     return {"passes": [dict(entry._asdict()) for entry in entries]}
 
 
-def _show(entries: Sequence[Any], notes: Sequence[str], parts: Any, report: Any, page: Optional[str]) -> None:
-    """Print what is known of a conversion beside the path: what passes did, notes, the bundle, the verification."""
+def _show(
+    entries: "Sequence[Entry]",
+    notes: Sequence[str],
+    parts: Optional[Dict[str, Any]],
+    report: "Optional[Report]",
+    page: Optional[str],
+) -> None:
+    """Print the passes, the notes, the parts of the bundle and the verification of a conversion."""
     if entries:
-        rows = [(one.name, "left out" if one.left_out else str(one.rewrites), one.summary) for one in entries]
+        rows = [(entry.name, "left out" if entry.left_out else str(entry.rewrites), entry.summary) for entry in entries]
         table(("pass", ">rewrites", "before => after"), rows)
     for note in notes:
         emit("note: " + note)
     if parts is not None:
-        emit(_described(parts))
+        emit(_format_bundle(parts))
     if report is not None:
         show(report)
     if page is not None:
         emit("wrote %s" % page)
 
 
-def _refuse_idle(told: Mapping[str, Any]) -> None:
-    """An option of --verify without it would do nothing, and somebody means something by it."""
-    idle = [name for name, value in told.items() if value is not None]
-    if idle:
-        what = "%s tells how the file is verified: add --verify" % " and ".join(idle)
-        raise click.UsageError(what + ("; --shape settles a size in the file" if "--dim" in idle else ""))
+def _reject_unused_options(options_of_verify: Mapping[str, Any]) -> None:
+    """Raise `UsageError` if an option of --verify is given without --verify, because it would have no effect."""
+    unused = [name for name, value in options_of_verify.items() if value is not None]
+    if unused:
+        verb = "has" if len(unused) == 1 else "have"
+        reason = "%s %s no effect without a verification: add --verify" % (" and ".join(unused), verb)
+        raise click.UsageError(reason + ("; to fix a size in the file, use --shape" if "--dim" in unused else ""))
 
 
-def _fed(
+def _verification_inputs(
     model: str,
     inputs: Optional[str],
     seed: int,
@@ -172,20 +189,20 @@ def _fed(
     shapes: options.Shapes,
     values: Dict[str, Any],
 ) -> Dict[str, Any]:
-    """What the model is fed beside a file that has these shapes and values in it."""
+    """Return inputs for a model whose converted file has these fixed shapes and values."""
     from onnx_compat import load
     from onnx_compat.conversion.input_fixing import fix_inputs
     from onnx_compat.verification.generate import generate
     from onnx_compat.verification.npz import load_npz
 
-    settled = fix_inputs(load(model), shapes, values)
-    fed = generate(settled.inputs, seed, dims) if inputs is None else dict(load_npz(inputs))
-    fed.update((name, settled.graph.initializers[name].array()) for name in values)
-    return fed
+    fixed_model = fix_inputs(load(model), shapes, values)
+    feeds = generate(fixed_model.inputs, seed, dims) if inputs is None else dict(load_npz(inputs))
+    feeds.update((name, fixed_model.graph.initializers[name].array()) for name in values)
+    return feeds
 
 
-def _parts(path: Path) -> Optional[Dict[str, Any]]:
-    """What is in a bundle; None for any other file."""
+def _bundle_document(path: Path) -> Optional[Dict[str, Any]]:
+    """Return the parts of a bundle and its nodes in the fallback. Return None for any other file."""
     from onnx_compat.conversion.bundle import is_bundle, read_manifest
 
     if not is_bundle(path):
@@ -193,26 +210,28 @@ def _parts(path: Path) -> Optional[Dict[str, Any]]:
     manifest = read_manifest(path)
     return {
         "parts": [{"kind": part.kind, "path": part.path, "nodes": part.nodes} for part in manifest.parts],
-        "fallback": [dict(one._asdict()) for one in manifest.fallback],
+        "fallback": [dict(node._asdict()) for node in manifest.fallback],
     }
 
 
-def _described(bundle: Dict[str, Any]) -> str:
+def _format_bundle(bundle: Dict[str, Any]) -> str:
+    """Format the number of parts of each kind, and the nodes in the fallback with their reasons."""
     kinds = [part["kind"] for part in bundle["parts"]]
     counts = ["%d %s" % (kinds.count(kind), kind) for kind in dict.fromkeys(kinds)]
-    lines = ["  '%s' (%s): %s" % (one["node"], one["operator"], one["reason"]) for one in bundle["fallback"]]
+    lines = ["  '%s' (%s): %s" % (node["node"], node["operator"], node["reason"]) for node in bundle["fallback"]]
     head = "a bundle of %s" % (" and ".join(counts) or "no parts")
     return "\n".join([head + ("; in the fallback:" if lines else ""), *lines])
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
+    """Return the bytes of a file, or of all files in a folder."""
     if path.is_file():
         return path.stat().st_size
     return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(str(path)) for name in names)
 
 
 def _readable(size: int) -> str:
+    """Format a number of bytes: `1.5 MB`."""
     for unit, factor in (("MB", 1000000), ("kB", 1000)):
         if size >= factor:
             return "%.1f %s" % (size / factor, unit)

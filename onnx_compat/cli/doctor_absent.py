@@ -1,4 +1,4 @@
-"""The shims of the library that are not installed: what would bring them here, beside the frameworks that are."""
+"""Shims of the library that are not installed: the command that installs them, or the Python versions that they need."""
 
 import sys
 from typing import List, NamedTuple, Optional
@@ -7,39 +7,42 @@ from onnx_compat import __version__
 from onnx_compat.discovery import environment, selection
 from onnx_compat.discovery.offers import OFFERS
 
-__all__ = ["Absent", "absentees"]
+__all__ = ["MissingShim", "missing_shims"]
 
 
-class Absent(NamedTuple):
-    """A shim that is not installed; without a hint it cannot be."""
+class MissingShim(NamedTuple):
+    """A shim that is not installed. Without a hint, it cannot be installed on this Python."""
 
     name: str
     reason: str
     hint: Optional[str]
 
 
-def absentees() -> List[Absent]:
-    here = selection.installed()
-    return [_absent(name) for name in environment.MODULES if name not in here]
+def missing_shims() -> List[MissingShim]:
+    """Return the shims of the library that are not installed."""
+    installed = selection.installed()
+    return [_describe_missing(name) for name in environment.MODULES if name not in installed]
 
 
-def _absent(name: str) -> Absent:
+def _describe_missing(name: str) -> MissingShim:
+    """Say whether the framework of a shim is installed, and how to install the shim."""
     for module in environment.MODULES[name]:
         framework = environment.provider(module) if environment.find_module(module) is not None else None
-        if framework is not None and _serves(name, framework.version):
+        if framework is not None and _is_same_generation(name, framework.version):
             reason = "not installed, its framework is: %s" % framework
-            # Not the extra: it would bring the framework once more where that goes by another name.
-            return Absent(name, reason, "pip install 'onnx-compat-%s==%s'" % (name, __version__))
+            # Not the extra: it would install the framework again if that was installed by a distribution of another name.
+            return MissingShim(name, reason, "pip install 'onnx-compat-%s==%s'" % (name, __version__))
     hint = environment.install(name)
     if hint:
-        return Absent(name, "not installed", hint)
-    pythons = [each.pythons for each in OFFERS if each.shim == name and not each.minor]
-    there = ", ".join(pythons[0]) if pythons else "none"
-    return Absent(name, "not installed, and not for Python %d.%d but for %s" % (*sys.version_info[:2], there), None)
+        return MissingShim(name, "not installed", hint)
+    versions = [offer.pythons for offer in OFFERS if offer.shim == name and not offer.minor]
+    supported = ", ".join(versions[0]) if versions else "none"
+    reason = "not installed, and not for Python %d.%d but for %s" % (*sys.version_info[:2], supported)
+    return MissingShim(name, reason, None)
 
 
-def _serves(shim: str, version: str) -> bool:
-    """Whether a version of the framework is of this shim's generation: one that an exact branch has."""
+def _is_same_generation(shim: str, version: str) -> bool:
+    """Return whether an exact branch of the shim has the major version of this framework version."""
     return version.split(".", maxsplit=1)[0] in {
-        each.minor.split(".")[0] for each in OFFERS if each.shim == shim and each.minor
+        offer.minor.split(".")[0] for offer in OFFERS if offer.shim == shim and offer.minor
     }

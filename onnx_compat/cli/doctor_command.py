@@ -1,11 +1,11 @@
-"""`onnx-compat doctor`: which shims are here, which one is used, and why; and what to do about those that are not."""
+"""`onnx-compat doctor`: list the shims, which of them works and is selected, and how to install or repair the others."""
 
 import os
 import platform
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
@@ -14,6 +14,9 @@ from onnx_compat.cli.exit_codes import ENVIRONMENT, OK
 from onnx_compat.cli.output import Cell, emit, emit_json, table
 from onnx_compat.cli.progress import working
 
+if TYPE_CHECKING:
+    from onnx_compat.discovery.selection import ShimInfo
+
 __all__ = ["doctor"]
 
 
@@ -21,21 +24,21 @@ __all__ = ["doctor"]
 @options.machine
 @click.pass_obj
 def doctor(settings: options.Settings) -> int:
-    """Show each shim: whether it works here and why, what its framework can do, and whether it is selected.
+    """List the shims: whether each works and why, the features of its framework, and which shim is selected.
 
-    Each shim is probed in a process of its own: a broken shim does not affect the others.
+    Each shim is probed in a separate process: a broken shim does not affect the others.
     """
     environment, broken = _environment()
     selected: Optional[str] = None
-    decision, found, absent = "nothing is", [], []
+    decision, shims, absent = "numpy cannot be imported", [], []
     if "numpy" not in broken:
-        from onnx_compat.cli.doctor_absent import absentees
+        from onnx_compat.cli.doctor_absent import missing_shims
 
         with working("Probing the shims"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # all of it is told below
-            found = _probed()
-            selected, decision, remedy = _decision()
-            absent = absentees()
+            warnings.simplefilter("ignore")  # the tables below report the same
+            shims = _probe_shims()
+            selected, decision, remedy = _decide()
+            absent = missing_shims()
         if remedy:
             broken["ONNX_COMPAT_SHIM"] = remedy
     ok = selected is not None and not broken
@@ -46,25 +49,25 @@ def doctor(settings: options.Settings) -> int:
                 "selected": selected,
                 "decision": decision,
                 "environment": environment,
-                "shims": [_fields(info) for info in found],
-                "absent": [each._asdict() for each in absent],
+                "shims": [_fields(info) for info in shims],
+                "absent": [shim._asdict() for shim in absent],
                 "to do": broken,
             }
         )
         return OK if ok else ENVIRONMENT
     emit(", ".join("%s %s" % item for item in environment.items()))
-    if found:
-        _show(found, selected)
-    for each in absent:
-        emit("%s: %s" % (each.name, each.reason) + ("\n  to do: %s" % each.hint if each.hint else ""))
-    for what, remedy in broken.items():
-        emit("%s: to do: %s" % (what, remedy))
+    if shims:
+        _show(shims, selected)
+    for shim in absent:
+        emit("%s: %s" % (shim.name, shim.reason) + ("\n  to do: %s" % shim.hint if shim.hint else ""))
+    for name, remedy in broken.items():
+        emit("%s: to do: %s" % (name, remedy))
     emit("selected: %s (%s)" % (selected or "none", decision))
     return OK if ok else ENVIRONMENT
 
 
-def _probed() -> List[Any]:
-    """All shims, each probed apart from the others, as in a process that has just begun."""
+def _probe_shims() -> "List[ShimInfo]":
+    """Probe every shim in a separate process; return all shims."""
     import onnx_compat
     from onnx_compat.discovery import child_probe, environment, selection
 
@@ -77,59 +80,61 @@ def _probed() -> List[Any]:
     return onnx_compat.shims()
 
 
-def _show(found: Sequence[Any], selected: Optional[str]) -> None:
+def _show(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
+    """Print the table of shims, then the features of each that works and the remedy of each that does not."""
     table(
         ("", "shim", "works", "framework", "reason"),
         [
             ["*" if info.name == selected else "", info.name, Cell.verdict("yes" if info.available else "no", info.available),
              " ".join(filter(None, (info.framework, info.version))), info.reason]
-            for info in found
+            for info in shims
         ],
     )  # fmt: skip
-    for info in found:
+    for info in shims:
         if info.available and info.features:
             emit("%s: %s" % (info.name, ", ".join(_feature(name, value) for name, value in info.features.items())))
         elif info.hint:
             emit("%s: to do: %s" % (info.name, info.hint))
 
 
-def _decision() -> Tuple[Optional[str], str, Optional[str]]:
-    """The shim that would be used, and why; or why none, and what to do."""
+def _decide() -> Tuple[Optional[str], str, Optional[str]]:
+    """Return the selected shim and the reason; or None, the reason and what to do."""
     from onnx_compat.discovery import selection
     from onnx_compat.errors import ShimError
 
     try:
         decision = selection.decide()
     except ShimError as error:
-        asked = os.environ.get("ONNX_COMPAT_SHIM")
-        reason = "ONNX_COMPAT_SHIM is set to %s: %s" % (asked, error.reason) if asked else error.reason
-        return None, reason, "mend or unset it" if asked else error.hint
+        requested = os.environ.get("ONNX_COMPAT_SHIM")
+        reason = "ONNX_COMPAT_SHIM is set to %s: %s" % (requested, error.reason) if requested else error.reason
+        return None, reason, "set it to a shim that works, or unset it" if requested else error.hint
     passed = "; passed over: %s" % ", ".join(decision.passed) if decision.passed else ""
     return decision.name, decision.reason + passed, None
 
 
 def _environment() -> Tuple[Dict[str, str], Dict[str, str]]:
-    """What a report of a problem should say; and what to do about what nothing works without."""
+    """Return the versions for a problem report, and the remedy for each required package that cannot be imported."""
     environment = {"Python": platform.python_version(), "on": "%s %s" % (platform.system(), platform.machine())}
     broken = {}
     for name in ("onnx", "numpy"):
         try:
             environment[name] = __import__(name).__version__
-        except Exception as error:  # noqa: BLE001 (a package that does not fit the others may raise anything)
+        except Exception as error:  # noqa: BLE001 (the import of a broken package may raise anything)
             text = (str(error).strip().splitlines() or [""])[0]
             environment[name] = "that cannot be imported (%s: %s)" % (type(error).__name__, text)
-            broken[name] = "pip install --force-reinstall onnx-compat %s brings those that fit each other" % name
+            broken[name] = "pip install --force-reinstall onnx-compat %s installs versions that work together" % name
     environment["at"] = sys.prefix
     return environment, broken
 
 
-def _feature(name: str, value: Any) -> str:
-    """`f16`, `no f16` or `converter=direct`."""
+def _feature(name: str, value: object) -> str:
+    """Format a feature: `f16`, `no f16` or `converter=direct`."""
     if isinstance(value, bool):
         return name if value else "no " + name
     return "%s=%s" % (name, value)
 
 
-def _fields(info: Any) -> Dict[str, Any]:
+def _fields(info: "ShimInfo") -> Dict[str, Any]:
+    """Return the fields of a shim for the JSON document."""
     names = ("name", "available", "selected", "reason", "hint", "framework", "version")
     return dict({name: getattr(info, name) for name in names}, features=dict(info.features))

@@ -1,4 +1,4 @@
-"""Exit codes: what a script learns from a command without reading what it printed."""
+"""Exit codes of the commands, and the exit code of each kind of error."""
 
 from typing import NamedTuple, Tuple
 
@@ -27,6 +27,8 @@ BROKEN_PIPE = 141
 
 
 class Code(NamedTuple):
+    """An exit code and its meaning."""
+
     number: int
     meaning: str
 
@@ -35,13 +37,13 @@ CODES = (
     Code(OK, "done; with verify: the outputs agree; with support: every node can be run"),
     Code(NEGATIVE, "done, and the answer is no: outputs differ, or a node is not supported"),
     Code(USAGE, "the command line is wrong"),
-    Code(INVALID_MODEL, "the model is not there, or not a valid ONNX model"),
-    Code(UNSUPPORTED, "the model is valid, but this cannot be done with it"),
-    Code(ENVIRONMENT, "a shim or a package is missing or does not work here"),
+    Code(INVALID_MODEL, "the model does not exist, or is not a valid ONNX model"),
+    Code(UNSUPPORTED, "the model is valid, but the shim or the format does not support the operation"),
+    Code(ENVIRONMENT, "a shim or a package is missing, or does not work in this environment"),
     Code(INPUT, "the inputs do not fit the model, or a file cannot be read or written"),
-    Code(INTERNAL, "a defect in onnx-compat; --debug shows where"),
+    Code(INTERNAL, "a defect in onnx-compat; --debug shows the traceback"),
     Code(INTERRUPTED, "interrupted (Ctrl-C, SIGTERM)"),
-    Code(BROKEN_PIPE, "whoever read the output stopped reading"),
+    Code(BROKEN_PIPE, "the reader of the output closed the pipe"),
 )
 
 _BY_ERROR: Tuple[Tuple[type, int], ...] = (
@@ -57,7 +59,7 @@ _BY_ERROR: Tuple[Tuple[type, int], ...] = (
 
 
 def code_of(error: BaseException) -> int:
-    """The exit code for an error; one that nobody foresaw is a defect."""
+    """Return the exit code for an error. An error of an unknown kind is a defect."""
     for kind, code in _BY_ERROR:
         if isinstance(error, kind):
             return code

@@ -1,7 +1,7 @@
-"""`onnx-compat inspect`: what a model is, and which of the shims here take it; or what a converted file is."""
+"""`onnx-compat inspect`: describe a model and which installed shims can run it; or describe a converted file."""
 
 from collections import Counter
-from typing import Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 import click
 
@@ -11,6 +11,9 @@ from onnx_compat.cli.inspect_file import is_converted, show_file
 from onnx_compat.cli.output import Cell, emit, emit_json, table
 from onnx_compat.cli.progress import working
 
+if TYPE_CHECKING:
+    from onnx_compat.model import Model, Type, ValueInfo
+
 __all__ = ["inspect"]
 
 _STYLES = {"yes": "green", "perhaps": "cyan", "in parts": "yellow", "no": "bold red"}
@@ -18,42 +21,43 @@ _STYLES = {"yes": "green", "perhaps": "cyan", "in parts": "yellow", "no": "bold 
 
 @click.command()
 @options.model
-@click.option("--no-shims", is_flag=True, help="Ask no shim: what the file says, at once.")
-@click.option("--program", is_flag=True, help="Print the program that is recorded for a shim, and nothing else.")
+@click.option("--no-shims", is_flag=True, help="Read the file only; do not check which shims can run it.")
+@click.option("--program", is_flag=True, help="Print only the program that is recorded for a shim.")
 @options.shim
 @options.machine
 @click.pass_obj
 def inspect(settings: options.Settings, model: str, no_shims: bool, program: bool, shim: Optional[str]) -> None:
     """Show the opsets, inputs, outputs and operators of MODEL, and which shims can run it.
 
-    yes: every node. perhaps: some nodes are decided when the model runs. in parts: some nodes run outside the framework.
-    no: some nodes cannot be run here.
+    yes: the shim runs every node. perhaps: some nodes are decided when the model runs. in parts: some nodes run outside the
+    framework. no: some nodes cannot run.
 
-    MODEL may also be a converted file. A .tflite file shows its signatures, operators, sizes, quantisation, lowest runtime and
-    the share of the delegate. A .keras file or a SavedModel shows its inputs, outputs, operators and versions. Their framework
-    is not needed.
+    MODEL may also be a converted file; its framework need not be installed. For a .tflite file, the command shows the
+    signatures, operators, sizes, quantisation, lowest runtime and the share of the delegate. For a .keras file or a
+    SavedModel, it shows the inputs, outputs, operators and versions.
 
-    --program prints the program that is recorded for a shim: a line for each primitive, with shapes, constants and the
-    ONNX node that it comes from.
+    --program prints the program that is recorded for a shim. Each line is a primitive, with its shapes, its constants and
+    the ONNX node that it comes from.
     """
     import onnx_compat
 
     if shim is not None and not program:
-        raise click.UsageError("--shim says for which shim the program is recorded: it needs --program")
+        raise click.UsageError("--shim selects the shim that a program is recorded for: add --program")
     if program:
         _show_program(model, shim, settings.json)
         return
     if is_converted(model):
         with working("Reading %s" % model):
-            told = file_document(model)
-        show_file(told, settings.json)
+            description = file_document(model)
+        show_file(description, settings.json)
         return
 
-    with working("Reading %s" % model) as say:
+    with working("Reading %s" % model) as report_progress:
         loaded = onnx_compat.load(model)
-        document = _described(loaded)
+        document = _model_document(loaded)
         if not no_shims:
-            document["shims"] = [_taken(loaded, one.name, say) for one in onnx_compat.shims() if one.available]
+            available = [info.name for info in onnx_compat.shims() if info.available]
+            document["shims"] = [_support_counts(loaded, name, report_progress) for name in available]
     if settings.json:
         emit_json(dict(document, ok=True))
         return
@@ -71,11 +75,12 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
     if not no_shims:
         table(
             ("shim", "takes it", "nodes"),
-            [[one["shim"], Cell(one["takes"], _STYLES[one["takes"]]), _nodes(one)] for one in document["shims"]],
+            [[row["shim"], Cell(row["takes"], _STYLES[row["takes"]]), _nodes(row)] for row in document["shims"]],
         )
 
 
 def _show_program(model: str, shim: Optional[str], json: bool) -> None:
+    """Print the program that is recorded for a shim."""
     from onnx_compat.execution.support import program_of
 
     if is_converted(model):
@@ -89,19 +94,21 @@ def _show_program(model: str, shim: Optional[str], json: bool) -> None:
 
 
 def _values(document: Dict[str, Any], kind: str) -> List[List[str]]:
+    """Return the table rows of the inputs or the outputs (`kind`)."""
     return [[kind, value["name"], value["type"], ", ".join(value["open"])] for value in document[kind + "s"]]
 
 
-def _nodes(taken: Dict[str, Any]) -> str:
-    return taken["reason"] or ", ".join("%d %s" % (count, status) for status, count in taken["counts"].items())
+def _nodes(row: Dict[str, Any]) -> str:
+    """Format the number of nodes of each status; if the shim refuses the model, the reason."""
+    return row["reason"] or ", ".join("%d %s" % (count, status) for status, count in row["counts"].items())
 
 
-def _taken(model: Any, shim: str, say: Callable[[str], None]) -> Dict[str, Any]:
-    """How many nodes the shim does in which way; `onnx-compat support` has them one by one."""
+def _support_counts(model: "Model", shim: str, report_progress: Callable[[str], None]) -> Dict[str, Any]:
+    """Count the nodes of each status on a shim. `onnx-compat support` lists the nodes."""
     import onnx_compat
     from onnx_compat.execution.support import UNSEEN
 
-    say("Asking the shim %s" % shim)
+    report_progress("Examining the shim %s" % shim)
     try:
         nodes = onnx_compat.support(model, shim=shim)
     except onnx_compat.OnnxCompatError as error:
@@ -112,7 +119,8 @@ def _taken(model: Any, shim: str, say: Callable[[str], None]) -> Dict[str, Any]:
     return {"shim": shim, "takes": takes, "counts": dict(sorted(counts.items())), "reason": ""}
 
 
-def _described(model: Any) -> Dict[str, Any]:
+def _model_document(model: "Model") -> Dict[str, Any]:
+    """Return the facts that the file of a model holds, as JSON values."""
     from onnx_compat.model.versions import reader_of
 
     reader = reader_of(model.opsets, model.ir_version)
@@ -132,13 +140,15 @@ def _described(model: Any) -> Dict[str, Any]:
     }
 
 
-def _value(value: Any) -> Dict[str, Any]:
-    return {"name": value.name, "type": str(value.type or "?"), "open": _open(value.type)}
+def _value(value: "ValueInfo") -> Dict[str, Any]:
+    return {"name": value.name, "type": str(value.type or "?"), "open": _open_sizes(value.type)}
 
 
-def _open(type_: Any) -> List[str]:
-    """What the model leaves open about a tensor: the sizes of its axes, by name or else by number, or even how many."""
-    if not hasattr(type_, "shape"):
+def _open_sizes(type_: "Optional[Type]") -> List[str]:
+    """Return the open sizes of a tensor: the names or the numbers of their axes, or "rank" if the rank is open."""
+    from onnx_compat.model import SparseTensorType, TensorType
+
+    if not isinstance(type_, (TensorType, SparseTensorType)):
         return []
     if type_.shape is None:
         return ["rank"]

@@ -1,4 +1,4 @@
-"""`onnx-compat inspect` of a converted file: what the shim that reads its format tells of it."""
+"""`onnx-compat inspect` of a converted file: print the description that the library or a shim gives of it."""
 
 import os
 from typing import Any, Dict, Mapping, Optional
@@ -6,9 +6,9 @@ from typing import Any, Dict, Mapping, Optional
 from onnx_compat.cli.output import emit, emit_json, table
 from onnx_compat.escaping import printable
 
-__all__ = ["is_converted", "show_file"]
+__all__ = ["document", "is_converted", "show_file"]
 
-#: Suffixes of which none is one of ONNX's; a .pb may be a model or a graph of TensorFlow.
+#: Suffixes of converted files. A .pb file may be an ONNX model or a TensorFlow graph, so .pb is not listed.
 _SUFFIXES = (".tflite", ".keras", ".zip")
 _NUMBERS = (
     "bytes",
@@ -25,27 +25,29 @@ _NUMBERS = (
 
 
 def is_converted(path: str) -> bool:
-    """Whether this looks like a file of a framework's, or a folder, and not like a model."""
+    """Return whether a path is a folder, or has the suffix of a converted file."""
     return os.path.isdir(path) or os.path.splitext(path)[1].lower() in _SUFFIXES
 
 
 def document(path: str, shim: Optional[str] = None) -> Dict[str, Any]:
+    """Describe a converted file as JSON values."""
     from onnx_compat.inspection.describe import describe
 
-    told = describe(path, shim)
-    return {"file": path, "shim": told.shim, **told.description.facts, **told.description.tables}
+    result = describe(path, shim)
+    return {"file": path, "shim": result.shim, **result.description.facts, **result.description.tables}
 
 
-def show_file(told: Mapping[str, Any], as_json: bool) -> None:
+def show_file(description: Mapping[str, Any], as_json: bool) -> None:
+    """Print the description of a file: its facts, then its tables."""
     if as_json:
-        emit_json(dict(told, ok=True))
+        emit_json(dict(description, ok=True))
         return
-    facts = {key: _fact(value) for key, value in told.items() if not _is_table(value)}
+    facts = {key: _fact(value) for key, value in description.items() if not _is_table(value)}
     width = max(map(len, facts))
     for key, text in facts.items():
         if text:
             emit("%-*s  %s" % (width, _title(key), text))
-    for key, rows in told.items():
+    for key, rows in description.items():
         if _is_table(rows):
             columns = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
             emit("\n%s" % _title(key))
@@ -55,7 +57,7 @@ def show_file(told: Mapping[str, Any], as_json: bool) -> None:
             )
 
 
-def _is_table(value: Any) -> bool:
+def _is_table(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
@@ -63,14 +65,15 @@ def _title(key: str) -> str:
     return key.replace("_", " ")
 
 
-def _fact(value: Any) -> str:
+def _fact(value: object) -> str:
+    """Format a fact: a number, a text, or a list or mapping of them."""
     if isinstance(value, Mapping):
         return ", ".join("%s %s" % (_cell(key), _fact(item) or "none") for key, item in value.items())
     return ", ".join(map(_cell, value)) if isinstance(value, list) else _cell(value)
 
 
-def _cell(value: Any) -> str:
-    """On one line, and without what a terminal would take for a command: names are the file's."""
+def _cell(value: object) -> str:
+    """Format a value on one line. Control characters are escaped, because the file may hold any name."""
     if value is None:
         return ""
     if isinstance(value, Mapping):

@@ -1,45 +1,55 @@
-"""The values in between, as `verify --layers` shows them."""
+"""The table of intermediate values that `verify --layers` prints."""
 
 from collections import Counter
-from typing import Any, List, Sequence
+from typing import TYPE_CHECKING, List, Optional, Sequence, Union
 
-from onnx_compat.cli.output import Cell, emit, table, type_text
+from onnx_compat.cli.output import Cell, count_of, emit, table, type_text
+
+if TYPE_CHECKING:
+    from onnx_compat.verification import Layer, Layers
 
 __all__ = ["show_layers"]
 
 
-def show_layers(found: Any) -> None:
-    """A row for each value, what the file does not hold, and which node is to blame."""
+def show_layers(layers: "Layers") -> None:
+    """Print a row for each value, the number of values that the file does not hold, the notes and the verdict."""
     table(
         ("node", "operator", "value", "type", ">max abs", ">max rel", ">snr dB", "verdict", "made by"),
-        [_row(layer) for layer in found.layers],
+        [_row(layer) for layer in layers.layers],
     )
-    for why, count in Counter(_kind(one.why) for one in found.gone).items():
-        emit("%d values are not held: %s" % (count, why))
-    for note in found.notes:
+    for reason, count in Counter(_reason_group(gone.why) for gone in layers.gone).items():
+        emit("%s not in the file: %s" % (count_of(count, "value"), reason))
+    for note in layers.notes:
         emit("note: " + note)
-    emit("layers: " + found.verdict)
+    emit("layers: " + layers.verdict)
     emit("")
 
 
-def _row(layer: Any) -> List[Any]:
-    one = layer.comparison
-    figures = [_figure(one.max_abs_error, "%.3g"), _figure(one.max_rel_error, "%.3g"), _figure(layer.snr, "%.0f")]
-    verdict = one.verdict
+def _row(layer: "Layer") -> List[Union[str, Cell]]:
+    comparison = layer.comparison
+    figures = [
+        _figure(comparison.max_abs_error, "%.3g"),
+        _figure(comparison.max_rel_error, "%.3g"),
+        _figure(layer.snr, "%.0f"),
+    ]
+    verdict = comparison.verdict
     if layer.alone is not None:
         verdict += ", alone too" if not layer.alone.ok else ", alone right"
     node = layer.node if len(layer.nodes) < 2 else "%s (+ %s)" % (layer.node, ", ".join(layer.nodes[1:]))
-    kind = type_text(one.expected_dtype, one.expected_shape)
-    return [node, layer.operator, layer.value, kind, *figures, Cell.verdict(verdict, layer.ok), _short(layer.emitted)]
+    type_ = type_text(comparison.expected_dtype, comparison.expected_shape)
+    verdict_cell = Cell.verdict(verdict, layer.ok)
+    return [node, layer.operator, layer.value, type_, *figures, verdict_cell, _abbreviate(layer.emitted)]
 
 
-def _figure(value: Any, form: str) -> str:
+def _figure(value: Optional[float], form: str) -> str:
     return "" if value is None else form % value
 
 
-def _short(operators: Sequence[str]) -> str:
+def _abbreviate(operators: Sequence[str]) -> str:
+    """List up to three operators, else the first two and the count."""
     return ", ".join(operators) if len(operators) < 4 else "%s, ... (%d)" % (", ".join(operators[:2]), len(operators))
 
 
-def _kind(why: str) -> str:
-    return "fused into others" if why.startswith("fused") else why
+def _reason_group(reason: str) -> str:
+    """Return the reason without the names of nodes."""
+    return "fused into other nodes" if reason.startswith("fused") else reason

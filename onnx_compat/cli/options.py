@@ -8,7 +8,17 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 import click
 
 __all__ = [
-    "Settings", "Shapes", "channels_last", "inputs", "machine", "model", "page", "portable", "settled", "shim", "tolerance",
+    "Settings",
+    "Shapes",
+    "channels_last",
+    "fixed_inputs",
+    "inputs",
+    "machine",
+    "model",
+    "page",
+    "portable",
+    "shim",
+    "tolerance",
 ]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -16,24 +26,26 @@ Shapes = Dict[str, Tuple[Optional[int], ...]]
 
 
 class Settings:
-    """What holds for a command whatever it does; known before it starts, and still known when it fails."""
+    """Settings that every command has. They are set before the command starts, so the error handler knows them."""
 
     def __init__(self) -> None:
         self.json = False
         self.debug = False
-        #: The files of the modules that --import names: they are read, so that they are not overwritten.
+        #: The files of the modules that --import names. No command may overwrite them.
         self.modules: List[str] = []
 
 
-def _setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def _store_setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Store the flag --json or --debug in the settings."""
     settings = ctx.ensure_object(Settings)
     if value and param.name:
         setattr(settings, param.name, True)
 
 
-def _imported(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> None:
+def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> None:
+    """Import the modules that --import names, and store their files in the settings."""
     if value:
-        sys.path.insert(0, "")  # as `python -m` does: the module may stand beside the model
+        sys.path.insert(0, "")  # as `python -m` does: the module may be in the current folder
     for name in value:
         try:
             file = getattr(importlib.import_module(name), "__file__", None)
@@ -44,22 +56,23 @@ def _imported(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]
 
 
 def machine(command: _F) -> _F:
-    """--import, --json and --debug. The command finds the latter two in `Settings`."""
+    """Add --import, --json and --debug. Their values are in `Settings`, not in arguments of the command."""
     command = click.option(
-        "--import", "modules", multiple=True, metavar="MODULE", is_eager=True, expose_value=False, callback=_imported,
-        help="Import this first: a module that registers operators of your own. Repeatable.",
+        "--import", "modules", multiple=True, metavar="MODULE", is_eager=True, expose_value=False, callback=_import_modules,
+        help="Import this module first, to register custom operators. Repeatable.",
     )(command)  # fmt: skip
     for flag, text in (
         ("--debug", "Show the traceback of an error."),
-        ("--json", "Print one JSON document, for machines; nothing else goes to standard output."),
+        ("--json", "Print a JSON document, and nothing else, to standard output."),
     ):
-        command = click.option(flag, is_flag=True, is_eager=True, expose_value=False, callback=_setting, help=text)(
-            command
-        )
+        command = click.option(
+            flag, is_flag=True, is_eager=True, expose_value=False, callback=_store_setting, help=text
+        )(command)
     return command
 
 
-def _sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Optional[Dict[str, int]]:
+def _parse_sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Optional[Dict[str, int]]:
+    """Parse NAME=SIZE texts. Return None without any."""
     sizes = {}
     for text in value:
         name, _, size = text.rpartition("=")
@@ -69,19 +82,20 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -
     return sizes or None
 
 
-def _shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Shapes:
+def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Shapes:
+    """Parse NAME=SIZE,SIZE texts. A size of `?` becomes None."""
     shapes: Shapes = {}
     for text in value:
         name, _, sizes = text.rpartition("=")
-        told = [size.strip() for size in sizes.split(",")] if sizes else []
-        if not name or not all(size == "?" or size.isdigit() for size in told):
+        size_texts = [size.strip() for size in sizes.split(",")] if sizes else []
+        if not name or not all(size == "?" or size.isdigit() for size in size_texts):
             raise click.BadParameter("%r is not of the form NAME=SIZE,SIZE, as in image=1,3,?,224" % text, ctx, param)
-        shapes[name] = tuple(None if size == "?" else int(size) for size in told)
+        shapes[name] = tuple(None if size == "?" else int(size) for size in size_texts)
     return shapes
 
 
-def _values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, Any]:
-    """Numbers, bools and lists of such as JSON writes them."""
+def _parse_values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, Any]:
+    """Parse NAME=VALUE texts, whose values are JSON: numbers, bools and lists of them."""
     values = {}
     for text in value:
         name, _, number = text.rpartition("=")
@@ -94,43 +108,43 @@ def _values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) 
     return values
 
 
-def settled(command: _F) -> _F:
-    """--shape and --value: what a file has settled."""
+def fixed_inputs(command: _F) -> _F:
+    """Add --shape and --value, which fix shapes and values of inputs."""
     command = click.option(
-        "--value", "values", multiple=True, metavar="NAME=VALUE", callback=_values,
-        help="A value that the file has in place of this input. Repeatable.",
+        "--value", "values", multiple=True, metavar="NAME=VALUE", callback=_parse_values,
+        help="Replace this input by a constant. Repeatable.",
     )(command)  # fmt: skip
     return click.option(
-        "--shape", "shapes", multiple=True, metavar="NAME=SIZE,SIZE", callback=_shapes,
-        help="The shape of this input in the file; ? leaves a size open. Repeatable.",
+        "--shape", "shapes", multiple=True, metavar="NAME=SIZE,SIZE", callback=_parse_shapes,
+        help="Fix the shape of this input; ? leaves a size open. Repeatable.",
     )(command)  # fmt: skip
 
 
 channels_last = click.option(
     "--channels-last", "channels_last", multiple=True, metavar="NAME",
-    help="The file has the channels of this input or output last, as in [N, H, W, C]. Repeatable.",
+    help="Store this input or output with its channels last, as [N, H, W, C]. Repeatable.",
 )  # fmt: skip
 
 
 def inputs(command: _F) -> _F:
-    """--inputs, or --seed and --dim for generated ones."""
+    """Add --inputs; and --seed and --dim for generated inputs."""
     command = click.option(
-        "--dim", "dims", multiple=True, metavar="NAME=SIZE", callback=_sizes,
-        help="Size of a dimension that the model leaves open, for generated inputs. Repeatable.",
+        "--dim", "dims", multiple=True, metavar="NAME=SIZE", callback=_parse_sizes,
+        help="Size of an open dimension, for generated inputs. Repeatable.",
     )(command)  # fmt: skip
     command = click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")(command)
     return click.option(
         "--inputs",
         type=click.Path(dir_okay=False),
-        help="A .npz file with an array per input; else they are generated.",
+        help="A .npz file with an array for each input. Default: generated inputs.",
     )(command)
 
 
 def tolerance(command: _F) -> _F:
-    """--rtol and --atol."""
-    for name, what in (("atol", "absolute"), ("rtol", "relative")):
-        text = "The %s tolerance: |got - expected| <= atol + rtol * |expected|. Default: 0.001; " % what
-        text += "without any, a quantised file is judged by its accuracy."
+    """Add --rtol and --atol."""
+    for name, kind in (("atol", "absolute"), ("rtol", "relative")):
+        text = "The %s tolerance: |got - expected| <= atol + rtol * |expected|. Default: 0.001. " % kind
+        text += "Without --rtol and --atol, a quantised file is judged by its signal-to-noise ratio."
         command = click.option("--" + name, type=float, help=text)(command)
     return command
 
@@ -138,11 +152,13 @@ def tolerance(command: _F) -> _F:
 model = click.argument("model", type=click.Path())
 page = click.option(
     "--report", "page", type=click.Path(), metavar="FILE",
-    help="Write a page (HTML) of what was verified, layer by layer.",
+    help="Write an HTML report of the verification, layer by layer.",
 )  # fmt: skip
 portable = click.option(
-    "--portable", is_flag=True, help="A .tflite file for every runtime from 2.7 on, not just for the one here."
+    "--portable",
+    is_flag=True,
+    help="Write a .tflite file for every runtime from 2.7 on, not only for the installed one.",
 )
 shim = click.option(
-    "--shim", metavar="NAME", help="The shim to use; `onnx-compat doctor` lists them. Default: the best here."
+    "--shim", metavar="NAME", help="The shim to use; `onnx-compat doctor` lists them. Default: the first that works."
 )

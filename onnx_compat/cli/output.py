@@ -1,19 +1,19 @@
-"""Standard output: one table or one JSON document, written at once. All else goes to standard error."""
+"""Write tables and JSON documents to standard output. Progress and errors go to standard error."""
 
 import io
 import json
 import os
 import sys
-from typing import Any, Iterable, Optional, Sequence
+from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from onnx_compat.cli.exit_codes import BROKEN_PIPE
 from onnx_compat.escaping import printable
 
-__all__ = ["Cell", "emit", "emit_json", "table", "type_text"]
+__all__ = ["Cell", "count_of", "emit", "emit_json", "table", "type_text"]
 
 
 class Cell:
-    """A piece of a table that is worth a colour."""
+    """A table cell with a colour."""
 
     def __init__(self, text: str, style: str) -> None:
         self.text = text
@@ -21,15 +21,16 @@ class Cell:
 
     @staticmethod
     def verdict(text: str, good: bool) -> "Cell":
+        """Return a green cell if `good`, else a bold red cell."""
         return Cell(text, "green" if good else "bold red")
 
 
 def emit(text: str) -> None:
-    """Write to standard output. A reader that has gone away ends the command, silently."""
+    """Write a text to standard output. A closed pipe ends the command without a message."""
     encoding = sys.stdout.encoding or "utf-8"
-    printable = text.rstrip("\n").encode(encoding, "backslashreplace").decode(encoding)
+    encodable = text.rstrip("\n").encode(encoding, "backslashreplace").decode(encoding)
     try:
-        for line in printable.split("\n"):  # one by one: of a long text, an unbuffered stream loses the end unnoticed
+        for line in encodable.split("\n"):  # an unbuffered stream may drop the end of a long write without an error
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
@@ -38,32 +39,39 @@ def emit(text: str) -> None:
         raise SystemExit(BROKEN_PIPE) from None
 
 
-def emit_json(document: Any) -> None:
+def emit_json(document: Mapping[str, Any]) -> None:
+    """Write a JSON document to standard output."""
     emit(json.dumps(document, indent=2, allow_nan=False))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional[str] = None) -> None:
-    """A column whose name begins with '>' holds numbers. Into a pipe goes plain text that no terminal width has cut."""
+    """Write a table. A column whose name begins with '>' is right-aligned. A pipe gets plain text of unlimited width."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     terminal = sys.stdout.isatty()
-    made = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, title=title, title_justify="left")
+    grid = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, title=title, title_justify="left")
     for column in columns:
-        made.add_column(
+        grid.add_column(
             Text(column.lstrip(">")), justify="right" if column.startswith(">") else "left", overflow="fold"
         )
     for row in rows:
-        # Text, never str: a name such as `x[0]` would be read as markup.
-        made.add_row(
+        # rich would parse a str such as `x[bold]` as markup.
+        grid.add_row(
             *[Text(cell.text, cell.style) if isinstance(cell, Cell) else Text(printable(str(cell))) for cell in row]
         )
     buffer = io.StringIO()
-    Console(file=buffer, force_terminal=terminal, width=None if terminal else 100000).print(made)
+    Console(file=buffer, force_terminal=terminal, width=None if terminal else 100000).print(grid)
     emit("\n".join(line.rstrip() for line in buffer.getvalue().splitlines()))
 
 
+def count_of(count: int, noun: str) -> str:
+    """Format a count with its noun: `1 part`, `2 parts`."""
+    return "%d %s%s" % (count, noun, "" if count == 1 else "s")
+
+
 def type_text(dtype: str, shape: Sequence[Any]) -> str:
+    """Format a tensor type: `float32[?, 3]`."""
     return "%s[%s]" % (dtype, ", ".join("?" if dim is None else str(dim) for dim in shape))

@@ -1,4 +1,4 @@
-"""Long work: a spinner where a person watches, and standard output kept clean whatever a framework prints."""
+"""Progress of long work: a spinner on a terminal; output that frameworks print goes to standard error."""
 
 import contextlib
 import os
@@ -10,7 +10,10 @@ __all__ = ["working"]
 
 @contextlib.contextmanager
 def working(message: str) -> Iterator[Callable[[str], None]]:
-    """Show `message` on standard error, if that is a terminal, while the block runs; call what it yields to change it."""
+    """Show `message` on standard error while the block runs, if that is a terminal.
+
+    Yield a function that changes the message.
+    """
     with _stdout_to_stderr():
         if not sys.stderr.isatty():
             yield _silent
@@ -23,12 +26,12 @@ def working(message: str) -> Iterator[Callable[[str], None]]:
 
 
 def _silent(message: str) -> None:
-    """Nobody is watching."""
+    """Ignore the message, because standard error is no terminal."""
 
 
 @contextlib.contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
-    """Also below Python: what compiled code writes to descriptor 1 goes to descriptor 2 in the meantime."""
+    """Redirect standard output to standard error, also of compiled code, which writes to descriptor 1."""
     sys.stdout.flush()
     saved = os.dup(1)
     os.dup2(2, 1)

@@ -1,17 +1,25 @@
-"""What `onnx-compat convert` is told about quantisation."""
+"""The options of `onnx-compat convert` for quantisation."""
 
 import functools
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, TypeVar, Union, cast
 
 import click
 
-__all__ = ["fed", "notes", "options"]
+if TYPE_CHECKING:
+    from onnx_compat.calibration import Images
+
+__all__ = ["Calibration", "calibration_notes", "options", "verification_inputs"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_CALIBRATE = "The representative data for int8 and int16x8: a .npz or .npy file, or a folder of these or of images; or `generated`."
+Numbers = Tuple[float, ...]
+Calibration = Union[None, str, "Images"]
+_CALIBRATE = (
+    "Calibration data for int8 and int16x8: a .npz or .npy file, a folder of these or of images, or `generated`."
+)
 
 
-def _numbers(ctx: click.Context, param: click.Parameter, value: Optional[str]) -> Optional[Tuple[float, ...]]:
+def _parse_numbers(ctx: click.Context, param: click.Parameter, value: Optional[str]) -> Optional[Numbers]:
+    """Parse numbers that are separated by commas. Return None without a text."""
     if value is None:
         return None
     try:
@@ -21,17 +29,20 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: Optional[str]) -
 
 
 def options(command: _F) -> _F:
-    """--quantize, --calibrate, --mean, --std and --block-size; the command gets the images of a folder with both numbers."""
+    """Add --quantize, --calibrate, --mean, --std and --block-size.
+
+    --mean and --std replace the folder in `calibrate` by `Images`; the command has no arguments for them.
+    """
 
     @functools.wraps(command)
-    def told(*args: Any, mean: Any, std: Any, **kwargs: Any) -> Any:
+    def with_images(*args: Any, mean: Optional[Numbers], std: Optional[Numbers], **kwargs: Any) -> Any:
         if mean is not None or std is not None:
             kwargs["calibrate"] = _images(kwargs["calibrate"], mean, std)
         return command(*args, **kwargs)
 
-    decorated: Any = told
-    for name, text in (("std", "What that is divided by then, likewise. Default: 1."), ("mean", _MEAN)):
-        decorated = click.option("--" + name, metavar="X[,X...]", callback=_numbers, help=text)(decorated)
+    decorated: Callable[..., Any] = with_images
+    for name, text in (("std", _STD), ("mean", _MEAN)):
+        decorated = click.option("--" + name, metavar="X[,X...]", callback=_parse_numbers, help=text)(decorated)
     decorated = click.option("--block-size", type=int, metavar="N", help=_BLOCK)(decorated)
     decorated = click.option("--calibrate", metavar="DATA", help=_CALIBRATE)(decorated)
     decorated = click.option("--quantize", metavar="KIND", help=_KIND)(decorated)
@@ -39,36 +50,43 @@ def options(command: _F) -> _F:
 
 
 _KIND = (
-    "float16, weights-int8, weights-int4, dynamic-int4 or dynamic (products of integers, float values), int8 or int16x8"
-    " (all integers)."
+    "The kind of quantisation: float16, weights-int8 or weights-int4 (weights only), dynamic or dynamic-int4 (float"
+    " activations, integer products), int8 or int16x8 (integers only)."
 )
-_BLOCK = "How many weights share a scale, for weights-int8, weights-int4 and dynamic-int4. Default: those of an output channel."
+_BLOCK = (
+    "The number of weights that share a scale, for weights-int8, weights-int4 and dynamic-int4. Default: the weights of"
+    " an output channel."
+)
 _MEAN = (
-    "For a folder of images, whose pixels are in 0..1: what is subtracted, for all channels or for each. Default: 0."
+    "With a folder of images, whose pixels are in 0..1: subtract this number, or a number for each channel. Default: 0."
 )
+_STD = "With a folder of images: divide by this number, or by a number for each channel, after --mean. Default: 1."
 
 
-def _images(folder: Optional[str], mean: Any, std: Any) -> Any:
+def _images(folder: Optional[str], mean: Optional[Numbers], std: Optional[Numbers]) -> "Images":
     from onnx_compat.calibration import Images
     from onnx_compat.errors import InputError
 
     if folder is None:
-        raise InputError("--mean and --std are for images, and none are given", hint="--calibrate takes their folder")
+        raise InputError("--mean and --std need a folder of images", hint="name the folder with --calibrate")
     return Images(folder, (0.0,) if mean is None else mean, (1.0,) if std is None else std)
 
 
-def notes(calibrate: Any) -> List[str]:
-    """What must be known of a file that was calibrated with nothing."""
+def calibration_notes(calibrate: Calibration) -> List[str]:
+    """Return a warning if a file is calibrated with generated inputs."""
     from onnx_compat.calibration import GENERATED
 
     if calibrate == GENERATED:
-        return ["calibrated with generated inputs: the file works, and its accuracy on real ones is not known"]
+        return ["calibrated with generated inputs: the file works, but its accuracy on real inputs is unknown"]
     return []
 
 
-def fed(model: Any, inputs: Any, dims: Optional[Dict[str, int]], calibrate: Any) -> Tuple[Any, List[str]]:
-    """The inputs to verify a file with, and what to say of them: a file that has learnt its ranges from data is not
-    measured on generated inputs, whose ranges are others.
+def verification_inputs(
+    model: str, inputs: Optional[str], dims: Optional[Dict[str, int]], calibrate: Calibration
+) -> Tuple[Any, List[str]]:
+    """Return the inputs to verify a file with, and notes on them.
+
+    A calibrated file is verified on calibration data: the ranges of generated inputs differ.
     """
     from onnx_compat import load
     from onnx_compat.calibration import GENERATED, batch

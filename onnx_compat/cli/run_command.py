@@ -1,14 +1,18 @@
-"""`onnx-compat run`: a model on given or generated inputs."""
+"""`onnx-compat run`: run a model or a converted file on given or generated inputs."""
 
 import math
 import os
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Union
 
 import click
 
 from onnx_compat.cli import options
 from onnx_compat.cli.output import emit, emit_json, table, type_text
 from onnx_compat.cli.progress import working
+
+if TYPE_CHECKING:
+    from onnx_compat.model import Model, ValueInfo
+    from onnx_compat.verification.compare import OutputValue
 
 __all__ = ["run"]
 
@@ -37,28 +41,29 @@ def run(
         source = _source(model)
         if output is not None:
             Destination(output, [source, inputs, *settings.modules])
-        runnable, taken, given = _loaded(source, shim)
-        fed = generate(taken, seed, dims) if inputs is None else load_npz(inputs)
-        made = runnable.run(fed)
-        outputs = {value.name: made[value.name] for value in given}
+        runnable, input_infos, output_infos = _open_runnable(source, shim)
+        feeds = generate(input_infos, seed, dims) if inputs is None else load_npz(inputs)
+        results = runnable.run(feeds)
+        outputs = {info.name: results[info.name] for info in output_infos}
         if output is not None:
             save_npz(output, outputs)
-    described = [_described(name, value) for name, value in outputs.items()]
+    summaries = [_summarize_value(name, value) for name, value in outputs.items()]
     if settings.json:
-        emit_json({"ok": True, "shim": runnable.shim, "output": output, "outputs": described})
+        emit_json({"ok": True, "shim": runnable.shim, "output": output, "outputs": summaries})
         return
     table(
         ("output", "type", ">min", ">max", ">mean"),
         [
-            [d["name"], type_text(d["dtype"], d["shape"])] + [_number(d[k]) for k in ("min", "max", "mean")]
-            for d in described
+            [summary["name"], type_text(summary["dtype"], summary["shape"])]
+            + [_number(summary[key]) for key in ("min", "max", "mean")]
+            for summary in summaries
         ],
     )
     emit("ran on shim %s%s" % (runnable.shim, "" if output is None else ", outputs in %s" % output))
 
 
-def _source(path: str) -> Any:
-    """Load an ONNX model. The path of a converted file, known by its suffix or by being a folder, is returned as it is."""
+def _source(path: str) -> "Union[str, Model]":
+    """Load an ONNX model. Return the path of a converted file (a folder, or a file with its suffix) unchanged."""
     import onnx_compat
     from onnx_compat.conversion.bundle import is_bundle
 
@@ -67,8 +72,10 @@ def _source(path: str) -> Any:
     return onnx_compat.load(path)
 
 
-def _loaded(source: Any, shim: Optional[str]) -> Tuple[Any, Sequence[Any], Sequence[Any]]:
-    """Prepare a model, or open a converted file. Return what runs, its inputs and its outputs."""
+def _open_runnable(
+    source: "Union[str, Model]", shim: Optional[str]
+) -> "Tuple[Any, Sequence[ValueInfo], Sequence[ValueInfo]]":
+    """Prepare a model, or open a converted file. Return the runnable, its inputs and its outputs."""
     import onnx_compat
 
     if isinstance(source, str):
@@ -77,8 +84,8 @@ def _loaded(source: Any, shim: Optional[str]) -> Tuple[Any, Sequence[Any], Seque
     return onnx_compat.prepare(source, shim=shim), source.inputs, source.outputs
 
 
-def _described(name: str, value: Any) -> Dict[str, Any]:
-    """A tensor by its type and range; a sequence by its length."""
+def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
+    """Return the type and the range of a tensor; for a sequence, its length."""
     import numpy as np
 
     none = {"min": None, "max": None, "mean": None}
@@ -91,14 +98,14 @@ def _described(name: str, value: Any) -> Dict[str, Any]:
     if dtype == "string" or not array.size or array.dtype.kind == "c":
         return dict(none, name=name, dtype=dtype, shape=list(array.shape))
     numbers = array.astype(np.float64)
-    range_ = {key: _plain(getattr(numbers, key)()) for key in none}
+    range_ = {key: _json_number(getattr(numbers, key)()) for key in none}
     return dict(range_, name=name, dtype=dtype, shape=list(array.shape))
 
 
-def _plain(value: Any) -> Any:
-    """A number that JSON can write, else the word for it."""
+def _json_number(value: float) -> Union[str, float]:
+    """Return a finite number as a float, and any other number as a text ("inf", "nan"), because JSON lacks these."""
     return float(value) if math.isfinite(value) else str(value)
 
 
-def _number(value: Any) -> str:
+def _number(value: Union[str, float, None]) -> str:
     return "" if value is None else value if isinstance(value, str) else "%.6g" % value

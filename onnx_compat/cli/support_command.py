@@ -1,14 +1,18 @@
-"""`onnx-compat support`: what a shim would do with each node, without running anything."""
+"""`onnx-compat support`: list how a shim would do each node, without running the model."""
 
 from collections import Counter
-from typing import Any, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import click
 
 from onnx_compat.cli import options
 from onnx_compat.cli.exit_codes import NEGATIVE, OK
-from onnx_compat.cli.output import Cell, emit, emit_json, table
+from onnx_compat.cli.output import Cell, count_of, emit, emit_json, table
 from onnx_compat.cli.progress import working
+
+if TYPE_CHECKING:
+    from onnx_compat.execution.support import NodeSupport
+    from onnx_compat.model import Model
 
 __all__ = ["support"]
 
@@ -19,7 +23,7 @@ _STYLES = {"native": "green", "composed": "cyan", "fallback": "yellow", UNSUPPOR
 @click.command()
 @options.model
 @options.shim
-@options.settled
+@options.fixed_inputs
 @options.portable
 @options.machine
 @click.pass_obj
@@ -31,13 +35,13 @@ def support(
     values: Dict[str, Any],
     portable: bool,
 ) -> int:
-    """List the nodes of MODEL with what a shim does for each.
+    """List the nodes of MODEL, and how a shim does each of them.
 
-    native: a method of the shim for the whole operator. composed: several primitives. fallback: outside the framework.
-    unsupported: not at all.
+    native: a method of the shim does the whole operator. composed: primitives of the shim do it. fallback: it runs outside
+    the framework. unsupported: it cannot run.
 
-    If a file cannot hold every node, the parts of a bundle follow (convert --allow-fallback). --shape, --value and --portable
-    have the same effect as with convert.
+    If a file cannot hold every node, a table lists the parts of a bundle (convert --allow-fallback). --shape, --value and
+    --portable have the same effect as with convert.
     """
     import onnx_compat
     from onnx_compat.conversion.input_fixing import fix_inputs
@@ -57,48 +61,54 @@ def support(
             ("node", "operator", ">opset", "status", "reason"),
             [[n.node, n.operator, n.opset, Cell(n.status, _STYLES.get(n.status, "")), n.reason or ""] for n in nodes],
         )
-        emit("%d nodes: %s" % (len(nodes), ", ".join("%d %s" % (counts[s], s) for s in _STYLES if counts[s]) or "none"))
+        totals = ", ".join("%d %s" % (counts[status], status) for status in _STYLES if counts[status])
+        emit("%s: %s" % (count_of(len(nodes), "node"), totals or "none"))
         _show(parts)
     return OK if ok else NEGATIVE
 
 
-def _fields(node: Any) -> Dict[str, Any]:
+def _fields(node: "NodeSupport") -> Dict[str, Any]:
+    """Return the fields of a node for the JSON document."""
     return {name: getattr(node, name) for name in ("node", "operator", "opset", "status", "reason")}
 
 
-def _parts(model: Any, shim: Optional[str], portable: bool, nodes: Sequence[Any]) -> List[Dict[str, Any]]:
-    """What a bundle of the model would be made of; nothing where one file holds it all, or nothing holds it."""
+def _parts(model: "Model", shim: Optional[str], portable: bool, nodes: "Sequence[NodeSupport]") -> List[Dict[str, Any]]:
+    """Return the parts of a bundle of the model.
+
+    Return an empty list if a single file can hold the model, or if a node is unsupported.
+    """
     from onnx_compat.conversion.bundle import divide
     from onnx_compat.discovery import selection
     from onnx_compat.execution.support import AGAIN, UNSEEN
 
-    told = {node.status for node in nodes}
-    outside = "fallback" in told or any(node.reason == UNSEEN or node.reason.startswith(AGAIN) for node in nodes)
-    if UNSUPPORTED in told or not outside:
+    statuses = {node.status for node in nodes}
+    outside = "fallback" in statuses or any(node.reason == UNSEEN or node.reason.startswith(AGAIN) for node in nodes)
+    if UNSUPPORTED in statuses or not outside:
         return []
-    found = selection.find(selection.decide(shim).name)
-    division = divide(model, found.portable() if portable else found)
-    kind = next(iter(found.formats), found.name)
+    target = selection.find(selection.decide(shim).name)
+    division = divide(model, target.portable() if portable else target)
+    kind = next(iter(target.formats), target.name)
     return [
         {
             "kind": "onnx" if part.fallback else kind,
             "nodes": [node.name for node in part.nodes],
             "inputs": list(part.inputs),
             "outputs": list(part.outputs),
-            "reasons": {one.name: division.reason(one).reason for one in part.nodes} if part.fallback else {},
+            "reasons": {node.name: division.reason(node).reason for node in part.nodes} if part.fallback else {},
         }
         for part in division.parts
     ]
 
 
 def _show(parts: Sequence[Dict[str, Any]]) -> None:
+    """Print the parts of a bundle, if some run in the fallback."""
     if not any(part["reasons"] for part in parts):
         return
     rows = []
     for number, part in enumerate(parts):
         nodes = part["nodes"]
-        named = ", ".join(nodes) if part["reasons"] or len(nodes) < 3 else "%s ... %s" % (nodes[0], nodes[-1])
-        rows.append([number, part["kind"], len(nodes), named, "; ".join(dict.fromkeys(part["reasons"].values()))])
+        names = ", ".join(nodes) if part["reasons"] or len(nodes) < 3 else "%s ... %s" % (nodes[0], nodes[-1])
+        rows.append([number, part["kind"], len(nodes), names, "; ".join(dict.fromkeys(part["reasons"].values()))])
     table((">part", "kind", ">nodes", "which", "why in the fallback"), rows)
     outside = [part for part in parts if part["reasons"]]
-    emit("as a file: a bundle of %d parts, %d of them for the fallback" % (len(parts), len(outside)))
+    emit("as a file: a bundle of %s, %d of them for the fallback" % (count_of(len(parts), "part"), len(outside)))

@@ -1,6 +1,6 @@
-"""`onnx-compat verify`: the outputs of a shim or of a converted file beside those of an oracle."""
+"""`onnx-compat verify`: compare the outputs of a shim, or of a converted file, with the outputs of an oracle."""
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Union
 
 import click
 
@@ -10,9 +10,12 @@ from onnx_compat.cli.layers_table import show_layers
 from onnx_compat.cli.output import Cell, emit, emit_json, table, type_text
 from onnx_compat.cli.progress import working
 
+if TYPE_CHECKING:
+    from onnx_compat.verification import Comparison, Report
+
 __all__ = ["show", "verify"]
 
-#: Verdicts on values that cannot be compared at all.
+#: Verdicts on outputs whose elements cannot be compared.
 OTHER_TYPE = ("dtype", "shape", "kind")
 
 
@@ -20,17 +23,22 @@ OTHER_TYPE = ("dtype", "shape", "kind")
 @options.model
 @options.shim
 @click.option(
-    "--converted", type=click.Path(), metavar="FILE", help="Run this file, made from the model, in its place."
+    "--converted",
+    type=click.Path(),
+    metavar="FILE",
+    help="Run this file, which was converted from MODEL, instead of MODEL.",
 )
 @options.channels_last
 @click.option(
-    "--oracle", metavar="NAME", help="`onnxruntime` or a shim. Default: onnxruntime if it can, else the reference."
+    "--oracle",
+    metavar="NAME",
+    help="`onnxruntime` or a shim. Default: onnxruntime; the reference if onnxruntime cannot run MODEL.",
 )
-@click.option("--layers", is_flag=True, help="Compare what every node makes, and name the first that departs.")
+@click.option("--layers", is_flag=True, help="Compare the outputs of every node, and name the first node that differs.")
 @click.option(
     "--bisect-passes",
     is_flag=True,
-    help="If outputs differ, convert again with fewer passes, and name the pass at fault.",
+    help="If outputs differ, convert again with fewer passes, and name the pass that causes it.",
 )
 @options.page
 @options.inputs
@@ -56,7 +64,7 @@ def verify(
     """Compare MODEL on a shim, or a file converted from it, with onnxruntime, output by output."""
     import onnx_compat
     from onnx_compat.conversion.destinations import Destination
-    from onnx_compat.verification.bisection import bisect_verification
+    from onnx_compat.verification.bisection import Bisection, bisect_verification
     from onnx_compat.verification.html import write_html
 
     if page is not None:
@@ -77,29 +85,31 @@ def verify(
         )
         if page is not None:
             write_html(page, report, model, converted)
-    found: Any = None
+    bisection: Optional[Bisection] = None
     if bisect_passes and not report.ok:
         with working("Bisecting the passes of %s" % model):
-            found = bisect_verification(
+            bisection = bisect_verification(
                 model, converted, shim, channels_last,
                 inputs=inputs, rtol=rtol, atol=atol, oracle=oracle, seed=seed, dims=dims,
             )  # fmt: skip
     if settings.json:
         document = report.to_dict()
         if bisect_passes:
-            document["bisection"] = None if found is None else found.to_dict()
+            document["bisection"] = None if bisection is None else bisection.to_dict()
         emit_json(document)
     else:
         show(report)
         if bisect_passes:
-            emit("passes: %s" % ("the outputs agree, so no pass is at fault" if found is None else found.verdict))
+            emit(
+                "passes: %s" % ("the outputs agree, so no pass is at fault" if bisection is None else bisection.verdict)
+            )
         if page is not None:
             emit("wrote %s" % page)
     return OK if report.ok else NEGATIVE
 
 
-def show(report: Any) -> None:
-    """The report as a table, what is wrong with each failed output, the notes and the verdict."""
+def show(report: "Report") -> None:
+    """Print a report: the outputs as a table, the reason of each failure, the notes and the verdict."""
     from onnx_compat.verification.report import explain
 
     if report.layers is not None:
@@ -116,7 +126,7 @@ def show(report: Any) -> None:
     emit(report.summary)
 
 
-def _row(output: Any) -> List[Any]:
+def _row(output: "Comparison") -> List[Union[str, Cell]]:
     errors = (output.max_abs_error, output.max_rel_error, output.mean_abs_error)
     figures = ["" if error is None else "%.3g" % error for error in errors]
     verdict = Cell.verdict("wrong " + output.verdict if output.verdict in OTHER_TYPE else output.verdict, output.ok)

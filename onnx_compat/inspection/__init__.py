@@ -1,1 +1,1 @@
-"""What a converted file holds."""
+"""Descriptions of converted files."""

@@ -1,4 +1,4 @@
-"""What a converted file is, whoever wrote it."""
+"""Describe a converted file: from the file itself if possible, else by the shim that reads its format."""
 
 import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
@@ -10,68 +10,74 @@ from onnx_compat.errors import InputError, OnnxCompatError, ShimError, Unsupport
 from onnx_compat.inspection import foreign
 from onnx_compat.model import ValueInfo
 from onnx_compat.shim.description import Description
-from onnx_compat.verification.converted_file import match_format, no_reader
+from onnx_compat.verification.converted_file import match_format, no_reader_error
 
-__all__ = ["Described", "describe"]
+__all__ = ["FileDescription", "describe"]
 
 
-class Described(NamedTuple):
-    shim: str  # "" where none was needed
+class FileDescription(NamedTuple):
+    """A description, and the shim that gave it."""
+
+    shim: str  # "" if no shim was needed
     description: Description
 
 
-def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> Described:
-    """The file, as the shim says that is named; else as it says itself, if its framework need not be here for that; else as
-    the first installed shim says that reads its format and can say something.
+def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> FileDescription:
+    """Describe a converted file.
+
+    shim: The name of the shim that describes it. None: the file itself, if its format needs no framework; else the
+        first installed shim that reads the format and can describe it.
+
+    Raises `InputError` if the path does not exist, and `ShimError` if no shim can describe the file.
     """
     target = os.fspath(path)
     if not os.path.exists(target):
         raise InputError(
-            "there is no file or folder '%s'" % target, hint="give the path of a model, or of what it became"
+            "there is no file or folder '%s'" % target, hint="give the path of a model, or of a converted file"
         )
     check_readable(target)
     if is_bundle(target):
-        return Described("", _of_bundle(target))
-    own = foreign.describe_foreign_file(target) if shim is None else None
-    if own is not None:
-        return Described("", own)
+        return FileDescription("", _describe_bundle(target))
+    description = foreign.describe_foreign_file(target) if shim is None else None
+    if description is not None:
+        return FileDescription("", description)
     refusals: List[str] = []
     for name in [shim] if shim else [*selection.installed(), selection.REFERENCE]:
         try:
-            found: Any = selection.find(name)
-            form = match_format(found, target)
+            reader = selection.find(name)
+            form = match_format(reader, target)
             if form is not None:
-                return Described(name, found.describe(target, form))
+                return FileDescription(name, reader.describe(target, form))
             refusals.append("%s reads no such file" % name)
         except (ShimError, UnsupportedError) as error:
             refusals.append("%s: %s" % (name, error.reason))
         except OnnxCompatError as error:
             raise error.at(shim=name) from error.__cause__
-    raise no_reader("looks into", target, refusals)
+    raise no_reader_error("describes", target, refusals)
 
 
-def _of_bundle(path: str) -> Description:
-    """What its manifest says: no part is opened."""
+def _describe_bundle(path: str) -> Description:
+    """Describe a bundle by its manifest, without opening its parts."""
     manifest = read_manifest(path)
     facts = {
         "format": "bundle: parts, of which some run in the fallback",
         "name": manifest.name,
         "bytes": os.path.getsize(path),
     }
-    ports = [("input", one) for one in manifest.inputs] + [("output", one) for one in manifest.outputs]
+    ports = [("input", info) for info in manifest.inputs] + [("output", info) for info in manifest.outputs]
     parts = [
-        {"part": one.path, "kind": one.kind, "nodes": one.nodes, **_between(one.inputs, one.outputs)}
-        for one in manifest.parts
+        {"part": part.path, "kind": part.kind, "nodes": part.nodes, **_port_names(part.inputs, part.outputs)}
+        for part in manifest.parts
     ]
     return Description(
         facts,
         {
-            "ports": [{"port": port, "name": one.name, "type": str(one.type or "?")} for port, one in ports],
+            "ports": [{"port": kind, "name": info.name, "type": str(info.type or "?")} for kind, info in ports],
             "parts": parts,
-            "in the fallback": [dict(one._asdict()) for one in manifest.fallback],
+            "in the fallback": [dict(node._asdict()) for node in manifest.fallback],
         },
     )
 
 
-def _between(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Dict[str, Any]:
-    return {"inputs": [one.name for one in inputs], "outputs": [one.name for one in outputs]}
+def _port_names(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Dict[str, Any]:
+    return {"inputs": [info.name for info in inputs], "outputs": [info.name for info in outputs]}

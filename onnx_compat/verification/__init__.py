@@ -1,6 +1,6 @@
-"""Does a model say the same on a shim, or as a converted file, as it does elsewhere?
+"""Compare the outputs of a model on a shim, or of a converted file, with those of an oracle.
 
-The package is not called `verify`, because `onnx_compat.verify` is the function.
+The package is not named `verify`, because `onnx_compat.verify` is the function.
 """
 
 from onnx_compat.verification.compare import Comparison, compare
@@ -9,7 +9,7 @@ from onnx_compat.verification.layers import Layer, Layers
 from onnx_compat.verification.missing_values import Gone
 from onnx_compat.verification.npz import load_npz, save_npz
 from onnx_compat.verification.report import Fed, Report
-from onnx_compat.verification.verify_model import name_outputs, verify
+from onnx_compat.verification.verify_model import name_inputs, verify
 
 __all__ = [
     "Comparison",
@@ -21,7 +21,7 @@ __all__ = [
     "compare",
     "generate",
     "load_npz",
-    "name_outputs",
+    "name_inputs",
     "save_npz",
     "verify",
 ]

@@ -1,8 +1,8 @@
-"""How good a quantised file is: figures for each output, and what is good enough where nobody has said.
+"""Accuracy of a quantised file: figures for each output, and the verdict without a tolerance.
 
-A file whose numbers are coarser on purpose does not agree element by element. It is judged by the signal-to-noise ratio of
-each output, 10 log10(sum expected^2 / sum (got - expected)^2), which must reach what its scheme declares; an output that
-is not floating point by the share of equal elements. A tolerance that the user gives takes the place of both.
+Quantisation changes the numbers, so the elements do not agree within the default tolerance. A floating point output is
+judged by its signal-to-noise ratio, 10 log10(sum expected^2 / sum (got - expected)^2). The ratio must reach the value that
+the scheme declares. Any other output is judged by the share of equal elements. A tolerance replaces both criteria.
 """
 
 import math
@@ -10,45 +10,47 @@ from typing import Any, Dict, NamedTuple, Optional
 
 import numpy as np
 
-from onnx_compat.verification.compare import MATCH, MISMATCH, Comparison
+from onnx_compat.verification.compare import MATCH, MISMATCH, Comparison, OutputValue
 
-__all__ = ["EQUAL", "Accuracy", "judged", "measured", "told"]
+__all__ = ["EQUAL", "Accuracy", "format_accuracy", "judge_accuracy", "measure_accuracy"]
 
 #: The share of the elements of an output of integers or bools that must be equal.
 EQUAL = 0.9
 
 
 class Accuracy(NamedTuple):
-    """One output of a quantised file beside the model's. What has no meaning for it is None."""
+    """Figures of an output of a quantised file against the model's output. Figures that are not defined have the value `None`."""
 
-    snr: Optional[float] = None  # dB; infinite where all is equal
-    cosine: Optional[float] = None
-    range_error: Optional[float] = None  # the largest error as a share of the range of what was expected
-    top1: Optional[float] = None  # of [samples, classes]: the share of samples with the same largest element
-    equal: Optional[float] = None  # the share of equal elements, of what is not floating point
+    snr: Optional[float] = None  # the signal-to-noise ratio in dB; infinite if the outputs are equal
+    cosine: Optional[float] = None  # the cosine similarity
+    range_error: Optional[float] = None  # the largest error as a share of the range of the expected output
+    top1: Optional[float] = None  # for an output [samples, classes]: the share of samples with the same largest element
+    equal: Optional[float] = None  # the share of equal elements, for an output that is not floating point
 
     def to_dict(self) -> Dict[str, Any]:
-        """Plain JSON values, as those of the report."""
+        """Return JSON values. An infinity is the string "inf" or "-inf"."""
         return {
             name: str(value) if value is not None and not math.isfinite(value) else value
             for name, value in self._asdict().items()
         }
 
 
-def measured(comparison: Comparison, got: Any, want: Any) -> Comparison:
-    """The comparison with the accuracy of what it compared; without, where the two are not of the same form."""
+def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue) -> Comparison:
+    """Add the accuracy to the comparison of two tensors. Return any other comparison unchanged."""
     if comparison.verdict not in (MATCH, MISMATCH) or want is None or isinstance(want, (list, tuple)):
         return comparison
-    want = np.asarray(want)
-    if not want.size:
+    expected = np.asarray(want)
+    if not expected.size:
         return comparison
-    if want.dtype.kind != "f":
-        equal = float(np.count_nonzero(np.asarray(got) == want)) / want.size
+    if expected.dtype.kind != "f":
+        equal = float(np.count_nonzero(np.asarray(got) == expected)) / expected.size
         return comparison._replace(accuracy=Accuracy(equal=equal))
-    return comparison._replace(accuracy=_of_floats(np.asarray(got).astype(np.float64), want.astype(np.float64)))
+    accuracy = _float_accuracy(np.asarray(got).astype(np.float64), expected.astype(np.float64))
+    return comparison._replace(accuracy=accuracy)
 
 
-def _of_floats(got: Any, want: Any) -> Accuracy:
+def _float_accuracy(got: np.ndarray, want: np.ndarray) -> Accuracy:
+    """Measure the accuracy of a floating point output."""
     with np.errstate(all="ignore"):
         error = np.where((got == want) | (np.isnan(got) & np.isnan(want)), 0.0, got - want)
         signal = float(np.square(np.where(np.isfinite(want), want, 0)).sum())
@@ -67,13 +69,14 @@ def _of_floats(got: Any, want: Any) -> Accuracy:
 
 
 def _decibels(signal: float, noise: float) -> float:
+    """Return the ratio of two powers in dB."""
     if noise == 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal > 0 and math.isfinite(noise) else -math.inf
 
 
-def judged(comparison: Comparison, fidelity: float) -> Comparison:
-    """The verdict by the accuracy: `fidelity` is the least signal-to-noise ratio."""
+def judge_accuracy(comparison: Comparison, fidelity: float) -> Comparison:
+    """Replace the verdict by that of the accuracy. `fidelity` is the lowest accepted signal-to-noise ratio in dB."""
     accuracy = comparison.accuracy
     if accuracy is None:
         return comparison
@@ -81,8 +84,8 @@ def judged(comparison: Comparison, fidelity: float) -> Comparison:
     return comparison._replace(verdict=MATCH if good else MISMATCH)
 
 
-def told(accuracy: Accuracy) -> str:
-    """In words."""
+def format_accuracy(accuracy: Accuracy) -> str:
+    """Format the figures: `SNR 34.0 dB, cosine 0.99950`."""
     if accuracy.equal is not None:
         return "%.1f %% of the elements equal" % (100 * accuracy.equal)
     parts = ["SNR %.1f dB" % (accuracy.snr or 0.0)]

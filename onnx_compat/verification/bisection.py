@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from onnx_compat.conversion.bundle import is_bundle
 from onnx_compat.conversion.convert import convert, writer_of
@@ -10,14 +10,15 @@ from onnx_compat.discovery import selection
 from onnx_compat.errors import InputError, OnnxCompatError
 from onnx_compat.passes import Pass, leaving_out, passes_of
 from onnx_compat.passes.schedule import left_out
-from onnx_compat.verification.verify_model import verify
+from onnx_compat.verification.verify_model import ModelSource, verify
 
 __all__ = ["Bisection", "bisect_passes", "bisect_verification"]
 
 
 class Bisection(NamedTuple):
-    """The result of a search. `trials` maps the passes that were left out, joined by commas, to whether the outputs
-    agreed.
+    """The result of a search.
+
+    `trials` maps the names of the passes that were left out, joined by commas, to whether the outputs agreed.
     """
 
     culprit: Optional[str]
@@ -25,17 +26,21 @@ class Bisection(NamedTuple):
     trials: Dict[str, bool]
 
     def to_dict(self) -> Dict[str, Any]:
-        """Plain JSON values."""
+        """Return JSON values."""
         return dict(self._asdict())
 
 
 def bisect_verification(
-    model: Any, converted: Any = None, shim: Optional[str] = None, channels_last: Sequence[str] = (), **options: Any
+    model: ModelSource,
+    converted: Union[str, "os.PathLike[str]", None] = None,
+    shim: Optional[str] = None,
+    channels_last: Sequence[str] = (),
+    **options: Any,
 ) -> Bisection:
     """Name the pass with which `verify` fails. The arguments are those of `verify`.
 
-    converted: the path of a file that was made from the model. Its format is converted to again, into a temporary folder, without
-        quantization. None: the model is compiled for the shim.
+    converted: The path of a file that was converted from the model. Each trial converts the model to the same format
+        again, in a temporary folder, without quantisation. None: each trial compiles the model for the shim.
     """
     if converted is None:
         target = selection.find(selection.decide(shim).name)
@@ -58,7 +63,7 @@ def bisect_verification(
         except InputError:
             raise
         except OnnxCompatError:
-            return False  # a pass may also write a file that is refused
+            return False  # a wrong pass may also write a file that the runtime refuses
 
     return bisect_passes(passes_of(target), agrees)
 
@@ -66,8 +71,8 @@ def bisect_verification(
 def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisection:
     """Find the first pass with which `agrees` becomes False, among passes in the order in which they run.
 
-    Passes that legalize always run: without them a runtime may be wrong for a reason of its own. Each of them is
-    left out in a trial of its own if the result is wrong without all other passes.
+    Passes that legalize always run in the binary search: without them, a runtime may compute wrong results. If the
+    outputs differ without every other pass, each legalizing pass is left out in a trial of its own.
     """
     search = _Search(agrees)
     candidates = [pass_.name for pass_ in passes if pass_.name not in search.base]
@@ -81,14 +86,15 @@ def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisecti
             if name not in rewrites and search.agrees_without([*rewrites, name]):
                 return search.result(name, "the pass '%s' makes the result wrong" % name)
         return search.result(None, "no pass is at fault: the outputs differ without the passes, too")
-    right, wrong = 0, len(rewrites)  # the number of passes that run, from the first
-    while wrong - right > 1:
-        middle = (right + wrong) // 2
+    # With the first `agreeing` passes the outputs agree; with the first `differing` passes they differ.
+    agreeing, differing = 0, len(rewrites)
+    while differing - agreeing > 1:
+        middle = (agreeing + differing) // 2
         if search.agrees_without(rewrites[middle:]):
-            right = middle
+            agreeing = middle
         else:
-            wrong = middle
-    culprit = rewrites[right]
+            differing = middle
+    culprit = rewrites[agreeing]
     verdict = "the pass '%s' makes the result wrong" % culprit
     if not search.agrees_without([culprit]):
         verdict += ", and the outputs differ without it, too: a later pass is at fault as well"
@@ -96,13 +102,15 @@ def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisecti
 
 
 class _Search:
+    """The trials of a search, each of which runs once."""
+
     def __init__(self, agrees: Callable[[], bool]) -> None:
         self.base = left_out()
         self._agrees = agrees
         self._trials: Dict[str, bool] = {}
 
     def agrees_without(self, names: List[str]) -> bool:
-        """Whether the outputs agree if these passes are left out beside those that the user leaves out."""
+        """Return whether the outputs agree without these passes, and without those that the user leaves out."""
         key = ",".join(names)
         if key not in self._trials:
             with leaving_out([*self.base, *names]):

@@ -1,24 +1,27 @@
-"""Two values, element by element: how far apart they are, and whether that is within the tolerance.
+"""Compare two outputs element by element: measure the error, and check it against the tolerance.
 
-An element matches when |got - want| <= atol + rtol * |want|. NaN matches NaN and an infinity matches itself. Integers,
-bools and strings match when they are equal. Another dtype, shape, length or kind of value is a failure of its own.
+An element matches if |got - want| <= atol + rtol * |want|. NaN matches NaN, and an infinity matches itself. Integers,
+bools and strings match if they are equal. Different dtypes, shapes, lengths and kinds of value have verdicts of their own.
 """
 
-from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-__all__ = ["MATCH", "Comparison", "compare"]
+__all__ = ["MATCH", "Comparison", "OutputValue", "compare"]
 
 MATCH = "match"
 MISMATCH = "mismatch"
 WRONG_DTYPE = "dtype"
 WRONG_SHAPE = "shape"
-WRONG_KIND = "kind"  # a tensor where a sequence or nothing was expected, or the other way round
+WRONG_KIND = "kind"  # a tensor, a sequence or no value, where another of these was expected
+
+#: An output: a tensor, a sequence, or None for an optional without a value.
+OutputValue = Union[None, np.ndarray, np.generic, Sequence[Any]]
 
 
 class Comparison(NamedTuple):
-    """One tensor beside the one that was expected. The errors are absent where they have no meaning."""
+    """The comparison of an output with the expected output. Errors that are not defined have the value `None`."""
 
     name: str
     verdict: str
@@ -34,15 +37,16 @@ class Comparison(NamedTuple):
     first_bad_index: Optional[Tuple[int, ...]] = None
     got: Optional[str] = None  # the values at that index
     expected: Optional[str] = None
-    accuracy: Any = None  # of a quantised file: see `accuracy.Accuracy`
+    accuracy: Any = None  # an `accuracy.Accuracy` for a quantised file
 
     @property
     def ok(self) -> bool:
+        """Return whether the output matches."""
         return self.verdict == MATCH
 
 
-def compare(name: str, got: Any, want: Any, rtol: float, atol: float) -> Iterator[Comparison]:
-    """Compare a tensor, an absent optional (None), or a sequence (one comparison per element, `name[i]`)."""
+def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: float) -> Iterator[Comparison]:
+    """Compare two outputs. Yield a comparison; for sequences, a comparison for each element, named `name[i]`."""
     if isinstance(got, (list, tuple)) and isinstance(want, (list, tuple)):
         if len(got) != len(want):
             yield _failure(name, WRONG_SHAPE, got, want)
@@ -56,10 +60,11 @@ def compare(name: str, got: Any, want: Any, rtol: float, atol: float) -> Iterato
     elif any(value is None or isinstance(value, (list, tuple)) for value in (got, want)):
         yield _failure(name, WRONG_KIND, got, want)
     else:
-        yield _tensors(name, np.asarray(got), np.asarray(want), rtol, atol)
+        yield _compare_tensors(name, np.asarray(got), np.asarray(want), rtol, atol)
 
 
-def _tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
+def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
+    """Compare two tensors."""
     if _is_text(got) and _is_text(want):
         got, want = _text(got), _text(want)
     elif got.dtype != want.dtype:
@@ -67,17 +72,18 @@ def _tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: fl
     if got.shape != want.shape:
         return _failure(name, WRONG_SHAPE, got, want)
     if _is_inexact(want):
-        return _inexact(name, got, want, rtol, atol)
+        return _compare_inexact(name, got, want, rtol, atol)
     return _result(name, got, want, got != want)
 
 
-def _inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
+def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
+    """Compare two floating point or complex tensors within the tolerance."""
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
     a, b = got.astype(wide), want.astype(wide)
     with np.errstate(all="ignore"):
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         error = np.where(same, 0.0, np.abs(a - b))
-        # A NaN or an infinity where the other side has none is infinitely wrong, not "unknown".
+        # A NaN or an infinity in only one of the tensors counts as an infinite error.
         error = np.where(np.isnan(error), np.inf, error)
         size = np.abs(b)
         bad = ~(same | (np.isfinite(size) & (error <= atol + rtol * size)))
@@ -90,7 +96,8 @@ def _inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: fl
     )
 
 
-def _result(name: str, got: np.ndarray, want: np.ndarray, bad: Any) -> Comparison:
+def _result(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndarray) -> Comparison:
+    """Return the comparison of two tensors that differ where `bad` is true."""
     wrong = int(np.count_nonzero(bad))
     result = _failure(name, MISMATCH if wrong else MATCH, got, want)._replace(size=want.size, mismatched=wrong)
     if not wrong:
@@ -99,12 +106,14 @@ def _result(name: str, got: np.ndarray, want: np.ndarray, bad: Any) -> Compariso
     return result._replace(first_bad_index=index, got=str(got[index]), expected=str(want[index]))
 
 
-def _failure(name: str, verdict: str, got: Any, want: Any) -> Comparison:
-    (dtype, shape), (expected_dtype, expected_shape) = _described(got), _described(want)
+def _failure(name: str, verdict: str, got: OutputValue, want: OutputValue) -> Comparison:
+    """Return a comparison with a verdict and without figures."""
+    (dtype, shape), (expected_dtype, expected_shape) = _describe_value(got), _describe_value(want)
     return Comparison(name, verdict, dtype, shape, expected_dtype, expected_shape)
 
 
-def _described(value: Any) -> Tuple[str, Tuple[int, ...]]:
+def _describe_value(value: OutputValue) -> Tuple[str, Tuple[int, ...]]:
+    """Return the dtype and the shape of an output."""
     if value is None:
         return "none", ()
     if isinstance(value, (list, tuple)):
@@ -114,7 +123,8 @@ def _described(value: Any) -> Tuple[str, Tuple[int, ...]]:
 
 
 def _is_inexact(array: np.ndarray) -> bool:
-    """Floating point or complex; bfloat16, float8 and float4 of ml_dtypes are of no numpy kind and go by their name."""
+    """Return whether an array is floating point or complex."""
+    # The numpy kind of bfloat16, float8 and float4 of ml_dtypes is "V".
     return array.dtype.kind in "fc" or "float" in array.dtype.name
 
 
@@ -123,7 +133,10 @@ def _is_text(array: np.ndarray) -> bool:
 
 
 def _text(array: np.ndarray) -> np.ndarray:
-    texts: List[str] = [t.decode("utf-8", "replace") if isinstance(t, bytes) else str(t) for t in array.ravel()]
+    """Return the strings of an array as `str` objects, whether it holds bytes or text."""
+    texts: List[str] = [
+        item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in array.ravel()
+    ]
     result = np.empty(array.shape, dtype=object)
     result.ravel()[:] = texts
     return result

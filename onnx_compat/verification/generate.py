@@ -1,8 +1,8 @@
-"""Inputs for a model that nobody gave inputs for: repeatable, and harmless to most models.
+"""Generate inputs for a model from a seed.
 
-Unknown sizes become small numbers, the same for the same dimension name. Integers are mostly indices of some
-kind (token ids, positions), so they stay in [0, 2), which every table of two rows can answer; what a name says (a mask,
-a length, a shape) is believed.
+Unknown sizes become small numbers, the same for the same dimension name. Integers are mostly indices (token ids, positions),
+so they are 0 or 1, which are valid for every table of two rows. An input whose name says that it is a mask, a length or a
+shape gets such values.
 """
 
 import re
@@ -23,30 +23,35 @@ _Draw = Callable[[np.random.RandomState, Tuple[int, ...]], Any]
 
 
 def generate(inputs: Iterable[ValueInfo], seed: int = 0, dims: Optional[Mapping[str, int]] = None) -> Dict[str, Any]:
-    """A value for each input. `dims` gives the sizes of named dimensions; the others get small ones."""
+    """Generate a value for each input.
+
+    dims: Sizes of named dimensions; other open dimensions get small sizes. Raise `InputError` for an unknown name.
+    """
     inputs = list(inputs)
     sizes: Dict[str, int] = dict(dims or {})
-    _check(sizes, {name for one in inputs for name in _dimensions(one.type)})
-    # RandomState, not default_rng: its stream is frozen, so that a seed means the same numbers under every numpy.
+    _check_sizes(sizes, {name for info in inputs for name in _dimension_names(info.type)})
+    # RandomState, not default_rng: NumPy keeps its stream, so a seed gives the same numbers with every version.
     random = np.random.RandomState(seed)
-    return {one.name: _value(one.name, one.type, sizes, random) for one in inputs}
+    return {info.name: _value(info.name, info.type, sizes, random) for info in inputs}
 
 
-def _check(sizes: Mapping[str, int], names: Iterable[str]) -> None:
+def _check_sizes(sizes: Mapping[str, int], names: Iterable[str]) -> None:
+    """Raise `InputError` if a size is negative, or no dimension has its name."""
     unknown = sorted(set(sizes) - set(names))
     if unknown:
         raise InputError(
             "the model's inputs have no dimension named %s" % ", ".join(map(repr, unknown)),
-            hint="it has %s" % (", ".join(map(repr, sorted(names))) or "no named dimension at all"),
+            hint="the named dimensions are: %s" % (", ".join(map(repr, sorted(names))) or "none"),
         )
     negative = sorted(name for name, size in sizes.items() if size < 0)
     if negative:
-        raise InputError("the size of %s is negative" % ", ".join(map(repr, negative)))
+        raise InputError("the size of %s is negative" % ", ".join(map(repr, negative)), hint="give sizes from 0 on")
 
 
-def _dimensions(kind: Optional[Type]) -> Iterator[str]:
+def _dimension_names(kind: Optional[Type]) -> Iterator[str]:
+    """Yield the names of the open dimensions of a type."""
     if isinstance(kind, (SequenceType, OptionalType)):
-        yield from _dimensions(kind.element)
+        yield from _dimension_names(kind.element)
     elif isinstance(kind, TensorType):
         for dim in kind.shape or ():
             if isinstance(dim, str):
@@ -54,6 +59,7 @@ def _dimensions(kind: Optional[Type]) -> Iterator[str]:
 
 
 def _value(name: str, kind: Optional[Type], sizes: Dict[str, int], random: np.random.RandomState) -> Any:
+    """Generate a value of a type: a tensor, or two elements of a sequence."""
     if isinstance(kind, TensorType) and kind.dtype is not None:
         return _tensor(name, kind.dtype, _shape(kind, sizes), random)
     if isinstance(kind, OptionalType):
@@ -61,27 +67,28 @@ def _value(name: str, kind: Optional[Type], sizes: Dict[str, int], random: np.ra
     if isinstance(kind, SequenceType):
         return [_value(name, kind.element, sizes, random) for _ in range(2)]
     raise UnsupportedError(
-        "no value can be made up for the input '%s' of type %s" % (name, kind or "unknown"),
+        "no value can be generated for the input '%s' of type %s" % (name, kind or "unknown"),
         hint="give the inputs yourself",
     )
 
 
 def _shape(kind: TensorType, sizes: Dict[str, int]) -> Tuple[int, ...]:
+    """Choose the shape of a tensor. Store the sizes of named dimensions in `sizes`."""
     rank = len(kind.shape or ())
     result = []
     for axis, dim in enumerate(kind.shape or ()):
         if isinstance(dim, str):
-            result.append(sizes.setdefault(dim, _default(axis, rank)))
+            result.append(sizes.setdefault(dim, _default_size(axis, rank)))
         else:
-            result.append(_default(axis, rank) if dim is None else dim)
+            result.append(_default_size(axis, rank) if dim is None else dim)
     return tuple(result)
 
 
-def _default(axis: int, rank: int) -> int:
-    """A batch of 2 shows what holds for one sample only; images are large enough to survive five halvings."""
+def _default_size(axis: int, rank: int) -> int:
+    """Return the size of an open axis."""
     if axis == 0:
-        return 2
-    return 32 if rank >= 4 and axis >= 2 else 3
+        return 2  # a batch of 2 shows results that are right for a single sample only
+    return 32 if rank >= 4 and axis >= 2 else 3  # 32: an image that can be halved five times
 
 
 def _tensor(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
@@ -93,6 +100,7 @@ def _tensor(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.R
 
 
 def _numbers(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
+    """Generate numbers, in a range that suits the name, the dtype and the rank of the input."""
     if dtype.kind == "c":
         return np.asarray(random.standard_normal(shape)) + 1j * np.asarray(random.standard_normal(shape))
     for pattern, draw in _BY_NAME:
@@ -113,18 +121,19 @@ def _text(shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
 
 
 def _prefix_of_ones(random: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
-    """A mask as a tokenizer makes it: each row begins with at least one 1; a row of zeros would attend to nothing."""
+    """Generate a mask like that of a tokenizer: each row begins with at least one 1."""
+    # The softmax of an attention over a row of zeros is not defined.
     if not shape:
         return np.ones(shape)
     lengths = random.randint(1, max(shape[-1], 1) + 1, size=(*shape[:-1], 1))
     return np.arange(shape[-1]) < lengths
 
 
-def _ones(_: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
+def _constant_ones(_: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
     return np.ones(shape)
 
 
 _BY_NAME: Tuple[Tuple["re.Pattern[str]", _Draw], ...] = (
     (re.compile(r"mask", re.IGNORECASE), _prefix_of_ones),
-    (re.compile(r"len(s|gths?)?$|shape$|sizes?$|repeats?$", re.IGNORECASE), _ones),
+    (re.compile(r"len(s|gths?)?$|shape$|sizes?$|repeats?$", re.IGNORECASE), _constant_ones),
 )

@@ -1,19 +1,21 @@
-"""A report as one HTML page: no script, nothing fetched, light and dark; every name in it is escaped."""
+"""Write a report as an HTML page without scripts and external resources. Every name of the model is escaped."""
 
 import os
 from collections import Counter
 from html import escape
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from onnx_compat.conversion.destinations import Destination
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.escaping import printable
+from onnx_compat.model import Model
 from onnx_compat.shim.description import Description
 from onnx_compat.verification.html_chart import chart, share
 from onnx_compat.verification.html_style import STYLE
 from onnx_compat.verification.layers import Layer, Layers
 from onnx_compat.verification.report import Report, explain
+from onnx_compat.verification.verify_model import ModelSource
 
 __all__ = ["page", "write_html"]
 
@@ -21,38 +23,38 @@ _LARGEST = 15  # tensors of a model that are listed
 
 
 class Html(str):
-    """What is escaped already."""
+    """Text that is HTML already and is not escaped again."""
 
     __slots__ = ()
 
 
-class _Of(NamedTuple):
-    """What the page is of: the model, and the file if it was one."""
+class _Subject(NamedTuple):
+    """The report, its model, and the description of the file if a converted file was verified."""
 
     report: Report
-    model: Any
+    model: Model
     file: Optional[Description]
 
 
 def write_html(
     path: Union[str, "os.PathLike[str]"],
     report: Report,
-    model: Any,
+    model: ModelSource,
     converted: Union[str, "os.PathLike[str]", None] = None,
 ) -> Path:
-    """Write the page of a report on `model`, or on the file it was converted to. It appears complete or not at all."""
+    """Write the page of a report on `model`, or on a file converted from it, atomically. Return its path."""
     from onnx_compat import load
     from onnx_compat.inspection.describe import describe
 
     loaded = load(model)
     target = Destination(path, [loaded, converted])
-    told: Optional[Description] = None
+    description: Optional[Description] = None
     if converted is not None:
         try:
-            told = describe(converted).description
-        except OnnxCompatError:  # a format of which nothing can be told; the report stands without it
-            told = None
-    text = page(report, loaded, told)
+            description = describe(converted).description
+        except OnnxCompatError:  # no shim can describe the format: the page has no section on the file
+            description = None
+    text = page(report, loaded, description)
     with target.scratch() as scratch:
         unfinished = Path(scratch, "report.html")
         unfinished.write_bytes(text.encode("utf-8", "backslashreplace"))
@@ -60,12 +62,14 @@ def write_html(
     return Path(os.fspath(path))
 
 
-def page(report: Report, model: Any, file: Optional[Description] = None) -> str:
-    what = _Of(report, model, file)
+def page(report: Report, model: Model, file: Optional[Description] = None) -> str:
+    """Return the HTML page of a report."""
+    subject = _Subject(report, model, file)
     name = os.path.basename(report.model) or "model"
     body = "".join(
-        part for part in (_head(what, name), _layers(report), _outputs(report), _fused(report.layers), _outside(report),
-                          _operators(what), _sizes(what), _file(file), _conditions(report)) if part
+        part for part in (_head(subject, name), _layers(report), _outputs(report), _fused_nodes(report.layers),
+                          _fallback_nodes(report), _operators(subject), _sizes(subject), _file(file),
+                          _conditions(report)) if part
     )  # fmt: skip
     return _PAGE % {"title": _text("%s: %s" % ("OK" if report.ok else "FAILED", name)), "style": STYLE, "body": body}
 
@@ -91,7 +95,8 @@ _PAGE = """<!DOCTYPE html>
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
+    """Escape a value, unless it is HTML."""
     return value if isinstance(value, Html) else escape(printable(str(value)))
 
 
@@ -101,27 +106,27 @@ def _section(title: str, *parts: str, ident: str = "") -> str:
 
 
 def _table(label: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], attributes: Sequence[str] = ()) -> str:
-    """A column whose name begins with '>' holds numbers. The box scrolls, not the page; with the keyboard too."""
+    """Return a table in a box that scrolls. A column whose name begins with '>' is right-aligned."""
     right = [column.startswith(">") for column in columns]
     head = "".join(
         '<th scope="col"%s>%s</th>' % (' class="n"' if number else "", _text(column.lstrip(">")))
         for column, number in zip(columns, right)
     )
     lines = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         cells = "".join(
             '<td data-l="%s"%s>%s</td>'
             % (_text(column.lstrip(">")), ' class="n"' if number else "", _text("" if cell is None else cell))
             for column, cell, number in zip(columns, row, right)
         )
-        lines.append("<tr%s>%s</tr>" % (attributes[place] if attributes else "", cells))
-    many = " cards" if len(columns) > 5 else ""  # a phone shows each of their rows as a card
+        lines.append("<tr%s>%s</tr>" % (attributes[index] if attributes else "", cells))
+    cards = " cards" if len(columns) > 5 else ""  # a narrow screen shows each row as a card
     return '<div class="scroll%s" tabindex="0" role="region" aria-label="%s"><table><thead><tr>%s</tr></thead><tbody>\n%s\n</tbody></table></div>\n' % (
-        many, _text(label), head, "\n".join(lines),
+        cards, _text(label), head, "\n".join(lines),
     )  # fmt: skip
 
 
-def _code(value: Any) -> Html:
+def _code(value: object) -> Html:
     return Html("<code>%s</code>" % _text(value))
 
 
@@ -146,11 +151,12 @@ def _type(dtype: str, shape: Sequence[Any]) -> Html:
 
 
 # -- sections ----------------------------------------------------------------------------------------------------------
-def _head(what: _Of, name: str) -> str:
-    report = what.report
+def _head(subject: _Subject, name: str) -> str:
+    """Return the title, the verdict and the figures."""
+    report = subject.report
     tiles = "".join(
         "<li><span class=big>%s</span><span>%s</span></li>" % (_text(figure), _text(label))
-        for figure, label in _tiles(what)
+        for figure, label in _tiles(subject)
     )
     layers = report.layers
     blame = "" if layers is None else '<p class="lead">%s.</p>' % _text(layers.verdict[:1].upper() + layers.verdict[1:])
@@ -160,16 +166,17 @@ def _head(what: _Of, name: str) -> str:
     )  # fmt: skip
 
 
-def _tiles(what: _Of) -> Iterator[Any]:
-    report, file = what.report, what.file
-    yield "%d of %d" % (sum(one.ok for one in report.outputs), len(report.outputs)), "outputs agree"
+def _tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
+    """Yield figures with their labels."""
+    report, file = subject.report, subject.file
+    yield "%d of %d" % (sum(output.ok for output in report.outputs), len(report.outputs)), "outputs agree"
     if report.layers is not None:
         layers = report.layers.layers
-        yield "%d of %d" % (sum(one.ok for one in layers), len(layers)), "values of nodes agree"
+        yield "%d of %d" % (sum(layer.ok for layer in layers), len(layers)), "values of nodes agree"
         yield report.layers.culprit or "none", "node that is wrong"
     facts = file.facts if file is not None else {}
     if "operators" in facts:
-        yield facts["operators"], "operators, for %d nodes" % sum(what.model.operators().values())
+        yield facts["operators"], "operators, for %d nodes" % sum(subject.model.operators().values())
     if "bytes" in facts:
         yield _bytes(facts["bytes"]), "file"
     if facts.get("delegate"):
@@ -179,118 +186,134 @@ def _tiles(what: _Of) -> Iterator[Any]:
 
 
 def _outputs(report: Report) -> str:
+    """Return the section of the outputs."""
     rows = [
         [
-            _code(one.name),
-            _type(one.dtype, one.shape),
-            _figure(one.max_abs_error),
-            _figure(one.max_rel_error),
-            _figure(one.mean_abs_error),
-            _verdict(one.ok, "agrees" if one.ok else explain(one)),
+            _code(output.name),
+            _type(output.dtype, output.shape),
+            _figure(output.max_abs_error),
+            _figure(output.max_rel_error),
+            _figure(output.mean_abs_error),
+            _verdict(output.ok, "agrees" if output.ok else explain(output)),
         ]
-        for one in report.outputs
+        for output in report.outputs
     ]
     columns = ("output", "type", ">max abs error", ">max rel error", ">mean abs error", "verdict")
     return _section("Outputs", _table("Outputs", columns, rows), ident="outputs")
 
 
 def _layers(report: Report) -> str:
+    """Return the section of the layers: the chart and the table."""
     layers = report.layers
     if layers is None or not layers.layers:
         return ""
-    told = (
-        '<p class="small">The error of each value relative to the value itself (root of the mean square), in the order of '
-        "the nodes. An arrow stands for a value beyond the scale; a mark leads to its row.</p>"
+    explanation = (
+        '<p class="small">The relative error of each value (root mean square), in the order of the nodes. An arrow marks an '
+        "error beyond the scale. Each mark links to its row.</p>"
     )
     rows = [_row(layer) for layer in layers.layers]
-    marks = [
+    attributes = [
         ' id="layer-%d" class="%s%s"'
-        % (place, "right" if layer.ok else "wrong", " culprit" if layer.node == layers.culprit else "")
-        for place, layer in enumerate(layers.layers)
+        % (index, "right" if layer.ok else "wrong", " culprit" if layer.node == layers.culprit else "")
+        for index, layer in enumerate(layers.layers)
     ]
     columns = ("node", "operator", "value", "type", ">max abs error", ">max rel error", ">SNR dB", "verdict", "made by")
-    only = '<p><label><input type="checkbox" id="only"> Only those that depart</label></p>' if not layers.ok else "<br>"
+    only = (
+        '<p><label><input type="checkbox" id="only"> Show only values that depart</label></p>'
+        if not layers.ok
+        else "<br>"
+    )
     return _section(
-        "Layer by layer", told, chart(layers.layers, layers.culprit), only,
-        _table("Layers", columns, rows, marks), "".join("<p class=small>%s.</p>" % _text(note) for note in layers.notes),
+        "Layer by layer", explanation, chart(layers.layers, layers.culprit), only,
+        _table("Layers", columns, rows, attributes), "".join("<p class=small>%s.</p>" % _text(note) for note in layers.notes),
         ident="layers",
     )  # fmt: skip
 
 
-def _row(layer: Layer) -> List[Any]:
-    one = layer.comparison
-    verdict = "agrees" if one.ok else "differs" if one.verdict == "mismatch" else "wrong %s" % one.verdict
+def _row(layer: Layer) -> List[str]:
+    """Return the table row of a layer."""
+    comparison = layer.comparison
+    verdict = "agrees" if comparison.ok else "wrong %s" % comparison.verdict
+    if comparison.verdict == "mismatch":
+        verdict = "differs"
     if layer.alone is not None:
         verdict += ", by itself right" if layer.alone.ok else ", by itself too"
     return [
         _code(layer.node),
         layer.operator,
         _code(layer.value),
-        _type(one.expected_dtype, one.expected_shape),
-        _figure(one.max_abs_error),
-        _figure(one.max_rel_error),
+        _type(comparison.expected_dtype, comparison.expected_shape),
+        _figure(comparison.max_abs_error),
+        _figure(comparison.max_rel_error),
         _figure(layer.snr, "%.0f"),
-        _verdict(one.ok, verdict),
-        _counted(layer.emitted),
+        _verdict(comparison.ok, verdict),
+        _count_operators(layer.emitted),
     ]
 
 
-def _counted(operators: Sequence[str]) -> str:
+def _count_operators(operators: Sequence[str]) -> str:
+    """List operators, each with the number of its occurrences."""
     return ", ".join(
         name if count == 1 else "%s \N{MULTIPLICATION SIGN}%d" % (name, count)
         for name, count in Counter(operators).items()
     )
 
 
-def _fused(layers: Optional[Layers]) -> str:
-    """Which nodes became which operators, and what became of the values that are not there any more."""
+def _fused_nodes(layers: Optional[Layers]) -> str:
+    """Return the section of the fused nodes, and of the values that the file does not hold."""
     if layers is None:
         return ""
     fused = [layer for layer in layers.layers if len(layer.nodes) > 1]
     parts = []
     if fused:
-        rows = [[Html(" &larr; ".join(_code(one) for one in layer.nodes)), _counted(layer.emitted)] for layer in fused]
-        parts.append(_table("Fused nodes", ("nodes, the last one first", "operators of the file"), rows))
+        rows = [
+            [Html(" &larr; ".join(_code(node) for node in layer.nodes)), _count_operators(layer.emitted)]
+            for layer in fused
+        ]
+        parts.append(_table("Fused nodes", ("nodes, the last node first", "operators of the file"), rows))
     if layers.gone:
-        rows = [[_code(one.value), _code(one.node), one.operator, one.why] for one in layers.gone]
-        table = _table("Values that are gone", ("value", "node", "operator", "what became of it"), rows)
-        parts.append(
-            "<details><summary>%d values that the file does not hold</summary>%s</details>" % (len(rows), table)
-        )
-    return _section("What was fused", *parts, ident="fused") if parts else ""
+        rows = [[_code(gone.value), _code(gone.node), gone.operator, gone.why] for gone in layers.gone]
+        table = _table("Values that are not in the file", ("value", "node", "operator", "reason"), rows)
+        count = "%d value%s that the file does not hold" % (len(rows), "" if len(rows) == 1 else "s")
+        parts.append("<details><summary>%s</summary>%s</details>" % (count, table))
+    return _section("Fused nodes", *parts, ident="fused") if parts else ""
 
 
-def _outside(report: Report) -> str:
+def _fallback_nodes(report: Report) -> str:
+    """Return the section of the nodes in the fallback."""
     if not report.fallbacks:
         return ""
     rows = [[_code(node), reason] for node, reason in report.fallbacks.items()]
-    return _section("What fell back", _table("Fallback", ("node", "why"), rows), ident="fallback")
+    return _section("Nodes in the fallback", _table("Fallback", ("node", "reason"), rows), ident="fallback")
 
 
-def _operators(what: _Of) -> str:
-    counts = sorted(what.model.operators().items(), key=lambda item: (-item[1], item[0]))
+def _operators(subject: _Subject) -> str:
+    """Return the section of the operators of the model and of the file."""
+    counts = sorted(subject.model.operators().items(), key=lambda item: (-item[1], item[0]))
     most = max((count for _, count in counts), default=1)
     rows: List[List[Any]] = [
         ["%s::%s" % (domain, name) if domain else name, opset, count, Html(share(count, most))]
         for (domain, name, opset), count in counts
     ]
     parts = ["<div><h3>Of the model</h3>%s</div>" % _table("Nodes", ("operator", ">opset", ">nodes", ""), rows)]
-    told: List[Dict[str, Any]] = what.file.tables.get("operator_counts", []) if what.file is not None else []
-    if told:
-        most = max(row["count"] for row in told)
+    file_counts: List[Dict[str, Any]] = (
+        subject.file.tables.get("operator_counts", []) if subject.file is not None else []
+    )
+    if file_counts:
+        most = max(row["count"] for row in file_counts)
         rows = [
             [row["operator"], row["version"], row["count"], row["delegated"], Html(share(row["count"], most))]
-            for row in told
+            for row in file_counts
         ]
         columns = ("operator", ">version", ">count", ">delegated", "")
         parts.append("<div><h3>Of the file</h3>%s</div>" % _table("Operators", columns, rows))
     return _section("Operators", '<div class="pair">%s</div>' % "".join(parts), ident="operators")
 
 
-def _sizes(what: _Of) -> str:
-    """The largest tensors: of the file, else the weights of the model."""
-    told: List[Dict[str, Any]] = what.file.tables.get("largest_tensors", []) if what.file is not None else []
-    if told:
+def _sizes(subject: _Subject) -> str:
+    """Return the section of the largest tensors: of the file, else the weights of the model."""
+    tensors: List[Dict[str, Any]] = subject.file.tables.get("largest_tensors", []) if subject.file is not None else []
+    if tensors:
         columns = ("tensor", "kind", "type", "read for", ">bytes", "")
         rows = [
             [
@@ -300,15 +323,14 @@ def _sizes(what: _Of) -> str:
                 row.get("first_read_for", ""),
                 row["bytes"],
             ]
-            for row in told
+            for row in tensors
         ]
     else:
         columns = ("tensor", "kind", "type", "read for", ">bytes", "")
-        stored = what.model.graph.initializers
-        sized = sorted(((one.nbytes, name, one) for name, one in stored.items()), key=lambda item: (-item[0], item[1]))
+        weights = sorted(subject.model.graph.initializers.items(), key=lambda item: (-item[1].nbytes, item[0]))
         rows = [
-            [_code(name), "constant", _type(str(one.dtype), one.shape), "", size]
-            for size, name, one in sized[:_LARGEST]
+            [_code(name), "constant", _type(str(weight.dtype), weight.shape), "", weight.nbytes]
+            for name, weight in weights[:_LARGEST]
         ]
     if not rows:
         return ""
@@ -318,6 +340,7 @@ def _sizes(what: _Of) -> str:
 
 
 def _file(file: Optional[Description]) -> str:
+    """Return the section of the facts of the file, and of its other tables."""
     if file is None:
         return ""
     facts = [
@@ -336,7 +359,8 @@ def _file(file: Optional[Description]) -> str:
     return _section("The file", *parts, ident="file")
 
 
-def _fact(value: Any) -> str:
+def _fact(value: object) -> str:
+    """Format a fact: a number, a text, or a list or dict of them."""
     if isinstance(value, dict):
         return ", ".join("%s: %s" % (key, _fact(item)) for key, item in value.items())
     if isinstance(value, list):
@@ -345,10 +369,11 @@ def _fact(value: Any) -> str:
 
 
 def _conditions(report: Report) -> str:
+    """Return the section of the conditions of the comparison."""
     facts = [
         ["model", _code(report.model)],
-        ["examined", report.subject],
-        ["beside", report.oracle],
+        ["verified", report.subject],
+        ["oracle", report.oracle],
         ["tolerance", "atol %g + rtol %g \N{MULTIPLICATION SIGN} |expected|" % (report.atol, report.rtol)],
         ["inputs", "given" if report.seed is None else "generated from seed %d" % report.seed],
     ]

@@ -1,4 +1,4 @@
-"""The charts of the page, as inline SVG without a script."""
+"""Draw the charts of the report page as inline SVG, without scripts."""
 
 import math
 from html import escape
@@ -9,18 +9,18 @@ from onnx_compat.verification.layers import Layer
 
 __all__ = ["chart", "share"]
 
-#: The powers of ten of the scale: from below what float32 rounds to up to what has nothing of the value left.
+#: The powers of ten at the ends of the scale: below the rounding error of float32, and ten times the value.
 _LOW, _HIGH = -9, 1
 _TOP, _HEIGHT, _LEFT, _RIGHT = 14, 220, 64, 24
 
 
 def share(part: float, whole: float) -> str:
-    """A bar in a table."""
+    """Draw a bar for a table cell: the part as a share of the whole."""
     return '<span class="bar" aria-hidden="true"><i style="width:%.1f%%"></i></span>' % (100.0 * part / (whole or 1))
 
 
 def chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
-    """A mark for each layer: how large its error is beside its value."""
+    """Draw the relative error of each layer as a mark."""
     step = max(5.0, min(48.0, 1040.0 / len(layers)))
     width = _LEFT + step * len(layers) + _RIGHT
     parts = ['<svg width="%.0f" height="%d" viewBox="0 0 %.0f %d" role="group" aria-label="Error of each layer">' % (
@@ -29,60 +29,65 @@ def chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
         y = _y(power)
         parts.append('<line class="grid" x1="%d" x2="%.0f" y1="%.1f" y2="%.1f"/>' % (_LEFT, width - _RIGHT, y, y))
         parts.append('<text x="%d" y="%.1f" text-anchor="end">%s</text>' % (_LEFT - 8, y + 4, _label(power)))
-    for place in range(len(layers)):
-        if (place + 1) % _every(len(layers)) == 0 or place == 0:
-            x = _LEFT + step * (place + 0.5)
-            parts.append('<text x="%.1f" y="%d" text-anchor="middle">%d</text>' % (x, _HEIGHT + 22, place + 1))
+    for index in range(len(layers)):
+        if (index + 1) % _label_interval(len(layers)) == 0 or index == 0:
+            x = _LEFT + step * (index + 0.5)
+            parts.append('<text x="%.1f" y="%d" text-anchor="middle">%d</text>' % (x, _HEIGHT + 22, index + 1))
     parts.append('<text x="%d" y="%d">node, in order</text>' % (_LEFT, _HEIGHT + 40))
-    for place, layer in enumerate(layers):
-        parts.append(_mark(place, layer, step, layer.node == culprit))
+    for index, layer in enumerate(layers):
+        parts.append(_mark(index, layer, step, layer.node == culprit))
     return (
         '<div class="scroll plot" tabindex="0" role="region" aria-label="Chart of errors">%s</svg></div>\n'
         % "\n".join(parts)
     )
 
 
-def _mark(place: int, layer: Layer, step: float, culprit: bool) -> str:
-    """A stem and a head, which is round where the value agrees and pointed where it does not: never the colour alone."""
-    power, beyond = _power(layer)
-    x, y, base = _LEFT + step * (place + 0.5), _y(power), _y(_LOW)
+def _mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
+    """Draw the mark of a layer: a stem with a circle if the value agrees, else with a triangle."""
+    power, is_beyond = _power(layer)
+    x, y, base = _LEFT + step * (index + 0.5), _y(power), _y(_LOW)
     size = max(2.5, min(5.0, step / 2.5))
     if layer.ok:
         head = '<circle cx="%.1f" cy="%.1f" r="%.1f"/>' % (x, y, size)
     else:
         tip, foot = y - size * 1.4, y + size
         head = '<path d="M%.1f %.1fL%.1f %.1fL%.1f %.1fZ"/>' % (x, tip, x - size * 1.2, foot, x + size * 1.2, foot)
-    if beyond:
+    if is_beyond:
         head += '<path class="arrow" d="M%.1f %.1fl-3 4m3 -4l3 4"/>' % (x, y - size * 1.4 - 3)
-    if culprit:
+    if is_culprit:
         head += '<line class="blame" x1="%.1f" x2="%.1f" y1="%d" y2="%.1f"/>' % (x, x, _TOP - 8, y - size * 2)
-    tell = "%d. %s (%s): %s" % (place + 1, layer.node, layer.operator, _told(layer))
+    label = "%d. %s (%s): %s" % (index + 1, layer.node, layer.operator, _describe_error(layer))
     stem = '<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (x, x, base, y)
     hit = '<rect class="hit" x="%.1f" y="%d" width="%.1f" height="%d"/>' % (x - step / 2, _TOP, step, _HEIGHT - _TOP)
     return '<a href="#layer-%d" class="%s%s" aria-label="%s"><title>%s</title>%s%s%s</a>' % (
-        place, "pass" if layer.ok else "fail", " culprit" if culprit else "", _text(tell), _text(tell), hit, stem, head,
+        index, "pass" if layer.ok else "fail", " culprit" if is_culprit else "", _text(label), _text(label),
+        hit, stem, head,
     )  # fmt: skip
 
 
 def _power(layer: Layer) -> Tuple[float, bool]:
-    """Where the mark stands on the scale, and whether it should be above it."""
-    if layer.snr is None:  # nothing to measure: whether it agrees is all there is
+    """Return the power of ten of the relative error, limited to the scale, and whether the error is beyond the scale."""
+    if layer.snr is None:  # a value that is no number: the mark only shows whether it agrees
         return (_LOW, False) if layer.ok else (_HIGH, True)
     power = -layer.snr / 20
-    if math.isinf(power) and power > 0 and layer.ok:  # an error in what is all zeros, within the tolerance
+    if math.isinf(power) and power > 0 and layer.ok:  # an error within the tolerance, of a value that is all zeros
         return _LOW, False
     return min(max(power, _LOW), _HIGH), power > _HIGH
 
 
-def _told(layer: Layer) -> str:
+def _describe_error(layer: Layer) -> str:
+    """Format the relative error of a layer."""
     if layer.snr is None:
         return layer.comparison.verdict
     if layer.snr == math.inf:
         return "no error"
-    return "relative error %.2g" % (10 ** (-layer.snr / 20)) if layer.snr > -1000 else "an error where all is zero"
+    return (
+        "relative error %.2g" % (10 ** (-layer.snr / 20)) if layer.snr > -1000 else "an error where zeros are expected"
+    )
 
 
 def _y(power: float) -> float:
+    """Return the vertical position of a power of ten."""
     return _TOP + (_HEIGHT - _TOP) * (_HIGH - power) / (_HIGH - _LOW)
 
 
@@ -90,9 +95,10 @@ def _label(power: int) -> str:
     return "1" if power == 0 else "10" if power == 1 else "1e%d" % power
 
 
-def _every(count: int) -> int:
-    steps: List[int] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
-    return next((step for step in steps if count / step <= 18), 2000)
+def _label_interval(count: int) -> int:
+    """Return the number of layers from a label of the horizontal axis to the next, for at most 18 labels."""
+    intervals: List[int] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+    return next((interval for interval in intervals if count / interval <= 18), 2000)
 
 
 def _text(value: str) -> str:

@@ -1,4 +1,4 @@
-"""How the page looks. Both schemes keep a contrast of 4.5 to 1; a sign or a form goes with every colour."""
+"""The style sheet of the report page. Texts have a contrast of 4.5 to 1; each colour comes with a sign or a shape."""
 
 __all__ = ["STYLE"]
 

@@ -1,6 +1,7 @@
-"""The values in between: of the model on an oracle, of the model on a shim, and inside a converted file.
+"""Compute the intermediate values of a model: on an oracle, on a shim, and inside a converted file.
 
-Each subject gives what came about when the whole ran (`values`), and one node's results from exact inputs (`alone`).
+A subject has two methods. `values` runs the whole model and returns every value. `alone` runs a single node from the
+expected values of its inputs.
 """
 
 import itertools
@@ -14,110 +15,121 @@ from onnx_compat.conversion.bundle import Bundle
 from onnx_compat.discovery import selection
 from onnx_compat.errors import InputError, OnnxCompatError, UnsupportedError
 from onnx_compat.ir.dtypes import from_public
-from onnx_compat.model import Graph, GraphNode, Model, SequenceType, TensorType, ValueInfo
+from onnx_compat.model import Graph, GraphNode, Model, SequenceType, TensorType, Type, ValueInfo
 from onnx_compat.model.write import extract
-from onnx_compat.shim.description import OpenedFile
-from onnx_compat.verification.converted_file import flat, match_format
+from onnx_compat.shim.description import OpenedFile, Step
+from onnx_compat.verification.compare import OutputValue
+from onnx_compat.verification.converted_file import flatten_sequences, match_format
 from onnx_compat.verification.oracle import Answer, ask
 
-__all__ = ["InBundle", "InFile", "OnShim", "exact"]
+__all__ = ["InBundle", "InFile", "OnShim", "expected_values"]
 
 Values = Dict[str, Any]
 
 
-def exact(model: Model, inputs: Values, oracle: Optional[str]) -> Tuple[Values, Answer]:
-    """Every value that the nodes of the model make, and the inputs, as the oracle says."""
-    wide = _widened(model)
-    answer = ask(wide, inputs, oracle)
-    return {**inputs, **dict(zip((one.name for one in wide.outputs), answer.outputs))}, answer
+def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tuple[Values, Answer]:
+    """Run the model on the oracle. Return the inputs and the output values of every node, and the oracle's answer."""
+    exposed = _expose_all_values(model)
+    answer = ask(exposed, inputs, oracle)
+    return {**inputs, **dict(zip((port.name for port in exposed.outputs), answer.outputs))}, answer
 
 
-class _Written:
-    """A model for onnxruntime, written when it is asked for."""
+class _LazyProto:
+    """The proto of a model, which is written when onnxruntime requests its bytes."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    def SerializeToString(self) -> bytes:  # noqa: N802 (as an onnx.ModelProto has it)
+    def SerializeToString(self) -> bytes:  # noqa: N802 (the name of the method of onnx.ModelProto)
+        """Return the bytes of the model."""
         graph = self._model.graph
         content: bytes = extract(self._model, graph.nodes, graph.inputs, graph.outputs).SerializeToString()
         return content
 
 
-def _part(model: Model, inputs: Sequence[ValueInfo], nodes: Sequence[GraphNode], outputs: Sequence[ValueInfo]) -> Model:
+def _submodel(
+    model: Model, inputs: Sequence[ValueInfo], nodes: Sequence[GraphNode], outputs: Sequence[ValueInfo]
+) -> Model:
+    """Return a model of these nodes, inputs and outputs. A new input replaces the initializer of its name."""
     graph = model.graph
-    fed = {one.name for one in inputs} - {one.name for one in graph.inputs}
-    stored = {name: one for name, one in graph.initializers.items() if name not in fed}
-    inner = Graph(graph.name, inputs, outputs, nodes, stored, graph.value_info)
-    made = Model(inner, model.opsets, model.ir_version, model.path, model.functions)
-    made.source = _Written(made)
-    return made
+    new_inputs = {port.name for port in inputs} - {port.name for port in graph.inputs}
+    initializers = {name: stored for name, stored in graph.initializers.items() if name not in new_inputs}
+    subgraph = Graph(graph.name, inputs, outputs, nodes, initializers, graph.value_info)
+    submodel = Model(subgraph, model.opsets, model.ir_version, model.path, model.functions)
+    submodel.source = _LazyProto(submodel)
+    return submodel
 
 
-def _widened(model: Model) -> Model:
-    """The model with everything that its nodes make as an output."""
+def _expose_all_values(model: Model) -> Model:
+    """Return the model with every output value of its nodes as an output."""
     graph = model.graph
-    types = {one.name: one.type for one in graph.outputs}
-    made = dict.fromkeys(name for node in graph.nodes for name in node.outputs if name)
-    return _part(model, graph.inputs, graph.nodes, [ValueInfo(name, types.get(name)) for name in made])
+    types = {port.name: port.type for port in graph.outputs}
+    names = dict.fromkeys(name for node in graph.nodes for name in node.outputs if name)
+    return _submodel(model, graph.inputs, graph.nodes, [ValueInfo(name, types.get(name)) for name in names])
 
 
 class OnShim:
-    """A model on a shim, with everything that its nodes make as an output: nothing is fused over a node's end."""
+    """A model on a shim. Every node's value is an output of the model, so no nodes are fused."""
 
     def __init__(self, model: Model, shim: str) -> None:
         self.model = model
         self.shim = shim
         self.notes: List[str] = []
-        #: For the report, as `InFile` has it: a shim's own operators are not told apart.
+        #: Empty, because it is unknown which operators of the shim compute a value; see `InFile.emitted`.
         self.emitted: Dict[str, Tuple[str, ...]] = {}
 
     def values(self, inputs: Values, expected: Values) -> Values:
-        """Where the whole cannot be prepared or run, each node by itself, from exact inputs."""
+        """Run the model and return the value of every node.
+
+        If the whole model does not run, each node runs alone, from the expected values.
+        """
         from onnx_compat import prepare
 
-        wide = _widened(self.model)
+        exposed = _expose_all_values(self.model)
         try:
-            results = prepare(wide, shim=self.shim).run(inputs)
-            return dict(zip((one.name for one in wide.outputs), results))
+            results = prepare(exposed, shim=self.shim).run(inputs)
+            return dict(zip((port.name for port in exposed.outputs), results))
         except OnnxCompatError as error:
             self.notes.append(
                 "each node ran by itself, from exact inputs, because the model does not run with every value as an output: %s"
                 % error.reason
             )
-        found: Values = {}
+        values: Values = {}
         for node in self.model.graph.nodes:
             try:
-                found.update(self.alone(node, expected))
+                values.update(self.alone(node, expected))
             except OnnxCompatError as error:
                 self.notes.append("'%s' does not run by itself: %s" % (node.name, error.reason))
-        return found
+        return values
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
+        """Run a single node from the expected values of its inputs; return its outputs."""
         from onnx_compat import prepare
 
         graph = self.model.graph
-        read = dict.fromkeys(name for name in (*node.inputs, *node.captures()) if name)
-        given = {name: expected[name] for name in read if name in expected}
-        inputs = [ValueInfo(name, _type(value)) for name, value in given.items()]
+        names = dict.fromkeys(name for name in (*node.inputs, *node.captures()) if name)
+        feeds = {name: expected[name] for name in names if name in expected}
+        inputs = [ValueInfo(name, _type(value)) for name, value in feeds.items()]
         outputs = [ValueInfo(name, graph.value_info.get(name)) for name in node.outputs if name]
-        results = prepare(_part(self.model, inputs, [node], outputs), shim=self.shim).run(given)
-        return dict(zip((one.name for one in outputs), results))
+        results = prepare(_submodel(self.model, inputs, [node], outputs), shim=self.shim).run(feeds)
+        return dict(zip((port.name for port in outputs), results))
 
-    def aligned(self, name: str, got: Any, want: Any) -> Any:
+    def align(self, name: str, got: OutputValue, want: OutputValue) -> OutputValue:
+        """Return the value unchanged: a shim returns values in the axis order of the model."""
         return got
 
 
-def _type(value: Any) -> Any:
+def _type(value: OutputValue) -> Optional[Type]:
+    """Return the type of a tensor or a sequence."""
     if isinstance(value, (list, tuple)):
         return SequenceType(_type(value[0]) if value else None)
     return None if value is None else TensorType(from_public(value)[1], tuple(np.shape(value)))
 
 
 class InBundle:
-    """A bundle. Its parts are taken as wholes: the values looked at are those that come out of one."""
+    """A bundle. Its values are the outputs of its parts; values inside a part are unknown."""
 
-    notes = ["the parts of the bundle are not looked into: compared is what comes out of each"]
+    notes = ["only the outputs of the parts of the bundle are compared, not the values inside a part"]
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
@@ -128,17 +140,20 @@ class InBundle:
         }
 
     def values(self, inputs: Values, expected: Values) -> Values:
+        """Run the bundle and return the outputs of its parts."""
         return self._bundle.values(inputs)
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
+        """Run only the part that computes the outputs of a node, from the expected values of the part's inputs."""
         return {name: self._bundle.alone(name, expected) for name in node.outputs if name in self.emitted}
 
-    def aligned(self, name: str, got: Any, want: Any) -> Any:
+    def align(self, name: str, got: OutputValue, want: OutputValue) -> OutputValue:
+        """Return the value unchanged: the parts exchange values in the axis order of the model."""
         return got
 
 
 class InFile:
-    """A converted file. A value of the model is the tensor that bears its name."""
+    """A converted file. The tensor that has the name of a value of the model holds that value."""
 
     def __init__(
         self, model: Model, path: Union[str, "os.PathLike[str]"], shim: str, channels_last: Sequence[str] = ()
@@ -146,114 +161,131 @@ class InFile:
         self.model = model
         self.shim = shim
         target = Path(os.fspath(path))
-        found = selection.find(shim)
-        form = match_format(found, target)
+        reader = selection.find(shim)
+        form = match_format(reader, target)
         if form is None:
-            raise InputError("%s reads no such file as '%s'" % (shim, target))
-        self._inside: OpenedFile = found.look_inside(str(target), form)
-        self.notes = list(self._inside.notes)
-        #: Value -> the place of each axis of the model's in the file's, as far as they are known to differ.
+            raise InputError("the shim %s does not read '%s'" % (shim, target), hint="check the suffix of the file")
+        self._file: OpenedFile = reader.look_inside(str(target), form)
+        self.notes = list(self._file.notes)
+        #: Value -> for each axis of the model, the axis of the file. An absent value has the order of the model.
         self._orders: Dict[str, Tuple[int, ...]] = {
-            one.name: (0, one.type.rank - 1, *range(1, one.type.rank - 1))
-            for one in model.inputs
-            if one.name in channels_last and isinstance(one.type, TensorType) and one.type.rank is not None
+            port.name: (0, port.type.rank - 1, *range(1, port.type.rank - 1))
+            for port in model.inputs
+            if port.name in channels_last and isinstance(port.type, TensorType) and port.type.rank is not None
         }
-        made = {name for node in model.graph.nodes for name in node.outputs}
-        #: The values of the model that are tensors of the file: by its operators, or fed.
-        self._kept = made & {name for step in self._inside.steps for name in step.outputs}
-        self._kept.update(one.name for one in model.graph.inputs)
-        self._makers = {name: step for step in self._inside.steps for name in step.outputs}
-        #: Value -> the operators of the file that compute it, from values before it.
-        self.emitted = {name: tuple(self._operators(name)) for name in self._kept if name in self._makers}
+        node_outputs = {name for node in model.graph.nodes for name in node.outputs}
+        #: The values of the model that the file holds: outputs of its operators, and inputs.
+        self._held = node_outputs & {name for step in self._file.steps for name in step.outputs}
+        self._held.update(port.name for port in model.graph.inputs)
+        self._producers = {name: step for step in self._file.steps for name in step.outputs}
+        #: Value -> the operators of the file that compute it from other values of the model.
+        self.emitted = {name: tuple(self._operators(name)) for name in self._held if name in self._producers}
 
     def values(self, inputs: Values, expected: Values) -> Values:
-        found = self._inside.values({name: self._laid_out(name, value) for name, value in flat(inputs)})
-        return {name: value for name, value in found.items() if name in self._kept}
+        """Run the file and return the values of the model that it holds."""
+        feeds = {name: self._to_file_order(name, value) for name, value in flatten_sequences(inputs)}
+        return {name: value for name, value in self._file.values(feeds).items() if name in self._held}
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        found = {}
+        """Run only the operators of the file for a node, from the expected values; return the outputs of the node."""
+        values = {}
         for name in node.outputs:
-            if name in self._makers:
-                given = {one: self._laid_out(one, expected[one]) for one in self._reads(name)}
-                found[name] = self._inside.alone(name, given)
-        return found
+            if name in self._producers:
+                feeds = {source: self._to_file_order(source, expected[source]) for source in self._sources(name)}
+                values[name] = self._file.alone(name, feeds)
+        return values
 
-    def aligned(self, name: str, got: Any, want: Any) -> Any:
-        """What the file holds, in the model's order of axes and type."""
+    def align(self, name: str, got: OutputValue, want: OutputValue) -> OutputValue:
+        """Return a tensor of the file in the axis order and the dtype of the model."""
         if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
             return got
         if got.dtype != want.dtype and "O" not in (got.dtype.kind, want.dtype.kind):
             got = got.astype(want.dtype)
-        order = self._orders[name] = _order(got, want)
-        return _unbounded(got.transpose(order), want)
+        order = self._orders[name] = _find_axis_order(got, want)
+        return _restore_infinities(got.transpose(order), want)
 
-    def _laid_out(self, name: str, value: Any) -> np.ndarray:
-        array, order = _plain(value), self._orders.get(name)
+    def _to_file_order(self, name: str, value: OutputValue) -> np.ndarray:
+        """Return a value of the model in the axis order of the file."""
+        array, order = _tensor_array(value), self._orders.get(name)
         return array if order is None else array.transpose(np.argsort(order))
 
-    def _reads(self, name: str) -> Set[str]:
-        """The values of the model that a tensor is computed from, through tensors that are none."""
-        return {one for step in self._steps(name) for one in step.inputs if one in self._kept and one != name}
+    def _sources(self, name: str) -> Set[str]:
+        """Return the nearest values of the model that a tensor is computed from."""
+        inputs = {source for step in self._steps(name) for source in step.inputs}
+        return {source for source in inputs if source in self._held and source != name}
 
     def _operators(self, name: str) -> Iterable[str]:
         return [step.operator for step in self._steps(name)]
 
-    def _steps(self, name: str) -> List[Any]:
-        wanted, waiting = set(), [name]
-        while waiting:
-            step = self._makers.get(waiting.pop())
-            if step is not None and id(step) not in wanted:
-                wanted.add(id(step))
-                waiting += [one for one in step.inputs if one not in self._kept]
-        return [step for step in self._inside.steps if id(step) in wanted]
+    def _steps(self, name: str) -> List[Step]:
+        """Return the operators that compute a tensor from values of the model, in the order in which they run."""
+        needed, pending = set(), [name]
+        while pending:
+            step = self._producers.get(pending.pop())
+            if step is not None and id(step) not in needed:
+                needed.add(id(step))
+                pending += [source for source in step.inputs if source not in self._held]
+        return [step for step in self._file.steps if id(step) in needed]
 
 
-def _plain(value: Any) -> np.ndarray:
+def _tensor_array(value: OutputValue) -> np.ndarray:
+    """Return a tensor as an array. Raise `UnsupportedError` for a sequence."""
     if value is None or isinstance(value, (list, tuple)):
-        raise UnsupportedError("the values inside a file are compared for tensors, not for sequences")
+        raise UnsupportedError(
+            "the values inside a file can only be compared for tensors, not for sequences",
+            hint="verify without layers (--layers)",
+        )
     array: np.ndarray = from_public(value)[0]
     return array
 
 
-def _unbounded(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """With infinities where the greatest number stands for one: the arithmetic of some runtimes stays finite, as in masks."""
+def _restore_infinities(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Replace the largest finite number by an infinity, where an infinity is expected."""
+    # Older delegates of TFLite saturate: they compute the largest number for an infinity, as in masks.
     if got.dtype.kind != "f" or got.shape != want.shape:
         return got
-    greatest = np.isinf(want) & (np.abs(got) == np.finfo(got.dtype).max) & (np.sign(got) == np.sign(want))
-    return np.where(greatest, want, got)
+    is_saturated = np.isinf(want) & (np.abs(got) == np.finfo(got.dtype).max) & (np.sign(got) == np.sign(want))
+    return np.where(is_saturated, want, got)
 
 
-def _order(got: np.ndarray, want: np.ndarray) -> Tuple[int, ...]:
-    """Which permutation of the axes brings one to the other: of the usual ones that fit, the one that leaves the least error.
-    Another one only if no usual one fits, or if next to nothing is left: a value may wait to be transposed.
+def _find_axis_order(got: np.ndarray, want: np.ndarray) -> Tuple[int, ...]:
+    """Find the permutation of the axes of a tensor of the file that gives the tensor of the model.
+
+    The usual permutations are the identity, channels first and channels last. The result is the usual permutation with
+    the smallest error. Another permutation is the result if the shapes allow no usual permutation, or if its error is
+    1000 times smaller: a value may have a pending transposition.
     """
     rank = got.ndim
     identity = tuple(range(rank))
     if rank != want.ndim or not 1 < rank <= 6:
         return identity
-    usual = [identity, (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)]
-    found, error = _nearest(got, want, usual)
-    if found is not None and error == 0:
-        return found
-    other, rest = _nearest(got, want, [one for one in itertools.permutations(range(rank)) if one not in usual])
-    if other is not None and (found is None or rest < error / 1000):
-        return other
-    return found or identity
+    usual_orders = [identity, (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)]
+    usual, error = _nearest_order(got, want, usual_orders)
+    if usual is not None and error == 0:
+        return usual
+    other_orders = [order for order in itertools.permutations(range(rank)) if order not in usual_orders]
+    unusual, unusual_error = _nearest_order(got, want, other_orders)
+    if unusual is not None and (usual is None or unusual_error < error / 1000):
+        return unusual
+    return usual or identity
 
 
-def _nearest(
+def _nearest_order(
     got: np.ndarray, want: np.ndarray, orders: Sequence[Tuple[int, ...]]
 ) -> Tuple[Optional[Tuple[int, ...]], float]:
-    fitting = [one for one in orders if _fits(got, want, one)]
-    errors = [_distance(got.transpose(one), want) for one in fitting]
+    """Return the permutation with the smallest error, and that error. Return (None, 0) if no shape fits."""
+    fitting = [order for order in orders if _can_transpose(got, want, order)]
+    errors = [_distance(got.transpose(order), want) for order in fitting]
     return (fitting[int(np.argmin(errors))], min(errors)) if fitting else (None, 0.0)
 
 
-def _fits(got: np.ndarray, want: np.ndarray, order: Sequence[int]) -> bool:
+def _can_transpose(got: np.ndarray, want: np.ndarray, order: Sequence[int]) -> bool:
+    """Return whether the permutation gives the expected shape."""
     return tuple(got.shape[axis] for axis in order) == want.shape
 
 
 def _distance(got: np.ndarray, want: np.ndarray) -> float:
+    """Return the sum of the absolute errors; for other types than numbers, the number of different elements."""
     if want.dtype.kind not in "fiub":
         return float(np.count_nonzero(got != want))
     with np.errstate(all="ignore"):

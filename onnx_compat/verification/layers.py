@@ -1,7 +1,7 @@
-"""Every value in between beside the one that an oracle has, and which node is the first to depart.
+"""Compare the value of every node with the oracle's, and name the first node that departs.
 
-A value may depart because errors before it have added up. So a node whose value departs is run once more by itself, from
-exact inputs: the first that departs then too is wrong.
+A value may depart because the errors of earlier nodes add up. A node whose value departs therefore runs again by itself,
+from exact inputs. The first node that departs then, too, is the culprit.
 """
 
 import math
@@ -11,128 +11,147 @@ import numpy as np
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model import Model
-from onnx_compat.verification.compare import Comparison
-from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim, exact
-from onnx_compat.verification.missing_values import Fate, Gone
+from onnx_compat.verification.compare import Comparison, OutputValue
+from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim, expected_values
+from onnx_compat.verification.missing_values import Gone, MissingValues
 
 __all__ = ["Comparing", "Layer", "Layers", "Subject", "examine_layers"]
 
 
 class Layer(NamedTuple):
-    """A value that a node makes. `nodes`: the node, and those before it whose own values the file does not hold."""
+    """The comparison of an output value of a node.
+
+    `nodes`: the node, and the nodes before it that the file computes together with it.
+    """
 
     value: str
     node: str
     operator: str
     comparison: Comparison
-    snr: Optional[float]  # in dB: the expected value's power over the error's; infinite if equal
+    snr: Optional[float]  # the signal-to-noise ratio in dB; infinite if the values are equal
     nodes: Tuple[str, ...] = ()
     emitted: Tuple[str, ...] = ()  # the operators of the file that compute it
-    alone: Optional[Comparison] = None  # from exact inputs; only found out for some that depart
+    alone: Optional[Comparison] = None  # the comparison from exact inputs, if the node ran by itself
 
     @property
     def ok(self) -> bool:
+        """Return whether the value agrees."""
         return self.comparison.ok
 
 
 class Layers(NamedTuple):
+    """The comparisons of all nodes, the values that a file does not hold, and the verdict."""
+
     layers: List[Layer]
     gone: List[Gone]
-    culprit: Optional[str]  # the node that departs by itself; of those that cannot run by itself the first that departs
+    culprit: Optional[str]  # the first node that departs by itself, or that departs and cannot run by itself
     verdict: str
     notes: List[str]
 
     @property
     def ok(self) -> bool:
+        """Return whether every value agrees."""
         return all(layer.ok for layer in self.layers)
 
 
 Subject = Union[OnShim, InFile, InBundle]
-#: Of a name, what was got and what is wanted: a comparison, or one for each item of a sequence.
+#: Name, value and expected value -> a comparison; for a sequence, a comparison of each item.
 Comparing = Callable[[str, Any, Any], Iterator[Comparison]]
 
 
 def examine_layers(
     model: Model, inputs: Dict[str, Any], subject: Subject, oracle: Optional[str], comparing: Comparing
 ) -> Layers:
-    expected, answer = exact(model, inputs, oracle)
-    found = subject.values(inputs, expected)
-    for name, value in inputs.items():  # as an input of a node by itself it is laid out as the file has it
-        if name in found:
-            subject.aligned(name, found[name], value)
-    fate = Fate(model, set(found))
+    """Compare the values of all nodes of a subject with those of the oracle, and find the culprit."""
+    expected, answer = expected_values(model, inputs, oracle)
+    values = subject.values(inputs, expected)
+    for name, value in inputs.items():  # so that the subject knows the axis order of inputs when a node runs by itself
+        if name in values:
+            subject.align(name, values[name], value)
+    missing = MissingValues(model, set(values))
     layers = []
     for node in model.graph.nodes:
         for name in node.outputs:
-            if name in found and name in expected:
-                got, want = subject.aligned(name, found.pop(name), expected[name]), expected[name]
-                comparison = _one(name, list(comparing(name, got, want)))
-                parts = tuple(fate.stands_for(node)), tuple(subject.emitted.get(name, ()))
-                layers.append(Layer(name, node.name, node.operator, comparison, _snr(got, want), *parts))
-    culprit, verdict = _accuse(layers, model, subject, expected, comparing)
-    return Layers(layers, fate.gone, culprit, verdict, [*answer.notes, *subject.notes, *_not_entered(model)])
+            if name in values and name in expected:
+                got, want = subject.align(name, values.pop(name), expected[name]), expected[name]
+                comparison = _first_mismatch(name, list(comparing(name, got, want)))
+                origin = tuple(missing.fused_nodes(node)), tuple(subject.emitted.get(name, ()))
+                layers.append(Layer(name, node.name, node.operator, comparison, _snr(got, want), *origin))
+    culprit, verdict = _find_culprit(layers, model, subject, expected, comparing)
+    return Layers(layers, missing.gone, culprit, verdict, [*answer.notes, *subject.notes, *_subgraph_notes(model)])
 
 
-def _not_entered(model: Model) -> List[str]:
-    """What is not looked at, as a note: the nodes of bodies make values only while their own node runs."""
-    closed = ["'%s' (%s)" % (node.name, node.operator) for node in model.graph.nodes if any(node.subgraphs())]
-    if not closed:
+def _subgraph_notes(model: Model) -> List[str]:
+    """Return a note on the nodes with subgraphs: the values inside a subgraph exist only while its node runs."""
+    control_flow = ["'%s' (%s)" % (node.name, node.operator) for node in model.graph.nodes if any(node.subgraphs())]
+    if not control_flow:
         return []
-    return ["only the results of %s are compared: the nodes in the bodies are not looked at" % ", ".join(closed)]
+    names = ", ".join(control_flow)
+    return ["only the results of %s are compared: the values of nodes in their bodies are not compared" % names]
 
 
-def _accuse(
+def _find_culprit(
     layers: List[Layer], model: Model, subject: Subject, expected: Dict[str, Any], comparing: Comparing
 ) -> Tuple[Optional[str], str]:
-    """The first node that departs by itself, and a sentence; `layers` gets what was found out."""
+    """Run the nodes that depart by themselves. Return the first that departs again, and the verdict.
+
+    The comparisons from exact inputs are stored in `layers`.
+    """
     nodes = {node.name: node for node in model.graph.nodes}
-    departing = [place for place, layer in enumerate(layers) if not layer.ok]
+    departing = [index for index, layer in enumerate(layers) if not layer.ok]
     if not departing:
-        return None, "all %d values of nodes agree" % len(layers) if layers else _NOTHING
+        agreement = "the only value agrees" if len(layers) == 1 else "all %d values of nodes agree" % len(layers)
+        return None, agreement if layers else _NO_VALUES
     first = layers[departing[0]]
-    for place in departing:
-        layer = layers[place]
+    for index in departing:
+        layer = layers[index]
         try:
             want = expected[layer.value]
-            got = subject.aligned(layer.value, subject.alone(nodes[layer.node], expected)[layer.value], want)
-            again = _one(layer.value, list(comparing(layer.value, got, want)))
+            got = subject.align(layer.value, subject.alone(nodes[layer.node], expected)[layer.value], want)
+            comparison = _first_mismatch(layer.value, list(comparing(layer.value, got, want)))
         except OnnxCompatError as error:
-            return layer.node, "%s; it cannot be run by itself: %s" % (_departs(layer), error.reason)
-        layer = layers[place] = layer._replace(alone=again)
-        if not again.ok:
+            return layer.node, "%s; it cannot run by itself: %s" % (_describe_mismatch(layer), error.reason)
+        layer = layers[index] = layer._replace(alone=comparison)
+        if not comparison.ok:
             before = "" if layer.value == first.value else " (before it '%s' departs, but not by itself)" % first.node
-            return layer.node, "%s, and so it does by itself, from exact inputs%s" % (_departs(layer), before)
-    return None, "%s, but none of the %d that depart does so by itself, from exact inputs: small errors have added up" % (
-        _departs(first), len(departing),
+            return layer.node, "%s; it also departs by itself, from exact inputs%s" % (
+                _describe_mismatch(layer),
+                before,
+            )
+    counted = "it does not depart" if len(departing) == 1 else "none of the %d that depart does so" % len(departing)
+    return None, "%s, but %s by itself, from exact inputs: small errors have added up" % (
+        _describe_mismatch(first), counted,
     )  # fmt: skip
 
 
-_NOTHING = "no value in between can be compared: nothing in it bears the name of a value of the model"
+_NO_VALUES = "no intermediate value can be compared: no tensor of the file has the name of a value of the model"
 
 
-def _departs(layer: Layer) -> str:
-    others = "" if len(layer.nodes) < 2 else " (with %s)" % ", ".join(map(repr, layer.nodes[1:]))
+def _describe_mismatch(layer: Layer) -> str:
+    """Say which node departs, and by how much."""
+    fused = "" if len(layer.nodes) < 2 else " (with %s)" % ", ".join(map(repr, layer.nodes[1:]))
     error = layer.comparison.max_abs_error
     size = layer.comparison.verdict if error is None else "max abs error %.3g" % error
     return "the first node that departs is '%s', %s%s: its value '%s', %s" % (
-        layer.node, layer.operator, others, layer.value, size,
+        layer.node, layer.operator, fused, layer.value, size,
     )  # fmt: skip
 
 
-def _one(name: str, parts: List[Comparison]) -> Comparison:
-    """Of a sequence's items the first that does not match, else the first."""
-    return next((part for part in parts if not part.ok), parts[0])._replace(name=name)
+def _first_mismatch(name: str, items: List[Comparison]) -> Comparison:
+    """Return the first comparison that fails, else the first; `items` are the comparisons of a tensor or a sequence."""
+    return next((item for item in items if not item.ok), items[0])._replace(name=name)
 
 
-def _snr(got: Any, want: Any) -> Optional[float]:
+def _snr(got: OutputValue, want: OutputValue) -> Optional[float]:
+    """Return the signal-to-noise ratio in dB over the finite elements. Return None if the values are not comparable."""
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray) or got.shape != want.shape:
         return None
     if want.dtype.kind not in "fiu" or got.dtype.kind not in "fiu" or not want.size:
         return None
     a, b = got.astype(np.float64), want.astype(np.float64)
-    known = np.isfinite(b) & np.isfinite(a)
+    finite = np.isfinite(b) & np.isfinite(a)
     with np.errstate(all="ignore"):
-        signal, noise = float(np.square(b[known]).sum()), float(np.square((a - b)[known]).sum())
+        signal, noise = float(np.square(b[finite]).sum()), float(np.square((a - b)[finite]).sum())
     if not noise:
         return math.inf
     return 10 * math.log10(signal / noise) if signal else -math.inf

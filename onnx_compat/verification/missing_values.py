@@ -1,14 +1,14 @@
-"""What became of the values of a model that a converted file does not hold, and which nodes a tensor of it stands for."""
+"""Explain why a converted file does not hold some values of the model, and which nodes were fused into a tensor of it."""
 
 from typing import Dict, List, NamedTuple, Set
 
 from onnx_compat.model import GraphNode, Model
 
-__all__ = ["Fate", "Gone"]
+__all__ = ["Gone", "MissingValues"]
 
 
 class Gone(NamedTuple):
-    """A value that the file does not hold."""
+    """A value of the model that the file does not hold, and the reason (`why`)."""
 
     value: str
     node: str
@@ -16,63 +16,65 @@ class Gone(NamedTuple):
     why: str
 
 
-class Fate:
-    """`held`: the values that the file holds."""
+class MissingValues:
+    """The values of a model that a file does not hold. `held`: the values that it holds."""
 
     def __init__(self, model: Model, held: Set[str]) -> None:
         self._graph = model.graph
         self._held = set(held)
-        self._known = self._found_known()
-        self._makers = {name: node for node in self._graph.nodes for name in node.outputs if name}
+        self._known = self._known_values()
+        self._producers = {name: node for node in self._graph.nodes for name in node.outputs if name}
         self._readers: Dict[str, List[GraphNode]] = {}
         for node in self._graph.nodes:
-            for name in _reads(node):
+            for name in _input_names(node):
                 self._readers.setdefault(name, []).append(node)
         self.gone = [
-            Gone(name, node.name, node.operator, self._why(name))
-            for name, node in self._makers.items()
+            Gone(name, node.name, node.operator, self._reason(name))
+            for name, node in self._producers.items()
             if name not in self._held
         ]
 
-    def stands_for(self, node: GraphNode) -> List[str]:
-        """The node, and those before it whose values are gone: what the file does for all of them at once."""
-        found: Dict[str, None] = {node.name: None}
-        waiting = [node]
-        while waiting:
-            for name in _reads(waiting.pop()):
-                maker = self._makers.get(name)
-                if maker is None or name in self._held or name in self._known or maker.name in found:
+    def fused_nodes(self, node: GraphNode) -> List[str]:
+        """Return the names of the node, and of the nodes before it that the file computes together with it."""
+        fused: Dict[str, None] = {node.name: None}
+        pending = [node]
+        while pending:
+            for name in _input_names(pending.pop()):
+                producer = self._producers.get(name)
+                if producer is None or name in self._held or name in self._known or producer.name in fused:
                     continue
-                found[maker.name] = None
-                waiting.append(maker)
-        return list(found)
+                fused[producer.name] = None
+                pending.append(producer)
+        return list(fused)
 
-    def _found_known(self) -> Set[str]:
-        """What does not depend on an input, or only on the sizes of one."""
-        fed = {one.name for one in self._graph.inputs}
+    def _known_values(self) -> Set[str]:
+        """Return the values that do not depend on an input, or only on its shape."""
+        fed = {port.name for port in self._graph.inputs}
         known = set(self._graph.initializers) - fed
         for node in self._graph.nodes:
-            if node.operator in ("Shape", "Size") or all(name in known for name in _reads(node)):
+            if node.operator in ("Shape", "Size") or all(name in known for name in _input_names(node)):
                 known.update(node.outputs)
         return known
 
-    def _why(self, name: str) -> str:
+    def _reason(self, name: str) -> str:
+        """Explain why the file does not hold a value."""
         if name in self._known:
-            return "known beforehand"
-        found: Dict[str, None] = {}
-        seen, waiting = {name}, [name]
-        while waiting:
-            for node in self._readers.get(waiting.pop(0), ()):
+            return "known before the model runs"
+        consumers: Dict[str, None] = {}  # the nearest nodes after the value whose outputs the file holds
+        seen, pending = {name}, [name]
+        while pending:
+            for node in self._readers.get(pending.pop(0), ()):
                 for result in node.outputs:
                     if result in self._held:
-                        found[node.name] = None
+                        consumers[node.name] = None
                     elif result and result not in seen:
                         seen.add(result)
-                        waiting.append(result)
-        if found:
-            return "fused into %s" % ", ".join("'%s'" % one for one in list(found)[:3])
-        return "lost" if any(one.name == name for one in self._graph.outputs) else "not needed"
+                        pending.append(result)
+        if consumers:
+            return "fused into %s" % ", ".join("'%s'" % consumer for consumer in list(consumers)[:3])
+        return "lost" if any(port.name == name for port in self._graph.outputs) else "not needed"
 
 
-def _reads(node: GraphNode) -> List[str]:
+def _input_names(node: GraphNode) -> List[str]:
+    """Return the values that a node reads, in its subgraphs too."""
     return [name for name in (*node.inputs, *node.captures()) if name]

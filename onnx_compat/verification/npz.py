@@ -1,7 +1,7 @@
-"""Named values in a .npz file: what `run` and `verify` read as inputs and write as outputs.
+"""Read inputs from a .npz file, and write outputs to it.
 
-A sequence `s` is stored as `s[0]`, `s[1]`, …; nothing is ever pickled. Strings are stored as fixed-width text, and
-the types that numpy lacks (bfloat16, int4 …) as the float32 or int8 numbers that carry them.
+A sequence `s` is stored as `s[0]`, `s[1]`, …. Strings are stored as fixed-width text, without pickled objects. The types
+that numpy lacks (bfloat16, int4 …) are stored as float32 or int8.
 """
 
 import os
@@ -22,7 +22,7 @@ _ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d+)\]$")
 
 
 def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
-    """The values by name; sequences are put together again."""
+    """Return the values of a .npz file by name, with sequences joined. Raise `InputError` if it is not readable."""
     try:
         with open(os.fspath(path), "rb") as stream:
             archive = np.load(stream, allow_pickle=False)
@@ -33,18 +33,18 @@ def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
         raise InputError("'%s' is not a readable .npz file (%s)" % (path, error), hint=_HOW) from error
     if arrays is None:
         raise InputError("'%s' holds one unnamed array" % path, hint=_HOW)
-    return _joined(arrays)
+    return _join_sequences(arrays)
 
 
 _HOW = "write it with numpy.savez(path, **{input_name: array}), of numbers, bools or text, without pickled objects"
 
 
 def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Path:
-    """Write the values. The file appears complete or not at all."""
+    """Write the values to a .npz file, atomically. Return its path."""
     target = Destination(path)
     with target.scratch() as scratch:
         unfinished = os.path.join(scratch, "outputs.npz")
-        # Not numpy.savez: an output may be called "file", which is the name of its own argument.
+        # Not numpy.savez: its own argument is named "file", so no output could have that name.
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
             for name, array in _entries(values):
                 with archive.open(name + ".npy", "w", force_zip64=True) as member:
@@ -54,6 +54,7 @@ def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Pa
 
 
 def _entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]:
+    """Yield the arrays to store, with their names; the elements of a sequence one by one."""
     for name, value in values.items():
         if isinstance(value, (list, tuple)):
             for index, element in enumerate(value):
@@ -63,7 +64,8 @@ def _entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]:
             yield name, array.astype(str) if dtype.kind == "s" else array
 
 
-def _joined(values: Dict[str, Any]) -> Dict[str, Any]:
+def _join_sequences(values: Dict[str, Any]) -> Dict[str, Any]:
+    """Join `s[0]`, `s[1]`, … to the sequence `s`. Raise `InputError` if an index is missing."""
     result: Dict[str, Any] = {}
     elements: Dict[str, List[Tuple[int, Any]]] = {}
     for name, value in values.items():
@@ -72,9 +74,10 @@ def _joined(values: Dict[str, Any]) -> Dict[str, Any]:
             elements.setdefault(match.group("name"), []).append((int(match.group("index")), value))
         else:
             result[name] = value
-    for name, found in elements.items():
-        found.sort(key=lambda pair: pair[0])
-        if [index for index, _ in found] != list(range(len(found))):
-            raise InputError("the sequence '%s' has gaps: %s" % (name, [index for index, _ in found]), hint=_HOW)
-        result[name] = [value for _, value in found]
+    for name, items in elements.items():
+        items.sort(key=lambda pair: pair[0])
+        indices = [index for index, _ in items]
+        if indices != list(range(len(items))):
+            raise InputError("the sequence '%s' has gaps: it has the elements %s" % (name, indices), hint=_HOW)
+        result[name] = [value for _, value in items]
     return result

@@ -1,8 +1,9 @@
-"""Who is asked for the right answer: onnxruntime where it is installed and can run the model, else the reference."""
+"""Run the oracle of a verification: onnxruntime if it is installed and can run the model, else the reference."""
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 from onnx_compat.errors import MissingDependencyError, UnsupportedError
+from onnx_compat.model import Model
 
 __all__ = ["Answer", "ask"]
 
@@ -11,45 +12,52 @@ REFERENCE = "reference"
 
 
 class Answer(NamedTuple):
+    """The expected outputs, and the name of the oracle that computed them."""
+
     oracle: str
     outputs: List[Any]  # in graph order
     notes: List[str]
 
 
-def ask(model: Any, inputs: Dict[str, Any], oracle: Optional[str]) -> Answer:
-    """What `oracle` (onnxruntime or the name of a shim) says; None takes onnxruntime, or the reference in its stead."""
+def ask(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> Answer:
+    """Run the model on `oracle`: "onnxruntime" or the name of a shim.
+
+    None selects onnxruntime, or the reference if onnxruntime cannot run the model.
+    """
     if oracle is not None and oracle != ONNXRUNTIME:
-        return Answer("shim " + oracle, _by_shim(model, inputs, oracle), [])
+        return Answer("shim " + oracle, _run_on_shim(model, inputs, oracle), [])
     try:
-        return _by_onnxruntime(model, inputs)
+        return _run_on_onnxruntime(model, inputs)
     except (MissingDependencyError, UnsupportedError) as error:
         if oracle is not None:
             raise
         note = "the oracle is the reference, because %s" % error.reason
-        return Answer("shim " + REFERENCE, _by_shim(model, inputs, REFERENCE), [note])
+        return Answer("shim " + REFERENCE, _run_on_shim(model, inputs, REFERENCE), [note])
 
 
-def _by_shim(model: Any, inputs: Dict[str, Any], shim: str) -> List[Any]:
+def _run_on_shim(model: Model, inputs: Dict[str, Any], shim: str) -> List[Any]:
     from onnx_compat import prepare
 
     return list(prepare(model, shim=shim).run(inputs))
 
 
-def _by_onnxruntime(model: Any, inputs: Dict[str, Any]) -> Answer:
+def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
     try:
         import onnxruntime
     except ImportError as error:
         raise MissingDependencyError(
-            "onnxruntime is not installed here" if isinstance(error, ModuleNotFoundError) else str(error),
+            "onnxruntime is not installed" if isinstance(error, ModuleNotFoundError) else str(error),
             hint="pip install onnxruntime, or verify against the reference",
         ) from error
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # a failure reaches the caller as an exception; standard error stays clean
+    options.log_severity_level = 4  # log fatal errors only: a failure is an exception, too
     try:
-        session = onnxruntime.InferenceSession(_readable(model.source), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            _session_source(model.source), options, providers=["CPUExecutionProvider"]
+        )
         names = [spec.name for spec in session.get_inputs()]
         outputs = session.run(None, {name: inputs[name] for name in names if name in inputs})
-    except Exception as error:  # each of its errors is a direct child of Exception
+    except Exception as error:  # the errors of onnxruntime have no base class but Exception
         raise UnsupportedError(
             "onnxruntime %s cannot run this model (%s)" % (onnxruntime.__version__, _first_line(error)),
             hint="verify against the reference",
@@ -57,10 +65,11 @@ def _by_onnxruntime(model: Any, inputs: Dict[str, Any]) -> Answer:
     return Answer("%s %s" % (ONNXRUNTIME, onnxruntime.__version__), list(outputs), [])
 
 
-def _readable(source: Any) -> Any:
-    """A path stays a path, so that external data is found beside it; a proto is passed as bytes."""
-    if hasattr(source, "SerializeToString"):
-        return source.SerializeToString()
+def _session_source(source: object) -> Union[str, bytes]:
+    """Return a model as onnxruntime takes it: a path, so that it finds external data; else bytes."""
+    serialize: Optional[Callable[[], bytes]] = getattr(source, "SerializeToString", None)
+    if serialize is not None:
+        return serialize()
     return source if isinstance(source, bytes) else str(source)
 
 

@@ -1,10 +1,10 @@
-"""What a verification found, for a person (`str(report)`) and for a machine (`report.to_json()`)."""
+"""The result of a verification, as text (`str(report)`) and as JSON (`report.to_json()`)."""
 
 import json
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from onnx_compat.verification.accuracy import EQUAL, told
+from onnx_compat.verification.accuracy import EQUAL, format_accuracy
 from onnx_compat.verification.compare import Comparison
 from onnx_compat.verification.layers import Layers
 
@@ -12,7 +12,7 @@ __all__ = ["Fed", "Report"]
 
 
 class Fed(NamedTuple):
-    """An input as it was fed."""
+    """The name, the dtype and the shape of an input that was fed."""
 
     name: str
     dtype: str
@@ -24,17 +24,17 @@ class Report(NamedTuple):
 
     Attributes:
         model: The path of the model, or the name of its graph.
-        subject: What was compared: "shim tflite", "model.tflite on shim tflite".
-        oracle: What it was compared with: "onnxruntime 1.31.1", "shim reference".
+        subject: The shim or file that was compared: "shim tflite", "model.tflite on shim tflite".
+        oracle: The runtime that computed the expected outputs: "onnxruntime 1.31.1", "shim reference".
         rtol: The relative tolerance.
         atol: The absolute tolerance.
         seed: The seed of the generated inputs; None if they were given.
         inputs: The name, dtype and shape of each input.
         outputs: The comparison of each output.
         notes: Remarks on the verdict, such as why onnxruntime was not the oracle.
-        layers: The comparison of every node, if it was asked for.
+        layers: The comparison of every node, if it was requested.
         fallbacks: The nodes that ran outside the framework, with the reason.
-        fidelity: The least signal-to-noise ratio in dB, if a quantised file is judged by its accuracy.
+        fidelity: The lowest accepted signal-to-noise ratio in dB, if a quantised file is judged by its accuracy.
 
     Examples:
         >>> report = onnx_compat.verify("digits.onnx", shim="reference", oracle="reference")
@@ -57,38 +57,48 @@ class Report(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether every output agrees."""
+        """Return whether every output agrees."""
         return bool(self.outputs) and all(output.ok for output in self.outputs)
 
     @property
     def summary(self) -> str:
-        """The verdict in one line."""
+        """Return the verdict in one line."""
         failed = [output for output in self.outputs if not output.ok]
         counts = "%d of %d outputs" % (len(failed) or len(self.outputs), len(self.outputs))
         verb = "agree" if self.ok else "differ"
-        within = "within atol %g + rtol %g * |expected|" % (self.atol, self.rtol)
-        if self.fidelity is not None:
-            within = "to an SNR of %g dB, the default of how it is quantised" % self.fidelity
-            if any(output.accuracy is not None and output.accuracy.equal is not None for output in self.outputs):
-                within += ", or in %g %% of the elements that are not floats" % (100 * EQUAL)
-        return "%s: %s of %s and %s %s %s" % (
-            "OK" if self.ok else "FAILED", counts, self.subject, self.oracle, verb, within,
+        return "%s: %s of %s and %s %s%s" % (
+            "OK" if self.ok else "FAILED", counts, self.subject, self.oracle, verb, self._criterion(failed),
         )  # fmt: skip
 
+    def _criterion(self, failed: List[Comparison]) -> str:
+        """Format the criterion of the verdict: the tolerance; for a quantised file, the lowest accuracy and its limit."""
+        if self.fidelity is None:
+            return " within atol %g + rtol %g * |expected|" % (self.atol, self.rtol)
+        accuracies = [output.accuracy for output in failed or self.outputs if output.accuracy is not None]
+        ratios = [accuracy.snr for accuracy in accuracies if accuracy.snr is not None]
+        shares = [accuracy.equal for accuracy in accuracies if accuracy.equal is not None]
+        relation = "below" if failed else "at least"
+        texts = []
+        if ratios:
+            texts.append("SNR %.1f dB, %s %g dB" % (min(ratios), relation, self.fidelity))
+        if shares:
+            texts.append("%.1f %% of the elements equal, %s %g %%" % (100 * min(shares), relation, 100 * EQUAL))
+        return ": " + "; ".join(texts) if texts else ""
+
     def to_dict(self) -> Dict[str, Any]:
-        """Plain JSON values. A number that JSON has no way to write is the string "inf", "-inf" or "nan"."""
+        """Return JSON values. A number that JSON cannot represent is the string "inf", "-inf" or "nan"."""
         rest = {key: value for key, value in self._asdict().items() if key not in ("inputs", "outputs", "layers")}
         return {
             "ok": self.ok,
             "summary": self.summary,
-            "inputs": [_plain(fed._asdict()) for fed in self.inputs],
+            "inputs": [_json_numbers(fed._asdict()) for fed in self.inputs],
             "outputs": [_output(output) for output in self.outputs],
-            **_plain(dict(rest)),
+            **_json_numbers(dict(rest)),
             "layers": None if self.layers is None else _layers(self.layers),
         }
 
     def to_json(self, indent: Optional[int] = 2) -> str:
-        """The same as a JSON document."""
+        """Return the report as a JSON document."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __str__(self) -> str:
@@ -99,7 +109,7 @@ class Report(NamedTuple):
 
 
 def explain(output: Comparison) -> str:
-    """Why one output got its verdict."""
+    """Explain the verdict on an output."""
     if output.verdict in ("dtype", "shape", "kind"):
         expected = "%s%s" % (output.expected_dtype, list(output.expected_shape))
         return "wrong %s, expected %s" % (output.verdict, expected)
@@ -107,7 +117,7 @@ def explain(output: Comparison) -> str:
     if output.max_abs_error is not None and output.max_rel_error is not None:
         errors = ", max abs error %.3g, max rel error %.3g" % (output.max_abs_error, output.max_rel_error)
     if output.accuracy is not None:
-        return "%s, %s" % (output.verdict, told(output.accuracy)) + errors
+        return "%s, %s" % (output.verdict, format_accuracy(output.accuracy)) + errors
     if output.ok:
         return "match" + errors
     where = "[%s]" % ", ".join(map(str, output.first_bad_index or ()))
@@ -116,29 +126,33 @@ def explain(output: Comparison) -> str:
     )  # fmt: skip
 
 
-def _layers(found: Layers) -> Dict[str, Any]:
-    def compared(one: Optional[Comparison]) -> Any:
-        return None if one is None else _output(one)
-
+def _layers(layers: Layers) -> Dict[str, Any]:
+    """Return the comparison of every node as JSON values."""
     return {
-        "ok": found.ok,
-        "verdict": found.verdict,
-        "culprit": found.culprit,
-        "notes": found.notes,
+        "ok": layers.ok,
+        "verdict": layers.verdict,
+        "culprit": layers.culprit,
+        "notes": layers.notes,
         "layers": [
-            dict(_plain(one._asdict()), comparison=compared(one.comparison), alone=compared(one.alone))
-            for one in found.layers
+            dict(
+                _json_numbers(layer._asdict()),
+                comparison=_output(layer.comparison),
+                alone=None if layer.alone is None else _output(layer.alone),
+            )
+            for layer in layers.layers
         ],
-        "gone": [dict(one._asdict()) for one in found.gone],
+        "gone": [dict(gone._asdict()) for gone in layers.gone],
     }
 
 
 def _output(output: Comparison) -> Dict[str, Any]:
-    fields = _plain(dict(output._asdict(), ok=output.ok))
+    """Return a comparison as JSON values."""
+    fields = _json_numbers(dict(output._asdict(), ok=output.ok))
     return dict(fields, accuracy=None if output.accuracy is None else output.accuracy.to_dict())
 
 
-def _plain(fields: Mapping[str, Any]) -> Dict[str, Any]:
+def _json_numbers(fields: Mapping[str, Any]) -> Dict[str, Any]:
+    """Replace infinities and NaN by texts, because JSON lacks these numbers."""
     return {
         key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in fields.items()

@@ -1,18 +1,22 @@
-"""One model, one set of inputs, two runtimes: the whole of a verification."""
+"""Verify a model: run a shim or a converted file and an oracle on the same inputs, and compare the outputs."""
 
 import os
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import onnx
 
 from onnx_compat.conversion import port_layout
 from onnx_compat.conversion.bundle import Bundle
 from onnx_compat.errors import InputError
-from onnx_compat.model import Model
-from onnx_compat.verification.accuracy import judged, measured
-from onnx_compat.verification.compare import Comparison, compare
+from onnx_compat.execution.runnable import Outputs, Runnable
+from onnx_compat.model import Model, ValueInfo
+from onnx_compat.verification.accuracy import judge_accuracy, measure_accuracy
+from onnx_compat.verification.compare import Comparison, OutputValue, compare
 from onnx_compat.verification.converted_file import Opened, open_converted
 from onnx_compat.verification.generate import generate
 from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim
@@ -21,16 +25,18 @@ from onnx_compat.verification.npz import load_npz
 from onnx_compat.verification.oracle import ask
 from onnx_compat.verification.report import Fed, Report
 
-__all__ = ["Inputs", "name_outputs", "verify"]
+__all__ = ["Inputs", "ModelSource", "name_inputs", "verify"]
 
-#: Of an element, relative and absolute, where nobody says another.
+#: The default of the relative and of the absolute tolerance.
 TOLERANCE = 1e-3
 
 Inputs = Union[None, Mapping[str, Any], Sequence[Any], str, "os.PathLike[str]"]
+#: The models that `load` takes.
+ModelSource = Union[str, "os.PathLike[str]", bytes, "onnx.ModelProto", Model]
 
 
 def verify(
-    model: Any,
+    model: ModelSource,
     inputs: Inputs = None,
     shim: Optional[str] = None,
     converted: Union[str, "os.PathLike[str]", None] = None,
@@ -48,11 +54,12 @@ def verify(
         model: A path, bytes, a ModelProto or a Model.
         inputs: Arrays by name or in the order of the graph, or the path of a .npz file. None generates them.
         shim: The shim to run on. None selects the first that works.
-        converted: A file or folder that was converted from the model, and runs in its place.
-        rtol: The relative tolerance. None: 0.001; a quantised file is then judged by the accuracy that its kind declares.
-        atol: The absolute tolerance, likewise.
-        oracle: "onnxruntime" or the name of a shim. None takes onnxruntime if it is installed and can run the model, else
-            the reference; a note of the report then says why.
+        converted: A file or folder that was converted from the model, and runs instead of it.
+        rtol: The relative tolerance. None: 0.001. Without rtol and atol, a quantised file is judged by the accuracy that
+            its kind declares.
+        atol: The absolute tolerance. None: 0.001.
+        oracle: "onnxruntime" or the name of a shim. None selects onnxruntime if it is installed and can run the model,
+            else the reference; a note of the report then says why.
         seed: The seed of generated inputs.
         dims: Sizes of open dimensions of generated inputs: {"batch": 4}. Other open sizes are small.
         layers: Whether the value of every node is compared too (`Report.layers`).
@@ -62,7 +69,7 @@ def verify(
         The report: `ok`, `summary`, and a comparison for each output.
 
     Raises:
-        InputError: An input does not fit the model, or the file is not one of the model.
+        InputError: An input does not fit the model, or the file was converted from another model.
         ShimError: The shim or the oracle is not installed or does not work.
 
     Examples:
@@ -73,8 +80,8 @@ def verify(
     from onnx_compat import load, prepare
 
     loaded = load(model)
-    turned = _turned(loaded, channels_last, converted)
-    fed = _values(inputs, loaded.inputs, seed, dims)
+    channels_last_ports = _check_channels_last(loaded, channels_last, converted)
+    feeds = _select_inputs(inputs, loaded.inputs, seed, dims)
     runnable: Any
     if converted is None:
         runnable = prepare(loaded, shim=shim)
@@ -83,116 +90,138 @@ def verify(
         runnable = open_converted(converted, shim)
         subject = "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), runnable.shim)
     names = [spec.name for spec in loaded.outputs]
-    results = _results(runnable, fed.values, turned)
-    got = _outputs(results, names, by_name=converted is not None)
-    answer = ask(loaded, fed.values, oracle)
+    results = _run_subject(runnable, feeds.values, channels_last_ports)
+    outputs = _order_outputs(results, names, by_name=converted is not None)
+    answer = ask(loaded, feeds.values, oracle)
     notes = list(answer.notes)
-    outside = list(getattr(runnable, "fallbacks", ()))
-    if outside:
-        notes.append("outside of the framework, in the fallback, ran %s" % ", ".join(map(repr, outside)))
+    fallbacks = list(getattr(runnable, "fallbacks", ()))
+    if fallbacks:
+        notes.append("run in the fallback, outside the framework: %s" % ", ".join(map(repr, fallbacks)))
     if subject == answer.oracle:
         notes.append("the model was compared with itself, which proves nothing: install onnxruntime")
     scheme = getattr(runnable, "scheme", None)
     fidelity = scheme.fidelity if scheme is not None and rtol is None and atol is None else None
     rtol = TOLERANCE if rtol is None else rtol
     atol = TOLERANCE if atol is None else atol
-    comparing = partial(_compared, rtol=rtol, atol=atol, quantised=scheme is not None, fidelity=fidelity)
+    comparing = partial(_compare_output, rtol=rtol, atol=atol, quantised=scheme is not None, fidelity=fidelity)
     comparisons: List[Comparison] = []
-    for name, mine, theirs in zip_longest(names, got, answer.outputs):
-        comparisons.extend(comparing(name, mine, theirs))
+    for name, got, want in zip_longest(names, outputs, answer.outputs):
+        comparisons.extend(comparing(name, got, want))
     if scheme is not None:
         notes.append("the file is quantised as '%s': %s" % (scheme.kind, scheme.meaning))
-    inner = None
+    examined = None
     if layers:
-        within: Subject
+        values_of: Subject
         if converted is None:
-            within = OnShim(loaded, runnable.shim)
+            values_of = OnShim(loaded, runnable.shim)
         elif isinstance(runnable, Bundle):
-            within = InBundle(runnable)
+            values_of = InBundle(runnable)
         else:
-            within = InFile(loaded, converted, runnable.shim, turned)
-        inner = examine_layers(loaded, fed.values, within, oracle, comparing)
-        if inner.layers and inner.ok and not all(one.ok for one in comparisons):
-            notes.append(_TOGETHER if converted is None else _DELEGATED)
+            values_of = InFile(loaded, converted, runnable.shim, channels_last_ports)
+        examined = examine_layers(loaded, feeds.values, values_of, oracle, comparing)
+        if examined.layers and examined.ok and not all(comparison.ok for comparison in comparisons):
+            notes.append(_WRONG_IF_FUSED if converted is None else _WRONG_IF_DELEGATED)
     return Report(
         model=loaded.path or loaded.graph.name,
         subject=subject,
         oracle=answer.oracle,
         rtol=rtol,
         atol=atol,
-        seed=fed.seed,
-        inputs=[_described(name, value) for name, value in fed.values.items()],
+        seed=feeds.seed,
+        inputs=[_describe_input(name, value) for name, value in feeds.values.items()],
         outputs=comparisons,
         notes=notes,
-        layers=inner,
+        layers=examined,
         fallbacks=dict(getattr(runnable, "fallback_reasons", {})),
         fidelity=fidelity,
     )
 
 
-_TOGETHER = "every node is right where its value is looked at: the fault shows only where nodes are fused"
-_DELEGATED = "every node is right without the default delegate of the runtime: the fault shows only with it"
+_WRONG_IF_FUSED = "every node agrees if its value is an output: the error occurs only if nodes are fused"
+_WRONG_IF_DELEGATED = "every node agrees without the default delegate of the runtime: the error occurs only with it"
 
 
 _OTHER_FILE = (
-    "is it the file of this model? what was converted with channels_last (--channels-last) is verified with the same"
+    "check that the file was converted from this model, and give the channels_last (--channels-last) of the conversion"
 )
 
 
-def name_outputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
-    """Inputs in the order of the graph, by name."""
+def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
+    """Return inputs by name. A sequence has the order of `names`. Raise `InputError` if it is longer."""
     if isinstance(inputs, Mapping):
         return dict(inputs)
     if len(inputs) > len(names):
         raise InputError(
             "%d inputs are given, the model has %d" % (len(inputs), len(names)),
-            hint="its inputs are %s" % ", ".join(names),
+            hint="give only these inputs: %s" % ", ".join(names),
         )
     return dict(zip(names, inputs))
 
 
-def _turned(model: Model, names: Sequence[str], converted: Any) -> Sequence[str]:
+def _check_channels_last(
+    model: Model, names: Sequence[str], converted: Union[str, "os.PathLike[str]", None]
+) -> Sequence[str]:
+    """Return the names, if all are ports of the model that have channels. Raise `InputError` without a converted file."""
     if names and converted is None:
-        raise InputError("only a converted file has its channels last", hint="name the file: `converted` (--converted)")
+        raise InputError(
+            "channels_last is only for a converted file", hint="give the path of the file: `converted` (--converted)"
+        )
     return port_layout.check_channels_last(model.graph, names) if names else ()
 
 
-def _results(runnable: Any, values: Mapping[str, Any], turned: Sequence[str]) -> Any:
+def _run_subject(
+    runnable: Union[Runnable, Opened, Bundle], values: Mapping[str, Any], channels_last: Sequence[str]
+) -> Union[Outputs, Mapping[str, Any]]:
+    """Run the shim or the file. Convert the ports of `channels_last` to the layout of the file, and back."""
     try:
-        results = runnable.run(port_layout.turned(values, turned, "last"))
+        results = runnable.run(port_layout.turned(values, channels_last, "last"))
     except InputError as error:
-        if isinstance(runnable, Opened) and not turned:
+        if isinstance(runnable, Opened) and not channels_last:
             error.at(hint=_OTHER_FILE)
         raise
-    return port_layout.turned(results.as_dict(), turned, "first") if turned else results
+    return port_layout.turned(results.as_dict(), channels_last, "first") if channels_last else results
 
 
-class _Fed(NamedTuple):
+class _Feeds(NamedTuple):
+    """The inputs of a verification, and the seed if they are generated."""
+
     values: Dict[str, Any]
     seed: Optional[int]
 
 
-def _values(inputs: Inputs, specs: Sequence[Any], seed: int, dims: Optional[Mapping[str, int]]) -> _Fed:
+def _select_inputs(inputs: Inputs, infos: Sequence[ValueInfo], seed: int, dims: Optional[Mapping[str, int]]) -> _Feeds:
+    """Generate the inputs, or read or name those that are given."""
     if inputs is None:
-        return _Fed(generate(specs, seed, dims), seed)
+        return _Feeds(generate(infos, seed, dims), seed)
     if dims:
-        raise InputError("dims are for generated inputs, and inputs are given", hint="leave one of them out")
+        raise InputError("dims are for generated inputs, and inputs are given", hint="leave out dims or the inputs")
     if isinstance(inputs, (str, os.PathLike)):
         inputs = load_npz(inputs)
-    return _Fed(name_outputs(inputs, [spec.name for spec in specs]), None)
+    return _Feeds(name_inputs(inputs, [info.name for info in infos]), None)
 
 
-def _compared(
-    name: str, got: Any, want: Any, rtol: float, atol: float, quantised: bool, fidelity: Optional[float]
+def _compare_output(
+    name: str,
+    got: OutputValue,
+    want: OutputValue,
+    rtol: float,
+    atol: float,
+    quantised: bool,
+    fidelity: Optional[float],
 ) -> Iterator[Comparison]:
-    """With how accurate it is, of a quantised file, which may be what it is judged by."""
+    """Compare an output within the tolerance. Add the accuracy for a quantised file; judge by it with a fidelity."""
     for comparison in compare(name, got, want, rtol, atol):
-        found = measured(comparison, got, want) if quantised else comparison
-        yield found if fidelity is None else judged(found, fidelity)
+        measured = measure_accuracy(comparison, got, want) if quantised else comparison
+        yield measured if fidelity is None else judge_accuracy(measured, fidelity)
 
 
-def _outputs(outputs: Any, names: Sequence[str], by_name: bool) -> List[Any]:
-    """A converted file keeps the names of the outputs, its format not always their order. A lost one is None."""
+def _order_outputs(
+    outputs: Union[Outputs, Mapping[str, Any]], names: Sequence[str], by_name: bool
+) -> List[OutputValue]:
+    """Return the outputs in the order of the model. An output that a converted file lacks becomes None.
+
+    `by_name`: look outputs up by name, because a format may change their order.
+    """
     if not by_name:
         return list(outputs)
     result = []
@@ -204,7 +233,8 @@ def _outputs(outputs: Any, names: Sequence[str], by_name: bool) -> List[Any]:
     return result
 
 
-def _described(name: str, value: Any) -> Fed:
+def _describe_input(name: str, value: OutputValue) -> Fed:
+    """Return the name, the dtype and the shape of an input."""
     if value is None or isinstance(value, (list, tuple)):
         return Fed(name, "sequence" if value is not None else "none", (len(value),) if value is not None else ())
     array = np.asarray(value)

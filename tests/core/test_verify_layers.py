@@ -51,7 +51,7 @@ class Fake:
             raise error
         return {name: expected[name] + error for name in node.outputs}
 
-    def aligned(self, name: str, got: Any, want: Any) -> Any:
+    def align(self, name: str, got: Any, want: Any) -> Any:
         return got
 
 
@@ -209,27 +209,27 @@ def test_sequences_and_captures() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 4), (4, 4), (2, 3, 3), (2, 3, 3, 4), (1, 3, 3, 3)])
 def test_a_value_that_waits_to_be_transposed_is_compared_as_it_will_be(shape: Any) -> None:
-    from onnx_compat.verification.intermediate_values import _order
+    from onnx_compat.verification.intermediate_values import _find_axis_order
 
     want = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
     for perm in itertools.permutations(range(len(shape))):
         got = want.transpose(perm)
-        np.testing.assert_array_equal(got.transpose(_order(got, want)), want)
-        np.testing.assert_array_equal((got + np.float32(1e-7)).transpose(_order(got, want)), want + np.float32(1e-7))
+        np.testing.assert_array_equal(got.transpose(_find_axis_order(got, want)), want)
+        np.testing.assert_array_equal((got + np.float32(1e-7)).transpose(_find_axis_order(got, want)), want + np.float32(1e-7))
 
 
 def test_a_value_that_departs_is_compared_as_it_lies() -> None:
-    from onnx_compat.verification.intermediate_values import _order
+    from onnx_compat.verification.intermediate_values import _find_axis_order
 
     want, got = np.random.RandomState(0).standard_normal((2, 2, 3, 3)).astype(np.float32)
-    assert _order(got, want) == (0, 1, 2)
-    assert _order(got[:, :2], want) == (0, 1, 2)
+    assert _find_axis_order(got, want) == (0, 1, 2)
+    assert _find_axis_order(got[:, :2], want) == (0, 1, 2)
 
 
 def test_the_greatest_number_stands_for_infinity() -> None:
-    from onnx_compat.verification.intermediate_values import _unbounded
+    from onnx_compat.verification.intermediate_values import _restore_infinities
 
     most = np.finfo(np.float32).max
     got = np.array([most, -most, -most, 1, most, np.inf], np.float32)
     want = np.array([np.inf, -np.inf, np.inf, 1, 2, np.inf], np.float32)
-    assert _unbounded(got, want).tolist() == [np.inf, -np.inf, -most, 1, most, np.inf]
+    assert _restore_infinities(got, want).tolist() == [np.inf, -np.inf, -most, 1, most, np.inf]

@@ -1,4 +1,4 @@
-"""Files of frameworks, as far as they can be told about without the framework; nothing of them is trusted, or run."""
+"""Describe files of frameworks without the framework. The content is untrusted input: it is parsed, never executed."""
 
 import os
 from typing import Optional
@@ -10,7 +10,7 @@ __all__ = ["describe_foreign_file"]
 
 
 def describe_foreign_file(path: str) -> Optional[Description]:
-    """What a .keras file or the folder of a SavedModel is; None of anything else."""
+    """Describe a .keras file or the folder of a SavedModel. Return None for any other file."""
     if os.path.isdir(path):
-        return saved_model.described(path) if os.path.exists(os.path.join(path, saved_model.FILE)) else None
-    return keras_file.described(path) if path.lower().endswith(".keras") else None
+        return saved_model.describe_saved_model(path) if os.path.exists(os.path.join(path, saved_model.FILE)) else None
+    return keras_file.describe_keras_file(path) if path.lower().endswith(".keras") else None

@@ -1,4 +1,4 @@
-"""A .keras file: a zip of the model's structure as JSON, and its weights. The weights are not looked into."""
+"""Describe a .keras file: a zip archive with the structure of the model as JSON. The weights are not read."""
 
 import json
 import os
@@ -9,13 +9,13 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from onnx_compat.errors import InputError, InvalidModelError
 from onnx_compat.shim.description import Description
 
-__all__ = ["described"]
+__all__ = ["describe_keras_file"]
 
 _LARGEST = 1 << 28  # bytes of JSON
-#: What comes out of these has the shape of what goes in.
-_KEEPING = ("Activation", "Identity")
-#: What a zip that was cut off or tampered with raises, and JSON that is not as Keras writes it.
-_BROKEN = (
+#: Classes of layers whose output has the shape of the input.
+_SHAPE_PRESERVING = ("Activation", "Identity")
+#: Errors of a damaged zip archive, and of JSON with a structure that Keras does not write.
+_PARSE_ERRORS = (
     zipfile.BadZipFile,
     NotImplementedError,
     RuntimeError,
@@ -27,16 +27,18 @@ _BROKEN = (
 )
 
 Row = Dict[str, Any]
+Json = Any  # a parsed JSON value: its structure is only known after a check
 
 
-def described(path: str) -> Description:
+def describe_keras_file(path: str) -> Description:
+    """Describe a .keras file. Raise `InvalidModelError` if it is damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
             config, metadata = _document(archive, "config.json"), _document(archive, "metadata.json")
-            weights = [one.file_size for one in archive.infolist() if one.filename.startswith("model.weights")]
+            weights = [info.file_size for info in archive.infolist() if info.filename.startswith("model.weights")]
         layers = list(_layers(config))
         modules = Counter("%s" % layer["class_name"] for layer in layers if layer["class_name"] != "InputLayer")
-        custom = {str(layer["class_name"]) for layer in layers if not _stock(layer)}
+        custom = {str(layer["class_name"]) for layer in layers if not _is_stock(layer)}
         facts = {
             "format": "Keras model",
             "model": "%s '%s'" % (config["class_name"], config["config"].get("name", "")),
@@ -53,24 +55,25 @@ def described(path: str) -> Description:
         raise InputError("'%s' cannot be read: %s" % (path, error.strerror or error)) from error
     except RecursionError:
         raise InvalidModelError("the layers in '%s' are nested too deep" % path) from None
-    except _BROKEN as error:
-        reason = "'%s' is no .keras file, or a damaged one: %s: %s" % (path, type(error).__name__, error)
+    except _PARSE_ERRORS as error:
+        reason = "'%s' is no .keras file, or it is damaged: %s: %s" % (path, type(error).__name__, error)
         raise InvalidModelError(
-            reason, hint="check that the file was copied completely; files of Keras 2 are .h5"
+            reason, hint="check that the file was copied completely; Keras 2 writes .h5 files"
         ) from error
     return Description(facts, tables)
 
 
 def _document(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
+    """Read a JSON document of the archive."""
     info = archive.getinfo(name)
     if info.file_size > _LARGEST:
         raise ValueError("%s has %d bytes" % (name, info.file_size))
-    found: Dict[str, Any] = json.loads(archive.read(info).decode("utf-8"))
-    return found
+    document: Dict[str, Any] = json.loads(archive.read(info).decode("utf-8"))
+    return document
 
 
 def _layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
-    """Those of a model, and of the models that are layers of it."""
+    """Yield the layers of a model, and those of the models among its layers."""
     for layer in model["config"].get("layers", ()):
         if "layers" in layer["config"]:
             yield from _layers(layer)
@@ -78,46 +81,50 @@ def _layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
             yield layer
 
 
-def _stock(layer: Dict[str, Any]) -> bool:
+def _is_stock(layer: Dict[str, Any]) -> bool:
+    """Return whether Keras itself defines the class of a layer."""
     return str(layer.get("module") or "").split(".")[0] == "keras" and not layer.get("registered_name")
 
 
 def _ports(model: Dict[str, Any]) -> List[Row]:
+    """Return a row for each input and output of a model."""
     layers = model["config"].get("layers", ())
     by_name = {layer["config"].get("name", layer.get("name")): layer for layer in layers}
-    inputs = list(_named(model["config"].get("input_layers")))
+    inputs = list(_layer_names(model["config"].get("input_layers")))
     inputs = inputs or [name for name, layer in by_name.items() if layer["class_name"] == "InputLayer"]
-    outputs = list(_named(model["config"].get("output_layers"))) or list(by_name)[-1:]
-    named = [("input", name) for name in inputs] + [("output", name) for name in outputs]
-    return [{"": kind, "name": name, **_type(by_name[name])} for kind, name in named]
+    outputs = list(_layer_names(model["config"].get("output_layers"))) or list(by_name)[-1:]
+    ports = [("input", name) for name in inputs] + [("output", name) for name in outputs]
+    return [{"": kind, "name": name, **_type(by_name[name])} for kind, name in ports]
 
 
-def _named(layers: Any) -> Iterator[str]:
-    """Of one [name, node, tensor], or of lists or dicts of them."""
+def _layer_names(layers: Json) -> Iterator[str]:
+    """Yield the names of layers from a triple [name, node, tensor], or from lists or dicts of triples."""
     if isinstance(layers, dict):
         layers = list(layers.values())
     if isinstance(layers, list) and len(layers) == 3 and isinstance(layers[0], str):
         yield layers[0]
     else:
-        for one in layers or ():
-            yield from _named(one)
+        for item in layers or ():
+            yield from _layer_names(item)
 
 
 def _type(layer: Dict[str, Any]) -> Row:
-    """The shapes that a file holds are those of what goes into a layer."""
+    """Return the type and the shape of a layer's output."""
+    # The file holds the shapes of the inputs of a layer only.
     config = layer["config"]
     dtype, shape = config.get("dtype"), config.get("batch_shape")
-    if layer["class_name"] in _KEEPING:
-        given = next(_tensors(layer.get("inbound_nodes")), None)
-        dtype, shape = given if given is not None else (dtype, shape)
-    if isinstance(dtype, dict):  # a policy
+    if layer["class_name"] in _SHAPE_PRESERVING:
+        input_type = next(_tensors(layer.get("inbound_nodes")), None)
+        dtype, shape = input_type if input_type is not None else (dtype, shape)
+    if isinstance(dtype, dict):  # a DTypePolicy
         dtype = dtype["config"]["name"]
     return {"type": str(dtype or ""), "shape": shape}
 
 
-def _tensors(nodes: Any) -> Iterator[Tuple[str, Optional[List[Any]]]]:
+def _tensors(nodes: Json) -> Iterator[Tuple[str, Optional[List[Any]]]]:
+    """Yield the dtype and the shape of each tensor in the inbound nodes of a layer."""
     if isinstance(nodes, dict) and nodes.get("class_name") == "__keras_tensor__":
         yield nodes["config"]["dtype"], nodes["config"]["shape"]
     elif isinstance(nodes, (dict, list)):
-        for one in nodes.values() if isinstance(nodes, dict) else nodes:
-            yield from _tensors(one)
+        for item in nodes.values() if isinstance(nodes, dict) else nodes:
+            yield from _tensors(item)

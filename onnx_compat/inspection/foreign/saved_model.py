@@ -1,4 +1,4 @@
-"""The folder of a SavedModel, by the messages of its `saved_model.pb` that tell what it is; the variables are not read."""
+"""Describe a SavedModel from its `saved_model.pb`. The variables are not read."""
 
 import json
 import mmap
@@ -11,13 +11,13 @@ from onnx_compat.model.schema import linked, message
 from onnx_compat.model.wire import FileSource, Message, parse
 from onnx_compat.shim.description import Description
 
-__all__ = ["FILE", "described"]
+__all__ = ["FILE", "describe_saved_model"]
 
 FILE = "saved_model.pb"
-_OURS = os.path.join("assets.extra", "onnx_compat.json")  # where the shims put what a signature cannot say
-_LARGEST = 1 << 25  # characters of it that are read
+_PORT_TYPES = os.path.join("assets.extra", "onnx_compat.json")  # the shims write it: a signature has no names of sizes
+_LARGEST = 1 << 25  # the largest number of characters of it that is read
 _DEFAULT = "serving_default"
-_INITIAL = "__saved_model_init_op"  # a signature that a loader runs, and nobody else
+_INITIAL = "__saved_model_init_op"  # a signature that only the loader of TensorFlow runs
 
 _TYPES = (
     "? float32 float64 int32 uint8 int16 int8 string complex64 int64 bool qint8 quint8 qint32 bfloat16 qint16 quint16 uint16"
@@ -43,13 +43,14 @@ _SAVED = linked(
 Row = Dict[str, Any]
 
 
-def described(path: str) -> Description:
+def describe_saved_model(path: str) -> Description:
+    """Describe the folder of a SavedModel. Raise `InvalidModelError` if it is damaged."""
     try:
         saved = _read(os.path.join(path, FILE))
     except OSError as error:
         raise InputError("'%s' cannot be read: %s" % (path, error.strerror or error)) from error
     except (InvalidModelError, ValueError) as error:
-        reason = "the %s in '%s' is no SavedModel, or a damaged one" % (FILE, path)
+        reason = "the %s in '%s' is no SavedModel, or it is damaged" % (FILE, path)
         raise InvalidModelError(reason, hint="check that the folder was copied completely") from error
     if not saved.graphs:
         raise InvalidModelError("the SavedModel '%s' holds no graph" % path)
@@ -68,14 +69,15 @@ def described(path: str) -> Description:
     }
     counts = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
     tables = {
-        "signatures": list(_signatures(first, _ports_of_ours(path))),
+        "signatures": list(_signatures(first, _read_port_types(path))),
         "operator_counts": [{"operator": op, "count": count} for op, count in counts],
     }
     return Description(facts, tables)
 
 
 def _read(path: str) -> Message:
-    if not os.path.isfile(path):  # to open a pipe would block
+    """Parse the file of a SavedModel."""
+    if not os.path.isfile(path):  # opening a pipe would block
         raise ValueError("'%s' is no file" % path)
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return parse(FileSource(file, data), _SAVED)[0]
@@ -87,45 +89,52 @@ def _files(path: str) -> Iterator[str]:
 
 
 def _nodes(graph: Optional[Message]) -> Iterator[Message]:
-    """Those of the graph and of its functions."""
+    """Yield the nodes of a graph and of its functions."""
     if graph is not None:
         yield from graph.nodes
         for function in graph.library.functions if graph.library is not None else ():
             yield from function.nodes
 
 
-def _signatures(graph: Message, ours: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
-    for one in graph.signatures:
-        if one.name == _INITIAL or one.signature is None:
+def _signatures(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
+    """Yield a row for each input and output of each signature."""
+    for entry in graph.signatures:
+        if entry.name == _INITIAL or entry.signature is None:
             continue
-        for kind, ports in (("input", one.signature.inputs), ("output", one.signature.outputs)):
-            better = ours.get(kind, {}) if one.name == _DEFAULT else {}
+        for kind, ports in (("input", entry.signature.inputs), ("output", entry.signature.outputs)):
+            model_types = port_types.get(kind, {}) if entry.name == _DEFAULT else {}
             for port in ports:
-                row = {"signature": one.name, "": kind, "name": port.name, "type": "?", "shape": None}
+                row = {"signature": entry.name, "": kind, "name": port.name, "type": "?", "shape": None}
                 if port.port is not None:
                     row.update(_type(port.port))
-                yield dict(row, **better.get(port.name, {}))
+                yield dict(row, **model_types.get(port.name, {}))
 
 
 def _type(port: Message) -> Row:
-    known = 0 <= port.dtype < len(_TYPES)
+    """Return the type and the shape of an input or an output."""
+    is_listed = 0 <= port.dtype < len(_TYPES)
     axes = None if port.shape is None or port.shape.unknown_rank else port.shape.axes
-    shape: Optional[List[Optional[int]]] = None if axes is None else [None if a.size < 0 else a.size for a in axes]
-    return {"type": _TYPES[port.dtype] if known else "type %d" % port.dtype, "shape": shape}
+    sizes = None if axes is None else [axis.size for axis in axes]
+    shape: Optional[List[Optional[int]]] = None if sizes is None else [None if size < 0 else size for size in sizes]
+    return {"type": _TYPES[port.dtype] if is_listed else "type %d" % port.dtype, "shape": shape}
 
 
-def _ports_of_ours(path: str) -> Dict[str, Dict[str, Row]]:
-    """By kind and name the types that the model had: with the names of open sizes."""
-    named = os.path.join(path, _OURS)
-    if not os.path.isfile(named):
+def _read_port_types(path: str) -> Dict[str, Dict[str, Row]]:
+    """Read the types of the model's inputs and outputs, which have the names of open sizes, by kind and name.
+
+    Return an empty dict if no shim of the library wrote the SavedModel.
+    """
+    types_path = os.path.join(path, _PORT_TYPES)
+    if not os.path.isfile(types_path):
         return {}
     try:
-        with open(named, encoding="utf-8") as file:
+        with open(types_path, encoding="utf-8") as file:
             text = file.read(_LARGEST + 1)
         data = json.loads(text) if len(text) <= _LARGEST else {}
         return {
             kind: {
-                str(one["name"]): {"type": str(one["dtype"]), "shape": list(one["shape"])} for one in data[kind + "s"]
+                str(port["name"]): {"type": str(port["dtype"]), "shape": list(port["shape"])}
+                for port in data[kind + "s"]
             }
             for kind in ("input", "output")
         }

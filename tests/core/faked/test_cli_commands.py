@@ -160,7 +160,7 @@ def test_an_interrupt_while_the_command_is_imported(command, monkeypatch):
 def test_support(command):
     code, out, _ = command("support", "m.onnx")
     assert code == 0
-    assert "1 nodes: 1 native" in out
+    assert "1 node: 1 native" in out
     code, out, _ = command("support", "m.onnx", "--shim", "off", "--json")
     assert code == 1
     assert json.loads(out)["counts"] == {"unsupported": 1}

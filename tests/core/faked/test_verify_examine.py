@@ -63,7 +63,7 @@ def test_a_model_compared_with_itself_is_noted():
 def test_what_ran_in_the_fallback_is_noted(monkeypatch, runnable):
     monkeypatch.setattr(runnable, "fallbacks", ["add_0"], raising=False)
     assert verify("m.onnx", shim="tf2", oracle="reference").notes == [
-        "outside of the framework, in the fallback, ran 'add_0'"
+        "run in the fallback, outside the framework: 'add_0'"
     ]
 
 
@@ -72,7 +72,7 @@ def test_the_reference_stands_in_for_onnxruntime(monkeypatch, error):
     def refuse(model, inputs):
         raise error
 
-    monkeypatch.setattr(oracle, "_by_onnxruntime", refuse)
+    monkeypatch.setattr(oracle, "_run_on_onnxruntime", refuse)
     report = verify("m.onnx", shim="tf2")
     assert report.oracle == "shim reference"
     assert report.notes == ["the oracle is the reference, because %s" % error.reason]
@@ -178,5 +178,5 @@ def test_a_lost_output_is_a_failure(install, tmp_path):
 
 
 def test_sequences_of_a_file_are_put_together():
-    assert converted_file._joined({"s.0": 1, "s.1": 2, "y": 3})["s"] == [1, 2]
-    assert converted_file.flat({"s": [1, [2]], "x": 3, "none": None}) == [("s.0", 1), ("s.1.0", 2), ("x", 3)]
+    assert converted_file._join_sequences({"s.0": 1, "s.1": 2, "y": 3})["s"] == [1, 2]
+    assert converted_file.flatten_sequences({"s": [1, [2]], "x": 3, "none": None}) == [("s.0", 1), ("s.1.0", 2), ("x", 3)]
