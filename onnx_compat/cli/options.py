@@ -122,7 +122,7 @@ def fixed_inputs(command: _F) -> _F:
 
 channels_last = click.option(
     "--channels-last", "channels_last", multiple=True, metavar="NAME",
-    help="Store this input or output with its channels last, as [N, H, W, C]. Repeatable.",
+    help="This input or output has its channels last in the file, as [N, H, W, C]. Repeatable.",
 )  # fmt: skip
 
 

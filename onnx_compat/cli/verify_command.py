@@ -38,7 +38,7 @@ OTHER_TYPE = ("dtype", "shape", "kind")
 @click.option(
     "--bisect-passes",
     is_flag=True,
-    help="If outputs differ, convert again with fewer passes, and name the pass that causes it.",
+    help="If outputs differ, convert again with fewer passes, and name the pass at fault.",
 )
 @options.page
 @options.inputs

@@ -96,7 +96,7 @@ def verify(
     notes = list(answer.notes)
     fallbacks = list(getattr(runnable, "fallbacks", ()))
     if fallbacks:
-        notes.append("run in the fallback, outside the framework: %s" % ", ".join(map(repr, fallbacks)))
+        notes.append("outside the framework, in the fallback, ran %s" % ", ".join(map(repr, fallbacks)))
     if subject == answer.oracle:
         notes.append("the model was compared with itself, which proves nothing: install onnxruntime")
     scheme = getattr(runnable, "scheme", None)
@@ -164,7 +164,8 @@ def _check_channels_last(
     """Return the names, if all are ports of the model that have channels. Raise `InputError` without a converted file."""
     if names and converted is None:
         raise InputError(
-            "channels_last is only for a converted file", hint="give the path of the file: `converted` (--converted)"
+            "only a converted file has inputs and outputs with their channels last",
+            hint="give the path of the file: `converted` (--converted)",
         )
     return port_layout.check_channels_last(model.graph, names) if names else ()
 

@@ -1,4 +1,4 @@
-"""Calibration data of every kind as samples, and what is refused of it."""
+"""Calibration data of every kind: its samples, and the errors on data that does not fit."""
 
 import sys
 from pathlib import Path
@@ -29,19 +29,19 @@ def arrays(count: int) -> Dict[str, np.ndarray]:
     return {"x": np.arange(count * 3, dtype=np.float32).reshape(count, 3), "k": np.arange(count)}
 
 
-def shapes(told: Any, data: Any) -> List[Any]:
-    return [{name: array.shape for name, array in sample.items()} for sample in samples(told, data)]
+def shapes(loaded: Any, data: Any) -> List[Any]:
+    return [{name: array.shape for name, array in sample.items()} for sample in samples(loaded, data)]
 
 
 def test_arrays_are_cut_along_the_first_axis(tmp_path: Path) -> None:
     np.savez(str(tmp_path / "a.npz"), **arrays(4))
     for data in (arrays(4), tmp_path / "a.npz", str(tmp_path / "a.npz")):
-        found = list(samples(two_inputs(), data))
-        assert [sample["k"].tolist() for sample in found] == [[0], [1], [2], [3]]
-        assert all(sample["x"].shape == (1, 3) for sample in found)
+        results = list(samples(two_inputs(), data))
+        assert [sample["k"].tolist() for sample in results] == [[0], [1], [2], [3]]
+        assert all(sample["x"].shape == (1, 3) for sample in results)
 
 
-def test_pieces_are_as_long_as_the_model_takes() -> None:
+def test_samples_have_the_length_that_the_model_takes() -> None:
     assert shapes(two_inputs(2), arrays(6)) == [{"x": (2, 3), "k": (2,)}] * 3
     with pytest.raises(InputError, match="5 long, and the model takes 2 at once"):
         list(samples(two_inputs(2), arrays(5)))
@@ -69,14 +69,14 @@ def test_an_array_is_for_the_only_input(tmp_path: Path) -> None:
 
 def test_an_iterable_gives_samples_in_any_form() -> None:
     sample = arrays(2)
-    given = ({"x": sample["x"], "k": sample["k"]} if place else [sample["x"], sample["k"]] for place in range(3))
+    given = ({"x": sample["x"], "k": sample["k"]} if index else [sample["x"], sample["k"]] for index in range(3))
     assert shapes(two_inputs(), given) == [{"x": (2, 3), "k": (2,)}] * 3
     assert shapes(image_input(1, 1, 2, 2), iter([np.ones((1, 1, 2, 2), np.float32)])) == [{"x": (1, 1, 2, 2)}]
 
 
 def test_generated_samples_differ() -> None:
-    found = list(samples(two_inputs(), "generated"))
-    assert len(found) > 8 and not np.array_equal(found[0]["x"], found[1]["x"])
+    results = list(samples(two_inputs(), "generated"))
+    assert len(results) > 8 and not np.array_equal(results[0]["x"], results[1]["x"])
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_generated_samples_differ() -> None:
         ("nowhere", "no file or folder 'nowhere'"),
     ],
 )
-def test_what_does_not_fit_is_refused(data: Any, reason: str) -> None:
+def test_samples_that_do_not_fit_are_refused(data: Any, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         list(samples(two_inputs(), data))
 
 
-def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_text("no archive")
     (tmp_path / "a.txt").write_text("text")
     for path, reason in (("a.npz", "not a readable"), ("a.txt", "is no calibration data")):

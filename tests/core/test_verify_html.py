@@ -1,4 +1,4 @@
-"""The page of a report: it holds what was found, fetches nothing, and no name of a model does anything in it."""
+"""The HTML page of a report: its content, and that it loads nothing and escapes every name."""
 
 import re
 from html.parser import HTMLParser
@@ -20,7 +20,7 @@ VOID = ("meta", "input", "br", "img", "link")
 
 
 class Parsed(HTMLParser):
-    """Every tag with its attributes; that each one is closed by its own."""
+    """The tags and texts of a page. It checks that every tag is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -51,14 +51,16 @@ def network(name: str = "neg") -> Any:
     return model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])])
 
 
-def reported(made: Any) -> Any:
-    return onnx_compat.verify(made, {"x": np.float32([[1, 2, 3]])}, shim="reference", oracle="reference", layers=True)
+def verify_network(network: Any) -> Any:
+    return onnx_compat.verify(
+        network, {"x": np.float32([[1, 2, 3]])}, shim="reference", oracle="reference", layers=True
+    )
 
 
-def test_the_page_holds_what_was_found() -> None:
-    found = Parsed(page(reported(network()), onnx_compat.load(network())))
-    text = " ".join(found.text)
-    for told in (
+def test_the_page_holds_the_results() -> None:
+    parsed = Parsed(page(verify_network(network()), onnx_compat.load(network())))
+    text = " ".join(parsed.text)
+    for text_part in (
         "Layer by layer",
         "2 of 2",
         "values of nodes agree",
@@ -67,46 +69,46 @@ def test_the_page_holds_what_was_found() -> None:
         "Neg",
         "How it was compared",
     ):
-        assert told in text
-    links = [attributes["href"] for tag, attributes in found.tags if tag == "a"]
-    places = {attributes["id"] for _, attributes in found.tags if "id" in attributes}
+        assert text_part in text
+    links = [attributes["href"] for tag, attributes in parsed.tags if tag == "a"]
+    targets = {attributes["id"] for _, attributes in parsed.tags if "id" in attributes}
     assert "#layer-1" in links
-    assert all(link[1:] in places for link in links)
+    assert all(link[1:] in targets for link in links)
 
 
 def test_it_fetches_nothing_and_runs_nothing() -> None:
-    text = page(reported(network()), onnx_compat.load(network()))
-    found = Parsed(text)
-    assert not {tag for tag, _ in found.tags} & {"script", "img", "link", "iframe", "object", "base", "form"}
-    assert all(attributes["href"].startswith("#") for tag, attributes in found.tags if "href" in attributes)
+    text = page(verify_network(network()), onnx_compat.load(network()))
+    parsed = Parsed(text)
+    assert not {tag for tag, _ in parsed.tags} & {"script", "img", "link", "iframe", "object", "base", "form"}
+    assert all(attributes["href"].startswith("#") for tag, attributes in parsed.tags if "href" in attributes)
     assert not any(
-        key.startswith("on") or key in ("src", "action") for _, attributes in found.tags for key in attributes
+        key.startswith("on") or key in ("src", "action") for _, attributes in parsed.tags for key in attributes
     )
     assert not re.search(r"https?:|url\(|@import", text)
     assert "default-src 'none'" in text
 
 
 def test_names_are_only_text() -> None:
-    made = network(EVIL)
+    evil_network = network(EVIL)
     file = Description({"description": EVIL, "operators": 1}, {
         "operator_counts": [{"operator": EVIL, "version": 1, "count": 2, "delegated": None}],
         "largest_tensors": [{"tensor": EVIL, "kind": EVIL, "type": EVIL, "shape": [1], "bytes": 4}],
         "metadata": [{"name": EVIL, "bytes": 3, "text": EVIL}],
     })  # fmt: skip
-    report = reported(made)._replace(fallbacks={EVIL: EVIL}, notes=[EVIL], model=EVIL)
-    text = page(report, onnx_compat.load(made), file)
-    found = Parsed(text)
-    assert not {tag for tag, _ in found.tags} & {"script", "img"}
+    report = verify_network(evil_network)._replace(fallbacks={EVIL: EVIL}, notes=[EVIL], model=EVIL)
+    text = page(report, onnx_compat.load(evil_network), file)
+    parsed = Parsed(text)
+    assert not {tag for tag, _ in parsed.tags} & {"script", "img"}
     assert "\x1b" not in text and "\u202e" not in text
-    assert sum("alert(1)" in one for one in found.text) > 8
+    assert sum("alert(1)" in text_part for text_part in parsed.text) > 8
 
 
-def test_what_is_wrong_is_marked() -> None:
-    report = reported(network())
+def test_the_culprit_is_marked() -> None:
+    report = verify_network(network())
     layers = report.layers.layers
     bad = layers[1]._replace(comparison=layers[1].comparison._replace(verdict="mismatch"), snr=3.0)
-    found = report.layers._replace(layers=[layers[0], bad], culprit="exp", verdict="it is exp")
-    text = page(report._replace(layers=found), onnx_compat.load(network()))
+    marked = report.layers._replace(layers=[layers[0], bad], culprit="exp", verdict="it is exp")
+    text = page(report._replace(layers=marked), onnx_compat.load(network()))
     assert 'id="layer-1" class="wrong culprit"' in text
     assert 'id="only"' in text
     assert "It is exp." in text
@@ -114,22 +116,22 @@ def test_what_is_wrong_is_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("snr", "ok", "told"),
+    ("snr", "ok", "label"),
     [(None, False, "mismatch"), (float("inf"), True, "no error"), (40.0, True, "0.01"), (-90.0, False, "3.2e+04")],
 )
-def test_the_chart_bears_any_figure(snr: Any, ok: bool, told: str) -> None:
-    layer = reported(network()).layers.layers[0]
+def test_the_chart_draws_any_figure(snr: Any, ok: bool, label: str) -> None:
+    layer = verify_network(network()).layers.layers[0]
     layer = layer._replace(snr=snr, comparison=layer.comparison._replace(verdict="match" if ok else "mismatch"))
     drawn = chart([layer] * 700, None)
     assert "nan" not in drawn and "inf" not in drawn
-    assert told in drawn
-    places = [float(y) for y in re.findall(r' cy="([^"]+)"', drawn)]
-    assert all(0 <= y <= 220 for y in places)
-    assert ("arrow" in drawn) == (told in ("mismatch", "3.2e+04"))
+    assert label in drawn
+    positions = [float(y) for y in re.findall(r' cy="([^"]+)"', drawn)]
+    assert all(0 <= y <= 220 for y in positions)
+    assert ("arrow" in drawn) == (label in ("mismatch", "3.2e+04"))
 
 
-def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    report = reported(network())
+def test_the_page_is_written_atomically(tmp_path: Path) -> None:
+    report = verify_network(network())
     target = write_html(tmp_path / "r.html", report, network())
     assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     with pytest.raises(InputError, match="does not exist"):
@@ -138,4 +140,4 @@ def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         write_html(tmp_path, report, network())
     surrogate = report._replace(notes=["\udcff"])
     write_html(tmp_path / "r.html", surrogate, network())
-    assert [one.name for one in tmp_path.iterdir()] == ["r.html"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["r.html"]

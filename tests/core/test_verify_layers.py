@@ -1,4 +1,4 @@
-"""Which node is wrong: every value in between beside the oracle's, and the nodes that depart run by themselves."""
+"""The comparison of intermediate values, and the search for the first node that departs by itself."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ X = np.float32([[1, -2, 3]])
 
 
 def chain() -> Any:
-    """x -> neg -> double -> exp -> y, and a side that nobody needs."""
+    """Build x -> neg -> double -> exp -> add -> y, and a node whose value no node reads."""
     nodes = [
         node("Neg", ["x"], ["n"], name="neg"),
         node("Mul", ["n", "two"], ["d"], name="double"),
@@ -34,7 +34,7 @@ def chain() -> Any:
 
 
 class Fake:
-    """A subject: what it says of each value in the whole, and of each node by itself; else it is exact."""
+    """A subject with these errors of values in the whole model (`whole`) and of nodes by themselves (`alone`)."""
 
     notes = ()
     emitted: Dict[str, Tuple[str, ...]] = {"y": ("EXP", "ADD")}
@@ -55,61 +55,63 @@ class Fake:
         return got
 
 
-def examined(*subject: Any) -> Layers:
+def examine(*subject: Any) -> Layers:
     loaded = onnx_compat.load(chain())
     fake: Any = Fake(*subject)
     return examine_layers(loaded, {"x": X}, fake, "reference", partial(compare, rtol=1e-3, atol=1e-3))
 
 
 def test_all_agree() -> None:
-    found = examined({}, {})
-    assert found.ok
-    assert found.culprit is None
-    assert [layer.value for layer in found.layers] == ["n", "d", "e", "side", "y"]
-    assert found.layers[0].snr == np.inf
-    assert "all 5 values" in found.verdict
+    layers = examine({}, {})
+    assert layers.ok
+    assert layers.culprit is None
+    assert [layer.value for layer in layers.layers] == ["n", "d", "e", "side", "y"]
+    assert layers.layers[0].snr == np.inf
+    assert "all 5 values" in layers.verdict
+    assert examine({}, {}, ("y",)).verdict == "the only value agrees"
 
 
 def test_the_first_that_departs_by_itself_is_named() -> None:
-    one = np.float32(1)
-    found = examined({"d": one, "e": one, "y": one}, {"exp": one, "add": one})
-    assert found.culprit == "exp"
-    by_value = {layer.value: layer for layer in found.layers}
+    error = np.float32(1)
+    layers = examine({"d": error, "e": error, "y": error}, {"exp": error, "add": error})
+    assert layers.culprit == "exp"
+    by_value = {layer.value: layer for layer in layers.layers}
     assert [name for name, layer in by_value.items() if not layer.ok] == ["d", "e", "y"]
     assert by_value["d"].alone is not None and by_value["d"].alone.ok
     assert by_value["e"].alone is not None and not by_value["e"].alone.ok
-    assert by_value["y"].alone is None  # it comes after the one that is to blame
+    assert by_value["y"].alone is None  # it comes after the culprit
     assert by_value["d"].snr == pytest.approx(10 * np.log10((4 + 16 + 36) / 3))
-    assert "before it 'double' departs, but not by itself" in found.verdict
+    assert "before it 'double' departs, but not by itself" in layers.verdict
 
 
-def test_errors_that_add_up_are_nobodys() -> None:
-    found = examined({"e": np.float32(0.1), "y": np.float32(0.1)}, {})
-    assert found.culprit is None
-    assert "none of the 2 that depart does so by itself" in found.verdict
+def test_errors_that_add_up_have_no_culprit() -> None:
+    layers = examine({"e": np.float32(0.1), "y": np.float32(0.1)}, {})
+    assert layers.culprit is None
+    assert "none of the 2 that depart does so by itself" in layers.verdict
+    assert "it does not depart by itself" in examine({"e": np.float32(0.1)}, {}).verdict
 
 
 def test_a_node_that_does_not_run_by_itself_is_named() -> None:
-    found = examined({"d": np.float32(9)}, {"double": UnsupportedError("it is shy")})
-    assert found.culprit == "double"
-    assert "it is shy" in found.verdict
+    layers = examine({"d": np.float32(9)}, {"double": UnsupportedError("it is shy")})
+    assert layers.culprit == "double"
+    assert "it is shy" in layers.verdict
 
 
-def test_what_is_not_held() -> None:
-    found = examined({}, {}, ("d", "y"))
-    assert {one.value: one.why for one in found.gone} == {
+def test_values_that_the_file_does_not_hold() -> None:
+    layers = examine({}, {}, ("d", "y"))
+    assert {gone.value: gone.why for gone in layers.gone} == {
         "n": "fused into 'double'",
         "e": "fused into 'add'",
         "side": "not needed",
     }
-    assert [layer.nodes for layer in found.layers] == [("double", "neg"), ("add", "exp")]
-    assert found.layers[1].emitted == ("EXP", "ADD")
-    assert "no value in between" in examined({}, {}, ()).verdict
+    assert [layer.nodes for layer in layers.layers] == [("double", "neg"), ("add", "exp")]
+    assert layers.layers[1].emitted == ("EXP", "ADD")
+    assert "no intermediate value" in examine({}, {}, ()).verdict
 
 
 @pytest.fixture
 def wrong() -> Iterator[None]:
-    """What ONNX calls Square here is a cube for shims, as in a meaning that someone got wrong."""
+    """Register an operator Square whose meaning is wrong: it computes the cube."""
 
     @onnx_compat.op("Square", since=1, domain="my.domain")
     def square(x: Any) -> Any:
@@ -130,16 +132,16 @@ def test_a_custom_operator_that_is_wrong_is_named(wrong: None, monkeypatch: pyte
         node("Neg", ["b"], ["y"], name="neg"),
     ]
     opsets = [helper.make_opsetid("my.domain", 1)]
-    made = model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], extra_opsets=opsets)
-    asked = intermediate_values.ask
+    proto = model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], extra_opsets=opsets)
+    ask = intermediate_values.ask
 
-    def right(one: Any, inputs: Any, oracle: Any) -> Any:
+    def right(submodel: Any, inputs: Any, oracle: Any) -> Any:
         a = np.maximum(inputs["x"], 0)
         values = {"a": a, "b": a * a, "y": -a * a}
-        return asked(one, inputs, "reference")._replace(outputs=[values[port.name] for port in one.outputs])
+        return ask(submodel, inputs, "reference")._replace(outputs=[values[port.name] for port in submodel.outputs])
 
     monkeypatch.setattr(intermediate_values, "ask", right)
-    report = onnx_compat.verify(made, {"x": X}, shim="reference", oracle="reference", layers=True)
+    report = onnx_compat.verify(proto, {"x": X}, shim="reference", oracle="reference", layers=True)
     assert report.layers is not None
     assert report.layers.culprit == "square"
     assert [layer.ok for layer in report.layers.layers] == [True, False, False]
@@ -150,7 +152,7 @@ def test_a_custom_operator_that_is_wrong_is_named(wrong: None, monkeypatch: pyte
 
 
 def test_nodes_run_one_by_one_where_the_whole_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("onnxruntime")  # the reference itself is what does not run the whole here
+    pytest.importorskip("onnxruntime")  # the oracle must not be the reference, which refuses the whole model here
     loaded = onnx_compat.load(chain())
     compile_ = SHIM.compile
 
@@ -163,14 +165,14 @@ def test_nodes_run_one_by_one_where_the_whole_does_not(monkeypatch: pytest.Monke
     monkeypatch.setattr(type(SHIM), "executor", lambda self, device=None: None)
     from onnx_compat.verification import intermediate_values
 
-    monkeypatch.setattr(intermediate_values.OnShim, "values", _unaided(intermediate_values.OnShim.values))
+    monkeypatch.setattr(intermediate_values.OnShim, "values", _without_fallback(intermediate_values.OnShim.values))
     report = onnx_compat.verify(loaded, {"x": X}, shim="reference", layers=True)
     assert report.layers is not None and report.layers.ok
     assert len(report.layers.layers) == 5
 
 
-def _unaided(values: Any) -> Any:
-    """Without the fallback, which would take the whole model."""
+def _without_fallback(values: Any) -> Any:
+    """Run `values` without the fallback, which would run the whole model."""
     import functools
 
     prepare = functools.partial(onnx_compat.prepare, fallback=False)
@@ -178,15 +180,15 @@ def _unaided(values: Any) -> Any:
     def run(self: Any, inputs: Any, expected: Any) -> Any:
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(vars(onnx_compat), "prepare", prepare)
-            found = values(self, inputs, expected)
+            results = values(self, inputs, expected)
         assert any("each node ran by itself" in note for note in self.notes)
-        return found
+        return results
 
     return run
 
 
 def test_sequences_and_captures() -> None:
-    """A value that is a list, and a node that reads one from inside a branch."""
+    """A sequence is compared item by item; a branch reads a value of the outer graph."""
     from onnx import helper
 
     branch = [helper.make_graph([node(kind, ["x"], [kind])], kind, [], [value(kind, None)]) for kind in ("Neg", "Abs")]
@@ -197,28 +199,30 @@ def test_sequences_and_captures() -> None:
         node("Add", ["t", "i"], ["y"], name="add"),
     ]
     constants = {"one": np.int64(1), "yes": np.bool_(True)}
-    made = model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], constants)
-    report = onnx_compat.verify(made, {"x": X}, shim="reference", layers=True)
+    proto = model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], constants)
+    report = onnx_compat.verify(proto, {"x": X}, shim="reference", layers=True)
     assert report.ok
     assert report.layers is not None and report.layers.ok
     assert [layer.value for layer in report.layers.layers] == ["s", "t", "i", "y"]
     assert report.layers.layers[0].snr is None
     assert [note for note in report.layers.notes if "only the results of 'if' (If)" in note]
-    assert not any("bodies" in note for note in examined({}, {}).notes)
+    assert not any("bodies" in note for note in examine({}, {}).notes)
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (4, 4), (2, 3, 3), (2, 3, 3, 4), (1, 3, 3, 3)])
-def test_a_value_that_waits_to_be_transposed_is_compared_as_it_will_be(shape: Any) -> None:
+def test_a_value_with_a_pending_transposition_is_aligned(shape: Any) -> None:
     from onnx_compat.verification.intermediate_values import _find_axis_order
 
     want = np.random.RandomState(0).standard_normal(shape).astype(np.float32)
     for perm in itertools.permutations(range(len(shape))):
         got = want.transpose(perm)
         np.testing.assert_array_equal(got.transpose(_find_axis_order(got, want)), want)
-        np.testing.assert_array_equal((got + np.float32(1e-7)).transpose(_find_axis_order(got, want)), want + np.float32(1e-7))
+        np.testing.assert_array_equal(
+            (got + np.float32(1e-7)).transpose(_find_axis_order(got, want)), want + np.float32(1e-7)
+        )
 
 
-def test_a_value_that_departs_is_compared_as_it_lies() -> None:
+def test_a_value_that_departs_keeps_its_axis_order() -> None:
     from onnx_compat.verification.intermediate_values import _find_axis_order
 
     want, got = np.random.RandomState(0).standard_normal((2, 2, 3, 3)).astype(np.float32)
@@ -226,7 +230,7 @@ def test_a_value_that_departs_is_compared_as_it_lies() -> None:
     assert _find_axis_order(got[:, :2], want) == (0, 1, 2)
 
 
-def test_the_greatest_number_stands_for_infinity() -> None:
+def test_the_largest_number_counts_as_an_expected_infinity() -> None:
     from onnx_compat.verification.intermediate_values import _restore_infinities
 
     most = np.finfo(np.float32).max

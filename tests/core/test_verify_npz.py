@@ -28,7 +28,7 @@ def test_numpy_reads_it_too(tmp_path):
         assert archive["x"].tolist() == [0, 1, 2]
 
 
-def test_a_failed_write_leaves_what_was_there(tmp_path):
+def test_a_failed_write_keeps_the_old_file(tmp_path):
     path = save_npz(tmp_path / "v.npz", {"x": np.arange(3)})
     with pytest.raises(UnsupportedError, match="not text"):
         save_npz(path, {"x": np.arange(4), "y": np.array([object()])})

@@ -17,7 +17,7 @@ from onnx_compat.execution.runnable import Outputs
 from onnx_compat.execution.support import NodeSupport
 from onnx_compat.verification import Report
 
-__all__ = ["CONVERTING", "public", "run", "undocumented"]
+__all__ = ["CONVERTING", "missing_sections", "public", "run"]
 
 #: Their examples write files: they run where the shim of TFLite is.
 CONVERTING = ("convert", "join", "load_converted")
@@ -26,13 +26,13 @@ _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 def public() -> Dict[str, Any]:
     """Every object of the API that has an entry in the reference, by name."""
-    found = {name: getattr(onnx_compat, name) for name in onnx_compat.__all__}
-    found.update({name: getattr(errors, name) for name in errors.__all__})
-    found.update({item.__name__: item for item in (Images, NodeSupport, Outputs, Report, ShimInfo)})
-    return dict(sorted(found.items()))
+    objects = {name: getattr(onnx_compat, name) for name in onnx_compat.__all__}
+    objects.update({name: getattr(errors, name) for name in errors.__all__})
+    objects.update({item.__name__: item for item in (Images, NodeSupport, Outputs, Report, ShimInfo)})
+    return dict(sorted(objects.items()))
 
 
-def undocumented(name: str, item: Any) -> List[str]:
+def missing_sections(name: str, item: Any) -> List[str]:
     """List what the docstring of an object lacks: sections, parameters, an example."""
     text = inspect.getdoc(item) or ""
     missing = [] if "Examples:" in text else ["Examples"]

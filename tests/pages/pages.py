@@ -51,15 +51,15 @@ def blocks(page: Path) -> List[Block]:
     content = page.read_text(encoding="utf-8")
     first = _PAGE.match(content)
     common = first.group(1) if first else "reference"
-    found = []
+    result = []
     for match in _FENCE.finditer(content):
         title = _TITLE.search(match["info"])
         indent = len(match["indent"])
         text = "".join(line[indent:] for line in match["text"].splitlines(keepends=True))
         line = content.count("\n", 0, match.start("text")) + 1
         needs = tuple((match["needs"] or common).split())
-        found.append(Block(match["language"], text, line, needs, title.group(1) if title else ""))
-    return found
+        result.append(Block(match["language"], text, line, needs, title.group(1) if title else ""))
+    return result
 
 
 def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool]) -> int:
@@ -83,46 +83,46 @@ def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool]) -> in
 
 def _commands(folder: Path) -> Path:
     """A folder with `onnx-compat` and `python` of this interpreter, and beside it the model that pages convert."""
-    place = folder / ".bin"
-    place.mkdir()
+    commands = folder / ".bin"
+    commands.mkdir()
     for name, arguments in (("onnx-compat", "-m onnx_compat.cli"), ("python", "")):
-        script = place / name
+        script = commands / name
         script.write_text('#!/bin/sh\nexec "%s" %s "$@"\n' % (sys.executable, arguments), encoding="utf-8")
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
     maker = str(ROOT / "examples" / "make_model.py")
     subprocess.run([sys.executable, maker, "digits.onnx"], cwd=str(folder), check=True, stdout=subprocess.DEVNULL)
     (folder / "examples").symlink_to(ROOT / "examples")
-    return place
+    return commands
 
 
 def _run_console(page: Path, block: Block, folder: Path, environment: Dict[str, str]) -> None:
     for command, expected in _commands_of(block.text):
         code = _CODE.search(command)
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", command],
             cwd=str(folder),
             env=environment,
             capture_output=True,
             check=False,
         )
-        output, errors = done.stdout.decode("utf-8"), done.stderr.decode("utf-8", "replace")
+        output, errors = process.stdout.decode("utf-8"), process.stderr.decode("utf-8", "replace")
         where = "%s, line %d: %s" % (page.name, block.line, command)
-        assert done.returncode == (int(code.group(1)) if code else 0), "%s\n%s%s" % (where, output, errors)
+        assert process.returncode == (int(code.group(1)) if code else 0), "%s\n%s%s" % (where, output, errors)
         if expected:
             assert _matches(expected, output), "%s\nexpected:\n%s\nprinted:\n%s" % (where, "\n".join(expected), output)
 
 
 def _commands_of(text: str) -> List[Tuple[str, List[str]]]:
-    found: List[Tuple[str, List[str]]] = []
+    commands: List[Tuple[str, List[str]]] = []
     for line in text.splitlines():
         if line.startswith("$ "):
-            found.append((line[2:], []))
-        elif found and found[-1][0].endswith("\\"):
-            found[-1] = (found[-1][0] + "\n" + line, found[-1][1])
+            commands.append((line[2:], []))
+        elif commands and commands[-1][0].endswith("\\"):
+            commands[-1] = (commands[-1][0] + "\n" + line, commands[-1][1])
         else:
-            assert found, "a console block begins with a command"
-            found[-1][1].append(line)
-    return found
+            assert commands, "a console block begins with a command"
+            commands[-1][1].append(line)
+    return commands
 
 
 def _matches(expected: List[str], output: str) -> bool:

@@ -20,7 +20,7 @@ from onnx_compat.verification import load_npz, save_npz
 
 @pytest.fixture
 def command(capfd):
-    """Run a command line; gives its exit code, its standard output and its standard error."""
+    """Return a function that runs a command line. It returns the exit code, standard output and standard error."""
 
     def run(*arguments):
         code = main([str(argument) for argument in arguments])
@@ -33,7 +33,7 @@ def command(capfd):
 VERIFY = ("verify", "m.onnx", "--oracle", "reference")
 
 
-def test_verify_says_yes_and_no(command):
+def test_verify_passes_and_fails(command):
     code, out, _ = command(*VERIFY)
     assert code == 0
     assert "match" in out
@@ -47,10 +47,10 @@ def test_verify_says_yes_and_no(command):
 def test_verify_layers_and_a_page(command, tmp_path, monkeypatch):
     from onnx_compat.verification import Comparison, Layer, Layers, verify_model
 
-    one = Comparison("y", "mismatch", "float32", (2, 3), "float32", (2, 3), 6, 6, 0.5, 0.25, 0.5)
-    layer = Layer("y", "add_0", "Add", one, 12.0, ("add_0",), ("ADD",), one)
-    found = Layers([layer], [], "add_0", "the first node that departs is 'add_0'", ["a note"])
-    monkeypatch.setattr(verify_model, "examine_layers", lambda *_: found)
+    comparison = Comparison("y", "mismatch", "float32", (2, 3), "float32", (2, 3), 6, 6, 0.5, 0.25, 0.5)
+    layer = Layer("y", "add_0", "Add", comparison, 12.0, ("add_0",), ("ADD",), comparison)
+    layers = Layers([layer], [], "add_0", "the first node that departs is 'add_0'", ["a note"])
+    monkeypatch.setattr(verify_model, "examine_layers", lambda *_: layers)
     page = tmp_path / "r.html"
     code, out, _ = command(*VERIFY, "--layers")
     assert code == 0  # the outputs agree
@@ -75,11 +75,11 @@ def test_verify_json(command):
 
 
 def test_run_on_given_inputs(command, tmp_path):
-    given, made = save_npz(tmp_path / "in.npz", {"x": np.float32([[1, 2, 3]])}), tmp_path / "out.npz"
-    code, out, _ = command("run", "m.onnx", "--inputs", given, "--output", made)
+    given, output = save_npz(tmp_path / "in.npz", {"x": np.float32([[1, 2, 3]])}), tmp_path / "out.npz"
+    code, out, _ = command("run", "m.onnx", "--inputs", given, "--output", output)
     assert code == 0
     assert "float32[1, 3]" in out
-    assert load_npz(made)["y"].tolist() == [[2, 4, 6]]
+    assert load_npz(output)["y"].tolist() == [[2, 4, 6]]
 
 
 def test_run_json(command):
@@ -115,20 +115,20 @@ def test_no_command_writes_over_what_it_reads(command, tmp_path):
     model, given = tmp_path / "m.onnx", save_npz(tmp_path / "in.npz", {"x": np.float32([[1, 2, 3]])})
     model.write_bytes(b"a model")
     before = given.read_bytes()
-    for told in (
+    for arguments in (
         ("run", model, "--output", model),
         ("run", "m.onnx", "--inputs", given, "--output", given),
         ("verify", model, "--report", model),
         ("verify", "m.onnx", "--inputs", given, "--report", given),
         ("convert", model, tmp_path / "m.tflite", "--report", model),
     ):
-        code, _, err = command(*told)
-        assert (code, "written over what is read" in err) == (6, True), told
+        code, _, err = command(*arguments)
+        assert (code, "written over what is read" in err) == (6, True), arguments
     assert (model.read_bytes(), given.read_bytes()) == (b"a model", before)
 
 
 @pytest.mark.parametrize("option", ["--inputs=x.npz", "--dim=batch=2", "--rtol=1", "--atol=1"])
-def test_an_option_of_verify_does_not_do_nothing_without_it(command, tmp_path, option):
+def test_an_option_of_verify_without_it_is_refused(command, tmp_path, option):
     code, _, err = command("convert", "m.onnx", tmp_path / "m.tflite", option)
     assert (code, "add --verify" in err) == (2, True)
     assert ("--shape" in err) == option.startswith("--dim")
@@ -177,13 +177,13 @@ def test_inspect(command):
 
 
 @pytest.mark.parametrize(("status", "takes"), [("native", "yes"), ("fallback", "in parts"), ("unsupported", "no")])
-def test_inspect_tells_which_shims_take_the_model(command, monkeypatch, status, takes):
+def test_inspect_lists_the_shims_that_run_the_model(command, monkeypatch, status, takes):
     monkeypatch.setattr(onnx_compat, "support", lambda *_, **__: [SimpleNamespace(status=status, reason="")])
-    (told,) = json.loads(command("inspect", "m.onnx", "--json")[1])["shims"]
-    assert told == {"shim": "reference", "takes": takes, "counts": {status: 1}, "reason": ""}
+    (row,) = json.loads(command("inspect", "m.onnx", "--json")[1])["shims"]
+    assert row == {"shim": "reference", "takes": takes, "counts": {status: 1}, "reason": ""}
 
 
-def test_inspect_says_yes_only_where_all_nodes_were_looked_at(command, monkeypatch):
+def test_inspect_says_perhaps_if_a_node_was_not_examined(command, monkeypatch):
     nodes = [SimpleNamespace(status="composed", reason=reason) for reason in ("", UNSEEN)]
     monkeypatch.setattr(onnx_compat, "support", lambda *_, **__: nodes)
     out = command("inspect", "m.onnx")[1]
@@ -256,7 +256,7 @@ def test_debug_shows_the_traceback(command):
     assert "Traceback" in command("verify", "broken.onnx", "--debug")[2]
 
 
-def test_a_defect_says_that_it_is_one(command, monkeypatch):
+def test_an_unknown_error_is_reported_as_a_defect(command, monkeypatch):
     monkeypatch.setattr(onnx_compat, "load", lambda _: 1 / 0)
     code, _, err = command("run", "m.onnx")
     assert code == 70
@@ -314,8 +314,8 @@ def test_a_reader_that_goes_away_is_no_error():
     assert process.wait() == 141
 
 
-def test_the_page_in_the_docs_is_true():
-    """docs/cli.md names every command, option and exit code."""
+def test_the_documentation_names_every_option():
+    """Check that docs/cli.md names every command, option and exit code."""
     page = Path(__file__).parents[3] / "docs" / "cli.md"
     if not page.exists():
         pytest.skip("the documentation is not part of a wheel")
@@ -334,5 +334,5 @@ def test_the_page_in_the_docs_is_true():
 def test_standard_output_without_unicode():
     environment = dict(os.environ, PYTHONIOENCODING="ascii")
     code = "from onnx_compat.cli.output import table; table(('a',), [['\u00f6']])"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
-    assert done.stdout.split() == [b"a", b"\\xf6"]
+    process = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
+    assert process.stdout.split() == [b"a", b"\\xf6"]

@@ -22,7 +22,7 @@ def command(capfd):
 
 
 class Plain(Shim):
-    """Knows no more of its files than what goes in and comes out."""
+    """A shim that can only list the inputs and outputs of its files."""
 
     name = "plain"
     formats = {"folder": ("", "a folder of Plain's")}
@@ -41,9 +41,9 @@ class Plain(Shim):
         return Compiled, (Port("x", DType.of("float32"), ("batch", 3)),), (Port("y", DType.of("int8"), (2,)),)
 
 
-class Telling(Plain):
-    name = "telling"
-    formats = {"tflite": (".tflite", "a file of Telling's")}
+class Describing(Plain):
+    name = "describing"
+    formats = {"tflite": (".tflite", "a file of Describing's")}
 
     def describe(self, path, form):
         if "broken" in path:
@@ -55,19 +55,19 @@ class Telling(Plain):
 
 @pytest.fixture
 def shims(monkeypatch):
-    readers = {"plain": Plain(), "telling": Telling()}
+    readers = {"plain": Plain(), "describing": Describing()}
     monkeypatch.setattr(selection, "installed", lambda: readers)
     monkeypatch.setattr(selection, "_LOADED", dict(readers, reference=selection.find("reference")))
     monkeypatch.setattr(selection, "_PROBED", {})
     return readers
 
 
-def test_a_shim_tells_of_its_file(command, shims, tmp_path):
+def test_a_shim_describes_its_file(command, shims, tmp_path):
     path = tmp_path / "m.tflite"
     path.write_bytes(b"x")
     code, out, _ = command("inspect", path)
     assert code == 0
-    assert re.search(r"^shim +telling$", out, re.MULTILINE)
+    assert re.search(r"^shim +describing$", out, re.MULTILINE)
     assert re.search(r"^left +A_B 2$", out, re.MULTILINE)
     assert re.search(r"^scale +0.123457$", out, re.MULTILINE)
     assert "nothing" not in out
@@ -75,11 +75,11 @@ def test_a_shim_tells_of_its_file(command, shims, tmp_path):
     assert "\x1b" not in out
     assert r"bad\x1b[31m\nname" in out
     document = json.loads(command("inspect", path, "--json")[1])
-    assert (document["ok"], document["shim"], document["bytes"], document["metadata"]) == (True, "telling", 12, [])
+    assert (document["ok"], document["shim"], document["bytes"], document["metadata"]) == (True, "describing", 12, [])
     assert document["operator_counts"][0]["name"] == "bad\x1b[31m\nname"
 
 
-def test_of_others_what_goes_in_and_comes_out(command, shims, tmp_path):
+def test_a_plain_shim_lists_inputs_and_outputs(command, shims, tmp_path):
     path = tmp_path / "m"
     path.mkdir()
     code, out, _ = command("inspect", path)
@@ -97,7 +97,7 @@ def test_of_others_what_goes_in_and_comes_out(command, shims, tmp_path):
         ("m.keras", True, 3, "is no .keras file"),
     ],
 )
-def test_files_of_which_nothing_can_be_told(command, shims, tmp_path, name, works, code, text):
+def test_files_that_cannot_be_described(command, shims, tmp_path, name, works, code, text):
     shims["plain"].works = works
     if name == "folder":
         (tmp_path / name).mkdir()
@@ -108,7 +108,7 @@ def test_files_of_which_nothing_can_be_told(command, shims, tmp_path, name, work
     assert text in err
 
 
-def test_looking_inside_is_refused_by_who_cannot(shims):
+def test_a_plain_shim_does_not_look_inside(shims):
     from onnx_compat.errors import UnsupportedError
 
     with pytest.raises(UnsupportedError, match="plain cannot look inside"):

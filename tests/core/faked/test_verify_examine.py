@@ -63,7 +63,7 @@ def test_a_model_compared_with_itself_is_noted():
 def test_what_ran_in_the_fallback_is_noted(monkeypatch, runnable):
     monkeypatch.setattr(runnable, "fallbacks", ["add_0"], raising=False)
     assert verify("m.onnx", shim="tf2", oracle="reference").notes == [
-        "run in the fallback, outside the framework: 'add_0'"
+        "outside the framework, in the fallback, ran 'add_0'"
     ]
 
 
@@ -80,7 +80,7 @@ def test_the_reference_stands_in_for_onnxruntime(monkeypatch, error):
         verify("m.onnx", shim="tf2", oracle="onnxruntime")
 
 
-def test_onnxruntime_cannot_read_what_is_no_model(tmp_path):
+def test_a_note_says_that_onnxruntime_cannot_read_the_model(tmp_path):
     pytest.importorskip("onnxruntime")
     path = tmp_path / "m.onnx"
     path.write_bytes(b"\0" * 64)
@@ -94,7 +94,7 @@ class Doubling(Compiled):
 
 
 class Reader(Shim):
-    """Reads files of any content; which formats, and whether it works here, is up to the test."""
+    """A shim that reads files of any content. The test chooses its formats and whether it works."""
 
     def __init__(self, name, formats, available=True, output="y"):
         self.name, self.formats, self.available = (
@@ -120,7 +120,7 @@ class Reader(Shim):
 
 @pytest.fixture
 def install(monkeypatch):
-    """Let these be the shims that are installed."""
+    """Return a function that replaces the installed shims."""
 
     def do(*readers):
         by_name = {reader.name: reader for reader in readers}
@@ -179,4 +179,8 @@ def test_a_lost_output_is_a_failure(install, tmp_path):
 
 def test_sequences_of_a_file_are_put_together():
     assert converted_file._join_sequences({"s.0": 1, "s.1": 2, "y": 3})["s"] == [1, 2]
-    assert converted_file.flatten_sequences({"s": [1, [2]], "x": 3, "none": None}) == [("s.0", 1), ("s.1.0", 2), ("x", 3)]
+    assert converted_file.flatten_sequences({"s": [1, [2]], "x": 3, "none": None}) == [
+        ("s.0", 1),
+        ("s.1.0", 2),
+        ("x", 3),
+    ]
