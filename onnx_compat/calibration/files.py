@@ -20,25 +20,25 @@ def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueI
     """Yield the samples of a file or a folder. `declared`: the inputs of the model."""
     source = Path(os.fspath(path))
     if source.is_dir():
-        return _folder(source, declared)
+        return _read_folder(source, declared)
     if not source.exists():
         raise InputError("there is no file or folder '%s'" % source, hint="give the path of the calibration data")
-    return _file(source, declared)
+    return _read_file(source, declared)
 
 
-def _file(path: Path, declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
+def _read_file(path: Path, declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
     from onnx_compat.verification.npz import load_npz
 
     if path.suffix.lower() == ".npz":
         return split_samples("'%s'" % path.name, load_npz(path), declared)
     if path.suffix.lower() == ".npy":
-        return split_samples("'%s'" % path.name, {only_input(declared).name: _npy(path)}, declared)
+        return split_samples("'%s'" % path.name, {only_input(declared).name: _load_npy(path)}, declared)
     raise InputError(
         "'%s' is no calibration data" % path, hint="give a .npz or .npy file, or a folder of these or of images"
     )
 
 
-def _folder(folder: Path, declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
+def _read_folder(folder: Path, declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
     paths = sorted(path for path in folder.iterdir() if path.is_file())
     kinds = [[path for path in paths if path.suffix.lower() in kind] for kind in ((".npz",), (".npy",), SUFFIXES)]
     if sum(map(bool, kinds)) != 1:
@@ -50,10 +50,10 @@ def _folder(folder: Path, declared: Sequence[ValueInfo]) -> Iterator[NamedSample
     if kinds[2]:
         yield from Images(str(folder)).read(declared)
     for path in kinds[0] + kinds[1]:
-        yield from _file(path, declared)
+        yield from _read_file(path, declared)
 
 
-def _npy(path: Path) -> "np.ndarray[Any, np.dtype[Any]]":
+def _load_npy(path: Path) -> "np.ndarray[Any, np.dtype[Any]]":
     try:
         array: np.ndarray[Any, np.dtype[Any]] = np.load(str(path), allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:

@@ -37,7 +37,7 @@ class Images(NamedTuple):
 
     def read(self, declared: Sequence[ValueInfo]) -> Iterator[Tuple[str, Any]]:
         """Yield the name of each image file, and its sample. `declared`: the inputs of the model."""
-        name, is_integer, channels_first, (channels, height, width) = _image_input(declared)
+        name, is_integer, channels_first, (channels, height, width) = _find_image_input(declared)
         for attribute, numbers in (("mean", self.mean), ("std", self.std)):
             if len(numbers) not in (1, channels) or (attribute == "std" and 0 in numbers):
                 expected = "one number" if channels == 1 else "one number for all channels, or %d" % channels
@@ -48,14 +48,14 @@ class Images(NamedTuple):
         if not Path(self.folder).is_dir():
             raise InputError("'%s' is no folder of images" % self.folder, hint="give the path of a folder")
         for path in sorted(path for path in Path(self.folder).iterdir() if path.suffix.lower() in SUFFIXES):
-            pixels = _pixels(path, channels, height, width)
+            pixels = _load_pixels(path, channels, height, width)
             if not is_integer:
                 scaled = (pixels / 255 - np.asarray(self.mean)) / np.asarray(self.std)
                 pixels = scaled.astype(np.float32)
             yield "'%s'" % path.name, {name: (np.moveaxis(pixels, 2, 0) if channels_first else pixels)[None]}
 
 
-def _image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, Tuple[int, int, int]]:
+def _find_image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, Tuple[int, int, int]]:
     """Return the name of the image input, whether it takes integers and has its channels first, and its sizes.
 
     The sizes are the channels, the height and the width. Raise `InputError` if the model has no image as its only input.
@@ -75,7 +75,7 @@ def _image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, Tuple[
     )
 
 
-def _pixels(path: Path, channels: int, height: int, width: int) -> Any:
+def _load_pixels(path: Path, channels: int, height: int, width: int) -> Any:
     """Decode an image file and resize it. Return the pixels as [height, width, channels] of uint8."""
     from onnx_compat.reference.images import Images as Decoder
 

@@ -99,13 +99,13 @@ def _report_error(error: Exception, settings: Settings) -> int:
     if settings.debug:
         traceback.print_exc()
     if settings.json:
-        emit_json({"ok": False, "exit_code": code, "error": _fields(error)})
+        emit_json({"ok": False, "exit_code": code, "error": _error_fields(error)})
     else:
-        sys.stderr.write("error: %s\n" % _text(error, code, settings))
+        sys.stderr.write("error: %s\n" % _format_error(error, code, settings))
     return code
 
 
-def _text(error: Exception, code: int, settings: Settings) -> str:
+def _format_error(error: Exception, code: int, settings: Settings) -> str:
     """Format an error. A defect gets its type, and a request to run with --debug."""
     if code != INTERNAL:
         return str(error)
@@ -113,7 +113,7 @@ def _text(error: Exception, code: int, settings: Settings) -> str:
     return text if settings.debug else text + "\n  to do: run the command again with --debug, and report its output"
 
 
-def _fields(error: Exception) -> Dict[str, Any]:
+def _error_fields(error: Exception) -> Dict[str, Any]:
     """Return the fields of an error for the JSON document."""
     if isinstance(error, OnnxCompatError):
         fields = {name: getattr(error, name) for name in ("reason", "hint", "node", "operator", "opset", "shim")}

@@ -11,7 +11,7 @@ from onnx_compat.cli import options, quantize_options
 from onnx_compat.cli.exit_codes import NEGATIVE, OK
 from onnx_compat.cli.output import emit, emit_json, table
 from onnx_compat.cli.progress import working
-from onnx_compat.cli.verify_command import show
+from onnx_compat.cli.verify_command import show_report
 
 if TYPE_CHECKING:
     from onnx_compat.passes.report import Entry
@@ -110,7 +110,7 @@ def convert(
             report.notes.extend(notes)
             if page is not None:
                 write_html(page, report, model, written)
-    size = _size(written)
+    size = _total_size(written)
     ok = report is None or report.ok
     parts = _bundle_document(written) if allow_fallback else None
     if settings.json:
@@ -118,11 +118,11 @@ def convert(
         document.update(quantize=quantize, notes=quantize_options.calibration_notes(calibrate))
         if parts is not None:
             document["bundle"] = parts
-        document.update(_rewrites(entries) if explain else {})
+        document.update(_passes_document(entries) if explain else {})
         emit_json(dict(document, verification=None if report is None else report.to_dict()))
     else:
-        emit("wrote %s (%s) in %.1f s" % (written, _readable(size), seconds))
-        _show(entries if explain else [], quantize_options.calibration_notes(calibrate), parts, report, page)
+        emit("wrote %s (%s) in %.1f s" % (written, _format_size(size), seconds))
+        _show_result(entries if explain else [], quantize_options.calibration_notes(calibrate), parts, report, page)
     return OK if ok else NEGATIVE
 
 
@@ -146,12 +146,12 @@ def _check_paths(
         check_not_read(path, files)
 
 
-def _rewrites(entries: "Sequence[Entry]") -> Dict[str, Any]:
+def _passes_document(entries: "Sequence[Entry]") -> Dict[str, Any]:
     """Return the passes in the order in which they ran, with the number of their rewrites."""
     return {"passes": [dict(entry._asdict()) for entry in entries]}
 
 
-def _show(
+def _show_result(
     entries: "Sequence[Entry]",
     notes: Sequence[str],
     parts: Optional[Dict[str, Any]],
@@ -167,7 +167,7 @@ def _show(
     if parts is not None:
         emit(_format_bundle(parts))
     if report is not None:
-        show(report)
+        show_report(report)
     if page is not None:
         emit("wrote %s" % page)
 
@@ -223,14 +223,14 @@ def _format_bundle(bundle: Dict[str, Any]) -> str:
     return "\n".join([head + ("; in the fallback:" if lines else ""), *lines])
 
 
-def _size(path: Path) -> int:
+def _total_size(path: Path) -> int:
     """Return the bytes of a file, or of all files in a folder."""
     if path.is_file():
         return path.stat().st_size
     return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(str(path)) for name in names)
 
 
-def _readable(size: int) -> str:
+def _format_size(size: int) -> str:
     """Format a number of bytes: `1.5 MB`."""
     for unit, factor in (("MB", 1000000), ("kB", 1000)):
         if size >= factor:

@@ -28,7 +28,7 @@ def doctor(settings: options.Settings) -> int:
 
     Each shim is probed in a separate process: a broken shim does not affect the others.
     """
-    environment, broken = _environment()
+    environment, broken = _read_environment()
     selected: Optional[str] = None
     decision, shims, absent = "numpy cannot be imported", [], []
     if "numpy" not in broken:
@@ -49,7 +49,7 @@ def doctor(settings: options.Settings) -> int:
                 "selected": selected,
                 "decision": decision,
                 "environment": environment,
-                "shims": [_fields(info) for info in shims],
+                "shims": [_shim_fields(info) for info in shims],
                 "absent": [shim._asdict() for shim in absent],
                 "to do": broken,
             }
@@ -57,7 +57,7 @@ def doctor(settings: options.Settings) -> int:
         return OK if ok else ENVIRONMENT
     emit(", ".join("%s %s" % item for item in environment.items()))
     if shims:
-        _show(shims, selected)
+        _show_shims(shims, selected)
     for shim in absent:
         emit("%s: %s" % (shim.name, shim.reason) + ("\n  to do: %s" % shim.hint if shim.hint else ""))
     for name, remedy in broken.items():
@@ -80,7 +80,7 @@ def _probe_shims() -> "List[ShimInfo]":
     return onnx_compat.shims()
 
 
-def _show(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
+def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
     """Print the table of shims, then the features of each that works and the remedy of each that does not."""
     table(
         ("", "shim", "works", "framework", "reason"),
@@ -92,7 +92,9 @@ def _show(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
     )  # fmt: skip
     for info in shims:
         if info.available and info.features:
-            emit("%s: %s" % (info.name, ", ".join(_feature(name, value) for name, value in info.features.items())))
+            emit(
+                "%s: %s" % (info.name, ", ".join(_format_feature(name, value) for name, value in info.features.items()))
+            )
         elif info.hint:
             emit("%s: to do: %s" % (info.name, info.hint))
 
@@ -112,7 +114,7 @@ def _decide() -> Tuple[Optional[str], str, Optional[str]]:
     return decision.name, decision.reason + passed, None
 
 
-def _environment() -> Tuple[Dict[str, str], Dict[str, str]]:
+def _read_environment() -> Tuple[Dict[str, str], Dict[str, str]]:
     """Return the versions for a problem report, and the remedy for each required package that cannot be imported."""
     environment = {"Python": platform.python_version(), "on": "%s %s" % (platform.system(), platform.machine())}
     broken = {}
@@ -127,14 +129,14 @@ def _environment() -> Tuple[Dict[str, str], Dict[str, str]]:
     return environment, broken
 
 
-def _feature(name: str, value: object) -> str:
+def _format_feature(name: str, value: object) -> str:
     """Format a feature: `f16`, `no f16` or `converter=direct`."""
     if isinstance(value, bool):
         return name if value else "no " + name
     return "%s=%s" % (name, value)
 
 
-def _fields(info: "ShimInfo") -> Dict[str, Any]:
+def _shim_fields(info: "ShimInfo") -> Dict[str, Any]:
     """Return the fields of a shim for the JSON document."""
     names = ("name", "available", "selected", "reason", "hint", "framework", "version")
     return dict({name: getattr(info, name) for name in names}, features=dict(info.features))

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 import click
 
 from onnx_compat.cli import options
-from onnx_compat.cli.inspect_file import document as file_document
-from onnx_compat.cli.inspect_file import is_converted, show_file
+from onnx_compat.cli.inspect_file import describe_as_document, is_converted, show_file
 from onnx_compat.cli.output import Cell, emit, emit_json, table
 from onnx_compat.cli.progress import working
 
@@ -48,7 +47,7 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
         return
     if is_converted(model):
         with working("Reading %s" % model):
-            description = file_document(model)
+            description = describe_as_document(model)
         show_file(description, settings.json)
         return
 
@@ -57,7 +56,7 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
         document = _model_document(loaded)
         if not no_shims:
             available = [info.name for info in onnx_compat.shims() if info.available]
-            document["shims"] = [_support_counts(loaded, name, report_progress) for name in available]
+            document["shims"] = [_count_support(loaded, name, report_progress) for name in available]
     if settings.json:
         emit_json(dict(document, ok=True))
         return
@@ -67,7 +66,7 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
         " (onnx %s and newer)" % document["onnx"] if document["onnx"] else "",
         document["producer"] and ", made by " + document["producer"],
     ))  # fmt: skip
-    table(("", "name", "type", "open"), _values(document, "input") + _values(document, "output"))
+    table(("", "name", "type", "open"), _value_rows(document, "input") + _value_rows(document, "output"))
     table(
         ("operator", ">opset", ">nodes"),
         [[entry["operator"], entry["opset"], entry["nodes"]] for entry in document["operators"]],
@@ -75,7 +74,10 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
     if not no_shims:
         table(
             ("shim", "takes it", "nodes"),
-            [[row["shim"], Cell(row["takes"], _STYLES[row["takes"]]), _nodes(row)] for row in document["shims"]],
+            [
+                [row["shim"], Cell(row["takes"], _STYLES[row["takes"]]), _format_counts(row)]
+                for row in document["shims"]
+            ],
         )
 
 
@@ -93,17 +95,17 @@ def _show_program(model: str, shim: Optional[str], json: bool) -> None:
         emit(text)
 
 
-def _values(document: Dict[str, Any], kind: str) -> List[List[str]]:
+def _value_rows(document: Dict[str, Any], kind: str) -> List[List[str]]:
     """Return the table rows of the inputs or the outputs (`kind`)."""
     return [[kind, value["name"], value["type"], ", ".join(value["open"])] for value in document[kind + "s"]]
 
 
-def _nodes(row: Dict[str, Any]) -> str:
+def _format_counts(row: Dict[str, Any]) -> str:
     """Format the number of nodes of each status; if the shim refuses the model, the reason."""
     return row["reason"] or ", ".join("%d %s" % (count, status) for status, count in row["counts"].items())
 
 
-def _support_counts(model: "Model", shim: str, report_progress: Callable[[str], None]) -> Dict[str, Any]:
+def _count_support(model: "Model", shim: str, report_progress: Callable[[str], None]) -> Dict[str, Any]:
     """Count the nodes of each status on a shim. `onnx-compat support` lists the nodes."""
     import onnx_compat
     from onnx_compat.execution.support import UNSEEN
@@ -131,8 +133,8 @@ def _model_document(model: "Model") -> Dict[str, Any]:
         "producer": model.producer,
         "onnx": reader and reader.onnx,
         "opsets": {domain or "ai.onnx": version for domain, version in sorted(model.opsets.items())},
-        "inputs": [_value(value) for value in model.inputs],
-        "outputs": [_value(value) for value in model.outputs],
+        "inputs": [_value_document(value) for value in model.inputs],
+        "outputs": [_value_document(value) for value in model.outputs],
         "operators": [
             {"operator": "%s::%s" % (domain, name) if domain else name, "opset": opset, "nodes": count}
             for (domain, name, opset), count in operators
@@ -140,7 +142,7 @@ def _model_document(model: "Model") -> Dict[str, Any]:
     }
 
 
-def _value(value: "ValueInfo") -> Dict[str, Any]:
+def _value_document(value: "ValueInfo") -> Dict[str, Any]:
     return {"name": value.name, "type": str(value.type or "?"), "open": _open_sizes(value.type)}
 
 

@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping, Optional
 from onnx_compat.cli.output import emit, emit_json, table
 from onnx_compat.escaping import printable
 
-__all__ = ["document", "is_converted", "show_file"]
+__all__ = ["describe_as_document", "is_converted", "show_file"]
 
 #: Suffixes of converted files. A .pb file may be an ONNX model or a TensorFlow graph, so .pb is not listed.
 _SUFFIXES = (".tflite", ".keras", ".zip")
@@ -29,7 +29,7 @@ def is_converted(path: str) -> bool:
     return os.path.isdir(path) or os.path.splitext(path)[1].lower() in _SUFFIXES
 
 
-def document(path: str, shim: Optional[str] = None) -> Dict[str, Any]:
+def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any]:
     """Describe a converted file as JSON values."""
     from onnx_compat.inspection.describe import describe
 
@@ -42,18 +42,18 @@ def show_file(description: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         emit_json(dict(description, ok=True))
         return
-    facts = {key: _fact(value) for key, value in description.items() if not _is_table(value)}
+    facts = {key: _format_fact(value) for key, value in description.items() if not _is_table(value)}
     width = max(map(len, facts))
     for key, text in facts.items():
         if text:
-            emit("%-*s  %s" % (width, _title(key), text))
+            emit("%-*s  %s" % (width, _format_title(key), text))
     for key, rows in description.items():
         if _is_table(rows):
             columns = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
-            emit("\n%s" % _title(key))
+            emit("\n%s" % _format_title(key))
             table(
-                [">" + _title(name) if name in _NUMBERS else _title(name) for name in columns],
-                [[_cell(row[name]) for name in columns] for row in rows],
+                [">" + _format_title(name) if name in _NUMBERS else _format_title(name) for name in columns],
+                [[_format_cell(row[name]) for name in columns] for row in rows],
             )
 
 
@@ -61,24 +61,24 @@ def _is_table(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _title(key: str) -> str:
+def _format_title(key: str) -> str:
     return key.replace("_", " ")
 
 
-def _fact(value: object) -> str:
+def _format_fact(value: object) -> str:
     """Format a fact: a number, a text, or a list or mapping of them."""
     if isinstance(value, Mapping):
-        return ", ".join("%s %s" % (_cell(key), _fact(item) or "none") for key, item in value.items())
-    return ", ".join(map(_cell, value)) if isinstance(value, list) else _cell(value)
+        return ", ".join("%s %s" % (_format_cell(key), _format_fact(item) or "none") for key, item in value.items())
+    return ", ".join(map(_format_cell, value)) if isinstance(value, list) else _format_cell(value)
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     """Format a value on one line. Control characters are escaped, because the file may hold any name."""
     if value is None:
         return ""
     if isinstance(value, Mapping):
-        return _fact(value)
+        return _format_fact(value)
     if isinstance(value, list):
-        return "[%s]" % ", ".join(map(_cell, value))
+        return "[%s]" % ", ".join(map(_format_cell, value))
     text = "%.6g" % value if isinstance(value, float) else str(value)
     return printable(text).replace("\n", "\\n")

@@ -15,7 +15,7 @@ def show_layers(layers: "Layers") -> None:
     """Print a row for each value, the number of values that the file does not hold, the notes and the verdict."""
     table(
         ("node", "operator", "value", "type", ">max abs", ">max rel", ">snr dB", "verdict", "made by"),
-        [_row(layer) for layer in layers.layers],
+        [_layer_row(layer) for layer in layers.layers],
     )
     for reason, count in Counter(_reason_group(gone.why) for gone in layers.gone).items():
         emit("%s not in the file: %s" % (count_of(count, "value"), reason))
@@ -25,12 +25,12 @@ def show_layers(layers: "Layers") -> None:
     emit("")
 
 
-def _row(layer: "Layer") -> List[Union[str, Cell]]:
+def _layer_row(layer: "Layer") -> List[Union[str, Cell]]:
     comparison = layer.comparison
     figures = [
-        _figure(comparison.max_abs_error, "%.3g"),
-        _figure(comparison.max_rel_error, "%.3g"),
-        _figure(layer.snr, "%.0f"),
+        _format_figure(comparison.max_abs_error, "%.3g"),
+        _format_figure(comparison.max_rel_error, "%.3g"),
+        _format_figure(layer.snr, "%.0f"),
     ]
     verdict = comparison.verdict
     if layer.alone is not None:
@@ -41,7 +41,7 @@ def _row(layer: "Layer") -> List[Union[str, Cell]]:
     return [node, layer.operator, layer.value, type_, *figures, verdict_cell, _abbreviate(layer.emitted)]
 
 
-def _figure(value: Optional[float], form: str) -> str:
+def _format_figure(value: Optional[float], form: str) -> str:
     return "" if value is None else form % value
 
 

@@ -38,7 +38,7 @@ def run(
     from onnx_compat.verification import generate, load_npz, save_npz
 
     with working("Running %s" % model):
-        source = _source(model)
+        source = _load_source(model)
         if output is not None:
             Destination(output, [source, inputs, *settings.modules])
         runnable, input_infos, output_infos = _open_runnable(source, shim)
@@ -55,14 +55,14 @@ def run(
         ("output", "type", ">min", ">max", ">mean"),
         [
             [summary["name"], type_text(summary["dtype"], summary["shape"])]
-            + [_number(summary[key]) for key in ("min", "max", "mean")]
+            + [_format_number(summary[key]) for key in ("min", "max", "mean")]
             for summary in summaries
         ],
     )
     emit("ran on shim %s%s" % (runnable.shim, "" if output is None else ", outputs in %s" % output))
 
 
-def _source(path: str) -> "Union[str, Model]":
+def _load_source(path: str) -> "Union[str, Model]":
     """Load an ONNX model. Return the path of a converted file (a folder, or a file with its suffix) unchanged."""
     import onnx_compat
     from onnx_compat.conversion.bundle import is_bundle
@@ -98,14 +98,14 @@ def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
     if dtype == "string" or not array.size or array.dtype.kind == "c":
         return dict(none, name=name, dtype=dtype, shape=list(array.shape))
     numbers = array.astype(np.float64)
-    range_ = {key: _json_number(getattr(numbers, key)()) for key in none}
+    range_ = {key: _to_json_number(getattr(numbers, key)()) for key in none}
     return dict(range_, name=name, dtype=dtype, shape=list(array.shape))
 
 
-def _json_number(value: float) -> Union[str, float]:
+def _to_json_number(value: float) -> Union[str, float]:
     """Return a finite number as a float, and any other number as a text ("inf", "nan"), because JSON lacks these."""
     return float(value) if math.isfinite(value) else str(value)
 
 
-def _number(value: Union[str, float, None]) -> str:
+def _format_number(value: Union[str, float, None]) -> str:
     return "" if value is None else value if isinstance(value, str) else "%.6g" % value

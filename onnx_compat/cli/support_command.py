@@ -51,11 +51,11 @@ def support(
         if shapes or values:
             loaded = fix_inputs(loaded, shapes, values)
         nodes = onnx_compat.support(loaded, shim=shim, portable=portable)
-        parts = _parts(loaded, shim, portable, nodes)
+        parts = _bundle_parts(loaded, shim, portable, nodes)
     counts = Counter(node.status for node in nodes)
     ok = not counts[UNSUPPORTED]
     if settings.json:
-        emit_json({"ok": ok, "counts": dict(counts), "nodes": [_fields(node) for node in nodes], "parts": parts})
+        emit_json({"ok": ok, "counts": dict(counts), "nodes": [_node_fields(node) for node in nodes], "parts": parts})
     else:
         table(
             ("node", "operator", ">opset", "status", "reason"),
@@ -63,16 +63,18 @@ def support(
         )
         totals = ", ".join("%d %s" % (counts[status], status) for status in _STYLES if counts[status])
         emit("%s: %s" % (count_of(len(nodes), "node"), totals or "none"))
-        _show(parts)
+        _show_parts(parts)
     return OK if ok else NEGATIVE
 
 
-def _fields(node: "NodeSupport") -> Dict[str, Any]:
+def _node_fields(node: "NodeSupport") -> Dict[str, Any]:
     """Return the fields of a node for the JSON document."""
     return {name: getattr(node, name) for name in ("node", "operator", "opset", "status", "reason")}
 
 
-def _parts(model: "Model", shim: Optional[str], portable: bool, nodes: "Sequence[NodeSupport]") -> List[Dict[str, Any]]:
+def _bundle_parts(
+    model: "Model", shim: Optional[str], portable: bool, nodes: "Sequence[NodeSupport]"
+) -> List[Dict[str, Any]]:
     """Return the parts of a bundle of the model.
 
     Return an empty list if a single file can hold the model, or if a node is unsupported.
@@ -100,7 +102,7 @@ def _parts(model: "Model", shim: Optional[str], portable: bool, nodes: "Sequence
     ]
 
 
-def _show(parts: Sequence[Dict[str, Any]]) -> None:
+def _show_parts(parts: Sequence[Dict[str, Any]]) -> None:
     """Print the parts of a bundle, if some run in the fallback."""
     if not any(part["reasons"] for part in parts):
         return

@@ -13,7 +13,7 @@ from onnx_compat.cli.progress import working
 if TYPE_CHECKING:
     from onnx_compat.verification import Comparison, Report
 
-__all__ = ["show", "verify"]
+__all__ = ["show_report", "verify"]
 
 #: Verdicts on outputs whose elements cannot be compared.
 OTHER_TYPE = ("dtype", "shape", "kind")
@@ -98,7 +98,7 @@ def verify(
             document["bisection"] = None if bisection is None else bisection.to_dict()
         emit_json(document)
     else:
-        show(report)
+        show_report(report)
         if bisect_passes:
             emit(
                 "passes: %s" % ("the outputs agree, so no pass is at fault" if bisection is None else bisection.verdict)
@@ -108,7 +108,7 @@ def verify(
     return OK if report.ok else NEGATIVE
 
 
-def show(report: "Report") -> None:
+def show_report(report: "Report") -> None:
     """Print a report: the outputs as a table, the reason of each failure, the notes and the verdict."""
     from onnx_compat.verification.report import explain
 
@@ -116,7 +116,7 @@ def show(report: "Report") -> None:
         show_layers(report.layers)
     table(
         ("output", "type", ">max abs", ">max rel", ">mean abs", "verdict"),
-        [_row(output) for output in report.outputs],
+        [_output_row(output) for output in report.outputs],
     )
     for output in report.outputs:
         if not output.ok or output.accuracy is not None:
@@ -126,7 +126,7 @@ def show(report: "Report") -> None:
     emit(report.summary)
 
 
-def _row(output: "Comparison") -> List[Union[str, Cell]]:
+def _output_row(output: "Comparison") -> List[Union[str, Cell]]:
     errors = (output.max_abs_error, output.max_rel_error, output.mean_abs_error)
     figures = ["" if error is None else "%.3g" % error for error in errors]
     verdict = Cell.verdict("wrong " + output.verdict if output.verdict in OTHER_TYPE else output.verdict, output.ok)

@@ -45,11 +45,11 @@ def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue
     if expected.dtype.kind != "f":
         equal = float(np.count_nonzero(np.asarray(got) == expected)) / expected.size
         return comparison._replace(accuracy=Accuracy(equal=equal))
-    accuracy = _float_accuracy(np.asarray(got).astype(np.float64), expected.astype(np.float64))
+    accuracy = _measure_floats(np.asarray(got).astype(np.float64), expected.astype(np.float64))
     return comparison._replace(accuracy=accuracy)
 
 
-def _float_accuracy(got: np.ndarray, want: np.ndarray) -> Accuracy:
+def _measure_floats(got: np.ndarray, want: np.ndarray) -> Accuracy:
     """Measure the accuracy of a floating point output."""
     with np.errstate(all="ignore"):
         error = np.where((got == want) | (np.isnan(got) & np.isnan(want)), 0.0, got - want)
@@ -59,7 +59,7 @@ def _float_accuracy(got: np.ndarray, want: np.ndarray) -> Accuracy:
         norms = float(np.linalg.norm(got) * np.linalg.norm(want))
         cosine = float(np.vdot(got, want)) / norms if norms else None
     return Accuracy(
-        snr=_decibels(signal, noise),
+        snr=_to_decibels(signal, noise),
         cosine=cosine if cosine is not None and math.isfinite(cosine) else None,
         range_error=float(np.abs(error).max()) / spread if spread and math.isfinite(spread) else None,
         top1=float((got.argmax(axis=1) == want.argmax(axis=1)).mean())
@@ -68,7 +68,7 @@ def _float_accuracy(got: np.ndarray, want: np.ndarray) -> Accuracy:
     )
 
 
-def _decibels(signal: float, noise: float) -> float:
+def _to_decibels(signal: float, noise: float) -> float:
     """Return the ratio of two powers in dB."""
     if noise == 0:
         return math.inf

@@ -49,16 +49,16 @@ def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: f
     """Compare two outputs. Yield a comparison; for sequences, a comparison for each element, named `name[i]`."""
     if isinstance(got, (list, tuple)) and isinstance(want, (list, tuple)):
         if len(got) != len(want):
-            yield _failure(name, WRONG_SHAPE, got, want)
+            yield _comparison_without_figures(name, WRONG_SHAPE, got, want)
         else:
             for index, pair in enumerate(zip(got, want)):
                 yield from compare("%s[%d]" % (name, index), pair[0], pair[1], rtol, atol)
             if not got:
-                yield _failure(name, MATCH, got, want)
+                yield _comparison_without_figures(name, MATCH, got, want)
     elif got is None and want is None:
-        yield _failure(name, MATCH, got, want)
+        yield _comparison_without_figures(name, MATCH, got, want)
     elif any(value is None or isinstance(value, (list, tuple)) for value in (got, want)):
-        yield _failure(name, WRONG_KIND, got, want)
+        yield _comparison_without_figures(name, WRONG_KIND, got, want)
     else:
         yield _compare_tensors(name, np.asarray(got), np.asarray(want), rtol, atol)
 
@@ -66,14 +66,14 @@ def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: f
 def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
     """Compare two tensors."""
     if _is_text(got) and _is_text(want):
-        got, want = _text(got), _text(want)
+        got, want = _to_text(got), _to_text(want)
     elif got.dtype != want.dtype:
-        return _failure(name, WRONG_DTYPE, got, want)
+        return _comparison_without_figures(name, WRONG_DTYPE, got, want)
     if got.shape != want.shape:
-        return _failure(name, WRONG_SHAPE, got, want)
+        return _comparison_without_figures(name, WRONG_SHAPE, got, want)
     if _is_inexact(want):
         return _compare_inexact(name, got, want, rtol, atol)
-    return _result(name, got, want, got != want)
+    return _compare_elements(name, got, want, got != want)
 
 
 def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
@@ -89,24 +89,26 @@ def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, 
         bad = ~(same | (np.isfinite(size) & (error <= atol + rtol * size)))
         scaled = np.isfinite(size) & (size > 0)
         relative = error[scaled] / size[scaled]
-    return _result(name, got, want, bad)._replace(
+    return _compare_elements(name, got, want, bad)._replace(
         max_abs_error=float(error.max()) if error.size else 0.0,
         max_rel_error=float(relative.max()) if relative.size else 0.0,
         mean_abs_error=float(error.mean()) if error.size else 0.0,
     )
 
 
-def _result(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndarray) -> Comparison:
+def _compare_elements(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndarray) -> Comparison:
     """Return the comparison of two tensors that differ where `bad` is true."""
     wrong = int(np.count_nonzero(bad))
-    result = _failure(name, MISMATCH if wrong else MATCH, got, want)._replace(size=want.size, mismatched=wrong)
+    result = _comparison_without_figures(name, MISMATCH if wrong else MATCH, got, want)._replace(
+        size=want.size, mismatched=wrong
+    )
     if not wrong:
         return result
     index = tuple(int(axis) for axis in np.unravel_index(int(np.argmax(bad)), want.shape))
     return result._replace(first_bad_index=index, got=str(got[index]), expected=str(want[index]))
 
 
-def _failure(name: str, verdict: str, got: OutputValue, want: OutputValue) -> Comparison:
+def _comparison_without_figures(name: str, verdict: str, got: OutputValue, want: OutputValue) -> Comparison:
     """Return a comparison with a verdict and without figures."""
     (dtype, shape), (expected_dtype, expected_shape) = _describe_value(got), _describe_value(want)
     return Comparison(name, verdict, dtype, shape, expected_dtype, expected_shape)
@@ -132,7 +134,7 @@ def _is_text(array: np.ndarray) -> bool:
     return array.dtype.kind in "OSU" or array.dtype.kind == "T"
 
 
-def _text(array: np.ndarray) -> np.ndarray:
+def _to_text(array: np.ndarray) -> np.ndarray:
     """Return the strings of an array as `str` objects, whether it holds bytes or text."""
     texts: List[str] = [
         item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in array.ravel()

@@ -94,7 +94,7 @@ def open_converted(
 
 def no_reader_error(verb: str, path: Union[str, "os.PathLike[str]"], refusals: Sequence[str]) -> ShimError:
     """Return the error that no installed shim runs or describes (`verb`) a file, with the package to install."""
-    kind = _suffix(path)
+    kind = _suffix_of(path)
     if not kind and not os.path.exists(os.path.join(os.fspath(path), saved_model.FILE)):
         hint = "give a file, or the folder of a SavedModel, which contains a %s" % saved_model.FILE
     elif kind in _INSTALL:
@@ -106,10 +106,10 @@ def no_reader_error(verb: str, path: Union[str, "os.PathLike[str]"], refusals: S
 
 def match_format(shim: Shim, path: Union[str, "os.PathLike[str]"]) -> Optional[str]:
     """Return the format of the shim whose suffix the path has, or None."""
-    return next((form for form, (suffix, _) in shim.formats.items() if suffix == _suffix(path)), None)
+    return next((form for form, (suffix, _) in shim.formats.items() if suffix == _suffix_of(path)), None)
 
 
-def _suffix(path: Union[str, "os.PathLike[str]"]) -> str:
+def _suffix_of(path: Union[str, "os.PathLike[str]"]) -> str:
     target = Path(os.fspath(path))
     return "" if target.is_dir() else target.suffix.lower()
 

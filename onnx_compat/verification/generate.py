@@ -32,7 +32,7 @@ def generate(inputs: Iterable[ValueInfo], seed: int = 0, dims: Optional[Mapping[
     _check_sizes(sizes, {name for info in inputs for name in _dimension_names(info.type)})
     # RandomState, not default_rng: NumPy keeps its stream, so a seed gives the same numbers with every version.
     random = np.random.RandomState(seed)
-    return {info.name: _value(info.name, info.type, sizes, random) for info in inputs}
+    return {info.name: _generate_value(info.name, info.type, sizes, random) for info in inputs}
 
 
 def _check_sizes(sizes: Mapping[str, int], names: Iterable[str]) -> None:
@@ -58,21 +58,21 @@ def _dimension_names(kind: Optional[Type]) -> Iterator[str]:
                 yield dim
 
 
-def _value(name: str, kind: Optional[Type], sizes: Dict[str, int], random: np.random.RandomState) -> Any:
+def _generate_value(name: str, kind: Optional[Type], sizes: Dict[str, int], random: np.random.RandomState) -> Any:
     """Generate a value of a type: a tensor, or two elements of a sequence."""
     if isinstance(kind, TensorType) and kind.dtype is not None:
-        return _tensor(name, kind.dtype, _shape(kind, sizes), random)
+        return _generate_tensor(name, kind.dtype, _choose_shape(kind, sizes), random)
     if isinstance(kind, OptionalType):
-        return _value(name, kind.element, sizes, random)
+        return _generate_value(name, kind.element, sizes, random)
     if isinstance(kind, SequenceType):
-        return [_value(name, kind.element, sizes, random) for _ in range(2)]
+        return [_generate_value(name, kind.element, sizes, random) for _ in range(2)]
     raise UnsupportedError(
         "no value can be generated for the input '%s' of type %s" % (name, kind or "unknown"),
         hint="give the inputs yourself",
     )
 
 
-def _shape(kind: TensorType, sizes: Dict[str, int]) -> Tuple[int, ...]:
+def _choose_shape(kind: TensorType, sizes: Dict[str, int]) -> Tuple[int, ...]:
     """Choose the shape of a tensor. Store the sizes of named dimensions in `sizes`."""
     rank = len(kind.shape or ())
     result = []
@@ -91,15 +91,15 @@ def _default_size(axis: int, rank: int) -> int:
     return 32 if rank >= 4 and axis >= 2 else 3  # 32: an image that can be halved five times
 
 
-def _tensor(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
+def _generate_tensor(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
     return (
-        to_public(dtype.round(_numbers(name, dtype, shape, random)), dtype)
+        to_public(dtype.round(_generate_numbers(name, dtype, shape, random)), dtype)
         if dtype.kind != "s"
-        else _text(shape, random)
+        else _generate_text(shape, random)
     )
 
 
-def _numbers(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
+def _generate_numbers(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
     """Generate numbers, in a range that suits the name, the dtype and the rank of the input."""
     if dtype.kind == "c":
         return np.asarray(random.standard_normal(shape)) + 1j * np.asarray(random.standard_normal(shape))
@@ -113,14 +113,14 @@ def _numbers(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.
     return random.randint(0, 2, size=shape)
 
 
-def _text(shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
+def _generate_text(shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
     words = np.empty(shape, dtype=object)
     for index in np.ndindex(*shape):
         words[index] = _WORDS[random.randint(len(_WORDS))]
     return words
 
 
-def _prefix_of_ones(random: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
+def _generate_mask(random: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
     """Generate a mask like that of a tokenizer: each row begins with at least one 1."""
     # The softmax of an attention over a row of zeros is not defined.
     if not shape:
@@ -129,11 +129,11 @@ def _prefix_of_ones(random: np.random.RandomState, shape: Tuple[int, ...]) -> An
     return np.arange(shape[-1]) < lengths
 
 
-def _constant_ones(_: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
+def _generate_ones(_: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
     return np.ones(shape)
 
 
 _BY_NAME: Tuple[Tuple["re.Pattern[str]", _Draw], ...] = (
-    (re.compile(r"mask", re.IGNORECASE), _prefix_of_ones),
-    (re.compile(r"len(s|gths?)?$|shape$|sizes?$|repeats?$", re.IGNORECASE), _constant_ones),
+    (re.compile(r"mask", re.IGNORECASE), _generate_mask),
+    (re.compile(r"len(s|gths?)?$|shape$|sizes?$|repeats?$", re.IGNORECASE), _generate_ones),
 )

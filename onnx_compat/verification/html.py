@@ -11,13 +11,13 @@ from onnx_compat.errors import OnnxCompatError
 from onnx_compat.escaping import printable
 from onnx_compat.model import Model
 from onnx_compat.shim.description import Description
-from onnx_compat.verification.html_chart import chart, share
+from onnx_compat.verification.html_chart import draw_bar, draw_chart
 from onnx_compat.verification.html_style import STYLE
 from onnx_compat.verification.layers import Layer, Layers
 from onnx_compat.verification.report import Report, explain
 from onnx_compat.verification.verify_model import ModelSource
 
-__all__ = ["page", "write_html"]
+__all__ = ["render_page", "write_html"]
 
 _LARGEST = 15  # tensors of a model that are listed
 
@@ -54,7 +54,7 @@ def write_html(
             description = describe(converted).description
         except OnnxCompatError:  # no shim can describe the format: the page has no section on the file
             description = None
-    text = page(report, loaded, description)
+    text = render_page(report, loaded, description)
     with target.scratch() as scratch:
         unfinished = Path(scratch, "report.html")
         unfinished.write_bytes(text.encode("utf-8", "backslashreplace"))
@@ -62,16 +62,16 @@ def write_html(
     return Path(os.fspath(path))
 
 
-def page(report: Report, model: Model, file: Optional[Description] = None) -> str:
+def render_page(report: Report, model: Model, file: Optional[Description] = None) -> str:
     """Return the HTML page of a report."""
     subject = _Subject(report, model, file)
     name = os.path.basename(report.model) or "model"
     body = "".join(
-        part for part in (_head(subject, name), _layers(report), _outputs(report), _fused_nodes(report.layers),
-                          _fallback_nodes(report), _operators(subject), _sizes(subject), _file(file),
-                          _conditions(report)) if part
+        part for part in (_render_head(subject, name), _render_layers(report), _render_outputs(report), _render_fused_nodes(report.layers),
+                          _render_fallback_nodes(report), _render_operators(subject), _render_sizes(subject), _render_file(file),
+                          _render_conditions(report)) if part
     )  # fmt: skip
-    return _PAGE % {"title": _text("%s: %s" % ("OK" if report.ok else "FAILED", name)), "style": STYLE, "body": body}
+    return _PAGE % {"title": _escape("%s: %s" % ("OK" if report.ok else "FAILED", name)), "style": STYLE, "body": body}
 
 
 _PAGE = """<!DOCTYPE html>
@@ -95,78 +95,82 @@ _PAGE = """<!DOCTYPE html>
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
-def _text(value: object) -> str:
+def _escape(value: object) -> str:
     """Escape a value, unless it is HTML."""
     return value if isinstance(value, Html) else escape(printable(str(value)))
 
 
-def _section(title: str, *parts: str, ident: str = "") -> str:
+def _render_section(title: str, *parts: str, ident: str = "") -> str:
     mark = ' id="%s"' % ident if ident else ""
-    return "<section%s><h2>%s</h2>\n%s</section>\n" % (mark, _text(title), "".join(parts))
+    return "<section%s><h2>%s</h2>\n%s</section>\n" % (mark, _escape(title), "".join(parts))
 
 
-def _table(label: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], attributes: Sequence[str] = ()) -> str:
+def _render_table(
+    label: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], attributes: Sequence[str] = ()
+) -> str:
     """Return a table in a box that scrolls. A column whose name begins with '>' is right-aligned."""
     right = [column.startswith(">") for column in columns]
     head = "".join(
-        '<th scope="col"%s>%s</th>' % (' class="n"' if number else "", _text(column.lstrip(">")))
+        '<th scope="col"%s>%s</th>' % (' class="n"' if number else "", _escape(column.lstrip(">")))
         for column, number in zip(columns, right)
     )
     lines = []
     for index, row in enumerate(rows):
         cells = "".join(
             '<td data-l="%s"%s>%s</td>'
-            % (_text(column.lstrip(">")), ' class="n"' if number else "", _text("" if cell is None else cell))
+            % (_escape(column.lstrip(">")), ' class="n"' if number else "", _escape("" if cell is None else cell))
             for column, cell, number in zip(columns, row, right)
         )
         lines.append("<tr%s>%s</tr>" % (attributes[index] if attributes else "", cells))
     cards = " cards" if len(columns) > 5 else ""  # a narrow screen shows each row as a card
     return '<div class="scroll%s" tabindex="0" role="region" aria-label="%s"><table><thead><tr>%s</tr></thead><tbody>\n%s\n</tbody></table></div>\n' % (
-        cards, _text(label), head, "\n".join(lines),
+        cards, _escape(label), head, "\n".join(lines),
     )  # fmt: skip
 
 
-def _code(value: object) -> Html:
-    return Html("<code>%s</code>" % _text(value))
+def _render_code(value: object) -> Html:
+    return Html("<code>%s</code>" % _escape(value))
 
 
-def _verdict(good: bool, text: str) -> Html:
+def _render_verdict(good: bool, text: str) -> Html:
     return Html('<span class="%s"><b aria-hidden="true">%s</b> %s</span>' % (
-        "pass" if good else "fail", "&#10003;" if good else "&#10007;", _text(text)))  # fmt: skip
+        "pass" if good else "fail", "&#10003;" if good else "&#10007;", _escape(text)))  # fmt: skip
 
 
-def _figure(value: Optional[float], form: str = "%.3g") -> str:
+def _format_figure(value: Optional[float], form: str = "%.3g") -> str:
     return "" if value is None else form % value
 
 
-def _bytes(size: int) -> str:
+def _format_bytes(size: int) -> str:
     for unit, factor in (("MB", 1000000), ("kB", 1000)):
         if size >= factor:
             return "%.1f %s" % (size / factor, unit)
     return "%d B" % size
 
 
-def _type(dtype: str, shape: Sequence[Any]) -> Html:
-    return Html('<span class="t">%s</span>' % _text("%s[%s]" % (dtype, ", ".join(map(str, shape)))))
+def _render_type(dtype: str, shape: Sequence[Any]) -> Html:
+    return Html('<span class="t">%s</span>' % _escape("%s[%s]" % (dtype, ", ".join(map(str, shape)))))
 
 
 # -- sections ----------------------------------------------------------------------------------------------------------
-def _head(subject: _Subject, name: str) -> str:
+def _render_head(subject: _Subject, name: str) -> str:
     """Return the title, the verdict and the figures."""
     report = subject.report
     tiles = "".join(
-        "<li><span class=big>%s</span><span>%s</span></li>" % (_text(figure), _text(label))
-        for figure, label in _tiles(subject)
+        "<li><span class=big>%s</span><span>%s</span></li>" % (_escape(figure), _escape(label))
+        for figure, label in _iterate_tiles(subject)
     )
     layers = report.layers
-    blame = "" if layers is None else '<p class="lead">%s.</p>' % _text(layers.verdict[:1].upper() + layers.verdict[1:])
+    blame = (
+        "" if layers is None else '<p class="lead">%s.</p>' % _escape(layers.verdict[:1].upper() + layers.verdict[1:])
+    )
     return '<h1>%s <small class="%s">%s</small></h1>\n<p class="lead">%s.</p>%s\n<ul class="tiles">%s</ul>\n' % (
-        _text(name), "pass" if report.ok else "fail", "OK" if report.ok else "FAILED",
-        _text(report.summary.partition(": ")[2]), blame, tiles,
+        _escape(name), "pass" if report.ok else "fail", "OK" if report.ok else "FAILED",
+        _escape(report.summary.partition(": ")[2]), blame, tiles,
     )  # fmt: skip
 
 
-def _tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
+def _iterate_tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
     """Yield figures with their labels."""
     report, file = subject.report, subject.file
     yield "%d of %d" % (sum(output.ok for output in report.outputs), len(report.outputs)), "outputs agree"
@@ -178,31 +182,31 @@ def _tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
     if "operators" in facts:
         yield facts["operators"], "operators, for %d nodes" % sum(subject.model.operators().values())
     if "bytes" in facts:
-        yield _bytes(facts["bytes"]), "file"
+        yield _format_bytes(facts["bytes"]), "file"
     if facts.get("delegate"):
         yield "%(taken)d of %(of)d" % facts["delegate"], "operators in %s" % facts["delegate"]["name"]
     if report.fallbacks or file is None:
         yield len(report.fallbacks), "nodes in the fallback"
 
 
-def _outputs(report: Report) -> str:
+def _render_outputs(report: Report) -> str:
     """Return the section of the outputs."""
     rows = [
         [
-            _code(output.name),
-            _type(output.dtype, output.shape),
-            _figure(output.max_abs_error),
-            _figure(output.max_rel_error),
-            _figure(output.mean_abs_error),
-            _verdict(output.ok, "agrees" if output.ok else explain(output)),
+            _render_code(output.name),
+            _render_type(output.dtype, output.shape),
+            _format_figure(output.max_abs_error),
+            _format_figure(output.max_rel_error),
+            _format_figure(output.mean_abs_error),
+            _render_verdict(output.ok, "agrees" if output.ok else explain(output)),
         ]
         for output in report.outputs
     ]
     columns = ("output", "type", ">max abs error", ">max rel error", ">mean abs error", "verdict")
-    return _section("Outputs", _table("Outputs", columns, rows), ident="outputs")
+    return _render_section("Outputs", _render_table("Outputs", columns, rows), ident="outputs")
 
 
-def _layers(report: Report) -> str:
+def _render_layers(report: Report) -> str:
     """Return the section of the layers: the chart and the table."""
     layers = report.layers
     if layers is None or not layers.layers:
@@ -211,7 +215,7 @@ def _layers(report: Report) -> str:
         '<p class="small">The relative error of each value (root mean square), in the order of the nodes. An arrow marks an '
         "error beyond the scale. Each mark links to its row.</p>"
     )
-    rows = [_row(layer) for layer in layers.layers]
+    rows = [_layer_row(layer) for layer in layers.layers]
     attributes = [
         ' id="layer-%d" class="%s%s"'
         % (index, "right" if layer.ok else "wrong", " culprit" if layer.node == layers.culprit else "")
@@ -223,14 +227,14 @@ def _layers(report: Report) -> str:
         if not layers.ok
         else "<br>"
     )
-    return _section(
-        "Layer by layer", explanation, chart(layers.layers, layers.culprit), only,
-        _table("Layers", columns, rows, attributes), "".join("<p class=small>%s.</p>" % _text(note) for note in layers.notes),
+    return _render_section(
+        "Layer by layer", explanation, draw_chart(layers.layers, layers.culprit), only,
+        _render_table("Layers", columns, rows, attributes), "".join("<p class=small>%s.</p>" % _escape(note) for note in layers.notes),
         ident="layers",
     )  # fmt: skip
 
 
-def _row(layer: Layer) -> List[str]:
+def _layer_row(layer: Layer) -> List[str]:
     """Return the table row of a layer."""
     comparison = layer.comparison
     verdict = "agrees" if comparison.ok else "wrong %s" % comparison.verdict
@@ -239,14 +243,14 @@ def _row(layer: Layer) -> List[str]:
     if layer.alone is not None:
         verdict += ", by itself right" if layer.alone.ok else ", by itself too"
     return [
-        _code(layer.node),
+        _render_code(layer.node),
         layer.operator,
-        _code(layer.value),
-        _type(comparison.expected_dtype, comparison.expected_shape),
-        _figure(comparison.max_abs_error),
-        _figure(comparison.max_rel_error),
-        _figure(layer.snr, "%.0f"),
-        _verdict(comparison.ok, verdict),
+        _render_code(layer.value),
+        _render_type(comparison.expected_dtype, comparison.expected_shape),
+        _format_figure(comparison.max_abs_error),
+        _format_figure(comparison.max_rel_error),
+        _format_figure(layer.snr, "%.0f"),
+        _render_verdict(comparison.ok, verdict),
         _count_operators(layer.emitted),
     ]
 
@@ -259,7 +263,7 @@ def _count_operators(operators: Sequence[str]) -> str:
     )
 
 
-def _fused_nodes(layers: Optional[Layers]) -> str:
+def _render_fused_nodes(layers: Optional[Layers]) -> str:
     """Return the section of the fused nodes, and of the values that the file does not hold."""
     if layers is None:
         return ""
@@ -267,59 +271,61 @@ def _fused_nodes(layers: Optional[Layers]) -> str:
     parts = []
     if fused:
         rows = [
-            [Html(" &larr; ".join(_code(node) for node in layer.nodes)), _count_operators(layer.emitted)]
+            [Html(" &larr; ".join(_render_code(node) for node in layer.nodes)), _count_operators(layer.emitted)]
             for layer in fused
         ]
-        parts.append(_table("Fused nodes", ("nodes, the last node first", "operators of the file"), rows))
+        parts.append(_render_table("Fused nodes", ("nodes, the last node first", "operators of the file"), rows))
     if layers.gone:
-        rows = [[_code(gone.value), _code(gone.node), gone.operator, gone.why] for gone in layers.gone]
-        table = _table("Values that are not in the file", ("value", "node", "operator", "reason"), rows)
+        rows = [[_render_code(gone.value), _render_code(gone.node), gone.operator, gone.why] for gone in layers.gone]
+        table = _render_table("Values that are not in the file", ("value", "node", "operator", "reason"), rows)
         count = "%d value%s that the file does not hold" % (len(rows), "" if len(rows) == 1 else "s")
         parts.append("<details><summary>%s</summary>%s</details>" % (count, table))
-    return _section("Fused nodes", *parts, ident="fused") if parts else ""
+    return _render_section("Fused nodes", *parts, ident="fused") if parts else ""
 
 
-def _fallback_nodes(report: Report) -> str:
+def _render_fallback_nodes(report: Report) -> str:
     """Return the section of the nodes in the fallback."""
     if not report.fallbacks:
         return ""
-    rows = [[_code(node), reason] for node, reason in report.fallbacks.items()]
-    return _section("Nodes in the fallback", _table("Fallback", ("node", "reason"), rows), ident="fallback")
+    rows = [[_render_code(node), reason] for node, reason in report.fallbacks.items()]
+    return _render_section(
+        "Nodes in the fallback", _render_table("Fallback", ("node", "reason"), rows), ident="fallback"
+    )
 
 
-def _operators(subject: _Subject) -> str:
+def _render_operators(subject: _Subject) -> str:
     """Return the section of the operators of the model and of the file."""
     counts = sorted(subject.model.operators().items(), key=lambda item: (-item[1], item[0]))
     most = max((count for _, count in counts), default=1)
     rows: List[List[Any]] = [
-        ["%s::%s" % (domain, name) if domain else name, opset, count, Html(share(count, most))]
+        ["%s::%s" % (domain, name) if domain else name, opset, count, Html(draw_bar(count, most))]
         for (domain, name, opset), count in counts
     ]
-    parts = ["<div><h3>Of the model</h3>%s</div>" % _table("Nodes", ("operator", ">opset", ">nodes", ""), rows)]
+    parts = ["<div><h3>Of the model</h3>%s</div>" % _render_table("Nodes", ("operator", ">opset", ">nodes", ""), rows)]
     file_counts: List[Dict[str, Any]] = (
         subject.file.tables.get("operator_counts", []) if subject.file is not None else []
     )
     if file_counts:
         most = max(row["count"] for row in file_counts)
         rows = [
-            [row["operator"], row["version"], row["count"], row["delegated"], Html(share(row["count"], most))]
+            [row["operator"], row["version"], row["count"], row["delegated"], Html(draw_bar(row["count"], most))]
             for row in file_counts
         ]
         columns = ("operator", ">version", ">count", ">delegated", "")
-        parts.append("<div><h3>Of the file</h3>%s</div>" % _table("Operators", columns, rows))
-    return _section("Operators", '<div class="pair">%s</div>' % "".join(parts), ident="operators")
+        parts.append("<div><h3>Of the file</h3>%s</div>" % _render_table("Operators", columns, rows))
+    return _render_section("Operators", '<div class="pair">%s</div>' % "".join(parts), ident="operators")
 
 
-def _sizes(subject: _Subject) -> str:
+def _render_sizes(subject: _Subject) -> str:
     """Return the section of the largest tensors: of the file, else the weights of the model."""
     tensors: List[Dict[str, Any]] = subject.file.tables.get("largest_tensors", []) if subject.file is not None else []
     if tensors:
         columns = ("tensor", "kind", "type", "read for", ">bytes", "")
         rows = [
             [
-                _code(row["tensor"]),
+                _render_code(row["tensor"]),
                 row["kind"],
-                _type(row["type"], row["shape"]),
+                _render_type(row["type"], row["shape"]),
                 row.get("first_read_for", ""),
                 row["bytes"],
             ]
@@ -329,54 +335,58 @@ def _sizes(subject: _Subject) -> str:
         columns = ("tensor", "kind", "type", "read for", ">bytes", "")
         weights = sorted(subject.model.graph.initializers.items(), key=lambda item: (-item[1].nbytes, item[0]))
         rows = [
-            [_code(name), "constant", _type(str(weight.dtype), weight.shape), "", weight.nbytes]
+            [_render_code(name), "constant", _render_type(str(weight.dtype), weight.shape), "", weight.nbytes]
             for name, weight in weights[:_LARGEST]
         ]
     if not rows:
         return ""
     most = max(int(row[4]) for row in rows) or 1
-    rows = [[*row[:4], _bytes(row[4]), Html(share(row[4], most))] for row in rows]
-    return _section("Sizes", _table("Largest tensors", columns, rows), ident="sizes")
+    rows = [[*row[:4], _format_bytes(row[4]), Html(draw_bar(row[4], most))] for row in rows]
+    return _render_section("Sizes", _render_table("Largest tensors", columns, rows), ident="sizes")
 
 
-def _file(file: Optional[Description]) -> str:
+def _render_file(file: Optional[Description]) -> str:
     """Return the section of the facts of the file, and of its other tables."""
     if file is None:
         return ""
     facts = [
-        [key.replace("_", " "), _fact(value)] for key, value in file.facts.items() if value not in (None, "", [], {})
+        [key.replace("_", " "), _format_fact(value)]
+        for key, value in file.facts.items()
+        if value not in (None, "", [], {})
     ]
-    parts = [_table("Facts", ("", ""), facts)]
+    parts = [_render_table("Facts", ("", ""), facts)]
     for key, rows in file.tables.items():
         if rows and key not in ("operator_counts", "largest_tensors"):
             columns = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
-            table = _table(
+            table = _render_table(
                 key,
                 [name.replace("_", " ") for name in columns],
-                [[_fact(row[name]) for name in columns] for row in rows],
+                [[_format_fact(row[name]) for name in columns] for row in rows],
             )
-            parts.append("<details><summary>%s</summary>%s</details>" % (_text(key.replace("_", " ")), table))
-    return _section("The file", *parts, ident="file")
+            parts.append("<details><summary>%s</summary>%s</details>" % (_escape(key.replace("_", " ")), table))
+    return _render_section("The file", *parts, ident="file")
 
 
-def _fact(value: object) -> str:
+def _format_fact(value: object) -> str:
     """Format a fact: a number, a text, or a list or dict of them."""
     if isinstance(value, dict):
-        return ", ".join("%s: %s" % (key, _fact(item)) for key, item in value.items())
+        return ", ".join("%s: %s" % (key, _format_fact(item)) for key, item in value.items())
     if isinstance(value, list):
-        return "[%s]" % ", ".join(map(_fact, value))
+        return "[%s]" % ", ".join(map(_format_fact, value))
     return "" if value is None else "%.6g" % value if isinstance(value, float) else str(value)
 
 
-def _conditions(report: Report) -> str:
+def _render_conditions(report: Report) -> str:
     """Return the section of the conditions of the comparison."""
     facts = [
-        ["model", _code(report.model)],
+        ["model", _render_code(report.model)],
         ["verified", report.subject],
         ["oracle", report.oracle],
         ["tolerance", "atol %g + rtol %g \N{MULTIPLICATION SIGN} |expected|" % (report.atol, report.rtol)],
         ["inputs", "given" if report.seed is None else "generated from seed %d" % report.seed],
     ]
-    facts += [["input", Html("%s %s" % (_code(fed.name), _type(fed.dtype, fed.shape)))] for fed in report.inputs]
+    facts += [
+        ["input", Html("%s %s" % (_render_code(fed.name), _render_type(fed.dtype, fed.shape)))] for fed in report.inputs
+    ]
     facts += [["note", note] for note in report.notes]
-    return _section("How it was compared", _table("Conditions", ("", ""), facts), ident="conditions")
+    return _render_section("How it was compared", _render_table("Conditions", ("", ""), facts), ident="conditions")

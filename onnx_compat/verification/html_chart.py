@@ -7,19 +7,19 @@ from typing import List, Optional, Sequence, Tuple
 from onnx_compat.escaping import printable
 from onnx_compat.verification.layers import Layer
 
-__all__ = ["chart", "share"]
+__all__ = ["draw_bar", "draw_chart"]
 
 #: The powers of ten at the ends of the scale: below the rounding error of float32, and ten times the value.
 _LOW, _HIGH = -9, 1
 _TOP, _HEIGHT, _LEFT, _RIGHT = 14, 220, 64, 24
 
 
-def share(part: float, whole: float) -> str:
+def draw_bar(part: float, whole: float) -> str:
     """Draw a bar for a table cell: the part as a share of the whole."""
     return '<span class="bar" aria-hidden="true"><i style="width:%.1f%%"></i></span>' % (100.0 * part / (whole or 1))
 
 
-def chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
+def draw_chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
     """Draw the relative error of each layer as a mark."""
     step = max(5.0, min(48.0, 1040.0 / len(layers)))
     width = _LEFT + step * len(layers) + _RIGHT
@@ -28,23 +28,23 @@ def chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
     for power in range(_LOW, _HIGH + 1, 2):
         y = _y(power)
         parts.append('<line class="grid" x1="%d" x2="%.0f" y1="%.1f" y2="%.1f"/>' % (_LEFT, width - _RIGHT, y, y))
-        parts.append('<text x="%d" y="%.1f" text-anchor="end">%s</text>' % (_LEFT - 8, y + 4, _label(power)))
+        parts.append('<text x="%d" y="%.1f" text-anchor="end">%s</text>' % (_LEFT - 8, y + 4, _format_power(power)))
     for index in range(len(layers)):
         if (index + 1) % _label_interval(len(layers)) == 0 or index == 0:
             x = _LEFT + step * (index + 0.5)
             parts.append('<text x="%.1f" y="%d" text-anchor="middle">%d</text>' % (x, _HEIGHT + 22, index + 1))
     parts.append('<text x="%d" y="%d">node, in order</text>' % (_LEFT, _HEIGHT + 40))
     for index, layer in enumerate(layers):
-        parts.append(_mark(index, layer, step, layer.node == culprit))
+        parts.append(_draw_mark(index, layer, step, layer.node == culprit))
     return (
         '<div class="scroll plot" tabindex="0" role="region" aria-label="Chart of errors">%s</svg></div>\n'
         % "\n".join(parts)
     )
 
 
-def _mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
+def _draw_mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
     """Draw the mark of a layer: a stem with a circle if the value agrees, else with a triangle."""
-    power, is_beyond = _power(layer)
+    power, is_beyond = _power_of_error(layer)
     x, y, base = _LEFT + step * (index + 0.5), _y(power), _y(_LOW)
     size = max(2.5, min(5.0, step / 2.5))
     if layer.ok:
@@ -60,12 +60,12 @@ def _mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
     stem = '<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (x, x, base, y)
     hit = '<rect class="hit" x="%.1f" y="%d" width="%.1f" height="%d"/>' % (x - step / 2, _TOP, step, _HEIGHT - _TOP)
     return '<a href="#layer-%d" class="%s%s" aria-label="%s"><title>%s</title>%s%s%s</a>' % (
-        index, "pass" if layer.ok else "fail", " culprit" if is_culprit else "", _text(label), _text(label),
+        index, "pass" if layer.ok else "fail", " culprit" if is_culprit else "", _escape(label), _escape(label),
         hit, stem, head,
     )  # fmt: skip
 
 
-def _power(layer: Layer) -> Tuple[float, bool]:
+def _power_of_error(layer: Layer) -> Tuple[float, bool]:
     """Return the power of ten of the relative error, limited to the scale, and whether the error is beyond the scale."""
     if layer.snr is None:  # a value that is no number: the mark only shows whether it agrees
         return (_LOW, False) if layer.ok else (_HIGH, True)
@@ -91,7 +91,7 @@ def _y(power: float) -> float:
     return _TOP + (_HEIGHT - _TOP) * (_HIGH - power) / (_HIGH - _LOW)
 
 
-def _label(power: int) -> str:
+def _format_power(power: int) -> str:
     return "1" if power == 0 else "10" if power == 1 else "1e%d" % power
 
 
@@ -101,5 +101,5 @@ def _label_interval(count: int) -> int:
     return next((interval for interval in intervals if count / interval <= 18), 2000)
 
 
-def _text(value: str) -> str:
+def _escape(value: str) -> str:
     return escape(printable(value))

@@ -109,7 +109,7 @@ class OnShim:
         graph = self.model.graph
         names = dict.fromkeys(name for name in (*node.inputs, *node.captures()) if name)
         feeds = {name: expected[name] for name in names if name in expected}
-        inputs = [ValueInfo(name, _type(value)) for name, value in feeds.items()]
+        inputs = [ValueInfo(name, _type_of(value)) for name, value in feeds.items()]
         outputs = [ValueInfo(name, graph.value_info.get(name)) for name in node.outputs if name]
         results = prepare(_submodel(self.model, inputs, [node], outputs), shim=self.shim).run(feeds)
         return dict(zip((port.name for port in outputs), results))
@@ -119,10 +119,10 @@ class OnShim:
         return got
 
 
-def _type(value: OutputValue) -> Optional[Type]:
+def _type_of(value: OutputValue) -> Optional[Type]:
     """Return the type of a tensor or a sequence."""
     if isinstance(value, (list, tuple)):
-        return SequenceType(_type(value[0]) if value else None)
+        return SequenceType(_type_of(value[0]) if value else None)
     return None if value is None else TensorType(from_public(value)[1], tuple(np.shape(value)))
 
 
@@ -206,7 +206,7 @@ class InFile:
 
     def _to_file_order(self, name: str, value: OutputValue) -> np.ndarray:
         """Return a value of the model in the axis order of the file."""
-        array, order = _tensor_array(value), self._orders.get(name)
+        array, order = _to_array(value), self._orders.get(name)
         return array if order is None else array.transpose(np.argsort(order))
 
     def _sources(self, name: str) -> Set[str]:
@@ -228,7 +228,7 @@ class InFile:
         return [step for step in self._file.steps if id(step) in needed]
 
 
-def _tensor_array(value: OutputValue) -> np.ndarray:
+def _to_array(value: OutputValue) -> np.ndarray:
     """Return a tensor as an array. Raise `UnsupportedError` for a sequence."""
     if value is None or isinstance(value, (list, tuple)):
         raise UnsupportedError(
@@ -275,7 +275,7 @@ def _nearest_order(
 ) -> Tuple[Optional[Tuple[int, ...]], float]:
     """Return the permutation with the smallest error, and that error. Return (None, 0) if no shape fits."""
     fitting = [order for order in orders if _can_transpose(got, want, order)]
-    errors = [_distance(got.transpose(order), want) for order in fitting]
+    errors = [_measure_distance(got.transpose(order), want) for order in fitting]
     return (fitting[int(np.argmin(errors))], min(errors)) if fitting else (None, 0.0)
 
 
@@ -284,7 +284,7 @@ def _can_transpose(got: np.ndarray, want: np.ndarray, order: Sequence[int]) -> b
     return tuple(got.shape[axis] for axis in order) == want.shape
 
 
-def _distance(got: np.ndarray, want: np.ndarray) -> float:
+def _measure_distance(got: np.ndarray, want: np.ndarray) -> float:
     """Return the sum of the absolute errors; for other types than numbers, the number of different elements."""
     if want.dtype.kind not in "fiub":
         return float(np.count_nonzero(got != want))

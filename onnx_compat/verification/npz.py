@@ -46,19 +46,19 @@ def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Pa
         unfinished = os.path.join(scratch, "outputs.npz")
         # Not numpy.savez: its own argument is named "file", so no output could have that name.
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-            for name, array in _entries(values):
+            for name, array in _iterate_entries(values):
                 with archive.open(name + ".npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
         target.put(unfinished)
     return Path(os.fspath(path))
 
 
-def _entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]:
+def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]:
     """Yield the arrays to store, with their names; the elements of a sequence one by one."""
     for name, value in values.items():
         if isinstance(value, (list, tuple)):
             for index, element in enumerate(value):
-                yield from _entries({"%s[%d]" % (name, index): element})
+                yield from _iterate_entries({"%s[%d]" % (name, index): element})
         elif value is not None:
             array, dtype = from_public(value)
             yield name, array.astype(str) if dtype.kind == "s" else array

@@ -91,10 +91,10 @@ class Report(NamedTuple):
         return {
             "ok": self.ok,
             "summary": self.summary,
-            "inputs": [_json_numbers(fed._asdict()) for fed in self.inputs],
-            "outputs": [_output(output) for output in self.outputs],
-            **_json_numbers(dict(rest)),
-            "layers": None if self.layers is None else _layers(self.layers),
+            "inputs": [_replace_non_finite(fed._asdict()) for fed in self.inputs],
+            "outputs": [_output_to_dict(output) for output in self.outputs],
+            **_replace_non_finite(dict(rest)),
+            "layers": None if self.layers is None else _layers_to_dict(self.layers),
         }
 
     def to_json(self, indent: Optional[int] = 2) -> str:
@@ -126,7 +126,7 @@ def explain(output: Comparison) -> str:
     )  # fmt: skip
 
 
-def _layers(layers: Layers) -> Dict[str, Any]:
+def _layers_to_dict(layers: Layers) -> Dict[str, Any]:
     """Return the comparison of every node as JSON values."""
     return {
         "ok": layers.ok,
@@ -135,9 +135,9 @@ def _layers(layers: Layers) -> Dict[str, Any]:
         "notes": layers.notes,
         "layers": [
             dict(
-                _json_numbers(layer._asdict()),
-                comparison=_output(layer.comparison),
-                alone=None if layer.alone is None else _output(layer.alone),
+                _replace_non_finite(layer._asdict()),
+                comparison=_output_to_dict(layer.comparison),
+                alone=None if layer.alone is None else _output_to_dict(layer.alone),
             )
             for layer in layers.layers
         ],
@@ -145,13 +145,13 @@ def _layers(layers: Layers) -> Dict[str, Any]:
     }
 
 
-def _output(output: Comparison) -> Dict[str, Any]:
+def _output_to_dict(output: Comparison) -> Dict[str, Any]:
     """Return a comparison as JSON values."""
-    fields = _json_numbers(dict(output._asdict(), ok=output.ok))
+    fields = _replace_non_finite(dict(output._asdict(), ok=output.ok))
     return dict(fields, accuracy=None if output.accuracy is None else output.accuracy.to_dict())
 
 
-def _json_numbers(fields: Mapping[str, Any]) -> Dict[str, Any]:
+def _replace_non_finite(fields: Mapping[str, Any]) -> Dict[str, Any]:
     """Replace infinities and NaN by texts, because JSON lacks these numbers."""
     return {
         key: str(value) if isinstance(value, float) and not math.isfinite(value) else value

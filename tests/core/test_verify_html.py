@@ -12,8 +12,8 @@ from building import model, node, value
 import onnx_compat
 from onnx_compat.errors import InputError
 from onnx_compat.shim.description import Description
-from onnx_compat.verification.html import page, write_html
-from onnx_compat.verification.html_chart import chart
+from onnx_compat.verification.html import render_page, write_html
+from onnx_compat.verification.html_chart import draw_chart
 
 EVIL = '</code></title><script>alert(1)</script><img src=//x onerror="x">&amp;\'\u202e\x1b[31m'
 VOID = ("meta", "input", "br", "img", "link")
@@ -58,7 +58,7 @@ def verify_network(network: Any) -> Any:
 
 
 def test_the_page_holds_the_results() -> None:
-    parsed = Parsed(page(verify_network(network()), onnx_compat.load(network())))
+    parsed = Parsed(render_page(verify_network(network()), onnx_compat.load(network())))
     text = " ".join(parsed.text)
     for text_part in (
         "Layer by layer",
@@ -77,7 +77,7 @@ def test_the_page_holds_the_results() -> None:
 
 
 def test_it_fetches_nothing_and_runs_nothing() -> None:
-    text = page(verify_network(network()), onnx_compat.load(network()))
+    text = render_page(verify_network(network()), onnx_compat.load(network()))
     parsed = Parsed(text)
     assert not {tag for tag, _ in parsed.tags} & {"script", "img", "link", "iframe", "object", "base", "form"}
     assert all(attributes["href"].startswith("#") for tag, attributes in parsed.tags if "href" in attributes)
@@ -96,7 +96,7 @@ def test_names_are_only_text() -> None:
         "metadata": [{"name": EVIL, "bytes": 3, "text": EVIL}],
     })  # fmt: skip
     report = verify_network(evil_network)._replace(fallbacks={EVIL: EVIL}, notes=[EVIL], model=EVIL)
-    text = page(report, onnx_compat.load(evil_network), file)
+    text = render_page(report, onnx_compat.load(evil_network), file)
     parsed = Parsed(text)
     assert not {tag for tag, _ in parsed.tags} & {"script", "img"}
     assert "\x1b" not in text and "\u202e" not in text
@@ -108,7 +108,7 @@ def test_the_culprit_is_marked() -> None:
     layers = report.layers.layers
     bad = layers[1]._replace(comparison=layers[1].comparison._replace(verdict="mismatch"), snr=3.0)
     marked = report.layers._replace(layers=[layers[0], bad], culprit="exp", verdict="it is exp")
-    text = page(report._replace(layers=marked), onnx_compat.load(network()))
+    text = render_page(report._replace(layers=marked), onnx_compat.load(network()))
     assert 'id="layer-1" class="wrong culprit"' in text
     assert 'id="only"' in text
     assert "It is exp." in text
@@ -122,7 +122,7 @@ def test_the_culprit_is_marked() -> None:
 def test_the_chart_draws_any_figure(snr: Any, ok: bool, label: str) -> None:
     layer = verify_network(network()).layers.layers[0]
     layer = layer._replace(snr=snr, comparison=layer.comparison._replace(verdict="match" if ok else "mismatch"))
-    drawn = chart([layer] * 700, None)
+    drawn = draw_chart([layer] * 700, None)
     assert "nan" not in drawn and "inf" not in drawn
     assert label in drawn
     positions = [float(y) for y in re.findall(r' cy="([^"]+)"', drawn)]

@@ -34,9 +34,9 @@ def describe_keras_file(path: str) -> Description:
     """Describe a .keras file. Raise `InvalidModelError` if it is damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
-            config, metadata = _document(archive, "config.json"), _document(archive, "metadata.json")
+            config, metadata = _read_json(archive, "config.json"), _read_json(archive, "metadata.json")
             weights = [info.file_size for info in archive.infolist() if info.filename.startswith("model.weights")]
-        layers = list(_layers(config))
+        layers = list(_iterate_layers(config))
         modules = Counter("%s" % layer["class_name"] for layer in layers if layer["class_name"] != "InputLayer")
         custom = {str(layer["class_name"]) for layer in layers if not _is_stock(layer)}
         facts = {
@@ -50,7 +50,10 @@ def describe_keras_file(path: str) -> Description:
             "saved": str(metadata.get("date_saved", "")),
         }
         counts = sorted(modules.items(), key=lambda item: (-item[1], item[0]))
-        tables = {"inputs_and_outputs": _ports(config), "layer_counts": [{"layer": k, "count": n} for k, n in counts]}
+        tables = {
+            "inputs_and_outputs": _port_rows(config),
+            "layer_counts": [{"layer": k, "count": n} for k, n in counts],
+        }
     except OSError as error:
         raise InputError("'%s' cannot be read: %s" % (path, error.strerror or error)) from error
     except RecursionError:
@@ -63,7 +66,7 @@ def describe_keras_file(path: str) -> Description:
     return Description(facts, tables)
 
 
-def _document(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
+def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
     """Read a JSON document of the archive."""
     info = archive.getinfo(name)
     if info.file_size > _LARGEST:
@@ -72,11 +75,11 @@ def _document(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
     return document
 
 
-def _layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
+def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
     """Yield the layers of a model, and those of the models among its layers."""
     for layer in model["config"].get("layers", ()):
         if "layers" in layer["config"]:
-            yield from _layers(layer)
+            yield from _iterate_layers(layer)
         else:
             yield layer
 
@@ -86,7 +89,7 @@ def _is_stock(layer: Dict[str, Any]) -> bool:
     return str(layer.get("module") or "").split(".")[0] == "keras" and not layer.get("registered_name")
 
 
-def _ports(model: Dict[str, Any]) -> List[Row]:
+def _port_rows(model: Dict[str, Any]) -> List[Row]:
     """Return a row for each input and output of a model."""
     layers = model["config"].get("layers", ())
     by_name = {layer["config"].get("name", layer.get("name")): layer for layer in layers}
@@ -94,7 +97,7 @@ def _ports(model: Dict[str, Any]) -> List[Row]:
     inputs = inputs or [name for name, layer in by_name.items() if layer["class_name"] == "InputLayer"]
     outputs = list(_layer_names(model["config"].get("output_layers"))) or list(by_name)[-1:]
     ports = [("input", name) for name in inputs] + [("output", name) for name in outputs]
-    return [{"": kind, "name": name, **_type(by_name[name])} for kind, name in ports]
+    return [{"": kind, "name": name, **_output_type(by_name[name])} for kind, name in ports]
 
 
 def _layer_names(layers: Json) -> Iterator[str]:
@@ -108,23 +111,23 @@ def _layer_names(layers: Json) -> Iterator[str]:
             yield from _layer_names(item)
 
 
-def _type(layer: Dict[str, Any]) -> Row:
+def _output_type(layer: Dict[str, Any]) -> Row:
     """Return the type and the shape of a layer's output."""
     # The file holds the shapes of the inputs of a layer only.
     config = layer["config"]
     dtype, shape = config.get("dtype"), config.get("batch_shape")
     if layer["class_name"] in _SHAPE_PRESERVING:
-        input_type = next(_tensors(layer.get("inbound_nodes")), None)
+        input_type = next(_iterate_tensor_types(layer.get("inbound_nodes")), None)
         dtype, shape = input_type if input_type is not None else (dtype, shape)
     if isinstance(dtype, dict):  # a DTypePolicy
         dtype = dtype["config"]["name"]
     return {"type": str(dtype or ""), "shape": shape}
 
 
-def _tensors(nodes: Json) -> Iterator[Tuple[str, Optional[List[Any]]]]:
+def _iterate_tensor_types(nodes: Json) -> Iterator[Tuple[str, Optional[List[Any]]]]:
     """Yield the dtype and the shape of each tensor in the inbound nodes of a layer."""
     if isinstance(nodes, dict) and nodes.get("class_name") == "__keras_tensor__":
         yield nodes["config"]["dtype"], nodes["config"]["shape"]
     elif isinstance(nodes, (dict, list)):
         for item in nodes.values() if isinstance(nodes, dict) else nodes:
-            yield from _tensors(item)
+            yield from _iterate_tensor_types(item)

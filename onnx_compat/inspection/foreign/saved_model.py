@@ -46,7 +46,7 @@ Row = Dict[str, Any]
 def describe_saved_model(path: str) -> Description:
     """Describe the folder of a SavedModel. Raise `InvalidModelError` if it is damaged."""
     try:
-        saved = _read(os.path.join(path, FILE))
+        saved = _parse_file(os.path.join(path, FILE))
     except OSError as error:
         raise InputError("'%s' cannot be read: %s" % (path, error.strerror or error)) from error
     except (InvalidModelError, ValueError) as error:
@@ -55,8 +55,8 @@ def describe_saved_model(path: str) -> Description:
     if not saved.graphs:
         raise InvalidModelError("the SavedModel '%s' holds no graph" % path)
     first = saved.graphs[0]
-    nodes = Counter(node.op for node in _nodes(first.graph))
-    sizes = {os.path.relpath(file, path): os.lstat(file).st_size for file in _files(path)}
+    nodes = Counter(node.op for node in _iterate_nodes(first.graph))
+    sizes = {os.path.relpath(file, path): os.lstat(file).st_size for file in _iterate_files(path)}
     facts = {
         "format": "SavedModel",
         "bytes": sum(sizes.values()),
@@ -69,13 +69,13 @@ def describe_saved_model(path: str) -> Description:
     }
     counts = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
     tables = {
-        "signatures": list(_signatures(first, _read_port_types(path))),
+        "signatures": list(_signature_rows(first, _read_port_types(path))),
         "operator_counts": [{"operator": op, "count": count} for op, count in counts],
     }
     return Description(facts, tables)
 
 
-def _read(path: str) -> Message:
+def _parse_file(path: str) -> Message:
     """Parse the file of a SavedModel."""
     if not os.path.isfile(path):  # opening a pipe would block
         raise ValueError("'%s' is no file" % path)
@@ -83,12 +83,12 @@ def _read(path: str) -> Message:
         return parse(FileSource(file, data), _SAVED)[0]
 
 
-def _files(path: str) -> Iterator[str]:
+def _iterate_files(path: str) -> Iterator[str]:
     for folder, _, names in os.walk(path):
         yield from (os.path.join(folder, name) for name in names)
 
 
-def _nodes(graph: Optional[Message]) -> Iterator[Message]:
+def _iterate_nodes(graph: Optional[Message]) -> Iterator[Message]:
     """Yield the nodes of a graph and of its functions."""
     if graph is not None:
         yield from graph.nodes
@@ -96,7 +96,7 @@ def _nodes(graph: Optional[Message]) -> Iterator[Message]:
             yield from function.nodes
 
 
-def _signatures(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
+def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
     """Yield a row for each input and output of each signature."""
     for entry in graph.signatures:
         if entry.name == _INITIAL or entry.signature is None:
@@ -106,11 +106,11 @@ def _signatures(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> Iterat
             for port in ports:
                 row = {"signature": entry.name, "": kind, "name": port.name, "type": "?", "shape": None}
                 if port.port is not None:
-                    row.update(_type(port.port))
+                    row.update(_port_type(port.port))
                 yield dict(row, **model_types.get(port.name, {}))
 
 
-def _type(port: Message) -> Row:
+def _port_type(port: Message) -> Row:
     """Return the type and the shape of an input or an output."""
     is_listed = 0 <= port.dtype < len(_TYPES)
     axes = None if port.shape is None or port.shape.unknown_rank else port.shape.axes
