@@ -1,4 +1,4 @@
-"""The pages of the documentation: their blocks for the core are executed, and so are the examples of docstrings."""
+"""Execute the code blocks of the documentation that need only the core."""
 
 import sys
 from pathlib import Path

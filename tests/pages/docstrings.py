@@ -1,4 +1,4 @@
-"""The docstrings of the public API: their sections, and their examples, run in a folder with the model `digits.onnx`."""
+"""Check the sections of public docstrings, and run their examples in a folder with the model `digits.onnx`."""
 
 import doctest
 import inspect
@@ -19,13 +19,13 @@ from onnx_compat.verification import Report
 
 __all__ = ["CONVERTING", "missing_sections", "public", "run"]
 
-#: Their examples write files: they run where the shim of TFLite is.
+#: Objects whose examples write files, so they need the shim for TFLite.
 CONVERTING = ("convert", "join", "load_converted")
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def public() -> Dict[str, Any]:
-    """Every object of the API that has an entry in the reference, by name."""
+    """Return every object of the API that has an entry in the reference, by name."""
     objects = {name: getattr(onnx_compat, name) for name in onnx_compat.__all__}
     objects.update({name: getattr(errors, name) for name in errors.__all__})
     objects.update({item.__name__: item for item in (Images, NodeSupport, Outputs, Report, ShimInfo)})
@@ -46,7 +46,7 @@ def missing_sections(name: str, item: Any) -> List[str]:
 
 
 def run(name: str, item: Any, folder: Path) -> int:
-    """Execute the examples of an object in `folder`; return how many there are. A wrong one raises."""
+    """Execute the examples of an object in `folder`; return how many there are. A wrong example raises."""
     maker = str(Path(__file__).parents[2] / "examples" / "make_model.py")
     subprocess.run([sys.executable, maker, "digits.onnx"], cwd=str(folder), check=True, stdout=subprocess.DEVNULL)
     finder = doctest.DocTestFinder(recurse=False)

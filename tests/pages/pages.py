@@ -35,6 +35,8 @@ _CODE = re.compile(r"# exit code (\d+)$")
 
 
 class Block(NamedTuple):
+    """A code block of a page."""
+
     language: str
     text: str
     line: int
@@ -43,11 +45,12 @@ class Block(NamedTuple):
 
 
 def pages() -> List[Path]:
-    """Every page that is written by hand or in part: README, CONTRIBUTING and docs."""
+    """Return the pages of the documentation: README, CONTRIBUTING and docs."""
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path) -> List[Block]:
+    """Return the code blocks of a page."""
     content = page.read_text(encoding="utf-8")
     first = _PAGE.match(content)
     common = first.group(1) if first else "reference"
@@ -63,7 +66,7 @@ def blocks(page: Path) -> List[Block]:
 
 
 def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool]) -> int:
-    """Execute in `folder` the blocks of a page whose needs are met here; return how many were executed."""
+    """Execute the blocks of a page in `folder`, if `here` accepts their needs; return how many were executed."""
     environment = dict(os.environ, PATH=os.pathsep.join([str(_commands(folder)), os.environ.get("PATH", "")]))
     scope: Dict[str, Any] = {"__name__": "__main__"}
     count = 0
@@ -82,7 +85,7 @@ def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool]) -> in
 
 
 def _commands(folder: Path) -> Path:
-    """A folder with `onnx-compat` and `python` of this interpreter, and beside it the model that pages convert."""
+    """Write the commands `onnx-compat` and `python` for this interpreter to a folder, and the model `digits.onnx`."""
     commands = folder / ".bin"
     commands.mkdir()
     for name, arguments in (("onnx-compat", "-m onnx_compat.cli"), ("python", "")):

@@ -1,4 +1,4 @@
-"""The blocks of the documentation that need a framework, executed in the environments that have it."""
+"""Execute the code blocks of the documentation that need the shim of this environment."""
 
 import importlib.util
 import os
@@ -16,11 +16,11 @@ SHIM = os.environ["ONNX_COMPAT_SHIM"]
 
 
 def is_here(needs: Tuple[str, ...]) -> bool:
-    """Whether the shim and the modules of a block are those of this environment."""
+    """Return whether this environment has the shim and the modules that a block needs."""
     shim, modules = needs[0], needs[1:]
     if shim != SHIM or any(importlib.util.find_spec(module) is None for module in modules):
         return False
-    # Keras runs on the back end that the environment is about.
+    # A block for Keras names the back end; the environment selects another with KERAS_BACKEND.
     return shim != "keras" or not modules or os.environ.get("KERAS_BACKEND", "tensorflow") in modules
 
 

@@ -1,4 +1,4 @@
-"""The examples of the public API that write files."""
+"""Run the examples of the public API that write files."""
 
 import sys
 from pathlib import Path
