@@ -1,7 +1,7 @@
-"""What a caller feeds, checked against what the model declares, and brought into the form that programs take.
+"""Feeds: validate the inputs of a run against the model, and convert them to the tensors that a program takes.
 
-A program takes tensors only. A sequence is fed as its items, a map as its keys and its values, an empty optional as
-nothing: so the structure of the inputs (`Form`) is part of what a program was recorded for.
+A program takes tensors only. A sequence is fed as its items, a map as its keys and its values, an empty optional as no
+tensor. So a program is recorded for one structure of its inputs (`InputStructure`).
 """
 
 import difflib
@@ -11,28 +11,40 @@ import numpy as np
 
 from onnx_compat.errors import InputError
 from onnx_compat.ir.dtypes import DType, float32, from_public, int64, string, to_public
-from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, ValueInfo
+from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, Type, ValueInfo
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor
 
 __all__ = [
+    "CheckedValue",
     "Feed",
-    "InputForm",
+    "InputStructure",
     "MapItems",
+    "TracedValue",
     "check_feed",
     "flatten_value",
-    "form_ports",
-    "input_form",
     "rebuild_value",
+    "structure_of",
+    "structure_ports",
     "to_public_value",
 ]
 
-Feed = Dict[str, Any]
+#: A value as the caller passes it: an array or a number, a list for a sequence, a dict for a map, None for an optional.
+FedValue = Any
+#: A value after validation: (array, dtype) for a tensor, a list of these for a sequence, `MapItems` for a map,
+#: or EMPTY_OPTIONAL. The type is recursive, and its cases are told apart at run time.
+CheckedValue = Any
+#: A value while the model is traced: Tensor, SequenceValue, MapValue, EMPTY_OPTIONAL, or None for an absent input.
+TracedValue = Any
+#: The checked inputs by name.
+Feed = Dict[str, CheckedValue]
 
 
-class InputForm(NamedTuple):
-    """The structure of one fed value: 'tensor' with its dtype and rank, 'sequence' with its items, 'map' with its keys
-    and values, or 'nothing'.
+class InputStructure(NamedTuple):
+    """The structure of a fed value.
+
+    `kind` is 'tensor' (with `dtype` and `rank`), 'sequence' (`items`: its items), 'map' (`items`: its keys and its values),
+    or 'nothing' (an empty optional).
     """
 
     kind: str
@@ -42,45 +54,54 @@ class InputForm(NamedTuple):
 
 
 class MapItems:
-    """A map on its way through the plans: its keys and its values, each in the form that a tensor has there."""
+    """A map value inside plans: its keys and its values, each a checked tensor, or what a plan needs in its place."""
 
     __slots__ = ("keys", "values")
 
-    def __init__(self, keys: Any, values: Any) -> None:
+    def __init__(self, keys: CheckedValue, values: CheckedValue) -> None:
         self.keys = keys
         self.values = values
 
-    def each(self, function: Callable[[Any], Any]) -> "MapItems":
+    def map(self, function: Callable[[CheckedValue], CheckedValue]) -> "MapItems":
+        """Apply a function to the keys and to the values."""
         return MapItems(function(self.keys), function(self.values))
 
     def __repr__(self) -> str:
-        return "Pairs(%r, %r)" % (self.keys, self.values)
+        return "MapItems(%r, %r)" % (self.keys, self.values)
 
     @staticmethod
-    def of(
-        value: Mapping[Any, Any], name: str, key: Optional[DType] = None, dtype: Optional[DType] = None
+    def from_mapping(
+        value: Mapping[Any, Any], name: str, key_dtype: Optional[DType] = None, dtype: Optional[DType] = None
     ) -> "MapItems":
-        """A dict with the keys in order, checked; without given types in those that its keys and values say."""
+        """Convert a dict, with its keys sorted. Without a dtype, infer it from the dict.
+
+        Raise an InputError where a key or a value has another dtype.
+        """
         if not isinstance(value, Mapping):
             raise InputError("the input '%s' is a map: give a dict, not %s" % (name, type(value).__name__))
-        text = key.kind == "s" if key is not None else any(isinstance(one, str) for one in value)
-        wanted: Any = str if text else (int, np.integer)
-        if not all(isinstance(one, wanted) and not isinstance(one, bool) for one in value):
-            raise InputError("the keys of the map '%s' are not all %s" % (name, "strings" if text else "integers"))
-        found = np.asarray([value[one] for one in sorted(value)])
-        implied = string if found.dtype.kind in "OUS" else int64 if found.dtype.kind in "iu" else float32
+        has_text_keys = key_dtype.kind == "s" if key_dtype is not None else any(isinstance(key, str) for key in value)
+        key_type: Any = str if has_text_keys else (int, np.integer)
+        if not all(isinstance(key, key_type) and not isinstance(key, bool) for key in value):
+            raise InputError(
+                "the keys of the map '%s' are not all %s" % (name, "strings" if has_text_keys else "integers")
+            )
+        values = np.asarray([value[key] for key in sorted(value)])
+        implied = string if values.dtype.kind in "OUS" else int64 if values.dtype.kind in "iu" else float32
         dtype = dtype or implied
-        if found.size and implied.kind != dtype.kind and (implied.kind, dtype.kind) != ("i", "f"):
+        if values.size and implied.kind != dtype.kind and (implied.kind, dtype.kind) != ("i", "f"):
             raise InputError("the values of the map '%s' are %s, not %s" % (name, implied.name, dtype.name))
-        keys = np.asarray(sorted(value), (string if text else int64).numpy)
-        return MapItems((keys, string if text else key or int64), (found.astype(dtype.numpy), dtype))
+        keys = np.asarray(sorted(value), (string if has_text_keys else int64).numpy)
+        return MapItems((keys, string if has_text_keys else key_dtype or int64), (values.astype(dtype.numpy), dtype))
 
 
 def check_feed(
     inputs: Union[Mapping[str, Any], Sequence[Any]], declared: Sequence[ValueInfo], needed: Sequence[str]
 ) -> Feed:
-    """The inputs by name, each checked against its declared type."""
-    names = [one.name for one in declared]
+    """Return the inputs by name, each checked against its declared type.
+
+    `needed` names the inputs that have no default. Raise an InputError for a missing, unknown or unfit input.
+    """
+    names = [port.name for port in declared]
     if not isinstance(inputs, Mapping):
         if isinstance(inputs, (str, bytes)) or not isinstance(inputs, (list, tuple)):
             raise InputError(
@@ -99,49 +120,60 @@ def check_feed(
     if missing:
         raise InputError("the input %s is not given" % ", ".join("'%s'" % name for name in missing))
     sizes: Dict[str, Tuple[int, str]] = {}
-    return {one.name: _checked(inputs[one.name], one.name, one.type, sizes) for one in declared if one.name in inputs}
+    return {
+        port.name: _check_value(inputs[port.name], port.name, port.type, sizes)
+        for port in declared
+        if port.name in inputs
+    }
 
 
-def _checked(value: Any, name: str, declared: Any, sizes: Dict[str, Tuple[int, str]]) -> Any:
-    """The value as a carrier array with its dtype (a pair), a list of such, or NOTHING."""
+def _check_value(
+    value: FedValue, name: str, declared: Optional[Type], sizes: Dict[str, Tuple[int, str]]
+) -> CheckedValue:
+    """Check a value against its declared type, and return it as a `CheckedValue`.
+
+    `sizes` collects the symbolic sizes: name -> (size, input that it was read from).
+    """
     if isinstance(declared, OptionalType):
-        return EMPTY_OPTIONAL if value is None else _checked(value, name, declared.element, sizes)
+        return EMPTY_OPTIONAL if value is None else _check_value(value, name, declared.element, sizes)
     if isinstance(declared, SequenceType):
         if not isinstance(value, (list, tuple)):
             raise InputError("the input '%s' is a sequence: give a list, not %s" % (name, type(value).__name__))
-        return [_checked(item, "%s[%d]" % (name, k), declared.element, {}) for k, item in enumerate(value)]
+        return [_check_value(item, "%s[%d]" % (name, k), declared.element, {}) for k, item in enumerate(value)]
     if isinstance(declared, MapType) or (declared is None and isinstance(value, Mapping)):
         key, element = (declared.key, declared.value) if declared is not None else (None, None)
-        return MapItems.of(value, name, key, getattr(element, "dtype", None))
+        return MapItems.from_mapping(value, name, key, getattr(element, "dtype", None))
     if isinstance(value, (list, tuple)) and not isinstance(declared, TensorType):
-        return [_checked(item, "%s[%d]" % (name, k), None, {}) for k, item in enumerate(value)]
+        return [_check_value(item, "%s[%d]" % (name, k), None, {}) for k, item in enumerate(value)]
     if value is None:
         raise InputError("the input '%s' is None" % name, hint="give an array of type %s" % (declared,))
-    wanted = declared.dtype if isinstance(declared, TensorType) else None
-    array, dtype = _array(value, name, wanted)
+    expected = declared.dtype if isinstance(declared, TensorType) else None
+    array, dtype = _to_carrier(value, name, expected)
     if isinstance(declared, TensorType) and declared.shape is not None:
         _check_shape(array.shape, declared, name, sizes)
     return array, dtype
 
 
-def _array(value: Any, name: str, wanted: Optional[DType]) -> Tuple[np.ndarray, DType]:
-    if not isinstance(value, (np.ndarray, np.generic)) and wanted is not None and not hasattr(value, "dtype"):
+def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[np.ndarray, DType]:
+    """Convert a tensor input to the carrier array of its dtype. Raise an InputError where it is not `expected`."""
+    if not isinstance(value, (np.ndarray, np.generic)) and expected is not None and not hasattr(value, "dtype"):
         try:
-            return np.asarray(value, wanted.numpy), wanted  # a plain list or number has no dtype of its own to respect
+            return np.asarray(value, expected.numpy), expected  # a list or a number has no dtype that could disagree
         except (TypeError, ValueError) as error:
-            raise InputError("the input '%s' cannot be read as %s: %s" % (name, wanted.name, error)) from error
+            raise InputError("the input '%s' cannot be read as %s: %s" % (name, expected.name, error)) from error
     array, dtype = from_public(np.asarray(value))
-    if wanted is None or dtype == wanted:
+    if expected is None or dtype == expected:
         return array, dtype
-    if not wanted.native and array.dtype == wanted.numpy:
-        return array, wanted  # a carrier array, as outputs are given where ml_dtypes is not installed
+    if not expected.native and array.dtype == expected.numpy:
+        return array, expected  # a carrier array: the form of outputs where ml_dtypes is not installed
     raise InputError(
-        "the input '%s' is %s, the model takes %s" % (name, dtype.name, wanted.name),
-        hint="convert it: array.astype(%r)" % (wanted.name if wanted.native else str(wanted.numpy)),
+        "the input '%s' is %s, the model takes %s" % (name, dtype.name, expected.name),
+        hint="convert it: array.astype(%r)" % (expected.name if expected.native else str(expected.numpy)),
     )
 
 
 def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: Dict[str, Tuple[int, str]]) -> None:
+    """Raise an InputError where a shape does not fit the declared one, or a symbolic size differs between inputs."""
     assert declared.shape is not None
     if len(shape) != len(declared.shape):
         raise InputError(
@@ -150,10 +182,11 @@ def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: D
         )
     for axis, (size, expected) in enumerate(zip(shape, declared.shape)):
         if isinstance(expected, str):
-            known, where = sizes.setdefault(expected, (size, name))
-            if known != size:
+            earlier_size, earlier_input = sizes.setdefault(expected, (size, name))
+            if earlier_size != size:
                 raise InputError(
-                    "the size '%s' is %d in the input '%s' and %d in '%s'" % (expected, known, where, size, name),
+                    "the size '%s' is %d in the input '%s' and %d in '%s'"
+                    % (expected, earlier_size, earlier_input, size, name),
                     hint="both inputs must agree on it",
                 )
         elif expected is not None and size != expected:
@@ -163,8 +196,8 @@ def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: D
             )
 
 
-def to_public_value(value: Any) -> Any:
-    """A value in this form (of an output) as the caller gets it."""
+def to_public_value(value: CheckedValue) -> FedValue:
+    """Convert a checked value to the value that the caller gets."""
     if value is EMPTY_OPTIONAL:
         return None
     if isinstance(value, list):
@@ -175,39 +208,44 @@ def to_public_value(value: Any) -> Any:
     return to_public(*value)
 
 
-def input_form(value: Any) -> InputForm:
+def structure_of(value: CheckedValue) -> InputStructure:
+    """Return the structure of a checked value."""
     if value is EMPTY_OPTIONAL:
-        return InputForm("nothing")
+        return InputStructure("nothing")
     if isinstance(value, list):
-        return InputForm("sequence", items=tuple(input_form(item) for item in value))
+        return InputStructure("sequence", items=tuple(structure_of(item) for item in value))
     if isinstance(value, MapItems):
-        return InputForm("map", items=(input_form(value.keys), input_form(value.values)))
+        return InputStructure("map", items=(structure_of(value.keys), structure_of(value.values)))
     array, dtype = value
-    return InputForm("tensor", dtype, array.ndim)
+    return InputStructure("tensor", dtype, array.ndim)
 
 
-def form_ports(name: str, form: InputForm, declared: Any) -> List[Port]:
-    """The tensors that a value of this form is fed as."""
-    if form.kind == "nothing":
+def structure_ports(name: str, structure: InputStructure, declared: Optional[Type]) -> List[Port]:
+    """Return the ports of the tensors that a value of this structure is fed as."""
+    if structure.kind == "nothing":
         return []
-    if form.kind == "sequence":
-        return [port for k, item in enumerate(form.items) for port in form_ports("%s.%d" % (name, k), item, None)]
-    if form.kind == "map":  # as many values as keys
+    if structure.kind == "sequence":
+        return [
+            port
+            for index, item in enumerate(structure.items)
+            for port in structure_ports("%s.%d" % (name, index), item, None)
+        ]
+    if structure.kind == "map":  # as many values as keys
         size: Tuple[Any, ...] = (name + ".size",)
         return [
-            Port("%s.%s" % (name, part), item.dtype, size)
-            for part, item in zip(("keys", "values"), form.items)
+            Port("%s.%s" % (name, suffix), item.dtype, size)
+            for suffix, item in zip(("keys", "values"), structure.items)
             if item.dtype is not None
         ]
     while isinstance(declared, OptionalType):
         declared = declared.element
     shape = declared.shape if isinstance(declared, TensorType) else None
-    assert form.dtype is not None
-    return [Port(name, form.dtype, tuple(shape) if shape is not None else (None,) * form.rank)]
+    assert structure.dtype is not None
+    return [Port(name, structure.dtype, tuple(shape) if shape is not None else (None,) * structure.rank)]
 
 
-def flatten_value(value: Any) -> List[np.ndarray]:
-    """The arrays of a checked value, in the order of its ports."""
+def flatten_value(value: CheckedValue) -> List[np.ndarray]:
+    """Return the arrays of a checked value, in the order of its ports."""
     if value is EMPTY_OPTIONAL:
         return []
     if isinstance(value, list):
@@ -217,14 +255,17 @@ def flatten_value(value: Any) -> List[np.ndarray]:
     return [value[0]]
 
 
-def rebuild_value(form: InputForm, tensors: "List[Tensor]", element: Optional[DType] = None) -> Any:
-    """A traced value of this form from (the front of) a list of tensors, which it consumes."""
-    if form.kind == "nothing":
+def rebuild_value(structure: InputStructure, tensors: "List[Tensor]", element: Optional[DType] = None) -> TracedValue:
+    """Build the traced value of a structure from the first tensors of a list, and remove them from the list.
+
+    `element` is the declared dtype of the items of a sequence.
+    """
+    if structure.kind == "nothing":
         return EMPTY_OPTIONAL
-    if form.kind == "sequence":
-        items = tuple(rebuild_value(item, tensors) for item in form.items)
+    if structure.kind == "sequence":
+        items = tuple(rebuild_value(item, tensors) for item in structure.items)
         dtype = items[0].dtype if items and isinstance(items[0], Tensor) else element or DType.of("float32")
         return SequenceValue(dtype, items)
-    if form.kind == "map":
+    if structure.kind == "map":
         return MapValue(tensors.pop(0), tensors.pop(0))
     return tensors.pop(0)

@@ -1,4 +1,4 @@
-"""A model recorded for one form of its inputs, and ways to run it: compiled by the shim, or executed as it is traced."""
+"""Plan: a model recorded for one structure of its inputs, compiled by the shim, or executed while it is traced."""
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -6,7 +6,17 @@ import numpy as np
 
 from onnx_compat.conversion import port_layout
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, ShimError
-from onnx_compat.execution.feeds import Feed, InputForm, MapItems, flatten_value, form_ports, input_form, rebuild_value
+from onnx_compat.execution.feeds import (
+    CheckedValue,
+    Feed,
+    InputStructure,
+    MapItems,
+    TracedValue,
+    flatten_value,
+    rebuild_value,
+    structure_of,
+    structure_ports,
+)
 from onnx_compat.ir import Extents, Ref, Spec, input_dependencies
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import Graph, Model, SequenceType
@@ -14,22 +24,33 @@ from onnx_compat.passes import CORE, run_program_passes
 from onnx_compat.shim.interface import Compiled, Emitter, Port, Program
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.recording import check_program, record_program, start_trace
+from onnx_compat.tracing.trace import Trace
 from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor
 
 __all__ = ["CompiledPlan", "ImmediatePlan", "Specialisation", "TracedModel", "trace_model"]
 
 
+#: How an output is assembled: the index of a program output (int), a known (array, dtype), a list of these for a
+#: sequence, `MapItems` of these for a map, or EMPTY_OPTIONAL.
+OutputTree = Any
+
+
 class TracedModel(NamedTuple):
-    """A model as a program, and how its outputs are put together from the program's."""
+    """A model as a program.
+
+    `tree` says how each output of the model is assembled. `done` maps the name of a node to 'native' or 'composed'.
+    """
 
     program: Program
-    tree: List[Any]  # an output: an index of the program's outputs, a known (array, dtype), a list, Pairs, or NOTHING
-    done: Dict[str, str]  # node name -> 'native' or 'composed'
+    tree: List[OutputTree]
+    done: Dict[str, str]
 
 
 class Specialisation(NamedTuple):
-    """What a recording takes for granted: the values of some inputs, the shapes of others, and the inputs and outputs
-    that have their channels last, unlike the model's.
+    """Assumptions of a program beyond the declarations of the model.
+
+    `values`: inputs that become constants. `shapes`: inputs whose sizes become static. `channels_last`: inputs and
+    outputs whose channels are the last axis, where the model has them second.
     """
 
     values: Feed = {}
@@ -37,73 +58,82 @@ class Specialisation(NamedTuple):
     channels_last: Sequence[str] = ()
 
 
-def program_inputs(graph: Graph, forms: Dict[str, InputForm], fixed: Specialisation) -> List[Port]:
-    types = {one.name: one.type for one in graph.inputs}
-    found: List[Port] = []
-    for name, form in forms.items():
+def program_inputs(graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation) -> List[Port]:
+    """Return the inputs of the program: the ports of every input that is not fixed to a value."""
+    types = {port.name: port.type for port in graph.inputs}
+    ports: List[Port] = []
+    for name, structure in structures.items():
         if name not in fixed.values:
-            open_ports = form_ports(name, form, types[name])
-            shape = fixed.shapes.get(name) if form.kind == "tensor" else None
-            found.extend(open_ports if shape is None else [port._replace(shape=shape) for port in open_ports])
-    return found
+            open_ports = structure_ports(name, structure, types[name])
+            shape = fixed.shapes.get(name) if structure.kind == "tensor" else None
+            ports.extend(open_ports if shape is None else [port._replace(shape=shape) for port in open_ports])
+    return ports
 
 
 def trace_model(
     model: Model,
     emitter: Emitter,
-    forms: Dict[str, InputForm],
+    structures: Dict[str, InputStructure],
     fixed: Specialisation,
     interpreter: Interpreter,
     whole: bool = False,
     own: bool = False,
 ) -> TracedModel:
-    """Record the model for inputs of these forms. With `whole`, outputs that are known already are in the program too:
-    a file has to hold them. With `own`, nobody else has the model: its weights are let go of, and are not kept beside
-    what is made of them.
+    """Record the model as a program, for inputs of these structures.
+
+    `whole`: outputs that are known while tracing are part of the program too, because a file has to hold them.
+    `own`: no caller uses the model afterwards. Its weights are released, so that they do not stay in memory beside the
+    constants that are computed from them.
+
+    Raise a NeedsKnownError, with the inputs to specialise on, where an operator needs a value that is not known.
     """
     graph = model.graph
-    turned = set(fixed.channels_last)
-    given = [
-        port_layout.channels_last_port(port) if port.name in turned else port
-        for port in program_inputs(graph, forms, fixed)
+    channels_last = set(fixed.channels_last)
+    ports = [
+        port_layout.channels_last_port(port) if port.name in channels_last else port
+        for port in program_inputs(graph, structures, fixed)
     ]
     inputs: Dict[Ref, str] = {}
-    trees: List[List[Any]] = []
+    trees: List[List[OutputTree]] = []
     leaves: List[Tensor] = []
 
     def body(*tensors: Tensor) -> Sequence[Tensor]:
-        inputs.update((tensor.ref, _input(port.name, forms)) for tensor, port in zip(tensors, given) if tensor.ref)
-        as_written = [port_layout.to_channels_first(x) if port.name in turned else x for x, port in zip(tensors, given)]
-        values = interpreter.run(graph, _traced_inputs(graph, forms, fixed, as_written))
-        results = [
-            port_layout.to_channels_last(y, one.name) if one.name in turned else y
-            for one, y in zip(graph.outputs, values)
+        inputs.update(
+            (tensor.ref, _graph_input_of(port.name, structures)) for tensor, port in zip(tensors, ports) if tensor.ref
+        )
+        logical_inputs = [
+            port_layout.to_channels_first(x) if port.name in channels_last else x for x, port in zip(tensors, ports)
         ]
-        trees.append([_leaf(value, leaves, whole) for value in results])
+        values = interpreter.run(graph, _traced_inputs(graph, structures, fixed, logical_inputs))
+        results = [
+            port_layout.to_channels_last(y, port.name) if port.name in channels_last else y
+            for port, y in zip(graph.outputs, values)
+        ]
+        trees.append([_add_leaves(value, leaves, whole) for value in results])
         return leaves + interpreter.read
 
     try:
-        program = record_program(body, given, emitter, name=graph.name or "model")
+        program = record_program(body, ports, emitter, name=graph.name or "model")
     except NeedsKnownError as error:
-        error.values, error.sizes = _origins(error, inputs)
+        error.values, error.sizes = _inputs_behind(error, inputs)
         raise
     if own:
         for initializer in graph.initializers.values():
             initializer.release()
     program = program._replace(region=run_program_passes(CORE, program.region, emitter))
-    program = check_program(_named(program, trees[0], [one.name for one in graph.outputs]))
+    program = check_program(_name_outputs(program, trees[0], [port.name for port in graph.outputs]))
     return TracedModel(program, trees[0], interpreter.done)
 
 
-def _input(port: str, forms: Dict[str, InputForm]) -> str:
-    """The graph input that a port belongs to: itself, or the sequence whose item it is."""
-    while port not in forms:
+def _graph_input_of(port: str, structures: Dict[str, InputStructure]) -> str:
+    """Return the graph input that a port belongs to: itself, or the sequence or map that holds it."""
+    while port not in structures:
         port = port.rpartition(".")[0]
     return port
 
 
-def _origins(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
-    """The names of the inputs that the value which is needed comes from."""
+def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
+    """Return the inputs that the needed value depends on: by their values, and by their sizes."""
     tensor = error.value
     if tensor is None:
         return set(), set()
@@ -113,51 +143,53 @@ def _origins(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], 
 
 
 def _traced_inputs(
-    graph: Graph, forms: Dict[str, InputForm], fixed: Specialisation, tensors: List[Tensor]
-) -> List[Any]:
-    values: List[Any] = []
-    for one in graph.inputs:
-        if one.name in fixed.values:
-            values.append(_known(fixed.values[one.name]))
-        elif one.name in forms:
-            element = one.type.element if isinstance(one.type, SequenceType) else None
-            values.append(rebuild_value(forms[one.name], tensors, getattr(element, "dtype", None)))
+    graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation, tensors: List[Tensor]
+) -> List[TracedValue]:
+    """Return the traced value of each graph input, built from the tensors of the program. Consumes `tensors`."""
+    values: List[TracedValue] = []
+    for port in graph.inputs:
+        if port.name in fixed.values:
+            values.append(_to_known(fixed.values[port.name]))
+        elif port.name in structures:
+            element = port.type.element if isinstance(port.type, SequenceType) else None
+            values.append(rebuild_value(structures[port.name], tensors, getattr(element, "dtype", None)))
         else:
-            values.append(None)  # the initializer of this name serves
+            values.append(None)  # the interpreter takes the initializer of this name
     return values
 
 
-def _known(value: Any) -> Any:
+def _to_known(value: CheckedValue) -> TracedValue:
+    """Convert a checked value to a traced value that is known."""
     if isinstance(value, MapItems):
-        return MapValue(_known(value.keys), _known(value.values))
+        return MapValue(_to_known(value.keys), _to_known(value.values))
     array, dtype = value
     return Tensor(dtype, array.shape, array)
 
 
-def _leaf(value: Any, leaves: List[Tensor], whole: bool) -> Any:
-    """Where an output is found: in the program's outputs, or known already."""
+def _add_leaves(value: TracedValue, leaves: List[Tensor], whole: bool) -> OutputTree:
+    """Append the tensors of an output that the program must compute to `leaves`, and return the tree of the output."""
     if not isinstance(value, (Tensor, SequenceValue, MapValue)):
         return EMPTY_OPTIONAL
     if isinstance(value, SequenceValue):
-        return [_leaf(item, leaves, whole) for item in value.items]
+        return [_add_leaves(item, leaves, whole) for item in value.items]
     if isinstance(value, MapValue):
-        return MapItems(*value).each(lambda part: _leaf(part, leaves, whole))
+        return MapItems(*value).map(lambda tensor: _add_leaves(tensor, leaves, whole))
     if value.known and not whole:
         return value.value, value.dtype
     leaves.append(value)
     return len(leaves) - 1
 
 
-def _named(program: Program, tree: List[Any], names: Sequence[str]) -> Program:
-    """The program's outputs under the names of the graph's."""
+def _name_outputs(program: Program, tree: List[OutputTree], names: Sequence[str]) -> Program:
+    """Give the outputs of the program the names of the graph's outputs."""
     outputs = list(program.outputs)
 
-    def visit(item: Any, name: str) -> None:
+    def visit(item: OutputTree, name: str) -> None:
         if isinstance(item, int):
             outputs[item] = outputs[item]._replace(name=name)
         elif isinstance(item, list):
-            for k, part in enumerate(item):
-                visit(part, "%s.%d" % (name, k))
+            for index, element in enumerate(item):
+                visit(element, "%s.%d" % (name, index))
         elif isinstance(item, MapItems):
             visit(item.keys, name + ".keys")
             visit(item.values, name + ".values")
@@ -167,19 +199,19 @@ def _named(program: Program, tree: List[Any], names: Sequence[str]) -> Program:
     return program._replace(outputs=tuple(outputs))
 
 
-def assemble_output(item: Any, arrays: Sequence[np.ndarray], dtypes: Sequence[DType]) -> Any:
-    """An output, in the form of a checked feed, from the program's."""
-    if isinstance(item, list):
-        return [assemble_output(part, arrays, dtypes) for part in item]
-    if isinstance(item, MapItems):
-        return item.each(lambda part: assemble_output(part, arrays, dtypes))
-    return (arrays[item], dtypes[item]) if isinstance(item, int) else item
+def assemble_output(tree: OutputTree, arrays: Sequence[np.ndarray], dtypes: Sequence[DType]) -> CheckedValue:
+    """Assemble an output of the model from the outputs of the program."""
+    if isinstance(tree, list):
+        return [assemble_output(item, arrays, dtypes) for item in tree]
+    if isinstance(tree, MapItems):
+        return tree.map(lambda item: assemble_output(item, arrays, dtypes))
+    return (arrays[tree], dtypes[tree]) if isinstance(tree, int) else tree
 
 
-def _check(port: Port, array: np.ndarray) -> None:
-    """What a shim gives must be what was recorded: never another dtype, never another shape, silently."""
+def _check_result(port: Port, array: np.ndarray) -> None:
+    """Raise a ShimError where a result of the shim has another dtype or shape than the recorded output."""
     fits = array.dtype == port.dtype.numpy and array.ndim == len(port.shape)
-    if not fits or any(size is not None and size != given for size, given in zip(port.sizes, array.shape)):
+    if not fits or any(size is not None and size != actual for size, actual in zip(port.sizes, array.shape)):
         raise ShimError(
             "its result for '%s' is %s%s, not %s%s"
             % (port.name, array.dtype, list(array.shape), port.dtype, list(port.shape)),
@@ -188,16 +220,16 @@ def _check(port: Port, array: np.ndarray) -> None:
 
 
 class CompiledPlan:
-    """The program in the framework's compiled form."""
+    """Runs a program that the shim has compiled."""
 
     fallbacks: Sequence[str] = ()
     reasons: Mapping[str, OnnxCompatError] = {}
 
-    def __init__(self, made: TracedModel, compiled: Optional[Compiled], fixed: Specialisation) -> None:
-        self.made = made
+    def __init__(self, traced: TracedModel, compiled: Optional[Compiled], fixed: Specialisation) -> None:
+        self.traced = traced
         self.compiled = compiled
         self.fixed = frozenset(fixed.values)
-        self._dtypes = [port.dtype for port in made.program.outputs]
+        self._dtypes = [port.dtype for port in traced.program.outputs]
 
     @property
     def native(self) -> Any:
@@ -210,14 +242,15 @@ class CompiledPlan:
     def run(self, feed: Feed) -> List[Any]:
         arrays = [array for name, value in feed.items() if name not in self.fixed for array in flatten_value(value)]
         results = self.compiled.run(arrays) if self.compiled is not None else []
-        for port, array in zip(self.made.program.outputs, results):
-            _check(port, array)
-        return [assemble_output(item, results, self._dtypes) for item in self.made.tree]
+        for port, array in zip(self.traced.program.outputs, results):
+            _check_result(port, array)
+        return [assemble_output(item, results, self._dtypes) for item in self.traced.tree]
 
 
 class ImmediatePlan:
-    """The model executed operator by operator: what no compiled form can express. `executor` makes the emitter of a run:
-    an emitter holds the node under way, so two runs never share one.
+    """Executes a model operator by operator, where no compiled program can express it.
+
+    `executor` makes the emitter of one run: an emitter holds the node that it executes, so two runs never share one.
     """
 
     fallbacks: Sequence[str] = ()
@@ -229,28 +262,31 @@ class ImmediatePlan:
         self.model = model
         self.executor = executor
 
-    def run(self, feed: Feed) -> List[Any]:
+    def run(self, feed: Feed) -> List[CheckedValue]:
+        """Execute the model, and return its outputs as checked values."""
         graph = self.model.graph
-        forms = {name: input_form(value) for name, value in feed.items()}
+        structures = {name: structure_of(value) for name, value in feed.items()}
         executor = self.executor()
         assert executor is not None
         trace = start_trace(executor, immediate=True)
         with trace.active(), executor.placed():
             tensors = []
             for port, array in zip(
-                program_inputs(graph, forms, Specialisation()), (a for v in feed.values() for a in flatten_value(v))
+                program_inputs(graph, structures, Specialisation()),
+                (array for value in feed.values() for array in flatten_value(value)),
             ):
                 ref = Ref(Spec(port.dtype, tuple(array.shape)))
                 ref.handle = executor.constant(array, port.dtype)
                 tensors.append(Tensor(port.dtype, array.shape, ref=ref))
-            values = Interpreter().run(graph, _traced_inputs(graph, forms, Specialisation(), tensors))
-            return [self._fetched(trace, value) for value in values]
+            values = Interpreter().run(graph, _traced_inputs(graph, structures, Specialisation(), tensors))
+            return [self._fetch(trace, value) for value in values]
 
-    def _fetched(self, trace: Any, value: Any) -> Any:
+    def _fetch(self, trace: Trace, value: TracedValue) -> CheckedValue:
+        """Fetch the arrays of an output from the framework."""
         if value is EMPTY_OPTIONAL or value is None:
             return EMPTY_OPTIONAL
         if isinstance(value, SequenceValue):
-            return [self._fetched(trace, item) for item in value.items]
+            return [self._fetch(trace, item) for item in value.items]
         if isinstance(value, MapValue):
-            return MapItems(*value).each(lambda part: self._fetched(trace, part))
+            return MapItems(*value).map(lambda tensor: self._fetch(trace, tensor))
         return np.asarray(trace.demand(value, "an output")), value.dtype

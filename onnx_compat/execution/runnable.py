@@ -1,8 +1,11 @@
-"""A model prepared on a shim: it checks what it is fed, records the model for what that turns out to need, and runs it.
+"""Runnable: a model prepared on a shim. It validates its inputs, records the model, and runs the plan that fits them.
 
-Usually the model is recorded once, when it is prepared. It is recorded again, and the result kept, only for what a
-program cannot leave open: the values of an input that an operator needs to be known, the rank of an input that the
-model leaves unknown, the length of a sequence.
+Usually the model is recorded once, when it is prepared. It is recorded again, and the plan is cached, where a program
+cannot leave a property of its inputs open:
+
+- the value of an input that an operator needs as a constant,
+- the rank of an input where the model does not declare it,
+- the length of a sequence.
 """
 
 import functools
@@ -11,12 +14,21 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set,
 
 from onnx_compat.discovery import selection
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
-from onnx_compat.execution.fallback import fallback_runnable
-from onnx_compat.execution.feeds import Feed, InputForm, MapItems, check_feed, input_form, to_public_value
+from onnx_compat.execution.fallback import PartRunner, fallback_runnable
+from onnx_compat.execution.feeds import (
+    CheckedValue,
+    Feed,
+    InputStructure,
+    MapItems,
+    check_feed,
+    structure_of,
+    to_public_value,
+)
 from onnx_compat.execution.partition import PartitionedPlan, cut_parts, enclosing_nodes, is_indivisible
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan, Specialisation, trace_model
 from onnx_compat.execution.support import survey
 from onnx_compat.model import Model, TensorType, ValueInfo, load
+from onnx_compat.model.loading import ModelSource
 from onnx_compat.shim.emission import check_primitives
 from onnx_compat.shim.interface import Shim, declared_natives
 from onnx_compat.tracing.interpreter import Interpreter
@@ -24,7 +36,10 @@ from onnx_compat.tracing.interpreter import Interpreter
 __all__ = ["Outputs", "Runnable", "prepare", "run"]
 
 Inputs = Union[Mapping[str, Any], Sequence[Any]]
-#: An input of more elements than this is not made part of a program: it is data.
+Plan = Union[CompiledPlan, ImmediatePlan, PartitionedPlan]
+#: The structures of the inputs, and the values and shapes that a plan is specialised on.
+PlanKey = Tuple[Any, ...]
+#: No plan is specialised on an input of more elements: it is data, which differs at each run.
 _SPECIALISE_UP_TO = 4096
 
 
@@ -44,7 +59,7 @@ class Outputs(List[Any]):
         super().__init__(values)
         self.names = tuple(names)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Union[int, slice, str]) -> Any:  # type: ignore[override]  # names, beside what a list takes
         if isinstance(key, str):
             if key not in self.names:
                 raise KeyError("there is no output '%s'; the outputs are %s" % (key, list(self.names)))
@@ -78,23 +93,23 @@ class Runnable:
 
     def __init__(self, model: Model, shim: Shim, device: Optional[str], natives: bool, fallback: bool) -> None:
         self.model = model
-        #: The device as the shim names it; None: the framework's own choice. The fallback runs on the CPU.
+        #: The device as the shim names it. None: the framework chooses. The fallback runs on the CPU.
         self.device = shim.resolve_device(device)
         self._shim = shim
         self._natives = natives
         self._fallback = fallback
-        self._by_value: FrozenSet[str] = frozenset()  # the inputs that it is specialised on, by their values
-        self._by_shape: FrozenSet[str] = frozenset()  # and by their sizes
-        self._plans: Dict[Any, Any] = {}
-        self._latest: Any = None  # the plan of which `native` tells; nothing runs by it
+        self._by_value: FrozenSet[str] = frozenset()  # the inputs whose values the plans are specialised on
+        self._by_shape: FrozenSet[str] = frozenset()  # the inputs whose shapes the plans are specialised on
+        self._plans: Dict[PlanKey, Plan] = {}
+        self._latest: Optional[Plan] = None  # the plan whose object `native` returns; no run reads it
         self._planning = threading.RLock()
         graph = model.graph
         self.inputs: Tuple[ValueInfo, ...] = graph.inputs
         self.outputs: Tuple[ValueInfo, ...] = graph.outputs
-        self._needed = [one.name for one in graph.required]
+        self._needed = [port.name for port in graph.required]
         self._prepare_ahead()
 
-    # -- what the caller sees ------------------------------------------------------------------------------------------
+    # -- public interface ----------------------------------------------------------------------------------------------
     @property
     def shim(self) -> str:
         """The name of the shim that it runs on."""
@@ -145,70 +160,76 @@ class Runnable:
             values = self.run_checked(feed)
         except OnnxCompatError as error:
             raise error.at(shim=self.shim) from error.__cause__
-        return Outputs([to_public_value(value) for value in values], [one.name for one in self.outputs])
+        return Outputs([to_public_value(value) for value in values], [port.name for port in self.outputs])
 
     __call__ = run
 
     # -- plans ---------------------------------------------------------------------------------------------------------
-    def run_checked(self, feed: Feed) -> List[Any]:
-        """The same on values that were checked, and giving such (see `feeds`)."""
-        forms = {name: input_form(value) for name, value in feed.items()}
-        plan = self._plans.get(self._key(feed, forms)) or self._planned(feed, forms)
+    def run_checked(self, feed: Feed) -> List[CheckedValue]:
+        """Compute the outputs from checked inputs, as checked values (see `feeds`)."""
+        structures = {name: structure_of(value) for name, value in feed.items()}
+        plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)
         while True:
             self._latest = plan
             try:
-                return plan.run(feed)  # type: ignore[no-any-return]
+                return plan.run(feed)
             except UnsupportedError as error:
-                # What is compiled for each shape anew (on JAX), or executed, may only now turn out not to be possible.
+                # Keras on JAX compiles at each new shape, and an executor runs each operator: both may fail this late.
                 if isinstance(plan, PartitionedPlan):
                     raise
-                plan = self._replaced(plan, feed, forms, error)
+                plan = self._replace_plan(plan, feed, structures, error)
 
-    def _planned(self, feed: Feed, forms: Dict[str, InputForm]) -> Any:
-        """The plan for this feed: made here, unless another thread has made it meanwhile."""
+    def _plan_for(self, feed: Feed, structures: Dict[str, InputStructure]) -> Plan:
+        """Return the plan for a feed. Make it, unless another thread has made it meanwhile."""
         with self._planning:
-            key = self._key(feed, forms)
+            key = self._key(feed, structures)
             if key not in self._plans:
-                plan = self._plan(feed, forms)
-                key = self._key(feed, forms)  # it may have turned out that values matter
+                plan = self._make_plan(feed, structures)
+                key = self._key(feed, structures)  # `_make_plan` may have added inputs to specialise on
+                assert plan is not None
                 self._plans[key] = plan
             return self._plans[key]
 
-    def _replaced(self, plan: Any, feed: Feed, forms: Dict[str, InputForm], error: UnsupportedError) -> Any:
-        """The plan in the place of one that could not run, unless another thread has replaced it already."""
+    def _replace_plan(
+        self, plan: Plan, feed: Feed, structures: Dict[str, InputStructure], error: UnsupportedError
+    ) -> Plan:
+        """Replace a plan that could not run, unless another thread has replaced it already. Return the new plan."""
         with self._planning:
-            key = self._key(feed, forms)
+            key = self._key(feed, structures)
             if self._plans.get(key) in (None, plan):
                 eager = isinstance(plan, CompiledPlan)
-                self._plans[key] = self._otherwise(forms, self._fixing(feed), error, eager)
+                self._plans[key] = self._uncompiled_plan(structures, self._specialisation(feed), error, eager)
             return self._plans[key]
 
-    def _key(self, feed: Feed, forms: Dict[str, InputForm]) -> Any:
-        """What a plan is good for: the structure of the inputs, and what it is specialised on."""
-        values = tuple((name, _digest(feed[name])) for name in sorted(self._by_value) if name in feed)
+    def _key(self, feed: Feed, structures: Dict[str, InputStructure]) -> PlanKey:
+        """Return the key of a plan: the structures of the inputs, and what the plan is specialised on."""
+        values = tuple((name, _value_key(feed[name])) for name in sorted(self._by_value) if name in feed)
         shapes = tuple((name, _shape(feed[name])) for name in sorted(self._by_shape) if name in feed)
-        return tuple(sorted(forms.items())), values, shapes
+        return tuple(sorted(structures.items())), values, shapes
 
     def _prepare_ahead(self) -> None:
-        """Record and compile now if the model says all that is needed; else at the first run."""
-        forms: Dict[str, InputForm] = {}
-        for one in self.model.graph.required:
-            if not isinstance(one.type, TensorType) or one.type.shape is None or one.type.dtype is None:
+        """Record and compile the model now, if the declared types suffice; otherwise the first run does."""
+        structures: Dict[str, InputStructure] = {}
+        for port in self.model.graph.required:
+            if not isinstance(port.type, TensorType) or port.type.shape is None or port.type.dtype is None:
                 return
-            forms[one.name] = InputForm("tensor", one.type.dtype, len(one.type.shape))
-        plan = self._plan(None, forms)
+            structures[port.name] = InputStructure("tensor", port.type.dtype, len(port.type.shape))
+        plan = self._make_plan(None, structures)
         if plan is not None:
-            self._plans[self._key({}, forms)] = self._latest = plan
+            self._plans[self._key({}, structures)] = self._latest = plan
 
-    def _plan(self, feed: Optional[Feed], forms: Dict[str, InputForm]) -> Any:
-        """A plan for inputs of this form. Ahead of time, without a feed, one that needs values is left for later."""
+    def _make_plan(self, feed: Optional[Feed], structures: Dict[str, InputStructure]) -> Optional[Plan]:
+        """Make a plan for inputs of these structures.
+
+        Return None where there is no feed yet and the plan depends on its values.
+        """
         while True:
-            fixed = self._fixing(feed)
+            fixed = self._specialisation(feed)
             try:
-                return self._compiled(forms, fixed)
+                return self._compile(structures, fixed)
             except NeedsKnownError as error:
                 more = (error.values - self._by_value) | (error.sizes - self._by_shape - self._by_value)
-                if more and (feed is None or all(_small(feed[name]) for name in error.values)):
+                if more and (feed is None or all(_is_small(feed[name]) for name in error.values)):
                     self._by_value |= error.values
                     self._by_shape |= error.sizes
                     if feed is None:
@@ -216,48 +237,61 @@ class Runnable:
                     continue
                 if feed is None:
                     return None
-                return self._otherwise(forms, fixed, error)
+                return self._uncompiled_plan(structures, fixed, error)
             except UnsupportedError as error:
-                return self._otherwise(forms, fixed, error, eager=False)
+                return self._uncompiled_plan(structures, fixed, error, eager=False)
 
-    def _fixing(self, feed: Optional[Feed]) -> Specialisation:
+    def _specialisation(self, feed: Optional[Feed]) -> Specialisation:
+        """Return the values and the shapes of a feed that its plan is specialised on."""
         if feed is None:
             return Specialisation()
         values = {name: feed[name] for name in self._by_value if name in feed}
         shapes = {name: _shape(feed[name]) for name in self._by_shape if name in feed and name not in values}
         return Specialisation(values, {name: shape for name, shape in shapes.items() if shape is not None})
 
-    def _compiled(self, forms: Dict[str, InputForm], fixed: Specialisation) -> CompiledPlan:
+    def _compile(self, structures: Dict[str, InputStructure], fixed: Specialisation) -> CompiledPlan:
+        """Trace the model and compile it by the shim. A program without outputs is not compiled."""
         emitter = self._shim.emitter()
-        made = trace_model(
-            self.model, emitter, forms, fixed, Interpreter(declared_natives(emitter) if self._natives else None)
+        traced = trace_model(
+            self.model, emitter, structures, fixed, Interpreter(declared_natives(emitter) if self._natives else None)
         )
-        check_primitives(made.program.region, emitter)
-        compiled = self._shim.compile(made.program, self.device) if made.program.region.outputs else None
-        return CompiledPlan(made, compiled, fixed)
+        check_primitives(traced.program.region, emitter)
+        compiled = self._shim.compile(traced.program, self.device) if traced.program.region.outputs else None
+        return CompiledPlan(traced, compiled, fixed)
 
-    def _otherwise(
-        self, forms: Dict[str, InputForm], fixed: Specialisation, error: UnsupportedError, eager: bool = True
+    def _uncompiled_plan(
+        self,
+        structures: Dict[str, InputStructure],
+        fixed: Specialisation,
+        error: UnsupportedError,
+        eager: bool = True,
     ) -> Union[ImmediatePlan, PartitionedPlan]:
-        """A plan for what the compiled form cannot express: step by step where only a value is not known in time and
-        the framework can go step by step; else in parts, around the nodes that the shim cannot do.
+        """Make a plan for a model that cannot be compiled as a whole.
+
+        Execute it operator by operator if `eager`, if every failed node only needs a known value, and if the framework
+        can execute. Otherwise cut it into parts around the nodes that the shim cannot do.
         """
-        failed = dict(survey(self.model, self._shim, forms, fixed, self._natives).failed)
-        needing = {name for name, why in failed.items() if isinstance(why, NeedsKnownError)}
-        if eager and len(needing) == len(failed) and self._shim.executor(self.device) is not None:
+        failed = dict(survey(self.model, self._shim, structures, fixed, self._natives).failed)
+        needing_values = {name for name, reason in failed.items() if isinstance(reason, NeedsKnownError)}
+        if eager and len(needing_values) == len(failed) and self._shim.executor(self.device) is not None:
             return ImmediatePlan(self.model, functools.partial(self._shim.executor, self.device))
         if error.node is not None and error.node not in failed:
             failed[error.node] = error
             if isinstance(error, NeedsKnownError):
-                needing.add(error.node)
+                needing_values.add(error.node)
         failed.pop("", None)
-        if not failed:  # the model as a whole was refused
+        if not failed:  # the error concerns the model as a whole
             failed = {node.name: error for node in self.model.graph.nodes}
-        return self._partitioned({n: why for n, why in failed.items() if n not in needing}, needing, error)
+        impossible = {name: reason for name, reason in failed.items() if name not in needing_values}
+        return self._partition(impossible, needing_values, error)
 
-    def _partitioned(
+    def _partition(
         self, failed: Dict[str, OnnxCompatError], staged: Set[str], error: OnnxCompatError
     ) -> PartitionedPlan:
+        """Cut the model into parts. Raise `error` where a fallback is needed and not allowed, or cutting does not help.
+
+        `failed`: the nodes for the fallback. `staged`: the nodes that need a value of an earlier part.
+        """
         graph = self.model.graph
         if not self._fallback and failed:
             raise error
@@ -265,39 +299,46 @@ class Runnable:
         if failing and is_indivisible(graph):
             failing = {node.name for node in graph.nodes}
         parts = cut_parts(graph, failing, staging)
-        if len(parts) <= 1 and not failing:  # nothing is won by cutting
+        if len(parts) <= 1 and not failing:  # the only part is the model itself, which failed
             if not (self._fallback and staging):
                 raise error
             failed, parts = dict.fromkeys(staging, error), cut_parts(graph, staging, set())
-        return PartitionedPlan(self.model, parts, self._part, failed)
+        return PartitionedPlan(self.model, parts, self._prepare_part, failed)
 
-    def _part(self, model: Model, fallback: bool) -> Any:
+    def _prepare_part(self, model: Model, fallback: bool) -> PartRunner:
         if fallback:
             return fallback_runnable(model)
         return Runnable(model, self._shim, self.device, self._natives, self._fallback)
 
 
-def _small(value: Any) -> bool:
+def _is_small(value: CheckedValue) -> bool:
+    """Whether a plan may be specialised on a value."""
     if isinstance(value, MapItems):
-        return _small(value.keys)
+        return _is_small(value.keys)
     return isinstance(value, tuple) and value[0].size <= _SPECIALISE_UP_TO
 
 
-def _digest(value: Any) -> Any:
+def _value_key(value: CheckedValue) -> Any:
+    """Return a hashable object that is equal for equal values."""
     if isinstance(value, MapItems):
-        return _digest(value.keys), _digest(value.values)
+        return _value_key(value.keys), _value_key(value.values)
     if not isinstance(value, tuple):
         return repr(value)
     array = value[0]
     return array.shape, array.tobytes() if array.dtype != object else tuple(array.reshape(-1))
 
 
-def _shape(value: Any) -> Any:
+def _shape(value: CheckedValue) -> Optional[Tuple[int, ...]]:
+    """Return the shape of a tensor. None: the value is no tensor."""
     return tuple(value[0].shape) if isinstance(value, tuple) else None
 
 
 def prepare(
-    model: Any, shim: Optional[str] = None, device: Optional[str] = None, natives: bool = True, fallback: bool = True
+    model: ModelSource,
+    shim: Optional[str] = None,
+    device: Optional[str] = None,
+    natives: bool = True,
+    fallback: bool = True,
 ) -> Runnable:
     """Prepare a model to run on a shim.
 
@@ -330,7 +371,7 @@ def prepare(
         raise error.at(shim=decision.name) from error.__cause__
 
 
-def run(model: Any, inputs: Inputs, shim: Optional[str] = None, device: Optional[str] = None) -> Outputs:
+def run(model: ModelSource, inputs: Inputs, shim: Optional[str] = None, device: Optional[str] = None) -> Outputs:
     """Prepare a model and run it once.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a shim can do of a model, node by node, without running anything."""
+"""Support: predict for each node of a model how a shim does it. Nothing is run."""
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
@@ -6,7 +6,7 @@ from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
 from onnx_compat.discovery import selection
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.execution.fallback import fallback_domains
-from onnx_compat.execution.feeds import InputForm
+from onnx_compat.execution.feeds import InputStructure
 from onnx_compat.execution.plan import Specialisation, trace_model
 from onnx_compat.execution.type_emitter import TypeEmitter
 from onnx_compat.ir.dtypes import float32
@@ -28,14 +28,14 @@ __all__ = [
     "survey",
 ]
 
-#: The reason of a node of which nothing could be said.
+#: The reason of a node that could not be examined.
 UNSEEN = "not looked at: the types that it gets are only known when the model runs"
-#: How the reason of a node begins that is prepared for the values of the moment: a file has no such node.
+#: The prefix of the reason of a node that is specialised on the values of each run. A file cannot hold that node.
 AGAIN = "prepared again for each value that it needs: "
 
 
 class NodeSupport(NamedTuple):
-    """How a shim does a node of a model.
+    """The way in which a shim does a node of a model.
 
     Attributes:
         node: The name of the node.
@@ -57,8 +57,10 @@ class NodeSupport(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """`failed`: the nodes that the shim cannot do. `unseen`: nodes that could not be looked at, because the types that
-    they get are only known when a failed one has run. `done`: how each of the others is done.
+    """The outcome of a trial trace, by the name of the node.
+
+    `failed`: the errors of the nodes that the shim cannot do. `unseen`: nodes that could not be examined, because the
+    types of their inputs are known only after a failed node has run. `done`: 'native' or 'composed' for the other nodes.
     """
 
     failed: Dict[str, OnnxCompatError]
@@ -69,37 +71,43 @@ class Survey(NamedTuple):
 def survey(
     model: Model,
     shim: Shim,
-    forms: Dict[str, InputForm],
+    structures: Dict[str, InputStructure],
     fixed: Specialisation,
     use_natives: bool = True,
     watch: Optional[Callable[[str, Any], None]] = None,
 ) -> Survey:
-    """Record what can be recorded, and try to emit it in a scratch place. `watch` is told every value on the way."""
+    """Trace every node that can be traced, and emit the program in a scratch emitter, to find the nodes that fail.
+
+    `watch` is called with the name and the traced value of each result.
+    """
     with shim.scratch() as emitter:
         interpreter = Interpreter(declared_natives(emitter) if use_natives else None, tolerant=True, watch=watch)
-        made = trace_model(model, emitter, forms, fixed, interpreter)
+        traced = trace_model(model, emitter, structures, fixed, interpreter)
         failed = dict(interpreter.failed)
-        # Over values, to emit would be to execute.
-        failed.update(emission_errors(made.program.region, TypeEmitter(emitter) if emitter.concrete else emitter))
+        # A concrete emitter executes what it emits.
+        failed.update(emission_errors(traced.program.region, TypeEmitter(emitter) if emitter.concrete else emitter))
     return Survey(failed, interpreter.unseen, interpreter.done)
 
 
-def declared_forms(graph: Graph) -> Dict[str, InputForm]:
-    """The forms of the inputs as the model declares them; sequences empty. A tensor of unknown rank has none."""
-    forms: Dict[str, InputForm] = {}
-    for one in graph.required:
-        if isinstance(one.type, SequenceType):
-            forms[one.name] = InputForm("sequence")
-        elif isinstance(one.type, MapType):
-            element = getattr(one.type.value, "dtype", None) or float32
-            forms[one.name] = InputForm(
-                "map", items=(InputForm("tensor", one.type.key, 1), InputForm("tensor", element, 1))
+def declared_forms(graph: Graph) -> Dict[str, InputStructure]:
+    """Return the structures of the required inputs as declared, with sequences empty.
+
+    A tensor of unknown rank has no entry.
+    """
+    structures: Dict[str, InputStructure] = {}
+    for port in graph.required:
+        if isinstance(port.type, SequenceType):
+            structures[port.name] = InputStructure("sequence")
+        elif isinstance(port.type, MapType):
+            element = getattr(port.type.value, "dtype", None) or float32
+            structures[port.name] = InputStructure(
+                "map", items=(InputStructure("tensor", port.type.key, 1), InputStructure("tensor", element, 1))
             )
-        elif not isinstance(one.type, TensorType) or one.type.dtype is None:
-            forms[one.name] = InputForm("nothing")
-        elif one.type.rank is not None:
-            forms[one.name] = InputForm("tensor", one.type.dtype, one.type.rank)
-    return forms
+        elif not isinstance(port.type, TensorType) or port.type.dtype is None:
+            structures[port.name] = InputStructure("nothing")
+        elif port.type.rank is not None:
+            structures[port.name] = InputStructure("tensor", port.type.dtype, port.type.rank)
+    return structures
 
 
 def support(
@@ -132,41 +140,44 @@ def support(
     """
     loaded = fix_inputs(load(model), shapes, values)
     writer = selection.find(selection.decide(shim).name)
-    found = survey(loaded, writer.portable() if portable else writer, declared_forms(loaded.graph), Specialisation())
-    return [_of(node, found) for node in loaded.graph.walk()]
+    outcome = survey(loaded, writer.portable() if portable else writer, declared_forms(loaded.graph), Specialisation())
+    return [_node_support(node, outcome) for node in loaded.graph.walk()]
 
 
 def program_of(model: Any, shim: Optional[str] = None) -> Program:
-    """The program that a shim (by default the one that `prepare` would use) gets for a model, open sizes left open."""
+    """Return the program that a shim gets for a model, with symbolic sizes where the model leaves sizes open.
+
+    The shim is by default the one that `prepare` would use.
+    """
     loaded = load(model)
-    forms = declared_forms(loaded.graph)
-    for one in loaded.graph.required:
-        if one.name not in forms:
+    structures = declared_forms(loaded.graph)
+    for port in loaded.graph.required:
+        if port.name not in structures:
             raise UnsupportedError(
-                "the model does not say which rank the input '%s' has" % one.name,
+                "the model does not say which rank the input '%s' has" % port.name,
                 hint="declare its rank in the model: a program is recorded for one rank",
             )
     with selection.find(selection.decide(shim).name).scratch() as emitter:
         return trace_model(
-            loaded, emitter, forms, Specialisation(), Interpreter(declared_natives(emitter)), whole=True
+            loaded, emitter, structures, Specialisation(), Interpreter(declared_natives(emitter)), whole=True
         ).program
 
 
 def may_fall_back(node: GraphNode) -> bool:
-    """Whether the fallback may know the operator of a node."""
+    """Whether the fallback may support the operator of a node."""
     return (node.domain, node.operator) in OPERATORS or node.domain in fallback_domains()
 
 
-def _of(node: GraphNode, found: Survey) -> NodeSupport:
-    error = found.failed.get(node.name)
+def _node_support(node: GraphNode, outcome: Survey) -> NodeSupport:
+    error = outcome.failed.get(node.name)
     if isinstance(error, NeedsKnownError):
         status, reason = "composed", AGAIN + error.reason
     elif error is not None:
         status = "fallback" if may_fall_back(node) else "unsupported"
         reason = error.reason
-    elif node.name in found.unseen:
+    elif node.name in outcome.unseen:
         status, reason = "composed", UNSEEN
     else:
-        status = found.done.get(node.name, "composed")
+        status = outcome.done.get(node.name, "composed")
         reason = "the shim's own kernel" if status == "native" else "its meaning over the shim's primitives"
     return NodeSupport(node.name, node.operator, node.opset, status, reason)

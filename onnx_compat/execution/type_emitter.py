@@ -1,25 +1,31 @@
-"""What an emitter over values could do, judged by the types alone: nothing is executed."""
+"""Type emitter: checks by dtype alone which primitives an executing emitter supports. It computes nothing."""
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
 from onnx_compat.ir import Node, Spec
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.primitives import PRIMITIVES
+from onnx_compat.shim.interface import Emitter
 
 __all__ = ["TypeEmitter"]
 
+#: A value of the emitter. Here a placeholder: no handle is ever read.
+Handle = Any
+
 
 class TypeEmitter:
-    """Stands in for an emitter whose handles are values: it refuses a primitive that the emitter has no method for, and
-    a dtype of which the emitter cannot hold a constant; everything else is taken to work.
+    """Replaces an emitter whose handles are values, where a program is checked and not run.
+
+    It refuses a primitive for which the emitter has no method, and a dtype of which the emitter holds no constant. It
+    accepts everything else.
     """
 
     concrete = False
     node: Node
 
-    def __init__(self, emitter: Any) -> None:
+    def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
         self.index_dtype = emitter.index_dtype
 
@@ -28,21 +34,22 @@ class TypeEmitter:
             raise AttributeError(name)
         return lambda *args, **params: tuple(self.placeholder(ref.spec) for ref in self.node.outputs)
 
-    def placeholder(self, spec: Spec) -> Any:
+    def placeholder(self, spec: Spec) -> Handle:
+        """Return a handle for a value of this dtype. The error of the emitter passes where it has no such dtype."""
         self._emitter.constant(np.zeros((), spec.dtype.numpy), spec.dtype)
         return object()
 
-    def constant(self, array: np.ndarray, dtype: DType) -> Any:
+    def constant(self, array: np.ndarray, dtype: DType) -> Handle:
         return self.placeholder(Spec(dtype, ()))
 
-    def finish(self, handle: Any, dtype: DType) -> Any:
+    def finish(self, handle: Handle, dtype: DType) -> Handle:
         return handle
 
-    def dim(self, handle: Any, axis: int) -> Any:
+    def dim(self, handle: Handle, axis: int) -> Handle:
         return object()
 
-    def element(self, handle: Any, index: Optional[int]) -> Any:
+    def element(self, handle: Handle, index: Optional[int]) -> Handle:
         return object()
 
-    def stack(self, scalars: Any) -> Any:
+    def stack(self, scalars: Sequence[Handle]) -> Handle:
         return object()

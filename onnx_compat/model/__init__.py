@@ -1,4 +1,4 @@
-"""Models: read, checked, functions inlined, and seen as plain objects. See `load` and `Model`."""
+"""Models: read ONNX files into checked, plain objects with functions inlined. See `load` and `Model`."""
 
 from onnx_compat.model.attributes import Empty
 from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo

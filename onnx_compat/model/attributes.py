@@ -1,14 +1,14 @@
-"""Attributes as Python values.
+"""Attributes of nodes as Python values.
 
-float and int           float, int
-strings                 str; bytes where they are no UTF-8
-tensors (sparse too)    Constant(array, dtype)
-graphs, types           Graph, and the classes of `onnx_compat.model.types`
-lists                   tuples of these; an empty one is an `Empty`, which remembers what it is a list of
-references              `Reference`, in the body of a function only, until the function is inlined
+- float and int: float, int.
+- Strings: str, or bytes where they are no UTF-8.
+- Tensors, sparse tensors too: `Constant`.
+- Graphs and types: `Graph`, and the classes of `onnx_compat.model.types`.
+- Lists: tuples of these. An empty list is an `Empty`, which keeps its attribute type.
+- References: `AttributeReference`, in the body of a function only, until the function is inlined.
 """
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, NamedTuple, Tuple
 
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.model.initializer import Constant
@@ -38,7 +38,7 @@ KINDS = {
 }
 
 
-class Empty(Tuple[Any, ...]):  # noqa: SLOT001 (a tuple cannot have slots with something in them)
+class Empty(Tuple[Any, ...]):  # noqa: SLOT001 (a subclass of tuple cannot have slots that hold a value)
     """An empty list; `kind` is the number of its attribute type."""
 
     def __new__(cls, kind: int) -> "Empty":  # noqa: ARG004, PYI034 (typing.Self is newer than the floor)
@@ -52,33 +52,33 @@ class Empty(Tuple[Any, ...]):  # noqa: SLOT001 (a tuple cannot have slots with s
 
 
 class AttributeReference(NamedTuple):
-    """The value of an attribute that the caller of a function gives under this name."""
+    """The value of the attribute of this name at the call of a function."""
 
     name: str
 
 
-def attributes(records: Any, reader: "Reader", node: str) -> Dict[str, Any]:
-    """All the attributes of a node, in order."""
-    found: Dict[str, Any] = {}
+def attributes(records: Iterable[Message], reader: "Reader", node: str) -> Dict[str, Any]:
+    """Return the attributes of a node as Python values, in order."""
+    attributes_by_name: Dict[str, Any] = {}
     for record in records:
-        if not record.name or record.name in found:
-            what = "comes twice" if record.name else "has no name"
-            raise InvalidModelError("attribute '%s' %s" % (record.name, what), node=node)
-        found[record.name] = _value(record, reader, node)
-    return found
+        if not record.name or record.name in attributes_by_name:
+            problem = "comes twice" if record.name else "has no name"
+            raise InvalidModelError("attribute '%s' %s" % (record.name, problem), node=node)
+        attributes_by_name[record.name] = _value(record, reader, node)
+    return attributes_by_name
 
 
 def _value(record: Message, reader: "Reader", node: str) -> Any:
     if record.ref_attr_name:
         return AttributeReference(record.ref_attr_name)
     kind = record.type
-    if not kind:  # files before IR version 2 have no types: the field that is there tells
+    if not kind:  # files before IR version 2 have no types: take that of the field that is present
         present = [number for number, field in KINDS.items() if field in vars(record)]
         kind = present[0] if len(present) == 1 else 0
     field = KINDS.get(kind)
     if field is None:
-        known = UnsupportedError if kind > max(KINDS) else InvalidModelError
-        raise known("attribute '%s' has the unknown type %d" % (record.name, kind), node=node)
+        error_type = UnsupportedError if kind > max(KINDS) else InvalidModelError
+        raise error_type("attribute '%s' has the unknown type %d" % (record.name, kind), node=node)
     value = getattr(record, field)
     if value is None:
         raise InvalidModelError("attribute '%s' has no value" % record.name, node=node)

@@ -1,4 +1,4 @@
-"""Is the graph one that can run: every name defined, once, before its use? Nodes that come too early are moved."""
+"""Check that every name of a graph is defined exactly once, and sort the nodes topologically."""
 
 import heapq
 from typing import AbstractSet, Dict, FrozenSet, List, Sequence, Set, Tuple
@@ -13,22 +13,25 @@ _AGAIN = "export the model again; onnx.checker.check_model says more about it"
 
 
 def check(graph: Graph) -> Graph:
-    """The same graph with its nodes in an order in which they can run, under names that differ."""
+    """Return the graph with its nodes in topological order, under unique names.
+
+    Raise an InvalidModelError where a name is undefined, or defined twice, or where nodes form a cycle.
+    """
     if not graph.outputs:
         raise InvalidModelError("the model's graph has no outputs, there is nothing to compute", hint=_AGAIN)
     return _check(graph, frozenset(), Names())
 
 
 def _check(graph: Graph, outer: FrozenSet[str], names: Names) -> Graph:
-    makers = _makers(graph)
-    visible = outer | makers.keys()
+    producers = _producers(graph)
+    visible = outer | producers.keys()
     for node in graph.nodes:
         node.name = names.fresh(node.name)
         for name, value in node.attributes.items():
             if isinstance(value, Graph):
                 node.attributes[name] = _check(value, visible, names)
             elif isinstance(value, tuple) and value and isinstance(value[0], Graph):
-                node.attributes[name] = tuple(_check(one, visible, names) for one in value)
+                node.attributes[name] = tuple(_check(subgraph, visible, names) for subgraph in value)
     for node in graph.nodes:
         for name in node.inputs:
             if name and name not in visible:
@@ -37,70 +40,82 @@ def _check(graph: Graph, outer: FrozenSet[str], names: Names) -> Graph:
                     hint="the initializer or the node that gave this value is missing: " + _AGAIN,
                     **node.where,
                 )
-    for one in graph.outputs:
-        if one.name not in visible:
-            raise InvalidModelError("nothing gives the output '%s' of graph '%s'" % (one.name, graph.name), hint=_AGAIN)
-    nodes = _sorted(graph.nodes, makers)
+    for port in graph.outputs:
+        if port.name not in visible:
+            raise InvalidModelError(
+                "nothing gives the output '%s' of graph '%s'" % (port.name, graph.name), hint=_AGAIN
+            )
+    nodes = _sort_nodes(graph.nodes, producers)
     return Graph(graph.name, graph.inputs, graph.outputs, nodes, graph.initializers, graph.value_info, graph.doc)
 
 
-def _makers(graph: Graph) -> Dict[str, int]:
-    """name -> the index of the node that makes it, -1 for inputs and initializers; each name is made once."""
-    makers: Dict[str, int] = {}
-    for one in graph.inputs:
-        if not one.name or one.name in makers:
-            what = "two inputs of graph '%s' are named '%s'" if one.name else "an input of graph '%s' has no name%s"
-            raise InvalidModelError(what % (graph.name, one.name), hint=_AGAIN)
-        makers[one.name] = -1
-    makers.update(dict.fromkeys(graph.initializers, -1))
+def _producers(graph: Graph) -> Dict[str, int]:
+    """Return name -> the index of the node that produces it, or -1 for an input or initializer."""
+    producers: Dict[str, int] = {}
+    for port in graph.inputs:
+        if not port.name or port.name in producers:
+            problem = "two inputs of graph '%s' are named '%s'" if port.name else "an input of graph '%s' has no name%s"
+            raise InvalidModelError(problem % (graph.name, port.name), hint=_AGAIN)
+        producers[port.name] = -1
+    producers.update(dict.fromkeys(graph.initializers, -1))
     for index, node in enumerate(graph.nodes):
         for name in node.outputs:
             if not name:
                 continue
-            if name in makers:
-                other = "an input or initializer" if makers[name] < 0 else "node '%s'" % graph.nodes[makers[name]].name
-                raise InvalidModelError("it gives '%s', which %s gives too" % (name, other), hint=_AGAIN, **node.where)
-            makers[name] = index
-    return makers
+            if name in producers:
+                earlier = (
+                    "an input or initializer"
+                    if producers[name] < 0
+                    else "node '%s'" % graph.nodes[producers[name]].name
+                )
+                raise InvalidModelError(
+                    "it gives '%s', which %s gives too" % (name, earlier), hint=_AGAIN, **node.where
+                )
+            producers[name] = index
+    return producers
 
 
-def _sorted(nodes: Sequence[GraphNode], makers: Dict[str, int]) -> Sequence[GraphNode]:
-    """The given order where it can run, else the nearest one: each node as early as its index and its inputs allow."""
-    needs: List[Set[int]] = []
+def _sort_nodes(nodes: Sequence[GraphNode], producers: Dict[str, int]) -> Sequence[GraphNode]:
+    """Sort nodes topologically. Keep the order of the file where it is valid; otherwise take the lowest ready index."""
+    dependencies: List[Set[int]] = []
     for node in nodes:
         used = set(node.inputs).union(node.captures())
-        needs.append({makers[name] for name in used if makers.get(name, -1) >= 0})
-    if all(not need or max(need) < index for index, need in enumerate(needs)):
+        dependencies.append({producers[name] for name in used if producers.get(name, -1) >= 0})
+    if all(
+        not producers_of_node or max(producers_of_node) < index for index, producers_of_node in enumerate(dependencies)
+    ):
         return nodes
-    users: List[List[int]] = [[] for _ in nodes]
-    missing = [len(need) for need in needs]
-    for index, need in enumerate(needs):
-        for maker in need:
-            users[maker].append(index)
-    ready = [index for index, count in enumerate(missing) if not count]
+    consumers: List[List[int]] = [[] for _ in nodes]
+    missing_counts = [len(producers_of_node) for producers_of_node in dependencies]
+    for index, producers_of_node in enumerate(dependencies):
+        for producer in producers_of_node:
+            consumers[producer].append(index)
+    ready = [index for index, count in enumerate(missing_counts) if not count]
     order: List[int] = []
     while ready:
         index = heapq.heappop(ready)
         order.append(index)
-        for user in users[index]:
-            missing[user] -= 1
-            if not missing[user]:
-                heapq.heappush(ready, user)
+        for consumer in consumers[index]:
+            missing_counts[consumer] -= 1
+            if not missing_counts[consumer]:
+                heapq.heappush(ready, consumer)
     if len(order) < len(nodes):
-        raise _cycle(nodes, needs, set(range(len(nodes))) - set(order))
+        raise _cycle_error(nodes, dependencies, set(range(len(nodes))) - set(order))
     return [nodes[index] for index in order]
 
 
-def _cycle(nodes: Sequence[GraphNode], needs: Sequence[AbstractSet[int]], left: AbstractSet[int]) -> InvalidModelError:
-    """Walk back through nodes that wait for each other until one comes again: from there on is a cycle."""
+def _cycle_error(
+    nodes: Sequence[GraphNode], dependencies: Sequence[AbstractSet[int]], blocked: AbstractSet[int]
+) -> InvalidModelError:
+    """Describe a cycle: follow the producers of a blocked node until a node repeats."""
     path: List[int] = []
-    index = min(left)
+    index = min(blocked)
     while index not in path:
         path.append(index)
-        index = min(needs[index] & left)
-    turn = path[path.index(index) :][::-1]
-    first = turn.index(min(turn))
-    cycle: Tuple[str, ...] = tuple(nodes[one].name for one in turn[first:] + turn[:first])
+        index = min(dependencies[index] & blocked)
+    loop = path[path.index(index) :][::-1]
+    first = loop.index(min(loop))
+    cycle: Tuple[str, ...] = tuple(nodes[member].name for member in loop[first:] + loop[:first])
     shown = cycle if len(cycle) <= 8 else (*cycle[:7], "…")
     return InvalidModelError(
         "the nodes of the graph wait for each other: %s -> %s" % (" -> ".join(shown), cycle[0]),

@@ -1,8 +1,8 @@
-"""Tensor data in files beside the model: found and checked when the model is loaded, read when it is asked for.
+"""External data: find and check the files beside a model when it is loaded, and read them on demand.
 
-A model is untrusted input, so a location must stay in the model's folder, also after every symbolic link on the way was
-followed. (Where the model itself is a link, as in download caches, the folder that it really lies in counts too.) Nothing
-is mapped: a mapped file that someone truncates ends the process, a read one is an error.
+A model is untrusted input. So a location must be inside the model's folder after every symbolic link is resolved. Where
+the model itself is a link, as in download caches, the folder of its target counts too. Files are read and not mapped: a
+read of a truncated file is an error, an access to a truncated mapping ends the process.
 """
 
 import os
@@ -16,12 +16,12 @@ from onnx_compat.errors import InvalidModelError
 __all__ = ["Folder"]
 
 _LONGEST = 4096  # PATH_MAX of Linux. realpath took 17 s for a location of 10**6 characters
-Array = Any
+Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 Reader = Callable[[], Array]
 
 
 class Folder:
-    """The place that external data may lie in. `files`: the data files of the tensors that were read, each once."""
+    """The folder that may hold external data. `files`: the data files of the tensors read so far, as keys."""
 
     def __init__(self, named: str, model: Optional[str] = None) -> None:
         self.named = named
@@ -31,13 +31,16 @@ class Folder:
         self.files: Dict[str, None] = {}
 
     def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Reader:
-        """A function that reads the `needed` bytes of a tensor; refuses now what it could not read."""
+        """Return a function that reads the `needed` bytes of a tensor.
+
+        Raise an InvalidModelError at once where the entries are wrong or the file is missing or too short.
+        """
         location = entries.get("location", "")
         path = self._resolve(location, tensor)
-        size, stamp = self._look(path, location, tensor)
+        size, stamp = self._inspect(path, location, tensor)
         self.files[path] = None
-        offset = _count(entries, "offset", 0, tensor)
-        length = _count(entries, "length", needed, tensor)
+        offset = _byte_count(entries, "offset", 0, tensor)
+        length = _byte_count(entries, "length", needed, tensor)
         if length != needed:
             raise InvalidModelError(
                 "the external data of tensor '%s' is %d bytes long, its type and shape need %d"
@@ -53,6 +56,7 @@ class Folder:
         return lambda: self._read(path, location, tensor, offset, needed, stamp)
 
     def _resolve(self, location: str, tensor: str) -> str:
+        """Return the real path of a location. Raise an InvalidModelError where it is outside the model's folder."""
         if len(location) > _LONGEST:
             raise InvalidModelError(
                 "the location of the external data of tensor '%s' has %d characters: no file has such a name"
@@ -72,22 +76,23 @@ class Folder:
             )
         return path
 
-    def _look(self, path: str, location: str, tensor: str) -> Tuple[int, Tuple[int, ...]]:
+    def _inspect(self, path: str, location: str, tensor: str) -> Tuple[int, Tuple[int, ...]]:
+        """Return the size of a file, and a stamp that differs once the file has changed."""
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except (OSError, ValueError):
             raise InvalidModelError(
                 "the external data file '%s' of tensor '%s' is not in the model's folder '%s'"
                 % (location, tensor, self.named),
                 hint="copy it beside the model",
             ) from None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise InvalidModelError("the external data '%s' of tensor '%s' is not a file" % (location, tensor))
-        return found.st_size, (found.st_ino, found.st_size, found.st_mtime_ns)
+        return status.st_size, (status.st_ino, status.st_size, status.st_mtime_ns)
 
     def _read(self, path: str, location: str, tensor: str, offset: int, size: int, stamp: Tuple[int, ...]) -> Array:
         data = np.zeros(0, np.uint8)
-        if os.path.realpath(path) == path and self._look(path, location, tensor)[1] == stamp:
+        if os.path.realpath(path) == path and self._inspect(path, location, tensor)[1] == stamp:
             try:
                 with open(path, "rb") as file:
                     file.seek(offset)
@@ -102,7 +107,8 @@ class Folder:
         return data
 
 
-def _count(entries: Dict[str, str], key: str, default: int, tensor: str) -> int:
+def _byte_count(entries: Dict[str, str], key: str, default: int, tensor: str) -> int:
+    """Parse an entry as a number of bytes."""
     text = entries.get(key, "")
     if not text:
         return default

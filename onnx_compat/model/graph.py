@@ -1,5 +1,6 @@
-"""What the library sees of a model: plain objects that say what the file says, after functions were inlined and
-nodes were sorted. Nothing here changes once built, except that an initializer's bytes may be let go of.
+"""Graphs and models as plain objects, after functions are inlined and nodes are sorted.
+
+These objects do not change once built, except that the data of an initializer may be released.
 """
 
 from collections import Counter
@@ -12,21 +13,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Graph", "GraphNode", "Model", "ValueInfo"]
 
+#: The argument of `load`: a path, bytes or an onnx.ModelProto. `onnx` is not imported here.
+ModelSource = Any
+
 
 class ValueInfo(NamedTuple):
-    """A named value. The type is None where the model does not say."""
+    """A named value. Its type may be missing in the model: then it equals None."""
 
     name: str
     type: Optional[Type]
 
 
 class GraphNode:
-    """One operator call.
+    """A call of an operator.
 
-    operator, domain, overload   what is called; "" is the domain of ai.onnx
-    opset                        the version of that domain in force here: an inlined function keeps its own
-    name                         unique and readable: the model's, or one made like "Conv_12"
-    inputs, outputs              value names; "" is an optional one that is left out
+    operator, domain, overload   the operator that is called; "" is the domain of ai.onnx
+    opset                        the version of that domain; nodes of an inlined function keep the function's version
+    name                         a unique name: the name in the model, or a generated one like "Conv_12"
+    inputs, outputs              names of values; "" is an optional value that is absent
     attributes                   see `onnx_compat.model.attributes`
     """
 
@@ -54,11 +58,12 @@ class GraphNode:
 
     @property
     def where(self) -> Dict[str, Any]:
-        """The keywords that place an error: `raise UnsupportedError(reason, **node.where)`."""
+        """Return the keyword arguments that locate an error: `raise UnsupportedError(reason, **node.where)`."""
         operator = self.operator if not self.domain else "%s::%s" % (self.domain, self.operator)
         return {"node": self.name, "operator": operator, "opset": self.opset if self.opset > 0 else None}
 
     def subgraphs(self) -> "Iterator[Graph]":
+        """Yield the graphs in the attributes."""
         for value in self.attributes.values():
             if isinstance(value, Graph):
                 yield value
@@ -68,23 +73,23 @@ class GraphNode:
                         yield item
 
     def captures(self) -> List[str]:
-        """The outer values that its subgraphs use, each once, in order of first use."""
-        found: Dict[str, None] = {}
+        """Return the outer values that the subgraphs use, without repetition, in order of first use."""
+        names: Dict[str, None] = {}
         for graph in self.subgraphs():
-            found.update(dict.fromkeys(graph.free_names()))
-        return list(found)
+            names.update(dict.fromkeys(graph.free_names()))
+        return list(names)
 
     def __repr__(self) -> str:
         return "<%s %s(%s) -> %s>" % (self.name, self.operator, ", ".join(self.inputs), ", ".join(self.outputs))
 
 
 class Graph:
-    """A graph, or the subgraph of an If, Loop, Scan … (which may use the names of the graphs around it).
+    """A graph, or a subgraph of an If, Loop or Scan, which may use the names of the outer graphs.
 
-    inputs         every declared input. In a model before IR 4 an input may also be an initializer: a default value
-    initializers   name -> Initializer, decoded on demand
-    nodes          in an order in which they can run
-    value_info     name -> type, of the values in between that the model gives types for
+    - inputs: every declared input. In a model before IR 4 an initializer may be an input too: its default value.
+    - initializers: name -> Initializer, decoded on demand.
+    - nodes: in topological order.
+    - value_info: name -> type, of the intermediate values that the model declares.
     """
 
     def __init__(
@@ -108,52 +113,52 @@ class Graph:
 
     @property
     def required(self) -> Tuple[ValueInfo, ...]:
-        """The inputs without a default value: what a caller must give."""
-        return tuple(one for one in self.inputs if one.name not in self.initializers)
+        """Return the inputs without a default value: those that a caller must feed."""
+        return tuple(port for port in self.inputs if port.name not in self.initializers)
 
     @property
     def names(self) -> Set[str]:
-        """Every name that is defined here."""
-        found = {one.name for one in self.inputs} | set(self.initializers)
+        """Return every name that this graph defines, without those of its subgraphs."""
+        defined = {port.name for port in self.inputs} | set(self.initializers)
         for node in self.nodes:
-            found.update(node.outputs)
-        found.discard("")
-        return found
+            defined.update(node.outputs)
+        defined.discard("")
+        return defined
 
     def free_names(self) -> Tuple[str, ...]:
-        """The names that are used here or deeper but come from an outer graph, each once, in order of first use."""
+        """Return the names that this graph or a subgraph uses and an outer graph defines, in order of first use."""
         if self._free is None:
-            own = self.names
-            found: Dict[str, None] = {}
+            defined = self.names
+            free: Dict[str, None] = {}
             for node in self.nodes:
                 for name in node.inputs + tuple(node.captures()):
-                    if name and name not in own:
-                        found[name] = None
-            for one in self.outputs:
-                if one.name and one.name not in own:
-                    found[one.name] = None
-            self._free = tuple(found)
+                    if name and name not in defined:
+                        free[name] = None
+            for port in self.outputs:
+                if port.name and port.name not in defined:
+                    free[port.name] = None
+            self._free = tuple(free)
         return self._free
 
     def consumers(self) -> Mapping[str, int]:
-        """How often each value is used: by nodes, by the subgraphs of nodes (one each), and as an output."""
-        count = Counter(one.name for one in self.outputs)
+        """Count the uses of each value: by nodes, by subgraphs (one use per subgraph), and as an output."""
+        counts = Counter(port.name for port in self.outputs)
         for node in self.nodes:
-            count.update(name for name in node.inputs if name)
+            counts.update(name for name in node.inputs if name)
             for graph in node.subgraphs():
-                count.update(graph.free_names())
-        return count
+                counts.update(graph.free_names())
+        return counts
 
     def types(self) -> Dict[str, Optional[Type]]:
-        """The declared types: inputs, outputs, values in between and initializers."""
-        found = dict(self.value_info)
-        found.update((one.name, one.type) for one in self.outputs + self.inputs)
+        """Return the declared types of inputs, outputs, intermediate values and initializers."""
+        declared = dict(self.value_info)
+        declared.update((port.name, port.type) for port in self.outputs + self.inputs)
         for name, initializer in self.initializers.items():
-            found[name] = initializer.type
-        return found
+            declared[name] = initializer.type
+        return declared
 
     def walk(self) -> Iterator[GraphNode]:
-        """Every node, those of subgraphs right after the node that holds them."""
+        """Yield every node; the nodes of a subgraph follow the node that holds it."""
         for node in self.nodes:
             yield node
             for graph in node.subgraphs():
@@ -192,7 +197,7 @@ class Model:
         functions: Sequence[Tuple[str, str, str]] = (),
         metadata: Optional[Mapping[str, str]] = None,
         producer: str = "",
-        source: Any = None,
+        source: "ModelSource" = None,
         data_files: Sequence[str] = (),
     ) -> None:
         self.graph = graph
@@ -207,7 +212,7 @@ class Model:
 
     @property
     def inputs(self) -> Tuple[ValueInfo, ...]:
-        """What a caller must give."""
+        """Return the inputs that a caller must feed."""
         return self.graph.required
 
     @property
@@ -216,12 +221,12 @@ class Model:
 
     @property
     def opset(self) -> int:
-        """The version of ai.onnx (0 if the model imports none)."""
+        """Return the version of ai.onnx, or 0 if the model does not import it."""
         return self.opsets.get("", 0)
 
     @property
     def proto(self) -> Any:
-        """The onnx.ModelProto as it was given, functions and all; read again each time, so that no second copy is kept."""
+        """Return the original onnx.ModelProto, with its functions. It is read at each access, so no copy stays in memory."""
         import onnx
 
         if isinstance(self.source, str):
@@ -231,7 +236,7 @@ class Model:
         return self.source
 
     def operators(self) -> "Counter[Tuple[str, str, int]]":
-        """How often each (domain, operator, opset) is called, subgraphs included."""
+        """Count the calls of each (domain, operator, opset), those in subgraphs included."""
         return Counter((node.domain, node.operator, node.opset) for node in self.graph.walk())
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The stored tensors of a model, decoded when they are asked for: in initializers and in attributes."""
+"""Stored tensors of a model, in initializers and in attributes, decoded on demand."""
 
 from typing import Any, Callable, Optional, Tuple
 
@@ -10,13 +10,13 @@ from onnx_compat.model.types import TensorType
 
 __all__ = ["Constant", "Initializer"]
 
-Array = Any
+Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
 
 class Initializer:
-    """A constant of a graph. Its sizes were checked when it was made; its elements are decoded by `array` each time.
+    """A constant of a graph. Its shape is checked at construction; `array` decodes its elements at each call.
 
-    nbytes   the size of the carrier array
+    nbytes   the size of the carrier array in bytes
     """
 
     __slots__ = ("_read", "dtype", "name", "nbytes", "shape")
@@ -35,10 +35,10 @@ class Initializer:
         return TensorType(self.dtype, self.shape)
 
     def array(self) -> Array:
-        """The carrier array (see `onnx_compat.ir.dtypes`), read-only: a view of the model's bytes where that is possible."""
+        """Return the read-only carrier array (see `onnx_compat.ir.dtypes`), a view of the model's bytes where possible."""
         if self._read is None:
             raise InvalidModelError(
-                "the data of initializer '%s' was already let go of" % self.name, hint="load the model again"
+                "the data of initializer '%s' was already released" % self.name, hint="load the model again"
             )
         return self._read()
 
@@ -47,21 +47,21 @@ class Initializer:
         return self._read is None
 
     def release(self) -> None:
-        """Let go of the bytes: whoever consumed the array is now the only one that keeps it in memory."""
+        """Release the stored bytes. They stay in memory only as long as arrays made of them do."""
         self._read = None
 
     def copy(self) -> "Initializer":
-        """The same stored tensor; either may be let go of without the other."""
-        made = Initializer(self.name, self.dtype, self.shape, self.array)
-        made._read = self._read
-        return made
+        """Return a copy that shares the bytes and can be released on its own."""
+        duplicate = Initializer(self.name, self.dtype, self.shape, self.array)
+        duplicate._read = self._read
+        return duplicate
 
     def __repr__(self) -> str:
         return "<%s %s>" % (self.name, self.type)
 
 
 class Constant:
-    """A tensor in an attribute. One that was read from a model is decoded each time that `array` is asked for."""
+    """A tensor in an attribute. `array` decodes a tensor of a file at each access."""
 
     __slots__ = ("_array", "_stored", "dtype", "name", "shape")
 
@@ -74,23 +74,24 @@ class Constant:
 
     @classmethod
     def of(cls, stored: Initializer) -> "Constant":
-        made = cls((), stored.dtype, stored.name)
-        made._stored, made.shape = stored, stored.shape
-        return made
+        """Return a constant that decodes a stored tensor on demand."""
+        constant = cls((), stored.dtype, stored.name)
+        constant._stored, constant.shape = stored, stored.shape
+        return constant
 
     @property
     def array(self) -> Array:
-        """The carrier array (see `onnx_compat.ir.dtypes`)."""
+        """Return the carrier array (see `onnx_compat.ir.dtypes`)."""
         return self._array if self._stored is None else self._stored.array()
 
     def copy(self) -> "Constant":
-        """The same tensor; either may be let go of without the other."""
+        """Return a copy that shares the data and can be released on its own."""
         if self._stored is None:
             return Constant(self._array, self.dtype, self.name)
         return Constant.of(self._stored.copy())
 
     def release(self) -> None:
-        """Let go of the model's bytes, as `Initializer.release` does."""
+        """Release the bytes of the model, as `Initializer.release` does."""
         if self._stored is not None:
             self._stored.release()
 

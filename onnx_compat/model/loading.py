@@ -1,4 +1,4 @@
-"""`load`: a path, bytes or a ModelProto in, a checked `Model` out, or an error that says what is wrong with it."""
+"""Load a model from a path, bytes or a ModelProto, and check it."""
 
 import mmap
 import os
@@ -17,7 +17,14 @@ from onnx_compat.model.wire import BytesSource, FileSource, Message, Source, par
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["load"]
+    #: Whatever `load` reads. `onnx` is imported by the type checker only.
+    ModelSource = Union[str, os.PathLike[str], bytes, onnx.ModelProto, Model]
+else:
+    ModelSource = Any
+
+__all__ = ["ModelSource", "StrPath", "load"]
+
+StrPath = Union[str, "os.PathLike[str]"]
 
 
 def load(
@@ -45,21 +52,21 @@ def load(
     """
     if isinstance(source, Model):
         return source
-    place = None if folder is None else Folder(os.fspath(folder))
+    data_folder = None if folder is None else Folder(os.fspath(folder))
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _model(BytesSource(bytes(source)), place, source)
+        return _read_model(BytesSource(bytes(source)), data_folder, source)
     if isinstance(source, (str, os.PathLike)):
-        return _from_file(os.fspath(source), place)
+        return _read_file(os.fspath(source), data_folder)
     kind = getattr(getattr(source, "DESCRIPTOR", None), "full_name", "")
     if kind != "onnx.ModelProto":
         raise InputError(
             "a model cannot be loaded from a %s" % (kind or type(source).__name__),
             hint="give the path of an .onnx file, its bytes, or an onnx.ModelProto",
         )
-    return _model(BytesSource(_serialized(source)), place, source)
+    return _read_model(BytesSource(_serialise(source)), data_folder, source)
 
 
-def _serialized(proto: Any) -> bytes:
+def _serialise(proto: "onnx.ModelProto") -> bytes:
     try:
         return bytes(proto.SerializeToString())
     except Exception as error:  # protobuf's own errors differ between its versions
@@ -69,19 +76,19 @@ def _serialized(proto: Any) -> bytes:
         ) from error
 
 
-def _from_file(path: Any, folder: Optional[Folder]) -> Model:
+def _read_file(path: object, folder: Optional[Folder]) -> Model:
     if not isinstance(path, str) or "\0" in path:
         raise InputError("%r is no path in text" % (path,), hint="give a str")
     if not os.path.isfile(path):
-        what = "is not a file" if os.path.exists(path) else "does not exist"
-        raise InvalidModelError("the model '%s' %s" % (path, what), hint="give the path of an .onnx file")
+        problem = "is not a file" if os.path.exists(path) else "does not exist"
+        raise InvalidModelError("the model '%s' %s" % (path, problem), hint="give the path of an .onnx file")
     try:
         with open(path, "rb") as file:
             if not os.fstat(file.fileno()).st_size:
-                return _model(BytesSource(b""), None, path)  # what is empty cannot be mapped
+                return _read_model(BytesSource(b""), None, path)  # an empty file cannot be mapped
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                place = folder or Folder(os.path.dirname(path) or os.curdir, path)
-                return _model(FileSource(file, data), place, path)
+                data_folder = folder or Folder(os.path.dirname(path) or os.curdir, path)
+                return _read_model(FileSource(file, data), data_folder, path)
     except OnnxCompatError as error:
         error.reason = "%s (in '%s')" % (error.reason, path)
         raise
@@ -89,7 +96,7 @@ def _from_file(path: Any, folder: Optional[Folder]) -> Model:
         raise InvalidModelError("cannot read the model '%s': %s" % (path, error.strerror or error)) from error
 
 
-def _model(source: Source, folder: Optional[Folder], given: Any) -> Model:
+def _read_model(source: Source, folder: Optional[Folder], source_argument: ModelSource) -> Model:
     if not source.size:
         raise InvalidModelError("the model is empty: there are no bytes", hint="export or copy it again")
     record, unknown = parse(source, MODEL)
@@ -98,7 +105,7 @@ def _model(source: Source, folder: Optional[Folder], given: Any) -> Model:
     versions = _versions(record, unknown)
     reader = Reader(folder)
     try:
-        functions = [reader.function(one) for one in record.functions]
+        functions = [reader.function(function) for function in record.functions]
         graph = check(inline(reader.graph(record.graph), functions, versions))
     except RecursionError:
         raise UnsupportedError("the graphs or functions of the model are nested too deeply") from None
@@ -106,30 +113,30 @@ def _model(source: Source, folder: Optional[Folder], given: Any) -> Model:
         graph,
         versions,
         record.ir_version,
-        given if isinstance(given, str) else None,
+        source_argument if isinstance(source_argument, str) else None,
         [function.key for function in functions],
-        {one.key: one.value for one in record.metadata_props},
+        {entry.key: entry.value for entry in record.metadata_props},
         ("%s %s" % (record.producer_name, record.producer_version)).strip(),
-        given,
+        source_argument,
         () if folder is None else tuple(folder.files),
     )
 
 
 def _versions(record: Message, unknown: Set[str]) -> Dict[str, int]:
-    """The opsets of the model, known ones; and a file format that can be read."""
+    """Return the opsets of a model. Raise an error where an opset or the file format is not supported."""
     if record.ir_version < 1:
         raise InvalidModelError("this is no ONNX model: it has no IR version", hint="export the model again")
-    # A later format only adds fields. Where a model has none of them it means what it says, and is taken.
+    # A later format only adds fields. A model without unknown fields reads correctly, and is accepted.
     if record.ir_version > NEWEST_IR and unknown:
         raise UnsupportedError(
             "the model has IR version %d with parts that this release does not know (%s); the newest it knows is %d"
             % (record.ir_version, ", ".join(sorted(unknown)), NEWEST_IR),
             hint="update onnx-compat, or export the model with an older onnx",
         )
-    found = opsets(record.opset_import)
-    if not found:
+    versions = opsets(record.opset_import)
+    if not versions:
         if record.ir_version >= 3:
             raise InvalidModelError("the model imports no operator set (opset_import)", hint="export the model again")
-        found[""] = 1
-    check_versions(found)
-    return found
+        versions[""] = 1
+    check_versions(versions)
+    return versions

@@ -1,39 +1,39 @@
-"""Names: all that a model uses, and new ones that it does not."""
+"""Names: collect the names that a model uses, and generate unused names."""
 
 from typing import Dict, Iterable, Set
 
 from onnx_compat.model.graph import Graph
 
-__all__ = ["Names", "defined"]
+__all__ = ["Names", "names_in"]
 
-#: A made name is no longer: names made from names made from names must not fill the memory.
+#: The longest generated name: nested functions build names from generated names, which must not fill the memory.
 LENGTH = 200
 
 
 class Names:
-    """The names that are taken."""
+    """The names in use."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken: Set[str] = set(taken)
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self._used: Set[str] = set(used)
         self._next: Dict[str, int] = {}
 
     def fresh(self, wish: str) -> str:
-        """The wish, or the wish with a number behind it; taken from now on."""
+        """Return a name that is not in use, and mark it as used: `wish`, or `wish` with a number appended."""
         base = wish[-LENGTH:]
         name = base
-        while name in self._taken:
+        while name in self._used:
             self._next[base] = self._next.get(base, 0) + 1
             name = "%s_%d" % (base, self._next[base])
-        self._taken.add(name)
+        self._used.add(name)
         return name
 
 
-def defined(graph: Graph) -> Set[str]:
-    """The names of all values and nodes, in subgraphs too."""
-    found = graph.names | graph.value_info.keys() | {one.name for one in graph.outputs}
+def names_in(graph: Graph) -> Set[str]:
+    """Return the names of all values and nodes of a graph and its subgraphs."""
+    names = graph.names | graph.value_info.keys() | {port.name for port in graph.outputs}
     for node in graph.nodes:
-        found.add(node.name)
-        found.update(node.inputs)
+        names.add(node.name)
+        names.update(node.inputs)
         for inner in node.subgraphs():
-            found |= defined(inner)
-    return found
+            names |= names_in(inner)
+    return names

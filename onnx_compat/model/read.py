@@ -1,4 +1,4 @@
-"""From messages to the graph that the library works on, as the file has it: nothing inlined, nothing sorted."""
+"""Convert decoded messages to graphs. Functions are not inlined and nodes are not sorted yet."""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -15,12 +15,12 @@ from onnx_compat.model.wire import Message
 
 __all__ = ["Function", "Key", "Reader", "opsets"]
 
-#: What a call names a function by: domain, operator, overload.
+#: The identity of a function: domain, operator, overload.
 Key = Tuple[str, str, str]
 
 
 class Function(NamedTuple):
-    """A model's own operator. `attributes` are the names of those without a default; `graph` is its body."""
+    """A function of a model. `attributes`: the names of attributes without a default. `graph`: its body."""
 
     key: Key
     attributes: Tuple[str, ...]
@@ -30,7 +30,7 @@ class Function(NamedTuple):
 
 
 class Reader:
-    """Reads messages; holds what all of them need: the folder of external data."""
+    """Converts messages to objects. `folder` holds the external data of the tensors."""
 
     def __init__(self, folder: Optional[Folder]) -> None:
         self.folder = folder
@@ -43,24 +43,28 @@ class Reader:
 
     def graph(self, record: Message) -> Graph:
         initializers: Dict[str, Initializer] = {}
-        stored = [self.tensor(one) for one in record.initializer]
-        for one in stored + [self.sparse(one) for one in record.sparse_initializer]:
-            if not one.name or one.name in initializers:
-                what = "two initializers are both named '%s'" % one.name if one.name else "an initializer has no name"
-                raise InvalidModelError(what, hint="export the model again")
-            initializers[one.name] = one
+        stored = [self.tensor(tensor) for tensor in record.initializer]
+        for initializer in stored + [self.sparse(initializer) for initializer in record.sparse_initializer]:
+            if not initializer.name or initializer.name in initializers:
+                problem = (
+                    "two initializers are both named '%s'" % initializer.name
+                    if initializer.name
+                    else "an initializer has no name"
+                )
+                raise InvalidModelError(problem, hint="export the model again")
+            initializers[initializer.name] = initializer
         return Graph(
             record.name,
-            [ValueInfo(one.name, self.type(one.type)) for one in record.input],
-            [ValueInfo(one.name, self.type(one.type)) for one in record.output],
-            [self.node(one, place) for place, one in enumerate(record.node)],
+            [ValueInfo(port.name, self.type(port.type)) for port in record.input],
+            [ValueInfo(port.name, self.type(port.type)) for port in record.output],
+            [self.node(node, index) for index, node in enumerate(record.node)],
             initializers,
-            {one.name: self.type(one.type) for one in record.value_info},
+            {port.name: self.type(port.type) for port in record.value_info},
             record.doc_string,
         )
 
-    def node(self, record: Message, place: int) -> GraphNode:
-        name = record.name or "%s_%d" % (record.op_type, place)
+    def node(self, record: Message, index: int) -> GraphNode:
+        name = record.name or "%s_%d" % (record.op_type, index)
         if not record.op_type:
             raise InvalidModelError("a node has no operator", node=name, hint="export the model again")
         domain = normalise(record.domain)
@@ -74,7 +78,7 @@ class Reader:
         key = (normalise(record.domain), record.name, record.overload)
         inputs = [ValueInfo(name, None) for name in record.input]
         outputs = [ValueInfo(name, None) for name in record.output]
-        nodes = [self.node(one, place) for place, one in enumerate(record.node)]
+        nodes = [self.node(node, index) for index, node in enumerate(record.node)]
         return Function(
             key,
             tuple(record.attribute),
@@ -84,7 +88,7 @@ class Reader:
         )
 
     def type(self, record: Optional[Message]) -> Optional[Type]:
-        """The declared type, or None where nothing is said."""
+        """Return a declared type, or None where there is no declaration."""
         if record is None:
             return None
         if record.sequence_type is not None:
@@ -96,32 +100,33 @@ class Reader:
         if record.opaque_type is not None:
             return OpaqueType(record.opaque_type.domain, record.opaque_type.name)
         if record.sparse_tensor_type is not None:
-            return SparseTensorType(*_tensor(record.sparse_tensor_type))
-        return TensorType(*_tensor(record.tensor_type)) if record.tensor_type is not None else None
+            return SparseTensorType(*_tensor_type(record.sparse_tensor_type))
+        return TensorType(*_tensor_type(record.tensor_type)) if record.tensor_type is not None else None
 
 
-def _tensor(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]:
+def _tensor_type(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]:
+    """Return the dtype and the shape of a tensor type."""
     dtype = DType.of(record.elem_type) if record.elem_type else None
     if record.shape is None:
         return dtype, None
     sizes: List[Any] = []
     for dim in record.shape.dim:
         size = vars(dim).get("dim_value")
-        # a negative size, or one called `?`, is what some exporters write for an unknown one: two such need not be equal
-        told = None if dim.dim_param in ("", "?") else dim.dim_param
-        sizes.append(size if size is not None and size >= 0 else told)
+        # some exporters write a negative size, or the symbol `?`, for an unknown size: two of these may differ
+        symbol = None if dim.dim_param in ("", "?") else dim.dim_param
+        sizes.append(size if size is not None and size >= 0 else symbol)
     return dtype, tuple(sizes)
 
 
 def opsets(records: Sequence[Message]) -> Dict[str, int]:
-    """domain -> version; a domain may be imported twice only with the same version."""
-    found: Dict[str, int] = {}
-    for one in records:
-        domain = normalise(one.domain)
-        if found.setdefault(domain, one.version) != one.version:
+    """Return domain -> version. Raise an InvalidModelError where a domain is imported with two versions."""
+    versions: Dict[str, int] = {}
+    for record in records:
+        domain = normalise(record.domain)
+        if versions.setdefault(domain, record.version) != record.version:
             raise InvalidModelError(
                 "the model imports versions %d and %d of domain '%s'"
-                % (found[domain], one.version, domain or "ai.onnx"),
+                % (versions[domain], record.version, domain or "ai.onnx"),
                 hint="export the model again with one version",
             )
-    return found
+    return versions

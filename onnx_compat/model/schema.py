@@ -1,6 +1,6 @@
 """The messages of an ONNX file (IR version 14): field numbers, names and kinds, as `wire` reads them.
 
-All fields are listed, those that no one here needs as "skip", so that a field of a later IR version is recognised as such.
+Every field is listed, so that a field of a later IR version is recognised as unknown. A field that is not read is "skip".
 """
 
 from typing import Any, Dict, Tuple, Type
@@ -9,28 +9,31 @@ from onnx_compat.model.wire import Field, Message
 
 __all__ = ["MODEL", "TENSOR", "linked", "message"]
 
-_ONE: Dict[str, Any] = {"int": 0, "float": 0.0, "text": "", "bytes": b""}
+_SINGLE: Dict[str, Any] = {"int": 0, "float": 0.0, "text": "", "bytes": b""}
 _NUMBERS = ("ints", "floats", "doubles")
 
 
 def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
-    """A Record type. A kind with a star is a list; the defaults are class attributes, so an absent field costs nothing."""
+    """Create a message class from field name -> (number, kind). A kind with a star is a list.
+
+    The defaults are class attributes, so an absent field takes no memory.
+    """
     body: Dict[str, Any] = {"FIELDS": {}}
     for field, (number, spelled) in fields.items():
         kind = spelled.rstrip("*")
         many = kind != spelled or kind in _NUMBERS
         body["FIELDS"][number] = Field(field, kind, many)
-        body[field] = () if many else _ONE.get(kind)
+        body[field] = () if many else _SINGLE.get(kind)
     return type(_title, (Message,), body)
 
 
 def linked(*messages: Type[Message]) -> Dict[str, Type[Message]]:
-    """Messages by name, each field of which that is a message knowing its own."""
-    found = {one.__name__: one for one in messages}
-    for one in messages:
-        for field in one.FIELDS.values():
-            field.message = found.get(field.kind)
-    return found
+    """Return the messages by name, and set `Field.message` of each field whose kind is one of these names."""
+    by_name = {message_type.__name__: message_type for message_type in messages}
+    for message_type in messages:
+        for field in message_type.FIELDS.values():
+            field.message = by_name.get(field.kind)
+    return by_name
 
 
 _MESSAGES = linked(

@@ -1,4 +1,4 @@
-"""From a tensor message to an `Initializer`: which of the many ways its data is stored in, and whether that is enough."""
+"""Read a tensor message as an `Initializer`, from whichever of its fields holds the data, and check its size."""
 
 from typing import Any, Callable, Optional, Sequence, Tuple
 
@@ -14,17 +14,17 @@ from onnx_compat.model.wire import Message, numbers
 
 __all__ = ["read_dense", "read_sparse"]
 
-Array = Any
+Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 Reader = Callable[[], Array]
 
-#: numpy 1.x has no more dimensions.
+#: The largest number of dimensions of numpy 1.x.
 RANK = 32
-#: The largest dense array that is made of a sparse tensor: what a file says in a few bytes must not fill the memory.
+#: The largest dense array, in bytes, that a sparse tensor becomes: a file of a few bytes must not fill the memory.
 SPARSE_LIMIT = 1 << 30
 
 
 def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
-    """A checked tensor. `folder` is None where the model has none, so that external data cannot be found."""
+    """Read a dense tensor and check its size. Without a `folder`, a tensor with external data is an error."""
     name = name or record.name
     where = "tensor '%s'" % name
     dtype = _dtype(record.data_type, where)
@@ -32,7 +32,7 @@ def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Ini
     if record.segment is not None:
         raise UnsupportedError("%s is stored in segments, which no version of ONNX reads" % where)
     if dtype.kind == "s":
-        return Initializer(name, dtype, shape, _strings(record, shape, count, where))
+        return Initializer(name, dtype, shape, _string_reader(record, shape, count, where))
     needed = stored_size(dtype, count)
     if record.data_location == 1:
         if folder is None:
@@ -45,9 +45,9 @@ def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Ini
         return Initializer(name, dtype, shape, lambda: decode_elements(fetch(), dtype, shape))
     data = record.raw_data
     if data is None or (data.size == 0 and needed):
-        typed = _typed(record, dtype, count, where)
-        return Initializer(name, dtype, shape, lambda: decode_elements(typed().view(np.uint8), dtype, shape))
-    _fits(where, data.size, needed, "bytes of data")
+        read_typed = _typed_reader(record, dtype, count, where)
+        return Initializer(name, dtype, shape, lambda: decode_elements(read_typed().view(np.uint8), dtype, shape))
+    _check_count(where, data.size, needed, "bytes of data")
     return Initializer(name, dtype, shape, lambda: decode_elements(data, dtype, shape))
 
 
@@ -61,7 +61,7 @@ def _dtype(number: int, where: str) -> DType:
 
 
 def _shape(dims: Sequence[Any], dtype: DType, where: str) -> Tuple[Tuple[int, ...], int]:
-    """The shape and the number of elements, counted in Python's own integers."""
+    """Return the shape and the number of elements, counted in Python integers, which do not overflow."""
     shape = tuple(int(size) for size in numbers(dims, "int64"))
     count, extent = 1, 1
     for size in shape:
@@ -76,30 +76,32 @@ def _shape(dims: Sequence[Any], dtype: DType, where: str) -> Tuple[Tuple[int, ..
     return shape, count
 
 
-def _fits(where: str, found: int, needed: int, what: str) -> None:
-    if found != needed:
+def _check_count(where: str, actual: int, needed: int, unit: str) -> None:
+    """Raise an InvalidModelError where the amount of data does not fit the shape."""
+    if actual != needed:
         raise InvalidModelError(
-            "%s has %d %s where its type and shape need %d" % (where, found, what, needed),
+            "%s has %d %s where its type and shape need %d" % (where, actual, unit, needed),
             hint="the model is damaged or was written wrongly: export it again",
         )
 
 
-def _strings(record: Message, shape: Tuple[int, ...], count: int, where: str) -> Reader:
+def _string_reader(record: Message, shape: Tuple[int, ...], count: int, where: str) -> Reader:
+    """Return a function that decodes the strings."""
     if record.raw_data is not None or record.data_location == 1:
         raise InvalidModelError("%s holds strings as raw data, which ONNX does not allow" % where)
-    _fits(where, len(record.string_data), count, "strings")
+    _check_count(where, len(record.string_data), count, "strings")
 
     def read() -> Array:
         array = np.empty(count, object)
-        # bytes that are no UTF-8 survive: they come back when the text is encoded in the same way
+        # "surrogateescape" keeps bytes that are no UTF-8: encoding the text in the same way restores them
         array[:] = [item.decode("utf-8", "surrogateescape") for item in record.string_data]
         return array.reshape(shape)
 
     return read
 
 
-def _typed(record: Message, dtype: DType, count: int, where: str) -> Reader:
-    """Data in one of the typed fields; what is returned gives the elements as raw_data would store them."""
+def _typed_reader(record: Message, dtype: DType, count: int, where: str) -> Reader:
+    """Return a function that reads the data of a typed field, as raw_data would store the elements."""
     if dtype in (dtypes.float32, dtypes.complex64):
         parts, kind = record.float_data, "<f4"
     elif dtype in (dtypes.float64, dtypes.complex128):
@@ -108,16 +110,16 @@ def _typed(record: Message, dtype: DType, count: int, where: str) -> Reader:
         parts, kind = record.uint64_data, "<i8"
     else:
         parts, kind = (record.int64_data if dtype is dtypes.int64 else record.int32_data), "<i8"
-    each = 8 // dtype.bits if dtype.bits in (2, 4) else 1  # elements in one number of int32_data
-    needed = count * 2 if dtype.kind == "c" else -(-count // each)
-    _fits(where, sum(np.size(part) for part in parts), needed, "numbers")
+    per_number = 8 // dtype.bits if dtype.bits in (2, 4) else 1  # elements in one number of int32_data
+    needed = count * 2 if dtype.kind == "c" else -(-count // per_number)
+    _check_count(where, sum(np.size(part) for part in parts), needed, "numbers")
     small = "<u%d" % max(1, dtype.bits // 8)
 
     def read() -> Array:
         data = numbers(parts, kind)
         if kind == "<i8" and dtype.bits < 64:
             _check_width(data, dtype, where)
-        if dtype.bits == 6:  # one element in a number here, four in three bytes there
+        if dtype.bits == 6:  # a number holds one element; raw_data holds four elements in three bytes
             return join(data.astype(np.uint8), 6)
         return data if kind != "<i8" or dtype.bits == 64 else data.astype(small)
 
@@ -141,7 +143,7 @@ def _check_width(data: Array, dtype: DType, where: str) -> None:
 
 
 def read_sparse(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
-    """A sparse tensor, made dense when it is asked for; every index is inside the shape, and none comes twice."""
+    """Read a sparse tensor, which becomes dense on demand. Check that its indices are in range, and in rising order."""
     if record.values is None or record.indices is None:
         raise InvalidModelError("a sparse tensor lacks its values or its indices")
     values, indices = read_dense(record.values, folder, name), read_dense(record.indices, folder, name)
@@ -149,26 +151,26 @@ def read_sparse(record: Message, folder: Optional[Folder], name: str = "") -> In
     shape, count = _shape(record.dims, values.dtype, where)
     if count * values.dtype.numpy.itemsize > SPARSE_LIMIT:
         raise UnsupportedError("%s would take %d elements when made dense" % (where, count))
-    flat = len(indices.shape) == 1
+    is_flat = len(indices.shape) == 1
     if (
         indices.dtype is not dtypes.int64
         or len(values.shape) != 1
-        or (indices.shape != values.shape if flat else indices.shape != (values.shape[0], len(shape)))
+        or (indices.shape != values.shape if is_flat else indices.shape != (values.shape[0], len(shape)))
     ):
         raise InvalidModelError(
             "%s has values %s and indices %s that do not belong together" % (where, values, indices)
         )
-    places = indices.array()
-    if not flat:
-        if ((places < 0) | (places >= np.array(shape, np.int64))).any():
+    positions = indices.array()
+    if not is_flat:
+        if ((positions < 0) | (positions >= np.array(shape, np.int64))).any():
             raise InvalidModelError("%s has an index outside of its shape %s" % (where, list(shape)))
-        places = np.ravel_multi_index(tuple(places.T), shape) if shape else np.zeros(len(places), np.int64)
-    if places.size and (places.min() < 0 or places.max() >= count or (np.diff(places) <= 0).any()):
+        positions = np.ravel_multi_index(tuple(positions.T), shape) if shape else np.zeros(len(positions), np.int64)
+    if positions.size and (positions.min() < 0 or positions.max() >= count or (np.diff(positions) <= 0).any()):
         raise InvalidModelError("%s has indices that are outside of its shape or not in rising order" % where)
 
     def read() -> Array:
         array = np.full(count, "" if values.dtype.kind == "s" else 0, values.dtype.numpy)
-        array[places] = values.array()
+        array[positions] = values.array()
         array.flags.writeable = False
         return array.reshape(shape)
 

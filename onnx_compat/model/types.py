@@ -6,12 +6,12 @@ from onnx_compat.ir.dtypes import DType
 
 __all__ = ["Dim", "MapType", "OpaqueType", "OptionalType", "SequenceType", "SparseTensorType", "TensorType", "Type"]
 
-#: A size, the name of a size that is only known at run time, or nothing known at all.
+#: A size: a number, the symbol of a size that is known only at run time, or None for an unknown size.
 Dim = Union[int, str, None]
 
 
 class TensorType(NamedTuple):
-    """A tensor. `dtype` is None where a model leaves it out; `shape` is None where even the rank is unknown."""
+    """A tensor. `dtype` may be absent in a model (None); `shape` is absent where the rank is unknown (None)."""
 
     dtype: Optional[DType]
     shape: Optional[Tuple[Dim, ...]] = None
@@ -22,7 +22,7 @@ class TensorType(NamedTuple):
 
     @property
     def static(self) -> bool:
-        """Every size is a number."""
+        """Whether every size is a number."""
         return self.shape is not None and all(isinstance(size, int) for size in self.shape)
 
     def __str__(self) -> str:
@@ -31,6 +31,8 @@ class TensorType(NamedTuple):
 
 
 class SparseTensorType(NamedTuple):
+    """A sparse tensor, with the dtype of its values and its dense shape."""
+
     dtype: Optional[DType]
     shape: Optional[Tuple[Dim, ...]] = None
 
@@ -39,7 +41,7 @@ class SparseTensorType(NamedTuple):
 
 
 class SequenceType(NamedTuple):
-    """A list of values of one type; `element` is None where a model leaves it out."""
+    """A list of values of the same type. `element` may be absent in a model (None)."""
 
     element: "Optional[Type]"
 
@@ -48,6 +50,8 @@ class SequenceType(NamedTuple):
 
 
 class OptionalType(NamedTuple):
+    """A value that may be empty."""
+
     element: "Optional[Type]"
 
     def __str__(self) -> str:
@@ -55,6 +59,8 @@ class OptionalType(NamedTuple):
 
 
 class MapType(NamedTuple):
+    """A map from keys, integers or strings, to values."""
+
     key: DType
     value: "Optional[Type]"
 
@@ -63,6 +69,8 @@ class MapType(NamedTuple):
 
 
 class OpaqueType(NamedTuple):
+    """A type of the exporter, identified by a domain and a name."""
+
     domain: str
     name: str
 

@@ -1,6 +1,6 @@
-"""Which opset came with which ONNX release and file format (IR) version.
+"""Table of ONNX releases: their operator set versions and their file format (IR) versions.
 
-The facts of onnx.helper.VERSION_TABLE up to onnx 1.23, carried here because an older onnx does not have them.
+It repeats onnx.helper.VERSION_TABLE of onnx 1.23, because an older onnx lacks the newer rows.
 """
 
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional
@@ -27,7 +27,7 @@ PREVIEW = "ai.onnx.preview"
 
 
 class Release(NamedTuple):
-    """An onnx release: the IR version it writes and the newest opset of each domain that it knows."""
+    """An onnx release: the IR version that it writes, and the newest version of each domain."""
 
     onnx: str
     ir: int
@@ -37,7 +37,7 @@ class Release(NamedTuple):
     preview: int = 0
 
 
-#: Oldest first; a release that changed none of the numbers is left out.
+#: Oldest first, without the releases that changed none of the numbers.
 RELEASES = (
     Release("1.0", 3, 1, 1),
     Release("1.1", 3, 5, 1),
@@ -66,7 +66,7 @@ RELEASES = (
     Release("1.23.0", 14, 28, 5, 1, 1),
 )
 
-#: The newest version of each standard domain that this release knows. Other domains have versions of their own.
+#: The newest version of each standard domain that this library supports.
 NEWEST: Dict[str, int] = {
     "": RELEASES[-1].opset,
     ML: RELEASES[-1].ml,
@@ -75,38 +75,41 @@ NEWEST: Dict[str, int] = {
 }
 NEWEST_IR = RELEASES[-1].ir
 
-#: Domains of which a model may use the first version without importing it, as onnxruntime lets it.
+#: Domains that a model may use without importing them, and their versions: onnxruntime permits it.
 IMPLIED: Dict[str, int] = {"com.microsoft": 1}
 
-#: The IR version that first had an element type, for the types that IR 3 did not have.
+#: The IR version that introduced an element type, for the types that IR 3 lacks.
 _TYPE_IR = {"bfloat16": 4, "uint4": 10, "int4": 10, "float4e2m1": 11, "float8e8m0": 12, "uint2": 13, "int2": 13}
 _TYPE_IR.update(dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"), 9))
 _TYPE_IR.update(float6e2m3=14, float6e3m2=14)
 
 
 def normalise(domain: str) -> str:
-    """The default domain has two spellings."""
+    """Return "" for "ai.onnx", the second spelling of the default domain; return any other domain as it is."""
     return "" if domain == "ai.onnx" else domain
 
 
 def release_of(domain: str, version: int) -> Optional[Release]:
-    """The first onnx release with this version of a standard domain; None for another domain or version."""
+    """Return the first onnx release with a version of a standard domain, or None for another domain or version."""
     column = {"": "opset", ML: "ml", TRAINING: "training", PREVIEW: "preview"}.get(normalise(domain))
     if column is None or version < 1:
         return None
-    return next((one for one in RELEASES if getattr(one, column) >= version), None)
+    return next((release for release in RELEASES if getattr(release, column) >= version), None)
 
 
 def reader_of(opsets: Mapping[str, int], ir: int) -> Optional[Release]:
-    """The first onnx release that knows these opsets and this IR version; None where none of the table does."""
+    """Return the first onnx release that supports these opsets and this IR version, or None if no release does."""
     standard = [release_of(domain, version) for domain, version in opsets.items() if normalise(domain) in NEWEST]
-    needed = [*standard, next((one for one in RELEASES if one.ir >= ir), None)]
-    found = [one for one in needed if one is not None]
-    return max(found, key=RELEASES.index) if len(found) == len(needed) else None
+    needed = [*standard, next((release for release in RELEASES if release.ir >= ir), None)]
+    releases = [release for release in needed if release is not None]
+    return max(releases, key=RELEASES.index) if len(releases) == len(needed) else None
 
 
 def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
-    """The oldest IR version that may carry these opsets and element types; never below 4 (initializers are no inputs)."""
+    """Return the oldest IR version that supports these opsets and element types.
+
+    It is at least 4, because written initializers are not inputs.
+    """
     needed: List[int] = [4]
     needed += [_TYPE_IR.get(dtype.name, 3) for dtype in dtypes]
     for domain, version in opsets.items():
@@ -122,7 +125,7 @@ def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
 
 
 def check_versions(versions: Mapping[str, int]) -> None:
-    """Refuse versions of the standard domains that this release does not know; other domains are their owners'."""
+    """Raise an error for a version of a standard domain that this library does not support."""
     for domain, version in versions.items():
         if version < 1 and domain in NEWEST:
             raise InvalidModelError("the model imports version %d of %s" % (version, domain or "ai.onnx"))

@@ -1,14 +1,16 @@
-"""Reading the protobuf wire format, without protobuf.
+"""Decode the protobuf wire format without protobuf.
 
-The library reads models itself for three reasons: an old `onnx` in an old environment drops the fields of newer models
-(function overloads, attribute defaults) where this keeps them; a weight never passes through protobuf's arena, which
-neither shares its memory nor gives parts of it back, so a tensor is a view of the file's bytes or an array of its own;
-and every length is compared with what is there before anything is allocated.
+The library decodes models itself for three reasons:
+
+- An old `onnx` in an old environment drops the fields of newer models, such as function overloads.
+- The arena of protobuf neither shares the memory of a weight nor frees parts of it. Here a tensor is a view of the bytes
+  of the file, or an array of its own.
+- Every length is compared with the size of the file before memory is allocated.
 """
 
 import mmap
 import struct
-from typing import Any, Callable, ClassVar, Dict, Optional, Sequence, Set, Tuple, Type, Union
+from typing import Any, BinaryIO, Callable, ClassVar, Dict, Optional, Sequence, Set, Tuple, Type, Union
 
 import numpy as np
 
@@ -16,30 +18,35 @@ from onnx_compat.errors import InvalidModelError
 
 __all__ = ["BytesSource", "Field", "FileSource", "Message", "Source", "numbers", "parse"]
 
-Array = Any
+Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
-#: Messages inside messages inside messages: protobuf's own limit.
+#: The bytes of a source, indexed.
+Bytes = Union[bytes, mmap.mmap]
+#: A value of a field, whose type depends on the kind of the field.
+FieldValue = Any
+
+#: The largest depth of nested messages: the limit of protobuf itself.
 DEPTH = 100
-#: A payload of a file that is shorter is copied from the mapping, a longer one is read into an array of its own.
+#: A payload of fewer bytes is copied from the mapping; a longer payload is read into an array of its own.
 READ = 1 << 16
 
 _NOT_ONNX = "check that the file is an ONNX model and that it was copied or downloaded completely"
 
 
 class Source:
-    """Bytes that can be looked at one by one, and taken out as arrays."""
+    """Bytes that can be indexed, and copied or viewed as arrays."""
 
-    def __init__(self, data: Union[bytes, mmap.mmap], size: int) -> None:
+    def __init__(self, data: Bytes, size: int) -> None:
         self.data = data
         self.size = size
 
     def take(self, start: int, stop: int) -> Array:
-        """These bytes as a uint8 array that stays valid."""
+        """Return a range of the bytes as a uint8 array that stays valid after parsing."""
         raise NotImplementedError
 
 
 class BytesSource(Source):
-    """Bytes in memory: what is taken is a view of them."""
+    """Bytes in memory. `take` returns views."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data, len(data))
@@ -49,9 +56,9 @@ class BytesSource(Source):
 
 
 class FileSource(Source):
-    """An open file, mapped while it is parsed: what is taken is a copy, and the only one."""
+    """An open file, mapped while it is parsed. `take` returns copies, the only ones in memory."""
 
-    def __init__(self, file: Any, data: mmap.mmap) -> None:
+    def __init__(self, file: BinaryIO, data: mmap.mmap) -> None:
         super().__init__(data, len(data))
         self.file = file
 
@@ -59,17 +66,23 @@ class FileSource(Source):
         if stop - start < READ:
             return np.frombuffer(self.data[start:stop], np.uint8)
         self.file.seek(start)
-        taken = np.fromfile(self.file, np.uint8, stop - start)
-        if taken.size != stop - start:
+        array = np.fromfile(self.file, np.uint8, stop - start)
+        if array.size != stop - start:
             raise InvalidModelError("the model file became shorter while it was read", hint="load it again")
-        return taken
+        return array
 
 
 class Field:
-    """What a field number of a message means.
+    """The name and the kind of a field of a message.
 
-    kind: int, float, text, bytes, payload (bytes taken from the source), ints, floats, doubles (repeated: a list of numbers
-    and of packed arrays, see `numbers`), skip, or the name of a message. `many`: it may come often, and makes a list.
+    `kind` is the name of a message, or one of these:
+
+    - int, float, text, bytes: a single value.
+    - payload: bytes, as an array of the source.
+    - ints, floats, doubles: repeated numbers, as a list of numbers and of packed arrays (see `numbers`).
+    - skip: a field that is not read.
+
+    `many`: the field is repeated, and becomes a list.
     """
 
     __slots__ = ("kind", "many", "message", "name")
@@ -82,30 +95,30 @@ class Field:
 
 
 class Message:
-    """One decoded message; a field that was not there reads as its default, `vars(record)` holds those that were."""
+    """A decoded message. An absent field reads as its default; `vars(record)` holds the present fields only."""
 
     FIELDS: ClassVar[Dict[int, Field]] = {}
 
-    def __getattr__(self, name: str) -> Any:  # only called for what is no field at all; tells mypy that fields are Any
+    def __getattr__(self, name: str) -> Any:  # only called for unknown names; tells mypy that fields are Any
         raise AttributeError(name)
 
 
 def parse(source: Source, message: Type[Message]) -> Tuple[Message, Set[str]]:
-    """The message that fills the source, and the fields in it that this release does not know."""
+    """Decode the message that fills a source. Return it, and the names of its unknown fields."""
     unknown: Set[str] = set()
     record = message()
     _decode(record, source, 0, source.size, DEPTH, unknown)
     return record, unknown
 
 
-def _bad(message: Type[Message], why: str) -> InvalidModelError:
+def _damaged_error(message: Type[Message], why: str) -> InvalidModelError:
     return InvalidModelError(
         "this is no ONNX model, or a damaged one: %s in its %s" % (why, message.__name__), hint=_NOT_ONNX
     )
 
 
-def _varint(data: Any, position: int, stop: int) -> Tuple[int, int]:
-    """An unsigned number of 64 bits and where it ends, or a position past `stop`."""
+def _varint(data: Bytes, position: int, stop: int) -> Tuple[int, int]:
+    """Return an unsigned number of 64 bits and its end, or an end past `stop` where the bytes do not end it."""
     value = shift = 0
     while position < stop:
         byte = data[position]
@@ -119,8 +132,8 @@ def _varint(data: Any, position: int, stop: int) -> Tuple[int, int]:
     return 0, stop + 1
 
 
-def _next(message: Type[Message], data: Any, position: int, stop: int) -> Tuple[int, int, int, int, int]:
-    """The field at a position: its number and wire type, its value if that is a varint, and where its bytes are."""
+def _next(message: Type[Message], data: Bytes, position: int, stop: int) -> Tuple[int, int, int, int, int]:
+    """Return the field at a position: its number, its wire type, its value if it is a varint, its start and its end."""
     key, position = _varint(data, position, stop)
     number, wire, value = key >> 3, key & 7, 0
     if wire == 2:
@@ -131,19 +144,19 @@ def _next(message: Type[Message], data: Any, position: int, stop: int) -> Tuple[
     elif wire in (1, 5):
         end = position + (8 if wire == 1 else 4)
     else:
-        raise _bad(message, "an impossible wire type (%d)" % wire)
+        raise _damaged_error(message, "an impossible wire type (%d)" % wire)
     if end > stop:
-        raise _bad(message, "a field reaches %d bytes past the end" % (end - stop))
+        raise _damaged_error(message, "a field reaches %d bytes past the end" % (end - stop))
     if not number:
-        raise _bad(message, "a field number 0")
+        raise _damaged_error(message, "a field number 0")
     return number, wire, value, position, end
 
 
 def _decode(record: Message, source: Source, position: int, stop: int, depth: int, unknown: Set[str]) -> None:
-    """Fill a record from source[position:stop]; a message that comes twice is merged, as protobuf does."""
+    """Decode source[position:stop] into a record. A repeated single message is merged, as protobuf does."""
     message, values = type(record), record.__dict__
     if not depth:
-        raise _bad(message, "messages nested more than %d deep" % DEPTH)
+        raise _damaged_error(message, "messages nested more than %d deep" % DEPTH)
     while position < stop:
         number, wire, value, start, position = _next(message, source.data, position, stop)
         field = message.FIELDS.get(number)
@@ -160,17 +173,17 @@ def _decode(record: Message, source: Source, position: int, stop: int, depth: in
             _store(values, field, _value(message, field, wire, source, start, position))
 
 
-def _value(message: Type[Message], field: Field, wire: int, source: Source, start: int, stop: int) -> Any:
+def _value(message: Type[Message], field: Field, wire: int, source: Source, start: int, stop: int) -> FieldValue:
     read = _READERS.get((field.kind, wire))
     if read is None:
-        raise _bad(message, "field '%s' has the wrong wire type (%d)" % (field.name, wire))
+        raise _damaged_error(message, "field '%s' has the wrong wire type (%d)" % (field.name, wire))
     try:
         return read(source, start, stop)
     except UnicodeDecodeError:
-        raise _bad(message, "field '%s' is not UTF-8 text" % field.name) from None
+        raise _damaged_error(message, "field '%s' is not UTF-8 text" % field.name) from None
 
 
-def _store(values: Dict[str, Any], field: Field, value: Any) -> None:
+def _store(values: Dict[str, FieldValue], field: Field, value: FieldValue) -> None:
     if not field.many:
         values[field.name] = value
     elif field.name in values:
@@ -191,12 +204,12 @@ def _payload(source: Source, start: int, stop: int) -> Array:
     return source.take(start, stop)
 
 
-def _scalar(form: str) -> Callable[[Source, int, int], float]:
-    return lambda source, start, stop: float(struct.unpack(form, source.data[start:stop])[0])
+def _scalar_reader(layout: str) -> Callable[[Source, int, int], float]:
+    return lambda source, start, stop: float(struct.unpack(layout, source.data[start:stop])[0])
 
 
 def _packed_varints(source: Source, start: int, stop: int) -> Array:
-    """All the varints at once: each byte shifted to its place, then the bytes of one number added up."""
+    """Decode packed varints with array operations: shift each byte to its position, then combine those of a number."""
     data = source.take(start, stop)
     if not data.size:
         return np.zeros(0, np.int64)
@@ -207,15 +220,15 @@ def _packed_varints(source: Source, start: int, stop: int) -> Array:
     lengths = ends - starts + 1
     if lengths.max() > 10:
         raise InvalidModelError("this is no ONNX model, or a damaged one: a number is too long", hint=_NOT_ONNX)
-    found = np.zeros(ends.size, np.uint64)
-    for place in range(int(lengths.max())):
-        here = lengths > place
-        found[here] |= (data[starts[here] + place] & 0x7F).astype(np.uint64) << np.uint64(7 * place)
-    return found.view(np.int64)
+    values = np.zeros(ends.size, np.uint64)
+    for index in range(int(lengths.max())):
+        has_byte = lengths > index
+        values[has_byte] |= (data[starts[has_byte] + index] & 0x7F).astype(np.uint64) << np.uint64(7 * index)
+    return values.view(np.int64)
 
 
-def _packed(form: str) -> Callable[[Source, int, int], Array]:
-    dtype = np.dtype(form)
+def _packed_reader(layout: str) -> Callable[[Source, int, int], Array]:
+    dtype = np.dtype(layout)
 
     def read(source: Source, start: int, stop: int) -> Array:
         if (stop - start) % dtype.itemsize:
@@ -228,20 +241,20 @@ def _packed(form: str) -> Callable[[Source, int, int], Array]:
 
 
 _READERS: Dict[Tuple[str, int], Callable[[Source, int, int], Any]] = {
-    ("float", 5): _scalar("<f"),
+    ("float", 5): _scalar_reader("<f"),
     ("text", 2): _text,
     ("bytes", 2): _bytes,
     ("payload", 2): _payload,
     ("ints", 2): _packed_varints,
-    ("floats", 5): _scalar("<f"),
-    ("floats", 2): _packed("<f4"),
-    ("doubles", 1): _scalar("<d"),
-    ("doubles", 2): _packed("<f8"),
+    ("floats", 5): _scalar_reader("<f"),
+    ("floats", 2): _packed_reader("<f4"),
+    ("doubles", 1): _scalar_reader("<d"),
+    ("doubles", 2): _packed_reader("<f8"),
 }
 
 
 def numbers(parts: Sequence[Any], dtype: str) -> Array:
-    """One array from what a repeated number field gave: numbers one by one, packed arrays, or both."""
+    """Join the parts of a repeated number field, which are numbers, packed arrays, or both, into an array."""
     if len(parts) == 1 and isinstance(parts[0], np.ndarray):
         return parts[0].astype(dtype, copy=False)
     if not any(isinstance(part, np.ndarray) for part in parts):

@@ -1,9 +1,9 @@
-"""Writing models: a part of one, or all of it, as an onnx.ModelProto for whoever takes nothing else (onnxruntime, files).
+"""Write a model, or a part of it, as an onnx.ModelProto, for onnxruntime and for files.
 
-What is written has its functions inlined, its tensors as raw_data, and the IR version that its opsets and types need.
+The proto has its functions inlined, its tensors as raw_data, and the IR version that its opsets and types need.
 """
 
-from typing import Any, Dict, Optional, Sequence, Set
+from typing import Any, Dict, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -14,33 +14,47 @@ from onnx_compat.model.attributes import KINDS, Empty
 from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo
 from onnx_compat.model.initializer import Constant
 from onnx_compat.model.storage import encode_elements
-from onnx_compat.model.types import MapType, OpaqueType, OptionalType, SequenceType, SparseTensorType, TensorType, Type
+from onnx_compat.model.types import (
+    Dim,
+    MapType,
+    OpaqueType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
 from onnx_compat.model.versions import ir_for
 
 __all__ = ["extract", "to_proto"]
 
-#: The field of one value -> the field of a list of them.
+#: The field of a single value -> the field of a list.
 _LISTS = {"f": "floats", "i": "ints", "s": "strings", "t": "tensors", "g": "graphs", "tp": "type_protos"}
 _NUMBERS = {field: number for number, field in KINDS.items()}
 
+#: The value of an attribute: see `onnx_compat.model.attributes`. Its type depends on the attribute.
+AttributeValue = Any
+#: A message of onnx: its classes are generated at run time, and `onnx` is imported late.
+Proto = Any
+
 
 def to_proto(model: Model) -> Any:
-    """The whole model as the library sees it."""
+    """Write the whole model, with its functions inlined."""
     return extract(model, model.graph.nodes, model.graph.inputs, model.graph.outputs)
 
 
 def extract(model: Model, nodes: Sequence[GraphNode], inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Any:
-    """A model of these nodes (in an order in which they can run), with the initializers of the whole that they use.
+    """Write a model of these nodes, which must be in topological order, with the initializers that they use.
 
-    An initializer that is named as an input is fed instead, unless the whole model's graph has it as an input too: then
-    it stays the default value.
+    An initializer whose name is in `inputs` becomes an input. It stays as the default value if the graph of `model`
+    declares it as an input too.
     """
     import onnx
 
-    fed = {one.name for one in inputs} - {one.name for one in model.graph.inputs}
+    fed = {port.name for port in inputs} - {port.name for port in model.graph.inputs}
     part = Graph(model.graph.name or "graph", inputs, outputs, nodes)
-    used = set(part.free_names()).union(one.name for one in inputs) - fed
-    stored = {name: one for name, one in model.graph.initializers.items() if name in used}
+    used = set(part.free_names()).union(port.name for port in inputs) - fed
+    stored = {name: initializer for name, initializer in model.graph.initializers.items() if name in used}
     missing = [name for name in part.free_names() if name not in stored]
     if missing:
         raise InvalidModelError("the part of the model needs '%s', which is no input of it" % "', '".join(missing))
@@ -55,22 +69,22 @@ def extract(model: Model, nodes: Sequence[GraphNode], inputs: Sequence[ValueInfo
 
 
 def _opsets(graph: Graph, imported: Dict[str, int]) -> Dict[str, int]:
-    found: Dict[str, int] = {}
+    versions: Dict[str, int] = {}
     for node in graph.walk():
-        if found.setdefault(node.domain, node.opset) != node.opset:
+        if versions.setdefault(node.domain, node.opset) != node.opset:
             raise UnsupportedError(
                 "one model cannot hold nodes of versions %d and %d of domain '%s'"
-                % (found[node.domain], node.opset, node.domain or "ai.onnx"),
+                % (versions[node.domain], node.opset, node.domain or "ai.onnx"),
                 hint="write the nodes of each version as a part of their own",
                 **node.where,
             )
-    if not found and "" in imported:
-        found[""] = imported[""]
-    return found
+    if not versions and "" in imported:
+        versions[""] = imported[""]
+    return versions
 
 
 class _Writer:
-    """Writes messages; remembers the element types that it met."""
+    """Writes messages. `dtypes` collects the element types that it has written."""
 
     def __init__(self) -> None:
         self.dtypes: Set[DType] = set()
@@ -80,10 +94,13 @@ class _Writer:
 
         return onnx.GraphProto(
             name=graph.name or "graph",
-            node=[self.node(one) for one in graph.nodes],
-            initializer=[self.tensor(one.array(), one.dtype, name) for name, one in graph.initializers.items()],
-            input=[self.value(one.name, one.type) for one in graph.inputs],
-            output=[self.value(one.name, one.type) for one in graph.outputs],
+            node=[self.node(node) for node in graph.nodes],
+            initializer=[
+                self.tensor(initializer.array(), initializer.dtype, name)
+                for name, initializer in graph.initializers.items()
+            ],
+            input=[self.value(port.name, port.type) for port in graph.inputs],
+            output=[self.value(port.name, port.type) for port in graph.outputs],
             value_info=[self.value(name, kind) for name, kind in graph.value_info.items()],
         )
 
@@ -101,25 +118,25 @@ class _Writer:
             attribute=[self.attribute(name, value, node) for name, value in node.attributes.items()],
         )
 
-    def attribute(self, name: str, value: Any, node: GraphNode) -> Any:
+    def attribute(self, name: str, value: AttributeValue, node: GraphNode) -> Any:
         import onnx
 
         make: Any = onnx.AttributeProto
         if isinstance(value, Empty):
             return make(name=name, type=value.kind)
         many = type(value) in (tuple, list)
-        items = [self.item(one) for one in value] if many else [self.item(value)]
+        items = [self.item(item) for item in value] if many else [self.item(value)]
         fields = {field for field, _ in items}
-        if fields == {"f", "i"}:  # numbers that a program mixed
-            items, fields = [("f", float(one)) for _, one in items], {"f"}
+        if fields == {"f", "i"}:  # ints and floats in a list: all become floats
+            items, fields = [("f", float(item)) for _, item in items], {"f"}
         if len(fields) != 1 or None in fields:
             raise ConversionError("attribute '%s' cannot be written: %r" % (name, value), **node.where)
         field = _LISTS[items[0][0]] if many else items[0][0]
-        content = [one for _, one in items] if many else items[0][1]
+        content = [item for _, item in items] if many else items[0][1]
         return make(name=name, type=_NUMBERS[field], **{field: content})
 
-    def item(self, value: Any) -> Any:
-        """The field of a single attribute value, and what is put there."""
+    def item(self, value: AttributeValue) -> Tuple[Any, Any]:
+        """Return the field for a single attribute value, and its content. The field of an unknown type = None."""
         if isinstance(value, (bool, int, np.integer)):
             return "i", int(value)
         if isinstance(value, (float, np.floating)):
@@ -134,13 +151,13 @@ class _Writer:
             return "tp", self.type(value)
         return None, value
 
-    def tensor(self, array: Any, dtype: DType, name: str) -> Any:
+    def tensor(self, array: np.ndarray, dtype: DType, name: str) -> Any:
         import onnx
 
         self.dtypes.add(dtype)
         tensor = onnx.TensorProto(name=name, data_type=dtype.onnx, dims=np.shape(array))
         if dtype is dtypes.string:
-            tensor.string_data.extend(one.encode("utf-8", "surrogateescape") for one in np.ravel(array).tolist())
+            tensor.string_data.extend(text.encode("utf-8", "surrogateescape") for text in np.ravel(array).tolist())
         else:
             tensor.raw_data = encode_elements(array, dtype)
         return tensor
@@ -158,7 +175,7 @@ class _Writer:
             inner = proto.tensor_type if isinstance(kind, TensorType) else proto.sparse_tensor_type
             inner.elem_type = self.number(kind.dtype)
             if kind.shape is not None:
-                inner.shape.CopyFrom(onnx.TensorShapeProto(dim=[_dim(one) for one in kind.shape]))
+                inner.shape.CopyFrom(onnx.TensorShapeProto(dim=[_dim(size) for size in kind.shape]))
         elif isinstance(kind, MapType):
             proto.map_type.key_type = self.number(kind.key)
             _put(proto.map_type.value_type, kind.value, self)
@@ -179,12 +196,12 @@ class _Writer:
         return dtype.onnx
 
 
-def _put(proto: Any, kind: Optional[Type], writer: _Writer) -> None:
+def _put(proto: Proto, kind: Optional[Type], writer: _Writer) -> None:
     if kind is not None:
         proto.CopyFrom(writer.type(kind))
 
 
-def _dim(size: Any) -> Dict[str, Any]:
+def _dim(size: Dim) -> Dict[str, Any]:
     if size is None:
         return {}
     return {"dim_param": size} if isinstance(size, str) else {"dim_value": int(size)}
