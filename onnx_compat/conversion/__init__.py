@@ -1,1 +1,1 @@
-"""Models to files: convert, join, bundles, and where a file may be written."""
+"""Conversion of models to files: convert, join, bundles, and the rules for paths that are written."""

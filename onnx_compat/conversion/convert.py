@@ -1,4 +1,4 @@
-"""Writing a model in a framework's own file format."""
+"""Convert a model to a file of a framework."""
 
 import gc
 import os
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple,
 from onnx_compat.conversion import port_layout
 from onnx_compat.conversion.destinations import Destination, absolute_path, files_of
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
-from onnx_compat.conversion.quantization import choose_quantization
+from onnx_compat.conversion.quantization import CalibrationData, choose_quantization
 from onnx_compat.discovery import selection
 from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.execution.plan import Specialisation, trace_model
 from onnx_compat.execution.support import declared_forms
 from onnx_compat.model import Graph, MapType, Model, TensorType, ValueInfo, load
+from onnx_compat.model.loading import ModelSource, StrPath
 from onnx_compat.passes import check_names, passes_of
 from onnx_compat.shim.interface import Quantization, Shim, declared_natives
 from onnx_compat.tracing.interpreter import Interpreter
@@ -24,32 +25,32 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "formats", "load_bundle", "load_converted", "writer_of"]
 
-#: What writes a format that is known but not installed, for the message.
+#: Format -> the extra that installs its writer, for the error where no shim writes it.
 _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphdef": "tf1"}
 _BUNDLE = ".zip"
-_ALLOW = "allow_fallback=True (--allow-fallback)"
-_WHOLE = "take a model that the format can hold as a whole"
+_ALLOW_FALLBACK = "allow_fallback=True (--allow-fallback)"
+_WHOLE_HINT = "take a model that the format can hold as a whole"
 _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "saved_model"}
 
 
 def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
-    """Format name -> (the shim that writes it here, what it is). With `shim`, only what that one writes."""
-    found: Dict[str, Tuple[str, str]] = {}
+    """Return format name -> (the shim that writes it here, its description). With `shim`, only the formats of that shim."""
+    writers: Dict[str, Tuple[str, str]] = {}
     for name in [shim] if shim else selection.installed():
         try:
-            offered = selection.find(name).formats
+            shim_formats = selection.find(name).formats
         except ShimError:
             if shim:
                 raise
             continue
-        for form, (_, description) in offered.items():
-            if form not in found or not selection.probe(found[form][0]).available:
-                found[form] = (name, description)
-    return found
+        for format_name, (_, description) in shim_formats.items():
+            if format_name not in writers or not selection.probe(writers[format_name][0]).available:
+                writers[format_name] = (name, description)
+    return writers
 
 
 def form_of_path(path: str, to: Optional[str] = None) -> str:
-    """The format that is asked for, by name or by the path's suffix."""
+    """Return the format named by `to`, or else by the suffix of the path. Raise a ConversionError for another suffix."""
     if to is not None:
         return to
     suffix = os.path.splitext(path.rstrip("/\\"))[1]
@@ -61,38 +62,43 @@ def form_of_path(path: str, to: Optional[str] = None) -> str:
     return _SUFFIXES[suffix]
 
 
-def _writer(form: str, shim: Optional[str]) -> Shim:
-    offered = formats(shim)
-    if form not in offered:
-        extra = _WRITERS.get(form)
+def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
+    """Return the shim that writes a format. Raise an error where none is installed, or it does not work here."""
+    writers = formats(shim)
+    if format_name not in writers:
+        extra = _WRITERS.get(format_name)
         raise ConversionError(
             "%s writes the format '%s'; what can be written is %s"
-            % ("the shim " + shim + " never" if shim else "no installed shim", form, ", ".join(offered) or "nothing"),
+            % (
+                "the shim " + shim + " never" if shim else "no installed shim",
+                format_name,
+                ", ".join(writers) or "nothing",
+            ),
             hint="pip install 'onnx-compat[%s]'" % extra if extra else None,
         )
-    name = offered[form][0]
-    found = selection.probe(name)
-    if not found.available:
+    name = writers[format_name][0]
+    result = selection.probe(name)
+    if not result.available:
         hint = selection.hint(name) or "onnx-compat doctor tells what each shim needs"
-        raise ShimError(found.reason, hint=hint, shim=name)
+        raise ShimError(result.reason, hint=hint, shim=name)
     return selection.find(name)
 
 
-def writer_of(path: Any, shim: Optional[str] = None) -> Shim:
-    """The shim that writes the format which the suffix of a path names."""
-    return _writer(form_of_path(os.fspath(path)), shim)
+def writer_of(path: StrPath, shim: Optional[str] = None) -> Shim:
+    """Return the shim that writes the format of a path, by its suffix."""
+    return _find_writer(form_of_path(os.fspath(path)), shim)
 
 
 def convert(
-    model: Any,
-    path: Any,
+    model: ModelSource,
+    path: StrPath,
     to: Optional[str] = None,
     shim: Optional[str] = None,
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
     allow_fallback: bool = False,
     quantize: Optional[str] = None,
-    calibrate: Any = None,
+    calibrate: CalibrationData = None,
     block_size: Optional[int] = None,
     channels_last: Sequence[str] = (),
     portable: bool = False,
@@ -143,58 +149,72 @@ def convert(
 
     target = absolute_path(path)
     bundled = target.endswith(_BUNDLE)
-    form = form_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
-    writer = _writer(form, shim).portable() if portable else _writer(form, shim)
+    file_format = form_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
+    writer = _find_writer(file_format, shim).portable() if portable else _find_writer(file_format, shim)
     if bundled and not allow_fallback:
-        raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW + " writes one")
+        raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW_FALLBACK + " writes one")
     check_names(passes_of(writer))
-    own = not isinstance(model, Model)
+    owns_model = not isinstance(model, Model)
 
-    def read() -> Model:
+    def load_fixed() -> Model:
         return fix_inputs(load(model), shapes, values) if shapes or values else load(model)
 
     def source() -> Model:
-        """Load the model anew each time, as an export releases its weights; the first time it is already loaded."""
-        return loaded.pop() if loaded else read()
+        """Return a model with its weights: load it again, because an export releases them. The first is already loaded."""
+        return loaded.pop() if loaded else load_fixed()
 
-    loaded = [read()]
+    loaded = [load_fixed()]
     files = [*files_of(loaded[0]), *paths_of(calibrate)]
-    how = choose_quantization(writer, form, source, quantize, calibrate, block_size)
-    turned = port_layout.check_channels_last(source().graph, channels_last) if channels_last else ()
-    if turned and how is not None:
-        how = how._replace(samples=(port_layout.turned(one, turned, "last") for one in how.samples))
-    alone = "is not quantised" if how is not None else "has the layout of the model" if turned else None
-    if bundled and alone is not None:
-        raise ConversionError("a bundle " + alone, hint=_WHOLE)
-    folder = not bundled and writer.formats[form][0] == ""
-    destination = bundle = Destination(target, files, folder, force)
-    if allow_fallback and alone is None and not bundled:
+    quantization = choose_quantization(writer, file_format, source, quantize, calibrate, block_size)
+    channels_last_names = port_layout.check_channels_last(source().graph, channels_last) if channels_last else ()
+    if channels_last_names and quantization is not None:
+        quantization = quantization._replace(
+            samples=(port_layout.turned(sample, channels_last_names, "last") for sample in quantization.samples)
+        )
+    no_bundle_reason = (
+        "is not quantised"
+        if quantization is not None
+        else "has the layout of the model"
+        if channels_last_names
+        else None
+    )
+    if bundled and no_bundle_reason is not None:
+        raise ConversionError("a bundle " + no_bundle_reason, hint=_WHOLE_HINT)
+    writes_folder = not bundled and writer.formats[file_format][0] == ""
+    destination = bundle = Destination(target, files, writes_folder, force)
+    if allow_fallback and no_bundle_reason is None and not bundled:
         bundle = Destination(target + _BUNDLE, files)
     with destination.scratch() as scratch:
-        made = os.path.join(scratch, os.path.basename(target))
-        refusal = None if bundled else _attempt(source(), own, writer, made, form, turned)
-        if refusal is not None and (alone is not None or not allow_fallback):
-            raise _final(refusal, alone if allow_fallback else None, source(), writer) from refusal.__cause__
+        result_path = os.path.join(scratch, os.path.basename(target))
+        refusal = (
+            None if bundled else _try_whole(source(), owns_model, writer, result_path, file_format, channels_last_names)
+        )
+        if refusal is not None and (no_bundle_reason is not None or not allow_fallback):
+            raise _final_error(
+                refusal, no_bundle_reason if allow_fallback else None, source(), writer
+            ) from refusal.__cause__
         if refusal is not None or bundled:
             destination = bundle
-            made = _bundle(source(), writer, os.path.join(scratch, "bundle"), form)
-        if how is not None:
-            _quantize(writer, made, form, how)
-        destination.put(made)
+            result_path = _write_bundle(source(), writer, os.path.join(scratch, "bundle"), file_format)
+        if quantization is not None:
+            _quantize(writer, result_path, file_format, quantization)
+        destination.put(result_path)
     return Path(destination.path)
 
 
-def _attempt(
-    model: Model, own: bool, writer: Shim, path: str, form: str, turned: Sequence[str]
+def _try_whole(
+    model: Model, owns_model: bool, writer: Shim, path: str, file_format: str, channels_last: Sequence[str]
 ) -> Optional[OnnxCompatError]:
-    """Write the model as it is. What the format cannot hold is given back; any other failure is raised."""
+    """Write the model as a single file. Return the error if the format cannot hold the model; raise any other error."""
     try:
-        _refuse_open(model.graph, writer)
-        _export(model, writer, path, form, own, turned)
+        _check_inputs_definite(model.graph, writer)
+        _export(model, writer, path, file_format, owns_model, channels_last)
     except NeedsKnownError as error:
         names = sorted(error.values | error.sizes)
         hint = "fix %s: `shapes` and `values` (--shape, --value) do that" % ", ".join(names) if names else error.hint
-        refusal = ConversionError("a file cannot leave this open: " + error.reason, hint=hint, **_where(error, writer))
+        refusal = ConversionError(
+            "a file cannot leave this open: " + error.reason, hint=hint, **_error_location(error, writer)
+        )
         refusal.__cause__ = error
         return refusal
     except (UnsupportedError, _OpenInputError) as error:
@@ -204,54 +224,68 @@ def _attempt(
     return None
 
 
-def _export(model: Model, writer: Shim, path: str, form: str, own: bool = False, turned: Sequence[str] = ()) -> None:
+def _export(
+    model: Model,
+    writer: Shim,
+    path: str,
+    file_format: str,
+    owns_model: bool = False,
+    channels_last: Sequence[str] = (),
+) -> None:
+    """Trace a model and write its program. `owns_model`: its weights may be released."""
     emitter = writer.emitter()
     interpreter = Interpreter(declared_natives(emitter))
     program = trace_model(
         model,
         emitter,
         declared_forms(model.graph),
-        Specialisation(channels_last=turned),
+        Specialisation(channels_last=channels_last),
         interpreter,
         whole=True,
-        own=own,
+        own=owns_model,
     ).program
-    writer.export(program, path, form)
+    writer.export(program, path, file_format)
 
 
-def _bundle(model: Model, writer: Shim, path: str, form: str) -> str:
+def _write_bundle(model: Model, writer: Shim, path: str, file_format: str) -> str:
+    """Write the model as a bundle, and return its path."""
     from onnx_compat.conversion import bundle
 
     try:
-        bundle.write(model, writer, form, path, lambda model, made: _export(model, writer, made, form))
+        bundle.write(
+            model, writer, file_format, path, lambda part, part_path: _export(part, writer, part_path, file_format)
+        )
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__
     return path
 
 
-def _final(refusal: OnnxCompatError, alone: Optional[str], model: Model, writer: Shim) -> OnnxCompatError:
-    """`alone`: why a bundle, which was allowed, is none."""
-    if alone is None:
-        return _explained(refusal, model, writer)
-    told = "a bundle %s, and this model needs one: %s" % (alone, refusal.reason)
-    return ConversionError(told, hint=_WHOLE, **_where(refusal, writer))
+def _final_error(
+    refusal: OnnxCompatError, no_bundle_reason: Optional[str], model: Model, writer: Shim
+) -> OnnxCompatError:
+    """Return the error of a failed conversion. `no_bundle_reason`: why no bundle is written although it is allowed."""
+    if no_bundle_reason is None:
+        return _add_other_refusals(refusal, model, writer)
+    reason = "a bundle %s, and this model needs one: %s" % (no_bundle_reason, refusal.reason)
+    return ConversionError(reason, hint=_WHOLE_HINT, **_error_location(refusal, writer))
 
 
-def _explained(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxCompatError:
-    """The refusal, with every other node that would be refused too, and what to do about them all."""
+def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxCompatError:
+    """Add to the refusal of a node every other node that the format cannot hold, and what to do about them."""
     from onnx_compat.conversion.bundle import divide
 
     try:
         division = divide(model, writer)
     except OnnxCompatError:
-        return refusal  # it is about more than nodes
+        return refusal  # the cause is no single node
     nodes = division.fallback
-    others = [node for node in nodes if node.name != refusal.node]
-    if others:
-        lines = ["\n  '%s' (%s): %s" % (one.name, one.operator, division.reason(one).reason) for one in others]
-        refusal.reason += "\nand so for %d other node%s:" % (len(others), "s" * (len(others) > 1)) + "".join(lines)
+    other_nodes = [node for node in nodes if node.name != refusal.node]
+    if other_nodes:
+        lines = ["\n  '%s' (%s): %s" % (node.name, node.operator, division.reason(node).reason) for node in other_nodes]
+        plural = "s" * (len(other_nodes) > 1)
+        refusal.reason += "\nthe format also cannot hold %d other node%s:" % (len(other_nodes), plural) + "".join(lines)
     if nodes and not division.impossible:
-        hint = _ALLOW + " writes a bundle, which runs %s outside of the framework" % (
+        hint = _ALLOW_FALLBACK + " writes a bundle, which runs %s outside of the framework" % (
             "them" if len(nodes) > 1 else "this node"
         )
         refusal.hint = refusal.hint + "; or " + hint if refusal.hint else hint
@@ -259,43 +293,48 @@ def _explained(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxComp
 
 
 class _OpenInputError(ConversionError):
-    """An input has no form that a file could have."""
+    """A file cannot have an input of this type."""
 
 
-def _quantize(writer: Shim, path: str, form: str, how: Quantization) -> None:
-    gc.collect()  # values and nodes know each other: the program that was written would keep its weights meanwhile
+def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantization) -> None:
+    gc.collect()  # values and nodes form cycles: only the collector frees the weights of the written program
     try:
-        writer.quantize(path, form, how)
+        writer.quantize(path, file_format, quantization)
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__
 
 
-def _refuse_open(graph: Graph, writer: Shim) -> None:
-    """A file has inputs of one form; what runs a model takes each feed as it comes."""
-    for one in graph.required:
-        if isinstance(one.type, TensorType):
-            told = one.type.dtype is not None and one.type.rank is not None
+def _check_inputs_definite(graph: Graph, writer: Shim) -> None:
+    """Raise an error where an input has no fixed dtype and rank: a file needs them, a Runnable does not."""
+    for port in graph.required:
+        if isinstance(port.type, TensorType):
+            is_definite = port.type.dtype is not None and port.type.rank is not None
         else:
-            told = isinstance(one.type, MapType)
-        if not told:
+            is_definite = isinstance(port.type, MapType)
+        if not is_definite:
             raise _OpenInputError(
-                "a file cannot leave the form of the input '%s' open, which is %s" % (one.name, one.type or "untyped"),
-                hint=_shaping(one),
+                "a file cannot leave the type of the input '%s' open, which is %s"
+                % (port.name, port.type or "untyped"),
+                hint=_shape_hint(port),
                 shim=writer.name,
             )
 
 
-def _shaping(one: ValueInfo) -> str:
-    if isinstance(one.type, TensorType) and one.type.dtype is not None:
-        return "tell its shape: `shapes` (--shape %s=1,3,?,224; ? leaves a size open)" % one.name
+def _shape_hint(port: ValueInfo) -> str:
+    """Return what to do about an input without a fixed dtype and rank."""
+    if isinstance(port.type, TensorType) and port.type.dtype is not None:
+        return "tell its shape: `shapes` (--shape %s=1,3,?,224; ? leaves a size open)" % port.name
     return "declare it as a tensor with a shape (its sizes may be open), or run the model without a file"
 
 
-def _where(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:
+def _error_location(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:
+    """Return the keyword arguments that locate an error."""
     return {"node": error.node, "operator": error.operator, "opset": error.opset, "shim": writer.name}
 
 
-def load_converted(path: Any, shim: Optional[str] = None, signature: Optional[str] = None) -> "Union[Opened, Bundle]":
+def load_converted(
+    path: StrPath, shim: Optional[str] = None, signature: Optional[str] = None
+) -> "Union[Opened, Bundle]":
     """Load a converted file or a bundle, to run it by `run`.
 
     Args:
@@ -322,8 +361,8 @@ def load_converted(path: Any, shim: Optional[str] = None, signature: Optional[st
     return open_converted(path, shim, signature)
 
 
-def load_bundle(path: Any, shim: Optional[str] = None) -> "Bundle":
-    """The same of a bundle."""
+def load_bundle(path: StrPath, shim: Optional[str] = None) -> "Bundle":
+    """Load a bundle, to run it by `run`."""
     from onnx_compat.conversion.bundle import Bundle
 
-    return Bundle(path, lambda form: _writer(form, shim))
+    return Bundle(path, lambda format_name: _find_writer(format_name, shim))

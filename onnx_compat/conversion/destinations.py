@@ -1,8 +1,8 @@
-"""The rules for paths that are written: which file or folder may be replaced, and how a finished one gets its name.
+"""Destinations: check which file or folder may be replaced, and replace it atomically.
 
-Every writer of a path that the user chose goes through `Destination`. It refuses, before any work is done, a path where
-nothing can be written and a path whose content has to stay. What is written is made in a scratch folder beside the path
-and renamed, so that a failure leaves what was there.
+Every path that the user chose to write goes through `Destination`. Before any work is done, it refuses a path that
+cannot be written, and a path whose content must stay. The result is written in a scratch folder beside the path and
+then renamed, so that a failure keeps the old content.
 """
 
 import errno
@@ -21,27 +21,28 @@ from onnx_compat.conversion.folder_replacement import (
     set_aside_path,
 )
 from onnx_compat.errors import InputError
+from onnx_compat.model.loading import StrPath
 
 __all__ = ["Destination", "absolute_path", "check_not_read", "check_readable", "files_of"]
 
 _SCRATCH = ".onnx-compat-"
 _ELSEWHERE = "choose another path"
-#: Errors that are about the place a file is written to. Any other failure has another cause.
-_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ENAMETOOLONG)
+#: Errors of the file system at the destination. Any other OSError has another cause.
+_LOCATION_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ENAMETOOLONG)
 
 
 class Destination:
-    """A path that a file is written to, or a folder (a SavedModel).
+    """A path that a file or a folder (a SavedModel) is written to.
 
-    path     what the user chose; `self.path` is the absolute path
-    read     paths and models that are read in the same run: none of their files is overwritten or deleted
-    folder   whether a folder is written. It replaces an empty folder or a SavedModel, and with `force` any other folder
+    - path: the path that the user chose; `self.path` is the absolute path.
+    - read: paths and models that are read in the same run. Their files are not overwritten or deleted.
+    - folder: whether a folder is written. It replaces an empty folder or a SavedModel, with `force` any other folder.
 
-    Raise an InputError where the path may not be written. A symbolic link to a file or folder is replaced itself: what it
-    points to stays.
+    Raise an InputError where the path may not be written. A symbolic link to a file or folder is replaced itself: its
+    target stays.
     """
 
-    def __init__(self, path: Any, read: Iterable[Any] = (), folder: bool = False, force: bool = False) -> None:
+    def __init__(self, path: StrPath, read: Iterable[Any] = (), folder: bool = False, force: bool = False) -> None:
         self.path = absolute_path(path)
         self.given = path
         self.folder = folder
@@ -61,7 +62,7 @@ class Destination:
                 recover(self.path)
             mode = self._mode()
         except OSError as error:
-            raise self._not_written(error) from error
+            raise self._write_error(error) from error
         check_not_read(self.path, self.read)
         if mode is None:
             return
@@ -74,7 +75,7 @@ class Destination:
             self._check_folder()
 
     def _mode(self) -> Optional[int]:
-        """Return the type of what is at the path, through links. None: nothing is there."""
+        """Return the mode of the file at the path, through links. None: there is no file."""
         if not os.path.islink(self.path):
             try:
                 return os.stat(self.path).st_mode
@@ -105,36 +106,37 @@ class Destination:
             for name in folders + names:
                 file = read.get(_identity(os.path.join(root, name)))
                 if file is not None:
-                    raise _holds(self.path, file)
+                    raise _holding_error(self.path, file)
 
     @contextmanager
     def scratch(self) -> Iterator[str]:
-        """Make a folder beside the path, to write in what `put` then renames. The folder is removed in any case."""
+        """Create a folder beside the path, for the result that `put` renames. It is removed in any case."""
         try:
             scratch = tempfile.mkdtemp(prefix=_SCRATCH, dir=os.path.dirname(self.path))
         except (OSError, ValueError) as error:
-            raise self._not_written(error) from error
+            raise self._write_error(error) from error
         try:
             yield scratch
         except OSError as error:
-            if error.errno not in _PLACE:
+            if error.errno not in _LOCATION_ERRORS:
                 raise
-            raise self._not_written(error) from error
+            raise self._write_error(error) from error
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def put(self, made: str) -> None:
-        """Rename what was written in a scratch folder to the path. What was there is replaced in one step."""
+    def put(self, scratch_path: str) -> None:
+        """Rename a result in the scratch folder to the path. Old content is replaced in a single step."""
         self.check()  # the path may have changed while the work was done
         try:
             if self.folder and os.path.lexists(self.path):
-                replace_folder(made, self.path)
+                replace_folder(scratch_path, self.path)
             else:
-                os.replace(made, self.path)
+                os.replace(scratch_path, self.path)
         except OSError as error:
-            raise self._not_written(error) from error
+            raise self._write_error(error) from error
 
-    def _not_written(self, error: Exception) -> InputError:
+    def _write_error(self, error: Exception) -> InputError:
+        """Convert an error of the file system to an InputError."""
         code = getattr(error, "errno", None)
         hint = "choose a path that can be written"
         if code in (errno.ENOSPC, errno.EDQUOT):
@@ -147,8 +149,8 @@ class Destination:
         )
 
 
-def absolute_path(path: Any) -> str:
-    """Return the path made absolute. Raise an InputError for anything but a path in text."""
+def absolute_path(path: StrPath) -> str:
+    """Return the absolute path. Raise an InputError for anything but a path in text."""
     try:
         given = os.fspath(path)
     except TypeError:
@@ -169,9 +171,10 @@ def _is_encodable(path: str) -> bool:
     return True
 
 
-def files_of(source: Any) -> List[str]:
-    """Return the paths behind something that is read: a path, a folder with all its files, or a loaded model with its
-    external data. Anything else (None, bytes, arrays) is in memory.
+def files_of(source: object) -> List[str]:
+    """Return the paths of a source: a path, a folder with its files, or a loaded model with its external data.
+
+    Any other source (None, bytes, arrays) is in memory and has no path.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -188,7 +191,7 @@ def check_readable(path: str) -> None:
         raise InputError("'%s' is a device or a pipe, and no file" % path, hint="choose the path of a file")
 
 
-def check_not_read(path: Any, read: Iterable[str]) -> None:
+def check_not_read(path: StrPath, read: Iterable[str]) -> None:
     """Raise an InputError if the path is a file that is read, or a folder that holds one. Links are followed."""
     target = absolute_path(path)
     files = list(read)
@@ -199,35 +202,36 @@ def check_not_read(path: Any, read: Iterable[str]) -> None:
     if os.path.isdir(target):
         for file in files:
             if _is_inside(file, target):
-                raise _holds(target, file)
+                raise _holding_error(target, file)
 
 
-def _holds(folder: str, file: str) -> InputError:
+def _holding_error(folder: str, file: str) -> InputError:
+    """Return the error for a folder that holds a file which is read."""
     reason = "'%s' holds '%s', which is used in the same run: the folder is not replaced" % (folder, file)
     return InputError(reason, hint=_ELSEWHERE)
 
 
 def _identity(path: str) -> Any:
-    """Return the same for all names of a file: device and inode, or the resolved path where there is no file yet."""
+    """Return a key that is equal for all names of a file: device and inode, or the real path of a missing file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return os.path.normcase(os.path.realpath(path))
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _is_inside(file: str, folder: str) -> bool:
-    """Whether the file, a link on the way to it, or what it points to lies in the folder."""
+    """Whether the folder contains the file, a link in its path, or its target."""
     name = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(file))), os.path.basename(file))
     names = {os.path.abspath(file), name, os.path.realpath(file)}
     roots = {os.path.abspath(folder), os.path.realpath(folder)}
     return any(
-        os.path.normcase(one).startswith(os.path.normcase(os.path.join(root, ""))) for one in names for root in roots
+        os.path.normcase(path).startswith(os.path.normcase(os.path.join(root, ""))) for path in names for root in roots
     )
 
 
 def _links(path: str) -> Iterator[str]:
-    """Follow a symbolic link step by step."""
+    """Yield the target of each link, from a symbolic link to its final target."""
     seen = set()
     while path not in seen and os.path.islink(path):
         seen.add(path)

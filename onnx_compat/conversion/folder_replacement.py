@@ -1,8 +1,13 @@
-"""Replacing a folder by another one, so that an interrupt loses neither; and which folders are never replaced.
+"""Replace a folder so that an interrupt loses neither the old nor the new one; refuse to replace protected folders.
 
-Linux swaps two folders in one step (renameat2). Elsewhere the old folder `out` is set aside as `.out.onnx-compat-before`
-in the same folder, the new one gets its name, and the old one is deleted. An exception in between puts the old folder
-back. After a SIGKILL in between, it lies beside under that name, and the next run that writes to the path puts it back.
+Linux swaps two folders in a single step (renameat2). On other systems the replacement of `out` takes three steps:
+
+1. The old folder is set aside as `.out.onnx-compat-before` in the same parent folder.
+2. The new folder is renamed to `out`.
+3. The old folder is deleted.
+
+An exception in between restores the old folder. After a SIGKILL in between, the next run that writes to the path
+restores it.
 """
 
 import os
@@ -28,7 +33,7 @@ _FOLDERS = {
 
 
 def first_foreign_entry(folder: str) -> Optional[str]:
-    """Return an entry of the folder that is no part of a SavedModel. None: the folder is a SavedModel, or empty."""
+    """Return an entry of the folder that does not belong to a SavedModel. None: the folder is a SavedModel, or empty."""
     names = sorted(os.listdir(folder))
     if not names:
         return None
@@ -40,7 +45,7 @@ def first_foreign_entry(folder: str) -> Optional[str]:
             pattern = _FOLDERS.get(name)
             if pattern is None:
                 return name
-            foreign = next((one for one in sorted(os.listdir(path)) if not pattern.fullmatch(one)), None)
+            foreign = next((entry for entry in sorted(os.listdir(path)) if not pattern.fullmatch(entry)), None)
             if foreign is not None:
                 return os.path.join(name, foreign)
         elif name not in _FILES:
@@ -62,12 +67,12 @@ def protection(folder: str) -> Optional[str]:
 
 
 def _holds(folder: str, path: str) -> bool:
-    inner, outer = (os.path.normcase(os.path.join(os.path.realpath(one), "")) for one in (path, folder))
+    inner, outer = (os.path.normcase(os.path.join(os.path.realpath(name), "")) for name in (path, folder))
     return inner.startswith(outer)
 
 
 def _homes() -> Iterator[str]:
-    """The home folders of this user, and of the others that the system lists."""
+    """Yield the home folder of this user, and those of the other users that the system lists."""
     if os.path.expanduser("~") != "~":
         yield os.path.expanduser("~")
     try:
@@ -80,33 +85,33 @@ def _homes() -> Iterator[str]:
 
 
 def set_aside_path(target: str) -> str:
-    """Return where a folder is while the new one gets its name, on systems that cannot swap them."""
+    """Return the path of the old folder while the new folder is renamed, on systems that cannot swap them."""
     folder, name = os.path.split(target)
     return os.path.join(folder, ".%s.onnx-compat-before" % name)
 
 
 def recover(target: str) -> None:
-    """Put a folder back that a run set aside before it was killed."""
+    """Restore a folder that a run set aside before it was killed."""
     aside = set_aside_path(target)
     if os.path.isdir(aside) and not os.path.lexists(target):
         os.rename(aside, target)
 
 
-def replace_folder(made: str, target: str) -> None:
-    """Give a finished folder the name of one that is there. The old one ends in the scratch folder around `made`."""
+def replace_folder(scratch_path: str, target: str) -> None:
+    """Rename a finished folder to the path of an existing folder. Move the old folder into the scratch folder."""
     aside = set_aside_path(target)
-    old = tempfile.mkdtemp(dir=os.path.dirname(made))
-    if os.path.lexists(aside):  # a run was killed before it could delete it; the target is newer
+    old = tempfile.mkdtemp(dir=os.path.dirname(scratch_path))
+    if os.path.lexists(aside):  # a run was killed before it deleted this folder; the target is newer
         os.rename(aside, os.path.join(old, "older"))
-    if _swap(made, target):
+    if _swap(scratch_path, target):
         return
     try:
         os.rename(target, aside)
-        os.rename(made, target)
-    finally:  # what was done is read off the folders: an interrupt comes after a rename and before the next line
+        os.rename(scratch_path, target)
+    finally:  # test the folders: an interrupt may come between a rename and the next line
         if os.path.lexists(aside) and not os.path.lexists(target):
             os.rename(aside, target)
-        elif os.path.lexists(aside) and not os.path.lexists(made):
+        elif os.path.lexists(aside) and not os.path.lexists(scratch_path):
             os.rename(aside, os.path.join(old, "before"))
 
 
@@ -120,7 +125,7 @@ def _swap(first: str, second: str) -> bool:
 
 
 def _renameat2() -> Any:
-    """Return the function of the C library. None: it has none (glibc has it from 2.28 on)."""
+    """Return the function of the C library. None: the library lacks it (glibc has it from 2.28 on)."""
     try:
         import ctypes
 

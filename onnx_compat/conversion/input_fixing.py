@@ -1,9 +1,9 @@
-"""A model with sizes or values of its inputs settled, as a file may need it: see `convert`."""
+"""Fix inputs of a model to shapes or values, as a file may need them: see `convert`."""
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from onnx_compat.errors import InputError
-from onnx_compat.execution.feeds import check_feed
+from onnx_compat.execution.feeds import CheckedValue, check_feed
 from onnx_compat.model import Graph, Initializer, Model, TensorType, ValueInfo
 
 __all__ = ["Shapes", "fix_inputs"]
@@ -12,25 +12,28 @@ Shapes = Mapping[str, Sequence[Optional[int]]]
 
 
 def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[Mapping[str, Any]] = None) -> Model:
-    """The same model with these shapes of inputs (None: that size stays as it is), and these values in place of inputs.
+    """Return the model with these shapes of inputs, and with these values in place of inputs.
 
-    A size with a name is settled wherever an input has it.
+    A size of None stays as it is. A symbolic size is fixed in every input that has it.
     """
     graph = model.graph
-    names = [one.name for one in graph.inputs]
-    told = dict(shapes or {})
-    unknown = [name for name in told if name not in names]
+    names = [port.name for port in graph.inputs]
+    given_shapes = dict(shapes or {})
+    unknown = [name for name in given_shapes if name not in names]
     if unknown:
         raise InputError("the model has no input named '%s'" % unknown[0], hint="the model's inputs are %s" % (names,))
     sizes: Dict[str, int] = {}
-    shaped = [_shaped(one, told[one.name], sizes) if one.name in told else one for one in graph.inputs]
-    inputs = [_sized(one, sizes) for one in shaped]
+    shaped_inputs = [
+        _apply_shape(port, given_shapes[port.name], sizes) if port.name in given_shapes else port
+        for port in graph.inputs
+    ]
+    inputs = [_apply_symbols(port, sizes) for port in shaped_inputs]
     initializers = dict(graph.initializers)
     for name, value in check_feed(values or {}, inputs, []).items():
         initializers[name] = _initializer(name, value)
-    settled = Graph(graph.name, inputs, graph.outputs, graph.nodes, initializers, graph.value_info, graph.doc)
+    fixed_graph = Graph(graph.name, inputs, graph.outputs, graph.nodes, initializers, graph.value_info, graph.doc)
     return Model(
-        settled,
+        fixed_graph,
         model.opsets,
         model.ir_version,
         model.path,
@@ -42,47 +45,53 @@ def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[M
     )
 
 
-def _shaped(one: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int]) -> ValueInfo:
-    """With this shape; what that says of named sizes goes to `sizes`."""
-    kind = one.type
+def _apply_shape(port: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int]) -> ValueInfo:
+    """Return an input with this shape. Record in `sizes` the values of symbolic sizes."""
+    kind = port.type
     if not isinstance(kind, TensorType):
         raise InputError(
-            "the input '%s' has no shape to fix: it is %s" % (one.name, kind or "untyped"), hint="leave it out"
+            "the input '%s' has no shape to fix: it is %s" % (port.name, kind or "untyped"), hint="leave it out"
         )
     declared: Sequence[Any] = (None,) * len(shape) if kind.shape is None else kind.shape
     if len(declared) != len(shape):
         raise InputError(
-            "the input '%s' has rank %d, not %d: %s" % (one.name, len(declared), len(shape), kind),
+            "the input '%s' has rank %d, not %d: %s" % (port.name, len(declared), len(shape), kind),
             hint="give a size for each of its axes; None (?) leaves one open",
         )
-    found: List[Any] = []
-    for before, size in zip(declared, shape):
+    fixed_shape: List[Any] = []
+    for declared_size, size in zip(declared, shape):
         if size is not None and not hasattr(size, "__index__"):
             raise InputError(
-                "a size of the input '%s' is a number, or None to leave it open, not %r" % (one.name, size)
+                "a size of the input '%s' is a number, or None to leave it open, not %r" % (port.name, size)
             )
-        wanted = sizes.setdefault(before, size) if isinstance(before, str) and size is not None else before
-        if size is not None and (size < 0 or (isinstance(wanted, int) and wanted != size)):
-            named = isinstance(before, str) and wanted != size
+        required_size = (
+            sizes.setdefault(declared_size, size)
+            if isinstance(declared_size, str) and size is not None
+            else declared_size
+        )
+        if size is not None and (size < 0 or (isinstance(required_size, int) and required_size != size)):
+            is_symbol = isinstance(declared_size, str) and required_size != size
             raise InputError(
-                "a size of the input '%s' cannot be %d: it is %s" % (one.name, size, kind),
-                hint="the size '%s' is %s already: it is the same wherever it has this name" % (before, wanted)
-                if named
+                "a size of the input '%s' cannot be %d: it is %s" % (port.name, size, kind),
+                hint="the size '%s' is %s already: it is the same wherever it has this name"
+                % (declared_size, required_size)
+                if is_symbol
                 else "give the size that the model has there",
             )
-        found.append(before if size is None else size)
-    return ValueInfo(one.name, TensorType(kind.dtype, tuple(found)))
+        fixed_shape.append(declared_size if size is None else size)
+    return ValueInfo(port.name, TensorType(kind.dtype, tuple(fixed_shape)))
 
 
-def _sized(one: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
-    """With the named sizes that are known by now."""
-    if not isinstance(one.type, TensorType) or one.type.shape is None:
-        return one
-    shape = [sizes.get(size, size) if isinstance(size, str) else size for size in one.type.shape]
-    return ValueInfo(one.name, TensorType(one.type.dtype, tuple(shape)))
+def _apply_symbols(port: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
+    """Return an input with its symbolic sizes replaced by the recorded values."""
+    if not isinstance(port.type, TensorType) or port.type.shape is None:
+        return port
+    shape = [sizes.get(size, size) if isinstance(size, str) else size for size in port.type.shape]
+    return ValueInfo(port.name, TensorType(port.type.dtype, tuple(shape)))
 
 
-def _initializer(name: str, value: Any) -> Initializer:
+def _initializer(name: str, value: CheckedValue) -> Initializer:
+    """Return an initializer of a checked tensor value."""
     if not isinstance(value, tuple):
         raise InputError("the input '%s' is no tensor: its value cannot be fixed" % name)
     array, dtype = value

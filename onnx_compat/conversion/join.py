@@ -1,18 +1,19 @@
-"""Several converted files as one, with a signature for each: what encodes beside what decodes, say."""
+"""Join converted files into a file with a signature for each, such as an encoder and a decoder."""
 
 import os
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Dict, Mapping, Optional
 
 from onnx_compat.conversion.convert import form_of_path, formats
 from onnx_compat.conversion.destinations import Destination, absolute_path
 from onnx_compat.discovery import selection
 from onnx_compat.errors import ConversionError, OnnxCompatError, ShimError
+from onnx_compat.model.loading import StrPath
 
 __all__ = ["join"]
 
 
-def join(files: Mapping[str, Any], path: Any, shim: Optional[str] = None) -> Path:
+def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None) -> Path:
     """Write a file that holds several converted files, each as a signature. Equal weights are stored once.
 
     A failure leaves nothing behind, and what was at the path before stays as it was.
@@ -36,29 +37,32 @@ def join(files: Mapping[str, Any], path: Any, shim: Optional[str] = None) -> Pat
         'scores'
     """
     target = absolute_path(path)
-    form = form_of_path(target)
-    parts: Dict[str, str] = {key: os.path.abspath(os.fspath(one)) for key, one in files.items()}
+    file_format = form_of_path(target)
+    parts: Dict[str, str] = {key: os.path.abspath(os.fspath(part)) for key, part in files.items()}
     if not parts or "" in parts:
         raise ConversionError("there is nothing to join", hint='name each file: {"encode": "a.tflite"}')
-    for one in parts.values():
-        if form_of_path(one) != form or not os.path.exists(one):
+    for part in parts.values():
+        if form_of_path(part) != file_format or not os.path.exists(part):
             raise ConversionError(
-                "there is no file '%s' of the format '%s'" % (one, form), hint="convert the models to it first"
+                "there is no file '%s' of the format '%s'" % (part, file_format), hint="convert the models to it first"
             )
-    _write(parts, target, form, shim)
+    _write(parts, target, file_format, shim)
     return Path(target)
 
 
-def _write(parts: Dict[str, str], target: str, form: str, shim: Optional[str]) -> None:
-    offered = formats(shim)
-    if form not in offered:
-        raise ShimError("nothing here writes the format '%s'" % form, hint="onnx-compat doctor tells what is missing")
-    writer = selection.find(offered[form][0])
+def _write(parts: Dict[str, str], target: str, file_format: str, shim: Optional[str]) -> None:
+    """Write the joined file by the shim of the format."""
+    writers = formats(shim)
+    if file_format not in writers:
+        raise ShimError(
+            "nothing here writes the format '%s'" % file_format, hint="onnx-compat doctor tells what is missing"
+        )
+    writer = selection.find(writers[file_format][0])
     try:
-        destination = Destination(target, parts.values(), folder=writer.formats[form][0] == "")
+        destination = Destination(target, parts.values(), folder=writer.formats[file_format][0] == "")
         with destination.scratch() as scratch:
-            made = os.path.join(scratch, os.path.basename(target))
-            writer.join(parts, made, form)
-            destination.put(made)
+            result_path = os.path.join(scratch, os.path.basename(target))
+            writer.join(parts, result_path, file_format)
+            destination.put(result_path)
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__

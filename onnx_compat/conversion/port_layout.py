@@ -1,7 +1,8 @@
-"""Inputs and outputs of a file whose channels come last, where the model has them as the second axis: [N, H, W, C].
+"""Port layout: inputs and outputs of a file that have their channels last, [N, H, W, C], where the model has [N, C, H, W].
 
-An image is so in most places that a file is used in. Inside of the file nothing moves for it: convolutions take channels
-last where the framework wants them so, and the order of the others is a pending permutation (see `onnx_compat.tracing.layout`).
+Most programs that use a file have images with channels last. Inside the file no data moves for it: convolutions take
+channels last where the framework stores them so, and elsewhere the permutation stays pending (see
+`onnx_compat.tracing.layout`).
 """
 
 from typing import Any, Dict, Iterable, Mapping, Sequence, Tuple
@@ -15,10 +16,13 @@ from onnx_compat.tracing.values import Tensor
 
 __all__ = ["channels_last_port", "check_channels_last", "to_channels_first", "to_channels_last", "turned"]
 
+#: A value while the model is traced: see `onnx_compat.execution.feeds`, which cannot be imported here.
+TracedValue = Any
+
 
 def check_channels_last(graph: Graph, names: Sequence[str]) -> Tuple[str, ...]:
-    """The names, if all are of inputs or outputs that have channels."""
-    ports = {one.name: one.type for one in (*graph.required, *graph.outputs)}
+    """Return the names. Raise an InputError where a name is not an input or output with channels."""
+    ports = {port.name: port.type for port in (*graph.required, *graph.outputs)}
     for name in names:
         if name not in ports:
             raise InputError(
@@ -37,20 +41,23 @@ def _without_channels(name: str, kind: str) -> InputError:
     )
 
 
-def channels_last_port(one: Port) -> Port:
-    """As the file has it."""
-    return one._replace(shape=(one.shape[0], *one.shape[2:], one.shape[1]))
+def channels_last_port(port: Port) -> Port:
+    """Return the port in the layout of the file, channels last."""
+    return port._replace(shape=(port.shape[0], *port.shape[2:], port.shape[1]))
 
 
 def to_channels_first(x: Tensor) -> Tensor:
-    """[N, spatial..., C] as [N, C, spatial...]."""
+    """Transpose [N, spatial..., C] to [N, C, spatial...]."""
     from onnx_compat.primitives.shape import transpose
 
     return transpose(x, (0, x.rank - 1, *range(1, x.rank - 1)))
 
 
-def to_channels_last(x: Any, name: str) -> Tensor:
-    """The other way round, of an output whose rank the model need not have told."""
+def to_channels_last(x: TracedValue, name: str) -> Tensor:
+    """Transpose the output `name` from [N, C, spatial...] to [N, spatial..., C].
+
+    Raise an InputError where it has no channels: the model need not declare the rank of an output.
+    """
     from onnx_compat.primitives.shape import transpose
 
     if not isinstance(x, Tensor) or x.rank < 3:
@@ -59,10 +66,10 @@ def to_channels_last(x: Any, name: str) -> Tensor:
 
 
 def turned(values: Mapping[str, Any], names: Iterable[str], to: str) -> Dict[str, Any]:
-    """Arrays by name, with the channels of these put "first" (the second axis) or "last"."""
-    found = dict(values)
-    places = (1, -1) if to == "last" else (-1, 1)
+    """Return arrays by name, with the channels of `names` moved `to` "first" (the second axis) or "last"."""
+    arrays = dict(values)
+    axes = (1, -1) if to == "last" else (-1, 1)
     for name in names:
-        if name in found and np.ndim(found[name]) > 2:
-            found[name] = np.ascontiguousarray(np.moveaxis(np.asarray(found[name]), *places))
-    return found
+        if name in arrays and np.ndim(arrays[name]) > 2:
+            arrays[name] = np.ascontiguousarray(np.moveaxis(np.asarray(arrays[name]), *axes))
+    return arrays

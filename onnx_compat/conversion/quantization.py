@@ -1,7 +1,7 @@
-"""What a user asks for when a file is to be quantised, checked before anything is converted."""
+"""Quantisation options: check the arguments of `convert` that concern quantisation, before the conversion."""
 
 import difflib
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 import numpy as np
 
@@ -9,41 +9,57 @@ from onnx_compat.errors import ConversionError, InputError
 from onnx_compat.model import Model
 from onnx_compat.shim.interface import Quantization, Scheme, Shim
 
-__all__ = ["choose_quantization"]
+__all__ = ["CalibrationData", "choose_quantization"]
+
+#: Representative data, in any form that `onnx_compat.calibration` reads.
+CalibrationData = Any
+#: The number of weights that share a scale: an int or an integer of numpy.
+BlockSize = Union[int, np.integer, None]
 
 
 def choose_quantization(
-    writer: Shim, form: str, source: Callable[[], Model], kind: Optional[str], data: Any, block: Any
+    writer: Shim,
+    file_format: str,
+    source: Callable[[], Model],
+    kind: Optional[str],
+    data: CalibrationData,
+    block_size: BlockSize,
 ) -> Optional[Quantization]:
-    """How to quantise the model from a source; None: not at all."""
+    """Return the quantisation that the arguments select, or None without quantisation.
+
+    `source` returns the model, to read the calibration data for it. Raise an error where the arguments do not fit.
+    """
     if kind is None:
-        if data is not None or block is not None:
-            told = "calibration data" if data is not None else "a block size"
+        if data is not None or block_size is not None:
+            argument = "calibration data" if data is not None else "a block size"
             takers = [
-                one.kind for one in writer.schemes.get(form, ()) if (one.calibrated if data is not None else one.blocks)
+                option.kind
+                for option in writer.schemes.get(file_format, ())
+                if (option.calibrated if data is not None else option.blocks)
             ]
             hint = "say how: %s" % " or ".join("quantize='%s'" % name for name in takers) if takers else "leave it out"
-            raise ConversionError("%s is given, and nothing is to be quantised" % told, hint=hint)
+            raise ConversionError("%s is given, and nothing is to be quantised" % argument, hint=hint)
         return None
-    scheme = _scheme(writer, form, kind)
-    if block is not None and (not scheme.blocks or not _is_size(block)):
-        offered = [one.kind for one in writer.schemes[form] if one.blocks]
+    scheme = _find_scheme(writer, file_format, kind)
+    if block_size is not None and (not scheme.blocks or not _is_size(block_size)):
+        offered = [option.kind for option in writer.schemes[file_format] if option.blocks]
         raise ConversionError(
-            "the kind '%s' takes no block size %r" % (kind, block),
+            "the kind '%s' takes no block size %r" % (kind, block_size),
             hint="give a positive number with %s" % " or ".join(map(repr, offered)),
         )
-    return Quantization(scheme, _samples(scheme, source(), data), None if block is None else int(block))
+    return Quantization(scheme, _samples(scheme, source(), data), None if block_size is None else int(block_size))
 
 
-def _is_size(block: Any) -> bool:
-    return bool(isinstance(block, (int, np.integer)) and not isinstance(block, bool) and block > 0)
+def _is_size(block_size: BlockSize) -> bool:
+    return bool(isinstance(block_size, (int, np.integer)) and not isinstance(block_size, bool) and block_size > 0)
 
 
-def _scheme(writer: Shim, form: str, kind: str) -> Scheme:
-    offered = {one.kind: one for one in writer.schemes.get(form, ())}
+def _find_scheme(writer: Shim, file_format: str, kind: str) -> Scheme:
+    offered = {scheme.kind: scheme for scheme in writer.schemes.get(file_format, ())}
     if not offered:
         raise ConversionError(
-            "the format '%s' of the shim %s cannot be quantised" % (form, writer.name), hint="convert to '.tflite'"
+            "the format '%s' of the shim %s cannot be quantised" % (file_format, writer.name),
+            hint="convert to '.tflite'",
         )
     if kind not in offered:
         close = difflib.get_close_matches(str(kind), offered, 1)
@@ -53,18 +69,19 @@ def _scheme(writer: Shim, form: str, kind: str) -> Scheme:
     return offered[kind]
 
 
-def _samples(scheme: Scheme, model: Model, data: Any) -> Any:
+def _samples(scheme: Scheme, model: Model, data: CalibrationData) -> Iterable[Mapping[str, Any]]:
+    """Return the calibration samples of a scheme, empty for a scheme without calibration."""
     from onnx_compat.calibration import samples
 
     if not scheme.calibrated:
         if data is not None:
             raise InputError(
-                "the kind '%s' learns nothing from data" % scheme.kind, hint="leave the calibration data out"
+                "the kind '%s' uses no calibration data" % scheme.kind, hint="leave the calibration data out"
             )
         return ()
     if data is None:
         raise InputError(
-            "the kind '%s' learns the ranges of all values from representative data, and none is given" % scheme.kind,
+            "the kind '%s' needs representative data for the ranges of its values, and none is given" % scheme.kind,
             hint="calibrate= (--calibrate) takes a .npz file, a folder of images, a Python iterable of inputs; or"
             " 'generated', to try whether it works at all",
         )

@@ -11,6 +11,7 @@ from onnx_compat.execution.plan import Specialisation, trace_model
 from onnx_compat.execution.type_emitter import TypeEmitter
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.model import Graph, GraphNode, MapType, Model, SequenceType, TensorType, load
+from onnx_compat.model.loading import ModelSource
 from onnx_compat.ops import OPERATORS
 from onnx_compat.shim.emission import emission_errors
 from onnx_compat.shim.interface import Program, Shim, declared_natives
@@ -111,7 +112,7 @@ def declared_forms(graph: Graph) -> Dict[str, InputStructure]:
 
 
 def support(
-    model: Any,
+    model: ModelSource,
     shim: Optional[str] = None,
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
@@ -144,7 +145,7 @@ def support(
     return [_node_support(node, outcome) for node in loaded.graph.walk()]
 
 
-def program_of(model: Any, shim: Optional[str] = None) -> Program:
+def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
     """Return the program that a shim gets for a model, with symbolic sizes where the model leaves sizes open.
 
     The shim is by default the one that `prepare` would use.

@@ -61,7 +61,7 @@ def test_a_file_leaves_no_input_of_unknown_form_open(writer: Writer, tmp_path: P
         proto.graph.input[0].type.tensor_type.ClearField("shape")
     else:
         proto.graph.input.add(name="xs").type.sequence_type.elem_type.tensor_type.elem_type = INT64
-    with pytest.raises(ConversionError, match=r"form of the input 'xs?' open") as caught:
+    with pytest.raises(ConversionError, match=r"type of the input 'xs?' open") as caught:
         onnx_compat.convert(proto, tmp_path / "m.tflite", to="listing")
     assert ("--shape x=" in str(caught.value)) == (kind == "rank")
     assert not os.listdir(tmp_path)

@@ -84,7 +84,7 @@ def test_the_shim_gets_what_was_asked(writer: Writer, tmp_path: Path) -> None:
         (ConversionError, "a block size is given, and nothing.*\n.*quantize='cut'$", {"block_size": 32}),
         (ConversionError, "calibration data is given, and nothing", {"calibrate": "generated"}),
         (InputError, "none is given", {"quantize": "learnt"}),
-        (InputError, "'small' learns nothing from data", {"quantize": "small", "calibrate": "generated"}),
+        (InputError, "'small' uses no calibration data", {"quantize": "small", "calibrate": "generated"}),
         (InputError, "holds no sample", {"quantize": "learnt", "calibrate": []}),
         (InputError, "rank 1", {"quantize": "learnt", "calibrate": [np.ones(3, np.float32)]}),
         (UnsupportedError, "three is too many", {"quantize": "learnt", "calibrate": np.ones((3, 3), np.float32)}),

@@ -1,7 +1,6 @@
-"""A model as one file of several: what a format can hold in that format, the rest as ONNX for the fallback.
+"""Bundle: a zip that holds a model as several files, some in the format of a framework, the rest as ONNX.
 
-`divide` says which nodes go where and why, `write` makes the file (a zip whose `manifest.json` says what is in it), and
-`Bundle` runs it.
+`divide` assigns the nodes to the files, `write` writes the zip with its `manifest.json`, and `Bundle` runs it.
 """
 
 from onnx_compat.conversion.bundle.division import Division, divide

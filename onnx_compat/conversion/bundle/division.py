@@ -1,15 +1,17 @@
-"""Which nodes of a model go into files of a framework's format, and which into the fallback.
+"""Division: assign the nodes of a model to files of a framework's format, or to the fallback.
 
-A file must know, before anything runs, the type and the rank of whatever it reads. The trace tells nearly all of them;
-what it does not tell may be declared; and a node that reads one which nobody tells goes into the fallback too.
+A file must have the type and the rank of every tensor that it reads before it runs. A trace finds nearly all of them, and
+the model may declare the others. A node that reads a value of unknown type goes to the fallback.
 """
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set
 
 from onnx_compat.errors import OnnxCompatError, UnsupportedError
+from onnx_compat.execution.feeds import TracedValue
 from onnx_compat.execution.partition import Part, cut_parts, enclosing_nodes, is_indivisible, part_model
 from onnx_compat.execution.plan import Specialisation
 from onnx_compat.execution.support import declared_forms, may_fall_back, survey
+from onnx_compat.ir.dims import Extent
 from onnx_compat.model import (
     Graph,
     GraphNode,
@@ -21,6 +23,7 @@ from onnx_compat.model import (
     TensorType,
     Type,
 )
+from onnx_compat.model.types import Dim
 from onnx_compat.shim.interface import Shim
 from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor
 
@@ -30,8 +33,10 @@ Types = Dict[str, Optional[Type]]
 
 
 class Division(NamedTuple):
-    """The parts in the order in which they run, the types of what goes between them, and for the nodes of the fallback
-    why they are there. `model` is the one that was given, without the nodes whose results are known already.
+    """A model divided into parts, in the order in which they run.
+
+    `model`: the given model without the nodes whose results are constants. `types`: the types of the values between
+    parts. `reasons`: why a node is in the fallback, by its name.
     """
 
     model: Model
@@ -41,69 +46,82 @@ class Division(NamedTuple):
 
     @property
     def fallback(self) -> List[GraphNode]:
+        """Return the nodes of the fallback."""
         return [node for part in self.parts if part.fallback for node in part.nodes]
 
     @property
     def impossible(self) -> List[GraphNode]:
-        """The nodes that nothing here runs, subgraphs included."""
-        nodes = [inner for node in self.fallback for inner in _within(node)]
+        """Return the nodes that neither the shim nor the fallback runs, those in subgraphs included."""
+        nodes = [inner for node in self.fallback for inner in _node_and_inner(node)]
         return [node for node in nodes if node.name in self.reasons and not may_fall_back(node)]
 
     def reason(self, node: GraphNode) -> OnnxCompatError:
-        """Why a node is in the fallback: for itself, for one that it holds, or because it stays with the others."""
-        found = (self.reasons[inner.name] for inner in _within(node) if inner.name in self.reasons)
-        return next(found, _TOGETHER)
+        """Return why a node is in the fallback: its own reason, that of an inner node, or that the graph is indivisible."""
+        reasons = (self.reasons[inner.name] for inner in _node_and_inner(node) if inner.name in self.reasons)
+        return next(reasons, _INDIVISIBLE)
 
     def part_model(self, part: Part) -> Model:
+        """Return the model of a part."""
         return _model_of(self.model, part, self.types)
 
 
-_TOGETHER = UnsupportedError("another node of the model looks at the nodes around it, so that all stay together")
+_INDIVISIBLE = UnsupportedError(
+    "a Gradient node of the model differentiates the nodes before it, so that all nodes stay together"
+)
 
 
 def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatError]] = None) -> Division:
-    """`refused`: nodes that are known to be refused, beside those that are found here."""
-    watch = _Watch(model)
+    """Divide a model into parts for a shim and parts for the fallback.
+
+    `refused`: the errors of nodes that the caller knows to fail, by their names.
+    """
+    recorder = _TypeRecorder(model)
     failed = dict(refused or {})
-    forms = {name: form for name, form in declared_forms(model.graph).items() if form.kind == "tensor"}
-    failed.update(
-        survey(model, shim, forms, Specialisation(), watch=watch).failed
-    )  # how long a sequence is, nobody tells
+    # The length of a sequence is not declared, so a sequence cannot be traced ahead of time.
+    structures = {
+        name: structure for name, structure in declared_forms(model.graph).items() if structure.kind == "tensor"
+    }
+    failed.update(survey(model, shim, structures, Specialisation(), watch=recorder).failed)
     failed.pop("", None)
-    model = _folded(model, watch.known)
-    types: Types = dict(watch.types)
+    model = _fold_known(model, recorder.known)
+    types: Types = dict(recorder.types)
     for name, kind in model.graph.value_info.items():
         types.setdefault(name, kind)
     while True:
-        parts = cut_parts(model.graph, _falling(model.graph, failed), set(), watch.sizing(model.graph))
+        parts = cut_parts(model.graph, _fallback_names(model.graph, failed), set(), recorder.size_nodes(model.graph))
         parts = [part for part in parts if part.outputs]
-        more = next(filter(None, (_refused(model, part, shim, types) for part in parts if not part.fallback)), None)
-        if more is None:
+        newly_failed = next(
+            filter(None, (_find_failed(model, part, shim, types) for part in parts if not part.fallback)), None
+        )
+        if newly_failed is None:
             return Division(model, parts, types, failed)
-        failed.update(more)
+        failed.update(newly_failed)
 
 
-def _falling(graph: Graph, failed: Mapping[str, OnnxCompatError]) -> Any:
+def _fallback_names(graph: Graph, failed: Mapping[str, OnnxCompatError]) -> Set[str]:
+    """Return the names of the nodes for the fallback."""
     names = enclosing_nodes(graph, failed)
     return {node.name for node in graph.nodes} if names and is_indivisible(graph) else names
 
 
-def _refused(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str, OnnxCompatError]:
-    """The nodes of a part that cannot be in a file after all. If there are none, `types` learns what the part tells."""
-    untold = {name for name in part.inputs if not _plain(types.get(name))}
-    found = {node.name: _untold(name) for node in part.nodes for name in _reads(node) if name in untold}
-    if found:
-        return found
+def _find_failed(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str, OnnxCompatError]:
+    """Return the errors of the nodes of a part that a file cannot hold. Without errors, add the traced types to `types`."""
+    undeclared = {name for name in part.inputs if not _is_declared_tensor(types.get(name))}
+    failed = {node.name: _undeclared_error(name) for node in part.nodes for name in _reads(node) if name in undeclared}
+    if failed:
+        return failed
     inner = _model_of(model, part, types)
-    watch = _Watch(inner)
-    found = dict(survey(inner, shim, declared_forms(inner.graph), Specialisation(), watch=watch).failed)
-    found.pop("", None)
-    if found:
-        return found
-    for name, kind in watch.types.items():
+    recorder = _TypeRecorder(inner)
+    failed = dict(survey(inner, shim, declared_forms(inner.graph), Specialisation(), watch=recorder).failed)
+    failed.pop("", None)
+    if failed:
+        return failed
+    for name, kind in recorder.types.items():
         types.setdefault(name, kind)
-    given = {name for name in part.outputs if not _plain(types.get(name))}
-    return {node.name: _untold(name) for node in part.nodes for name in node.outputs if name in given}
+    undeclared_outputs = {name for name in part.outputs if not _is_declared_tensor(types.get(name))}
+    return {
+        node.name: _undeclared_error(name) for node in part.nodes for name in node.outputs if name in undeclared_outputs
+    }
 
 
 def _model_of(model: Model, part: Part, types: Types) -> Model:
@@ -114,42 +132,49 @@ def _reads(node: GraphNode) -> List[str]:
     return [name for name in (*node.inputs, *node.captures()) if name]
 
 
-def _within(node: GraphNode) -> List[GraphNode]:
+def _node_and_inner(node: GraphNode) -> List[GraphNode]:
     return [node, *(inner for graph in node.subgraphs() for inner in graph.walk())]
 
 
-def _plain(kind: Optional[Type]) -> bool:
-    """Whether a file can have an input or an output of this type."""
+def _is_declared_tensor(kind: Optional[Type]) -> bool:
+    """Whether a file can have an input or an output of this type: a tensor of known dtype and rank."""
     return isinstance(kind, TensorType) and kind.dtype is not None and kind.shape is not None
 
 
-def _untold(name: str) -> OnnxCompatError:
+def _undeclared_error(name: str) -> OnnxCompatError:
     return UnsupportedError(
         "the value '%s' is no tensor, or its type and rank are only known when the model runs" % name
     )
 
 
-class _Watch:
-    """Notes the type of each value of a trace, and the value where it is known. Sizes that are equal bear one name."""
+class _TypeRecorder:
+    """Records the type of each value of a trace, and the value where it is known. Equal sizes get equal symbols.
+
+    `survey` calls it with the name and the traced value of each result.
+    """
 
     def __init__(self, model: Model) -> None:
         self.types: Types = {}
         self.known: Dict[str, Tensor] = {}
-        self._declared = {one.name: one.type for one in model.graph.inputs}
-        self._taken = {size for kind in model.graph.types().values() for size in getattr(kind, "shape", None) or ()}
+        self._declared = {port.name: port.type for port in model.graph.inputs}
+        self._used_symbols = {
+            size for kind in model.graph.types().values() for size in getattr(kind, "shape", None) or ()
+        }
         self._names: Dict[Any, str] = {}
-        self._sizing: Set[str] = set()
+        self._size_values: Set[str] = set()
 
-    def __call__(self, name: str, value: Any) -> None:
+    def __call__(self, name: str, value: TracedValue) -> None:
         declared = self._declared.get(name)
         if isinstance(value, Tensor):
-            told = declared.shape if isinstance(declared, TensorType) else None
-            sizes = [self._size(size, told[k] if told else None) for k, size in enumerate(value.shape)]
+            declared_shape = declared.shape if isinstance(declared, TensorType) else None
+            sizes = [
+                self._size(size, declared_shape[k] if declared_shape else None) for k, size in enumerate(value.shape)
+            ]
             self.types[name] = TensorType(value.dtype, tuple(sizes))
             if value.known:
                 self.known[name] = value
             elif value.value is not None:
-                self._sizing.add(name)
+                self._size_values.add(name)
         elif declared is not None:
             self.types[name] = declared
         elif isinstance(value, SequenceValue):
@@ -159,38 +184,43 @@ class _Watch:
         elif value is EMPTY_OPTIONAL:
             self.types[name] = OptionalType(None)
 
-    def sizing(self, graph: Graph) -> Set[str]:
-        """The nodes whose results are known as sizes: Shape, and what computes with it."""
+    def size_nodes(self, graph: Graph) -> Set[str]:
+        """Return the nodes whose results are symbolic sizes: Shape, and arithmetic on its results."""
         return {
-            node.name for node in graph.nodes if node.outputs and self._sizing.issuperset(filter(None, node.outputs))
+            node.name
+            for node in graph.nodes
+            if node.outputs and self._size_values.issuperset(filter(None, node.outputs))
         }
 
-    def _size(self, size: Any, declared: Any) -> Any:
+    def _size(self, size: Extent, declared: Dim) -> Dim:
+        """Return a size of a type: the number, or the symbol for a size that is known only at run time."""
         if isinstance(size, int):
             return size
         if size not in self._names:
             name = declared if isinstance(declared, str) else "size.%d" % len(self._names)
-            while name in self._taken and name != declared:
+            while name in self._used_symbols and name != declared:
                 name += "."
             self._names[size] = name
         return self._names[size]
 
 
-def _folded(model: Model, known: Dict[str, Tensor]) -> Model:
-    """The model without the nodes whose results are known (a part that reads one holds it itself), and without the
-    inputs that have a default; an output that is an initializer is copied from it.
+def _fold_known(model: Model, known: Dict[str, Tensor]) -> Model:
+    """Return the model with every node whose results are known replaced by initializers: constant folding.
+
+    Each part holds the initializers that it reads. Inputs with a default become initializers too. An output that is an
+    initializer becomes an Identity of it, because a part must compute it.
     """
     graph = model.graph
-    ends = {one.name for one in graph.outputs}
+    output_names = {port.name for port in graph.outputs}
     stored = dict(graph.initializers)
     nodes: List[GraphNode] = []
     for node in graph.nodes:
-        made = [name for name in node.outputs if name]
-        if made and all(name in known and name not in ends for name in made):
-            stored.update((name, _stored(name, known[name])) for name in made)
+        results = [name for name in node.outputs if name]
+        if results and all(name in known and name not in output_names for name in results):
+            stored.update((name, _initializer(name, known[name])) for name in results)
         else:
             nodes.append(node)
-    for name in sorted(ends & set(stored)):
+    for name in sorted(output_names & set(stored)):
         source = name + ".stored"
         while source in graph.names:
             source += "."
@@ -200,6 +230,6 @@ def _folded(model: Model, known: Dict[str, Tensor]) -> Model:
     return Model(inner, model.opsets, model.ir_version, model.path, model.functions, producer=model.producer)
 
 
-def _stored(name: str, value: Tensor) -> Initializer:
+def _initializer(name: str, value: Tensor) -> Initializer:
     array: Any = value.value
     return Initializer(name, value.dtype, array.shape, lambda: array)

@@ -1,4 +1,4 @@
-"""What a bundle says about itself: `manifest.json`. Whoever reads one trusts nothing that it says."""
+"""Manifest: the contents of a bundle, stored as its `manifest.json`. A manifest is untrusted: every field is checked."""
 
 import json
 import os
@@ -9,6 +9,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from onnx_compat.errors import InvalidModelError, OnnxCompatError
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, Type, ValueInfo
+from onnx_compat.model.loading import StrPath
+from onnx_compat.model.types import Dim
 
 __all__ = [
     "NAME",
@@ -25,8 +27,11 @@ __all__ = [
 
 NAME = "manifest.json"
 SUFFIX = ".zip"
-#: Bytes of a manifest that are read: what is larger was not made by this library.
+#: The largest manifest, in bytes. This library writes no larger manifest.
 LARGEST = 1 << 25
+
+#: A decoded value of JSON.
+Json = Any
 
 _FORMAT, _VERSION = "onnx-compat bundle", 1
 _MEMBER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.\-]{0,99}){0,5}\Z")
@@ -34,7 +39,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class Member(NamedTuple):
-    """A file of the archive, by the SHA-256 of what it holds."""
+    """A file in the archive, with its size in bytes and the SHA-256 of its content."""
 
     name: str
     bytes: int
@@ -42,7 +47,10 @@ class Member(NamedTuple):
 
 
 class PartEntry(NamedTuple):
-    """`kind`: the format of the files, or 'onnx' for what the fallback runs. `path`: the file or folder to open."""
+    """A part of the model.
+
+    `kind`: the format of its files, or 'onnx' for the fallback. `path`: the file or folder to open. `nodes`: their number.
+    """
 
     kind: str
     path: str
@@ -62,6 +70,8 @@ class FallbackNode(NamedTuple):
 
 
 class Manifest(NamedTuple):
+    """The contents of a bundle. `format`: the format of the parts that a shim runs."""
+
     name: str
     format: str
     inputs: List[ValueInfo]
@@ -70,58 +80,60 @@ class Manifest(NamedTuple):
     fallback: List[FallbackNode]
 
 
-def is_bundle(path: Any) -> bool:
-    """Whether the path is one of a bundle, by its suffix."""
+def is_bundle(path: StrPath) -> bool:
+    """Whether a path has the suffix of a bundle, and is no folder."""
     return os.fspath(path).lower().endswith(SUFFIX) and not os.path.isdir(path)
 
 
 def damaged_error(reason: str) -> InvalidModelError:
+    """Return the error for a bundle that is damaged."""
     return InvalidModelError(
         "the bundle is damaged: %s" % reason, hint="convert the model again, or copy the file again"
     )
 
 
 def dump_manifest(manifest: Manifest) -> bytes:
+    """Write a manifest as JSON."""
     document = {
         "format": _FORMAT,
         "version": _VERSION,
         "name": manifest.name,
         "parts_format": manifest.format,
-        "inputs": _values(manifest.inputs),
-        "outputs": _values(manifest.outputs),
+        "inputs": _dump_values(manifest.inputs),
+        "outputs": _dump_values(manifest.outputs),
         "parts": [
             dict(
                 part._asdict(),
-                inputs=_values(part.inputs),
-                outputs=_values(part.outputs),
-                files=[dict(one._asdict()) for one in part.files],
+                inputs=_dump_values(part.inputs),
+                outputs=_dump_values(part.outputs),
+                files=[dict(member._asdict()) for member in part.files],
             )
             for part in manifest.parts
         ],
-        "fallback": [dict(one._asdict()) for one in manifest.fallback],
+        "fallback": [dict(node._asdict()) for node in manifest.fallback],
     }
     return json.dumps(document, indent=1, sort_keys=True).encode("ascii")
 
 
-def _values(values: List[ValueInfo]) -> List[Dict[str, Any]]:
-    return [{"name": one.name, "type": _written(one.type)} for one in values]
+def _dump_values(values: List[ValueInfo]) -> List[Dict[str, Any]]:
+    return [{"name": port.name, "type": _dump_type(port.type)} for port in values]
 
 
-def _written(kind: Optional[Type]) -> Any:
+def _dump_type(kind: Optional[Type]) -> Json:
     if isinstance(kind, TensorType):
         dtype = None if kind.dtype is None else kind.dtype.name
         return {"tensor": dtype, "shape": None if kind.shape is None else list(kind.shape)}
     if isinstance(kind, SequenceType):
-        return {"sequence": _written(kind.element)}
+        return {"sequence": _dump_type(kind.element)}
     if isinstance(kind, OptionalType):
-        return {"optional": _written(kind.element)}
+        return {"optional": _dump_type(kind.element)}
     if isinstance(kind, MapType):
-        return {"map": kind.key.name, "values": _written(kind.value)}
+        return {"map": kind.key.name, "values": _dump_type(kind.value)}
     return None
 
 
 def parse_manifest(data: bytes) -> Manifest:
-    """The manifest, everything in it of the type that it has to be; else an InvalidModelError."""
+    """Read a manifest. Raise an InvalidModelError where a field is missing or has the wrong type."""
     try:
         document = json.loads(data.decode("utf-8"))
         if document["format"] != _FORMAT:
@@ -132,12 +144,12 @@ def parse_manifest(data: bytes) -> Manifest:
                 hint="update onnx-compat, or convert the model again",
             )
         return Manifest(
-            _text(document["name"]),
-            _text(document["parts_format"]),
-            _read_values(document["inputs"]),
-            _read_values(document["outputs"]),
-            [_part(one) for one in _list(document["parts"])],
-            [_fallen(one) for one in _list(document["fallback"])],
+            _check_text(document["name"]),
+            _check_text(document["parts_format"]),
+            _parse_values(document["inputs"]),
+            _parse_values(document["outputs"]),
+            [_parse_part(entry) for entry in _check_list(document["parts"])],
+            [_parse_fallback_node(entry) for entry in _check_list(document["fallback"])],
         )
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
         if isinstance(error, OnnxCompatError):
@@ -145,93 +157,105 @@ def parse_manifest(data: bytes) -> Manifest:
         raise damaged_error("its manifest cannot be read (%s: %s)" % (type(error).__name__, error)) from error
 
 
-def _part(one: Dict[str, Any]) -> PartEntry:
-    files = [Member(_member(f["name"]), _count(f["bytes"]), _digest(f["sha256"])) for f in _list(one["files"])]
-    path = _member(one["path"])
+def _parse_part(entry: Dict[str, Any]) -> PartEntry:
+    files = [
+        Member(_check_member(file["name"]), _check_count(file["bytes"]), _check_digest(file["sha256"]))
+        for file in _check_list(entry["files"])
+    ]
+    path = _check_member(entry["path"])
     if not files or any(f.name != path and not f.name.startswith(path + "/") for f in files):
         raise ValueError("the files of the part '%s' lie elsewhere" % path)
-    values = _read_values(one["inputs"]), _read_values(one["outputs"])
-    return PartEntry(_text(one["kind"]), path, _count(one["nodes"]), *values, files)
+    values = _parse_values(entry["inputs"]), _parse_values(entry["outputs"])
+    return PartEntry(_check_text(entry["kind"]), path, _check_count(entry["nodes"]), *values, files)
 
 
-def _fallen(one: Dict[str, Any]) -> FallbackNode:
-    return FallbackNode(_text(one["node"]), _text(one["operator"]), _count(one["opset"]), _text(one["reason"]))
+def _parse_fallback_node(entry: Dict[str, Any]) -> FallbackNode:
+    return FallbackNode(
+        _check_text(entry["node"]),
+        _check_text(entry["operator"]),
+        _check_count(entry["opset"]),
+        _check_text(entry["reason"]),
+    )
 
 
-def _read_values(values: Any) -> List[ValueInfo]:
-    return [ValueInfo(_text(one["name"]), _type(one["type"])) for one in _list(values)]
+def _parse_values(values: Json) -> List[ValueInfo]:
+    return [ValueInfo(_check_text(port["name"]), _parse_type(port["type"])) for port in _check_list(values)]
 
 
-def _type(kind: Any) -> Optional[Type]:
-    if kind is None:
+def _parse_type(document: Json) -> Optional[Type]:
+    if document is None:
         return None
-    if "tensor" in kind:
-        dtype = None if kind["tensor"] is None else DType.of(_text(kind["tensor"]))
-        return TensorType(dtype, None if kind["shape"] is None else tuple(map(_size, _list(kind["shape"]))))
-    if "sequence" in kind:
-        return SequenceType(_type(kind["sequence"]))
-    if "optional" in kind:
-        return OptionalType(_type(kind["optional"]))
-    return MapType(DType.of(_text(kind["map"])), _type(kind["values"]))
+    if "tensor" in document:
+        dtype = None if document["tensor"] is None else DType.of(_check_text(document["tensor"]))
+        return TensorType(
+            dtype, None if document["shape"] is None else tuple(map(_parse_size, _check_list(document["shape"])))
+        )
+    if "sequence" in document:
+        return SequenceType(_parse_type(document["sequence"]))
+    if "optional" in document:
+        return OptionalType(_parse_type(document["optional"]))
+    return MapType(DType.of(_check_text(document["map"])), _parse_type(document["values"]))
 
 
-def _size(size: Any) -> Any:
-    return size if size is None or isinstance(size, str) else _count(size)
+def _parse_size(size: Json) -> Dim:
+    return size if size is None or isinstance(size, str) else _check_count(size)
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Json) -> str:
     if not isinstance(value, str):
         raise TypeError("%r is no text" % (value,))
     return value
 
 
-def _count(value: Any) -> int:
+def _check_count(value: Json) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise TypeError("%r is no count" % (value,))
     return value
 
 
-def _list(value: Any) -> List[Any]:
+def _check_list(value: Json) -> List[Any]:
     if not isinstance(value, list):
         raise TypeError("%r is no list" % (value,))
     return value
 
 
-def _member(value: Any) -> str:
-    """A name inside the archive, and one that stays inside of the folder that it is unpacked in."""
-    if not _MEMBER.match(_text(value)):
+def _check_member(value: Json) -> str:
+    """Return the name of a member. Raise a ValueError for a name that would leave the folder that it is unpacked in."""
+    if not _MEMBER.match(_check_text(value)):
         raise ValueError("%r is no name of a member" % (value,))
     return str(value)
 
 
-def _digest(value: Any) -> str:
-    if not _DIGEST.match(_text(value)):
+def _check_digest(value: Json) -> str:
+    if not _DIGEST.match(_check_text(value)):
         raise ValueError("%r is no SHA-256" % (value,))
     return str(value)
 
 
 def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[str, zipfile.ZipInfo]]:
-    """The manifest of an archive of `size` bytes and the members that it names. They are stored as they are, each once,
-    and together are no larger than the archive: so that nothing unfolds.
+    """Return the manifest of an archive of `size` bytes, and its members by name.
+
+    Raise an InvalidModelError for a compressed or repeated member, and for members larger than the archive together: an
+    archive must not expand when it is unpacked.
     """
-    found = {one.filename: one for one in archive.infolist()}
-    if len(found) != len(archive.infolist()):
+    members = {info.filename: info for info in archive.infolist()}
+    if len(members) != len(archive.infolist()):
         raise damaged_error("two members have one name")
-    if any(one.compress_type != zipfile.ZIP_STORED or one.flag_bits & 1 for one in found.values()):
+    if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in members.values()):
         raise damaged_error("a member is compressed or encrypted, which a bundle's never are")
-    if any(one.file_size != one.compress_size for one in found.values()):
+    if any(info.file_size != info.compress_size for info in members.values()):
         raise damaged_error("a member says two sizes")
-    if sum(one.file_size for one in found.values()) > size:
+    if sum(info.file_size for info in members.values()) > size:
         raise damaged_error("its members take more than the whole")
-    if NAME not in found:
+    if NAME not in members:
         raise damaged_error("it has no %s" % NAME)
-    if found[NAME].file_size > LARGEST:
-        raise damaged_error("its manifest has %d bytes" % found[NAME].file_size)
+    if members[NAME].file_size > LARGEST:
+        raise damaged_error("its manifest has %d bytes" % members[NAME].file_size)
     manifest = parse_manifest(archive.read(NAME))
-    named = [one for part in manifest.parts for one in part.files]
-    if len({one.name for one in named}) != len(named):
+    named = [member for part in manifest.parts for member in part.files]
+    if len({member.name for member in named}) != len(named):
         raise damaged_error("two parts have one file")
-    for one in named:
-        if one.name not in found or found[one.name].file_size != one.bytes:
-            raise damaged_error("the member '%s' is missing, or not of %d bytes" % (one.name, one.bytes))
-    return manifest, found
+    for member in named:
+        if member.name not in members or members[member.name].file_size != member.bytes:
+            raise damaged_error("the member '%s' is missing, or not of %d bytes" % (member.name, member.bytes))
+    return manifest, members

@@ -1,4 +1,4 @@
-"""Running a bundle: its files unpacked into a folder of their own, which lives as long as it is used."""
+"""Run a bundle: unpack its files into a temporary folder, which is deleted with the `Bundle` object."""
 
 import hashlib
 import os
@@ -11,26 +11,29 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from onnx_compat.conversion.bundle.manifest import Manifest, Member, PartEntry, damaged_error, locate_members
 from onnx_compat.errors import InputError, OnnxCompatError
-from onnx_compat.execution.fallback import fallback_runnable
-from onnx_compat.execution.feeds import check_feed, to_public_value
+from onnx_compat.execution.fallback import PartRunner, fallback_runnable
+from onnx_compat.execution.feeds import CheckedValue, check_feed, to_public_value
 from onnx_compat.execution.runnable import Outputs
-from onnx_compat.model import TensorType, ValueInfo, load
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model import TensorType, Type, ValueInfo, load
+from onnx_compat.model.loading import StrPath
 from onnx_compat.shim.interface import Compiled, Port, Shim
 
 __all__ = ["Bundle", "read_manifest"]
 
-#: What the zip of an attacker, or one that was cut off, makes zipfile raise.
+#: The errors that zipfile raises for a malicious or truncated archive.
 _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, KeyError, IndexError, EOFError)
 
 
-def read_manifest(path: Any) -> Manifest:
-    """What a bundle says about itself; nothing is unpacked."""
-    with _opened(path) as (_, manifest, _members):
+def read_manifest(path: StrPath) -> Manifest:
+    """Return the manifest of a bundle, without unpacking it."""
+    with _open_bundle(path) as (_, manifest, _members):
         return manifest
 
 
 @contextmanager
-def _opened(path: Any) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dict[str, zipfile.ZipInfo]]]:
+def _open_bundle(path: StrPath) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dict[str, zipfile.ZipInfo]]]:
+    """Open the archive, and check its manifest and its members. Convert errors in the block to typed errors."""
     try:
         size = os.path.getsize(path)
         with zipfile.ZipFile(os.fspath(path)) as archive:
@@ -44,7 +47,7 @@ def _opened(path: Any) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dict[str, zi
         raise damaged_error("%s (in '%s')" % (error, path)) from error
 
 
-class _File(NamedTuple):
+class _FilePart(NamedTuple):
     """A part in the framework's format."""
 
     entry: PartEntry
@@ -52,33 +55,38 @@ class _File(NamedTuple):
     inputs: Sequence[Port]
     outputs: Sequence[Port]
 
-    def run(self, values: Mapping[str, Any]) -> Dict[str, Any]:
-        types = {one.name: one.type for one in self.entry.outputs}
+    def run(self, values: Mapping[str, CheckedValue]) -> Dict[str, CheckedValue]:
+        """Run the part on its inputs among `values`, and return its outputs by name."""
+        types = {port.name: port.type for port in self.entry.outputs}
         arrays = self.compiled.run([values[port.name][0] for port in self.inputs])
         return {port.name: (array, _dtype(types.get(port.name), port)) for port, array in zip(self.outputs, arrays)}
 
 
-def _dtype(told: Any, port: Port) -> Any:
-    """The file holds a carrier where the framework has not the dtype; the manifest says which dtype it carries."""
-    return told.dtype if isinstance(told, TensorType) and told.dtype is not None else port.dtype
+def _dtype(declared: Optional[Type], port: Port) -> DType:
+    """Return the dtype of an output: that of the manifest, as the file has a carrier where its format lacks the dtype."""
+    return declared.dtype if isinstance(declared, TensorType) and declared.dtype is not None else port.dtype
 
 
-class _Onnx(NamedTuple):
+class _FallbackPart(NamedTuple):
     """A part in the fallback."""
 
     entry: PartEntry
-    runnable: Any
+    runnable: PartRunner
 
-    def run(self, values: Mapping[str, Any]) -> Dict[str, Any]:
-        results = self.runnable.run_checked({one.name: values[one.name] for one in self.entry.inputs})
-        return {one.name: result for one, result in zip(self.entry.outputs, results)}
+    def run(self, values: Mapping[str, CheckedValue]) -> Dict[str, CheckedValue]:
+        """Run the part on its inputs among `values`, and return its outputs by name."""
+        results = self.runnable.run_checked({port.name: values[port.name] for port in self.entry.inputs})
+        return {port.name: result for port, result in zip(self.entry.outputs, results)}
 
 
 class Bundle:
-    """A bundle that runs, by `run`. `find` gives the shim that reads a format."""
+    """A loaded bundle. `run` runs it.
 
-    def __init__(self, path: Any, find: Callable[[str], Shim]) -> None:
-        with _opened(path) as (archive, manifest, members):
+    `find` returns the shim that reads a format.
+    """
+
+    def __init__(self, path: StrPath, find: Callable[[str], Shim]) -> None:
+        with _open_bundle(path) as (archive, manifest, members):
             self.manifest = manifest
             self.inputs: List[ValueInfo] = manifest.inputs
             self.outputs: List[ValueInfo] = manifest.outputs
@@ -90,85 +98,90 @@ class Bundle:
             _check_order(manifest)
             needed = any(part.kind != "onnx" for part in manifest.parts)
             self._shim: Optional[Shim] = find(manifest.format) if needed else None
-            unpack = lambda one: _unpacked(archive, members[one.name], one, self._folder)  # noqa: E731
-            self._parts = [self._part(part, unpack) for part in manifest.parts]
+            unpack = lambda member: _unpack(archive, members[member.name], member, self._folder)  # noqa: E731
+            self._parts = [self._load_part(part, unpack) for part in manifest.parts]
 
     @property
     def shim(self) -> str:
-        """The shim that runs the parts of its format."""
+        """Return the name of the shim that runs the parts, or "reference" if all parts are in the fallback."""
         return self._shim.name if self._shim is not None else "reference"
 
     @property
     def fallbacks(self) -> List[str]:
-        """The nodes that run outside of the framework."""
-        return [one.node for one in self.manifest.fallback]
+        """Return the names of the nodes that run outside the framework."""
+        return [node.node for node in self.manifest.fallback]
 
     @property
     def fallback_reasons(self) -> Dict[str, str]:
-        return {one.node: one.reason for one in self.manifest.fallback}
+        """Return the reason of each fallback, by the name of the node."""
+        return {node.node: node.reason for node in self.manifest.fallback}
 
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
-        """The outputs for these inputs: a dict by name, or a sequence in the model's order."""
+        """Compute the outputs. `inputs` is a dict by name, or a sequence in the order of the model."""
         values = self.values(inputs)
-        names = [one.name for one in self.outputs]
+        names = [port.name for port in self.outputs]
         return Outputs([values[name] for name in names], names)
 
     __call__ = run
 
     def values(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Dict[str, Any]:
-        """Whatever is fed to a part or comes out of one, by its name in the model."""
-        values: Dict[str, Any] = check_feed(inputs, self.inputs, [one.name for one in self.inputs])
+        """Return the inputs and outputs of every part, by their names in the model."""
+        values: Dict[str, Any] = check_feed(inputs, self.inputs, [port.name for port in self.inputs])
         for part in self._parts:
             values.update(part.run(values))
         return {name: to_public_value(value) for name, value in values.items()}
 
     def alone(self, name: str, given: Mapping[str, Any]) -> Any:
-        """One value that comes out of a part, by that part alone, from what it is given."""
-        part = next(one for one in self._parts if name in self.made_by(one.entry))
-        read = [one.name for one in part.entry.inputs]
-        return to_public_value(part.run(check_feed({one: given[one] for one in read}, part.entry.inputs, read))[name])
+        """Compute an output of a part by running this part alone. `given` has the inputs of the part."""
+        part = next(part for part in self._parts if name in self.made_by(part.entry))
+        names = [port.name for port in part.entry.inputs]
+        feed = check_feed({key: given[key] for key in names}, part.entry.inputs, names)
+        return to_public_value(part.run(feed)[name])
 
     @staticmethod
     def made_by(part: PartEntry) -> List[str]:
-        return [one.name for one in part.outputs]
+        """Return the names of the outputs of a part."""
+        return [port.name for port in part.outputs]
 
-    def _part(self, part: PartEntry, unpack: Callable[[Member], str]) -> Any:
-        paths = [unpack(one) for one in part.files]
+    def _load_part(self, part: PartEntry, unpack: Callable[[Member], str]) -> "Union[_FilePart, _FallbackPart]":
+        """Unpack a part and load it."""
+        paths = [unpack(member) for member in part.files]
         if part.kind == "onnx":
             with open(paths[0], "rb") as file:
                 model = load(file.read())
             os.remove(paths[0])
-            _check_names(part, [one.name for one in model.graph.inputs], [one.name for one in model.outputs])
-            return _Onnx(part, fallback_runnable(model))
+            _check_names(part, [port.name for port in model.graph.inputs], [port.name for port in model.outputs])
+            return _FallbackPart(part, fallback_runnable(model))
         assert self._shim is not None
         loaded = self._shim.load_converted(os.path.join(self._folder, part.path), part.kind)
-        made = _File(part, *loaded)
-        _check_names(part, [port.name for port in made.inputs], [port.name for port in made.outputs])
-        return made
+        file_part = _FilePart(part, *loaded)
+        _check_names(part, [port.name for port in file_part.inputs], [port.name for port in file_part.outputs])
+        return file_part
 
 
 def _check_order(manifest: Manifest) -> None:
-    """Whatever is read was given by the caller or made by an earlier part."""
-    made = {one.name for one in manifest.inputs}
+    """Raise an error where a part reads a value that neither the caller feeds nor an earlier part computes."""
+    available = {port.name for port in manifest.inputs}
     for part in manifest.parts:
-        missing = [one.name for one in part.inputs if one.name not in made]
+        missing = [port.name for port in part.inputs if port.name not in available]
         if missing:
             raise damaged_error("the part '%s' reads '%s', which no part before it makes" % (part.path, missing[0]))
-        made.update(one.name for one in part.outputs)
-    missing = [one.name for one in manifest.outputs if one.name not in made]
+        available.update(port.name for port in part.outputs)
+    missing = [port.name for port in manifest.outputs if port.name not in available]
     if missing:
         raise damaged_error("no part makes the output '%s'" % missing[0])
 
 
 def _check_names(part: PartEntry, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """The file takes what the manifest says, or less; and gives all of it."""
-    given = [one.name for one in part.inputs]
-    made = [one.name for one in part.outputs]
-    if not set(inputs) <= set(given) or not set(made) <= set(outputs):
+    """Raise an error where a file has an input that the manifest lacks, or lacks an output of the manifest."""
+    declared_inputs = [port.name for port in part.inputs]
+    declared_outputs = [port.name for port in part.outputs]
+    if not set(inputs) <= set(declared_inputs) or not set(declared_outputs) <= set(outputs):
         raise damaged_error("the inputs and outputs of the part '%s' are not what its manifest says" % part.path)
 
 
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, folder: str) -> str:
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, folder: str) -> str:
+    """Unpack a member and check its digest. Return the path of the file."""
     path = os.path.join(folder, *member.name.split("/"))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     digest = hashlib.sha256()
