@@ -1,1 +1,1 @@
-"""Which shim works here: selection, probes, diagnosis, and what an installation would bring."""
+"""Discovery of shims: selection, probes, diagnosis of failures, and installable extras."""

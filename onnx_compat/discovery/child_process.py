@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 
 __all__ = ["ChildResult", "call_in_child"]
 
-#: What the line of the result begins with; a framework prints lines of its own.
+#: A value that JSON can hold.
+Json = Any
+
+#: The prefix of the line that holds the result. A framework prints other lines.
 _RESULT = "onnx-compat answers: "
 _CODE = "import sys; sys.path[:] = %r; from onnx_compat.discovery.child_process import _serve; _serve(%r, %r, %r)"
 
@@ -29,15 +32,15 @@ class ChildResult(NamedTuple):
 
     @property
     def last_line(self) -> str:
-        """The last line of standard error that is not blank; "" where there is none."""
+        """Return the last line of standard error that is not blank, or "" if there is no line."""
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
         return lines[-1] if lines else ""
 
 
-def call_in_child(module: str, function: str, *arguments: Any, seconds: float) -> ChildResult:
+def call_in_child(module: str, function: str, *arguments: Json, seconds: float) -> ChildResult:
     """Call `module.function(*arguments)` in a child process of this Python, with this `sys.path`.
 
-    Arguments are JSON values. A value of the result that JSON cannot hold becomes its text.
+    A value of the result that JSON cannot hold becomes its text.
     """
     if not sys.executable or getattr(sys, "frozen", False):
         return ChildResult("not started", stderr="this Python cannot be started again")

@@ -1,4 +1,4 @@
-"""What is installed in this Python, and what could be; nothing of it is imported."""
+"""Environment: inspect the installed and installable packages of this Python, without importing them."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ from onnx_compat.discovery.offers import OFFERS, Offer
 
 __all__ = ["MODULES", "Installed", "find_module", "install", "leftover", "metadata", "offers", "provider"]
 
-#: The modules of the frameworks of the shims that come with the library; those need not be installed to be asked for.
+#: Shim of this library -> the modules of its framework. The shim need not be installed.
 MODULES = {
     "tf1": ("tensorflow",),
     "tf2": ("tensorflow",),
@@ -33,16 +33,16 @@ class Installed:
 
 
 def metadata() -> Any:
-    """The standard library's, or on Python 3.7 the package that it comes from."""
+    """Return importlib.metadata, or on Python 3.7 the package importlib_metadata."""
     if sys.version_info >= (3, 8):
-        from importlib import metadata as found  # novermin - Python 3.7 has the package below
+        from importlib import metadata as module  # novermin - Python 3.7 has the package below
     else:
-        import importlib_metadata as found
-    return found
+        import importlib_metadata as module
+    return module
 
 
 def find_module(module: str) -> Optional[ModuleSpec]:
-    """Where a module would be imported from."""
+    """Return the spec of a module, without importing it. None: it is not installed."""
     try:
         return util.find_spec(module)
     except (ImportError, ValueError):
@@ -50,33 +50,33 @@ def find_module(module: str) -> Optional[ModuleSpec]:
 
 
 def leftover(module: str) -> Optional[str]:
-    """The folder of a package that has no code in it: what an uninstallation left behind, or an interrupted one made."""
-    found = find_module(module)
-    if found is None or found.origin not in (None, "namespace") or not found.submodule_search_locations:
+    """Return the folder of a package without code, which an uninstallation or an interrupted installation left. Or None."""
+    spec = find_module(module)
+    if spec is None or spec.origin not in (None, "namespace") or not spec.submodule_search_locations:
         return None
-    return next(iter(found.submodule_search_locations))
+    return next(iter(spec.submodule_search_locations))
 
 
 def provider(module: str) -> Optional[Installed]:
-    """The distribution that a module belongs to; TensorFlow goes by many names."""
-    for each in metadata().distributions():
-        record = each.read_text("RECORD") or ""
+    """Return the installed distribution of a module, by its files: TensorFlow has distributions of many names."""
+    for distribution in metadata().distributions():
+        record = distribution.read_text("RECORD") or ""
         if re.search("^%s/__init__.py," % re.escape(module), record, re.MULTILINE):
-            return Installed(each.metadata["Name"].replace("_", "-"), each.version, record)
+            return Installed(distribution.metadata["Name"].replace("_", "-"), distribution.version, record)
     return None
 
 
 def offers(shim: str) -> List[Offer]:
-    """What brings a shim with its framework on this Python."""
-    here = "%d.%d" % sys.version_info[:2]
-    return [each for each in OFFERS if each.shim == shim and here in each.pythons]
+    """Return the extras that install a shim with its framework on this Python."""
+    this_python = "%d.%d" % sys.version_info[:2]
+    return [offer for offer in OFFERS if offer.shim == shim and this_python in offer.pythons]
 
 
 def install(shim: str) -> Optional[str]:
-    """How a shim of the library is installed with its framework; None if that is nothing for this Python."""
-    found = offers(shim)
-    short = [each.extra for each in found if not each.minor] or [each.extra for each in found[-1:]]
-    if not short:
+    """Return the command that installs a shim with its framework, or None if this Python has no extra for it."""
+    available = offers(shim)
+    extras = [offer.extra for offer in available if not offer.minor] or [offer.extra for offer in available[-1:]]
+    if not extras:
         return None
-    others = ", ".join("[%s]" % each for each in short[1:])
-    return "pip install 'onnx-compat[%s]'" % short[0] + (", or its %s" % others if others else "")
+    alternatives = ", ".join("[%s]" % extra for extra in extras[1:])
+    return "pip install 'onnx-compat[%s]'" % extras[0] + (", or its %s" % alternatives if alternatives else "")

@@ -1,7 +1,7 @@
-"""Which shims are here, which of them work, and which one is used.
+"""Selection: list the installed shims, probe them, and decide which of them is used.
 
-The order: what the caller names; `ONNX_COMPAT_SHIM`; the shim of a framework that is imported already; the first
-installed one whose probe succeeds; the reference. `decide` gives the reason with the choice.
+The first of these decides: the name from the caller; `ONNX_COMPAT_SHIM`; the shim of an imported framework; the first
+installed shim whose probe succeeds; the reference. `decide` returns the reason with the choice.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from onnx_compat import __version__
 from onnx_compat.discovery import diagnosis, environment
-from onnx_compat.discovery.child_probe import Outcome, died, mark_probe, probe_in_child
+from onnx_compat.discovery.child_probe import Outcome, has_died, mark_probe, probe_in_child
 from onnx_compat.errors import ShimError
 from onnx_compat.shim.interface import Probe, Shim
 
@@ -19,7 +19,7 @@ __all__ = ["Decision", "ShimInfo", "decide", "find", "hint", "installed", "learn
 
 GROUP = "onnx_compat.shims"
 REFERENCE = "reference"
-#: Who is asked first; shims of third parties follow by name, the reference comes last.
+#: The order of the shims. Shims of third parties follow, sorted by name; the reference is the last.
 _PREFERENCE = ("tf2", "tf1", "keras", "tflite")
 
 
@@ -52,7 +52,7 @@ class ShimInfo(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The shim to use and why; and those that were asked before it, with why they were not taken."""
+    """The shim to use and why. `passed`: the shims before it in the order, with the reason why each is not used."""
 
     name: str
     reason: str
@@ -63,28 +63,28 @@ _LOADED: Dict[str, Shim] = {}
 _PROBED: Dict[str, Probe] = {}
 #: What to do about a shim that does not work.
 _HINTS: Dict[str, Optional[str]] = {}
-#: The shims whose probe ends the process, or never comes back.
+#: The shims whose probe kills the process, or times out.
 _DEADLY: Dict[str, Outcome] = {}
-#: The modules that a probe has imported: they say nothing about what the user works with.
+#: The modules that a probe has imported. They do not show which framework the user works with.
 _OURS: Set[str] = set()
 
 
 def entry_points(group: str) -> Dict[str, Any]:
-    """What installed packages offer in a group, by name."""
-    found: Any = environment.metadata().entry_points()
-    points = found.select(group=group) if hasattr(found, "select") else found.get(group, ())
+    """Return the entry points of a group, of all installed packages, by name."""
+    all_points: Any = environment.metadata().entry_points()
+    points = all_points.select(group=group) if hasattr(all_points, "select") else all_points.get(group, ())
     return {point.name: point for point in points}
 
 
 def installed() -> Dict[str, Any]:
-    """The entry points of the shims that are installed, by name, in the order in which they are asked."""
+    """Return the entry points of the installed shims, by name, in the order in which they are probed."""
     by_name = entry_points(GROUP)
-    ranked = [name for name in _PREFERENCE if name in by_name]
-    return {name: by_name[name] for name in ranked + sorted(set(by_name) - set(ranked))}
+    preferred = [name for name in _PREFERENCE if name in by_name]
+    return {name: by_name[name] for name in preferred + sorted(set(by_name) - set(preferred))}
 
 
 def find(name: str) -> Shim:
-    """The shim of this name, loaded; its framework is not touched yet."""
+    """Load a shim, without importing its framework. Raise a ShimError where it is not installed or cannot be loaded."""
     if name not in _LOADED:
         if name == REFERENCE:
             from onnx_compat.reference.shim import SHIM
@@ -96,15 +96,16 @@ def find(name: str) -> Shim:
 
 
 def _load(name: str) -> Shim:
+    """Load a shim from its entry point, and check its name and version."""
     points = installed()
     if name not in points:
-        known = environment.install(name) or "use another Python: there is no build for this one"
+        install_hint = environment.install(name) or "use another Python: there is no build for this one"
         raise ShimError(
             "there is no shim '%s'; installed are %s" % (name, ", ".join([*points, REFERENCE])),
-            hint=known if name in _PREFERENCE else None,
+            hint=install_hint if name in _PREFERENCE else None,
             shim=name,
         )
-    _spare(name)
+    _refuse_deadly(name)
     try:
         with mark_probe(name):
             shim = points[name].load()
@@ -132,9 +133,9 @@ def _load(name: str) -> Shim:
     return shim
 
 
-def _spare(name: str) -> None:
-    """Refuse what has ended an earlier process, and ends one that is started to see about it."""
-    if name not in _DEADLY and died(name):
+def _refuse_deadly(name: str) -> None:
+    """Raise a ShimError for a shim whose probe has killed an earlier process and kills a child process too."""
+    if name not in _DEADLY and has_died(name):
         outcome = probe_in_child(name, environment.MODULES.get(name, ()))
         if outcome is not None and not outcome.ended:
             _DEADLY[name] = outcome
@@ -144,74 +145,78 @@ def _spare(name: str) -> None:
 
 
 def probe(name: str) -> Probe:
-    """What the shim found when it looked for its framework; asked once a process."""
+    """Return the probe of a shim, which looks for its framework. A shim is probed once per process."""
     if name in _PROBED:
         return _PROBED[name]
-    before = set(sys.modules)
-    found, advice = examine(name)
-    _OURS.update(set(sys.modules) - before)
+    modules_before = set(sys.modules)
+    result, advice = examine(name)
+    _OURS.update(set(sys.modules) - modules_before)
     _HINTS[name] = advice
-    if name in _LOADED:  # one that is not there, or broken itself, may be mended meanwhile
-        _PROBED[name] = found
-    return found
+    if name in _LOADED:  # a shim that cannot be loaded may be installed or repaired while this process runs
+        _PROBED[name] = result
+    return result
 
 
 def hint(name: str) -> Optional[str]:
-    """What to do about a shim that was probed and does not work."""
+    """Return what to do about a shim that was probed and does not work."""
     return _HINTS.get(name)
 
 
 def learn(name: str, outcome: Outcome) -> None:
-    """Take over what a process of its own has found."""
+    """Store the outcome of a probe in a child process."""
     _PROBED[name], _HINTS[name] = outcome.probe, outcome.hint
 
 
 def examine(name: str) -> Tuple[Probe, Optional[str]]:
-    """Probe the shim now, in this process; the reason in one line, and what to do about it."""
+    """Probe a shim now, in this process. Return the probe, its reason in a single line, and what to do about a failure."""
     modules: Sequence[str] = environment.MODULES.get(name, ())
     try:
         shim = find(name)
         modules = shim.modules
-        _spare(name)
+        _refuse_deadly(name)
         if name == REFERENCE or all(module in sys.modules for module in modules):
-            found = shim.probe()
+            result = shim.probe()
         else:
             with mark_probe(name):
-                found = shim.probe()
+                result = shim.probe()
     except ShimError as error:
         reason, advice = diagnosis.diagnose(name, error.reason)
         return Probe(False, reason), error.hint or advice
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (a broken framework raises anything; the others still serve)
-        found = Probe(False, "the probe failed: %s" % diagnosis.import_error_text(error))
-    if found.available:
-        return found, None
-    # A folder without code imports as an empty module, and fails late, in words that mislead.
-    left = [folder for folder in map(environment.leftover, modules) if folder]
-    if left:
-        found = found._replace(reason="its framework is installed in part only: there is no code in %s" % left[0])
-    reason, advice = diagnosis.diagnose(name, found.reason, modules)
-    return found._replace(reason=reason), advice
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a broken framework may raise any error; the other shims still work)
+        result = Probe(False, "the probe failed: %s" % diagnosis.import_error_text(error))
+    if result.available:
+        return result, None
+    # A folder without code imports as an empty module. It fails later, with a misleading error.
+    folders_without_code = [folder for folder in map(environment.leftover, modules) if folder]
+    if folders_without_code:
+        result = result._replace(
+            reason="its framework is installed in part only: there is no code in %s" % folders_without_code[0]
+        )
+    reason, advice = diagnosis.diagnose(name, result.reason, modules)
+    return result._replace(reason=reason), advice
 
 
 def decide(name: Optional[str] = None) -> Decision:
-    """The shim to use. One that is asked for by name and does not work is an error, never replaced."""
-    asked, why = (
+    """Return the shim to use. Raise a ShimError where a shim that was requested by name does not work."""
+    requested_name, why = (
         (name, "asked for by name") if name else (os.environ.get("ONNX_COMPAT_SHIM"), "ONNX_COMPAT_SHIM is set")
     )
-    if asked:
-        found = probe(asked)
-        if not found.available:
+    if requested_name:
+        result = probe(requested_name)
+        if not result.available:
             raise ShimError(
-                found.reason, hint=hint(asked) or "onnx-compat doctor tells what each shim needs", shim=asked
+                result.reason,
+                hint=hint(requested_name) or "onnx-compat doctor tells what each shim needs",
+                shim=requested_name,
             )
-        return Decision(asked, why)
+        return Decision(requested_name, why)
     passed: Dict[str, str] = {}
-    imported = _imported()
-    for candidate in [*imported, *(each for each in installed() if each not in imported)]:
-        found = probe(candidate)
-        if not found.available:
-            passed[candidate] = found.reason
-            _warn(candidate, found)
+    imported = _imported_shims()
+    for candidate in [*imported, *(other_name for other_name in installed() if other_name not in imported)]:
+        result = probe(candidate)
+        if not result.available:
+            passed[candidate] = result.reason
+            _warn_of_broken(candidate, result)
         elif candidate in imported:
             return Decision(candidate, "%s is imported already" % imported[candidate], passed)
         else:
@@ -222,26 +227,29 @@ def decide(name: Optional[str] = None) -> Decision:
 _WARNED: Set[str] = set()
 
 
-def _warn(name: str, found: Probe) -> None:
-    """Of a framework that is here and broken the user must hear: the next one may be far slower."""
+def _warn_of_broken(name: str, result: Probe) -> None:
+    """Warn of a framework that is installed and broken: the shim that is used instead may be far slower."""
     modules = _LOADED[name].modules if name in _LOADED else environment.MODULES.get(name, ())
-    here = any(environment.find_module(module) is not None for module in modules)
-    if found.version or not here or name in _WARNED:  # another shim's framework, or none at all
+    is_installed = any(environment.find_module(module) is not None for module in modules)
+    if (
+        result.version or not is_installed or name in _WARNED
+    ):  # the framework belongs to another shim, or is not installed
         return
     _WARNED.add(name)
-    text = "onnx-compat passes over the shim %s: %s" % (name, found.reason)
+    text = "onnx-compat passes over the shim %s: %s" % (name, result.reason)
     warnings.warn("%s\n  to do: %s" % (text, hint(name)) if hint(name) else text, RuntimeWarning, stacklevel=4)
 
 
-def _imported() -> Dict[str, str]:
-    """The shims whose framework the user has imported, with the module that tells; what was begun first comes first: Keras
-    imports its back end, and some TensorFlow imports Keras.
+def _imported_shims() -> Dict[str, str]:
+    """Return shim -> module for the shims whose framework the user has imported, the first imported first.
+
+    The order matters because Keras imports its back end, and some versions of TensorFlow import Keras.
     """
-    found: Dict[str, str] = {}
-    # A module gets its place when it is complete, so what a package begins with tells, not the package itself.
-    order: Dict[str, int] = {}
-    for place, module in enumerate(list(sys.modules)):
-        order.setdefault(module.partition(".")[0], place)
+    imported: Dict[str, str] = {}
+    # sys.modules lists a package when its import is complete, after its submodules: take the first of these.
+    first_positions: Dict[str, int] = {}
+    for position, module in enumerate(list(sys.modules)):
+        first_positions.setdefault(module.partition(".")[0], position)
     for name in installed():
         if name in _PROBED and not _PROBED[name].available:
             continue
@@ -249,10 +257,10 @@ def _imported() -> Dict[str, str]:
             modules = find(name).modules
         except ShimError:
             continue
-        here = [module for module in modules if module in sys.modules and module not in _OURS]
-        if here:
-            found[name] = min(here, key=lambda module: order[module.partition(".")[0]])
-    return dict(sorted(found.items(), key=lambda item: order[item[1].partition(".")[0]]))
+        user_modules = [module for module in modules if module in sys.modules and module not in _OURS]
+        if user_modules:
+            imported[name] = min(user_modules, key=lambda module: first_positions[module.partition(".")[0]])
+    return dict(sorted(imported.items(), key=lambda item: first_positions[item[1].partition(".")[0]]))
 
 
 def shims() -> List[ShimInfo]:
@@ -272,13 +280,13 @@ def shims() -> List[ShimInfo]:
     return [
         ShimInfo(
             name,
-            found.available,
-            found.reason,
-            found.framework,
-            found.version,
-            found.features,
+            result.available,
+            result.reason,
+            result.framework,
+            result.version,
+            result.features,
             name == chosen,
             hint(name),
         )
-        for name, found in ((name, probe(name)) for name in [*installed(), REFERENCE])
+        for name, result in ((name, probe(name)) for name in [*installed(), REFERENCE])
     ]
