@@ -1,4 +1,4 @@
-"""Bundles: what is divided how, what is written and read again, and what of a file is not believed."""
+"""Bundles: division, writing and running, and the checks of an untrusted file."""
 
 import json
 import os
@@ -20,27 +20,29 @@ from onnx_compat.errors import ConversionError, InputError, InvalidModelError, O
 
 
 class Keeper(LimitedShim):
-    """A framework without an exponential, whose files keep the program by a number."""
+    """A framework without an exponential. A file of it holds the number of a program in memory."""
 
     name = "keeper"
     formats = {"tflite": (".tflite", "kept program"), "saved_model": ("", "kept folder")}
     programs: Dict[bytes, Any] = {}
     refuses = ""
 
-    def export(self, program: Any, path: str, form: str) -> None:
-        for one in program.region.live():
-            if one.origin is not None and one.origin.node == self.refuses:
+    def export(self, program: Any, path: str, file_format: str) -> None:
+        for recorded_node in program.region.live():
+            if recorded_node.origin is not None and recorded_node.origin.node == self.refuses:
                 raise UnsupportedError("its kernel has had enough", node=self.refuses)
         self.compile(program)
         key = b"%d" % len(self.programs)
         self.programs[key] = program
-        if form == "saved_model":
+        if file_format == "saved_model":
             os.makedirs(os.path.join(path, "inner"))
             path = os.path.join(path, "inner", "kept")
         Path(path).write_bytes(key)
 
-    def load_converted(self, path: str, form: str) -> Any:
-        program = self.programs[Path(path if form == "tflite" else os.path.join(path, "inner", "kept")).read_bytes()]
+    def load_converted(self, path: str, file_format: str) -> Any:
+        program = self.programs[
+            Path(path if file_format == "tflite" else os.path.join(path, "inner", "kept")).read_bytes()
+        ]
         return self.compile(program), program.inputs, program.outputs
 
 
@@ -56,8 +58,8 @@ def _keeper(monkeypatch: pytest.MonkeyPatch) -> Keeper:
 X = np.random.RandomState(0).rand(4, 3).astype(np.float32)
 
 
-def around_exp() -> Any:
-    """Nodes that can, one that cannot, nodes that can; a constant and a size that go from before to behind."""
+def exp_model() -> Any:
+    """A model with an Exp in the middle. A constant and a size are computed before it and read behind it."""
     nodes = [
         node("Neg", ["x"], ["a"], name="neg"),
         node("Constant", [], ["axes"], name="axes", value_ints=[1]),
@@ -70,20 +72,20 @@ def around_exp() -> Any:
     return model(nodes, [value("x", ["n", 3])], [value("y"), value("c")])
 
 
-def kinds(path: Any) -> str:
+def part_kinds(path: Any) -> str:
     return " ".join("%s:%d" % (part.kind, part.nodes) for part in bundle.read_manifest(path).parts)
 
 
-def agrees(proto: Any, path: Any, feed: Dict[str, Any]) -> Any:
+def check_agreement(proto: Any, path: Any, feed: Dict[str, Any]) -> Any:
     loaded = onnx_compat.load_converted(path)
-    for got, expected in zip(loaded.run(feed), onnx_compat.run(proto, feed, shim="reference")):
-        np.testing.assert_allclose(got, expected, rtol=1e-6)
-        assert got.dtype == expected.dtype
+    for actual, expected in zip(loaded.run(feed), onnx_compat.run(proto, feed, shim="reference")):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
+        assert actual.dtype == expected.dtype
     return loaded
 
 
-def test_without_leave_it_is_refused_by_name(tmp_path: Path) -> None:
-    proto = around_exp()
+def test_without_allow_fallback_the_node_is_named(tmp_path: Path) -> None:
+    proto = exp_model()
     proto.graph.node.append(node("Exp", ["d"], ["z"], name="another"))
     proto.graph.output.append(value("z"))
     with pytest.raises(UnsupportedError) as caught:
@@ -94,64 +96,64 @@ def test_without_leave_it_is_refused_by_name(tmp_path: Path) -> None:
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.parametrize("form", ["tflite", "saved_model"])
-def test_what_is_written_runs(tmp_path: Path, form: str) -> None:
-    path = onnx_compat.convert(around_exp(), tmp_path / "m.tflite", to=form, allow_fallback=True)
+@pytest.mark.parametrize("file_format", ["tflite", "saved_model"])
+def test_a_written_bundle_runs(tmp_path: Path, file_format: str) -> None:
+    path = onnx_compat.convert(exp_model(), tmp_path / "m.tflite", to=file_format, allow_fallback=True)
     assert os.listdir(tmp_path) == ["m.tflite.zip"] == [path.name]
     assert onnx_compat.load_converted(path).run({"x": X[:1]})["y"].shape == (1,)
-    assert kinds(path) == f"{form}:2 onnx:1 {form}:4"
-    loaded = agrees(around_exp(), path, {"x": X})
+    assert part_kinds(path) == f"{file_format}:2 onnx:1 {file_format}:4"
+    loaded = check_agreement(exp_model(), path, {"x": X})
     assert loaded.shim == "keeper" and loaded.fallbacks == ["exp"]
     assert "no exponential" in loaded.fallback_reasons["exp"]
-    assert onnx_compat.verify(around_exp(), {"x": X}, converted=path).ok
+    assert onnx_compat.verify(exp_model(), {"x": X}, converted=path).ok
 
 
-def test_a_bundle_is_only_made_where_one_is_needed(tmp_path: Path) -> None:
+def test_a_bundle_is_written_only_where_it_is_needed(tmp_path: Path) -> None:
     proto = model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y")])
     assert onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=True).name == "m.tflite"
     path = onnx_compat.convert(proto, tmp_path / "m.tflite.zip", allow_fallback=True)
-    assert kinds(path) == "tflite:1"
-    agrees(proto, path, {"x": X})
+    assert part_kinds(path) == "tflite:1"
+    check_agreement(proto, path, {"x": X})
     with pytest.raises(ConversionError, match="is a bundle") as caught:
         onnx_compat.convert(proto, tmp_path / "other.tflite.zip")
     assert "--allow-fallback" in str(caught.value.hint)
     assert sorted(os.listdir(tmp_path)) == ["m.tflite", "m.tflite.zip"]
 
 
-def test_two_are_the_same_bytes(keeper: Keeper, tmp_path: Path) -> None:
+def test_the_same_model_gives_the_same_bytes(keeper: Keeper, tmp_path: Path) -> None:
     written = []
     for name in ("a", "b"):
         keeper.programs.clear()
-        written.append(onnx_compat.convert(around_exp(), tmp_path / (name + ".tflite.zip"), allow_fallback=True))
+        written.append(onnx_compat.convert(exp_model(), tmp_path / (name + ".tflite.zip"), allow_fallback=True))
     assert written[0].read_bytes() == written[1].read_bytes()
 
 
-def test_what_is_refused_as_its_part_is_written_falls_back_too(keeper: Keeper, tmp_path: Path) -> None:
+def test_a_node_that_fails_while_its_part_is_written_falls_back_too(keeper: Keeper, tmp_path: Path) -> None:
     keeper.refuses = "mul"
-    path = onnx_compat.convert(around_exp(), tmp_path / "m.tflite", allow_fallback=True)
-    assert kinds(path) == "tflite:2 onnx:2 tflite:3"
-    assert agrees(around_exp(), path, {"x": X}).fallback_reasons["mul"] == "its kernel has had enough"
+    path = onnx_compat.convert(exp_model(), tmp_path / "m.tflite", allow_fallback=True)
+    assert part_kinds(path) == "tflite:2 onnx:2 tflite:3"
+    assert check_agreement(exp_model(), path, {"x": X}).fallback_reasons["mul"] == "its kernel has had enough"
 
 
 def test_a_value_of_unknown_rank_stays_in_the_fallback(tmp_path: Path) -> None:
     nodes = [node("Exp", ["x"], ["e"], name="exp"), node("Neg", ["e"], ["y"], name="neg")]
     proto = model(nodes, [value("x")], [value("y")])
     path = onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=True)
-    assert kinds(path) == "onnx:2"
-    agrees(proto, path, {"x": X})
-    proto.graph.value_info.append(value("e", ["n", 3]))  # where it is declared, it is believed
+    assert part_kinds(path) == "onnx:2"
+    check_agreement(proto, path, {"x": X})
+    proto.graph.value_info.append(value("e", ["n", 3]))  # a declared type is used
     path = onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=True)
-    assert kinds(path) == "onnx:1 tflite:1"
-    agrees(proto, path, {"x": X})
+    assert part_kinds(path) == "onnx:1 tflite:1"
+    check_agreement(proto, path, {"x": X})
 
 
 def test_a_value_that_must_be_known_stays_in_the_fallback(tmp_path: Path) -> None:
     nodes = [node("ReduceSum", ["x", "axes"], ["r"], name="sum"), node("Neg", ["x"], ["n"], name="neg")]
     proto = model(nodes, [value("x", ["n", 3]), value("axes", [1], INT64)], [value("r"), value("n")])
     path = onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=True)
-    assert kinds(path) == "tflite:1 onnx:1"
+    assert part_kinds(path) == "tflite:1 onnx:1"
     for axis in (0, 1):
-        agrees(proto, path, {"x": X, "axes": np.array([axis])})
+        check_agreement(proto, path, {"x": X, "axes": np.array([axis])})
 
 
 def test_sequences_stay_in_the_fallback(tmp_path: Path) -> None:
@@ -164,19 +166,19 @@ def test_sequences_stay_in_the_fallback(tmp_path: Path) -> None:
     items = helper.make_tensor_sequence_value_info("s", FLOAT, None)
     proto = model(nodes, [value("x", [4, 3])], [value("y"), items])
     path = onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=True)
-    got = onnx_compat.load_converted(path).run({"x": X})
-    np.testing.assert_allclose(got["y"], np.exp(-X), rtol=1e-6)
-    assert len(got["s"]) == 4
+    outputs = onnx_compat.load_converted(path).run({"x": X})
+    np.testing.assert_allclose(outputs["y"], np.exp(-X), rtol=1e-6)
+    assert len(outputs["s"]) == 4
 
 
 def test_outputs_may_be_inputs_constants_and_weights(tmp_path: Path) -> None:
     nodes = [node("Exp", ["x"], ["e"]), node("Constant", [], ["c"], value_floats=[1.0]), node("Add", ["e", "c"], ["y"])]
     proto = model(nodes, [value("x", [4, 3])], [value(name) for name in "yxcw"], {"w": X})
     path = onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=True)
-    agrees(proto, path, {"x": X})
+    check_agreement(proto, path, {"x": X})
 
 
-def test_the_length_of_a_sequence_is_not_taken_for_granted(tmp_path: Path) -> None:
+def test_the_length_of_a_sequence_is_not_assumed(tmp_path: Path) -> None:
     nodes = [
         node("SequenceLength", ["s"], ["n"], name="length"),
         node("Cast", ["n"], ["f"], name="cast", to=FLOAT),
@@ -184,15 +186,15 @@ def test_the_length_of_a_sequence_is_not_taken_for_granted(tmp_path: Path) -> No
     ]
     proto = model(nodes, [helper.make_tensor_sequence_value_info("s", FLOAT, None)], [value("y")])
     path = onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=True)
-    agrees(proto, path, {"s": [X, X]})
+    check_agreement(proto, path, {"s": [X, X]})
 
 
-def test_an_operator_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_operator_is_refused(tmp_path: Path) -> None:
     nodes = [node("Neg", ["x"], ["a"], name="neg"), node("Nonsense", ["a"], ["y"], name="odd", domain="nowhere")]
     proto = model(nodes, [value("x", [4, 3])], [value("y")], extra_opsets=[helper.make_opsetid("nowhere", 1)])
-    for leave in (False, True):
+    for allow_fallback in (False, True):
         with pytest.raises(OnnxCompatError) as caught:
-            onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=leave)
+            onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=allow_fallback)
         assert caught.value.node == "odd" and "allow-fallback" not in str(caught.value)
     assert not os.listdir(tmp_path)
 
@@ -205,57 +207,61 @@ def test_another_failure_is_no_reason_for_a_bundle(
 
     monkeypatch.setattr(keeper, "export", full)
     with pytest.raises(ConversionError, match="the disk is full"):
-        onnx_compat.convert(around_exp(), tmp_path / "m.tflite", allow_fallback=True)
+        onnx_compat.convert(exp_model(), tmp_path / "m.tflite", allow_fallback=True)
     assert not os.listdir(tmp_path)
 
 
-def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
+def test_a_folder_at_the_path_is_named(tmp_path: Path) -> None:
     (tmp_path / "m.tflite.zip").mkdir()
     with pytest.raises(InputError, match=r"m\.tflite\.zip' is a folder, and a file is to be written"):
-        onnx_compat.convert(around_exp(), tmp_path / "m.tflite", allow_fallback=True)
+        onnx_compat.convert(exp_model(), tmp_path / "m.tflite", allow_fallback=True)
 
 
-def test_what_goes_from_part_to_part_is_compared(tmp_path: Path) -> None:
-    path = onnx_compat.convert(around_exp(), tmp_path / "m.tflite", allow_fallback=True)
-    layers = onnx_compat.verify(around_exp(), {"x": X}, converted=path, layers=True).layers
+def test_values_between_parts_are_compared(tmp_path: Path) -> None:
+    path = onnx_compat.convert(exp_model(), tmp_path / "m.tflite", allow_fallback=True)
+    layers = onnx_compat.verify(exp_model(), {"x": X}, converted=path, layers=True).layers
     assert layers is not None and layers.ok
-    assert {one.node: one.emitted for one in layers.layers if one.node in ("neg", "exp", "sum")} == {
+    assert {layer.node: layer.emitted for layer in layers.layers if layer.node in ("neg", "exp", "sum")} == {
         "neg": ("000.tflite (tflite)",),
         "exp": ("001.onnx (the fallback)",),
         "sum": ("002.tflite (tflite)",),
     }
-    other = around_exp()
-    other.graph.node[4].op_type = "Add"
-    layers = onnx_compat.verify(other, {"x": X}, converted=path, layers=True).layers
+    changed_model = exp_model()
+    changed_model.graph.node[4].op_type = "Add"
+    layers = onnx_compat.verify(changed_model, {"x": X}, converted=path, layers=True).layers
     assert layers is not None and layers.culprit == "mul"
     assert "by itself, from exact inputs" in layers.verdict
 
 
-def test_the_command_line_says_which_and_why(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+def test_the_command_line_names_the_nodes_and_the_reasons(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     from onnx_compat.cli import main
 
-    model_, made = str(tmp_path / "m.onnx"), str(tmp_path / "m.tflite")
-    Path(model_).write_bytes(around_exp().SerializeToString())
+    model_, converted = str(tmp_path / "m.onnx"), str(tmp_path / "m.tflite")
+    Path(model_).write_bytes(exp_model().SerializeToString())
     assert main(["support", model_, "--shim", "keeper"]) == 0
-    told = capfd.readouterr().out
-    assert "no exponential" in told and "a bundle of 3 parts, 1 of them for the fallback" in told
-    assert main(["convert", model_, made]) == 4
-    told = capfd.readouterr().err
-    assert "'exp'" in told and "no exponential" in told and "--allow-fallback" in told
-    assert main(["convert", model_, made, "--allow-fallback", "--verify"]) == 0
+    output = capfd.readouterr().out
+    assert "no exponential" in output and "a bundle of 3 parts, 1 of them for the fallback" in output
+    assert main(["convert", model_, converted]) == 4
+    output = capfd.readouterr().err
+    assert "'exp'" in output and "no exponential" in output and "--allow-fallback" in output
+    assert main(["convert", model_, converted, "--allow-fallback", "--verify"]) == 0
     assert "2 tflite and 1 onnx" in capfd.readouterr().out
-    assert main(["convert", model_, made, "--allow-fallback", "--json"]) == 0
+    assert main(["convert", model_, converted, "--allow-fallback", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
-    assert [one["node"] for one in document["bundle"]["fallback"]] == ["exp"]
+    assert [node_entry["node"] for node_entry in document["bundle"]["fallback"]] == ["exp"]
     assert main(["run", document["path"]]) == 0
     page = tmp_path / "r.html"
-    assert main(["convert", model_, made, "--allow-fallback", "--report", str(page)]) == 0
+    assert main(["convert", model_, converted, "--allow-fallback", "--report", str(page)]) == 0
     assert "no exponential" in page.read_text()
     capfd.readouterr()
     assert main(["inspect", document["path"], "--json"]) == 0
-    told = json.loads(capfd.readouterr().out)
-    assert [(one["kind"], one["nodes"]) for one in told["parts"]] == [("tflite", 2), ("onnx", 1), ("tflite", 4)]
-    assert "no exponential" in told["in the fallback"][0]["reason"]
+    description = json.loads(capfd.readouterr().out)
+    assert [(part["kind"], part["nodes"]) for part in description["parts"]] == [
+        ("tflite", 2),
+        ("onnx", 1),
+        ("tflite", 4),
+    ]
+    assert "no exponential" in description["in the fallback"][0]["reason"]
     assert main(["inspect", document["path"]]) == 0
     assert "x     float32[n, 3]" in capfd.readouterr().out
     assert main(["verify", model_, "--converted", document["path"]]) == 0
@@ -264,16 +270,16 @@ def test_the_command_line_says_which_and_why(tmp_path: Path, capfd: pytest.Captu
     assert main(["run", document["path"]]) == 3
 
 
-# -- files that are not believed ---------------------------------------------------------------------------------------
+# -- untrusted files ----------------------------------------------------------------------------------------------------
 Members = Dict[str, bytes]
 
 
 def members(tmp_path: Path) -> Members:
-    with zipfile.ZipFile(str(onnx_compat.convert(around_exp(), tmp_path / "m.tflite", allow_fallback=True))) as archive:
+    with zipfile.ZipFile(str(onnx_compat.convert(exp_model(), tmp_path / "m.tflite", allow_fallback=True))) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def packed(tmp_path: Path, content: Members, compression: int = zipfile.ZIP_STORED) -> Path:
+def pack(tmp_path: Path, content: Members, compression: int = zipfile.ZIP_STORED) -> Path:
     path = tmp_path / "bad.tflite.zip"
     with zipfile.ZipFile(str(path), "w", compression) as archive:
         for name, data in content.items():
@@ -281,24 +287,24 @@ def packed(tmp_path: Path, content: Members, compression: int = zipfile.ZIP_STOR
     return path
 
 
-def test_a_repacked_bundle_is_one(tmp_path: Path) -> None:
-    agrees(around_exp(), packed(tmp_path, members(tmp_path)), {"x": X})
+def test_a_repacked_bundle_is_valid(tmp_path: Path) -> None:
+    check_agreement(exp_model(), pack(tmp_path, members(tmp_path)), {"x": X})
 
 
-def test_a_compressed_one_is_refused(tmp_path: Path) -> None:
+def test_a_compressed_bundle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidModelError, match="compressed"):
-        onnx_compat.load_converted(packed(tmp_path, members(tmp_path), zipfile.ZIP_DEFLATED))
+        onnx_compat.load_converted(pack(tmp_path, members(tmp_path), zipfile.ZIP_DEFLATED))
 
 
-def changed(tmp_path: Path, change: Callable[[Any], None]) -> Path:
+def change_manifest(tmp_path: Path, change: Callable[[Any], None]) -> Path:
     content = members(tmp_path)
     manifest = json.loads(content["manifest.json"].decode("ascii"))
     change(manifest)
-    return packed(tmp_path, dict(content, **{"manifest.json": json.dumps(manifest).encode("ascii")}))
+    return pack(tmp_path, dict(content, **{"manifest.json": json.dumps(manifest).encode("ascii")}))
 
 
-def _put(*path: Any) -> Callable[[Any], None]:
-    """Set the last of `path` at the place that the others lead to."""
+def _set_entry(*path: Any) -> Callable[[Any], None]:
+    """Return a function that sets an entry of a manifest: keys and indices first, the new value last."""
 
     def change(manifest: Any) -> None:
         for step in path[:-2]:
@@ -311,43 +317,43 @@ def _put(*path: Any) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_put("version", 2), "has version 2"),
-        (_put("format", "a recipe"), "something else"),
-        (_put("parts", 0, "path", "../up.tflite"), "no name of a member"),
-        (_put("parts", 0, "files", 0, "name", "/etc/passwd"), "no name of a member"),
-        (_put("parts", 0, "files", 0, "name", "000.tflite/../../up"), "no name of a member"),
-        (_put("parts", 0, "files", 0, "name", "C:\\up"), "no name of a member"),
-        (_put("parts", 0, "files", 0, "name", "001.onnx"), "lie elsewhere"),
-        (_put("parts", 0, "files", []), "lie elsewhere"),
-        (_put("parts", 0, "files", 0, "sha256", "0" * 64), "not what it was"),
-        (_put("parts", 0, "files", 0, "sha256", "short"), "no SHA-256"),
-        (_put("parts", 0, "files", 0, "bytes", 10**12), "missing, or not of"),
-        (_put("parts", 0, "files", 0, "bytes", -1), "no count"),
-        (_put("parts", 0, "kind", "pickle"), "has the format 'pickle'"),
-        (_put("parts_format", "exe"), "has the format 'tflite'"),
-        (_put("parts", 1, "inputs", 0, "name", "nowhere"), "which no part before it makes"),
-        (_put("parts", 1, "outputs", []), "which no part before it makes"),
-        (_put("parts", 2, "outputs", []), "no part makes the output"),
-        (_put("parts", 2, "outputs", 0, "name", "other"), "no part makes the output|are not what"),
-        (_put("parts", {}), "cannot be read"),
-        (_put("inputs", 0, "type", "tensor", "float33"), "cannot be read|float33"),
-        (_put("inputs", 0, "type", [1]), "cannot be read"),
-        (_put("inputs", 0, "name", 3), "cannot be read"),
+        (_set_entry("version", 2), "has version 2"),
+        (_set_entry("format", "a recipe"), "something else"),
+        (_set_entry("parts", 0, "path", "../up.tflite"), "no name of a member"),
+        (_set_entry("parts", 0, "files", 0, "name", "/etc/passwd"), "no name of a member"),
+        (_set_entry("parts", 0, "files", 0, "name", "000.tflite/../../up"), "no name of a member"),
+        (_set_entry("parts", 0, "files", 0, "name", "C:\\up"), "no name of a member"),
+        (_set_entry("parts", 0, "files", 0, "name", "001.onnx"), "lie elsewhere"),
+        (_set_entry("parts", 0, "files", []), "lie elsewhere"),
+        (_set_entry("parts", 0, "files", 0, "sha256", "0" * 64), "not what it was"),
+        (_set_entry("parts", 0, "files", 0, "sha256", "short"), "no SHA-256"),
+        (_set_entry("parts", 0, "files", 0, "bytes", 10**12), "missing, or not of"),
+        (_set_entry("parts", 0, "files", 0, "bytes", -1), "no count"),
+        (_set_entry("parts", 0, "kind", "pickle"), "has the format 'pickle'"),
+        (_set_entry("parts_format", "exe"), "has the format 'tflite'"),
+        (_set_entry("parts", 1, "inputs", 0, "name", "nowhere"), "which no part before it makes"),
+        (_set_entry("parts", 1, "outputs", []), "which no part before it makes"),
+        (_set_entry("parts", 2, "outputs", []), "no part makes the output"),
+        (_set_entry("parts", 2, "outputs", 0, "name", "other"), "no part makes the output|are not what"),
+        (_set_entry("parts", {}), "cannot be read"),
+        (_set_entry("inputs", 0, "type", "tensor", "float33"), "cannot be read|float33"),
+        (_set_entry("inputs", 0, "type", [1]), "cannot be read"),
+        (_set_entry("inputs", 0, "name", 3), "cannot be read"),
     ],
 )
-def test_a_manifest_is_not_believed(tmp_path: Path, change: Any, message: str) -> None:
-    path = changed(tmp_path, change)
+def test_a_wrong_manifest_is_refused(tmp_path: Path, change: Any, message: str) -> None:
+    path = change_manifest(tmp_path, change)
     before = set(os.listdir(tmp_path.parent))
     with pytest.raises(OnnxCompatError, match=message):
         onnx_compat.load_converted(path)
     assert set(os.listdir(tmp_path.parent)) == before
 
 
-def test_deep_nonsense_is_no_crash(tmp_path: Path) -> None:
+def test_malformed_json_is_refused(tmp_path: Path) -> None:
     content = members(tmp_path)
     for text in (b"[" * 100000, b"\xff\xfe", b"", b"{}", b"null"):
         with pytest.raises(InvalidModelError):
-            onnx_compat.load_converted(packed(tmp_path, dict(content, **{"manifest.json": text})))
+            onnx_compat.load_converted(pack(tmp_path, dict(content, **{"manifest.json": text})))
 
 
 def test_a_part_that_was_changed_is_refused(tmp_path: Path) -> None:
@@ -355,16 +361,16 @@ def test_a_part_that_was_changed_is_refused(tmp_path: Path) -> None:
     part = content["001.onnx"]
     for data in (part[:-1] + b"?", b"", part * 3):
         with pytest.raises(InvalidModelError, match=r"not what it was|missing, or not of"):
-            onnx_compat.load_converted(packed(tmp_path, dict(content, **{"001.onnx": data})))
+            onnx_compat.load_converted(pack(tmp_path, dict(content, **{"001.onnx": data})))
     del content["001.onnx"]
     with pytest.raises(InvalidModelError, match="missing"):
-        onnx_compat.load_converted(packed(tmp_path, content))
+        onnx_compat.load_converted(pack(tmp_path, content))
 
 
-def test_members_that_lie_in_one_another_are_refused(tmp_path: Path) -> None:
-    """Many names for the same bytes: what would unfold to more than the file."""
+def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
+    """Many members share the same bytes, so that the archive would expand when it is unpacked."""
     content = members(tmp_path)
-    path = packed(tmp_path, dict(content, big=b"x" * 100000))
+    path = pack(tmp_path, dict(content, big=b"x" * 100000))
     with zipfile.ZipFile(str(path), "a") as archive:
         for number in range(10):
             info = zipfile.ZipInfo("again%d" % number)
@@ -373,13 +379,13 @@ def test_members_that_lie_in_one_another_are_refused(tmp_path: Path) -> None:
             info.file_size = info.compress_size = shared.file_size
             archive.filelist.append(info)
             archive.NameToInfo[info.filename] = info
-        archive._didModify = True  # type: ignore[attr-defined]
+        archive._didModify = True  # type: ignore[attr-defined]  # private: makes close() write the members
     with pytest.raises(InvalidModelError, match="more than the whole"):
         onnx_compat.load_converted(path)
 
 
-def test_cut_off_anywhere_it_is_refused(tmp_path: Path) -> None:
-    data = packed(tmp_path, members(tmp_path)).read_bytes()
+def test_a_truncated_bundle_is_refused(tmp_path: Path) -> None:
+    data = pack(tmp_path, members(tmp_path)).read_bytes()
     path = tmp_path / "short.tflite.zip"
     for size in range(0, len(data), 37):
         path.write_bytes(data[:size])
@@ -387,17 +393,17 @@ def test_cut_off_anywhere_it_is_refused(tmp_path: Path) -> None:
             onnx_compat.load_converted(path)
 
 
-def test_damage_is_named_or_harmless(tmp_path: Path) -> None:
-    data = packed(tmp_path, members(tmp_path)).read_bytes()
+def test_a_flipped_bit_is_refused_or_harmless(tmp_path: Path) -> None:
+    data = pack(tmp_path, members(tmp_path)).read_bytes()
     path = tmp_path / "odd.tflite.zip"
     random = np.random.RandomState(5)
-    refused = 0
+    refusals = 0
     for _ in range(150):
         changed_bytes = bytearray(data)
         changed_bytes[random.randint(len(data))] ^= 1 << random.randint(8)
         path.write_bytes(bytes(changed_bytes))
         try:
-            agrees(around_exp(), path, {"x": X})
+            check_agreement(exp_model(), path, {"x": X})
         except OnnxCompatError:
-            refused += 1
-    assert refused > 50
+            refusals += 1
+    assert refusals > 50

@@ -1,4 +1,4 @@
-"""What the parts of a model that a shim cannot do run in: onnxruntime where it is installed and does it, or the reference."""
+"""The fallback: parts that run in onnxruntime, and in the reference where onnxruntime refuses them."""
 
 import numpy as np
 from building import model, node, value
@@ -13,20 +13,20 @@ FLOAT64 = DType.of("float64")
 
 def run(nodes, inputs):
     proto = model(nodes, [value("x", [None], DOUBLE)] * len(inputs), [value("y", None, DOUBLE)], opset=15)
-    for one, name in zip(proto.graph.input, inputs):
-        one.name = name
+    for port, name in zip(proto.graph.input, inputs):
+        port.name = name
     runnable = fallback_runnable(load(proto))
     feed = {name: (array, FLOAT64) for name, array in inputs.items()}
     return [runnable.run_checked(feed)[0][0] for _ in range(2)]
 
 
-def test_what_onnxruntime_refuses_only_when_it_runs_is_done_by_the_reference() -> None:
+def test_the_reference_runs_a_part_that_onnxruntime_refuses_at_run_time() -> None:
     x, y = np.array([-4.5, 7.0]), np.array([2.0, -3.0])
-    for found in run([node("Mod", ["x", "z"], ["y"])], {"x": x, "z": y}):  # it wants fmod for floats
-        np.testing.assert_array_equal(found, np.mod(x, y))
+    for result in run([node("Mod", ["x", "z"], ["y"])], {"x": x, "z": y}):  # onnxruntime requires fmod=1 for floats
+        np.testing.assert_array_equal(result, np.mod(x, y))
 
 
-def test_a_seed_draws_the_same_each_time_and_the_chances_are_those_of_the_input() -> None:
+def test_a_seed_draws_the_same_numbers_with_the_chances_of_the_input() -> None:
     first, again = run([node("Bernoulli", ["x"], ["y"], seed=3.0)], {"x": np.full(10000, 0.1)})
     np.testing.assert_array_equal(first, again)
     assert 800 < first.sum() < 1200

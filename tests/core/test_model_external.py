@@ -1,4 +1,4 @@
-"""External data: where it may lie, and what is said when it does not."""
+"""External data: the locations that are allowed, and the errors for all others."""
 
 import os
 
@@ -38,11 +38,13 @@ def save(folder, **entries):
     return path
 
 
-def test_data_is_read_when_asked_for(folder, monkeypatch):
+def test_data_is_read_on_demand(folder, monkeypatch):
     path = save(folder, location="data.bin", offset=8, length=24, checksum="unchecked")
-    one = load(path).graph.initializers["w"]
-    assert np.array_equal(one.array(), WEIGHTS) and not np.shares_memory(one.array(), one.array())
-    assert not one.array().flags.writeable
+    initializer = load(path).graph.initializers["w"]
+    assert np.array_equal(initializer.array(), WEIGHTS) and not np.shares_memory(
+        initializer.array(), initializer.array()
+    )
+    assert not initializer.array().flags.writeable
     monkeypatch.chdir(folder)
     assert np.array_equal(load("m.onnx").graph.initializers["w"].array(), WEIGHTS)
     assert np.array_equal(
@@ -59,7 +61,7 @@ def test_bytes_need_a_folder(folder):
         assert np.array_equal(load(source, folder=folder).graph.initializers["w"].array(), WEIGHTS)
 
 
-def test_data_that_is_not_there(folder):
+def test_a_missing_data_file(folder):
     for location in ("absent.bin", "no/such/data.bin"):
         with pytest.raises(InvalidModelError, match="is not in the model's folder") as caught:
             load(save(folder, location=location))
@@ -70,7 +72,7 @@ def test_data_that_is_not_there(folder):
 
 
 @pytest.mark.parametrize(
-    ("entries", "says"),
+    ("entries", "message"),
     [
         ({"offset": 16, "length": 24}, "bytes 16 to 40"),
         ({"offset": 10**15}, "which has 36"),
@@ -83,13 +85,13 @@ def test_data_that_is_not_there(folder):
         ({"length": "1e3"}, "length '1e3'"),
     ],
 )
-def test_places_in_the_file_that_do_not_fit(folder, entries, says):
-    with pytest.raises(InvalidModelError, match=says) as caught:
+def test_offsets_and_lengths_that_do_not_fit(folder, entries, message):
+    with pytest.raises(InvalidModelError, match=message) as caught:
         load(save(folder, location="data.bin", **entries))
     assert "'w'" in str(caught.value)
 
 
-def test_places_outside_of_the_folder(folder):
+def test_locations_outside_the_folder(folder):
     (folder / "sub").mkdir()
     outside = folder.parent / "secret.bin"
     for location in (
@@ -113,7 +115,7 @@ def test_links_that_lead_out(folder):
     os.symlink(str(folder.parent / "secret.bin"), str(folder / "link.bin"))
     os.symlink(str(folder.parent), str(folder / "up"))
     os.symlink("link.bin", str(folder / "twice.bin"))
-    twin = folder.parent / "model-2"  # a folder whose name begins with the model's
+    twin = folder.parent / "model-2"  # a folder whose name begins with the name of the model's folder
     twin.mkdir()
     (twin / "data.bin").write_bytes(WEIGHTS.tobytes())
     os.symlink(str(twin / "data.bin"), str(folder / "twin.bin"))
@@ -128,7 +130,7 @@ def test_links_that_stay_inside(folder):
 
 
 def test_a_download_cache_of_links(folder):
-    """Model and data both are links into one folder of blobs: the folder in which the model really lies counts."""
+    """Model and data are links into a folder of blobs: the folder of the link's target is allowed."""
     snapshot = folder.parent / "snapshot"
     snapshot.mkdir()
     os.rename(str(save(folder, location="data.bin", offset=8)), str(folder / "a1b2"))
@@ -140,19 +142,19 @@ def test_a_download_cache_of_links(folder):
 def test_data_that_changes_after_loading(folder):
     for change in ("shorter", "linked", "gone"):
         (folder / "data.bin").write_bytes(b"12345678" + WEIGHTS.tobytes())
-        one = load(save(folder, location="data.bin", offset=8)).graph.initializers["w"]
+        initializer = load(save(folder, location="data.bin", offset=8)).graph.initializers["w"]
         os.remove(str(folder / "data.bin"))
         if change == "shorter":
             (folder / "data.bin").write_bytes(b"123")
         elif change == "linked":
             os.symlink(str(folder.parent / "secret.bin"), str(folder / "data.bin"))
         with pytest.raises(InvalidModelError):
-            one.array()
+            initializer.array()
         if os.path.lexists(str(folder / "data.bin")):
             os.remove(str(folder / "data.bin"))
 
 
-def test_what_onnx_itself_saves(tmp_path):
+def test_a_model_that_onnx_saved(tmp_path):
     graph = helper.make_graph(
         [helper.make_node("Identity", ["w"], ["y"])],
         "g",

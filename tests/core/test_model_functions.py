@@ -1,4 +1,4 @@
-"""A model's own functions are put in place of their calls."""
+"""Inlining of a model's own functions."""
 
 import pytest
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
@@ -15,7 +15,7 @@ def tensor(name):
 
 
 def node(operator, inputs, outputs, **attributes):
-    names = [[("" if one == "-" else one) for one in text.split()] for text in (inputs, outputs)]
+    names = [[("" if name == "-" else name) for name in text.split()] for text in (inputs, outputs)]
     return helper.make_node(operator, *names, **attributes)
 
 
@@ -23,29 +23,34 @@ def call(operator, inputs, outputs, **attributes):
     return node(operator, inputs, outputs, domain="own", **attributes)
 
 
-def refer(made, attribute, name, kind=AttributeProto.FLOAT):
-    made.attribute.add(name=attribute, ref_attr_name=name, type=kind)
-    return made
+def refer(call_node, attribute, name, kind=AttributeProto.FLOAT):
+    call_node.attribute.add(name=attribute, ref_attr_name=name, type=kind)
+    return call_node
 
 
 def function(name, inputs, outputs, nodes, attributes=(), opsets=(OPSET, OWN), **defaults):
-    made = helper.make_function("own", name, inputs.split(), outputs.split(), nodes, list(opsets), list(attributes))
-    for key, value in defaults.items():  # as bytes of field 11: an old onnx does not know `attribute_proto`
+    function_proto = helper.make_function(
+        "own", name, inputs.split(), outputs.split(), nodes, list(opsets), list(attributes)
+    )
+    for key, value in defaults.items():  # as bytes of field 11: an old onnx lacks `attribute_proto`
         default = helper.make_attribute(key, value).SerializeToString()
         assert len(default) < 128
-        made.MergeFromString(bytes([11 << 3 | 2, len(default)]) + default)
-    return made
+        function_proto.MergeFromString(bytes([11 << 3 | 2, len(default)]) + default)
+    return function_proto
 
 
 def load_with(functions, nodes, inputs=("x",), outputs=("y",)):
-    graph = helper.make_graph(nodes, "g", [tensor(one) for one in inputs], [tensor(one) for one in outputs])
+    graph = helper.make_graph(nodes, "g", [tensor(name) for name in inputs], [tensor(name) for name in outputs])
     proto = helper.make_model(graph, opset_imports=[OPSET, OWN], ir_version=9)
     proto.functions.extend(functions)
     return load(proto)
 
 
-def shown(model):
-    return ["%s(%s)->%s" % (one.operator, ",".join(one.inputs), ",".join(one.outputs)) for one in model.graph.nodes]
+def describe_nodes(model):
+    return [
+        "%s(%s)->%s" % (call_node.operator, ",".join(call_node.inputs), ",".join(call_node.outputs))
+        for call_node in model.graph.nodes
+    ]
 
 
 TWICE = function("Twice", "a", "b", [node("Add", "a a", "t"), node("Identity", "t", "b")])
@@ -53,51 +58,51 @@ TWICE = function("Twice", "a", "b", [node("Add", "a a", "t"), node("Identity", "
 
 def test_names_inside_are_new_for_each_call():
     model = load_with([TWICE], [call("Twice", "x", "m", name="one"), call("Twice", "m", "y")])
-    assert shown(model) == [
+    assert describe_nodes(model) == [
         "Add(x,x)->one/t",
         "Identity(one/t)->m",
         "Add(m,m)->Twice_1/t",
         "Identity(Twice_1/t)->y",
     ]
-    assert [one.name for one in model.graph.nodes][:2] == ["one/Add_0", "one/Identity_1"]
+    assert [inner.name for inner in model.graph.nodes][:2] == ["one/Add_0", "one/Identity_1"]
     assert model.functions == (("own", "Twice", ""),)
-    taken = load_with([TWICE], [node("Abs", "x", "one/t"), call("Twice", "one/t", "y", name="one")])
-    assert shown(taken)[1:] == ["Add(one/t,one/t)->one/t_1", "Identity(one/t_1)->y"]
+    with_used_name = load_with([TWICE], [node("Abs", "x", "one/t"), call("Twice", "one/t", "y", name="one")])
+    assert describe_nodes(with_used_name)[1:] == ["Add(one/t,one/t)->one/t_1", "Identity(one/t_1)->y"]
 
 
 def test_attributes():
     body = [refer(node("Elu", "a", "t"), "alpha", "slope"), refer(node("LeakyRelu", "t", "b"), "alpha", "other")]
     with_default = function("F", "a", "b", body, ["slope"], other=0.5)
     model = load_with([with_default], [call("F", "x", "m", slope=2.0), call("F", "m", "y", other=4.0)])
-    assert [one.attributes for one in model.graph.nodes] == [{"alpha": 2.0}, {"alpha": 0.5}, {}, {"alpha": 4.0}]
+    assert [inner.attributes for inner in model.graph.nodes] == [{"alpha": 2.0}, {"alpha": 0.5}, {}, {"alpha": 4.0}]
 
 
 def test_attributes_through_functions_of_functions():
     inner = function("Inner", "a", "b", [refer(node("Elu", "a", "b"), "alpha", "slope")], slope=3.0)
     outer = function("Outer", "a", "b", [refer(call("Inner", "a", "b"), "slope", "steep")], ["steep"])
     model = load_with([outer, inner], [call("Outer", "x", "m", steep=2.0), call("Outer", "m", "y")])
-    assert [one.attributes for one in model.graph.nodes] == [{"alpha": 2.0}, {"alpha": 3.0}]
-    assert [one.name for one in model.graph.nodes] == ["Outer_0/Inner_0/Elu_0", "Outer_1/Inner_0/Elu_0"]
+    assert [inner.attributes for inner in model.graph.nodes] == [{"alpha": 2.0}, {"alpha": 3.0}]
+    assert [inner.name for inner in model.graph.nodes] == ["Outer_0/Inner_0/Elu_0", "Outer_1/Inner_0/Elu_0"]
 
 
 def test_optional_inputs_and_outputs():
-    made = function("F", "a b", "p q", [node("Clip", "a b", "p"), node("Abs", "a", "q")])
-    model = load_with([made], [call("F", "x", "- y", name="f")])
-    assert shown(model) == ["Clip(x,)->f/p", "Abs(x)->y"]
-    model = load_with([made], [call("F", "x x", "y", name="f")])
-    assert shown(model) == ["Clip(x,x)->y", "Abs(x)->f/q"]
+    clip_and_abs = function("F", "a b", "p q", [node("Clip", "a b", "p"), node("Abs", "a", "q")])
+    model = load_with([clip_and_abs], [call("F", "x", "- y", name="f")])
+    assert describe_nodes(model) == ["Clip(x,)->f/p", "Abs(x)->y"]
+    model = load_with([clip_and_abs], [call("F", "x x", "y", name="f")])
+    assert describe_nodes(model) == ["Clip(x,x)->y", "Abs(x)->f/q"]
 
 
 def test_outputs_that_are_inputs_or_come_twice():
-    made = function("F", "a", "a t t", [node("Abs", "a", "t")])
-    model = load_with([made], [call("F", "x", "y z w")], outputs=("y", "z", "w"))
-    assert shown(model) == ["Abs(x)->z", "Identity(x)->y", "Identity(z)->w"]
+    repeated_output = function("F", "a", "a t t", [node("Abs", "a", "t")])
+    model = load_with([repeated_output], [call("F", "x", "y z w")], outputs=("y", "z", "w"))
+    assert describe_nodes(model) == ["Abs(x)->z", "Identity(x)->y", "Identity(z)->w"]
     assert model.graph.nodes[1].opset == 17
 
 
 def test_subgraphs_of_a_body():
     branch = helper.make_graph([refer(node("Elu", "a", "b"), "alpha", "slope")], "branch", [], [tensor("b")])
-    loop = helper.make_graph(  # its own input has the name of the function's
+    loop = helper.make_graph(  # its input has the name of an input of the function
         [node("Add", "a t", "o"), node("Identity", "i", "go_on")],
         "loop",
         [tensor("n"), helper.make_tensor_value_info("i", TensorProto.BOOL, []), tensor("a")],
@@ -108,15 +113,15 @@ def test_subgraphs_of_a_body():
         node("Abs", "b", "t"),
         node("Loop", "- c a", "r", body=loop),
     ]
-    made = function("F", "c a", "b r", body, ["slope"])
-    model = load_with([made], [call("F", "c x", "y z", name="f", slope=2.0)], ("c", "x"), ("y", "z"))
+    control_flow = function("F", "c a", "b r", body, ["slope"])
+    model = load_with([control_flow], [call("F", "c x", "y z", name="f", slope=2.0)], ("c", "x"), ("y", "z"))
     choose, _, repeat = model.graph.nodes
     (inside,) = choose.attributes["then_branch"].nodes
     assert (inside.inputs, inside.attributes, inside.opset) == (("x",), {"alpha": 2.0}, 17)
     assert choose.outputs == ("y",) and choose.captures() == ["x"]
     assert repeat.captures() == ["f/t"] and repeat.inputs == ("", "c", "x")
-    again = repeat.attributes["body"]
-    assert again.nodes[0].inputs == (again.inputs[2].name, "f/t") and again.inputs[2].name != "x"
+    loop_body = repeat.attributes["body"]
+    assert loop_body.nodes[0].inputs == (loop_body.inputs[2].name, "f/t") and loop_body.inputs[2].name != "x"
 
 
 def test_calls_in_subgraphs_and_graphs_as_attributes():
@@ -127,14 +132,14 @@ def test_calls_in_subgraphs_and_graphs_as_attributes():
         "then",
         AttributeProto.GRAPH,
     )
-    made = function("F", "c", "b", [choose], ["then"])
-    model = load_with([TWICE, made], [call("F", "c", "y", then=branch)], ("c", "x"))
-    (one,) = model.graph.nodes
-    assert [inner.operator for inner in one.attributes["then_branch"].nodes] == ["Add", "Identity"]
-    assert one.captures() == ["x"]
+    function_proto = function("F", "c", "b", [choose], ["then"])
+    model = load_with([TWICE, function_proto], [call("F", "c", "y", then=branch)], ("c", "x"))
+    (if_node,) = model.graph.nodes
+    assert [inner.operator for inner in if_node.attributes["then_branch"].nodes] == ["Add", "Identity"]
+    assert if_node.captures() == ["x"]
 
 
-def test_copies_share_nothing_that_can_be_let_go_of():
+def test_copies_can_be_released_on_their_own():
     weights = helper.make_tensor("w", TensorProto.FLOAT, [2], [1, 2])
     branch = helper.make_graph([node("Identity", "w", "z")], "branch", [], [tensor("z")], [weights])
     body = [
@@ -144,24 +149,24 @@ def test_copies_share_nothing_that_can_be_let_go_of():
         refer(node("If", "c", "d"), "then_branch", "branch", AttributeProto.GRAPH),
         node("Sum", "k l b d", "s"),
     ]
-    made = function("F", "c", "s", body, ["given", "branch"])
+    function_proto = function("F", "c", "s", body, ["given", "branch"])
     calls = [call("F", "c", out, given=weights, branch=branch) for out in ("y", "z")]
-    nodes = load_with([made], calls, ("c",), ("y", "z")).graph.nodes
-    stored = [one.attributes["value"] for one in nodes if one.operator == "Constant"]
-    for choose in (one for one in nodes if one.operator == "If"):
-        stored += [one for graph in choose.subgraphs() for one in graph.initializers.values()]
+    nodes = load_with([function_proto], calls, ("c",), ("y", "z")).graph.nodes
+    stored = [constant.attributes["value"] for constant in nodes if constant.operator == "Constant"]
+    for choose in (candidate for candidate in nodes if candidate.operator == "If"):
+        stored += [initializer for graph in choose.subgraphs() for initializer in graph.initializers.values()]
     assert len(stored) == 10
-    for one in stored:
-        assert (one.array() if callable(one.array) else one.array).tolist() == [1, 2]
-        one.release()
-    inner = [one.name for node in nodes for graph in node.subgraphs() for one in graph.nodes]
+    for tensor_copy in stored:
+        assert (tensor_copy.array() if callable(tensor_copy.array) else tensor_copy.array).tolist() == [1, 2]
+        tensor_copy.release()
+    inner = [inner_node.name for node in nodes for graph in node.subgraphs() for inner_node in graph.nodes]
     assert len(set(inner)) == len(inner) == 6
 
 
 def test_opsets_of_functions_stay():
     old = function("Old", "a", "b", [node("Softmax", "a", "b")], opsets=[helper.make_opsetid("", 11)])
     model = load_with([old], [call("Old", "x", "m"), node("Softmax", "m", "y")])
-    assert [one.opset for one in model.graph.nodes] == [11, 17]
+    assert [softmax.opset for softmax in model.graph.nodes] == [11, 17]
     new = function("New", "a", "b", [node("Abs", "a", "b")], opsets=[helper.make_opsetid("", 29)])
     with pytest.raises(UnsupportedError, match="opset 29"):
         load_with([new], [call("New", "x", "y")])
@@ -173,19 +178,19 @@ def test_opsets_of_functions_stay():
 def test_overloads():
     """Written as bytes, so that an onnx without overloads can make them."""
 
-    def overloaded(message, number, name):
+    def with_overload(message, number, name):
         return type(message).FromString(message.SerializeToString() + bytes([number << 3 | 2, len(name)]) + name)
 
-    first = overloaded(function("F", "a", "b", [node("Abs", "a", "b")]), 13, b"one")
-    second = overloaded(function("F", "a", "b", [node("Neg", "a", "b")]), 13, b"two")
-    calls = [overloaded(call("F", "x", "m"), 8, b"two"), overloaded(call("F", "m", "y"), 8, b"one")]
+    first = with_overload(function("F", "a", "b", [node("Abs", "a", "b")]), 13, b"one")
+    second = with_overload(function("F", "a", "b", [node("Neg", "a", "b")]), 13, b"two")
+    calls = [with_overload(call("F", "x", "m"), 8, b"two"), with_overload(call("F", "m", "y"), 8, b"one")]
     assert isinstance(first, FunctionProto) and isinstance(calls[0], NodeProto)
-    assert [one.operator for one in load_with([first, second], calls).graph.nodes] == ["Neg", "Abs"]
+    assert [inner.operator for inner in load_with([first, second], calls).graph.nodes] == ["Neg", "Abs"]
 
 
 def test_a_function_in_place_of_a_standard_operator():
-    made = helper.make_function("ai.onnx", "Relu", ["a"], ["b"], [node("Abs", "a", "b")], [OPSET])
-    assert shown(load_with([made], [node("Relu", "x", "y")])) == ["Abs(x)->y"]
+    function_proto = helper.make_function("ai.onnx", "Relu", ["a"], ["b"], [node("Abs", "a", "b")], [OPSET])
+    assert describe_nodes(load_with([function_proto], [node("Relu", "x", "y")])) == ["Abs(x)->y"]
 
 
 def test_recursion_is_refused():

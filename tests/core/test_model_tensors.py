@@ -1,4 +1,4 @@
-"""Tensors in all the ways that a model can store them."""
+"""Tensors in every field and encoding that a model can store them in."""
 
 import numpy as np
 import onnx
@@ -12,7 +12,7 @@ from onnx_compat.model.storage import decode_elements, encode_elements, stored_s
 
 
 def model_of(tensor, sparse=None):
-    """A model that has the tensor as its only initializer."""
+    """Build a model whose only initializer is the tensor."""
     name = sparse.values.name if sparse is not None else tensor.name
     graph = helper.make_graph([helper.make_node("Identity", [name], ["y"])], "g", [], [onnx.ValueInfoProto(name="y")])
     if sparse is not None:
@@ -22,7 +22,7 @@ def model_of(tensor, sparse=None):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def stored(dtype, shape=(), **fields):
+def make_tensor(dtype, shape=(), **fields):
     return TensorProto(name="w", data_type=dtype.onnx, dims=shape, **fields)
 
 
@@ -31,39 +31,46 @@ def read(tensor):
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 7, 8])
-@pytest.mark.parametrize("one", [one for one in dtypes.ALL if one.kind != "s"], ids=str)
-def test_raw_data_of_every_type(one, count):
+@pytest.mark.parametrize("dtype", [dtype for dtype in dtypes.ALL if dtype.kind != "s"], ids=str)
+def test_raw_data_of_every_type(dtype, count):
     random = np.random.RandomState(count)
-    data = random.randint(0, 2 if one.kind == "b" else 100, stored_size(one, count)).astype(np.uint8)
-    got = read(stored(one, (count, 1), raw_data=data.tobytes()))
-    array = got.array()
-    assert (array.dtype, array.shape, got.dtype, got.shape) == (one.numpy, (count, 1), one, (count, 1))
-    assert got.nbytes == array.nbytes and not array.flags.writeable
-    again = np.frombuffer(encode_elements(array, one), np.uint8)
-    assert np.array_equal(decode_elements(again, one, (count, 1)), array)
-    if one.bits >= 8:
+    data = random.randint(0, 2 if dtype.kind == "b" else 100, stored_size(dtype, count)).astype(np.uint8)
+    initializer = read(make_tensor(dtype, (count, 1), raw_data=data.tobytes()))
+    array = initializer.array()
+    assert (array.dtype, array.shape, initializer.dtype, initializer.shape) == (
+        dtype.numpy,
+        (count, 1),
+        dtype,
+        (count, 1),
+    )
+    assert initializer.nbytes == array.nbytes and not array.flags.writeable
+    again = np.frombuffer(encode_elements(array, dtype), np.uint8)
+    assert np.array_equal(decode_elements(again, dtype, (count, 1)), array)
+    if dtype.bits >= 8:
         assert again.tobytes() == data.tobytes()
 
 
-@pytest.mark.parametrize("one", [one for one in dtypes.ALL if one.kind != "s"], ids=str)
-def test_every_type_as_onnx_itself_reads_it(one):
-    data = np.random.RandomState(1).randint(0, 2 if one.kind == "b" else 120, stored_size(one, 24)).astype(np.uint8)
-    tensor = stored(one, (4, 6), raw_data=data.tobytes())
+@pytest.mark.parametrize("dtype", [dtype for dtype in dtypes.ALL if dtype.kind != "s"], ids=str)
+def test_every_type_as_onnx_itself_reads_it(dtype):
+    data = np.random.RandomState(1).randint(0, 2 if dtype.kind == "b" else 120, stored_size(dtype, 24)).astype(np.uint8)
+    tensor = make_tensor(dtype, (4, 6), raw_data=data.tobytes())
     try:
         expected = numpy_helper.to_array(tensor)
-    except Exception:  # noqa: BLE001 (an old onnx says in many ways that it knows no such type)
-        assert one.onnx > 16
+    except Exception:  # noqa: BLE001 (an old onnx raises many kinds of errors for an unknown type)
+        assert dtype.onnx > 16
         return
-    if expected.dtype.names and one.kind == "f":  # onnx 1.17 to 1.19 give the bits, each number's in a place of its own
+    if (
+        expected.dtype.names and dtype.kind == "f"
+    ):  # onnx 1.17 to 1.19 return the bits, with a byte or a half byte per number
         bits = np.ascontiguousarray(expected).view(np.uint8).reshape(-1)
-        expected = decode_elements(bits if one.bits >= 8 else bits[::2] | bits[1::2] << 4, one, (4, 6))
-    got = read(tensor).array()
-    assert np.array_equal(got, expected.astype(one.numpy).reshape(4, 6))
+        expected = decode_elements(bits if dtype.bits >= 8 else bits[::2] | bits[1::2] << 4, dtype, (4, 6))
+    array = read(tensor).array()
+    assert np.array_equal(array, expected.astype(dtype.numpy).reshape(4, 6))
 
 
 def test_typed_fields():
-    def values(one, shape, **fields):
-        return read(stored(one, shape, **fields)).array().tolist()
+    def values(dtype, shape, **fields):
+        return read(make_tensor(dtype, shape, **fields)).array().tolist()
 
     assert values(dtypes.float32, [2], float_data=[1.5, -2]) == [1.5, -2]
     assert values(dtypes.float64, [1], double_data=[1e300]) == [1e300]
@@ -85,60 +92,60 @@ def test_typed_fields():
     assert values(dtypes.int64, [0, 3]) == []
 
 
-def _field(one):
-    """The typed field that stores a type in numbers wider than its elements, and the bits of a number that count."""
-    return ("uint64_data" if one is dtypes.uint32 else "int32_data"), (8 if one.bits in (2, 4) else one.bits)
+def _field(dtype):
+    """Return the typed field that stores a type, and the number of bits of a stored number that are used."""
+    return ("uint64_data" if dtype is dtypes.uint32 else "int32_data"), (8 if dtype.bits in (2, 4) else dtype.bits)
 
 
-NARROW = [one for one in dtypes.ALL if one.bits < 64 and one.name not in ("float32", "string")]
+NARROW = [dtype for dtype in dtypes.ALL if dtype.bits < 64 and dtype.name not in ("float32", "string")]
 
 
-@pytest.mark.parametrize("one", NARROW, ids=repr)
-def test_a_number_wider_than_its_element_is_refused(one):
-    field, bits = _field(one)
-    least = 0 if one.kind == "f" else -(1 << (bits - 1))
+@pytest.mark.parametrize("dtype", NARROW, ids=repr)
+def test_a_number_wider_than_its_element_is_refused(dtype):
+    field, bits = _field(dtype)
+    least = 0 if dtype.kind == "f" else -(1 << (bits - 1))
     limit = 1 << bits
     too_wide = [limit, limit + 7] if field == "uint64_data" else [least - 1, limit, 2**30]
-    if one is dtypes.int32:  # the field itself is no wider
+    if dtype is dtypes.int32:  # the field has the same width
         too_wide = []
     for number in too_wide:
-        with pytest.raises(InvalidModelError, match="tensor 'w' stores the number %d, .*%s" % (number, one.name)):
-            read(stored(one, [1], **{field: [number]})).array()
+        with pytest.raises(InvalidModelError, match="tensor 'w' stores the number %d, .*%s" % (number, dtype.name)):
+            read(make_tensor(dtype, [1], **{field: [number]})).array()
     for number in {0, min(limit - 1, 2**31 - 1), least if field == "int32_data" else 0}:
-        assert read(stored(one, [1], **{field: [number]})).array().shape == (1,)
+        assert read(make_tensor(dtype, [1], **{field: [number]})).array().shape == (1,)
 
 
 def test_an_integer_is_stored_with_its_sign_or_as_its_bits():
     for number in (255, -1):
-        assert read(stored(dtypes.uint8, [1], int32_data=[number])).array().tolist() == [255]
-        assert read(stored(dtypes.int8, [1], int32_data=[number])).array().tolist() == [-1]
+        assert read(make_tensor(dtypes.uint8, [1], int32_data=[number])).array().tolist() == [255]
+        assert read(make_tensor(dtypes.int8, [1], int32_data=[number])).array().tolist() == [-1]
 
 
-def test_a_bool_that_is_neither_is_true():
-    array = read(stored(dtypes.bool_, [3], raw_data=b"\x00\x01\x07")).array()
+def test_a_bool_other_than_0_and_1_is_true():
+    array = read(make_tensor(dtypes.bool_, [3], raw_data=b"\x00\x01\x07")).array()
     assert array.tolist() == [False, True, True] and array.view(np.uint8).max() == 1
 
 
 @pytest.mark.parametrize(
-    ("tensor", "kind", "says"),
+    ("tensor", "kind", "message"),
     [
-        (stored(dtypes.float32, [10**12]), InvalidModelError, "1000000000000"),
-        (stored(dtypes.float32, [10**12, 10**12, 10**12]), InvalidModelError, "impossible shape"),
-        (stored(dtypes.float32, [0, 2**62, 2**62]), InvalidModelError, "impossible shape"),
-        (stored(dtypes.float32, [-1]), InvalidModelError, "negative"),
-        (stored(dtypes.float32, [2], raw_data=b"1234567"), InvalidModelError, "7 bytes"),
-        (stored(dtypes.int4, [3], raw_data=b"1"), InvalidModelError, "1 bytes"),
-        (stored(dtypes.float32, [3], float_data=[1, 2]), InvalidModelError, "2 numbers"),
-        (stored(dtypes.string, [2], string_data=[b"a"]), InvalidModelError, "1 strings"),
-        (stored(dtypes.string, [1], raw_data=b"a"), InvalidModelError, "strings as raw"),
+        (make_tensor(dtypes.float32, [10**12]), InvalidModelError, "1000000000000"),
+        (make_tensor(dtypes.float32, [10**12, 10**12, 10**12]), InvalidModelError, "impossible shape"),
+        (make_tensor(dtypes.float32, [0, 2**62, 2**62]), InvalidModelError, "impossible shape"),
+        (make_tensor(dtypes.float32, [-1]), InvalidModelError, "negative"),
+        (make_tensor(dtypes.float32, [2], raw_data=b"1234567"), InvalidModelError, "7 bytes"),
+        (make_tensor(dtypes.int4, [3], raw_data=b"1"), InvalidModelError, "1 bytes"),
+        (make_tensor(dtypes.float32, [3], float_data=[1, 2]), InvalidModelError, "2 numbers"),
+        (make_tensor(dtypes.string, [2], string_data=[b"a"]), InvalidModelError, "1 strings"),
+        (make_tensor(dtypes.string, [1], raw_data=b"a"), InvalidModelError, "strings as raw"),
         (TensorProto(name="w", data_type=0), InvalidModelError, "no element type"),
         (TensorProto(name="w", data_type=99), UnsupportedError, "99"),
-        (stored(dtypes.float32, [1] * 33, raw_data=b"1234"), UnsupportedError, "33 dimensions"),
+        (make_tensor(dtypes.float32, [1] * 33, raw_data=b"1234"), UnsupportedError, "33 dimensions"),
         (TensorProto(name="w", data_type=1, segment={"begin": 0, "end": 1}), UnsupportedError, "segments"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_anything_is_allocated(tensor, kind, says):
-    with pytest.raises(kind, match=says) as caught:
+def test_a_wrong_tensor_is_refused_before_memory_is_allocated(tensor, kind, message):
+    with pytest.raises(kind, match=message) as caught:
         load(model_of(tensor))
     assert "'w'" in str(caught.value)
 
@@ -151,8 +158,8 @@ def sparse_of(values, indices, dims, shape=None):
 
 def test_sparse_tensors_become_dense():
     for indices in ([1, 5], [[0, 1], [1, 2]]):
-        got = load(model_of(None, sparse_of([7, 8], indices, [2, 3]))).graph.initializers["w"]
-        assert got.array().tolist() == [[0, 7, 0], [0, 0, 8]]
+        initializer = load(model_of(None, sparse_of([7, 8], indices, [2, 3]))).graph.initializers["w"]
+        assert initializer.array().tolist() == [[0, 7, 0], [0, 0, 8]]
 
 
 @pytest.mark.parametrize(
@@ -177,11 +184,11 @@ def test_release(tmp_path):
     proto = model_of(numpy_helper.from_array(weights, "w"))
     onnx.save(proto, str(tmp_path / "m.onnx"))
     model = load(tmp_path / "m.onnx")
-    (tmp_path / "m.onnx").unlink()  # the model stays what it was when it was loaded
-    one = model.graph.initializers["w"]
-    array = one.array()
-    assert np.array_equal(array, weights) and np.shares_memory(array, one.array())
-    one.release()
-    assert one.released and array[5] == 5
+    (tmp_path / "m.onnx").unlink()  # the open file stays readable
+    initializer = model.graph.initializers["w"]
+    array = initializer.array()
+    assert np.array_equal(array, weights) and np.shares_memory(array, initializer.array())
+    initializer.release()
+    assert initializer.released and array[5] == 5
     with pytest.raises(InvalidModelError, match="'w'"):
-        one.array()
+        initializer.array()

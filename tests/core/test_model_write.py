@@ -1,4 +1,4 @@
-"""Models written from what was read."""
+"""Writing models: `to_proto` and `extract`."""
 
 import numpy as np
 import onnx
@@ -20,10 +20,10 @@ def node(operator, inputs, outputs, **attributes):
 
 def sample():
     branch = helper.make_graph([node("Mul", "a w", "z")], "branch", [], [tensor("z")])
-    other = helper.make_graph([node("Add", "a v", "z")], "other", [], [tensor("z")])
+    else_branch = helper.make_graph([node("Add", "a v", "z")], "other", [], [tensor("z")])
     nodes = [
         node("Relu", "x", "a"),
-        node("If", "c", "b", then_branch=branch, else_branch=other),
+        node("If", "c", "b", then_branch=branch, else_branch=else_branch),
         node("ReduceSum", "b", "s", axes=[1], keepdims=0),
         node("Twice", "s", "y", domain="own"),
     ]
@@ -37,44 +37,44 @@ def sample():
     return proto
 
 
-def described(graph):
-    """Everything of a graph, comparable."""
+def describe(graph):
+    """Return the contents of a graph as comparable values."""
 
-    def plain(value):
+    def to_plain(value):
         if hasattr(value, "nodes"):
-            return described(value)
+            return describe(value)
         if hasattr(value, "array"):
             return value.dtype, value.shape, value.array.tolist()
-        return tuple(map(plain, value)) if type(value) is tuple else value
+        return tuple(map(to_plain, value)) if type(value) is tuple else value
 
     return (
         graph.inputs,
         graph.outputs,
-        {name: (one.type, one.array().tolist()) for name, one in graph.initializers.items()},
+        {name: (initializer.type, initializer.array().tolist()) for name, initializer in graph.initializers.items()},
         [
             (
-                one.operator,
-                one.domain,
-                one.opset,
-                one.name,
-                one.inputs,
-                one.outputs,
-                plain(tuple(one.attributes.items())),
+                graph_node.operator,
+                graph_node.domain,
+                graph_node.opset,
+                graph_node.name,
+                graph_node.inputs,
+                graph_node.outputs,
+                to_plain(tuple(graph_node.attributes.items())),
             )
-            for one in graph.nodes
+            for graph_node in graph.nodes
         ],
     )
 
 
-def test_the_whole_comes_back():
+def test_a_written_model_loads_as_the_same_model():
     model = load(sample())
     proto = to_proto(model)
     onnx.checker.check_model(proto)
-    assert proto.ir_version == 6 and [(one.domain, one.version) for one in proto.opset_import] == [("", 11)]
-    assert described(load(proto).graph) == described(model.graph)
+    assert proto.ir_version == 6 and [(opset.domain, opset.version) for opset in proto.opset_import] == [("", 11)]
+    assert describe(load(proto).graph) == describe(model.graph)
 
 
-def test_it_computes_the_same():
+def test_a_written_model_computes_the_same():
     onnxruntime = pytest.importorskip("onnxruntime")
     feeds = {"x": np.float32([[1, -2], [3, 4]]), "c": np.array(True)}
 
@@ -85,7 +85,7 @@ def test_it_computes_the_same():
     assert np.array_equal(run(to_proto(load(sample()))), run(sample()))
 
 
-def test_a_part():
+def test_extract_writes_some_nodes():
     model = load(sample())
     nodes = model.graph.nodes[1:3]
     inputs = [ValueInfo("c", TensorType(dtypes.bool_, ())), ValueInfo("a", TensorType(dtypes.float32, (None, 2)))]
@@ -93,14 +93,11 @@ def test_a_part():
     proto = extract(model, nodes, inputs, outputs)
     onnx.checker.check_model(proto)
     part = load(proto)
-    assert [one.operator for one in part.graph.nodes] == ["If", "ReduceSum"]
+    assert [graph_node.operator for graph_node in part.graph.nodes] == ["If", "ReduceSum"]
     assert set(part.graph.initializers) == {"w", "v"} and part.inputs == tuple(inputs)
     fed = extract(model, nodes, [*inputs, ValueInfo("w", TensorType(dtypes.float32, (2,)))], outputs)
-    assert [one.name for one in fed.graph.initializer] == ["v"] and [one.name for one in load(fed).inputs] == [
-        "c",
-        "a",
-        "w",
-    ]
+    assert [initializer.name for initializer in fed.graph.initializer] == ["v"]
+    assert [port.name for port in load(fed).inputs] == ["c", "a", "w"]
     with pytest.raises(InvalidModelError, match="'a'"):
         extract(model, nodes, inputs[:1], outputs)
 
@@ -109,26 +106,26 @@ def test_defaults_of_inputs_stay():
     proto = sample()
     proto.graph.input.add().CopyFrom(tensor("w", (2,)))
     written = to_proto(load(proto))
-    assert [one.name for one in written.graph.input] == ["x", "c", "w"]
-    assert sorted(one.name for one in written.graph.initializer) == ["v", "w"]
+    assert [entry.name for entry in written.graph.input] == ["x", "c", "w"]
+    assert sorted(entry.name for entry in written.graph.initializer) == ["v", "w"]
 
 
-@pytest.mark.parametrize("one", dtypes.ALL, ids=str)
-def test_every_type(one):
-    values = np.array(["a", "b"], object) if one.kind == "s" else np.array([0, 1], one.numpy)
-    if one is dtypes.float8e8m0:
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
+def test_every_type(dtype):
+    values = np.array(["a", "b"], object) if dtype.kind == "s" else np.array([0, 1], dtype.numpy)
+    if dtype is dtypes.float8e8m0:
         values = np.float32([1, 2])
     branch = helper.make_graph([node("Identity", "x", "y")], "g", [tensor("x")], [tensor("y")])
     model = load(helper.make_model(branch, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
     from onnx_compat.model import Constant
     from onnx_compat.model.graph import GraphNode
 
-    constant = GraphNode("Constant", [], ["y"], {"value": Constant(values, one)}, "", 17, "c")
-    proto = extract(model, [constant], [], [ValueInfo("y", TensorType(one, (2,)))])
+    constant = GraphNode("Constant", [], ["y"], {"value": Constant(values, dtype)}, "", 17, "c")
+    proto = extract(model, [constant], [], [ValueInfo("y", TensorType(dtype, (2,)))])
     again = load(proto).graph.nodes[0].attributes["value"]
-    assert again.dtype is one and again.array.dtype == one.numpy and again.array.tolist() == values.tolist()
+    assert again.dtype is dtype and again.array.dtype == dtype.numpy and again.array.tolist() == values.tolist()
     expected = {"int4": 10, "uint2": 13, "float8e8m0": 12, "float6e2m3": 14, "float4e2m1": 11, "float8e5m2": 9}
-    assert proto.ir_version == expected.get(one.name, max(8, proto.ir_version))
+    assert proto.ir_version == expected.get(dtype.name, max(8, proto.ir_version))
 
 
 def test_two_versions_of_a_domain_do_not_fit_in_one_model():
@@ -138,11 +135,11 @@ def test_two_versions_of_a_domain_do_not_fit_in_one_model():
         to_proto(load(proto))
 
 
-def test_recorded_models_come_back():
+def test_models_of_the_onnx_test_suite_load_again():
     import pathlib
 
     data = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data"
     for path in sorted(data.glob("**/*.onnx"))[::7]:
         model = load(path)
-        if len({one.opset for one in model.graph.walk() if not one.domain}) == 1:
-            assert repr(described(load(to_proto(model)).graph)) == repr(described(model.graph)), path
+        if len({graph_node.opset for graph_node in model.graph.walk() if not graph_node.domain}) == 1:
+            assert repr(describe(load(to_proto(model)).graph)) == repr(describe(model.graph)), path

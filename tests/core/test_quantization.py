@@ -1,4 +1,4 @@
-"""What is asked of a shim that quantises, and what is refused before anything is converted."""
+"""Quantisation options: what the shim gets, and which arguments are refused."""
 
 import os
 from pathlib import Path
@@ -31,17 +31,17 @@ class Writer(ReferenceShim):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: List[Quantization] = []
+        self.quantizations: List[Quantization] = []
         self.seen: List[Any] = []
 
-    def export(self, program: Any, path: str, form: str) -> None:
+    def export(self, program: Any, path: str, file_format: str) -> None:
         Path(path).write_text("float")
 
-    def quantize(self, path: str, form: str, how: Quantization) -> None:
+    def quantize(self, path: str, file_format: str, quantization: Quantization) -> None:
         assert Path(path).read_text() == "float"
-        self.asked.append(how)
-        Path(path).write_text(how.scheme.kind)
-        self.seen = list(how.samples)
+        self.quantizations.append(quantization)
+        Path(path).write_text(quantization.scheme.kind)
+        self.seen = list(quantization.samples)
         if len(self.seen) == 3:
             raise UnsupportedError("three is too many")
 
@@ -55,26 +55,29 @@ def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     return shim
 
 
-def relu() -> Any:
+def relu_model() -> Any:
     return model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y")])
 
 
-def convert(path: Path, to: str = "word", **how: Any) -> Path:
-    return onnx_compat.convert(relu(), path / "m.tflite", to=to, **how)
+def convert(path: Path, to: str = "word", **options: Any) -> Path:
+    return onnx_compat.convert(relu_model(), path / "m.tflite", to=to, **options)
 
 
-def test_the_shim_gets_what_was_asked(writer: Writer, tmp_path: Path) -> None:
+def test_the_shim_gets_the_requested_quantisation(writer: Writer, tmp_path: Path) -> None:
     assert convert(tmp_path).read_text() == "float"
     assert convert(tmp_path, quantize="small").read_text() == "small"
     assert convert(tmp_path, quantize="cut", block_size=np.int64(8)).read_text() == "cut"
-    assert [(how.scheme.kind, how.block) for how in writer.asked] == [("small", None), ("cut", 8)]
+    assert [(quantization.scheme.kind, quantization.block) for quantization in writer.quantizations] == [
+        ("small", None),
+        ("cut", 8),
+    ]
     assert convert(tmp_path, quantize="learnt", calibrate=np.ones((2, 3), np.float32)).read_text() == "learnt"
     assert [sample["x"].tolist() for sample in writer.seen] == [[[1, 1, 1]]] * 2
     assert os.listdir(str(tmp_path)) == ["m.tflite"]
 
 
 @pytest.mark.parametrize(
-    ("error", "reason", "how"),
+    ("error", "reason", "options"),
     [
         (ConversionError, "no quantisation of the kind 'smal'", {"quantize": "smal"}),
         (ConversionError, "no quantisation of the kind 8", {"quantize": 8}),
@@ -90,35 +93,35 @@ def test_the_shim_gets_what_was_asked(writer: Writer, tmp_path: Path) -> None:
         (UnsupportedError, "three is too many", {"quantize": "learnt", "calibrate": np.ones((3, 3), np.float32)}),
     ],
 )
-def test_what_cannot_be_is_refused_and_leaves_nothing(
-    writer: Writer, tmp_path: Path, error: Any, reason: str, how: Any
+def test_wrong_arguments_are_refused_and_leave_no_file(
+    writer: Writer, tmp_path: Path, error: Any, reason: str, options: Any
 ) -> None:
     (tmp_path / "m.tflite").write_text("before")
     with pytest.raises(error, match=reason) as caught:
-        convert(tmp_path, **how)
+        convert(tmp_path, **options)
     assert caught.value.hint or caught.value.shim == "writer"
     assert os.listdir(str(tmp_path)) == ["m.tflite"]
     assert (tmp_path / "m.tflite").read_text() == "before"
 
 
-def test_a_format_without_schemes_is_told(writer: Writer, tmp_path: Path) -> None:
+def test_a_format_without_schemes_is_named(writer: Writer, tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match="'plain' of the shim writer cannot be quantised"):
-        onnx_compat.convert(relu(), tmp_path / "m", to="plain", quantize="small")
+        onnx_compat.convert(relu_model(), tmp_path / "m", to="plain", quantize="small")
     with pytest.raises(ConversionError, match="no quantisation of the kind 'smalt'") as caught:
         convert(tmp_path, quantize="smalt")
     assert "did you mean 'small'" in str(caught.value)
 
 
-def test_a_shim_that_quantises_nothing_says_so() -> None:
+def test_a_shim_without_quantisation_raises_an_error() -> None:
     with pytest.raises(UnsupportedError, match="quantises no file"):
         ReferenceShim().quantize("m", "word", Quantization(Scheme("small", "", 1)))
 
 
-def test_calibration_data_is_turned_as_the_file_is(writer: Writer, tmp_path: Path) -> None:
+def test_calibration_data_gets_the_layout_of_the_file(writer: Writer, tmp_path: Path) -> None:
     image = model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3, 4, 5])], [value("y", ["n", 3, 4, 5])])
-    given = np.arange(60, dtype=np.float32).reshape(1, 3, 4, 5)
-    where = str(tmp_path / "m.tflite")
-    onnx_compat.convert(image, where, "word", quantize="learnt", calibrate=[{"x": given}], channels_last=["x"])
+    sample = np.arange(60, dtype=np.float32).reshape(1, 3, 4, 5)
+    path = str(tmp_path / "m.tflite")
+    onnx_compat.convert(image, path, "word", quantize="learnt", calibrate=[{"x": sample}], channels_last=["x"])
     ((name, seen),) = writer.seen[0].items()
     assert name == "x"
-    np.testing.assert_array_equal(seen, given.transpose(0, 2, 3, 1))
+    np.testing.assert_array_equal(seen, sample.transpose(0, 2, 3, 1))

@@ -1,4 +1,4 @@
-"""Preparing and running: what is recorded when, what is specialised on, what runs where."""
+"""Runnable: when a model is recorded, what it is specialised on, and where its nodes run."""
 
 import sys
 
@@ -46,7 +46,7 @@ def test_an_integer_vector_of_known_length_need_not_be_known() -> None:
     assert len(runnable._plans) == 1
 
 
-def test_a_value_that_must_be_known_is_specialised_on_and_the_plan_is_kept() -> None:
+def test_a_plan_is_specialised_on_a_needed_value_and_cached() -> None:
     nodes = [node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)]
     proto = model(nodes, [value("x", ["n", 3]), value("axes", [1], INT64)], [value("y")])
     runnable = onnx_compat.prepare(proto, shim="reference")
@@ -56,7 +56,7 @@ def test_a_value_that_must_be_known_is_specialised_on_and_the_plan_is_kept() -> 
     assert len(runnable._plans) == 2
 
 
-def test_what_executes_at_once_is_not_recorded() -> None:
+def test_an_immediate_plan_executes_operators() -> None:
     ((z, dtype),) = ImmediatePlan(onnx_compat.load(relu_add()), SHIM.executor).run({"x": (X, float32)})
     np.testing.assert_array_equal(z, X * 2)
     assert dtype == float32
@@ -67,20 +67,20 @@ def test_an_input_of_unknown_rank_is_recorded_for_each_rank() -> None:
     runnable = onnx_compat.prepare(proto, shim="reference")
     for array in (np.float32(3), X[0], X):
         np.testing.assert_array_equal(runnable.run([array])[0], -array)
-    (told,) = onnx_compat.support(proto, shim="reference")
-    assert told.status == "composed" and "only known when the model runs" in told.reason
-    (told,) = onnx_compat.support(proto, shim="reference", shapes={"x": (2, None)})
-    assert told.status == "composed" and "only known when the model runs" not in told.reason
+    (node_support,) = onnx_compat.support(proto, shim="reference")
+    assert node_support.status == "composed" and "only known when the model runs" in node_support.reason
+    (node_support,) = onnx_compat.support(proto, shim="reference", shapes={"x": (2, None)})
+    assert node_support.status == "composed" and "only known when the model runs" not in node_support.reason
 
 
-def test_the_part_that_a_shim_cannot_do_runs_in_the_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_the_shim_cannot_do_runs_in_the_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     nodes = [node("Relu", ["x"], ["a"]), node("Exp", ["a"], ["b"], name="the_exp"), node("Neg", ["b"], ["y"])]
     proto = model(nodes, [value("x", ["n", 3])], [value("y")])
     runnable = onnx_compat.prepare(proto, shim="limited")
     np.testing.assert_allclose(runnable.run([X])[0], -np.exp(X), rtol=1e-6)
     assert runnable.fallbacks == ["the_exp"]
-    statuses = {one.operator: one.status for one in onnx_compat.support(proto, "limited")}
+    statuses = {node_support.operator: node_support.status for node_support in onnx_compat.support(proto, "limited")}
     assert statuses == {"Relu": "composed", "Exp": "fallback", "Neg": "composed"}
 
 
@@ -107,7 +107,7 @@ def test_a_value_from_the_data_is_known_to_the_next_part(monkeypatch: pytest.Mon
         np.testing.assert_array_equal(onnx_compat.run(proto, [x], shim="limited")[0], x.sum(axis))
 
 
-def test_two_models_in_one_process_do_not_touch_each_other() -> None:
+def test_two_models_in_a_process_are_independent() -> None:
     def softmax(opset: int) -> object:
         return model([node("Softmax", ["x"], ["y"])], [value("x", [2, 3, 4])], [value("y")], opset=opset)
 
@@ -139,7 +139,7 @@ def test_a_wrong_input_is_named(feed: object, message: str) -> None:
     np.testing.assert_array_equal(runnable.run([X])[0], X * 2)
 
 
-def test_sizes_of_one_name_must_agree() -> None:
+def test_equal_symbolic_sizes_must_agree() -> None:
     proto = model([node("Add", ["a", "b"], ["c"])], [value("a", ["n", 3]), value("b", ["n", 3])], [value("c")])
     with pytest.raises(InputError, match="the size 'n' is 2 in the input 'a' and 1 in 'b'"):
         onnx_compat.run(proto, [X, X[:1]], shim="reference")

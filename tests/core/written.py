@@ -1,4 +1,4 @@
-"""A shim that writes small files and folders, and what tests of written paths share."""
+"""Helpers of the tests of written paths: a shim that writes small files and folders, and checks."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ WEIGHTS = np.arange(3, dtype=np.float32)
 
 
 class Writer(ReferenceShim):
-    """Writes files, and folders that have the entries of a SavedModel."""
+    """Writes small files, and folders with the entries of a SavedModel."""
 
     name = "writer"
     formats = {"tflite": (".tflite", "file"), "saved_model": ("", "folder")}
@@ -32,15 +32,15 @@ class Writer(ReferenceShim):
             path = os.path.join(path, "saved_model.pb")
         Path(path).write_text("new")
 
-    def quantize(self, path: str, form: str, how: Any) -> None:
+    def quantize(self, path: str, file_format: str, how: Any) -> None:
         list(how.samples)
 
-    def join(self, files: Any, path: str, form: str) -> None:
+    def join(self, files: Any, path: str, file_format: str) -> None:
         Path(path).write_text("joined")
 
 
 def write_model(folder: Path, external: str = "") -> Path:
-    """Write `m.onnx`, with its weights in a file of their own if that is named."""
+    """Write `m.onnx`, with its weights in the file `external` if it is named."""
     proto = model([node("Add", ["x", "w"], ["y"])], [value("x", [3])], [value("y")], {"w": WEIGHTS})
     if external:
         weights = proto.graph.initializer[0]
@@ -54,6 +54,7 @@ def write_model(folder: Path, external: str = "") -> Path:
 
 
 def write_saved_model(folder: Path, text: str = "old") -> Path:
+    """Write the files of a SavedModel, each with this text."""
     for name in ("saved_model.pb", "fingerprint.pb", "variables/variables.index", "assets/vocabulary.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -61,7 +62,7 @@ def write_saved_model(folder: Path, text: str = "old") -> Path:
 
 
 def tree(folder: Path) -> Dict[str, Any]:
-    """Every entry below a folder: the bytes of a file, the target of a link."""
+    """Return every entry below a folder: the bytes of a file, the target of a link, False for a folder."""
     return {
         str(path.relative_to(folder)): os.readlink(str(path))
         if path.is_symlink()
@@ -70,8 +71,8 @@ def tree(folder: Path) -> Dict[str, Any]:
     }
 
 
-def refused(folder: Path, act: Callable[[], Any], *words: str) -> None:
-    """The act is refused, its error has the words, and the folder stays as it was."""
+def check_refused(folder: Path, act: Callable[[], Any], *words: str) -> None:
+    """Check that the act raises an InputError with these words, and that the folder does not change."""
     before = tree(folder)
     with pytest.raises(InputError) as caught:
         act()
@@ -88,7 +89,7 @@ ALIASES: Dict[str, Callable[[Path, Path], Any]] = {
 }
 
 
-def failed(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
-    """Run a command that is refused with the exit code of inputs; return what it says."""
-    assert command_line([str(one) for one in arguments]) == 6
+def run_refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
+    """Run a command that fails with the exit code of wrong inputs. Return its standard error."""
+    assert command_line([str(argument) for argument in arguments]) == 6
     return capsys.readouterr().err

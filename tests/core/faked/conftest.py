@@ -1,4 +1,4 @@
-"""In this folder the public API is a fake with one tiny model (y = 2x): what is built on it is tested without a shim."""
+"""A fake public API with a tiny model (y = 2x), to test the code that is built on it without a shim."""
 
 from types import SimpleNamespace
 
@@ -29,7 +29,7 @@ def load(source):
 
 
 class Outputs(list):
-    """Outputs by place and by name."""
+    """A list of outputs, which is also indexed by name."""
 
     def __getitem__(self, key):
         if isinstance(key, str):
@@ -40,6 +40,8 @@ class Outputs(list):
 
 
 class Runnable:
+    """A prepared model that multiplies by a factor."""
+
     def __init__(self, shim, factor=2.0):
         self.shim = shim
         self.factor = factor
@@ -53,7 +55,7 @@ class Runnable:
 
 
 def prepare(model, shim=None, device=None):
-    """The shim "off" computes something else, "noisy" prints, "none" does not exist."""
+    """Prepare the model. The shim "off" computes a wrong result, "noisy" prints, and "none" does not exist."""
     load(model)
     if shim == "none":
         raise ShimError("there is no shim 'none'", hint="choose one of reference, off", shim="none")
@@ -96,11 +98,11 @@ def _fake_api(monkeypatch):
     for function in (load, prepare, convert, support, shims):
         monkeypatch.setitem(vars(onnx_compat), function.__name__, function)
     monkeypatch.setitem(vars(onnx_compat), "verify", verify)
-    monkeypatch.setattr(selection, "installed", dict)  # the doctor asks each real one in a process of its own
+    monkeypatch.setattr(selection, "installed", dict)  # the doctor would probe each installed shim in a child process
     monkeypatch.setattr(selection, "decide", lambda: selection.Decision("reference", "nothing else is here"))
 
 
 @pytest.fixture
 def runnable():
-    """The type of what `prepare` gives: `runnable(shim, factor)`."""
+    """Return the class of prepared models: `runnable(shim, factor)`."""
     return Runnable

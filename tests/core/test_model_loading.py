@@ -1,4 +1,4 @@
-"""What `load` gives for good models."""
+"""Loading of valid models."""
 
 import pathlib
 
@@ -28,8 +28,10 @@ def tensor(name, shape=(2,), kind=TensorProto.FLOAT):
 
 
 def model_of(nodes, inputs=("x",), outputs=("y",), opset=17, **graph):
-    made = helper.make_graph(nodes, "g", [tensor(one) for one in inputs], [tensor(one) for one in outputs], **graph)
-    return helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    graph_proto = helper.make_graph(
+        nodes, "g", [tensor(name) for name in inputs], [tensor(name) for name in outputs], **graph
+    )
+    return helper.make_model(graph_proto, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
 def node(operator, inputs, outputs, **attributes):
@@ -47,9 +49,9 @@ def test_all_sources_give_the_same(tmp_path):
         model = load(source)
         assert (model.opset, model.opsets, model.ir_version, model.metadata) == (17, {"": 17}, 8, {"author": "me"})
         assert model.inputs == model.graph.inputs == (ValueInfo("x", TensorType(dtypes.float32, (2,))),)
-        assert [one.name for one in model.outputs] == ["y"]
-        (one,) = model.graph.nodes
-        assert (one.name, one.operator, one.inputs, one.outputs, one.opset) == ("sum", "Add", ("x", "w"), ("y",), 17)
+        assert [port.name for port in model.outputs] == ["y"]
+        (add,) = model.graph.nodes
+        assert (add.name, add.operator, add.inputs, add.outputs, add.opset) == ("sum", "Add", ("x", "w"), ("y",), 17)
         assert model.graph.initializers["w"].array().tolist() == [1, 1]
         assert model.proto.graph.node[0].name == "sum"
         assert load(model) is model
@@ -62,7 +64,7 @@ def test_all_sources_give_the_same(tmp_path):
 
 def test_attributes():
     inner = helper.make_graph([node("Identity", "x", "z")], "inner", [], [tensor("z")])
-    made = node(
+    custom = node(
         "Custom",
         "x",
         "y",
@@ -79,12 +81,12 @@ def test_attributes():
         graphs=[inner],
         tp=helper.make_tensor_type_proto(TensorProto.FLOAT, None),
     )
-    made.attribute.add(name="none", type=onnx.AttributeProto.INTS)
-    proto = model_of([made])
+    custom.attribute.add(name="none", type=onnx.AttributeProto.INTS)
+    proto = model_of([custom])
     proto.opset_import.add(domain="my.domain", version=0)
-    (one,) = load(proto).graph.nodes
-    got = one.attributes
-    assert {key: got[key] for key in ("f", "i", "s", "b", "floats", "ints", "strings")} == {
+    (custom_node,) = load(proto).graph.nodes
+    attributes = custom_node.attributes
+    assert {key: attributes[key] for key in ("f", "i", "s", "b", "floats", "ints", "strings")} == {
         "f": 1.5,
         "i": -3,
         "s": "text",
@@ -93,21 +95,29 @@ def test_attributes():
         "ints": (1, -(2**60)),
         "strings": ("a", "b"),
     }
-    assert got["none"] == () and isinstance(got["none"], Empty) and got["none"].kind == onnx.AttributeProto.INTS
-    assert isinstance(got["t"], Constant) and got["t"].dtype is dtypes.int64 and got["t"].array.tolist() == [0, 1, 2]
-    assert got["tp"] == TensorType(dtypes.float32, None)
-    assert got["g"].free_names() == ("x",) and len(got["graphs"]) == 1
     assert (
-        one.captures() == ["x"]
+        attributes["none"] == ()
+        and isinstance(attributes["none"], Empty)
+        and attributes["none"].kind == onnx.AttributeProto.INTS
+    )
+    assert (
+        isinstance(attributes["t"], Constant)
+        and attributes["t"].dtype is dtypes.int64
+        and attributes["t"].array.tolist() == [0, 1, 2]
+    )
+    assert attributes["tp"] == TensorType(dtypes.float32, None)
+    assert attributes["g"].free_names() == ("x",) and len(attributes["graphs"]) == 1
+    assert (
+        custom_node.captures() == ["x"]
         and [inner.operator for inner in load(proto).graph.walk()] == ["Custom"] + ["Identity"] * 2
     )
-    assert (one.domain, one.opset) == ("my.domain", 0)
+    assert (custom_node.domain, custom_node.opset) == ("my.domain", 0)
 
 
 def test_attributes_of_the_first_files_have_no_types():
-    made = node("Transpose", "x", "y", perm=[1, 0])
-    made.attribute[0].ClearField("type")
-    assert load(model_of([made])).graph.nodes[0].attributes == {"perm": (1, 0)}
+    transpose = node("Transpose", "x", "y", perm=[1, 0])
+    transpose.attribute[0].ClearField("type")
+    assert load(model_of([transpose])).graph.nodes[0].attributes == {"perm": (1, 0)}
 
 
 def test_types():
@@ -126,7 +136,7 @@ def test_types():
 
     proto.graph.input.extend(_Writer().value(name, kind) for name, kind in kinds.items())
     model = load(proto)
-    assert {one.name: one.type for one in model.inputs} == kinds
+    assert {port.name: port.type for port in model.inputs} == kinds
     assert str(kinds["tensor"]) == "float16[2, n, ?]" and not kinds["tensor"].static and kinds["scalar"].static
     assert (kinds["tensor"].rank, kinds["unranked"].rank) == (3, None)
     assert str(kinds["optional"]) == "optional(sequence(int64[…]))" and str(kinds["map"]) == "map(int64, float32[…])"
@@ -138,7 +148,7 @@ def test_a_negative_size_is_an_unknown_one():
     assert load(proto).inputs[0].type == TensorType(dtypes.float32, (None, 3))
 
 
-def test_a_size_called_with_a_question_mark_is_an_unknown_one():
+def test_a_size_named_with_a_question_mark_is_an_unknown_one():
     proto = model_of([node("Identity", "x", "y")], inputs=())
     proto.graph.input.add().CopyFrom(tensor("x", ("?", "?")))
     assert load(proto).inputs[0].type == TensorType(dtypes.float32, (None, None))
@@ -147,24 +157,24 @@ def test_a_size_called_with_a_question_mark_is_an_unknown_one():
 def test_defaults_of_inputs():
     weights = numpy_helper.from_array(np.ones(2, np.float32), "w")
     model = load(model_of([node("Add", "x w", "y")], inputs=("x", "w"), initializer=[weights]))
-    assert [one.name for one in model.inputs] == ["x"]
-    assert [one.name for one in model.graph.inputs] == ["x", "w"]
+    assert [port.name for port in model.inputs] == ["x"]
+    assert [port.name for port in model.graph.inputs] == ["x", "w"]
 
 
 def test_nodes_are_sorted_only_where_they_must_be():
     proto = model_of([node("Neg", "b", "y"), node("Abs", "x", "side"), node("Relu", "x", "a"), node("Abs", "a", "b")])
     model = load(proto)
-    assert [one.operator for one in model.graph.nodes] == ["Abs", "Relu", "Abs", "Neg"]
-    assert [one.name for one in model.graph.nodes] == ["Abs_1", "Relu_2", "Abs_3", "Neg_0"]
+    assert [graph_node.operator for graph_node in model.graph.nodes] == ["Abs", "Relu", "Abs", "Neg"]
+    assert [graph_node.name for graph_node in model.graph.nodes] == ["Abs_1", "Relu_2", "Abs_3", "Neg_0"]
     inner = helper.make_graph([node("Identity", "late", "z")], "inner", [], [tensor("z")])
     choose = node("If", "c", "y", then_branch=inner, else_branch=inner)
     proto = model_of([choose, node("Abs", "x", "late")], inputs=("x", "c"))
-    assert [one.operator for one in load(proto).graph.nodes] == ["Abs", "If"]
+    assert [graph_node.operator for graph_node in load(proto).graph.nodes] == ["Abs", "If"]
 
 
 def test_names_of_nodes_are_made_unique():
     proto = model_of([node("Abs", "x", "a", name="n"), node("Abs", "a", "b", name="n"), node("Abs", "b", "y")])
-    assert [one.name for one in load(proto).graph.nodes] == ["n", "n_1", "Abs_2"]
+    assert [graph_node.name for graph_node in load(proto).graph.nodes] == ["n", "n_1", "Abs_2"]
 
 
 def test_uses_are_counted_through_subgraphs():
@@ -188,14 +198,16 @@ def test_a_subgraph_may_hide_an_outer_name():
 
 
 def test_omitted_inputs_and_outputs():
-    (one,) = load(model_of([helper.make_node("Clip", ["x", "", "x"], ["y", ""])])).graph.nodes
-    assert one.inputs == ("x", "", "x") and one.outputs == ("y", "")
+    (clip,) = load(model_of([helper.make_node("Clip", ["x", "", "x"], ["y", ""])])).graph.nodes
+    assert clip.inputs == ("x", "", "x") and clip.outputs == ("y", "")
 
 
 def test_the_tables_of_versions():
     for onnx_release, ir, *opsets in helper.VERSION_TABLE:
-        found = versions.release_of("", opsets[0])
-        assert found is not None and found.ir <= ir and (found.ml == opsets[1] or onnx_release == "1.0"), onnx_release
+        release = versions.release_of("", opsets[0])
+        assert release is not None and release.ir <= ir and (release.ml == opsets[1] or onnx_release == "1.0"), (
+            onnx_release
+        )
     assert versions.NEWEST == {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview.training": 1, "ai.onnx.preview": 1}
     assert versions.ir_for({"": 17}) == 8 and versions.ir_for({"": 7}) == 4 and versions.ir_for({"": 28}) == 14
     assert versions.ir_for({"": 7, "ai.onnx.ml": 5}) == 10 and versions.ir_for({"": 7}, [dtypes.int2]) == 13
@@ -210,13 +222,13 @@ def test_the_tables_of_versions():
 
 def test_versions_are_those_of_the_newest_onnx():
     if onnx.defs.onnx_opset_version() >= versions.NEWEST[""]:
-        found = {}
+        newest = {}
         for schema in onnx.defs.get_all_schemas_with_history():
-            found[schema.domain] = max(found.get(schema.domain, 0), schema.since_version)
-        assert found == versions.NEWEST and onnx.IR_VERSION == versions.NEWEST_IR
+            newest[schema.domain] = max(newest.get(schema.domain, 0), schema.since_version)
+        assert newest == versions.NEWEST and onnx.IR_VERSION == versions.NEWEST_IR
 
 
-def test_recorded_models_load():
+def test_models_of_the_onnx_test_suite_load():
     data = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data"
     paths = sorted(data.glob("**/*.onnx"))
     assert len(paths) > 100

@@ -1,4 +1,4 @@
-"""Sizes and values of inputs that a file has settled."""
+"""Inputs that are fixed to shapes or values."""
 
 import json
 from pathlib import Path
@@ -15,25 +15,25 @@ from onnx_compat.conversion.input_fixing import fix_inputs
 from onnx_compat.errors import InputError
 
 
-def two() -> Any:
-    """y = (a + b) * n, with a size that both share."""
+def shared_size_model() -> Any:
+    """y = (a + b) * n, where a and b share a symbolic size."""
     nodes = [node("Add", ["a", "b"], ["s"]), node("Mul", ["s", "n"], ["y"])]
     inputs = [value("a", ["rows", None]), value("b", ["rows", 3]), value("n", [])]
     return model(nodes, inputs, [value("y", ["rows", 3])])
 
 
-def test_a_named_size_is_settled_wherever_it_stands() -> None:
-    found = fix_inputs(onnx_compat.load(two()), {"a": (4, None)})
-    assert [one.type.shape for one in found.inputs] == [(4, None), (4, 3), ()]
+def test_a_symbolic_size_is_fixed_in_every_input() -> None:
+    fixed = fix_inputs(onnx_compat.load(shared_size_model()), {"a": (4, None)})
+    assert [port.type.shape for port in fixed.inputs] == [(4, None), (4, 3), ()]
 
 
-def test_a_value_takes_the_place_of_the_input() -> None:
-    given = onnx_compat.load(two())
-    found = fix_inputs(given, values={"n": 5})
-    assert [one.name for one in found.inputs] == ["a", "b"]
-    ones = np.ones((2, 3), np.float32)
-    assert onnx_compat.run(found, {"a": ones, "b": ones}, shim="reference")["y"].tolist() == [[10] * 3] * 2
-    assert [one.name for one in given.inputs] == ["a", "b", "n"]
+def test_a_value_replaces_the_input() -> None:
+    original = onnx_compat.load(shared_size_model())
+    fixed = fix_inputs(original, values={"n": 5})
+    assert [port.name for port in fixed.inputs] == ["a", "b"]
+    feed = np.ones((2, 3), np.float32)
+    assert onnx_compat.run(fixed, {"a": feed, "b": feed}, shim="reference")["y"].tolist() == [[10] * 3] * 2
+    assert [port.name for port in original.inputs] == ["a", "b", "n"]
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_a_value_takes_the_place_of_the_input() -> None:
         ({"a": (5, 3)}, {"b": np.ones((4, 3), np.float32)}, "size 4 on axis 0"),
     ],
 )
-def test_what_does_not_fit_is_named(shapes: Any, values: Any, message: str) -> None:
+def test_a_shape_or_value_that_does_not_fit_is_named(shapes: Any, values: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        fix_inputs(onnx_compat.load(two()), shapes, values)
+        fix_inputs(onnx_compat.load(shared_size_model()), shapes, values)
 
 
-def test_a_sequence_has_neither() -> None:
+def test_a_sequence_has_no_shape_and_no_value_to_fix() -> None:
     proto = model([node("SequenceLength", ["xs"], ["y"])], [], [value("y", [], INT64)])
     kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, None))
     proto.graph.input.append(helper.make_value_info("xs", kind))
@@ -65,7 +65,7 @@ def test_a_sequence_has_neither() -> None:
             fix_inputs(onnx_compat.load(proto), shapes, values)
 
 
-def test_the_command_line_says_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_command_line_passes_shapes_and_values(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = {}
 
     def convert(model: Any, path: Any, **options: Any) -> Path:
@@ -74,16 +74,16 @@ def test_the_command_line_says_the_same(monkeypatch: pytest.MonkeyPatch, tmp_pat
         return Path(path)
 
     monkeypatch.setattr(onnx_compat, "convert", convert, raising=False)
-    where = str(tmp_path / "m.tflite")
-    told = ["--shape", "a=1,?,3", "--shape", "b:0=", "--value", "n=16000", "--value", "axes=[1, 2]"]
-    assert main(["convert", "m.onnx", where, *told]) == 0
+    converted = str(tmp_path / "m.tflite")
+    arguments = ["--shape", "a=1,?,3", "--shape", "b:0=", "--value", "n=16000", "--value", "axes=[1, 2]"]
+    assert main(["convert", "m.onnx", converted, *arguments]) == 0
     assert seen["shapes"] == {"a": (1, None, 3), "b:0": ()}
     assert seen["values"] == {"n": 16000, "axes": [1, 2]}
     for wrong in (["--shape", "a"], ["--shape", "a=x"], ["--value", "n"], ["--value", "n=abc"]):
-        assert main(["convert", "m.onnx", where, *wrong]) == 2
+        assert main(["convert", "m.onnx", converted, *wrong]) == 2
 
 
-def test_verifying_feeds_the_model_what_the_file_has_settled(
+def test_verify_feeds_the_model_the_fixed_values(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen = {}
@@ -93,18 +93,18 @@ def test_verifying_feeds_the_model_what_the_file_has_settled(
         return type("Report", (), {"ok": True, "notes": [], "to_dict": lambda self: {}})()
 
     source = tmp_path / "m.onnx"
-    source.write_bytes(two().SerializeToString())
+    source.write_bytes(shared_size_model().SerializeToString())
     monkeypatch.setattr(onnx_compat, "convert", lambda model, path, **_: Path(path), raising=False)
     monkeypatch.setattr(onnx_compat, "verify", verify, raising=False)
     (tmp_path / "m.tflite").write_bytes(b"")
-    told = ["--shape", "a=4,3", "--value", "n=2", "--verify", "--json"]
-    assert main(["convert", str(source), str(tmp_path / "m.tflite"), *told]) == 0
+    options = ["--shape", "a=4,3", "--value", "n=2", "--verify", "--json"]
+    assert main(["convert", str(source), str(tmp_path / "m.tflite"), *options]) == 0
     assert json.loads(capsys.readouterr().out)["ok"] is True
     assert {name: np.shape(array) for name, array in seen.items()} == {"a": (4, 3), "b": (4, 3), "n": ()}
     assert seen["n"] == 2
 
 
-def test_a_size_of_a_name_that_is_settled_twice_is_told_so() -> None:
+def test_a_symbolic_size_that_is_fixed_twice_is_named() -> None:
     proto = model([node("Add", ["a", "b"], ["y"])], [value("a", ["n", 3]), value("b", ["n", 3])], [value("y")])
     with pytest.raises(InputError) as caught:
         fix_inputs(onnx_compat.load(proto), {"a": (4, 3), "b": (5, 3)})

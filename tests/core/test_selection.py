@@ -1,4 +1,4 @@
-"""Which shim is taken, and why."""
+"""Selection of a shim, and the reason that it returns."""
 
 import sys
 import types
@@ -13,7 +13,7 @@ from onnx_compat.reference.shim import ReferenceShim
 
 
 class Fake(ReferenceShim):
-    """Works if its framework can be imported, which its probe does."""
+    """A shim whose probe imports its framework, or fails."""
 
     def __init__(self, name: str, works: bool = True) -> None:
         self.name = name
@@ -29,21 +29,21 @@ class Fake(ReferenceShim):
 
 @pytest.fixture(name="environment")
 def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes these shims the installed ones, in this order."""
-    made: Dict[str, Fake] = {}
+    """Return a function that makes these shims the installed shims, in this order."""
+    fakes_by_name: Dict[str, Fake] = {}
 
     def environment(*fakes: Fake) -> None:
-        made.update((fake.name, fake) for fake in fakes)
+        fakes_by_name.update((fake.name, fake) for fake in fakes)
         monkeypatch.delenv("ONNX_COMPAT_SHIM", raising=False)
-        for kept in ("_PROBED", "_HINTS", "_DEADLY"):
-            monkeypatch.setattr(selection, kept, {})
+        for cache in ("_PROBED", "_HINTS", "_DEADLY"):
+            monkeypatch.setattr(selection, cache, {})
         monkeypatch.setattr(selection, "_WARNED", set())
         monkeypatch.setattr(selection, "_OURS", set())
-        monkeypatch.setattr(selection, "_LOADED", dict(selection._LOADED, **made))
-        monkeypatch.setattr(selection, "installed", lambda: dict.fromkeys(made))
+        monkeypatch.setattr(selection, "_LOADED", dict(selection._LOADED, **fakes_by_name))
+        monkeypatch.setattr(selection, "installed", lambda: dict.fromkeys(fakes_by_name))
 
     yield environment
-    for fake in made.values():
+    for fake in fakes_by_name.values():
         sys.modules.pop(fake.modules[0], None)
 
 
@@ -52,7 +52,7 @@ def test_with_nothing_installed_it_is_the_reference(environment: Any) -> None:
     assert decide() == ("reference", "no installed shim works here", {})
 
 
-def test_the_first_that_works_is_taken_and_again_the_next_time(environment: Any) -> None:
+def test_the_first_shim_that_works_is_used_each_time(environment: Any) -> None:
     environment(Fake("broken", works=False), Fake("one"), Fake("two"))
     for _ in range(2):
         decision = decide()
@@ -61,20 +61,20 @@ def test_the_first_that_works_is_taken_and_again_the_next_time(environment: Any)
         assert "cannot open shared object file" in decision.passed["broken"]
 
 
-def test_what_the_user_has_imported_comes_first(environment: Any) -> None:
+def test_an_imported_framework_comes_first(environment: Any) -> None:
     environment(Fake("one"), Fake("two"))
     sys.modules["framework_two"] = types.ModuleType("framework_two")
     assert decide() == ("two", "framework_two is imported already", {})
 
 
-def test_of_several_that_are_imported_the_first_is_taken(environment: Any) -> None:
+def test_of_several_imported_frameworks_the_first_is_used(environment: Any) -> None:
     environment(Fake("one"), Fake("two"))
     for name in ("framework_two", "framework_one"):
         sys.modules[name] = types.ModuleType(name)
     assert decide() == ("two", "framework_two is imported already", {})
 
 
-def test_the_variable_comes_before_that_and_a_name_before_all(
+def test_a_name_comes_before_the_variable_and_both_before_imports(
     environment: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment(Fake("one"), Fake("two"))
@@ -84,7 +84,7 @@ def test_the_variable_comes_before_that_and_a_name_before_all(
     assert decide("reference") == ("reference", "asked for by name", {})
 
 
-def test_one_that_is_asked_for_and_does_not_work_is_never_replaced(environment: Any) -> None:
+def test_a_requested_shim_that_does_not_work_is_never_replaced(environment: Any) -> None:
     environment(Fake("broken", works=False), Fake("one"))
     with pytest.raises(ShimError, match=r"libframework\.so") as caught:
         decide("broken")
@@ -104,7 +104,7 @@ def test_a_framework_that_asks_the_process_to_end_is_broken(environment: Any, mo
 
 def test_every_shim_is_listed_with_its_reason(environment: Any) -> None:
     environment(Fake("broken", works=False), Fake("one"))
-    found = {info.name: info for info in shims()}
-    assert list(found) == ["broken", "one", "reference"]
-    assert "cannot open shared object file" in found["broken"].reason
-    assert [name for name, info in found.items() if info.selected] == ["one"]
+    infos = {info.name: info for info in shims()}
+    assert list(infos) == ["broken", "one", "reference"]
+    assert "cannot open shared object file" in infos["broken"].reason
+    assert [name for name, info in infos.items() if info.selected] == ["one"]

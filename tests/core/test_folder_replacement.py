@@ -1,4 +1,4 @@
-"""Which folders may be replaced, and that an interrupt or a kill on the way loses neither the old nor the new one."""
+"""Replacement of folders: which may be replaced, and that an interrupt or a kill loses neither folder."""
 
 import os
 import pwd
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from written import ALIASES, Writer, failed, refused, tree, write_model, write_saved_model
+from written import ALIASES, Writer, check_refused, run_refused, tree, write_model, write_saved_model
 
 import onnx_compat
 from onnx_compat.cli.app import run as command_line
@@ -32,7 +32,7 @@ def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
 
 @pytest.fixture(name="no_swap")
 def _no_swap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system that cannot exchange two paths."""
+    """Simulate a system that cannot swap two paths."""
     monkeypatch.setattr(folder_replacement, "_renameat2", lambda: None)
 
 
@@ -46,7 +46,7 @@ def test_a_saved_model_and_an_empty_folder_are_replaced(writer: Writer, tmp_path
     write_saved_model(tmp_path / "other")
     (tmp_path / "link").symlink_to("other")
     assert tree(onnx_compat.convert(str(source), tmp_path / "link")) == new
-    assert (tmp_path / "other" / "saved_model.pb").read_text() == "old"  # the link is replaced, not what it points to
+    assert (tmp_path / "other" / "saved_model.pb").read_text() == "old"  # the link is replaced, and not its target
     assert sorted(os.listdir(str(tmp_path))) == ["link", "m.onnx", "other", "out"]
 
 
@@ -60,10 +60,10 @@ def test_a_folder_with_files_of_the_user_is_replaced_by_force_alone(
     (target / name).parent.mkdir(exist_ok=True)
     (target / name).write_text("the only copy")
     for act in (partial(onnx_compat.convert, str(source), target), partial(Destination, target, folder=True)):
-        refused(tmp_path, act, str(target), name.split("/", maxsplit=1)[0] if name.startswith("other") else name)
-    assert "--force" in failed(capsys, "convert", source, target)
+        check_refused(tmp_path, act, str(target), name.split("/", maxsplit=1)[0] if name.startswith("other") else name)
+    assert "--force" in run_refused(capsys, "convert", source, target)
     (target / "saved_model.pb").unlink()  # and a folder that is no SavedModel at all
-    refused(tmp_path, partial(onnx_compat.convert, str(source), target), str(target))
+    check_refused(tmp_path, partial(onnx_compat.convert, str(source), target), str(target))
     assert not writer.exports
     assert command_line(["convert", str(source), str(target), "--force"]) == 0
     assert (target / "saved_model.pb").read_text() == "new" and not (target / name).exists()
@@ -87,7 +87,7 @@ def test_a_folder_that_holds_a_file_that_is_read_is_never_replaced(
             (tmp_path / "alias").symlink_to(deep)
             source = tmp_path / "alias" / "m.onnx"
     for force in (False, True):
-        refused(tmp_path, partial(onnx_compat.convert, str(source), target, force=force), "'%s' holds '" % target)
+        check_refused(tmp_path, partial(onnx_compat.convert, str(source), target, force=force), "'%s' holds '" % target)
     assert not writer.exports
 
 
@@ -99,28 +99,28 @@ def test_a_folder_around_the_current_or_a_home_folder_is_never_replaced(
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
     for target in (".", "..", str(inner), str(inner.parent), str(tmp_path / "outer" / ".." / "outer")):
-        refused(
+        check_refused(
             tmp_path, partial(onnx_compat.convert, str(source), target, to="saved_model", force=True),
             "current folder",
         )  # fmt: skip
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(inner))
     for target in (str(inner), str(inner.parent)):
-        refused(tmp_path, partial(onnx_compat.convert, str(source), target, force=True), "home folder")
+        check_refused(tmp_path, partial(onnx_compat.convert, str(source), target, force=True), "home folder")
     monkeypatch.setenv("HOME", "/")
     monkeypatch.setattr(pwd, "getpwall", lambda: [pwd.struct_passwd(("a", "x", 1, 1, "", str(inner), "sh"))])
-    refused(tmp_path, partial(onnx_compat.convert, str(source), str(inner), force=True), "home folder")
+    check_refused(tmp_path, partial(onnx_compat.convert, str(source), str(inner), force=True), "home folder")
     proto = source.read_bytes()
-    refused(tmp_path, partial(onnx_compat.convert, proto, "/", force=True), "root of a file system")
+    check_refused(tmp_path, partial(onnx_compat.convert, proto, "/", force=True), "root of a file system")
     assert not writer.exports
 
 
 # -- an interrupt ------------------------------------------------------------------------------------------------------
 def interrupt(monkeypatch: pytest.MonkeyPatch, step: int, after: bool) -> None:
-    """Have the rename of this number interrupted, before it or after it."""
+    """Interrupt the rename with this number, before it or after it."""
     calls = []
 
-    def renaming(real: Callable[..., Any]) -> Callable[..., Any]:
+    def interrupt_rename(real: Callable[..., Any]) -> Callable[..., Any]:
         def rename(*paths: Any) -> None:
             calls.append(paths)
             if len(calls) == step and not after:
@@ -132,7 +132,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, step: int, after: bool) -> None:
         return rename
 
     for name in ("rename", "replace"):
-        monkeypatch.setattr(os, name, renaming(getattr(os, name)))
+        monkeypatch.setattr(os, name, interrupt_rename(getattr(os, name)))
 
 
 @pytest.mark.usefixtures("no_swap")
@@ -205,10 +205,10 @@ else:
     os.rename = killing(os.rename)
 target = Destination(path, folder=True)
 with target.scratch() as scratch:
-    made = os.path.join(scratch, "out")
-    os.mkdir(made)
-    open(os.path.join(made, "saved_model.pb"), "w").write("new")
-    target.put(made)
+    result = os.path.join(scratch, "out")
+    os.mkdir(result)
+    open(os.path.join(result, "saved_model.pb"), "w").write("new")
+    target.put(result)
 """
 
 
@@ -222,14 +222,14 @@ def test_a_kill_between_the_steps_loses_nothing(writer: Writer, tmp_path: Path, 
         done = subprocess.run([*command, str(target), how, str(step)], check=False)
         assert done.returncode == -signal.SIGKILL
         texts = sorted(path.read_text() for path in folder.rglob("saved_model.pb"))
-        assert texts == ["new", "old"], "step %d" % step  # both are there, under names that the docs explain
+        assert texts == ["new", "old"], "step %d" % step  # both exist, under names that the documentation explains
         aside = Path(folder_replacement.set_aside_path(str(target)))
         assert target.exists() or (aside / "saved_model.pb").read_text() == "old"
         if not target.exists():
             with pytest.raises(InputError) as caught:
                 onnx_compat.load_converted(target)
             assert aside.name in str(caught.value.hint)
-            Destination(target, folder=True)  # whatever writes there next puts it back
+            Destination(target, folder=True)  # the next write restores it
             assert (target / "saved_model.pb").read_text() == "old"
         onnx_compat.convert(str(source), target)
         assert (target / "saved_model.pb").read_text() == "new"

@@ -1,4 +1,4 @@
-"""Which paths may be written: no file that is read, no device; and what the system itself refuses is told."""
+"""Destinations: no file that is read and no device is written, and errors of the system are reported."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ from typing import Any, Dict
 
 import numpy as np
 import pytest
-from written import ALIASES, WEIGHTS, Writer, failed, refused, tree, write_model, write_saved_model
+from written import ALIASES, WEIGHTS, Writer, check_refused, run_refused, tree, write_model, write_saved_model
 
 import onnx_compat
 from onnx_compat.conversion.destinations import files_of
@@ -39,9 +39,14 @@ def test_no_file_that_a_conversion_reads_is_overwritten(writer: Writer, tmp_path
         source = write_model(tmp_path, target.name)
     else:
         ALIASES[alias](tmp_path / read, target)
-    how: Dict[str, Any] = {"quantize": "int8", "calibrate": str(tmp_path / "samples.npz")}
-    for given in (str(source), onnx_compat.load(str(source))):
-        refused(tmp_path, partial(onnx_compat.convert, given, target, **how), str(target), "written over what is read")
+    options: Dict[str, Any] = {"quantize": "int8", "calibrate": str(tmp_path / "samples.npz")}
+    for source_argument in (str(source), onnx_compat.load(str(source))):
+        check_refused(
+            tmp_path,
+            partial(onnx_compat.convert, source_argument, target, **options),
+            str(target),
+            "written over what is read",
+        )
     assert not writer.exports
 
 
@@ -49,7 +54,7 @@ def test_no_file_that_is_read_is_overwritten_by_a_bundle(writer: Writer, tmp_pat
     source, bundle = write_model(tmp_path, "weights.bin"), tmp_path / "m.tflite.zip"
     os.link(str(tmp_path / "weights.bin"), str(bundle))
     for target in (bundle, tmp_path / "m.tflite"):
-        refused(
+        check_refused(
             tmp_path, partial(onnx_compat.convert, str(source), target, to="tflite", allow_fallback=True),
             str(bundle), "written over what is read",
         )  # fmt: skip
@@ -75,14 +80,14 @@ def test_a_folder_of_calibration_data_keeps_its_files(writer: Writer, tmp_path: 
     data.mkdir()
     np.save(str(data / "a.npy"), np.ones((1, 3), np.float32))
     os.link(str(data / "a.npy"), str(data / "b.tflite"))
-    given = Images(str(data)) if kind == "images" else str(data)
-    refused(
-        tmp_path, partial(onnx_compat.convert, str(source), data / "b.tflite", quantize="int8", calibrate=given),
+    calibration_data = Images(str(data)) if kind == "images" else str(data)
+    check_refused(
+        tmp_path, partial(onnx_compat.convert, str(source), data / "b.tflite", quantize="int8", calibrate=calibration_data),
         "written over what is read: '%s" % data,
     )  # fmt: skip
     assert paths_of(GENERATED) == paths_of(None) == paths_of(np.ones(3)) == []
     if kind == "arrays":
-        assert onnx_compat.convert(str(source), data / "c.tflite", quantize="int8", calibrate=given).exists()
+        assert onnx_compat.convert(str(source), data / "c.tflite", quantize="int8", calibrate=calibration_data).exists()
 
 
 def test_no_part_of_a_joined_file_is_overwritten(writer: Writer, tmp_path: Path) -> None:
@@ -91,7 +96,9 @@ def test_no_part_of_a_joined_file_is_overwritten(writer: Writer, tmp_path: Path)
     (tmp_path / "out.tflite").symlink_to("b.tflite")
     parts = {name: tmp_path / (name + ".tflite") for name in "ab"}
     for target in ("a.tflite", "b.tflite", "out.tflite"):
-        refused(tmp_path, partial(onnx_compat.join, parts, tmp_path / target), target, "written over what is read")
+        check_refused(
+            tmp_path, partial(onnx_compat.join, parts, tmp_path / target), target, "written over what is read"
+        )
     assert onnx_compat.join(parts, tmp_path / "c.tflite").read_text() == "joined"
 
 
@@ -105,41 +112,41 @@ def test_no_command_overwrites_a_file_that_it_reads(
     for name in ("weights.bin", "in.npz", "my_ops.py"):
         os.link(str(tmp_path / name), str(tmp_path / (name + ".tflite")))
     before = tree(tmp_path)
-    out, weights, given = tmp_path / "out.tflite", tmp_path / "weights.bin", tmp_path / "in.npz"
+    out, weights, input_file = tmp_path / "out.tflite", tmp_path / "weights.bin", tmp_path / "in.npz"
     for arguments in (
         ("run", source, "--output", weights),
-        ("run", source, "--inputs", given, "--output", tmp_path / "in.npz.tflite"),
+        ("run", source, "--inputs", input_file, "--output", tmp_path / "in.npz.tflite"),
         ("verify", source, "--report", weights),
-        ("verify", source, "--inputs", given, "--report", given),
+        ("verify", source, "--inputs", input_file, "--report", input_file),
         ("verify", source, "--report", tmp_path / "my_ops.py", "--import", "my_ops"),
         ("convert", source, out, "--report", weights),
-        ("convert", source, out, "--report", given, "--inputs", given),
-        ("convert", source, out, "--report", given, "--calibrate", given, "--quantize", "int8"),
+        ("convert", source, out, "--report", input_file, "--inputs", input_file),
+        ("convert", source, out, "--report", input_file, "--calibrate", input_file, "--quantize", "int8"),
         ("convert", source, out, "--report", out),
         ("convert", source, out, "--report", str(out) + ".zip", "--allow-fallback"),
         ("convert", source, tmp_path / "weights.bin.tflite"),
-        ("convert", source, tmp_path / "in.npz.tflite", "--verify", "--inputs", given),
+        ("convert", source, tmp_path / "in.npz.tflite", "--verify", "--inputs", input_file),
         ("convert", source, tmp_path / "my_ops.py.tflite", "--import", "my_ops"),
     ):
-        assert "written over what is read" in failed(capsys, *arguments), arguments
+        assert "written over what is read" in run_refused(capsys, *arguments), arguments
         assert tree(tmp_path) == before
     sys.modules.pop("my_ops")
 
 
-def test_a_report_is_not_written_into_what_is_replaced_or_read(
+def test_a_report_is_not_written_into_a_folder_that_is_replaced_or_read(
     writer: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, saved = write_model(tmp_path), write_saved_model(tmp_path / "out")
     before = tree(tmp_path)
-    assert "holds" in failed(capsys, "convert", source, saved, "--report", saved / "r.html")
+    assert "holds" in run_refused(capsys, "convert", source, saved, "--report", saved / "r.html")
     page = saved / "saved_model.pb"
-    assert "what is read" in failed(capsys, "verify", source, "--converted", saved, "--report", page)
-    assert "what is read" in failed(capsys, "run", saved, "--output", page)
+    assert "what is read" in run_refused(capsys, "verify", source, "--converted", saved, "--report", page)
+    assert "what is read" in run_refused(capsys, "run", saved, "--output", page)
     assert tree(tmp_path) == before
 
 
-# -- what is no place for a file ---------------------------------------------------------------------------------------
-def test_what_is_no_place_for_a_file_is_refused(writer: Writer, tmp_path: Path, monkeypatch: Any) -> None:
+# -- paths that cannot be written ----------------------------------------------------------------------------------------
+def test_a_path_that_cannot_be_written_is_refused(writer: Writer, tmp_path: Path, monkeypatch: Any) -> None:
     source = write_model(tmp_path)
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder.tflite").mkdir()
@@ -162,16 +169,18 @@ def test_what_is_no_place_for_a_file_is_refused(writer: Writer, tmp_path: Path, 
             ("\ud800.tflite", "is no path"),
         ]  # fmt: skip
         for path, words in cases:
-            refused(tmp_path, partial(onnx_compat.convert, str(source), path, to="tflite"), words)
-    refused(tmp_path, partial(onnx_compat.convert, str(source), "file"), "is a file, and a folder is to be written")
+            check_refused(tmp_path, partial(onnx_compat.convert, str(source), path, to="tflite"), words)
+    check_refused(
+        tmp_path, partial(onnx_compat.convert, str(source), "file"), "is a file, and a folder is to be written"
+    )
     assert not writer.exports
 
 
 @pytest.mark.parametrize("number", [1, 13, 30])
-def test_a_folder_that_cannot_be_written_is_told(
+def test_an_error_of_the_system_is_reported(
     writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """By an error of the system's, as a user who may write everywhere runs into no other."""
+    """The error is simulated: the tests may run as a user who can write everywhere."""
     source = write_model(tmp_path)
 
     def fail(*_: Any, **__: Any) -> Any:
@@ -180,17 +189,19 @@ def test_a_folder_that_cannot_be_written_is_told(
     for module, name in ((tempfile, "mkdtemp"), (os, "replace")):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, fail)
-            refused(tmp_path, partial(onnx_compat.convert, str(source), tmp_path / "m.tflite"), os.strerror(number))
+            check_refused(
+                tmp_path, partial(onnx_compat.convert, str(source), tmp_path / "m.tflite"), os.strerror(number)
+            )
 
 
-def test_what_changes_while_the_work_is_done_is_seen(
+def test_a_change_during_the_conversion_is_found(
     writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = write_model(tmp_path), tmp_path / "out"
     export = writer.export
 
-    def slow(program: Any, path: str, form: str) -> None:
-        export(program, path, form)
+    def slow(program: Any, path: str, file_format: str) -> None:
+        export(program, path, file_format)
         target.mkdir()
         (target / "thesis.txt").write_text("the only copy")
 

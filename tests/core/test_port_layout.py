@@ -1,4 +1,4 @@
-"""Files whose images have their channels last."""
+"""Port layout: files whose inputs and outputs have channels last."""
 
 from pathlib import Path
 from typing import Any, List
@@ -17,8 +17,8 @@ from onnx_compat.execution.support import declared_forms
 from onnx_compat.tracing.interpreter import Interpreter
 
 
-def pooled() -> Any:
-    """y = the largest of 2 x 2 of an image; z has no image any more."""
+def pooling_model() -> Any:
+    """y is a 2x2 max pooling of an image; z is no image."""
     nodes = [
         node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
         node("ReduceMax", ["y"], ["z"], axes=[1, 2, 3], keepdims=0),
@@ -26,12 +26,12 @@ def pooled() -> Any:
     return model(nodes, [value("x", ["n", 3, 4, 6]), value("s", [2])], [value("y", ["n", 3, 2, 3]), value("z", ["n"])])
 
 
-def test_only_the_ends_of_the_program_are_turned() -> None:
-    loaded = onnx_compat.load(pooled())
+def test_only_inputs_and_outputs_of_the_program_are_transposed() -> None:
+    loaded = onnx_compat.load(pooling_model())
     emitter = find("reference").emitter()
-    forms = declared_forms(loaded.graph)
+    structures = declared_forms(loaded.graph)
     program = trace_model(
-        loaded, emitter, forms, Specialisation(channels_last=("x", "y")), Interpreter(), whole=True
+        loaded, emitter, structures, Specialisation(channels_last=("x", "y")), Interpreter(), whole=True
     ).program
     assert program.inputs[0].shape[1:] == (4, 6, 3)
     assert program.outputs[0].shape[1:] == (2, 3, 3)
@@ -45,26 +45,26 @@ def test_only_the_ends_of_the_program_are_turned() -> None:
     ("names", "message"),
     [(["w"], "no input or output named 'w'"), (["s"], "'s' has no channels"), (["x", "z"], "'z' has no channels")],
 )
-def test_what_has_no_channels_is_named(names: List[str], message: str, tmp_path: Path) -> None:
+def test_a_tensor_without_channels_is_named(names: List[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        onnx_compat.verify(pooled(), converted=tmp_path / "m.tflite", channels_last=names)
+        onnx_compat.verify(pooling_model(), converted=tmp_path / "m.tflite", channels_last=names)
 
 
-def test_what_runs_without_a_file_is_as_the_model_says() -> None:
+def test_a_model_without_a_file_keeps_its_layout() -> None:
     with pytest.raises(InputError, match="only a converted file"):
-        onnx_compat.verify(pooled(), shim="reference", channels_last=["x"])
+        onnx_compat.verify(pooling_model(), shim="reference", channels_last=["x"])
 
 
-def test_there_and_back_is_the_same() -> None:
-    given = {"a": np.arange(120).reshape(2, 3, 4, 5), "b": np.ones(3)}
-    there = turned(given, ["a", "b", "c"], "last")
-    assert there["a"].shape == (2, 4, 5, 3)
-    back = turned(there, ["a", "b", "c"], "first")
-    for name, array in given.items():
-        np.testing.assert_array_equal(back[name], array)
+def test_moving_channels_to_last_and_back_is_the_identity() -> None:
+    arrays = {"a": np.arange(120).reshape(2, 3, 4, 5), "b": np.ones(3)}
+    channels_last = turned(arrays, ["a", "b", "c"], "last")
+    assert channels_last["a"].shape == (2, 4, 5, 3)
+    channels_first = turned(channels_last, ["a", "b", "c"], "first")
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(channels_first[name], array)
 
 
-def test_the_command_line_says_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_command_line_passes_the_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = {}
 
     def convert(model: Any, path: Any, **options: Any) -> Path:
@@ -73,6 +73,6 @@ def test_the_command_line_says_the_same(monkeypatch: pytest.MonkeyPatch, tmp_pat
         return Path(path)
 
     monkeypatch.setattr(onnx_compat, "convert", convert, raising=False)
-    told = ["--channels-last", "x", "--channels-last", "y"]
-    assert main(["convert", "m.onnx", str(tmp_path / "m.tflite"), *told]) == 0
+    options = ["--channels-last", "x", "--channels-last", "y"]
+    assert main(["convert", "m.onnx", str(tmp_path / "m.tflite"), *options]) == 0
     assert list(seen["channels_last"]) == ["x", "y"]

@@ -1,4 +1,4 @@
-"""Writing files: what is refused and how, and that a failure leaves nothing behind."""
+"""Conversion to files: errors, and that a failure leaves no file."""
 
 import errno
 import os
@@ -24,8 +24,8 @@ class Writer(ReferenceShim):
     formats = {"listing": (".tflite", "list of primitives"), "folder": ("", "folder")}
     breaks = False
 
-    def export(self, program: Any, path: str, form: str) -> None:
-        if form == "folder":
+    def export(self, program: Any, path: str, file_format: str) -> None:
+        if file_format == "folder":
             os.mkdir(path)
             path = os.path.join(path, "saved_model.pb")
         with open(path, "w") as file:
@@ -43,20 +43,20 @@ def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     return shim
 
 
-def relu() -> Any:
+def relu_model() -> Any:
     return model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y")])
 
 
 def test_a_file_and_a_folder_are_written_and_replaced(writer: Writer, tmp_path: Path) -> None:
     for _ in range(2):
-        assert onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing").read_text() == "clip"
-        assert (onnx_compat.convert(relu(), tmp_path / "m", to="folder") / "saved_model.pb").read_text() == "clip"
+        assert onnx_compat.convert(relu_model(), tmp_path / "m.tflite", to="listing").read_text() == "clip"
+        assert (onnx_compat.convert(relu_model(), tmp_path / "m", to="folder") / "saved_model.pb").read_text() == "clip"
     assert sorted(os.listdir(tmp_path)) == ["m", "m.tflite"]
 
 
 @pytest.mark.parametrize("kind", ["rank", "sequence"])
-def test_a_file_leaves_no_input_of_unknown_form_open(writer: Writer, tmp_path: Path, kind: str) -> None:
-    proto = relu()
+def test_a_file_has_no_input_of_unknown_type(writer: Writer, tmp_path: Path, kind: str) -> None:
+    proto = relu_model()
     if kind == "rank":
         proto.graph.input[0].type.tensor_type.ClearField("shape")
     else:
@@ -67,9 +67,9 @@ def test_a_file_leaves_no_input_of_unknown_form_open(writer: Writer, tmp_path: P
     assert not os.listdir(tmp_path)
 
 
-def test_a_file_is_not_written_over_the_model_nor_in_place_of_a_device(writer: Writer, tmp_path: Path) -> None:
+def test_a_file_replaces_neither_the_model_nor_a_device(writer: Writer, tmp_path: Path) -> None:
     source, link = tmp_path / "m.onnx", tmp_path / "link"
-    source.write_bytes(relu().SerializeToString())
+    source.write_bytes(relu_model().SerializeToString())
     link.symlink_to(source)
     for given in (source, str(source), onnx_compat.load(str(source))):
         for target in (source, link):
@@ -80,22 +80,22 @@ def test_a_file_is_not_written_over_the_model_nor_in_place_of_a_device(writer: W
     for target in (tmp_path / "pipe", tmp_path / "out"):
         with pytest.raises(InputError, match="no file"):
             onnx_compat.convert(source, target, to="listing")
-    assert source.read_bytes() == relu().SerializeToString()
+    assert source.read_bytes() == relu_model().SerializeToString()
     assert sorted(os.listdir(tmp_path)) == ["link", "m.onnx", "out", "pipe"]
 
 
-def test_a_failure_leaves_what_was_there(writer: Writer, tmp_path: Path) -> None:
+def test_a_failure_keeps_the_old_file(writer: Writer, tmp_path: Path) -> None:
     target = tmp_path / "m.tflite"
     target.write_text("before")
     writer.breaks = True
     with pytest.raises(UnsupportedError, match="had enough") as caught:
-        onnx_compat.convert(relu(), target, to="listing")
+        onnx_compat.convert(relu_model(), target, to="listing")
     assert caught.value.shim == "writer"
     assert target.read_text() == "before"
     assert os.listdir(tmp_path) == ["m.tflite"]
 
 
-def test_the_model_of_the_user_is_as_before(writer: Writer, tmp_path: Path) -> None:
+def test_the_model_of_the_user_does_not_change(writer: Writer, tmp_path: Path) -> None:
     nodes = [node("MatMul", ["x", "w"], ["y"])]
     proto = model(nodes, [value("x", ["n", 3])], [value("y")], {"w": np.ones((3, 2), np.float32)})
     before = proto.SerializeToString()
@@ -105,7 +105,7 @@ def test_the_model_of_the_user_is_as_before(writer: Writer, tmp_path: Path) -> N
     assert proto.SerializeToString() == before
 
 
-def test_what_a_file_cannot_leave_open_is_named(writer: Writer, tmp_path: Path) -> None:
+def test_a_value_that_a_file_needs_is_named(writer: Writer, tmp_path: Path) -> None:
     nodes = [node("ReduceSum", ["x", "axes"], ["y"])]
     proto = model(nodes, [value("x", ["n", 3]), value("axes", [1], INT64)], [value("y")])
     with pytest.raises(ConversionError, match="fix axes") as caught:
@@ -114,7 +114,7 @@ def test_what_a_file_cannot_leave_open_is_named(writer: Writer, tmp_path: Path) 
     assert os.listdir(tmp_path) == []
 
 
-def test_folded_weights_take_the_place_of_those_that_the_model_had(writer: Writer, tmp_path: Path) -> None:
+def test_folded_weights_replace_the_weights_of_the_model_in_memory(writer: Writer, tmp_path: Path) -> None:
     constants, nodes, width, depth = {}, [], 256, 12
     constants["scale"] = np.arange(1, width + 1, dtype=np.float32).reshape(width, 1, 1)
     for k in range(depth):
@@ -146,23 +146,23 @@ def test_folded_weights_take_the_place_of_those_that_the_model_had(writer: Write
 )
 def test_a_wrong_target_is_named(writer: Writer, tmp_path: Path, path: str, to: Any, message: str) -> None:
     with pytest.raises(ConversionError, match=message):
-        onnx_compat.convert(relu(), tmp_path / path, to=to)
+        onnx_compat.convert(relu_model(), tmp_path / path, to=to)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
-def test_a_place_that_takes_no_file_is_told(
+def test_an_unwritable_path_is_named(
     writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     with pytest.raises(InputError, match="the folder of"):
-        onnx_compat.convert(relu(), tmp_path / "missing" / "m.tflite", to="listing")
+        onnx_compat.convert(relu_model(), tmp_path / "missing" / "m.tflite", to="listing")
 
-    def export(program: Any, path: str, form: str) -> None:
+    def export(program: Any, path: str, file_format: str) -> None:
         Path(path).write_text("half")
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(writer, "export", export)
     with pytest.raises(InputError, match="cannot be written") as caught:
-        onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing")
+        onnx_compat.convert(relu_model(), tmp_path / "m.tflite", to="listing")
     assert caught.value.hint
     assert not list(tmp_path.iterdir())
 
@@ -170,15 +170,15 @@ def test_a_place_that_takes_no_file_is_told(
 def test_a_shim_that_does_not_work_says_why(writer: Writer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(selection._PROBED, "writer", Probe(False, "the framework is broken"))
     with pytest.raises(ShimError, match="the framework is broken"):
-        onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing")
+        onnx_compat.convert(relu_model(), tmp_path / "m.tflite", to="listing")
 
 
-def test_a_bundle_is_not_turned(writer: Any, tmp_path: Path) -> None:
+def test_a_bundle_keeps_the_layout_of_the_model(writer: Any, tmp_path: Path) -> None:
     image = model([node("Relu", ["x"], ["y"])], [value("x", [1, 2, 3])], [value("y", [1, 2, 3])])
     with pytest.raises(ConversionError, match="a bundle has the layout of the model"):
         onnx_compat.convert(image, tmp_path / "m.tflite.zip", "listing", allow_fallback=True, channels_last=["x"])
 
 
-def test_other_formats_are_for_one_version(writer: Any, tmp_path: Path) -> None:
+def test_only_tflite_files_can_be_portable(writer: Any, tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match="one version of the framework"):
-        onnx_compat.convert(relu(), tmp_path / "m.tflite", to="listing", portable=True)
+        onnx_compat.convert(relu_model(), tmp_path / "m.tflite", to="listing", portable=True)
