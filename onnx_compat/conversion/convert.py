@@ -79,7 +79,7 @@ def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
     name = writers[format_name][0]
     result = selection.probe(name)
     if not result.available:
-        hint = selection.hint(name) or "onnx-compat doctor tells what each shim needs"
+        hint = selection.hint(name) or "`onnx-compat doctor` shows what each shim needs"
         raise ShimError(result.reason, hint=hint, shim=name)
     return selection.find(name)
 
@@ -266,7 +266,7 @@ def _final_error(
     """Return the error of a failed conversion. `no_bundle_reason`: why no bundle is written although it is allowed."""
     if no_bundle_reason is None:
         return _add_other_refusals(refusal, model, writer)
-    reason = "a bundle %s, and this model needs one: %s" % (no_bundle_reason, refusal.reason)
+    reason = "a bundle %s, and this model needs a bundle: %s" % (no_bundle_reason, refusal.reason)
     return ConversionError(reason, hint=_WHOLE_HINT, **_error_location(refusal, writer))
 
 

@@ -55,7 +55,7 @@ def _write(parts: Dict[str, str], target: str, file_format: str, shim: Optional[
     writers = formats(shim)
     if file_format not in writers:
         raise ShimError(
-            "nothing here writes the format '%s'" % file_format, hint="onnx-compat doctor tells what is missing"
+            "no installed shim writes the format '%s'" % file_format, hint="`onnx-compat doctor` shows what is missing"
         )
     writer = selection.find(writers[file_format][0])
     try:

@@ -114,7 +114,7 @@ def _load(name: str) -> Shim:
             "it cannot be imported: %s" % diagnosis.import_error_text(error),
             hint="pip install --force-reinstall --no-deps 'onnx-compat-%s==%s'" % (name, __version__)
             if name in _PREFERENCE
-            else "report this to whoever made the shim: %s" % getattr(points[name], "value", name),
+            else "report this to the author of the shim: %s" % getattr(points[name], "value", name),
             shim=name,
         ) from error
     version = getattr(sys.modules.get(type(shim).__module__.split(".")[0]), "__version__", None)
@@ -206,7 +206,7 @@ def decide(name: Optional[str] = None) -> Decision:
         if not result.available:
             raise ShimError(
                 result.reason,
-                hint=hint(requested_name) or "onnx-compat doctor tells what each shim needs",
+                hint=hint(requested_name) or "`onnx-compat doctor` shows what each shim needs",
                 shim=requested_name,
             )
         return Decision(requested_name, why)

@@ -36,6 +36,8 @@ from onnx_compat.tracing.interpreter import Interpreter
 __all__ = ["Outputs", "Runnable", "prepare", "run"]
 
 Inputs = Union[Mapping[str, Any], Sequence[Any]]
+#: An index, a slice or the name of an output. typing.SupportsIndex, which list takes, is newer than Python 3.7.
+OutputKey = Any
 Plan = Union[CompiledPlan, ImmediatePlan, PartitionedPlan]
 #: The structures of the inputs, and the values and shapes that a plan is specialised on.
 PlanKey = Tuple[Any, ...]
@@ -59,7 +61,7 @@ class Outputs(List[Any]):
         super().__init__(values)
         self.names = tuple(names)
 
-    def __getitem__(self, key: Union[int, slice, str]) -> Any:  # type: ignore[override]  # names, beside what a list takes
+    def __getitem__(self, key: OutputKey) -> Any:
         if isinstance(key, str):
             if key not in self.names:
                 raise KeyError("there is no output '%s'; the outputs are %s" % (key, list(self.names)))

@@ -37,13 +37,13 @@ def _check(graph: Graph, outer: FrozenSet[str], names: Names) -> Graph:
             if name and name not in visible:
                 raise InvalidModelError(
                     "it uses '%s', which is no initializer, no input and no node's output" % name,
-                    hint="the initializer or the node that gave this value is missing: " + _AGAIN,
+                    hint="the initializer or the node that computes this value is missing: " + _AGAIN,
                     **node.where,
                 )
     for port in graph.outputs:
         if port.name not in visible:
             raise InvalidModelError(
-                "nothing gives the output '%s' of graph '%s'" % (port.name, graph.name), hint=_AGAIN
+                "no node computes the output '%s' of graph '%s'" % (port.name, graph.name), hint=_AGAIN
             )
     nodes = _sort_nodes(graph.nodes, producers)
     return Graph(graph.name, graph.inputs, graph.outputs, nodes, graph.initializers, graph.value_info, graph.doc)
@@ -69,7 +69,7 @@ def _producers(graph: Graph) -> Dict[str, int]:
                     else "node '%s'" % graph.nodes[producers[name]].name
                 )
                 raise InvalidModelError(
-                    "it gives '%s', which %s gives too" % (name, earlier), hint=_AGAIN, **node.where
+                    "its output '%s' is already defined by %s" % (name, earlier), hint=_AGAIN, **node.where
                 )
             producers[name] = index
     return producers
@@ -118,7 +118,7 @@ def _cycle_error(
     cycle: Tuple[str, ...] = tuple(nodes[member].name for member in loop[first:] + loop[:first])
     shown = cycle if len(cycle) <= 8 else (*cycle[:7], "…")
     return InvalidModelError(
-        "the nodes of the graph wait for each other: %s -> %s" % (" -> ".join(shown), cycle[0]),
+        "the nodes of the graph form a cycle: %s -> %s" % (" -> ".join(shown), cycle[0]),
         hint=_AGAIN,
         node=cycle[0],
     )

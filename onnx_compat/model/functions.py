@@ -140,7 +140,7 @@ class _Inliner:
         """Count a copied node. Raise an UnsupportedError above `LIMIT`."""
         self.copied += 1 + len(node.inputs) + len(node.outputs) + len(node.attributes)
         if self.copied > LIMIT:
-            raise UnsupportedError("the functions of the model come to more than %d nodes and names" % LIMIT)
+            raise UnsupportedError("the functions of the model expand to more than %d nodes and names" % LIMIT)
 
 
 class _Copy:

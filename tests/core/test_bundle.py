@@ -318,7 +318,7 @@ def _set_entry(*path: Any) -> Callable[[Any], None]:
     ("change", "message"),
     [
         (_set_entry("version", 2), "has version 2"),
-        (_set_entry("format", "a recipe"), "something else"),
+        (_set_entry("format", "a recipe"), "not that of a bundle"),
         (_set_entry("parts", 0, "path", "../up.tflite"), "no name of a member"),
         (_set_entry("parts", 0, "files", 0, "name", "/etc/passwd"), "no name of a member"),
         (_set_entry("parts", 0, "files", 0, "name", "000.tflite/../../up"), "no name of a member"),
@@ -380,7 +380,7 @@ def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
             archive.filelist.append(info)
             archive.NameToInfo[info.filename] = info
         archive._didModify = True  # type: ignore[attr-defined]  # private: makes close() write the members
-    with pytest.raises(InvalidModelError, match="more than the whole"):
+    with pytest.raises(InvalidModelError, match="larger than the archive"):
         onnx_compat.load_converted(path)
 
 

@@ -137,7 +137,7 @@ def parse_manifest(data: bytes) -> Manifest:
     try:
         document = json.loads(data.decode("utf-8"))
         if document["format"] != _FORMAT:
-            raise damaged_error("its manifest is of something else")
+            raise damaged_error("its manifest is not that of a bundle")
         if document["version"] != _VERSION:
             raise InvalidModelError(
                 "the bundle has version %r, and this release reads %d" % (document["version"], _VERSION),
@@ -240,13 +240,13 @@ def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[
     """
     members = {info.filename: info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):
-        raise damaged_error("two members have one name")
+        raise damaged_error("two members have the same name")
     if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in members.values()):
         raise damaged_error("a member is compressed or encrypted, which a bundle's never are")
     if any(info.file_size != info.compress_size for info in members.values()):
-        raise damaged_error("a member says two sizes")
+        raise damaged_error("the two sizes of a member differ")
     if sum(info.file_size for info in members.values()) > size:
-        raise damaged_error("its members take more than the whole")
+        raise damaged_error("its members are larger than the archive")
     if NAME not in members:
         raise damaged_error("it has no %s" % NAME)
     if members[NAME].file_size > LARGEST:
@@ -254,7 +254,7 @@ def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[
     manifest = parse_manifest(archive.read(NAME))
     named = [member for part in manifest.parts for member in part.files]
     if len({member.name for member in named}) != len(named):
-        raise damaged_error("two parts have one file")
+        raise damaged_error("two parts share a file")
     for member in named:
         if member.name not in members or members[member.name].file_size != member.bytes:
             raise damaged_error("the member '%s' is missing, or not of %d bytes" % (member.name, member.bytes))
