@@ -49,7 +49,7 @@ def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
     return writers
 
 
-def form_of_path(path: str, to: Optional[str] = None) -> str:
+def format_of_path(path: str, to: Optional[str] = None) -> str:
     """Return the format named by `to`, or else by the suffix of the path. Raise a ConversionError for another suffix."""
     if to is not None:
         return to
@@ -86,7 +86,7 @@ def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
 
 def writer_of(path: StrPath, shim: Optional[str] = None) -> Shim:
     """Return the shim that writes the format of a path, by its suffix."""
-    return _find_writer(form_of_path(os.fspath(path)), shim)
+    return _find_writer(format_of_path(os.fspath(path)), shim)
 
 
 def convert(
@@ -149,7 +149,7 @@ def convert(
 
     target = absolute_path(path)
     bundled = target.endswith(_BUNDLE)
-    file_format = form_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
+    file_format = format_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
     writer = _find_writer(file_format, shim).portable() if portable else _find_writer(file_format, shim)
     if bundled and not allow_fallback:
         raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW_FALLBACK + " writes one")

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Dict, Mapping, Optional
 
-from onnx_compat.conversion.convert import form_of_path, formats
+from onnx_compat.conversion.convert import format_of_path, formats
 from onnx_compat.conversion.destinations import Destination, absolute_path
 from onnx_compat.discovery import selection
 from onnx_compat.errors import ConversionError, OnnxCompatError, ShimError
@@ -37,12 +37,12 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
         'scores'
     """
     target = absolute_path(path)
-    file_format = form_of_path(target)
+    file_format = format_of_path(target)
     parts: Dict[str, str] = {key: os.path.abspath(os.fspath(part)) for key, part in files.items()}
     if not parts or "" in parts:
         raise ConversionError("there is nothing to join", hint='name each file: {"encode": "a.tflite"}')
     for part in parts.values():
-        if form_of_path(part) != file_format or not os.path.exists(part):
+        if format_of_path(part) != file_format or not os.path.exists(part):
             raise ConversionError(
                 "there is no file '%s' of the format '%s'" % (part, file_format), hint="convert the models to it first"
             )

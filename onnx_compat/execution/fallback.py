@@ -63,7 +63,10 @@ def _casts_to_text(model: Model) -> bool:
 
 
 def _draws_random_numbers(model: Model) -> bool:
-    """Whether a node draws random numbers: onnxruntime restarts no seed per run, and its Bernoulli inverts the chances."""
+    """Whether a node draws random numbers.
+
+    onnxruntime continues a seeded sequence at each run, and its Bernoulli inverts the chances.
+    """
     prefixes = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
     return any(node.operator.startswith(prefixes) for node in model.graph.walk())
 
