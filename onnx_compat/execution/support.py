@@ -12,7 +12,7 @@ from onnx_compat.execution.type_emitter import TypeEmitter
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.model import Graph, GraphNode, MapType, Model, SequenceType, TensorType, load
 from onnx_compat.model.loading import ModelSource
-from onnx_compat.ops import OPERATORS
+from onnx_compat.ops import has_meaning
 from onnx_compat.shim.emission import emission_errors
 from onnx_compat.shim.interface import Program, Shim, declared_natives
 from onnx_compat.tracing.interpreter import Interpreter
@@ -166,7 +166,7 @@ def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
 
 def may_fall_back(node: GraphNode) -> bool:
     """Whether the fallback may support the operator of a node."""
-    return (node.domain, node.operator) in OPERATORS or node.domain in fallback_domains()
+    return has_meaning(node.domain, node.operator) or node.domain in fallback_domains()
 
 
 def _node_support(node: GraphNode, outcome: Survey) -> NodeSupport:

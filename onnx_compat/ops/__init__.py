@@ -1,5 +1,5 @@
-"""What each operator means: short functions over primitives, by family."""
+"""Meanings of operators: short functions over primitives, by family."""
 
-from onnx_compat.ops.registry import OPERATORS, Operator, lookup, op, registered
+from onnx_compat.ops.registry import OPERATORS, Operator, has_meaning, lookup, op, registered
 
-__all__ = ["OPERATORS", "Operator", "lookup", "op", "registered"]
+__all__ = ["OPERATORS", "Operator", "has_meaning", "lookup", "op", "registered"]

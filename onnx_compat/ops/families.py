@@ -1,4 +1,4 @@
-"""All families of operators: importing this registers every meaning."""
+"""Import all families of operators of ai.onnx and its preview domains, which registers their meanings."""
 
 from onnx_compat.ops import (
     activation,
@@ -22,8 +22,6 @@ from onnx_compat.ops import (
     logic,
     loss,
     math_functions,
-    microsoft,
-    ml,
     normalization,
     optimizers,
     pooling,

@@ -1,13 +1,22 @@
-"""Where the meanings of operators are registered and found.
+"""Register the meanings of operators, and look them up.
 
     @op("HardSwish", since=14)
     def hard_swish(x):
         return x * clip(x / 6 + 0.5, 0, 1)
 
-The function's signature is the operator's schema: positional parameters are inputs under ONNX's names (one with a
-default may be left out and is then None or the default; `*xs` takes any number, none of them left out), keyword-only
-parameters are attributes with ONNX's defaults (one without a default is required), of the type that the annotation says.
-A first parameter named `ctx` gets the node's `Context`.
+The signature of the function is the schema of the operator:
+
+- Positional parameters are inputs under ONNX's names. An input with a default is optional. `*xs` is a variadic input;
+  none of its elements may be missing.
+- Keyword-only parameters are attributes with ONNX's defaults, of the annotated type. An attribute without a default is
+  required.
+- A first parameter named `ctx` gets the node's `Context`.
+
+`lookup` imports the meanings of ai.onnx on first use. Meanings of other domains come from entry points in the group
+`onnx_compat.ops`, of this library and of other packages alike:
+
+- An entry point named like a domain is loaded by the first lookup in that domain.
+- All entry points are loaded by the first lookup of an operator that is still unknown.
 """
 
 import functools
@@ -15,25 +24,31 @@ import importlib
 import inspect
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar, Union
 
+from onnx_compat.discovery import environment
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ops import attribute_types
+from onnx_compat.ops.attribute_types import is_own
 
-__all__ = ["OPERATORS", "REQUIRED", "Operator", "lookup", "op", "registered"]
+__all__ = ["OPERATORS", "REQUIRED", "Operator", "has_meaning", "lookup", "op", "registered"]
 
-#: The default of a required input that comes after an optional one: Python asks for a default there.
+#: The default of a required input that comes after an optional input: Python requires a default there.
 REQUIRED: Any = inspect.Parameter.empty
 
-#: What to do about the operators of a domain that has no meanings by intent.
+#: Domain -> the hint for its operators. These domains have no meanings by intent.
 _REFUSED = {
-    "com.microsoft.nchwc": "they fit only the processor they were written for: let onnxruntime write the model with"
-    " ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL (level 99)"
+    "com.microsoft.nchwc": "its operators run only on the processor that they were written for; write the model with"
+    " ORT_ENABLE_EXTENDED of onnxruntime, not ORT_ENABLE_ALL (level 99)"
 }
 
+#: The group of entry points that name modules with meanings.
+_GROUP = "onnx_compat.ops"
+
 F = TypeVar("F", bound=Callable[..., Any])
+EntryPoint = Any  # its class is in importlib.metadata, or on Python 3.7 in the package importlib_metadata
 
 
 class Operator(NamedTuple):
-    """One meaning: what an operator does from one version of its domain on."""
+    """The meaning of an operator from a version of its domain on."""
 
     name: str
     domain: str
@@ -44,7 +59,14 @@ class Operator(NamedTuple):
     context: bool
 
     def bind(self, inputs: Sequence[Any], attributes: Dict[str, Any]) -> Dict[str, Any]:
-        """Check a call against the signature; gives the keyword arguments."""
+        """Check a node's inputs and attributes against the signature.
+
+        Returns:
+            The keyword arguments of the function.
+
+        Raises:
+            InvalidModelError: An input or an attribute is missing or unknown, or an attribute has another type.
+        """
         variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in self.inputs)
         if len(inputs) > len(self.inputs) and not variadic:
             raise InvalidModelError("%d inputs were given, %s takes %d" % (len(inputs), self.name, len(self.inputs)))
@@ -65,7 +87,7 @@ class Operator(NamedTuple):
 
 
 def _check_variadic(name: str, inputs: Sequence[Any], start: int) -> None:
-    """Refuse an empty name among the inputs that a variadic parameter takes: onnxruntime crashes on it."""
+    """Raise InvalidModelError if an element of a variadic input is missing: onnxruntime crashes on it."""
     for k, value in enumerate(inputs[start:]):
         if value is None:
             raise InvalidModelError(
@@ -75,7 +97,9 @@ def _check_variadic(name: str, inputs: Sequence[Any], start: int) -> None:
 
 
 OPERATORS: Dict[Tuple[str, str], Dict[int, Operator]] = {}
-#: Attributes of the first versions that never meant anything to an execution.
+#: Entry point -> the error of its import. The hint for an unknown operator names it.
+_FAILED_ENTRY_POINTS: Dict[str, str] = {}
+#: Attributes of version 1 of several operators: hints about buffers, without effect on results.
 _IGNORED = frozenset(["consumed_inputs"])
 
 
@@ -83,15 +107,15 @@ def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callabl
     """Register a function over primitives as the meaning of an operator.
 
     Positional parameters of the function are inputs of the operator, keyword-only parameters are attributes. A meaning
-    that is registered outside of the library replaces a meaning of the library for the same version.
+    that is registered outside the library replaces a meaning of the library for the same version.
 
     Args:
         name: The name of the operator.
-        since: The version of the operator set in which this meaning begins; several if later versions confirm it.
+        since: The version of the operator set in which this meaning begins, or all versions whose schema it has.
         domain: The domain of the operator; "" is ai.onnx.
 
     Returns:
-        A decorator, which returns the function as it is.
+        A decorator that returns the function unchanged.
 
     Examples:
         >>> @onnx_compat.op("Twice", since=1, domain="my.domain")
@@ -100,63 +124,103 @@ def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callabl
     """
 
     def register(function: F) -> F:
-        if not str(function.__module__).startswith(__package__):
-            _load()  # a meaning from outside comes after our own, and takes its place
         parameters = list(inspect.signature(function).parameters.values())
         context = bool(parameters) and parameters[0].name == "ctx"
         inputs = tuple(p for p in parameters[context:] if p.kind is not p.KEYWORD_ONLY)
         attributes = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+        versions = OPERATORS.setdefault((domain, name), {})
         for version in [since] if isinstance(since, int) else since:
-            meaning = Operator(name, domain, version, function, inputs, attributes, context)
-            OPERATORS.setdefault((domain, name), {})[version] = meaning
+            if is_own(function) and version in versions and not is_own(versions[version].function):
+                continue  # the library's modules load late, and a meaning from outside stays
+            versions[version] = Operator(name, domain, version, function, inputs, attributes, context)
         return function
 
     return register
 
 
 def lookup(domain: str, name: str, opset: int) -> Operator:
-    """The meaning of an operator under an opset: its latest version that is not newer."""
-    _load()
-    versions = OPERATORS.get((domain, name))
-    if versions is None:
-        _load_installed()
-        versions = OPERATORS.get((domain, name))
-    if versions is None:
-        raise UnsupportedError(
-            _unknown(domain, name),
-            hint=_REFUSED.get(domain, "register a meaning for it: docs/howto/custom-operator.md"),
-        )
-    fitting = [version for version in versions if version <= opset]
-    if not fitting:
+    """Return the meaning of an operator in an operator set: its latest version that is not newer.
+
+    Raises:
+        UnsupportedError: The operator is unknown, or it is newer than the operator set.
+    """
+    if not has_meaning(domain, name):
+        raise UnsupportedError(_unknown_operator_text(domain, name), hint=_unknown_operator_hint(domain))
+    versions = OPERATORS[domain, name]
+    candidates = [version for version in versions if version <= opset]
+    if not candidates:
         first = min(versions)
         raise UnsupportedError(
             "%s is known from opset %d on, the model uses opset %d" % (name, first, opset),
             hint="export the model again with opset %d or newer" % first,
         )
-    return versions[max(fitting)]
+    return versions[max(candidates)]
+
+
+def has_meaning(domain: str, name: str) -> bool:
+    """Whether any version of an operator has a meaning. Loads the entry points that may register it."""
+    _load_domain(domain)
+    if (domain, name) not in OPERATORS:
+        _load_all()
+    return (domain, name) in OPERATORS
 
 
 def registered() -> List[Operator]:
-    """Every meaning that there is."""
-    _load()
+    """Return every meaning of every version, of all domains."""
+    _load_domain("")
+    _load_all()
     return [meaning for versions in OPERATORS.values() for meaning in versions.values()]
 
 
-def _unknown(domain: str, name: str) -> str:
+def _unknown_operator_text(domain: str, name: str) -> str:
     if domain:
         return "no meaning is known for the custom operator %s::%s" % (domain, name)
     return "there is no operator '%s'" % name
 
 
-def _load() -> None:
-    """Import the families on first use: `import onnx_compat` alone does not pay for them."""
-    importlib.import_module("onnx_compat.ops.families")
+def _unknown_operator_hint(domain: str) -> str:
+    if domain in _REFUSED:
+        return _REFUSED[domain]
+    if _FAILED_ENTRY_POINTS:
+        failures = ["'%s' (%s)" % item for item in sorted(_FAILED_ENTRY_POINTS.items())]
+        return "reinstall the packages whose entry points cannot be imported: %s" % ", ".join(failures)
+    if domain and not any(_is_own_entry_point(point) for point in _entry_points()):
+        return (
+            "install onnx-compat with pip, also from a source checkout (pip install -e .):"
+            " its metadata lacks the entry points '%s', which name the operators of other domains" % _GROUP
+        )
+    return "register a meaning for it: docs/howto/custom-operator.md"
 
 
 @functools.lru_cache(maxsize=None)
-def _load_installed() -> None:
-    """Import the operators of other packages, which name their modules in the entry point group `onnx_compat.ops`."""
-    from onnx_compat.discovery.selection import entry_points
+def _load_domain(domain: str) -> None:
+    """Import the meanings of ai.onnx and those of a domain. `import onnx_compat` alone imports none of them."""
+    importlib.import_module("onnx_compat.ops.families")
+    if domain:
+        for point in _entry_points():
+            if point.name == domain:
+                _load_entry_point(point)
 
-    for point in entry_points("onnx_compat.ops").values():
+
+@functools.lru_cache(maxsize=None)
+def _load_all() -> None:
+    """Import the modules of all entry points."""
+    for point in _entry_points():
+        _load_entry_point(point)
+
+
+def _load_entry_point(point: EntryPoint) -> None:
+    try:
         point.load()
+    except Exception as error:  # noqa: BLE001 (a package may raise anything, and only its own operators need it)
+        _FAILED_ENTRY_POINTS["%s = %s" % (point.name, point.value)] = "%s: %s" % (type(error).__name__, error)
+
+
+def _entry_points() -> List[EntryPoint]:
+    """Return the entry points of the group. Two packages may use a name, so this is no mapping."""
+    points = environment.metadata().entry_points()
+    return list(points.select(group=_GROUP) if hasattr(points, "select") else points.get(_GROUP, ()))
+
+
+def _is_own_entry_point(point: EntryPoint) -> bool:
+    return str(point.value).startswith("onnx_compat.ops.")

@@ -1,7 +1,10 @@
-"""Operators and shims from outside: what they may do wrong, and what is said of it."""
+"""Operators and shims from outside the library: how they load, and the errors about their defects."""
 
+import subprocess
+import sys
 from contextlib import nullcontext
-from typing import Any, Iterator
+from pathlib import Path
+from typing import Any, Iterator, List
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from onnx import helper
 import onnx_compat
 from onnx_compat.discovery import selection
 from onnx_compat.errors import InvalidModelError, ShimError, UnsupportedError
-from onnx_compat.ops import OPERATORS
+from onnx_compat.ops import OPERATORS, registered, registry
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import Replayed
 
@@ -21,8 +24,8 @@ X = np.array([[1.0, -2.0, 3.0], [0.0, 5.0, -6.0]], np.float32)
 
 @pytest.fixture(autouse=True)
 def _registry() -> Iterator[None]:
-    """Every test registers what it likes; none leaves it behind."""
-    onnx_compat.run(mine("Neg", domain=""), [X], shim="reference")
+    """Restore the registry after each test. All meanings load first: a module registers only once in a process."""
+    registered()
     before = {key: dict(versions) for key, versions in OPERATORS.items()}
     yield
     OPERATORS.clear()
@@ -51,6 +54,103 @@ def test_a_meaning_from_outside_takes_the_place_of_ours() -> None:
         return x * 10
 
     np.testing.assert_array_equal(onnx_compat.run(mine("Neg", domain=""), [X], shim="reference")[0], X * 10)
+
+
+PREPARE = """
+import sys
+import numpy as np
+from onnx import helper
+import onnx_compat
+{before}
+ports = [helper.make_tensor_value_info(name, 1, [2, 3]) for name in "xy"]
+nodes = [helper.make_node("{operator}", ["x"], ["y"], domain="{domain}")]
+opsets = [helper.make_opsetid("", 17)] + [helper.make_opsetid("{domain}", 1)] * bool("{domain}")
+proto = helper.make_model(helper.make_graph(nodes, "g", ports[:1], ports[1:]), opset_imports=opsets, ir_version=8)
+runnable = onnx_compat.prepare(proto, shim="reference", fallback=False)
+print(*(name in sys.modules for name in ("onnx_compat.ops.ml", "onnx_compat.ops.microsoft")))
+print(runnable.run([np.ones((2, 3), np.float32)])[0].tolist()[0])
+"""
+
+
+def run_in_child(operator: str, domain: str, before: str = "") -> "subprocess.CompletedProcess[str]":
+    """Prepare and run a model with a single node in a new process."""
+    program = PREPARE.format(operator=operator, domain=domain, before=before)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    ("operator", "domain", "imported"),
+    [
+        ("Neg", "", "False False"),
+        ("Normalizer", "ai.onnx.ml", "True False"),
+        ("Gelu", "com.microsoft", "False True"),
+    ],
+)
+def test_the_meanings_of_a_domain_load_when_a_model_uses_it(operator: str, domain: str, imported: str) -> None:
+    child = run_in_child(operator, domain)
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.splitlines()[0] == imported
+
+
+@pytest.mark.parametrize(("operator", "domain"), [("Neg", ""), ("Normalizer", "ai.onnx.ml"), ("Gelu", "com.microsoft")])
+def test_a_meaning_from_outside_stays_when_the_domain_loads_later(operator: str, domain: str) -> None:
+    before = "onnx_compat.op(%r, since=1, domain=%r)(lambda X: X * 7)" % (operator, domain)
+    if not domain:
+        before = before.replace("since=1", "since=13")
+    child = run_in_child(operator, domain, before)
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.splitlines()[1] == "[7.0, 7.0, 7.0]"
+
+
+def test_without_metadata_the_error_names_the_installation() -> None:
+    before = "from onnx_compat.discovery import environment\nclass NoMetadata:\n    entry_points = dict\n"
+    child = run_in_child("Normalizer", "ai.onnx.ml", before + "environment.metadata = NoMetadata")
+    assert "UnsupportedError" in child.stderr
+    assert "no meaning is known for the custom operator ai.onnx.ml::Normalizer" in child.stderr
+    assert "pip install -e ." in child.stderr
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on `sys.path` that may get packages with entry points."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(registry, "_FAILED_ENTRY_POINTS", {})
+    yield tmp_path
+    registry._load_domain.cache_clear()
+    registry._load_all.cache_clear()
+
+
+def install_operators(folder: Path, module: str, lines: List[str], entry: str) -> None:
+    """Write a module and the metadata of a package that declares it as an entry point."""
+    (folder / (module + ".py")).write_text("\n".join(lines), encoding="ascii")
+    metadata = folder / (module + "-1.0.dist-info")
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: %s\nVersion: 1.0\n" % module, encoding="ascii")
+    (metadata / "entry_points.txt").write_text("[onnx_compat.ops]\n%s\n" % entry, encoding="ascii")
+    registry._load_domain.cache_clear()
+    registry._load_all.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["my.domain", "anything"])
+def test_an_entry_point_registers_operators(packages: Path, name: str) -> None:
+    module = "operators_of_" + name.replace(".", "_")
+    lines = ["import onnx_compat", "@onnx_compat.op('Half', since=1, domain='my.domain')", "def half(x): return x / 2"]
+    install_operators(packages, module, lines, "%s = %s" % (name, module))
+    np.testing.assert_array_equal(onnx_compat.run(mine("Half"), [X], shim="reference")[0], X / 2)
+
+
+def test_an_entry_point_named_like_another_domain_is_not_imported(packages: Path) -> None:
+    install_operators(packages, "operators_unused", ["raise RuntimeError"], "other.domain = operators_unused")
+    onnx_compat.run(mine("Normalizer", domain="ai.onnx.ml"), [X], shim="reference")
+    assert not registry._FAILED_ENTRY_POINTS
+
+
+def test_the_error_about_an_unknown_operator_names_the_entry_point_that_fails(packages: Path) -> None:
+    install_operators(packages, "operators_broken", ["raise RuntimeError('no luck')"], "bad = operators_broken")
+    with pytest.raises(UnsupportedError, match="no meaning is known") as caught:
+        onnx_compat.prepare(mine("Half"), shim="reference", fallback=False)
+    assert "'bad = operators_broken' (RuntimeError: no luck)" in str(caught.value)
+    assert onnx_compat.support(mine("Half"), shim="reference")[0].status == "unsupported"
 
 
 @pytest.mark.parametrize(
