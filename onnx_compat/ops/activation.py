@@ -109,7 +109,7 @@ def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
 
 @op("Softmax", since=(1, 11))
 def softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    return _flattened(p.softmax, input, axis)
+    return _apply_flattened(p.softmax, input, axis)
 
 
 @op("Softmax", since=13)
@@ -119,7 +119,7 @@ def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 @op("LogSoftmax", since=(1, 11))
 def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    return _flattened(p.log_softmax, input, axis)
+    return _apply_flattened(p.log_softmax, input, axis)
 
 
 @op("LogSoftmax", since=13)
@@ -129,7 +129,7 @@ def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 @op("Hardmax", since=(1, 11))
 def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    return _flattened(_hardmax, input, axis)
+    return _apply_flattened(_hardmax, input, axis)
 
 
 @op("Hardmax", since=13)
@@ -142,7 +142,7 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
     return p.cast(p.one_hot(p.argmax(x, axis), x.shape[axis], axis), x.dtype)
 
 
-def _flattened(function: Any, x: Tensor, axis: int) -> Tensor:
+def _apply_flattened(function: Any, x: Tensor, axis: int) -> Tensor:
     """Over all axes from this one on together."""
     if not -x.rank <= axis <= x.rank:
         raise InvalidModelError("the axis %d is out of range for a tensor of rank %d" % (axis, x.rank))

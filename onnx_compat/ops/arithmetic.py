@@ -9,28 +9,28 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.ops.arguments import number
+from onnx_compat.ops.arguments import known_number
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_same
 from onnx_compat.tracing.values import Tensor
 
-__all__ = ["binary"]
+__all__ = ["register_binary"]
 
 Binary = Callable[[Any, Any], Tensor]
 
 
-def _lined_up(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
+def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
     """B with trailing axes of length one, so that its first one meets A's `axis`."""
     if axis is None or not b.rank:
         return b
     return p.reshape(b, b.shape + (1,) * (a.rank - p.axis_of(axis, a.rank) - b.rank))
 
 
-def binary(name: str, function: Binary, old: List[int], new: List[int]) -> None:
+def register_binary(name: str, function: Binary, old: List[int], new: List[int]) -> None:
     """Register an operator of two operands: with `axis` and `broadcast` in its old versions, without in the new."""
 
     def aligned(A: Any, B: Any, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
-        return function(A, _lined_up(A, B, axis))
+        return function(A, _align_at_axis(A, B, axis))
 
     def meaning(A: Any, B: Any) -> Tensor:
         return function(A, B)
@@ -48,11 +48,11 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     return p.pow(x, p.cast(y, x.dtype))
 
 
-binary("Add", p.add, [1, 6], [7, 13, 14])
-binary("Sub", p.sub, [1, 6], [7, 13, 14])
-binary("Mul", p.mul, [1, 6], [7, 13, 14])
-binary("Div", p.div, [1, 6], [7, 13, 14])
-binary("Pow", power, [1], [7, 12, 13, 15])
+register_binary("Add", p.add, [1, 6], [7, 13, 14])
+register_binary("Sub", p.sub, [1, 6], [7, 13, 14])
+register_binary("Mul", p.mul, [1, 6], [7, 13, 14])
+register_binary("Div", p.div, [1, 6], [7, 13, 14])
+register_binary("Pow", power, [1], [7, 12, 13, 15])
 
 
 @op("Mod", since=(10, 13, 28))
@@ -83,7 +83,7 @@ def min(*data_0: Tensor) -> Tensor:
 @op("Clip", since=(1, 6))
 def clip_6(input: Tensor, *, min: float = -np.inf, max: float = np.inf) -> Tensor:
     """The default bounds are the ends of the dtype: only infinities beyond them would notice."""
-    return _held(input, min, max)
+    return _clip_to_bounds(input, min, max)
 
 
 @op("Clip", since=(11, 12, 13))
@@ -92,11 +92,11 @@ def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = No
         if bound is not None:
             check_same("the number of bounds of a Clip", bound.size, "that of a scalar", 1)
     if all(bound is None or bound.known for bound in (min, max)):
-        low, high = (None if bound is None else number(bound, "a bound of a Clip") for bound in (min, max))
+        low, high = (None if bound is None else known_number(bound, "a bound of a Clip") for bound in (min, max))
         return p.clip(input, low, high)
     raised = input if min is None else p.maximum(input, p.reshape(min, ()))
     return raised if max is None else p.minimum(raised, p.reshape(max, ()))
 
 
-def _held(x: Tensor, low: float, high: float) -> Tensor:
+def _clip_to_bounds(x: Tensor, low: float, high: float) -> Tensor:
     return p.clip(x, None if low <= x.dtype.min else low, None if high >= x.dtype.max else high)

@@ -10,7 +10,7 @@ from onnx_compat.ir.dims import Extent, maximum
 from onnx_compat.ir.dtypes import DType, bool_, float32, int32
 from onnx_compat.model import Graph
 from onnx_compat.ops import attention_weights
-from onnx_compat.ops.older_versions import older
+from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
@@ -38,24 +38,24 @@ def attention(
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
     """A mask whose last axis is too short allows nothing of the rest."""
-    q, k, v = _in_heads(Q, q_num_heads), _in_heads(K, kv_num_heads), _in_heads(V, kv_num_heads)
-    k, v, before = _cached(q, k, v, past_key, past_value, nonpad_kv_seqlen)
+    q, k, v = _split_heads(Q, q_num_heads), _split_heads(K, kv_num_heads), _split_heads(V, kv_num_heads)
+    k, v, before = _append_to_cache(q, k, v, past_key, past_value, nonpad_kv_seqlen)
     if attn_mask is not None:
-        attn_mask = _lengthened(attn_mask, k.shape[2])
+        attn_mask = _pad_mask(attn_mask, k.shape[2])
     windows = (left_window_size, 0 if is_causal else right_window_size)
-    bias = _bias(q, k, attn_mask, before, nonpad_kv_seqlen, windows)
+    bias = _attention_bias(q, k, attn_mask, before, nonpad_kv_seqlen, windows)
     # With nothing but a limit to the right, every query sees at least the first key.
     sees_some = attn_mask is None and nonpad_kv_seqlen is None and left_window_size < 0
-    live = None if bias is None or sees_some else attention_weights.live_rows(bias)
+    live = None if bias is None or sees_some else attention_weights.rows_with_keys(bias)
 
-    scores = attention_weights.grouped(*attention_weights.root_scaled(q, k, scale), transpose_y=True)
-    held = attention_weights.capped(scores, softcap)
+    scores = attention_weights.grouped_matmul(*attention_weights.scale_queries_and_keys(q, k, scale), transpose_y=True)
+    held = attention_weights.apply_softcap(scores, softcap)
     biased = held if bias is None else p.add(held, bias)
     inner = biased if softmax_precision is None else p.cast(biased, DType.of(softmax_precision))
-    weights = p.cast(attention_weights.weights(inner, live), q.dtype)
-    y = attention_weights.grouped(weights, p.cast(v, q.dtype))
+    weights = p.cast(attention_weights.masked_softmax(inner, live), q.dtype)
+    y = attention_weights.grouped_matmul(weights, p.cast(v, q.dtype))
     shown = [scores, held, biased, weights][qk_matmul_output_mode]
-    return [attention_weights.join(y) if Q.rank == 3 else y, k, v, shown]
+    return [attention_weights.join_heads(y) if Q.rank == 3 else y, k, v, shown]
 
 
 @op("Attention", since=23)
@@ -96,18 +96,18 @@ def attention_23(
     )
 
 
-op("Attention", since=24)(older(attention, without=["left_window_size", "right_window_size"]))
+op("Attention", since=24)(older_version(attention, without=["left_window_size", "right_window_size"]))
 
 
-def _in_heads(x: Tensor, count: Optional[int]) -> Tensor:
+def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
     if x.rank == 4:
         return x
     if count is None:
         raise InvalidModelError("Attention of tensors of rank 3 needs q_num_heads and kv_num_heads")
-    return attention_weights.split(x, count)
+    return attention_weights.split_heads(x, count)
 
 
-def _cached(
+def _append_to_cache(
     q: Tensor, k: Tensor, v: Tensor, past_key: Maybe, past_value: Maybe, filled: Maybe
 ) -> Tuple[Tensor, Tensor, Any]:
     """All keys and values, and how many keys there are before those of these queries."""
@@ -120,13 +120,13 @@ def _cached(
     return k, v, 0 if filled is None else p.sub(p.cast(filled, int32), lift(q.shape[2], int32))
 
 
-def _lengthened(mask: Tensor, total: Extent) -> Tensor:
+def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
     after: List[Extent] = [0] * mask.rank
     after[-1] = maximum(total - mask.shape[-1], 0)
     return p.pad(mask, [0] * mask.rank, after, value=False if mask.dtype == bool_ else -np.inf)
 
 
-def _bias(q: Tensor, k: Tensor, mask: Maybe, before: Any, filled: Maybe, windows: Tuple[int, int]) -> Maybe:
+def _attention_bias(q: Tensor, k: Tensor, mask: Maybe, before: Any, filled: Maybe, windows: Tuple[int, int]) -> Maybe:
     """All that limits what queries see, as one summand to the scores."""
     left, right = windows
     rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], before)
@@ -142,7 +142,7 @@ def _bias(q: Tensor, k: Tensor, mask: Maybe, before: Any, filled: Maybe, windows
         allowed.append(mask)
     elif mask is not None:
         bias = p.cast(mask, q.dtype)
-    return attention_weights.additive(allowed, bias, q.dtype)
+    return attention_weights.additive_mask(allowed, bias, q.dtype)
 
 
 @op("FlexAttention", since=1, domain="ai.onnx.preview")
@@ -160,10 +160,13 @@ def flex_attention(
     """The subgraphs, and the product with the values, are in the precision of the softmax."""
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)
-    scores = p.cast(attention_weights.grouped(*attention_weights.root_scaled(Q, K, scale), transpose_y=True), precise)
+    scores = p.cast(
+        attention_weights.grouped_matmul(*attention_weights.scale_queries_and_keys(Q, K, scale), transpose_y=True),
+        precise,
+    )
     if score_mod is not None:
         (scores,) = ctx.body(score_mod)(scores)
     weights = p.softmax(scores, -1)
     if prob_mod is not None:
         (weights,) = ctx.body(prob_mod)(weights)
-    return p.cast(attention_weights.grouped(weights, p.cast(V, precise)), Q.dtype)
+    return p.cast(attention_weights.grouped_matmul(weights, p.cast(V, precise)), Q.dtype)

@@ -12,43 +12,43 @@ from onnx_compat.ir.dtypes import DType, float32, int32
 from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = [
-    "additive",
-    "capped",
-    "grouped",
-    "join",
-    "live_rows",
+    "additive_mask",
+    "apply_softcap",
+    "attention_scale",
+    "grouped_matmul",
+    "join_heads",
+    "masked_softmax",
     "position_grid",
-    "root_scaled",
-    "scale_of",
-    "shared",
-    "split",
-    "weights",
+    "rows_with_keys",
+    "scale_queries_and_keys",
+    "size_per_head",
+    "split_heads",
 ]
 
 #: Tensors, or None where there is nothing to mask or to add.
 Maybe = Optional[Tensor]
 
 
-def shared(extent: Extent, heads: Extent) -> Extent:
+def size_per_head(extent: Extent, heads: Extent) -> Extent:
     """The size of one of so many heads."""
     if isinstance(extent, int) and isinstance(heads, int) and (heads <= 0 or extent % heads):
         raise InvalidModelError("an axis of length %d cannot be shared by %d heads" % (extent, heads))
     return floordiv(extent, heads)
 
 
-def split(x: Tensor, heads: int) -> Tensor:
+def split_heads(x: Tensor, heads: int) -> Tensor:
     """[batch, steps, heads * size] as [batch, heads, steps, size]."""
-    parts = p.reshape(x, (x.shape[0], x.shape[1], heads, shared(x.shape[2], heads)))
+    parts = p.reshape(x, (x.shape[0], x.shape[1], heads, size_per_head(x.shape[2], heads)))
     return p.transpose(parts, (0, 2, 1, 3))
 
 
-def join(x: Tensor) -> Tensor:
+def join_heads(x: Tensor) -> Tensor:
     """[batch, heads, steps, size] as [batch, steps, heads * size]."""
     batch, heads, steps, size = x.shape
     return p.reshape(p.transpose(x, (0, 2, 1, 3)), (batch, steps, heads * size))
 
 
-def grouped(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
+def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
     """The product of each head of x with the head of y that serves it: one for each run of heads of x.
 
     The heads of a run are stacked as rows of one matrix, so y is never repeated.
@@ -56,19 +56,19 @@ def grouped(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
     batch, heads, rows, columns = x.shape
     if is_equal(heads, y.shape[1]):
         return p.matmul(x, y, transpose_y=transpose_y)
-    run = shared(heads, y.shape[1])
+    run = size_per_head(heads, y.shape[1])
     stacked = p.matmul(p.reshape(x, (batch, y.shape[1], run * rows, columns)), y, transpose_y=transpose_y)
     return p.reshape(stacked, (batch, heads, rows, y.shape[-2 if transpose_y else -1]))
 
 
-def root_scaled(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
+def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
     """Queries and keys, each times the root of the scale (1 / sqrt(size of a head) if there is none)."""
-    root: Any = scale_of(q, scale)
+    root: Any = attention_scale(q, scale)
     root = p.cast(p.sqrt(root), q.dtype) if isinstance(root, Tensor) else math.sqrt(root)
     return p.mul(q, root), p.mul(k, root)
 
 
-def scale_of(q: Tensor, scale: Optional[float]) -> Any:
+def attention_scale(q: Tensor, scale: Optional[float]) -> Any:
     """The scale given (zero is none), or 1 / sqrt(size of a head)."""
     if scale:
         return scale
@@ -76,7 +76,7 @@ def scale_of(q: Tensor, scale: Optional[float]) -> Any:
     return 1 / math.sqrt(size) if isinstance(size, int) else p.pow(p.cast(lift(size), float32), -0.5)
 
 
-def capped(scores: Tensor, softcap: float) -> Tensor:
+def apply_softcap(scores: Tensor, softcap: float) -> Tensor:
     """Held within the cap by a tanh; zero is no cap."""
     return p.tanh(scores / softcap) * softcap if softcap > 0 else scores
 
@@ -92,7 +92,7 @@ def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tenso
     return p.add(q, lift(offset, int32)), k
 
 
-def additive(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
+def additive_mask(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
     """What is added to the scores: the bias, and -inf where one of the masks does not allow it."""
     masks = [mask for mask in allowed if mask is not None]
     if not masks:
@@ -103,12 +103,12 @@ def additive(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
     return p.where(together, lift(0, dtype) if bias is None else bias, -np.inf)
 
 
-def live_rows(bias: Tensor) -> Tensor:
+def rows_with_keys(bias: Tensor) -> Tensor:
     """Which queries may see any key at all."""
     return p.greater(p.reduce_max(bias, [-1], keepdims=True), -np.inf)
 
 
-def weights(scores: Tensor, live: Maybe) -> Tensor:
+def masked_softmax(scores: Tensor, live: Maybe) -> Tensor:
     """The softmax over keys, with zeros for a query that sees none."""
     if live is None:
         return p.softmax(scores, -1)

@@ -9,37 +9,37 @@ from onnx_compat.tracing.values import Tensor
 @op("Cast", since=1)
 def cast_1(input: Tensor, *, to: str) -> Tensor:
     """The type by its name in TensorProto: FLOAT, DOUBLE, INT64 …"""
-    return converted(input, DType.of(to.lower()))
+    return convert(input, DType.of(to.lower()))
 
 
 @op("Cast", since=(6, 9, 13))
 def cast_13(input: Tensor, *, to: int) -> Tensor:
-    return converted(input, DType.of(to))
+    return convert(input, DType.of(to))
 
 
 @op("Cast", since=19)
 def cast_19(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    return converted(input, DType.of(to), bool(saturate))
+    return convert(input, DType.of(to), bool(saturate))
 
 
 @op("Cast", since=(21, 23))
 def cast_23(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    return converted(_inside(input, DType.of(to)), DType.of(to), bool(saturate))
+    return convert(_clamp_to_four_bits(input, DType.of(to)), DType.of(to), bool(saturate))
 
 
 @op("Cast", since=(24, 25, 28))
 def cast(input: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
-    return converted(input, DType.of(to), bool(saturate), round_mode)
+    return convert(input, DType.of(to), bool(saturate), round_mode)
 
 
 @op("CastLike", since=15)
 def cast_like_15(input: Tensor, target_type: Tensor) -> Tensor:
-    return converted(input, target_type.dtype)
+    return convert(input, target_type.dtype)
 
 
 @op("CastLike", since=19)
 def cast_like_19(input: Tensor, target_type: Tensor, *, saturate: int = 1) -> Tensor:
-    return converted(input, target_type.dtype, bool(saturate))
+    return convert(input, target_type.dtype, bool(saturate))
 
 
 @op("CastLike", since=(21, 23))
@@ -49,17 +49,17 @@ def cast_like_23(input: Tensor, target_type: Tensor, *, saturate: int = 1) -> Te
 
 @op("CastLike", since=(24, 25))
 def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
-    return converted(input, target_type.dtype, bool(saturate), round_mode)
+    return convert(input, target_type.dtype, bool(saturate), round_mode)
 
 
-def _inside(x: Tensor, dtype: DType) -> Tensor:
+def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
     """What the first versions with four bits did where nothing is said: floats are held at the ends, NaN at the upper."""
     if x.dtype.kind != "f" or dtype.bits != 4:
         return x
     return p.where(p.is_nan(x), dtype.max, p.clip(x, dtype.min, dtype.max))
 
 
-def converted(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "up") -> Tensor:
+def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "up") -> Tensor:
     """x in any other type. Only small floats are held at their ends, and only a scale is rounded otherwise than to the
     nearest.
     """

@@ -18,7 +18,7 @@ _FAR = 2**31 - 1
 
 @op("Constant", since=1)
 def constant_1(*, value: Any) -> Tensor:
-    return _stored(value)
+    return _attribute_tensor(value)
 
 
 @op("Constant", since=(9, 11, 12, 13, 19, 21, 23, 24, 25))
@@ -37,13 +37,13 @@ def constant(
     given = [one for one in (value, sparse_value, *typed) if one is not None]
     if len(given) != 1:
         raise InvalidModelError("a Constant has exactly one value, not %d" % len(given))
-    return _stored(given[0])
+    return _attribute_tensor(given[0])
 
 
 _ELEMENTS = {"FLOAT": float32, "INT": int64, "STRING": string}
 
 
-def _stored(value: Any) -> Tensor:
+def _attribute_tensor(value: Any) -> Tensor:
     """Return the tensor of an attribute by the attribute's own type, whatever its name, as onnxruntime does."""
     kind = attribute_type(value)
     dtype = _ELEMENTS.get(kind.rstrip("S"))

@@ -12,8 +12,8 @@ from onnx_compat.ir import Const, Region, Spec
 from onnx_compat.ir.dims import Extent, is_equal_shape, is_static
 from onnx_compat.ir.dtypes import bool_, int64
 from onnx_compat.model import Graph
-from onnx_compat.ops.arguments import nth, places
-from onnx_compat.ops.flatten_values import Form, flattened, rebuilt
+from onnx_compat.ops.arguments import normalize_axes, take_slice
+from onnx_compat.ops.flatten_values import Form, flatten_values, rebuild_values
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
@@ -31,7 +31,7 @@ def if_(ctx: Any, cond: Any, *, then_branch: Graph, else_branch: Graph) -> List[
 
     def branch(graph: Any) -> Callable[[], List[Tensor]]:
         def run() -> List[Tensor]:
-            tensors, form = flattened(ctx.body(graph)())
+            tensors, form = flatten_values(ctx.body(graph)())
             forms.append(form)
             return tensors
 
@@ -40,16 +40,16 @@ def if_(ctx: Any, cond: Any, *, then_branch: Graph, else_branch: Graph) -> List[
     results = p.cond(p.reshape(cond, ()), branch(then_branch), branch(else_branch))
     if forms[0] != forms[1]:
         raise NeedsKnownError("the branches of an If give sequences or optionals of different make", cond)
-    return rebuilt(results, forms[0])
+    return rebuild_values(results, forms[0])
 
 
 # -- Loop --------------------------------------------------------------------------------------------------------------
 @op("Loop", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Graph) -> List[Any]:
     count, whole = len(v_initial), ctx.body(body)
-    same = _handed_on(body, count)
+    same = _loop_invariants(body, count)
     if not same:
-        return _loop(whole, M, cond, v_initial)
+        return _run_loop(whole, M, cond, v_initial)
     kept = [k for k in range(count) if k not in same]
 
     def run(k: Any, proceeds: Any, *state: Any) -> List[Any]:
@@ -57,12 +57,12 @@ def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Graph
         again, *results = whole(k, proceeds, *(given.get(place, value) for place, value in enumerate(v_initial)))
         return [again, *(results[place] for place in kept), *results[count:]]
 
-    results = _loop(run, M, cond, [v_initial[place] for place in kept])
+    results = _run_loop(run, M, cond, [v_initial[place] for place in kept])
     found = dict(zip(kept, results))
     return [*(found.get(place, value) for place, value in enumerate(v_initial)), *results[len(kept) :]]
 
 
-def _handed_on(body: Graph, count: int) -> Set[int]:
+def _loop_invariants(body: Graph, count: int) -> Set[int]:
     """The states that every round gives on as it got them: weights, as some exporters write them. They are read from outside."""
     before = {node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain}
     found = set()
@@ -75,7 +75,7 @@ def _handed_on(body: Graph, count: int) -> Set[int]:
     return found
 
 
-def _loop(run: Any, M: Any, cond: Any, v_initial: Sequence[Any]) -> List[Any]:
+def _run_loop(run: Any, M: Any, cond: Any, v_initial: Sequence[Any]) -> List[Any]:
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
     begins = True if cond is None else current_trace().peek(cond)
@@ -84,16 +84,16 @@ def _loop(run: Any, M: Any, cond: Any, v_initial: Sequence[Any]) -> List[Any]:
     if begins is not None and not bool(begins):
         limit = 0
     if begins is not None and (short or not tensors or limit == 0 or current_trace().immediate is not None):
-        unrolled = _unrolled(run, limit, list(v_initial))
+        unrolled = _unroll(run, limit, list(v_initial))
         if unrolled is not None:
-            return _finished(run, unrolled, v_initial)
+            return _finish_unrolled(run, unrolled, v_initial)
     if not tensors:
         raise NeedsKnownError("a Loop over sequences needs a known number of rounds", M if M is not None else cond)
     start = lift(True, bool_) if cond is None else p.reshape(cond, ())
-    return _recorded(run, None if M is None else p.reshape(M, ()), start, list(v_initial))
+    return _record_loop(run, None if M is None else p.reshape(M, ()), start, list(v_initial))
 
 
-def _unrolled(run: Any, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
+def _unroll(run: Any, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
     """The states after the loop and, as the last entry, the rows of what each round adds; None if no end is in sight."""
     rows: List[List[Any]] = []
     while limit is None or len(rows) < limit:
@@ -101,43 +101,43 @@ def _unrolled(run: Any, limit: Optional[int], state: List[Any]) -> Optional[List
         state, row = results[: len(state)], results[len(state) :]
         rows.append(row)
         decided = current_trace().peek(proceeds)
-        if decided is None or (limit is None and len(rows) > _FAR):
+        if decided is None or (limit is None and len(rows) > _MOST_ROUNDS):
             return None
         if not decided.reshape(()):
             break
     return [state, rows]
 
 
-_FAR = 10000
+_MOST_ROUNDS = 10000
 
 
-def _finished(run: Any, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
+def _finish_unrolled(run: Any, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
     state, rows = unrolled
     if rows:
         return [*state, *(p.stack(list(column), 0) for column in zip(*rows))]
-    trial = _trial(run, v_initial)
+    trial = _trace_trial_round(run, v_initial)
     outputs = trial.outputs[1 + len(v_initial) :]
-    return [*state, *(p.full((0, *_sizes(one.spec)), _blank(one.spec), one.spec.dtype) for one in outputs)]  # type: ignore[union-attr]
+    return [*state, *(p.full((0, *_empty_sizes(one.spec)), _blank_value(one.spec), one.spec.dtype) for one in outputs)]  # type: ignore[union-attr]
 
 
-def _blank(spec: Spec) -> Any:
+def _blank_value(spec: Spec) -> Any:
     return "" if spec.dtype.kind == "s" else 0
 
 
-def _sizes(spec: Spec) -> List[Extent]:
+def _empty_sizes(spec: Spec) -> List[Extent]:
     """The sizes of an empty result; one that only a round would tell is zero too."""
     return [extent if is_static(extent) else 0 for extent in spec.shape]
 
 
-def _trial(run: Any, state: Sequence[Tensor]) -> Region:
+def _trace_trial_round(run: Any, state: Sequence[Tensor]) -> Region:
     """One round, recorded only to see what it is like. It begins, so its condition holds."""
     specs = [Spec(int64, ()), *(value.spec for value in state)]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
 
 
-def _recorded(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
+def _record_loop(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
     """As a scan where each round is like the other and none ends the loop; else round by round, results joined on."""
-    trial = _trial(run, state)
+    trial = _trace_trial_round(run, state)
     proceeds, *results = trial.outputs
     endless = isinstance(proceeds, Const) and bool(proceeds.array.reshape(())) and start.known
     specs = [one.spec for one in results]  # type: ignore[union-attr]
@@ -149,15 +149,15 @@ def _recorded(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor])
             return list(run(values[-1], lift(True, bool_), *values[:-1]))[1:]
 
         return p.scan(step, state, [p.iota(count)], count)
-    return _round_by_round(run, M, start, state, specs[len(state) :])
+    return _record_while_loop(run, M, start, state, specs[len(state) :])
 
 
-def _round_by_round(
+def _record_while_loop(
     run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor], added: Sequence[Spec]
 ) -> List[Any]:
     """Rows of a known shape are joined; others are strung out, and their shape is remembered."""
     count = len(state)
-    joined = [_Rows(spec) for spec in added]
+    joined = [_RowBuffer(spec) for spec in added]
 
     def test(k: Any, proceeds: Any, *_: Any) -> Tensor:
         return proceeds if M is None else p.logical_and(p.less(k, M), proceeds)
@@ -174,7 +174,7 @@ def _round_by_round(
     return [*values[:count], *(rows.done(k, found, shape) for rows, found, shape in tails)]
 
 
-class _Rows:
+class _RowBuffer:
     """What the rounds of a loop add to one output: all of it so far, and the shape of the last row."""
 
     def __init__(self, spec: Spec) -> None:
@@ -183,7 +183,7 @@ class _Rows:
 
     def empty(self) -> List[Tensor]:
         shape = (0, *self.spec.shape) if self.steady else (0,)
-        return [p.full(shape, _blank(self.spec), self.spec.dtype), p.full((self.spec.rank,), 0, int64)]
+        return [p.full(shape, _blank_value(self.spec), self.spec.dtype), p.full((self.spec.rank,), 0, int64)]
 
     def with_row(self, old: Tensor, row: Tensor) -> List[Tensor]:
         new = p.unsqueeze(row, [0]) if self.steady else p.reshape(row, (row.size,))
@@ -208,14 +208,14 @@ def scan(
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
     for k, x in enumerate(xs):
-        axis = places(scan_input_axes[k : k + 1] or [0], x.rank)[0]
+        axis = normalize_axes(scan_input_axes[k : k + 1] or [0], x.rank)[0]
         x = p.transpose(x, [axis, *[other for other in range(x.rank) if other != axis]])
         xs[k] = p.reverse(x, [0]) if any(scan_input_directions[k : k + 1]) else x
     results = p.scan(ctx.body(body), list(state), xs, xs[0].shape[0])
     finals, ys = results[:count], results[count:]
     for k, y in enumerate(ys):
         y = p.reverse(y, [0]) if any(scan_output_directions[k : k + 1]) else y
-        axis = places(scan_output_axes[k : k + 1] or [0], y.rank)[0]
+        axis = normalize_axes(scan_output_axes[k : k + 1] or [0], y.rank)[0]
         perm = list(range(1, y.rank))
         perm.insert(axis, 0)
         ys[k] = p.transpose(y, perm)
@@ -240,7 +240,7 @@ def scan_8(
     count = len(values) - num_scan_inputs
     rows = []
     for entry, length in enumerate(lengths):
-        own = [nth(value, entry) for value in values]
+        own = [take_slice(value, entry) for value in values]
         own[count:] = [p.slice_axis(x, 0, 0, length) for x in own[count:]]
         results = scan(ctx, *own, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions)
         ys = [p.pad(y, [0] * y.rank, [steps - length] + [0] * (y.rank - 1)) for y in results[count:]]

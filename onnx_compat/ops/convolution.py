@@ -4,7 +4,7 @@ from typing import Any, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent, floordiv, is_equal, maximum
-from onnx_compat.ops.arguments import every, pairs
+from onnx_compat.ops.arguments import per_axis, split_pads
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.window_geometry import WindowGeometry, reach
 from onnx_compat.primitives.ranges import check_same, check_shape
@@ -26,12 +26,12 @@ def conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    kernel = _kernel(kernel_shape, W)
+    kernel = _kernel_sizes(kernel_shape, W)
     windows = WindowGeometry.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
     return p.conv(X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group)
 
 
-def _kernel(declared: Ints, W: Tensor) -> Sequence[Extent]:
+def _kernel_sizes(declared: Ints, W: Tensor) -> Sequence[Extent]:
     """The extents of the filters' windows, which an attribute may repeat."""
     for mine, theirs in zip(declared or (), W.shape[2:]):
         check_same("an entry of kernel_shape", mine, "that of the filters", theirs)
@@ -54,8 +54,8 @@ def conv_transpose(
     strides: Ints = None,
 ) -> Tensor:
     rank = X.rank - 2
-    _kernel(kernel_shape, W)
-    step, apart, extra = every(strides, rank, 1), every(dilations, rank, 1), every(output_padding, rank, 0)
+    _kernel_sizes(kernel_shape, W)
+    step, apart, extra = per_axis(strides, rank, 1), per_axis(dilations, rank, 1), per_axis(output_padding, rank, 0)
     full = [
         (extent - 1) * s + reach(k, d) for extent, s, k, d in zip(X.shape[2:], step, kernel_shape or W.shape[2:], apart)
     ]
@@ -63,23 +63,23 @@ def conv_transpose(
     if wanted is None and auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [extent * s for extent, s in zip(X.shape[2:], step)]
     if wanted is not None:
-        cut = [_cut(f + e, w, auto_pad == "SAME_UPPER") for f, e, w in zip(full, extra, wanted)]
+        cut = [_leading_crop(f + e, w, auto_pad == "SAME_UPPER") for f, e, w in zip(full, extra, wanted)]
         sizes = list(wanted)
     else:
-        given = pairs(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
+        given = split_pads(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
         cut = [low for low, _ in given]
         sizes = [f + e - low - high for f, e, (low, high) in zip(full, extra, given)]
     check_shape(sizes, "ConvTranspose")
-    return _cropped(X, W, B, full, cut, sizes, {"strides": step, "dilations": apart, "groups": group})
+    return _crop_conv_transpose(X, W, B, full, cut, sizes, {"strides": step, "dilations": apart, "groups": group})
 
 
-def _cut(extent: Extent, wanted: Extent, upper: bool) -> Extent:
+def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
     """How much goes at the beginning; where more is wanted than there is, the end grows."""
     total = maximum(extent - wanted, 0)
     return floordiv(total, 2) if upper else total - floordiv(total, 2)
 
 
-def _cropped(
+def _crop_conv_transpose(
     x: Tensor, w: Tensor, bias: Any, full: Sequence[Extent], cut: Sequence[Extent], sizes: Sequence[Extent], how: Any
 ) -> Tensor:
     """The part of the full result of these sizes from `cut` on. Beyond its end there is nothing but the bias."""

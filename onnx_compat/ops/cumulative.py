@@ -5,14 +5,14 @@ from typing import List
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import is_equal
 from onnx_compat.ir.dtypes import float32, int64
-from onnx_compat.ops.arguments import number
+from onnx_compat.ops.arguments import known_number
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
 
 @op("CumSum", since=(11, 14))
 def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    place = number(axis, "the axis of a CumSum")
+    place = known_number(axis, "the axis of a CumSum")
     if x.dtype.kind == "u":
         return p.cast(p.cumsum(p.cast(x, int64), place, bool(exclusive), bool(reverse)), x.dtype)
     return p.cumsum(x, place, bool(exclusive), bool(reverse))
@@ -21,7 +21,7 @@ def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> 
 @op("CumProd", since=26)
 def cumprod(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
     """One slice of the axis after the other. What is narrower than float32 is not rounded on the way."""
-    place = p.axis_of(number(axis, "the axis of a CumProd"), x.rank)
+    place = p.axis_of(known_number(axis, "the axis of a CumProd"), x.rank)
     length = x.shape[place]
     if is_equal(length, 0):
         return x

@@ -5,8 +5,8 @@ from typing import Any, List, Optional, Sequence
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent, floordiv
 from onnx_compat.ir.dtypes import int64
-from onnx_compat.ops.arguments import along, computed_in, every, pairs, product
-from onnx_compat.ops.point_sampling import Tap, extent_in, pixel_rows, weighted_sum
+from onnx_compat.ops.arguments import align_to_axis, compute_dtype, per_axis, product, split_pads
+from onnx_compat.ops.point_sampling import Tap, cast_extent, pixel_rows, weighted_sum
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
@@ -33,18 +33,18 @@ def deform_conv(
     outputs, rank = offset.shape[2:], X.rank - 2
     kernel = list(kernel_shape or W.shape[2:])
     size, count = product(kernel), product(outputs)
-    dtype = computed_in(X)
+    dtype = compute_dtype(X)
     moved = p.cast(p.reshape(offset, (n, offset_group, size, rank, *outputs)), dtype)
-    starts = [low for low, _ in pairs(pads)] if pads else [0] * rank
-    steps, apart = every(strides, rank, 1), every(dilations, rank, 1)
+    starts = [low for low, _ in split_pads(pads)] if pads else [0] * rank
+    steps, apart = per_axis(strides, rank, 1), per_axis(dilations, rank, 1)
     axes: List[List[Tap]] = []
     for k, delta in enumerate(p.split(moved, 3, [1] * rank)):
         under = p.add(
-            along(p.mul(_digit(kernel, k), lift(apart[k], int64)), 2, 3 + rank),
-            along(p.iota(outputs[k]) * steps[k] - starts[k], 3 + k, 3 + rank),
+            align_to_axis(p.mul(_kernel_coordinates(kernel, k), lift(apart[k], int64)), 2, 3 + rank),
+            align_to_axis(p.iota(outputs[k]) * steps[k] - starts[k], 3 + k, 3 + rank),
         )
         place = p.add(p.squeeze(delta, [3]), p.cast(under, dtype))
-        axes.append(_around(place, extents[k]))
+        axes.append(_axis_taps(place, extents[k]))
     share = floordiv(channels, offset_group)
     planes = p.reshape(p.cast(X, dtype), (n * offset_group, share, *extents))
     plane = p.reshape(p.iota(n * offset_group), (n, offset_group, *[1] * (1 + rank)))
@@ -56,19 +56,19 @@ def deform_conv(
     columns = p.reshape(seen, (n, group, floordiv(channels, group) * size, count))
     filters = p.cast(p.reshape(W, (1, group, floordiv(W.shape[0], group), W.shape[1] * size)), dtype)
     result = p.cast(p.reshape(p.matmul(filters, columns), (n, W.shape[0], *outputs)), X.dtype)
-    return result if B is None else p.add(result, along(B, 1, X.rank))
+    return result if B is None else p.add(result, align_to_axis(B, 1, X.rank))
 
 
-def _digit(kernel: Sequence[Extent], axis: int) -> Any:
+def _kernel_coordinates(kernel: Sequence[Extent], axis: int) -> Any:
     """For each place of the kernel in row-major order, its place on one axis."""
     inner = lift(product(kernel[axis + 1 :]), int64)
     return p.mod(p.floordiv(p.iota(product(kernel)), inner), lift(kernel[axis], int64))
 
 
-def _around(place: Any, extent: Extent) -> List[Tap]:
+def _axis_taps(place: Any, extent: Extent) -> List[Tap]:
     """The neighbours on both sides; those outside of the image count as zeros."""
     last = lift(extent - 1, int64)
-    far = extent_in(extent, place.dtype)
+    far = cast_extent(extent, place.dtype)
     floor = p.floor(p.minimum(p.maximum(place, -2), far))  # all beyond is as far outside
     upper = p.sub(place, floor)
     taps = []

@@ -15,22 +15,22 @@ Term = Tuple[Any, List[str]]
 
 @op("Einsum", since=(12, 28))
 def einsum(*Inputs: Tensor, equation: str) -> Tensor:
-    terms, output = _parsed(equation.replace(" ", ""), Inputs)
-    x, letters = _single(*terms[0])
+    terms, output = _parse_equation(equation.replace(" ", ""), Inputs)
+    x, letters = _take_diagonals(*terms[0])
     for k, term in enumerate(terms[1:], 2):
         later = {letter for _, others in terms[k:] for letter in others}
-        x, letters = _contracted((x, letters), _single(*term), later | set(output))
-    x, letters = _summed(x, letters, set(output))
+        x, letters = _contract((x, letters), _take_diagonals(*term), later | set(output))
+    x, letters = _sum_axes(x, letters, set(output))
     return p.transpose(x, [letters.index(letter) for letter in output])
 
 
-def _parsed(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], List[str]]:
+def _parse_equation(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], List[str]]:
     """The terms with a letter for each axis (capitals with a mark for those that an ellipsis stands for)."""
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
     if len(parts) != len(inputs):
         raise InvalidModelError("the equation '%s' has %d terms for %d inputs" % (equation, len(parts), len(inputs)))
-    terms = [(x, _letters(part, x.rank)) for part, x in zip(parts, inputs)]
+    terms = [(x, _axis_letters(part, x.rank)) for part, x in zip(parts, inputs)]
     dots = max((tuple(one for one in letters if one.startswith(".")) for _, letters in terms), key=len)
     if arrow:
         before, _, after = right.partition("...")
@@ -39,7 +39,7 @@ def _parsed(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], List[str]
     return terms, [*dots, *sorted({one for one in every if every.count(one) == 1 and not one.startswith(".")})]
 
 
-def _letters(part: str, rank: int) -> List[str]:
+def _axis_letters(part: str, rank: int) -> List[str]:
     before, dots, after = part.partition("...")
     hidden = rank - len(before) - len(after) if dots else 0
     if len(before) + len(after) + hidden != rank or hidden < 0:
@@ -47,7 +47,7 @@ def _letters(part: str, rank: int) -> List[str]:
     return [*before, *(".%d" % k for k in range(hidden, 0, -1)), *after]
 
 
-def _single(x: Tensor, letters: List[str]) -> Term:
+def _take_diagonals(x: Tensor, letters: List[str]) -> Term:
     """Without letters that come twice: of those axes only the diagonal counts."""
     for letter in sorted(set(letters)):
         while letters.count(letter) > 1:
@@ -61,14 +61,14 @@ def _single(x: Tensor, letters: List[str]) -> Term:
     return x, letters
 
 
-def _summed(x: Tensor, letters: List[str], kept: Any) -> Term:
+def _sum_axes(x: Tensor, letters: List[str], kept: Any) -> Term:
     gone = [axis for axis, letter in enumerate(letters) if letter not in kept]
     return (p.reduce_sum(x, gone) if gone else x), [letter for letter in letters if letter in kept]
 
 
-def _contracted(a: Term, b: Term, kept: Any) -> Term:
+def _contract(a: Term, b: Term, kept: Any) -> Term:
     """Two terms as one product of matrices [batch, own, common] and [batch, common, own]."""
-    (x, left), (y, right) = _summed(*a, kept | set(b[1])), _summed(*b, kept | set(a[1]))
+    (x, left), (y, right) = _sum_axes(*a, kept | set(b[1])), _sum_axes(*b, kept | set(a[1]))
     shared = [letter for letter in left if letter in right]
     batch = [letter for letter in shared if letter in kept]
     common = [letter for letter in shared if letter not in kept]

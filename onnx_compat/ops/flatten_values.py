@@ -4,18 +4,18 @@ from typing import Any, List, Sequence, Tuple
 
 from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor
 
-__all__ = ["Form", "flattened", "rebuilt"]
+__all__ = ["Form", "flatten_values", "rebuild_values"]
 
 #: For each value 'tensor', 'map', 'nothing', or the dtype and the forms of a sequence's items.
 Form = List[Any]
 
 
-def flattened(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
+def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
     tensors: List[Tensor] = []
     form: Form = []
     for value in values:
         if isinstance(value, SequenceValue):
-            items, inner = flattened(value.items)
+            items, inner = flatten_values(value.items)
             tensors += items
             form.append((value.dtype, inner))
         elif isinstance(value, MapValue):
@@ -29,7 +29,7 @@ def flattened(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
     return tensors, form
 
 
-def rebuilt(tensors: Sequence[Tensor], form: Form) -> List[Any]:
+def rebuild_values(tensors: Sequence[Tensor], form: Form) -> List[Any]:
     left = iter(tensors)
 
     def build(one: Any) -> Any:

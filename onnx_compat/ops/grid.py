@@ -6,10 +6,10 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent, maximum
 from onnx_compat.ir.dtypes import DType, int64
-from onnx_compat.ops.arguments import along, computed_in, product
-from onnx_compat.ops.point_sampling import Tap, extent_in, pixel_rows, weighted_sum
+from onnx_compat.ops.arguments import align_to_axis, compute_dtype, product
+from onnx_compat.ops.point_sampling import Tap, cast_extent, pixel_rows, weighted_sum
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.resize_weights import Kernel, cubic, linear
+from onnx_compat.ops.resize_weights import Kernel, cubic_kernel, linear_kernel
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 
@@ -23,8 +23,8 @@ def grid_sample(
     if padding_mode not in ("zeros", "border", "reflection"):
         raise InvalidModelError("padding_mode is zeros, border or reflection, not %r" % padding_mode)
     if mode != "nearest" and X.dtype.kind not in "fc":
-        return p.cast(_sampled(p.cast(X, computed_in(X)), grid, mode, padding_mode, bool(align_corners)), X.dtype)
-    return _sampled(X, grid, mode, padding_mode, bool(align_corners))
+        return p.cast(_sample(p.cast(X, compute_dtype(X)), grid, mode, padding_mode, bool(align_corners)), X.dtype)
+    return _sample(X, grid, mode, padding_mode, bool(align_corners))
 
 
 @op("GridSample", since=16)
@@ -35,39 +35,39 @@ def grid_sample_16(
     return grid_sample(X, grid, align_corners=align_corners, mode=modes.get(mode, mode), padding_mode=padding_mode)
 
 
-def _sampled(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool) -> Tensor:
-    grid = p.cast(grid, computed_in(grid))
+def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool) -> Tensor:
+    grid = p.cast(grid, compute_dtype(grid))
     extents = x.shape[2:]
     axes: List[List[Tap]] = []
     for position, extent in zip(reversed(p.split(grid, -1, [1] * len(extents))), extents):
-        place = _place(p.squeeze(position, [-1]), extent, aligned)
-        axes.append(_taps(place, extent, mode, padding_mode, aligned))
-    plane = along(p.iota(x.shape[0]), 0, grid.rank - 1)
+        place = _to_pixels(p.squeeze(position, [-1]), extent, aligned)
+        axes.append(_axis_taps(place, extent, mode, padding_mode, aligned))
+    plane = align_to_axis(p.iota(x.shape[0]), 0, grid.rank - 1)
     points = weighted_sum(pixel_rows(x), plane, axes, extents)
     return p.transpose(points, [0, points.rank - 1, *range(1, points.rank - 1)])
 
 
-def _place(position: Any, extent: Extent, aligned: bool) -> Any:
+def _to_pixels(position: Any, extent: Extent, aligned: bool) -> Any:
     """From [-1, 1] to pixels."""
-    length = extent_in(extent, position.dtype)
+    length = cast_extent(extent, position.dtype)
     return (position + 1) / 2 * (length - 1) if aligned else ((position + 1) * length - 1) / 2
 
 
-def _taps(place: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
+def _axis_taps(place: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
     if padding_mode != "reflection":  # farther out is as far as just beyond every neighbour
-        place = p.minimum(p.maximum(place, -3), extent_in(extent, place.dtype) + 2)
+        place = p.minimum(p.maximum(place, -3), cast_extent(extent, place.dtype) + 2)
     if mode == "nearest":
-        return [_padded(p.cast(p.round(place), int64), None, extent, padding_mode, aligned)]
-    kernel: Kernel = linear if mode == "linear" else cubic(-0.75)
+        return [_padded_tap(p.cast(p.round(place), int64), None, extent, padding_mode, aligned)]
+    kernel: Kernel = linear_kernel if mode == "linear" else cubic_kernel(-0.75)
     floor = p.floor(place)
     base, fraction = p.cast(floor, int64), p.sub(place, floor)
     return [
-        _padded(p.add(base, offset), kernel.weight(p.sub(float(offset), fraction)), extent, padding_mode, aligned)
+        _padded_tap(p.add(base, offset), kernel.weight(p.sub(float(offset), fraction)), extent, padding_mode, aligned)
         for offset in kernel.offsets(1.0)
     ]
 
 
-def _padded(index: Any, weight: Any, extent: Extent, padding_mode: str, aligned: bool) -> Tap:
+def _padded_tap(index: Any, weight: Any, extent: Extent, padding_mode: str, aligned: bool) -> Tap:
     """The pixel that stands for one outside."""
     last = lift(extent - 1, int64)
     if padding_mode == "reflection":  # there and back: the outermost pixels once if aligned, else twice
@@ -83,8 +83,10 @@ def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tenso
     """theta @ [x, y, z, 1] for each place of the grid."""
     extents = as_sizes(size)[2:]
     rank = len(extents)
-    dtype = computed_in(theta)
-    lines = [along(_spread(extent, dtype, bool(align_corners)), axis, rank) for axis, extent in enumerate(extents)]
+    dtype = compute_dtype(theta)
+    lines = [
+        align_to_axis(_grid_line(extent, dtype, bool(align_corners)), axis, rank) for axis, extent in enumerate(extents)
+    ]
     lines = [*reversed(lines), lift(1, dtype)]
     points = p.stack([p.broadcast_to(line, extents) for line in lines], rank)
     flat = p.reshape(points, (1, product(extents), rank + 1))
@@ -92,8 +94,8 @@ def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tenso
     return p.cast(p.reshape(placed, (theta.shape[0], *extents, rank)), theta.dtype)
 
 
-def _spread(extent: Extent, dtype: DType, aligned: bool) -> Tensor:
+def _grid_line(extent: Extent, dtype: DType, aligned: bool) -> Tensor:
     """Evenly over [-1, 1]: the centres of pixels, or from edge to edge (a single one lies in the middle)."""
     place: Any = p.iota(extent) * 2 + 1 - lift(extent, int64)
     steps = maximum(extent - 1, 1) if aligned else extent
-    return p.div(p.cast(place, dtype), extent_in(steps, dtype))
+    return p.div(p.cast(place, dtype), cast_extent(steps, dtype))

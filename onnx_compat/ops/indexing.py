@@ -6,7 +6,7 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.ir.dtypes import int64
-from onnx_compat.ops.arguments import along, numbers, one_size, product
+from onnx_compat.ops.arguments import align_to_axis, as_size, known_integers, product
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_indices, check_rows, check_same
 from onnx_compat.tracing.sign_analysis import is_nonnegative_tensor
@@ -19,7 +19,7 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     if data.rank:
         check_indices(indices, data.shape[axis], from_end=True)
     if indices.known and indices.size == 1 and indices.rank < 2 and data.value is None:
-        index = numbers(indices, "an index")[0]  # one slice: it needs no gathering
+        index = known_integers(indices, "an index")[0]  # one slice: it needs no gathering
         piece = p.slice_axis(data, axis, index, None if index == -1 else index + 1)
         return piece if indices.rank else p.squeeze(piece, [axis])
     return p.take(data, p.nonnegative(indices, data.shape[axis]), axis)
@@ -38,10 +38,10 @@ def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
 
 @op("GatherND", since=(12, 13))
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
-    return p.gather_nd(data, _rows(indices, data.shape[batch_dims:]), batch_dims)
+    return p.gather_nd(data, _nonnegative_rows(indices, data.shape[batch_dims:]), batch_dims)
 
 
-def _rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
+def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
     """Rows of coordinates into this shape, counted from the front."""
     check_rows(indices, shape, from_end=True)
     if is_nonnegative_tensor(indices):
@@ -70,11 +70,11 @@ def scatter_elements(
     """Each update at its own place, but for the coordinate along `axis`, which is its index."""
     axis = p.axis_of(axis, data.rank)
     indices = p.cast(p.nonnegative(indices, data.shape[axis]), int64)
-    coordinates = [indices if k == axis else _coordinate(indices.shape, k) for k in range(data.rank)]
+    coordinates = [indices if k == axis else _axis_coordinates(indices.shape, k) for k in range(data.rank)]
     return p.scatter_nd(data, p.stack(coordinates, data.rank), updates, reduction)
 
 
-def _coordinate(shape: Sequence[Extent], axis: int) -> Tensor:
+def _axis_coordinates(shape: Sequence[Extent], axis: int) -> Tensor:
     """For each place in the shape, its coordinate along an axis."""
     line = tuple(extent if k == axis else 1 for k, extent in enumerate(shape))
     return p.broadcast_to(p.reshape(p.iota(shape[axis]), line), shape)
@@ -87,7 +87,7 @@ def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
 
 @op("ScatterND", since=(16, 18))
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
-    return p.scatter_nd(data, _rows(indices, data.shape), updates, reduction)
+    return p.scatter_nd(data, _nonnegative_rows(indices, data.shape), updates, reduction)
 
 
 @op("NonZero", since=(9, 13))
@@ -100,10 +100,10 @@ def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) ->
     """The slices whose condition holds; the end of the longer of condition and axis is left out."""
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0
-    return p.take(input, _where_true(condition, input.shape[p.axis_of(axis, input.rank)]), axis)
+    return p.take(input, _true_indices(condition, input.shape[p.axis_of(axis, input.rank)]), axis)
 
 
-def _where_true(condition: Tensor, extent: Extent) -> Tensor:
+def _true_indices(condition: Tensor, extent: Extent) -> Tensor:
     length = condition.shape[0]
     if is_static(length) and is_static(extent) and length > extent:
         condition = p.slice_axis(condition, 0, 0, extent)
@@ -113,7 +113,7 @@ def _where_true(condition: Tensor, extent: Extent) -> Tensor:
 @op("OneHot", since=(9, 11, 28))
 def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     """Indices of any number type, also counted from the end; one out of range is nowhere hot."""
-    length = one_size(p.cast(depth, int64), "the depth of a OneHot")
+    length = as_size(p.cast(depth, int64), "the depth of a OneHot")
     if is_static(length) and length < 1:
         raise InvalidModelError("the depth of a OneHot is %s, it must be 1 at least" % length)
     hot = p.one_hot(p.nonnegative(p.cast(indices, int64), length, checked=False), length, axis)
@@ -128,12 +128,12 @@ def top_k_1(X: Tensor, *, k: int, axis: int = -1) -> List[Tensor]:
 
 @op("TopK", since=10)
 def top_k_10(X: Tensor, K: Tensor, *, axis: int = -1) -> List[Tensor]:
-    return p.top_k(X, one_size(K, "the number of elements of a TopK"), axis)
+    return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis)
 
 
 @op("TopK", since=(11, 24))
 def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> List[Tensor]:
-    return p.top_k(X, one_size(K, "the number of elements of a TopK"), axis, bool(largest))
+    return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis, bool(largest))
 
 
 @op("ReverseSequence", since=(10, 28))
@@ -144,7 +144,7 @@ def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 
     check_same("the number of sequence lengths", sequence_lens.shape[0], "the batch size", input.shape[batch_axis])
     if is_static(input.shape[time_axis]):
         check_indices(sequence_lens, input.shape[time_axis] + 1)
-    steps = along(p.iota(input.shape[time_axis], sequence_lens.dtype), time_axis, input.rank)
-    lengths = along(sequence_lens, batch_axis, input.rank)
+    steps = align_to_axis(p.iota(input.shape[time_axis], sequence_lens.dtype), time_axis, input.rank)
+    lengths = align_to_axis(sequence_lens, batch_axis, input.rank)
     turned = p.where(p.less(steps, lengths), p.sub(p.sub(lengths, 1), steps), steps)
     return p.take_along(input, p.broadcast_to(turned, input.shape), time_axis)

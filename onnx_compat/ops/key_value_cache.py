@@ -9,7 +9,7 @@ from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
 
-def written(cache: Tensor, update: Tensor, first: Tensor, circular: bool = False) -> Tensor:
+def write_steps(cache: Tensor, update: Tensor, first: Tensor, circular: bool = False) -> Tensor:
     """[batch, slots, ...] with the steps [batch, steps, ...] in each sample's slots from its own first on."""
     batch, steps = update.shape[:2]
     slots = p.add(p.unsqueeze(p.cast(first, int64), [1]), p.unsqueeze(p.iota(steps), [0]))
@@ -33,4 +33,4 @@ def tensor_scatter(
     order = [0, axis] + [k for k in range(1, past_cache.rank) if k != axis]
     back = [order.index(k) for k in range(past_cache.rank)]
     cache, steps = (p.transpose(x, order) for x in (past_cache, update))
-    return p.transpose(written(cache, steps, write_indices, mode == "circular"), back)
+    return p.transpose(write_steps(cache, steps, write_indices, mode == "circular"), back)

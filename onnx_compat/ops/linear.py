@@ -4,7 +4,7 @@ from typing import Any, Optional
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import is_equal, is_static
-from onnx_compat.ops.older_versions import older
+from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
 
@@ -36,15 +36,15 @@ def gemm(
     else:
         A = A * alpha
     summand = None if C is None or beta == 0 else C * beta
-    bias = None if summand is None else _bias(summand, B.shape[0 if transB else 1])
+    bias = None if summand is None else _column_bias(summand, B.shape[0 if transB else 1])
     product = p.matmul(A, B, bias, bool(transA), bool(transB))
     return product if summand is None or bias is not None else p.add(product, summand)
 
 
-op("Gemm", since=(1, 6))(older(gemm, ignored=["broadcast"]))
+op("Gemm", since=(1, 6))(older_version(gemm, ignored=["broadcast"]))
 
 
-def _bias(summand: Tensor, columns: Any) -> Any:
+def _column_bias(summand: Tensor, columns: Any) -> Any:
     """The summand as a vector over columns, if it is no more than that."""
     if summand.rank == 0 or any(not is_equal(extent, 1) for extent in summand.shape[:-1]):
         return None

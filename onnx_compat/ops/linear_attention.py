@@ -45,18 +45,19 @@ def linear_attention(
             raise InvalidModelError(
                 "the update rule %r %s '%s'" % (update_rule, "needs" if given is None else "takes no", name)
             )
-    q, k, v = _steps(query, q_num_heads), _steps(key, kv_num_heads), _steps(value, kv_num_heads)
+    q, k, v = _steps_first(query, q_num_heads), _steps_first(key, kv_num_heads), _steps_first(value, kv_num_heads)
     steps, batch, _, size = q.shape
     q = p.reshape(
-        p.mul(q, attention_weights.scale_of(q, scale)), (steps, batch, kv_num_heads, q_num_heads // kv_num_heads, size)
+        p.mul(q, attention_weights.attention_scale(q, scale)),
+        (steps, batch, kv_num_heads, q_num_heads // kv_num_heads, size),
     )
     xs = [q, k, v]
     if decay is not None:
-        xs.append(p.exp(_steps(decay, kv_num_heads)))  # one for each key's feature, or one for the head
+        xs.append(p.exp(_steps_first(decay, kv_num_heads)))  # one for each key's feature, or one for the head
     if beta is not None:
         if not is_static(beta.shape[2]):  # one for each head, or one for all
             beta = p.broadcast_to(beta, (beta.shape[0], beta.shape[1], kv_num_heads))
-        xs.append(_steps(beta, 1 if is_equal(beta.shape[2], 1) else kv_num_heads))
+        xs.append(_steps_first(beta, 1 if is_equal(beta.shape[2], 1) else kv_num_heads))
     start = p.full((batch, kv_num_heads, size, v.shape[3]), 0, float32)
     start = start if past_state is None else p.cast(past_state, float32)
 
@@ -74,9 +75,11 @@ def linear_attention(
     return [p.cast(outputs, query.dtype), p.cast(state, (query if past_state is None else past_state).dtype)]
 
 
-def _steps(x: Tensor, count: int) -> Tensor:
+def _steps_first(x: Tensor, count: int) -> Tensor:
     """[batch, steps, heads * size] as [steps, batch, heads, size]."""
-    parts = p.reshape(p.cast(x, float32), (x.shape[0], x.shape[1], count, attention_weights.shared(x.shape[2], count)))
+    parts = p.reshape(
+        p.cast(x, float32), (x.shape[0], x.shape[1], count, attention_weights.size_per_head(x.shape[2], count))
+    )
     return p.transpose(parts, (1, 0, 2, 3))
 
 

@@ -2,16 +2,16 @@
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops.arithmetic import binary
+from onnx_compat.ops.arithmetic import register_binary
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
-binary("Equal", p.equal, [1], [7, 11, 13, 19])
-binary("Less", p.less, [1], [7, 9, 13])
-binary("Greater", p.greater, [1], [7, 9, 13])
-binary("And", p.logical_and, [1], [7])
-binary("Or", p.logical_or, [1], [7])
-binary("Xor", p.logical_xor, [1], [7])
+register_binary("Equal", p.equal, [1], [7, 11, 13, 19])
+register_binary("Less", p.less, [1], [7, 9, 13])
+register_binary("Greater", p.greater, [1], [7, 9, 13])
+register_binary("And", p.logical_and, [1], [7])
+register_binary("Or", p.logical_or, [1], [7])
+register_binary("Xor", p.logical_xor, [1], [7])
 
 
 @op("LessOrEqual", since=(12, 16))

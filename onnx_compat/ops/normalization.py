@@ -4,8 +4,8 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import floordiv, is_equal
-from onnx_compat.ops.arguments import computed_in, places
-from onnx_compat.ops.older_versions import older
+from onnx_compat.ops.arguments import compute_dtype, normalize_axes
+from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_same
 from onnx_compat.tracing.trace import current_trace
@@ -22,7 +22,7 @@ def moments(x: Any, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor,
     return mean if keepdims else p.squeeze(mean, axes), variance, distance
 
 
-def _per_channel(vector: Tensor, x: Tensor) -> Tensor:
+def _align_channels(vector: Tensor, x: Tensor) -> Tensor:
     """A vector over channels, or whatever is as large as x without its batch, to meet x."""
     return p.reshape(vector, vector.shape + (1,) * (x.rank - 2)) if vector.rank == 1 and x.rank > 2 else vector
 
@@ -33,21 +33,21 @@ def _check_channels(x: Tensor, *vectors: Any) -> None:
             check_same("the length of a vector over channels", vector.shape[0], "the number of channels", x.shape[1])
 
 
-def _scaled(x: Tensor, scale: Any, B: Any, mean: Any, var: Any, epsilon: float) -> Tensor:
+def _scale_and_shift(x: Tensor, scale: Any, B: Any, mean: Any, var: Any, epsilon: float) -> Tensor:
     """One factor and one summand a channel: known ones go into a convolution before."""
     _check_channels(x, scale, B, mean, var)
     factor = p.div(p.cast(scale, var.dtype), p.sqrt(var + epsilon))
     shift = p.sub(p.cast(B, var.dtype), p.mul(mean, factor))
-    factor, shift = (_per_channel(p.cast(vector, x.dtype), x) for vector in (factor, shift))
+    factor, shift = (_align_channels(p.cast(vector, x.dtype), x) for vector in (factor, shift))
     return p.add(p.mul(x, factor), shift)
 
 
-def _trained(X: Any, scale: Any, B: Any, mean: Any, var: Any, epsilon: float, momentum: float) -> List[Any]:
+def _normalize_batch(X: Any, scale: Any, B: Any, mean: Any, var: Any, epsilon: float, momentum: float) -> List[Any]:
     """With the statistics of this batch: y, the running mean and variance, and those of the batch."""
     axes = [axis for axis in range(X.rank) if axis != 1]
     now, spread, _ = moments(p.cast(X, mean.dtype), axes, keepdims=False)
     running = [p.add(old * momentum, new * (1 - momentum)) for old, new in ((mean, now), (var, spread))]
-    return [_scaled(X, scale, B, now, spread, epsilon), *running, now, spread]
+    return [_scale_and_shift(X, scale, B, now, spread, epsilon), *running, now, spread]
 
 
 @op("BatchNormalization", since=(1, 6))
@@ -66,12 +66,12 @@ def batch_normalization_6(
 ) -> Sequence[Any]:
     """Training is when its statistics are asked for. (Without `spatial`, each element of a sample has its own.)"""
     if not is_test and ctx.outputs > 1:
-        return _trained(X, scale, B, mean, var, epsilon, momentum)
-    return [_scaled(X, scale, B, mean, var, epsilon)]
+        return _normalize_batch(X, scale, B, mean, var, epsilon, momentum)
+    return [_scale_and_shift(X, scale, B, mean, var, epsilon)]
 
 
-op("BatchNormalization", since=7)(older(batch_normalization_6, without=["is_test"]))
-op("BatchNormalization", since=9)(older(batch_normalization_6, without=["is_test", "spatial"]))
+op("BatchNormalization", since=7)(older_version(batch_normalization_6, without=["is_test"]))
+op("BatchNormalization", since=9)(older_version(batch_normalization_6, without=["is_test", "spatial"]))
 
 
 @op("BatchNormalization", since=(14, 15))
@@ -87,8 +87,8 @@ def batch_normalization(
     training_mode: int = 0,
 ) -> Sequence[Any]:
     if training_mode:
-        return _trained(X, scale, B, input_mean, input_var, epsilon, momentum)[:3]
-    return [_scaled(X, scale, B, input_mean, input_var, epsilon)]
+        return _normalize_batch(X, scale, B, input_mean, input_var, epsilon, momentum)[:3]
+    return [_scale_and_shift(X, scale, B, input_mean, input_var, epsilon)]
 
 
 @op("InstanceNormalization", since=(1, 6, 22))
@@ -103,8 +103,8 @@ def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: 
     else:
         x, axes = input, list(range(2, input.rank))
     _, variance, distance = moments(x, axes)
-    factor = p.div(_per_channel(scale, x), p.sqrt(variance + epsilon))
-    return p.reshape(p.add(p.mul(distance, factor), _per_channel(B, x)), input.shape)
+    factor = p.div(_align_channels(scale, x), p.sqrt(variance + epsilon))
+    return p.reshape(p.add(p.mul(distance, factor), _align_channels(B, x)), input.shape)
 
 
 @op("GroupNormalization", since=18)
@@ -124,10 +124,10 @@ def group_normalization(
 ) -> Tensor:
     _check_channels(X, scale, bias)
     n, c = X.shape[:2]
-    groups = p.reshape(p.cast(X, computed_in(X, stash_type)), (n, num_groups, floordiv(c, num_groups), *X.shape[2:]))
+    groups = p.reshape(p.cast(X, compute_dtype(X, stash_type)), (n, num_groups, floordiv(c, num_groups), *X.shape[2:]))
     _, variance, distance = moments(groups, list(range(2, groups.rank)))
     normal = p.reshape(p.div(distance, p.sqrt(variance + epsilon)), X.shape)
-    return p.add(p.mul(p.cast(normal, X.dtype), _per_channel(scale, X)), _per_channel(bias, X))
+    return p.add(p.mul(p.cast(normal, X.dtype), _align_channels(scale, X)), _align_channels(bias, X))
 
 
 @op("LayerNormalization", since=17)
@@ -142,7 +142,7 @@ def layer_normalization(
     stash_type: int = 1,
 ) -> Normalized:
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
-    mean, variance, distance = moments(p.cast(X, computed_in(X, stash_type)), axes)
+    mean, variance, distance = moments(p.cast(X, compute_dtype(X, stash_type)), axes)
     deviation = p.sqrt(variance + epsilon)
     y = p.mul(p.cast(p.div(distance, deviation), X.dtype), Scale)
     y = y if B is None else p.add(y, B)
@@ -154,17 +154,17 @@ def rms_normalization(
     X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
-    x: Any = p.cast(X, computed_in(X, stash_type))
+    x: Any = p.cast(X, compute_dtype(X, stash_type))
     square: Any = p.reduce_mean(x * x, axes, keepdims=True)
     return p.mul(p.cast(x / p.sqrt(square + epsilon), scale.dtype), scale)
 
 
 @op("LpNormalization", since=(1, 22))
 def lp_normalization(input: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
-    return _lp_normalized(input, axis, p)
+    return _divide_by_norm(input, axis, p)
 
 
-def _lp_normalized(x: Any, axis: int, power: int) -> Tensor:
+def _divide_by_norm(x: Any, axis: int, power: int) -> Tensor:
     """Zeros stay zeros."""
     if power == 1:
         norm = p.reduce_sum(p.abs(x), [axis], keepdims=True)
@@ -175,7 +175,7 @@ def _lp_normalized(x: Any, axis: int, power: int) -> Tensor:
 
 @op("MeanVarianceNormalization", since=(9, 13))
 def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
-    _, variance, distance = moments(X, places(axes, X.rank))
+    _, variance, distance = moments(X, normalize_axes(axes, X.rank))
     return p.div(distance, p.sqrt(variance) + 1e-9)
 
 

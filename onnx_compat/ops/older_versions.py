@@ -3,10 +3,12 @@
 import inspect
 from typing import Any, Callable, Sequence
 
-__all__ = ["older"]
+__all__ = ["older_version"]
 
 
-def older(function: Callable[..., Any], without: Sequence[str] = (), ignored: Sequence[str] = ()) -> Callable[..., Any]:
+def older_version(
+    function: Callable[..., Any], without: Sequence[str] = (), ignored: Sequence[str] = ()
+) -> Callable[..., Any]:
     """The function with a signature that lacks some parameters (they keep their defaults), and has some attributes of
     its own time that change nothing about what is computed (integers, all of them).
     """

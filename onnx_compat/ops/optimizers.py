@@ -13,7 +13,7 @@ from onnx_compat.tracing.values import Tensor, lift
 _DOMAIN = "ai.onnx.preview.training"
 
 
-def _each(inputs: Sequence[Any], kinds: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
+def _apply_step(inputs: Sequence[Any], kinds: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
     """The step applied to each tensor with what belongs to it; the results by kind again."""
     if not inputs or len(inputs) % kinds:
         raise InvalidModelError("an optimizer that takes %d values for each tensor got %d" % (kinds, len(inputs)))
@@ -38,7 +38,7 @@ def adagrad(
         H = H + G * G
         return X - rate * G / (p.sqrt(H) + epsilon), H
 
-    return _each(inputs, 3, step)
+    return _apply_step(inputs, 3, step)
 
 
 @op("Adam", since=1, domain=_DOMAIN)
@@ -62,7 +62,7 @@ def adam(
         H = H * beta + G * G * (1 - beta)
         return (X - rate * V / (p.sqrt(H) + epsilon)) * (1 - norm_coefficient_post), V, H
 
-    return _each(inputs, 4, step)
+    return _apply_step(inputs, 4, step)
 
 
 @op("Momentum", since=1, domain=_DOMAIN)
@@ -78,4 +78,4 @@ def momentum(
         V = V * alpha + share * G
         return X - R * (G + V * alpha if mode == "nesterov" else V), V
 
-    return _each(inputs, 3, step)
+    return _apply_step(inputs, 3, step)

@@ -13,7 +13,7 @@ from onnx_compat.ir.dtypes import DType, int64
 from onnx_compat.ops.arguments import product
 from onnx_compat.tracing.values import Tensor, lift
 
-__all__ = ["Tap", "corners", "extent_in", "flat_index", "pixel_rows", "weighted", "weighted_sum"]
+__all__ = ["Tap", "cast_extent", "corners", "flat_index", "pixel_rows", "weighted_corners", "weighted_sum"]
 
 
 class Tap(NamedTuple):
@@ -32,7 +32,7 @@ def pixel_rows(x: Tensor) -> Tensor:
     return p.reshape(rows, (product(rows.shape[:-1]), rows.shape[-1]))
 
 
-def extent_in(extent: Extent, dtype: DType) -> Any:
+def cast_extent(extent: Extent, dtype: DType) -> Any:
     """A size as a scalar of a dtype."""
     return p.cast(lift(extent, int64), dtype)
 
@@ -49,21 +49,23 @@ def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
     return [
         Tap(
             [tap.index for tap in taps],
-            _combined(p.mul, [tap.weight for tap in taps]),
-            _combined(p.logical_and, [tap.inside for tap in taps]),
+            _combine(p.mul, [tap.weight for tap in taps]),
+            _combine(p.logical_and, [tap.inside for tap in taps]),
         )
         for taps in itertools.product(*axes)
     ]
 
 
-def _combined(function: Any, parts: Sequence[Any]) -> Any:
+def _combine(function: Any, parts: Sequence[Any]) -> Any:
     whole: Any = None
     for part in parts:
         whole = part if whole is None else whole if part is None else function(whole, part)
     return whole
 
 
-def weighted(rows: Tensor, plane: Any, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Iterator[Any]:
+def weighted_corners(
+    rows: Tensor, plane: Any, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]
+) -> Iterator[Any]:
     """The neighbours of each point, [points..., C], times their weights; zeros where they do not count."""
     blank = lift("" if rows.dtype.kind == "s" else 0, rows.dtype)
     for corner in corners(axes):
@@ -77,4 +79,4 @@ def weighted(rows: Tensor, plane: Any, axes: Sequence[Sequence[Tap]], extents: S
 
 def weighted_sum(rows: Tensor, plane: Any, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Any:
     """What the image is at each point: [points..., C]."""
-    return functools.reduce(p.add, weighted(rows, plane, axes, extents))
+    return functools.reduce(p.add, weighted_corners(rows, plane, axes, extents))

@@ -5,8 +5,8 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType, int64
-from onnx_compat.ops.arguments import along, product
-from onnx_compat.ops.older_versions import older
+from onnx_compat.ops.arguments import align_to_axis, product
+from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.window_geometry import WindowGeometry
 from onnx_compat.tracing.values import Tensor, lift
@@ -29,25 +29,25 @@ def max_pool(
 ) -> Tuple[Tensor, Optional[Tensor]]:
     windows = WindowGeometry.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     windows = windows.rounded_up(X.shape[2:]) if ceil_mode else windows
-    return _max_pool(X, windows), _indices(X, windows, storage_order) if ctx.wants(1) else None
+    return _max_pool(X, windows), _argmax_indices(X, windows, storage_order) if ctx.wants(1) else None
 
 
-op("MaxPool", since=8)(older(max_pool, without=["dilations", "ceil_mode"]))
-op("MaxPool", since=1)(older(max_pool, without=["dilations", "ceil_mode", "storage_order"]))
+op("MaxPool", since=8)(older_version(max_pool, without=["dilations", "ceil_mode"]))
+op("MaxPool", since=1)(older_version(max_pool, without=["dilations", "ceil_mode", "storage_order"]))
 
 
 def _max_pool(x: Tensor, windows: WindowGeometry) -> Tensor:
     return p.max_pool(x, windows.kernel, windows.strides, windows.dilations, windows.pads)  # type: ignore[arg-type]
 
 
-def _indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
+def _argmax_indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
     """Where in the whole of x each maximum was: the first largest of each window, as a flat index."""
     rank = len(windows.kernel)
     counts = windows.counts(x.shape[2:])
     low, high = zip(*windows.pads)
     least = x.dtype.min if x.dtype.kind != "f" else -float("inf")
     patches = p.pad(x, [0, 0, *low], [0, 0, *high], value=least)
-    positions = [_positions(*axis) for axis in zip(counts, windows.kernel, windows.strides, windows.dilations)]
+    positions = [_window_positions(*axis) for axis in zip(counts, windows.kernel, windows.strides, windows.dilations)]
     for k, places in enumerate(positions):  # [N, C, o1, k1, o2, k2 …]
         patches = p.take(patches, p.reshape(places, (product(places.shape),)), 2 + 2 * k)
         shape = patches.shape
@@ -59,18 +59,18 @@ def _indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
     for k in reversed(range(rank)):
         offset = p.mod(best, lift(windows.kernel[k], int64))
         best = p.floordiv(best, lift(windows.kernel[k], int64))
-        start = along(p.iota(counts[k]) * windows.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)
+        start = align_to_axis(p.iota(counts[k]) * windows.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)
         coordinates.insert(0, p.add(offset * windows.dilations[k], start))
-    return _flat(x, coordinates, storage_order)
+    return _flat_index(x, coordinates, storage_order)
 
 
-def _positions(count: Extent, kernel: Extent, stride: int, dilation: int) -> Tensor:
+def _window_positions(count: Extent, kernel: Extent, stride: int, dilation: int) -> Tensor:
     """For each window, the padded places under it."""
     starts = p.mul(p.iota(count), lift(stride, int64))
     return p.add(p.unsqueeze(starts, [1]), p.mul(p.iota(kernel), lift(dilation, int64)))
 
 
-def _flat(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
+def _flat_index(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
     """Row-major, or with the first spatial axis running fastest."""
     extents = list(x.shape[2:])
     order = list(range(len(extents)))[:: -1 if storage_order else 1]
@@ -78,7 +78,8 @@ def _flat(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
     for k in order:
         index = p.add(p.mul(index, lift(extents[k], int64)), coordinates[k])
     planes = p.add(
-        p.mul(along(p.iota(x.shape[0]), 0, x.rank), lift(x.shape[1], int64)), along(p.iota(x.shape[1]), 1, x.rank)
+        p.mul(align_to_axis(p.iota(x.shape[0]), 0, x.rank), lift(x.shape[1], int64)),
+        align_to_axis(p.iota(x.shape[1]), 1, x.rank),
     )
     return p.add(index, p.mul(planes, lift(product(extents), int64)))
 
@@ -98,29 +99,29 @@ def average_pool(
     extents = X.shape[2:]
     windows = WindowGeometry.of(extents, kernel_shape, auto_pad, pads, strides, dilations)
     grown = windows.rounded_up(extents) if ceil_mode else windows
-    mean = _mean(X, grown)
+    mean = _window_mean(X, grown)
     if not grown.padded or (count_include_pad and not ceil_mode):  # every place under a window counts
         return mean
     for k, axis in enumerate(zip(grown.counts(extents), *grown)):
         low, high = windows.pads[k] if count_include_pad else (0, 0)
-        share = _share(*axis[:4], begin=grown.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype)
-        mean = p.div(mean, along(share, 2 + k, X.rank))
+        share = _inside_fraction(*axis[:4], begin=grown.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype)
+        mean = p.div(mean, align_to_axis(share, 2 + k, X.rank))
     return mean
 
 
-op("AveragePool", since=(10, 11))(older(average_pool, without=["dilations"]))
-op("AveragePool", since=7)(older(average_pool, without=["dilations", "ceil_mode"]))
-op("AveragePool", since=1)(older(average_pool, without=["dilations", "ceil_mode", "count_include_pad"]))
+op("AveragePool", since=(10, 11))(older_version(average_pool, without=["dilations"]))
+op("AveragePool", since=7)(older_version(average_pool, without=["dilations", "ceil_mode"]))
+op("AveragePool", since=1)(older_version(average_pool, without=["dilations", "ceil_mode", "count_include_pad"]))
 
 
-def _mean(x: Tensor, windows: WindowGeometry) -> Tensor:
+def _window_mean(x: Tensor, windows: WindowGeometry) -> Tensor:
     """The mean under each window, padding counted as zeros."""
     low, high = zip(*windows.pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high])
     return p.avg_pool(padded, windows.kernel, windows.strides, windows.dilations)  # type: ignore[arg-type]
 
 
-def _share(
+def _inside_fraction(
     count: Extent,
     kernel: Extent,
     stride: int,
@@ -132,7 +133,7 @@ def _share(
     dtype: DType,
 ) -> Tensor:
     """Which part of each window along an axis lies from `first` to before `last`."""
-    places = p.sub(_positions(count, kernel, stride, dilation), lift(begin, int64))
+    places = p.sub(_window_positions(count, kernel, stride, dilation), lift(begin, int64))
     inside = p.logical_and(p.greater_equal(places, lift(first, int64)), p.less(places, lift(last, int64)))
     return p.reduce_mean(p.cast(inside, dtype), [1])
 
@@ -154,15 +155,15 @@ def lp_pool(
     return _lp_pool(X, windows.rounded_up(X.shape[2:]) if ceil_mode else windows, p)
 
 
-op("LpPool", since=(1, 2, 11))(older(lp_pool, without=["dilations", "ceil_mode"]))
+op("LpPool", since=(1, 2, 11))(older_version(lp_pool, without=["dilations", "ceil_mode"]))
 
 
 def _lp_pool(x: Tensor, windows: WindowGeometry, power: float) -> Tensor:
     count = product(windows.kernel)
-    return _root(p.mul(_mean(_powered(x, power), windows), lift(count, x.dtype)), power)
+    return _root(p.mul(_window_mean(_power(x, power), windows), lift(count, x.dtype)), power)
 
 
-def _powered(x: Tensor, power: float) -> Tensor:
+def _power(x: Tensor, power: float) -> Tensor:
     return p.mul(x, x) if power == 2 else p.pow(p.abs(x), power)
 
 
@@ -170,24 +171,24 @@ def _root(x: Tensor, power: float) -> Tensor:
     return p.sqrt(x) if power == 2 else p.pow(x, 1 / power)
 
 
-def spatial(x: Tensor) -> List[int]:
+def spatial_axes(x: Tensor) -> List[int]:
     return list(range(2, x.rank))
 
 
 @op("GlobalAveragePool", since=(1, 22))
 def global_average_pool(X: Tensor) -> Tensor:
-    return p.reduce_mean(X, spatial(X), keepdims=True)
+    return p.reduce_mean(X, spatial_axes(X), keepdims=True)
 
 
 @op("GlobalMaxPool", since=(1, 22))
 def global_max_pool(X: Tensor) -> Tensor:
-    return p.reduce_max(X, spatial(X), keepdims=True)
+    return p.reduce_max(X, spatial_axes(X), keepdims=True)
 
 
 @op("GlobalLpPool", since=(1, 2, 22))
 def global_lp_pool(X: Tensor, *, p: Union[int, float] = 2) -> Tensor:  # noqa: PYI041 (version 1: FLOAT)
-    return _norm(X, p)
+    return _global_norm(X, p)
 
 
-def _norm(x: Tensor, power: float) -> Tensor:
-    return _root(p.reduce_sum(_powered(x, power), spatial(x), keepdims=True), power)
+def _global_norm(x: Tensor, power: float) -> Tensor:
+    return _root(p.reduce_sum(_power(x, power), spatial_axes(x), keepdims=True), power)

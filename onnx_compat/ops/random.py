@@ -5,22 +5,22 @@ from typing import Any, Optional, Sequence, Tuple
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType, bool_, float32, int32
-from onnx_compat.ops.arguments import number
+from onnx_compat.ops.arguments import known_number
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
 
 _WIDE = frozenset(["float16", "float32", "float64"])
 
 
-def _uniform(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
+def _draw_uniform(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
     return p.random_uniform(shape, dtype if dtype.name in _WIDE else float32, seed)
 
 
-def _between(low: float, high: float, numbers: Any) -> Any:
+def _scale_to_range(low: float, high: float, numbers: Any) -> Any:
     return numbers if (low, high) == (0, 1) else numbers * (high - low) + low
 
 
-def _normal(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
+def _draw_normal(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
     return p.random_normal(shape, dtype if dtype.name in _WIDE else float32, seed)
 
 
@@ -28,14 +28,14 @@ def _normal(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
 def random_uniform(
     *, shape: Sequence[int], dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
-    return p.cast(_between(low, high, _uniform(shape, DType.of(dtype), seed)), DType.of(dtype))
+    return p.cast(_scale_to_range(low, high, _draw_uniform(shape, DType.of(dtype), seed)), DType.of(dtype))
 
 
 @op("RandomNormal", since=(1, 22))
 def random_normal(
     *, shape: Sequence[int], dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
-    return p.cast(_normal(shape, DType.of(dtype), seed) * scale + mean, DType.of(dtype))
+    return p.cast(_draw_normal(shape, DType.of(dtype), seed) * scale + mean, DType.of(dtype))
 
 
 @op("RandomUniformLike", since=(1, 22))
@@ -43,7 +43,7 @@ def random_uniform_like(
     input: Any, *, dtype: Optional[int] = None, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
     kind = input.dtype if dtype is None else DType.of(dtype)
-    return p.cast(_between(low, high, _uniform(input.shape, kind, seed)), kind)
+    return p.cast(_scale_to_range(low, high, _draw_uniform(input.shape, kind, seed)), kind)
 
 
 @op("RandomNormalLike", since=(1, 22))
@@ -51,17 +51,17 @@ def random_normal_like(
     input: Any, *, dtype: Optional[int] = None, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
     kind = input.dtype if dtype is None else DType.of(dtype)
-    return p.cast(_normal(input.shape, kind, seed) * scale + mean, kind)
+    return p.cast(_draw_normal(input.shape, kind, seed) * scale + mean, kind)
 
 
 @op("Bernoulli", since=(15, 22))
 def bernoulli(input: Any, *, dtype: Optional[int] = None, seed: Optional[float] = None) -> Tensor:
     """One with the probability that the input says, else zero."""
-    drawn = p.less(_uniform(input.shape, input.dtype, seed), p.cast(input, _drawn_in(input.dtype)))
+    drawn = p.less(_draw_uniform(input.shape, input.dtype, seed), p.cast(input, _drawing_dtype(input.dtype)))
     return p.cast(drawn, input.dtype if dtype is None else DType.of(dtype))
 
 
-def _drawn_in(dtype: DType) -> DType:
+def _drawing_dtype(dtype: DType) -> DType:
     return dtype if dtype.name in _WIDE else float32
 
 
@@ -70,17 +70,17 @@ def multinomial(input: Any, *, dtype: int = int32.onnx, sample_size: int = 1, se
     """Classes drawn from unnormalized log-probabilities: how many sums of probabilities a uniform number passes."""
     bounds = p.cumsum(p.softmax(input, -1), -1)
     bounds = p.slice_axis(bounds, -1, 0, -1)  # the last is one, or just misses it
-    drawn = _uniform((input.shape[0], sample_size), input.dtype, seed)
+    drawn = _draw_uniform((input.shape[0], sample_size), input.dtype, seed)
     passed = p.less_equal(p.unsqueeze(bounds, [1]), p.unsqueeze(p.cast(drawn, bounds.dtype), [2]))
     return p.reduce_sum(p.cast(passed, DType.of(dtype)), [2])
 
 
-def _all_kept(data: Tensor, dtype: DType) -> Tensor:
+def _full_mask(data: Tensor, dtype: DType) -> Tensor:
     return p.full(data.shape, 1, dtype)
 
 
-def _dropped(data: Any, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
-    kept = p.greater_equal(_uniform(data.shape, data.dtype, seed), ratio)
+def _drop(data: Any, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
+    kept = p.greater_equal(_draw_uniform(data.shape, data.dtype, seed), ratio)
     factor = 0.0 if ratio == 1 else 1 / (1 - ratio)
     return p.mul(p.mul(data, p.cast(kept, data.dtype)), factor), kept
 
@@ -89,27 +89,27 @@ def _dropped(data: Any, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
 def dropout_6(ctx: Any, data: Any, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
     """Its mask has the dtype of the data."""
     if is_test:
-        return data, _all_kept(data, data.dtype) if ctx.wants(1) else None
-    output, kept = _dropped(data, ratio, None)
+        return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
+    output, kept = _drop(data, ratio, None)
     return output, p.cast(kept, data.dtype)
 
 
 @op("Dropout", since=7)
 def dropout_7(ctx: Any, data: Any, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
     """From here on inference is meant; the mask still has the dtype of the data."""
-    return data, _all_kept(data, data.dtype) if ctx.wants(1) else None
+    return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
 
 
 @op("Dropout", since=10)
 def dropout_10(ctx: Any, data: Any, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    return data, _all_kept(data, bool_) if ctx.wants(1) else None
+    return data, _full_mask(data, bool_) if ctx.wants(1) else None
 
 
 @op("Dropout", since=(12, 13, 22))
 def dropout(
     ctx: Any, data: Any, ratio: Any = None, training_mode: Any = None, *, seed: Optional[int] = None
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    share = 0.5 if ratio is None else number(ratio, "the ratio of a Dropout")
-    if training_mode is None or not number(training_mode, "the training_mode of a Dropout") or share == 0:
+    share = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
+    if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout") or share == 0:
         return dropout_10(ctx, data)
-    return _dropped(data, share, seed)
+    return _drop(data, share, seed)

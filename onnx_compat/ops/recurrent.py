@@ -7,8 +7,8 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.ir.dtypes import int32
 from onnx_compat.ops.activation import elu, hard_sigmoid, leaky_relu, softplus, softsign, thresholded_relu
-from onnx_compat.ops.arguments import nth
-from onnx_compat.ops.older_versions import older
+from onnx_compat.ops.arguments import take_slice
+from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_indices
 from onnx_compat.tracing.values import Tensor, lift
@@ -38,7 +38,7 @@ _ACTIVATIONS = {
 }  # type: Any
 
 
-def _activations(
+def _resolve_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clips: Sequence[Optional[float]]
 ) -> List[Activation]:
     """The functions by name, each taking its parameters from the lists in turn; what they get is clipped first.
@@ -53,21 +53,21 @@ def _activations(
         function, a, b = _ACTIVATIONS[name.lower()]
         a = a if a is None else next(alpha, a)
         b = b if b is None else next(beta, b)
-        found.append(_clipped(function, a, b, clips[k % len(clips)]))
+        found.append(_bind_activation(function, a, b, clips[k % len(clips)]))
     return found
 
 
-def _clipped(function: Any, a: Any, b: Any, clip: Optional[float]) -> Activation:
+def _bind_activation(function: Any, a: Any, b: Any, clip: Optional[float]) -> Activation:
     if clip is None:
         return lambda x: function(x, a, b)
     return lambda x: function(p.clip(x, -clip, clip), a, b)
 
 
-def plain(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
+def transposed_product(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
     return p.matmul(x, weights, bias, transpose_y=True)
 
 
-class _Setting(NamedTuple):
+class _Network(NamedTuple):
     """What the three operators share: their attributes and their common inputs."""
 
     X: Any
@@ -79,7 +79,7 @@ class _Setting(NamedTuple):
     activations: List[Activation]
     direction: str
     layout: int
-    product: Product = plain
+    product: Product = transposed_product
 
     @property
     def directions(self) -> Sequence[bool]:
@@ -123,7 +123,7 @@ def _check_shape(name: str, given: Any, expected: Sequence[Extent]) -> None:
 
 
 def _run(
-    setting: _Setting, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any], parts: Sequence[int] = ()
+    setting: _Network, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any], parts: Sequence[int] = ()
 ) -> List[Tensor]:
     """Y [steps, directions, batch, hidden] and the last states [directions, batch, hidden] (batch first in layout 1).
 
@@ -135,28 +135,28 @@ def _run(
     per_direction = len(setting.activations) // len(setting.directions)
     results: List[List[Tensor]] = []
     for k, backwards in enumerate(setting.directions):
-        W, R = (nth(weights, k) for weights in (setting.W, setting.R))
-        B = None if setting.B is None else nth(setting.B, k)
+        W, R = (take_slice(weights, k) for weights in (setting.W, setting.R))
+        B = None if setting.B is None else take_slice(setting.B, k)
         gates, inner = bias(B, hidden)
         share = setting.product(X, W, gates, k)
         shares = p.split(share, 2, [hidden * gate for gate in parts]) if parts else [share]
         functions = setting.activations[k * per_direction : (k + 1) * per_direction]
-        states = [_start(one, k, X, hidden, setting.layout) for one in setting.initial]
+        states = [_initial_state(one, k, X, hidden, setting.layout) for one in setting.initial]
         cell = make_cell(R, inner, functions, hidden, k)
-        results.append(_walk(cell, states, shares, setting.sequence_lens, backwards))
+        results.append(_scan_steps(cell, states, shares, setting.sequence_lens, backwards))
     *finals, Y = [p.stack(list(parts), 1 if n == len(results[0]) - 1 else 0) for n, parts in enumerate(zip(*results))]
     if setting.layout:
         Y, finals = p.transpose(Y, (2, 0, 1, 3)), [p.transpose(state, (1, 0, 2)) for state in finals]
     return [Y, *finals]
 
 
-def _start(initial: Any, k: int, X: Tensor, hidden: Extent, layout: int) -> Tensor:
+def _initial_state(initial: Any, k: int, X: Tensor, hidden: Extent, layout: int) -> Tensor:
     if initial is None:
         return p.full((X.shape[1], hidden), 0, X.dtype)
-    return nth(p.transpose(initial, (1, 0, 2)) if layout else initial, k)
+    return take_slice(p.transpose(initial, (1, 0, 2)) if layout else initial, k)
 
 
-def _walk(cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Any, backwards: bool) -> List[Tensor]:
+def _scan_steps(cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Any, backwards: bool) -> List[Tensor]:
     """The last states, then the outputs. Beyond a sequence's own length nothing changes, and outputs are zero."""
     steps, inside = shares[0].shape[0], None
     if lengths is not None:
@@ -174,7 +174,7 @@ def _walk(cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Any, 
     return [*finals, Y if inside is None else p.where(inside, Y, 0)]
 
 
-def _summed(B: Any, hidden: Extent) -> Tuple[Any, Any]:
+def _sum_biases(B: Any, hidden: Extent) -> Tuple[Any, Any]:
     """The biases of input and of state, which all gates simply add."""
     if B is None:
         return None, None
@@ -182,14 +182,14 @@ def _summed(B: Any, hidden: Extent) -> Tuple[Any, Any]:
     return p.add(*half), None
 
 
-def _recurrent(step: Any, state: Any, R: Any, bias: Any = None) -> Any:
+def _add_recurrent(step: Any, state: Any, R: Any, bias: Any = None) -> Any:
     return p.add(step, p.matmul(state, R, bias, transpose_y=True))
 
 
 # -- RNN ---------------------------------------------------------------------------------------------------------------
 def _rnn_cell(R: Any, inner: Any, functions: List[Activation], hidden: Extent, k: int) -> Cell:
     (f,) = functions
-    return lambda step, h: [f(_recurrent(step, h, R))]
+    return lambda step, h: [f(_add_recurrent(step, h, R))]
 
 
 @op("RNN", since=(14, 22))
@@ -209,13 +209,15 @@ def rnn(
     hidden_size: Optional[int] = None,
     layout: int = 0,
 ) -> List[Tensor]:
-    functions = _activations(_named(activations, ["Tanh"], direction), activation_alpha, activation_beta, [clip])
-    setting = _Setting(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
+    functions = _resolve_activations(
+        _activation_names(activations, ["Tanh"], direction), activation_alpha, activation_beta, [clip]
+    )
+    setting = _Network(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
     setting.check(1, hidden_size)
-    return _run(setting, _rnn_cell, _summed)
+    return _run(setting, _rnn_cell, _sum_biases)
 
 
-def _named(names: Sequence[str], default: List[str], direction: str) -> Sequence[str]:
+def _activation_names(names: Sequence[str], default: List[str], direction: str) -> Sequence[str]:
     """The activations given (RNN's own default has one too many for a single direction), or the default ones."""
     count = len(default) * (2 if direction == "bidirectional" else 1)
     return list(names)[:count] if names else (default * 2)[:count]
@@ -228,11 +230,11 @@ def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
         R_zr, R_h = p.split(R, 0, [hidden * 2, hidden])
 
         def cell(step_zr: Any, step_h: Any, h: Any) -> List[Tensor]:
-            z, r = p.split(f(_recurrent(step_zr, h, R_zr)), 1, [hidden, hidden])
+            z, r = p.split(f(_add_recurrent(step_zr, h, R_zr)), 1, [hidden, hidden])
             if linear_before_reset:
                 new = g(p.add(step_h, p.mul(r, p.matmul(h, R_h, inner, transpose_y=True))))
             else:
-                new = g(_recurrent(step_h, p.mul(r, h), R_h))
+                new = g(_add_recurrent(step_h, p.mul(r, h), R_h))
             return [p.add(new, p.mul(z, p.sub(h, new)))]
 
         return cell
@@ -245,7 +247,7 @@ def _gru_bias(linear_before_reset: int) -> Callable[[Any, Any], Any]:
 
     def split(B: Any, hidden: Any) -> Tuple[Any, Any]:
         if B is None or not linear_before_reset:
-            return _summed(B, hidden)
+            return _sum_biases(B, hidden)
         W_zr, W_h, R_zr, R_h = p.split(B, 0, [hidden * 2, hidden, hidden * 2, hidden])
         return p.concat([p.add(W_zr, R_zr), W_h], 0), R_h
 
@@ -270,9 +272,9 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> List[Tensor]:
-    names = _named(activations, ["Sigmoid", "Tanh"], direction)
-    functions = _activations(names, activation_alpha, activation_beta, [clip, clip])
-    setting = _Setting(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
+    names = _activation_names(activations, ["Sigmoid", "Tanh"], direction)
+    functions = _resolve_activations(names, activation_alpha, activation_beta, [clip, clip])
+    setting = _Network(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
     setting.check(3, hidden_size)
     return _run(setting, _gru_cell(linear_before_reset), _gru_bias(linear_before_reset), (2, 1))
 
@@ -281,7 +283,7 @@ def gru(
 def _lstm_cell(P: Any, input_forget: int, product: Product) -> Callable[..., Cell]:
     def make(R: Any, inner: Any, functions: List[Activation], hidden: Any, k: int) -> Cell:
         f, g, h = functions
-        peephole = [None] * 3 if P is None else p.split(nth(P, k), 0, [hidden] * 3)
+        peephole = [None] * 3 if P is None else p.split(take_slice(P, k), 0, [hidden] * 3)
 
         def seen(gate: Any, weights: Any, cell: Any) -> Any:
             return gate if weights is None else p.add(gate, p.mul(weights, cell))
@@ -321,19 +323,19 @@ def lstm(
 ) -> List[Tensor]:
     initial = [initial_h, initial_c]
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
-    _Setting(X, W, R, B, sequence_lens, initial, functions, direction, layout).check(4, hidden_size, P)
-    return lstm_of(X, W, R, B, sequence_lens, initial, P, functions, direction, input_forget, layout)
+    _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout).check(4, hidden_size, P)
+    return run_lstm(X, W, R, B, sequence_lens, initial, P, functions, direction, input_forget, layout)
 
 
 def lstm_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float], direction: str
 ) -> List[Activation]:
     """The clip bounds what goes into the gates, not the cell on its way out."""
-    names = _named(names, ["Sigmoid", "Tanh", "Tanh"], direction)
-    return _activations(names, alphas, betas, [clip, clip, None])
+    names = _activation_names(names, ["Sigmoid", "Tanh", "Tanh"], direction)
+    return _resolve_activations(names, alphas, betas, [clip, clip, None])
 
 
-def lstm_of(
+def run_lstm(
     X: Tensor,
     W: Tensor,
     R: Tensor,
@@ -345,15 +347,15 @@ def lstm_of(
     direction: str,
     input_forget: int,
     layout: int = 0,
-    products: Tuple[Product, Product] = (plain, plain),
+    products: Tuple[Product, Product] = (transposed_product, transposed_product),
 ) -> List[Tensor]:
     """An LSTM whose products, of the input and of the state, are made in a way of their own."""
-    setting = _Setting(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
-    return _run(setting, _lstm_cell(P, input_forget, products[1]), _summed)
+    setting = _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
+    return _run(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)
 
 
 # -- older versions: batch always second; before 7 a flag for an output that was optional in any case ------------------
 for _name, _function, _first in (("RNN", rnn, [1]), ("GRU", gru, [3]), ("LSTM", lstm, [1])):
-    op(_name, since=7)(older(_function, without=["layout"]))
-    op(_name, since=_first)(older(_function, without=["layout"], ignored=["output_sequence"]))
-op("GRU", since=1)(older(gru, without=["layout", "linear_before_reset"], ignored=["output_sequence"]))
+    op(_name, since=7)(older_version(_function, without=["layout"]))
+    op(_name, since=_first)(older_version(_function, without=["layout"], ignored=["output_sequence"]))
+op("GRU", since=1)(older_version(gru, without=["layout", "linear_before_reset"], ignored=["output_sequence"]))

@@ -5,21 +5,21 @@ ReduceSum alone (13), as an input of all (18).
 from typing import Any, Callable, List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.ops.arguments import in_float, numbers
+from onnx_compat.ops.arguments import apply_in_float, known_integers
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
 Reduction = Callable[..., Tensor]
 
 
-def _reduction(name: str, function: Reduction, old: List[int], new: List[int]) -> None:
+def _register_reduction(name: str, function: Reduction, old: List[int], new: List[int]) -> None:
     """`function(x, axes, keepdims)` takes None for all axes; an empty list reduces nothing."""
 
     def by_attribute(data: Any, *, axes: Optional[Sequence[int]] = None, keepdims: int = 1) -> Tensor:
         return function(data, list(axes) if axes else None, bool(keepdims))
 
     def by_input(data: Any, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
-        along = [] if axes is None else numbers(axes, "the axes of a %s" % name)
+        along = [] if axes is None else known_integers(axes, "the axes of a %s" % name)
         return function(data, along if along or noop_with_empty_axes else None, bool(keepdims))
 
     op(name, since=old)(by_attribute)
@@ -35,11 +35,11 @@ def _sum_square(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor
 
 
 def _l2(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
-    return in_float(lambda f: p.sqrt(_sum_square(f, axes, keepdims)), x)
+    return apply_in_float(lambda f: p.sqrt(_sum_square(f, axes, keepdims)), x)
 
 
 def _log_sum(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
-    return in_float(lambda f: p.log(p.reduce_sum(f, axes, keepdims)), x)
+    return apply_in_float(lambda f: p.log(p.reduce_sum(f, axes, keepdims)), x)
 
 
 def _log_sum_exp(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
@@ -51,19 +51,19 @@ def _log_sum_exp(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tenso
         total = p.reduce_sum(p.exp(p.sub(f, peak)), axes, keepdims)
         return p.add(p.log(total), peak if keepdims else p.reduce_max(peak, axes))
 
-    return in_float(stable, x)
+    return apply_in_float(stable, x)
 
 
-_reduction("ReduceSum", p.reduce_sum, [1, 11], [13])
-_reduction("ReduceMean", p.reduce_mean, [1, 11, 13], [18])
-_reduction("ReduceMax", p.reduce_max, [1, 11, 12, 13], [18, 20])
-_reduction("ReduceMin", p.reduce_min, [1, 11, 12, 13], [18, 20])
-_reduction("ReduceProd", p.reduce_prod, [1, 11, 13], [18])
-_reduction("ReduceL1", _l1, [1, 11, 13], [18])
-_reduction("ReduceL2", _l2, [1, 11, 13], [18])
-_reduction("ReduceSumSquare", _sum_square, [1, 11, 13], [18])
-_reduction("ReduceLogSum", _log_sum, [1, 11, 13], [18, 28])
-_reduction("ReduceLogSumExp", _log_sum_exp, [1, 11, 13], [18, 28])
+_register_reduction("ReduceSum", p.reduce_sum, [1, 11], [13])
+_register_reduction("ReduceMean", p.reduce_mean, [1, 11, 13], [18])
+_register_reduction("ReduceMax", p.reduce_max, [1, 11, 12, 13], [18, 20])
+_register_reduction("ReduceMin", p.reduce_min, [1, 11, 12, 13], [18, 20])
+_register_reduction("ReduceProd", p.reduce_prod, [1, 11, 13], [18])
+_register_reduction("ReduceL1", _l1, [1, 11, 13], [18])
+_register_reduction("ReduceL2", _l2, [1, 11, 13], [18])
+_register_reduction("ReduceSumSquare", _sum_square, [1, 11, 13], [18])
+_register_reduction("ReduceLogSum", _log_sum, [1, 11, 13], [18, 28])
+_register_reduction("ReduceLogSumExp", _log_sum_exp, [1, 11, 13], [18, 28])
 
 
 @op("ArgMax", since=(1, 11))
@@ -73,7 +73,7 @@ def argmax_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
 
 @op("ArgMax", since=(12, 13))
 def argmax(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
-    return _arg(p.argmax, data, axis, keepdims, select_last_index)
+    return _select_extreme(p.argmax, data, axis, keepdims, select_last_index)
 
 
 @op("ArgMin", since=(1, 11))
@@ -83,10 +83,10 @@ def argmin_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
 
 @op("ArgMin", since=(12, 13))
 def argmin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
-    return _arg(p.argmin, data, axis, keepdims, select_last_index)
+    return _select_extreme(p.argmin, data, axis, keepdims, select_last_index)
 
 
-def _arg(function: Callable[[Any, int], Tensor], x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
+def _select_extreme(function: Callable[[Any, int], Tensor], x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
     """Of equals, the last is the first of the reversed axis."""
     axis = p.axis_of(axis, x.rank)
     index = p.sub(lift(x.shape[axis] - 1), function(p.reverse(x, [axis]), axis)) if last else function(x, axis)

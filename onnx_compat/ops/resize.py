@@ -9,11 +9,11 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import is_equal
 from onnx_compat.ir.dtypes import DType, float32, int64
-from onnx_compat.ops.arguments import along, places
-from onnx_compat.ops.older_versions import older
+from onnx_compat.ops.arguments import align_to_axis, normalize_axes
+from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.resize_scales import Scaled, by_scales, by_sizes
-from onnx_compat.ops.resize_weights import Kernel, cubic, linear, nearest, origins
+from onnx_compat.ops.resize_weights import Kernel, cubic_kernel, linear_kernel, nearest, origins
 from onnx_compat.tracing.values import Tensor, lift
 
 Ints = Optional[Sequence[int]]
@@ -36,37 +36,37 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Tensor:
-    chosen = places(range(X.rank) if axes is None else axes, X.rank)
+    chosen = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if scales is not None and not is_equal(scales.size, 0):
         scaled = by_scales([X.shape[axis] for axis in chosen], scales)
     elif sizes is not None:
         scaled = by_sizes([X.shape[axis] for axis in chosen], sizes, keep_aspect_ratio_policy)
     else:
         raise InvalidModelError("a Resize needs either scales or sizes")
-    how = _How(
+    how = _Sampling(
         mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), bool(antialias)
     )
     crop = coordinate_transformation_mode == "tf_crop_and_resize"
     if crop and roi is None:
         raise InvalidModelError("a Resize with tf_crop_and_resize needs a roi")
-    edges = _edges(lift(roi), len(chosen)) if crop else [(None, None)] * len(chosen)
-    return _resized(X, list(zip(chosen, scaled, edges)), how, extrapolation_value if crop else None)
+    edges = _roi_edges(lift(roi), len(chosen)) if crop else [(None, None)] * len(chosen)
+    return _resize_axes(X, list(zip(chosen, scaled, edges)), how, extrapolation_value if crop else None)
 
 
-op("Resize", since=18)(older(resize))
-op("Resize", since=(11, 13))(older(resize, without=["antialias", "axes", "keep_aspect_ratio_policy"]))
+op("Resize", since=18)(older_version(resize))
+op("Resize", since=(11, 13))(older_version(resize, without=["antialias", "axes", "keep_aspect_ratio_policy"]))
 
 
 @op("Resize", since=10)
 def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
     """The upper left corners of the pixels lie on one another; the nearest is rounded up where the image shrinks."""
-    how = _How(mode, "asymmetric", "simple")
-    return _resized(X, _all_axes(X, scales), how, None)
+    how = _Sampling(mode, "asymmetric", "simple")
+    return _resize_axes(X, _scale_all_axes(X, scales), how, None)
 
 
 @op("Upsample", since=(9, 10))
 def upsample(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    return _resized(X, _all_axes(X, scales), _How(mode, "asymmetric", "floor"), None)
+    return _resize_axes(X, _scale_all_axes(X, scales), _Sampling(mode, "asymmetric", "floor"), None)
 
 
 @op("Upsample", since=7)
@@ -79,7 +79,7 @@ def upsample_1(X: Tensor, *, height_scale: float, width_scale: float, mode: str 
     return upsample(X, lift([1.0, 1.0, height_scale, width_scale], float32), mode=mode)
 
 
-class _How(NamedTuple):
+class _Sampling(NamedTuple):
     """The attributes that say how to sample."""
 
     mode: str
@@ -92,9 +92,9 @@ class _How(NamedTuple):
     def kernel(self) -> Optional[Kernel]:
         """The weight of a neighbour by its distance, and how far it reaches; None for the nearest alone."""
         if self.mode in ("linear", "bilinear"):
-            return linear
+            return linear_kernel
         if self.mode == "cubic":
-            return cubic(self.a)
+            return cubic_kernel(self.a)
         if self.mode != "nearest":
             raise InvalidModelError("a Resize is nearest, linear or cubic, not %r" % self.mode)
         return None
@@ -111,27 +111,27 @@ class _How(NamedTuple):
 Axis = Tuple[int, Scaled, Tuple[Any, Any]]
 
 
-def _all_axes(X: Tensor, scales: Tensor) -> List[Axis]:
+def _scale_all_axes(X: Tensor, scales: Tensor) -> List[Axis]:
     return [(axis, scaled, (None, None)) for axis, scaled in enumerate(by_scales(X.shape, scales))]
 
 
-def _edges(roi: Tensor, count: int) -> List[Tuple[Any, Any]]:
+def _roi_edges(roi: Tensor, count: int) -> List[Tuple[Any, Any]]:
     """Where the region of interest starts and ends on each axis, as scalars."""
     values = [p.cast(p.reshape(value, ()), float32) for value in p.split(roi, 0, [1] * (2 * count))]
     return list(zip(values[:count], values[count:]))
 
 
-def _is(value: Tensor, number: int) -> bool:
+def _is_known_as(value: Tensor, number: int) -> bool:
     return value.known and value.value is not None and bool(value.value == number)
 
 
-def _resized(x: Tensor, axes: Sequence[Axis], how: _How, outside: Optional[float]) -> Tensor:
+def _resize_axes(x: Tensor, axes: Sequence[Axis], how: _Sampling, outside: Optional[float]) -> Tensor:
     kernel = how.kernel()
     if kernel is not None and x.dtype.kind not in "fc":
-        return _whole(_resized(p.cast(x, float32), axes, how, outside), x.dtype, how)
+        return _to_integers(_resize_axes(p.cast(x, float32), axes, how, outside), x.dtype, how)
     beyond: List[Tensor] = []
     for axis, scaled, (start, end) in axes:
-        if scaled.unchanged and (start is None or (_is(start, 0) and _is(end, 1))):
+        if scaled.unchanged and (start is None or (_is_known_as(start, 0) and _is_known_as(end, 1))):
             continue
         if kernel is None and how.copies(scaled):
             x = p.take(x, p.floordiv(p.iota(scaled.after), int(scaled.factor or 1)), axis)
@@ -140,17 +140,17 @@ def _resized(x: Tensor, axes: Sequence[Axis], how: _How, outside: Optional[float
         if outside is not None:
             last = lift(scaled.before - 1, int64)
             missed = p.logical_or(p.less(places, 0), p.greater(places, p.cast(last, float32)))
-            beyond.append(along(missed, axis, x.rank))
+            beyond.append(align_to_axis(missed, axis, x.rank))
         if kernel is None:
             x = p.take(x, nearest(places, how.rounding, scaled), axis)
         else:
-            x = _weighted(x, axis, places, scaled, kernel, how)
+            x = _interpolate(x, axis, places, scaled, kernel, how)
     for missed in beyond:
         x = p.where(missed, outside, x)
     return x
 
 
-def _whole(x: Tensor, dtype: DType, how: _How) -> Tensor:
+def _to_integers(x: Tensor, dtype: DType, how: _Sampling) -> Tensor:
     """Back in integers: between two neighbours the fraction is dropped, as runtimes do it; what a wider filter gives is
     rounded, and held within the type, since it may overshoot.
     """
@@ -159,7 +159,7 @@ def _whole(x: Tensor, dtype: DType, how: _How) -> Tensor:
     return p.cast(p.clip(x, dtype.min, dtype.max) if dtype.bits < 32 and dtype.kind in "iu" else x, dtype)
 
 
-def _weighted(x: Any, axis: int, places: Any, scaled: Scaled, kernel: Kernel, how: _How) -> Tensor:
+def _interpolate(x: Any, axis: int, places: Any, scaled: Scaled, kernel: Kernel, how: _Sampling) -> Tensor:
     """The sum over the neighbours of each place; those beyond the edge are the edge, or do not count."""
     floor = p.floor(places)
     base, fraction = p.cast(floor, int64), p.sub(places, floor)
@@ -180,6 +180,6 @@ def _weighted(x: Any, axis: int, places: Any, scaled: Scaled, kernel: Kernel, ho
     result: Any = None
     for neighbour, weight in zip(neighbours, weights):
         held = p.minimum(p.maximum(neighbour, 0), last)
-        part = p.mul(p.take(x, held, axis), along(p.cast(weight, x.dtype), axis, x.rank))
+        part = p.mul(p.take(x, held, axis), align_to_axis(p.cast(weight, x.dtype), axis, x.rank))
         result = part if result is None else p.add(result, part)
     return result  # type: ignore[no-any-return]

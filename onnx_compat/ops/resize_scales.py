@@ -49,10 +49,10 @@ def by_scales(extents: Sequence[Extent], scales: Tensor) -> List[Scaled]:
         raise InvalidModelError("the scales of a Resize are %s: each must be above 0" % factors)
     if len(factors) != len(extents):
         raise InvalidModelError("%d scales were given for %d axes" % (len(factors), len(extents)))
-    return [Scaled(extent, _grown(extent, factor), factor) for extent, factor in zip(extents, factors)]
+    return [Scaled(extent, _scale_size(extent, factor), factor) for extent, factor in zip(extents, factors)]
 
 
-def _grown(extent: Extent, factor: float) -> Extent:
+def _scale_size(extent: Extent, factor: float) -> Extent:
     """floor(extent * factor), in float32 as everybody computes it; of a symbol, with the factor as a fraction."""
     if is_static(extent):
         return int(np.floor(np.float32(int(extent)) * np.float32(factor)))
@@ -64,7 +64,7 @@ def _grown(extent: Extent, factor: float) -> Extent:
     return floordiv(extent * fraction.numerator, fraction.denominator)
 
 
-def _factor(before: Extent, after: Extent) -> Optional[float]:
+def _exact_factor(before: Extent, after: Extent) -> Optional[float]:
     """The ratio of lengths of which only that is known."""
     times = None if is_static(before) else exact_quotient(after, before)
     return None if times is None else float(times)
@@ -77,7 +77,7 @@ def by_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[Scal
     if len(wanted) != len(extents) or any(is_static(size) and size < 0 for size in wanted):
         raise InvalidModelError("a Resize of the axes %s cannot give the sizes %s" % (list(extents), wanted))
     if policy == "stretch":
-        return [Scaled(before, after, _factor(before, after)) for before, after in zip(extents, wanted)]
+        return [Scaled(before, after, _exact_factor(before, after)) for before, after in zip(extents, wanted)]
     if not all(map(is_static, (*extents, *wanted))):
         raise NeedsKnownError(
             "a Resize that keeps the aspect ratio needs sizes that are known", lift([*extents, *wanted])

@@ -10,7 +10,7 @@ from onnx_compat.ir.dtypes import float32, int64
 from onnx_compat.ops.resize_scales import Scaled
 from onnx_compat.tracing.values import Tensor, lift
 
-__all__ = ["Kernel", "cubic", "linear", "nearest", "origins"]
+__all__ = ["Kernel", "cubic_kernel", "linear_kernel", "nearest", "origins"]
 
 
 def origins(transformation: str, scaled: Scaled, start: Any, end: Any) -> Any:
@@ -21,58 +21,58 @@ def origins(transformation: str, scaled: Scaled, start: Any, end: Any) -> Any:
     return where(p.iota(scaled.after, int64), scaled, start, end)
 
 
-def _float(extent: Extent) -> Any:
+def _as_float(extent: Extent) -> Any:
     return p.cast(lift(extent), float32)
 
 
-def _shrunk(x: Any, scaled: Scaled) -> Any:
+def _divide_by_scale(x: Any, scaled: Scaled) -> Any:
     """x / scale; by the lengths themselves where they say the scale, so that what lies halfway stays there."""
     if scaled.factor is None:
-        return x * _float(scaled.before) / _float(scaled.after)
+        return x * _as_float(scaled.before) / _as_float(scaled.after)
     return x / scaled.scale()
 
 
 def _half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    return _shrunk(p.cast(x, float32) + 0.5, scaled) - 0.5
+    return _divide_by_scale(p.cast(x, float32) + 0.5, scaled) - 0.5
 
 
 def _half_pixel_symmetric(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
     """Around the centre, which a rounded size would shift."""
-    exact = _float(scaled.before) * scaled.scale()
-    centre = _float(scaled.before) / 2
-    return centre * (1 - _float(scaled.after) / exact) + _shrunk(p.cast(x, float32) + 0.5, scaled) - 0.5
+    exact = _as_float(scaled.before) * scaled.scale()
+    centre = _as_float(scaled.before) / 2
+    return centre * (1 - _as_float(scaled.after) / exact) + _divide_by_scale(p.cast(x, float32) + 0.5, scaled) - 0.5
 
 
 def _pytorch_half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    return p.where(_single(scaled), 0, _half_pixel(x, scaled, start, end))
+    return p.where(_is_single_element(scaled), 0, _half_pixel(x, scaled, start, end))
 
 
 def _align_corners(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
     """From corner to corner of the new axis. Its length is that before it is rounded down: `length_resized` is fractional
     in what onnx records (resize_downsample_scales_linear_align_corners, opsets 11 to 19); onnxruntime rounds it down.
     """
-    exact = _float(scaled.after) if scaled.factor is None else _float(scaled.before) * scaled.scale()
-    gaps = p.where(_single(scaled), 1, exact - 1)
-    return p.cast(x, float32) * _float(scaled.before - 1) / gaps
+    exact = _as_float(scaled.after) if scaled.factor is None else _as_float(scaled.before) * scaled.scale()
+    gaps = p.where(_is_single_element(scaled), 1, exact - 1)
+    return p.cast(x, float32) * _as_float(scaled.before - 1) / gaps
 
 
 def _asymmetric(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    return _shrunk(p.cast(x, float32), scaled)
+    return _divide_by_scale(p.cast(x, float32), scaled)
 
 
 def _tf_half_pixel_for_nn(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    return _shrunk(p.cast(x, float32) + 0.5, scaled)
+    return _divide_by_scale(p.cast(x, float32) + 0.5, scaled)
 
 
 def _tf_crop_and_resize(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
     """The region of interest, from corner to corner; of a single element, its middle."""
-    span = _float(scaled.before - 1)
-    gaps = p.maximum(_float(scaled.after) - 1, 1)
+    span = _as_float(scaled.before - 1)
+    gaps = p.maximum(_as_float(scaled.after) - 1, 1)
     corner = start * span + p.cast(x, float32) * (end - start) * span / gaps
-    return p.where(_single(scaled), (start + end) * 0.5 * span, corner)
+    return p.where(_is_single_element(scaled), (start + end) * 0.5 * span, corner)
 
 
-def _single(scaled: Scaled) -> Tensor:
+def _is_single_element(scaled: Scaled) -> Tensor:
     return p.less_equal(lift(scaled.after), 1)
 
 
@@ -119,10 +119,10 @@ def _linear(distance: Any) -> Tensor:
     return p.relu(1 - p.abs(distance))
 
 
-linear = Kernel(_linear, 1)
+linear_kernel = Kernel(_linear, 1)
 
 
-def cubic(a: float) -> Kernel:
+def cubic_kernel(a: float) -> Kernel:
     """Keys' cubic convolution."""
 
     def weight(distance: Any) -> Tensor:

@@ -10,7 +10,7 @@ from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
 
 
-def turned(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
+def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
     """The first features of x (twice as many as there are angles) turned: the two of a pair are neighbours if
     interleaved, else a half apart. The angles broadcast to x without its last axis.
     """
@@ -26,20 +26,20 @@ def turned(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
         whole = p.reshape(p.stack([real, imaginary], x.rank), (*x.shape[:-1], size))
     else:
         whole = p.concat([real, imaginary], -1)
-    return p.concat([whole, p.slice_axis(x, -1, size, None)], -1) if _more(x.shape[-1], size) else whole
+    return p.concat([whole, p.slice_axis(x, -1, size, None)], -1) if _may_exceed(x.shape[-1], size) else whole
 
 
-def _more(extent: Extent, size: Extent) -> bool:
+def _may_exceed(extent: Extent, size: Extent) -> bool:
     """Whether features are left as they are; if it cannot be told, an empty rest does no harm."""
     return not (isinstance(extent, int) and isinstance(size, int)) or extent > size
 
 
-def embedded(x: Tensor, cos: Tensor, sin: Tensor, count: Extent, interleaved: bool) -> Tensor:
+def apply_rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, count: Extent, interleaved: bool) -> Tensor:
     """Heads [batch, heads, steps, size], or [batch, steps, heads * size], turned by angles [batch or 1, steps, half]."""
     if x.rank == 4:
-        return turned(x, p.unsqueeze(cos, [1]), p.unsqueeze(sin, [1]), interleaved)
-    parts = p.reshape(x, (x.shape[0], x.shape[1], count, attention_weights.shared(x.shape[2], count)))
-    return p.reshape(turned(parts, p.unsqueeze(cos, [2]), p.unsqueeze(sin, [2]), interleaved), x.shape)
+        return rotate(x, p.unsqueeze(cos, [1]), p.unsqueeze(sin, [1]), interleaved)
+    parts = p.reshape(x, (x.shape[0], x.shape[1], count, attention_weights.size_per_head(x.shape[2], count)))
+    return p.reshape(rotate(parts, p.unsqueeze(cos, [2]), p.unsqueeze(sin, [2]), interleaved), x.shape)
 
 
 @op("RotaryEmbedding", since=23)
@@ -61,7 +61,7 @@ def rotary_embedding(
         cos, sin = (p.slice_axis(cache, -1, 0, rotary_embedding_dim // 2) for cache in (cos, sin))
     if position_ids is not None:
         cos, sin = (p.take(cache, position_ids, 0) for cache in (cos, sin))
-    return embedded(X, cos, sin, num_heads or 0, bool(interleaved))
+    return apply_rotary_embedding(X, cos, sin, num_heads or 0, bool(interleaved))
 
 
 @op("RotaryEmbedding", since=1, domain="com.microsoft")
@@ -86,5 +86,5 @@ def contrib_rotary_embedding(
     cos, sin = (p.take(cache, position_ids, 0) for cache in (cos_cache, sin_cache))
     count: Any = num_heads
     if input.rank == 3 and not num_heads:
-        count = attention_weights.shared(input.shape[2], cos.shape[2] * 2)
-    return embedded(input, cos, sin, count, bool(interleaved))
+        count = attention_weights.size_per_head(input.shape[2], cos.shape[2] * 2)
+    return apply_rotary_embedding(input, cos, sin, count, bool(interleaved))

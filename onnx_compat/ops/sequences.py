@@ -8,7 +8,7 @@ from onnx_compat.ir.dims import Extent, is_static, minimum
 from onnx_compat.ir.dtypes import DType, bool_, float32, int64
 from onnx_compat.model import Graph
 from onnx_compat.model.types import Type
-from onnx_compat.ops.arguments import number
+from onnx_compat.ops.arguments import known_number
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import EMPTY_OPTIONAL, SequenceValue, Tensor, as_sizes, lift
 
@@ -23,9 +23,9 @@ def sequence_construct(*inputs: Any) -> SequenceValue:
     return SequenceValue(inputs[0].dtype, tuple(inputs))
 
 
-def _place(position: Tensor, length: int, end: int) -> int:
+def _normalize_position(position: Tensor, length: int, end: int) -> int:
     """A position in a sequence, counted from the front; it may be anything below `end`."""
-    place = int(number(position, "the position in a sequence"))
+    place = int(known_number(position, "the position in a sequence"))
     if not -length <= place < end:
         raise InvalidModelError("position %d is out of range for a sequence of %d elements" % (place, length))
     return place + length if place < 0 else place
@@ -33,20 +33,20 @@ def _place(position: Tensor, length: int, end: int) -> int:
 
 @op("SequenceAt", since=11)
 def sequence_at(input_sequence: Any, position: Any) -> Any:
-    return input_sequence.items[_place(position, len(input_sequence.items), len(input_sequence.items))]
+    return input_sequence.items[_normalize_position(position, len(input_sequence.items), len(input_sequence.items))]
 
 
 @op("SequenceErase", since=11)
 def sequence_erase(input_sequence: Any, position: Any = None) -> SequenceValue:
     items = list(input_sequence.items)
-    del items[-1 if position is None else _place(position, len(items), len(items))]
+    del items[-1 if position is None else _normalize_position(position, len(items), len(items))]
     return SequenceValue(input_sequence.dtype, tuple(items))
 
 
 @op("SequenceInsert", since=11)
 def sequence_insert(input_sequence: Any, tensor: Any, position: Any = None) -> SequenceValue:
     items = list(input_sequence.items)
-    items.insert(len(items) if position is None else _place(position, len(items), len(items) + 1), tensor)
+    items.insert(len(items) if position is None else _normalize_position(position, len(items), len(items) + 1), tensor)
     return SequenceValue(tensor.dtype, tuple(items))
 
 
@@ -70,14 +70,14 @@ def split_to_sequence(input: Any, split: Any = None, *, axis: int = 0, keepdims:
     if split is not None and split.rank == 1:
         pieces = p.split(input, axis, as_sizes(split))
     else:
-        step = 1 if split is None else int(number(split, "the size of the pieces of a SplitToSequence"))
-        pieces = p.split(input, axis, _steps(input, axis, step))
+        step = 1 if split is None else int(known_number(split, "the size of the pieces of a SplitToSequence"))
+        pieces = p.split(input, axis, _piece_sizes(input, axis, step))
     if split is None and not keepdims:
         pieces = [p.squeeze(piece, [axis]) for piece in pieces]
     return SequenceValue(input.dtype, tuple(pieces))
 
 
-def _steps(x: Tensor, axis: int, step: int) -> List[Extent]:
+def _piece_sizes(x: Tensor, axis: int, step: int) -> List[Extent]:
     extent = x.shape[axis]
     if step < 1:
         raise InvalidModelError("a SplitToSequence cannot make pieces of %d" % step)
@@ -94,11 +94,11 @@ def sequence_map(ctx: Any, input_sequence: Any, *additional_inputs: Any, body: G
         others = [other.items[k] if isinstance(other, SequenceValue) else other for other in additional_inputs]
         rows.append(ctx.body(body)(item, *others))
     if not rows:
-        return [SequenceValue(_element(one), ()) for one in body.outputs]
+        return [SequenceValue(_element_dtype(one), ()) for one in body.outputs]
     return [SequenceValue(column[0].dtype, tuple(column)) for column in zip(*rows)]
 
 
-def _element(one: Any) -> DType:
+def _element_dtype(one: Any) -> DType:
     dtype = getattr(one.type, "dtype", None)
     return float32 if dtype is None else dtype
 

@@ -5,14 +5,14 @@ from typing import List, Optional, Sequence
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import Extent, atoms_of, floordiv, is_equal, is_static, maximum
-from onnx_compat.ops.arguments import numbers, places, product
+from onnx_compat.ops.arguments import known_integers, normalize_axes, product
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array
 
 
 @op("Reshape", since=1)
 def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
-    return _reshaped(data, list(shape), allowzero=False)
+    return _reshape(data, list(shape), allowzero=False)
 
 
 @op("Reshape", since=(5, 13))
@@ -25,7 +25,7 @@ def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
     extents = as_sizes(shape)
     if any(not is_static(extent) and _may_be_special(extent) for extent in extents):
         extents = [int(v) for v in known_array(shape, "the shape of a Reshape").reshape(-1)]
-    return _reshaped(data, extents, bool(allowzero))
+    return _reshape(data, extents, bool(allowzero))
 
 
 def _may_be_special(extent: Extent) -> bool:
@@ -35,18 +35,18 @@ def _may_be_special(extent: Extent) -> bool:
     return any(atom.kind == "element" for atom in atoms_of(extent))
 
 
-def _reshaped(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
+def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
     """0 stands for the size of the input there (unless `allowzero`), -1 for whatever makes the counts agree."""
     sizes = [data.shape[k] if is_equal(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
     open_ = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
     if len(open_) > 1:
         raise InvalidModelError("a shape has more than one -1: %s" % extents)
     for k in open_:
-        sizes[k] = _remaining(data.shape, sizes[:k] + sizes[k + 1 :])
+        sizes[k] = _infer_size(data.shape, sizes[:k] + sizes[k + 1 :])
     return p.reshape(data, sizes)
 
 
-def _remaining(shape: Sequence[Extent], others: Sequence[Extent]) -> Extent:
+def _infer_size(shape: Sequence[Extent], others: Sequence[Extent]) -> Extent:
     """How often the other sizes fit into the whole; sizes that stand on both sides drop out first, being perhaps 0."""
     whole, rest = list(shape), []
     for extent in others:
@@ -69,20 +69,20 @@ def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Squeeze", since=(1, 11))
 def squeeze_11(data: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
-    return _squeezed(data, axes)
+    return _squeeze(data, axes)
 
 
 @op("Squeeze", since=(13, 21, 23, 24, 25))
 def squeeze(data: Tensor, axes: Optional[Tensor] = None) -> Tensor:
-    return _squeezed(data, None if axes is None else numbers(axes, "the axes of a Squeeze"))
+    return _squeeze(data, None if axes is None else known_integers(axes, "the axes of a Squeeze"))
 
 
-def _squeezed(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
+def _squeeze(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
     if axes is None:
         if not all(map(is_static, x.shape)):
             raise NeedsKnownError("a Squeeze without axes has a rank that depends on run-time sizes", p.shape_of(x))
         axes = [axis for axis, extent in enumerate(x.shape) if extent == 1]
-    for axis in places(axes, x.rank):
+    for axis in normalize_axes(axes, x.rank):
         if is_static(x.shape[axis]) and x.shape[axis] != 1:
             raise InvalidModelError("axis %d of %s is not of length one: it cannot be squeezed" % (axis, list(x.shape)))
     return p.squeeze(x, axes) if len(axes) else x
@@ -95,7 +95,7 @@ def unsqueeze_11(data: Tensor, *, axes: Sequence[int]) -> Tensor:
 
 @op("Unsqueeze", since=(13, 21, 23, 24, 25))
 def unsqueeze(data: Tensor, axes: Tensor) -> Tensor:
-    return p.unsqueeze(data, numbers(axes, "the axes of an Unsqueeze"))
+    return p.unsqueeze(data, known_integers(axes, "the axes of an Unsqueeze"))
 
 
 @op("Transpose", since=(1, 13, 21, 23, 24, 25))
@@ -109,10 +109,10 @@ def expand(input: Tensor, shape: Tensor) -> Tensor:
     rank = max(input.rank, len(wanted))
     here = (1,) * (rank - input.rank) + input.shape
     there = [1] * (rank - len(wanted)) + wanted
-    return p.broadcast_to(input, [_met(*sizes) for sizes in zip(here, there)])
+    return p.broadcast_to(input, [_broadcast_size(*sizes) for sizes in zip(here, there)])
 
 
-def _met(here: Extent, there: Extent) -> Extent:
+def _broadcast_size(here: Extent, there: Extent) -> Extent:
     """The size that one of them is, and the other too unless it is 1."""
     if is_equal(here, 1) or is_equal(here, there):
         return there
@@ -125,7 +125,7 @@ def _met(here: Extent, there: Extent) -> Extent:
 
 @op("Tile", since=1)
 def tile_1(input: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
-    along = p.axis_of(numbers(axis, "the axis of a Tile")[0], input.rank)
+    along = p.axis_of(known_integers(axis, "the axis of a Tile")[0], input.rank)
     return p.tile(input, [as_sizes(tiles)[0] if k == along else 1 for k in range(input.rank)])
 
 

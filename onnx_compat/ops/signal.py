@@ -9,7 +9,7 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import Extent, floordiv, is_static, minimum
 from onnx_compat.ir.dtypes import DType, float32, float64
-from onnx_compat.ops.arguments import number, product
+from onnx_compat.ops.arguments import known_number, product
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
@@ -18,7 +18,7 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 def dft_17(
     input: Tensor, dft_length: Optional[Tensor] = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
 ) -> Tensor:
-    return _transformed(input, axis, dft_length, bool(inverse), bool(onesided))
+    return _transform(input, axis, dft_length, bool(inverse), bool(onesided))
 
 
 @op("DFT", since=20)
@@ -30,8 +30,8 @@ def dft(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Tensor:
-    place = -2 if axis is None else number(axis, "the axis of a DFT")
-    return _transformed(input, place, dft_length, bool(inverse), bool(onesided))
+    place = -2 if axis is None else known_number(axis, "the axis of a DFT")
+    return _transform(input, place, dft_length, bool(inverse), bool(onesided))
 
 
 @op("STFT", since=17)
@@ -53,7 +53,7 @@ def stft(
     return _spectrum(frames, 2, size, False, bool(onesided))
 
 
-def _transformed(x: Tensor, axis: int, length: Optional[Tensor], inverse: bool, onesided: bool) -> Tensor:
+def _transform(x: Tensor, axis: int, length: Optional[Tensor], inverse: bool, onesided: bool) -> Tensor:
     axis = p.axis_of(axis, x.rank)
     if axis == x.rank - 1:
         raise InvalidModelError("the last axis of a DFT's input holds the parts of a number: it cannot be transformed")
@@ -67,27 +67,29 @@ def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: boo
     if not is_static(x.shape[-1]):
         raise NeedsKnownError("whether the input of a DFT is real or complex is not known", lift([x.shape[-1]]))
     wide = x if x.dtype.bits >= 32 else p.cast(x, float32)
-    rows = minimum(x.shape[axis], _half(length) if inverse and onesided else length)
+    rows = minimum(x.shape[axis], _onesided_length(length) if inverse and onesided else length)
     others = [k for k in range(x.rank - 1) if k != axis]
     lines = p.transpose(p.slice_axis(wide, axis, 0, rows), [*others, axis, x.rank - 1])
     lead = tuple(lines.shape[:-2])
-    transform = _in_two_steps if is_static(length) and _factor(int(length)) > 1 else _at_once
+    transform = (
+        _transform_in_two_steps if is_static(length) and _split_factor(int(length)) > 1 else _transform_by_matrix
+    )
     found = transform(p.reshape(lines, (product(lead), rows, x.shape[-1])), length, inverse, onesided)
     out = p.reshape(found, (*lead, *found.shape[1:]))
     back = [*range(axis), x.rank - 2, *range(axis, x.rank - 2), x.rank - 1]
     return p.cast(p.transpose(out, back), x.dtype)
 
 
-def _half(length: Extent) -> Extent:
+def _onesided_length(length: Extent) -> Extent:
     """How many frequencies there are until they mirror themselves."""
     return floordiv(length, 2) + 1
 
 
-def _at_once(lines: Tensor, length: Extent, inverse: bool, onesided: bool) -> Tensor:
+def _transform_by_matrix(lines: Tensor, length: Extent, inverse: bool, onesided: bool) -> Tensor:
     """By one matrix, which has no rows for what is missing."""
     batch, rows, parts = lines.shape
-    columns = _half(length) if onesided and not inverse else length
-    matrix = _matrix(rows, columns, length, int(parts), inverse, onesided, lines.dtype)  # type: ignore[arg-type]
+    columns = _onesided_length(length) if onesided and not inverse else length
+    matrix = _transform_matrix(rows, columns, length, int(parts), inverse, onesided, lines.dtype)  # type: ignore[arg-type]
     joined = p.matmul(p.reshape(lines, (batch, rows * parts)), matrix)
     return p.reshape(joined, (batch, columns, 1 if inverse and onesided else 2))
 
@@ -96,20 +98,20 @@ def _at_once(lines: Tensor, length: Extent, inverse: bool, onesided: bool) -> Te
 _LONG = 2048  # the matrix of a longer transform would take more memory than it is worth
 
 
-def _factor(length: int) -> int:
+def _split_factor(length: int) -> int:
     """Of a long transform, the divisor of its length that is nearest to the root; 1 if there is none, or it is short."""
     if length <= _LONG:
         return 1
     return next(k for k in range(int(math.sqrt(length)), 0, -1) if length % k == 0)
 
 
-def _in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
+def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
     """Transforms of every so many elements, turned, then transforms across them."""
     batch, rows, _ = lines.shape
-    first = _factor(length)
+    first = _split_factor(length)
     second = length // first
     if inverse and onesided:  # the frequencies that are not there mirror the others
-        lines = p.pad(lines, (0, 0, 0), (0, _half(length) - rows, 0))
+        lines = p.pad(lines, (0, 0, 0), (0, _onesided_length(length) - rows, 0))
         mirrored = p.reverse(p.slice_axis(lines, 1, 1, length - length // 2), [1])
         lines = p.concat([lines, mirrored * lift(np.asarray([1, -1], lines.dtype.numpy))], 1)
     else:
@@ -123,11 +125,11 @@ def _in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> 
     found = p.reshape(p.transpose(_spectrum(inner, 2, second, inverse, False), [0, 2, 1, 3]), (batch, length, 2))
     if not onesided:
         return found
-    return p.slice_axis(found, 2, 0, 1) if inverse else p.slice_axis(found, 1, 0, _half(length))
+    return p.slice_axis(found, 2, 0, 1) if inverse else p.slice_axis(found, 1, 0, _onesided_length(length))
 
 
 # -- the matrix --------------------------------------------------------------------------------------------------------
-def _matrix(
+def _transform_matrix(
     rows: Extent, columns: Extent, length: Extent, parts: int, inverse: bool, onesided: bool, dtype: DType
 ) -> Tensor:
     """From the parts of each number to the parts of each result: [rows * parts, columns * parts of a result]."""
@@ -137,7 +139,9 @@ def _matrix(
     cosine = _cosine(quarters, size, inner)
     sine = _cosine(p.mod(quarters - size, size * 4) if inverse else p.mod(quarters + size, size * 4), size, inner)
     if inverse:
-        scale: Any = p.cast(_weights(rows, length) if onesided else lift(1), inner) / p.cast(lift(length), inner)
+        scale: Any = p.cast(_frequency_weights(rows, length) if onesided else lift(1), inner) / p.cast(
+            lift(length), inner
+        )
         cosine, sine = cosine * scale, sine * scale
     blocks = [[cosine, sine], [-sine, cosine]][:parts]
     if inverse and onesided:
@@ -154,7 +158,7 @@ def _cosine(quarters: Tensor, length: Tensor, dtype: DType) -> Tensor:
     return p.sin(p.cast(length - nearest, dtype) * (math.pi / 2) / p.cast(length, dtype))
 
 
-def _weights(rows: Extent, length: Extent) -> Tensor:
+def _frequency_weights(rows: Extent, length: Extent) -> Tensor:
     """How often each of the first half of the frequencies counts: those that mirror themselves once, the others twice."""
     places = p.unsqueeze(p.iota(rows), [1])
     alone = p.equal(p.mod(places * 2, lift(length)), 0)

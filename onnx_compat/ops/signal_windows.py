@@ -12,7 +12,7 @@ from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 
-def _window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -> Tensor:
+def _cosine_window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -> Tensor:
     """A sum of cosines over one period; the last element of a symmetric window repeats the first."""
     length, kept = as_sizes(size)[0], DType.of(dtype)
     # Of a known size all is known: no shim computes.
@@ -27,17 +27,17 @@ def _window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -
 
 @op("HannWindow", since=17)
 def hann_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    return _window(size, periodic, output_datatype, [0.5, -0.5])
+    return _cosine_window(size, periodic, output_datatype, [0.5, -0.5])
 
 
 @op("HammingWindow", since=17)
 def hamming_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    return _window(size, periodic, output_datatype, [25 / 46, -21 / 46])
+    return _cosine_window(size, periodic, output_datatype, [25 / 46, -21 / 46])
 
 
 @op("BlackmanWindow", since=17)
 def blackman_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    return _window(size, periodic, output_datatype, [0.42, -0.5, 0.08])
+    return _cosine_window(size, periodic, output_datatype, [0.42, -0.5, 0.08])
 
 
 @op("MelWeightMatrix", since=17)
@@ -52,7 +52,7 @@ def mel_weight_matrix(
 ) -> Tensor:
     """Triangles over the bins of a spectrum, evenly spaced on the mel scale; the corners are whole bins."""
     bands, points = as_sizes(num_mel_bins)[0], as_sizes(dft_length)[0]
-    low, high = (_mel(p.reshape(edge, ())) for edge in (lower_edge_hertz, upper_edge_hertz))
+    low, high = (_to_mel(p.reshape(edge, ())) for edge in (lower_edge_hertz, upper_edge_hertz))
     steps: Any = p.cast(p.iota(bands + 2), float64)
     mels: Any = steps * p.div(p.sub(high, low), p.cast(lift(bands + 2, int64), float64)) + low
     hertz: Any = (p.exp(mels * (math.log(10) / 2595)) - 1.0) * 700.0
@@ -67,5 +67,5 @@ def mel_weight_matrix(
     return p.cast(p.where(falling, down, p.where(rising, up, 0.0)), DType.of(output_datatype))
 
 
-def _mel(hertz: Tensor) -> Tensor:
+def _to_mel(hertz: Tensor) -> Tensor:
     return p.mul(p.log(p.add(p.div(p.cast(hertz, float64), 700.0), 1.0)), 2595 / math.log(10))

@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Sequence
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent, ceildiv, floordiv, is_equal, is_static, maximum, minimum
-from onnx_compat.ops.arguments import numbers, pairs, places
+from onnx_compat.ops.arguments import known_integers, normalize_axes, split_pads
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_shape
 from onnx_compat.tracing.values import Tensor, as_sizes
@@ -25,7 +25,7 @@ def concat(*inputs: Tensor, axis: int) -> Tensor:
 def slice_1(
     data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Optional[Sequence[int]] = None
 ) -> Tensor:
-    return _sliced(data, starts, ends, range(len(starts)) if axes is None else axes, [1] * len(starts))
+    return _slice(data, starts, ends, range(len(starts)) if axes is None else axes, [1] * len(starts))
 
 
 @op("Slice", since=(10, 11, 13))
@@ -33,9 +33,9 @@ def slice(
     data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None, steps: Optional[Tensor] = None
 ) -> Tensor:
     begin, stop = as_sizes(starts), as_sizes(ends)
-    along = range(len(begin)) if axes is None else numbers(axes, "the axes of a Slice")
-    strides = [1] * len(begin) if steps is None else numbers(steps, "the steps of a Slice")
-    return _sliced(data, begin, stop, along, strides)
+    along = range(len(begin)) if axes is None else known_integers(axes, "the axes of a Slice")
+    strides = [1] * len(begin) if steps is None else known_integers(steps, "the steps of a Slice")
+    return _slice(data, begin, stop, along, strides)
 
 
 @op("DynamicSlice", since=1)
@@ -44,10 +44,10 @@ def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Ten
     return slice(data, starts, ends, axes)
 
 
-def _sliced(
+def _slice(
     x: Tensor, starts: Sequence[Extent], ends: Sequence[Extent], axes: Sequence[int], steps: Sequence[int]
 ) -> Tensor:
-    along = places(axes, x.rank)
+    along = normalize_axes(axes, x.rank)
     if not len(starts) == len(ends) == len(along) == len(steps) or len(set(along)) < len(along):
         raise InvalidModelError(
             "a Slice has starts %s, ends %s, axes %s and steps %s"
@@ -58,11 +58,11 @@ def _sliced(
     stop: List[Any] = [None] * x.rank
     strides = [1] * x.rank
     for axis, start, end, step in zip(along, starts, ends, steps):
-        begin[axis], stop[axis], strides[axis] = start, _end(end, step), step
+        begin[axis], stop[axis], strides[axis] = start, _open_end(end, step), step
     return p.slice(x, [0 if start is None else start for start in begin], stop, strides)
 
 
-def _end(end: Extent, step: int) -> Any:
+def _open_end(end: Extent, step: int) -> Any:
     """None where the slice goes on to the edge, as the extreme integers say."""
     if is_static(end) and (end >= _FAR if step > 0 else end <= -_FAR):
         return None
@@ -82,16 +82,16 @@ def split_1(
 
 @op("Split", since=(2, 11))
 def split_2(ctx: Any, input: Tensor, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
-    return _pieces(ctx, input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
+    return _split_pieces(ctx, input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
 
 
 @op("Split", since=13)
 def split_13(ctx: Any, input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
     sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split)
-    return _pieces(ctx, input, axis, sizes)
+    return _split_pieces(ctx, input, axis, sizes)
 
 
-def _pieces(ctx: Any, input: Tensor, axis: int, sizes: Sequence[Extent]) -> List[Tensor]:
+def _split_pieces(ctx: Any, input: Tensor, axis: int, sizes: Sequence[Extent]) -> List[Tensor]:
     if len(sizes) != ctx.outputs:
         raise InvalidModelError("a Split into %d pieces has %d outputs" % (len(sizes), ctx.outputs))
     return p.split(input, axis, sizes)
@@ -103,11 +103,11 @@ def split(
 ) -> List[Tensor]:
     """Into equal parts, of which the last is smaller if it must be."""
     if split is not None:
-        return _pieces(ctx, input, axis, as_sizes(split))
+        return _split_pieces(ctx, input, axis, as_sizes(split))
     count = ctx.outputs if num_outputs is None else num_outputs
     if count < 1:
         raise InvalidModelError("a Split cannot make %d pieces" % count)
-    return p.split(input, axis, _chunks(input.shape[axis], count))
+    return p.split(input, axis, _chunk_sizes(input.shape[axis], count))
 
 
 def _equal_parts(extent: Extent, count: int) -> List[Extent]:
@@ -116,7 +116,7 @@ def _equal_parts(extent: Extent, count: int) -> List[Extent]:
     return [floordiv(extent, count)] * count
 
 
-def _chunks(extent: Extent, count: int) -> List[Extent]:
+def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
     chunk = ceildiv(extent, count)
     bounds = [minimum(chunk * k, extent) for k in range(count)] + [extent]
     return [after - before for before, after in zip(bounds, bounds[1:])]
@@ -124,12 +124,12 @@ def _chunks(extent: Extent, count: int) -> List[Extent]:
 
 @op("Pad", since=1)
 def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    return _padded(data, list(paddings), mode, value)
+    return _pad_and_crop(data, list(paddings), mode, value)
 
 
 @op("Pad", since=2)
 def pad_2(data: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    return _padded(data, list(pads), mode, value)
+    return _pad_and_crop(data, list(pads), mode, value)
 
 
 @op("Pad", since=(11, 13))
@@ -147,18 +147,20 @@ def pad(
     mode: str = "constant",
 ) -> Tensor:
     value = None if constant_value is None else p.reshape(constant_value, ())
-    along = None if axes is None else numbers(axes, "the axes of a Pad")
-    return _padded(data, as_sizes(pads), mode, value, along)
+    along = None if axes is None else known_integers(axes, "the axes of a Pad")
+    return _pad_and_crop(data, as_sizes(pads), mode, value, along)
 
 
-def _padded(x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None) -> Tensor:
+def _pad_and_crop(
+    x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None
+) -> Tensor:
     """Pad and crop: a negative size crops. The crop comes first, so that modes that copy elements copy what is left."""
     low: List[Extent] = [0] * x.rank
     high: List[Extent] = [0] * x.rank
-    along = places(range(x.rank) if axes is None else axes, x.rank)
+    along = normalize_axes(range(x.rank) if axes is None else axes, x.rank)
     if len(pads) != 2 * len(along):
         raise InvalidModelError("%d sizes of padding are given for %d axes" % (len(pads), len(along)))
-    for axis, (before, after) in zip(along, pairs(pads)):
+    for axis, (before, after) in zip(along, split_pads(pads)):
         low[axis], high[axis] = before, after
     check_shape([before + size + after for before, size, after in zip(low, x.shape, high)], "Pad")
     if mode == "constant" and any(map(_crops_padding, low, x.shape, high)):
@@ -184,7 +186,7 @@ def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
 def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
     """Cut or filled with zeros, on both sides alike, until the axes have these lengths."""
     x = input_data
-    for axis, wanted in zip(places(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):
+    for axis, wanted in zip(normalize_axes(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):
         here = x.shape[axis]
         if is_equal(here, wanted):
             continue

@@ -38,7 +38,7 @@ def non_max_suppression(
     threshold = lift(0, float32) if iou_threshold is None else p.reshape(iou_threshold, ())
     edges = [
         p.take_along(p.broadcast_to(p.unsqueeze(edge, [1]), scores.shape), order, 2)
-        for edge in _edges(boxes, bool(center_point_box))
+        for edge in _box_edges(boxes, bool(center_point_box))
     ]
 
     def another(k: Any, left: Any, chosen: Any) -> Tensor:
@@ -47,7 +47,7 @@ def non_max_suppression(
     def chosen_next(k: Any, left: Any, chosen: Any) -> List[Tensor]:
         best = p.unsqueeze(p.argmax(p.cast(left, float32), 2), [2])
         there = p.take_along(left, best, 2)
-        taken = p.logical_or(p.equal(p.iota(count), best), _overlapping(edges, best, threshold))
+        taken = p.logical_or(p.equal(p.iota(count), best), _overlaps(edges, best, threshold))
         box = p.where(there, p.take_along(order, best, 2), -1)
         return [k + 1, p.logical_and(left, p.logical_not(taken)), p.where(p.equal(p.iota(room), k), box, chosen)]
 
@@ -58,7 +58,7 @@ def non_max_suppression(
     return p.concat([p.slice_axis(places, 1, 0, 2), found], 1)
 
 
-def _edges(boxes: Tensor, centered: bool) -> List[Any]:
+def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
     """The lower and upper ends on both axes: y, x (or x, y, which is as good), each [batches, boxes]."""
     a, b, c, d = (p.squeeze(part, [2]) for part in p.split(boxes, 2, [1] * 4))
     if centered:
@@ -66,7 +66,7 @@ def _edges(boxes: Tensor, centered: bool) -> List[Any]:
     return [p.minimum(a, c), p.maximum(a, c), p.minimum(b, d), p.maximum(b, d)]
 
 
-def _overlapping(edges: List[Any], best: Any, threshold: Any) -> Any:
+def _overlaps(edges: List[Any], best: Any, threshold: Any) -> Any:
     """Whether the boxes share more than the threshold with the best one, of what both cover together."""
     low_a, high_a, low_b, high_b = edges
     own = [p.take_along(edge, best, 2) for edge in edges]

@@ -27,10 +27,10 @@ def string_normalizer(
     if not stopwords:
         return lift(change(X))
     words = X if X.rank == 1 else p.squeeze(X, [0])
-    kept = _without(words, stopwords, bool(is_case_sensitive))
+    kept = _indices_without(words, stopwords, bool(is_case_sensitive))
     (left,) = p.cond(
         p.equal(lift(kept.shape[0]), 0),
-        lambda: [_strings([""])],
+        lambda: [_string_tensor([""])],
         lambda: [change(p.take(words, kept, 0))],
     )
     return left if X.rank == 1 else p.unsqueeze(left, [0])
@@ -52,13 +52,13 @@ def regex_full_match(X: Tensor, *, pattern: Optional[str] = None) -> Tensor:
     return p.string_match(X, pattern or "")
 
 
-def _without(words: Tensor, stopwords: Sequence[str], sensitive: bool) -> Tensor:
+def _indices_without(words: Tensor, stopwords: Sequence[str], sensitive: bool) -> Tensor:
     """The places of the words that are no stop words."""
     seen = words if sensitive else p.string_lower(words)
-    unwanted = _strings([word if sensitive else word.lower() for word in stopwords])
+    unwanted = _string_tensor([word if sensitive else word.lower() for word in stopwords])
     stopped: Any = p.equal(p.unsqueeze(seen, [1]), unwanted)
     return p.squeeze(p.nonzero(p.logical_not(p.reduce_max(stopped, [1]))), [0])
 
 
-def _strings(texts: List[str]) -> Tensor:
+def _string_tensor(texts: List[str]) -> Tensor:
     return lift(np.asarray(texts, object), string)

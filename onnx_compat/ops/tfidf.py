@@ -35,9 +35,9 @@ def tfidf_vectorizer(
     width = max(ngram_indexes) + 1
     pool = np.asarray(list(pool_strings), object) if pool_strings else np.asarray(pool_int64s, X.dtype.numpy)
     total: Any = p.full((rows.shape[0], width), 0, float32)
-    for length, first, grams in _grams(pool, ngram_counts):
+    for length, first, grams in _split_pool(pool, ngram_counts):
         if min_gram_length <= length <= max_gram_length and len(grams):
-            counts = _counts(rows, grams, max_skip_count if length > 1 else 0)
+            counts = _count_grams(rows, grams, max_skip_count if length > 1 else 0)
             if mode == "IDF":
                 counts = p.minimum(counts, 1.0)
             spread = np.zeros((len(grams), width), np.float32)
@@ -47,7 +47,7 @@ def tfidf_vectorizer(
     return p.squeeze(total, [0]) if X.rank == 1 else total
 
 
-def _grams(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int, np.ndarray]]:
+def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int, np.ndarray]]:
     """The n-grams of each length, one a row, and the number of the first one among all."""
     found: List[Tuple[int, int, np.ndarray]] = []
     number = 0
@@ -58,7 +58,7 @@ def _grams(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int, np.n
     return found
 
 
-def _counts(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
+def _count_grams(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
     """[rows, n-grams], with up to so many elements skipped between two of an n-gram."""
     extent, length = rows.shape[1], grams.shape[1]
     total: Any = p.full((rows.shape[0], len(grams)), 0, int32)

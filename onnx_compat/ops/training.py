@@ -21,7 +21,7 @@ def gradient(ctx: Any, *Inputs: Any, xs: Sequence[str], y: str, zs: Sequence[str
     names = (*xs, *zs)
     if len(Inputs) != len(names):
         raise InvalidModelError("%d values were given for the %d names in xs and zs" % (len(Inputs), len(names)))
-    between = _between(ctx.graph, names, y)
+    between = _extract_subgraph(ctx.graph, names, y)
 
     def value(*variables: Tensor) -> Tensor:
         (made,) = Interpreter().run(between, [*variables, *Inputs[len(xs) :]], ctx.scope)
@@ -30,7 +30,7 @@ def gradient(ctx: Any, *Inputs: Any, xs: Sequence[str], y: str, zs: Sequence[str
     return p.gradient(value, Inputs[: len(xs)])
 
 
-def _between(graph: Graph, names: Sequence[str], y: str) -> Graph:
+def _extract_subgraph(graph: Graph, names: Sequence[str], y: str) -> Graph:
     """The part of the graph that computes y from the values of these names (and from constants)."""
     makers = {name: node for node in graph.nodes for name in node.outputs if name}
     needed, waiting = set(), [y]

@@ -19,9 +19,9 @@ def unique(X: Tensor, *, axis: Optional[int] = None, sorted: int = 1) -> List[Te
     place = 0 if axis is None else p.axis_of(axis, X.rank)
     lines = p.reshape(X, (product(X.shape),)) if axis is None else X
     count = lines.shape[place]
-    keys = _keys(p.transpose(lines, [place, *[k for k in range(lines.rank) if k != place]]))
-    order = _ordered(keys, count)
-    begins = _begins(keys, order, count)
+    keys = _sort_keys(p.transpose(lines, [place, *[k for k in range(lines.rank) if k != place]]))
+    order = _sort_lines(keys, count)
+    begins = _begins_group(keys, order, count)
     starts: Any = p.squeeze(p.nonzero(begins), [0])
     groups = starts.shape[0]
     first = p.take(order, starts, 0)
@@ -40,7 +40,7 @@ def _zeros(length: Extent) -> Tensor:
 
 
 # -- order -------------------------------------------------------------------------------------------------------------
-def _ordered(keys: List[Tensor], count: Extent) -> Tensor:
+def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
     """The places of the lines in their order, of equal ones the first place first: sorted by the last column, then by the
     one before it.
     """
@@ -58,7 +58,7 @@ def _ordered(keys: List[Tensor], count: Extent) -> Tensor:
     return p.scan(by_column, [p.iota(count)], keys, columns, reverse=True)[0]
 
 
-def _begins(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
+def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
     """Whether each line, in order, is another one than the line before it."""
     found = p.equal(p.iota(count), 0)
     before = p.take(order, p.maximum(p.iota(count) - 1, 0), 0)
@@ -69,7 +69,7 @@ def _begins(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
-def _keys(lines: Tensor) -> List[Tensor]:
+def _sort_keys(lines: Tensor) -> List[Tensor]:
     """Numbers [columns, lines] that are ordered as the elements are: of several tables, the first says most."""
     table: Any = p.transpose(p.reshape(lines, (lines.shape[0], product(lines.shape[1:]))), [1, 0])
     kind = lines.dtype.kind
@@ -78,17 +78,17 @@ def _keys(lines: Tensor) -> List[Tensor]:
     if kind == "b":
         return [p.cast(table, int32)]
     if kind == "c":
-        return [key for half in (0, 32) for key in _keys_of_floats(_half(table, half))]
-    return _keys_of_floats(table) if kind == "f" else [table]
+        return [key for half in (0, 32) for key in _sort_keys_of_floats(_complex_part(table, half))]
+    return _sort_keys_of_floats(table) if kind == "f" else [table]
 
 
-def _keys_of_floats(table: Tensor) -> List[Tensor]:
+def _sort_keys_of_floats(table: Tensor) -> List[Tensor]:
     """NaN has no place of its own in the order of numbers."""
     missing: Any = p.is_nan(table)
     return [p.cast(missing, int32), p.where(missing, lift(0, table.dtype), table)]
 
 
-def _half(x: Tensor, shift: int) -> Tensor:
+def _complex_part(x: Tensor, shift: int) -> Tensor:
     """The real part of a complex number, or behind 32 bits the imaginary one."""
     if x.dtype.bits != 64:
         raise UnsupportedError("Unique of %s is not done" % x.dtype.name, hint="make it complex64, or split its parts")

@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Sequence
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent, floordiv
 from onnx_compat.ir.dtypes import int64
-from onnx_compat.ops.arguments import along, every, pairs, product
+from onnx_compat.ops.arguments import align_to_axis, per_axis, product, split_pads
 from onnx_compat.ops.point_sampling import flat_index
 from onnx_compat.ops.registry import op
 from onnx_compat.ops.window_geometry import WindowGeometry
@@ -31,8 +31,8 @@ def col2im(
     counts = windows.counts(extents)
     places: List[Any] = []
     for k in range(rank):
-        inside = along(p.mul(p.iota(kernel[k]), windows.dilations[k]), k, 2 * rank)
-        places.append(p.add(inside, along(p.mul(p.iota(counts[k]), windows.strides[k]), rank + k, 2 * rank)))
+        inside = align_to_axis(p.mul(p.iota(kernel[k]), windows.dilations[k]), k, 2 * rank)
+        places.append(p.add(inside, align_to_axis(p.mul(p.iota(counts[k]), windows.strides[k]), rank + k, 2 * rank)))
     padded = [low + extent + high for extent, (low, high) in zip(extents, windows.pads)]
     rows = p.reshape(flat_index(lift(0, int64), places, padded), (product(kernel) * product(counts), 1))
     n, channels = input.shape[0], floordiv(input.shape[1], product(kernel))
@@ -57,9 +57,9 @@ def max_unpool(
 ) -> Tensor:
     """The indices count in the image that the pool saw; an output shape that is larger has zeros behind it."""
     rank = X.rank - 2
-    cut = pairs(pads) if pads else [(0, 0)] * rank
+    cut = split_pads(pads) if pads else [(0, 0)] * rank
     image: List[Extent] = list(X.shape[:2])
-    for extent, kernel, stride, (low, high) in zip(X.shape[2:], kernel_shape, every(strides, rank, 1), cut):
+    for extent, kernel, stride, (low, high) in zip(X.shape[2:], kernel_shape, per_axis(strides, rank, 1), cut):
         image.append((extent - 1) * stride + kernel - low - high)
     flat = p.full((product(image),), 0, X.dtype)
     filled = p.scatter_nd(flat, p.reshape(I, (X.size, 1)), p.reshape(X, (X.size,)))

@@ -4,7 +4,7 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent, ceildiv, floordiv, is_equal, is_static, maximum, minimum
-from onnx_compat.ops.arguments import every, pairs
+from onnx_compat.ops.arguments import per_axis, split_pads
 
 __all__ = ["WindowGeometry", "reach"]
 
@@ -38,12 +38,12 @@ class WindowGeometry(NamedTuple):
             raise InvalidModelError("a kernel %s does not fit %d spatial axes" % (list(kernel), rank))
         if pads and (len(pads) != 2 * rank or min(pads) < 0):
             raise InvalidModelError("the padding %s must have %d entries, each 0 at least" % (list(pads), 2 * rank))
-        step, apart = every(strides, rank, 1), every(dilations, rank, 1)
+        step, apart = per_axis(strides, rank, 1), per_axis(dilations, rank, 1)
         if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
             spans = [reach(k, d) for k, d in zip(kernel, apart)]
             padding = [_same_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in zip(extents, spans, step)]
         elif auto_pad in ("VALID", "NOTSET", ""):
-            padding = pairs(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
+            padding = split_pads(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
         else:
             raise InvalidModelError("auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID, not %r" % auto_pad)
         return WindowGeometry(list(kernel), step, apart, padding)

@@ -8,7 +8,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir.dims import floordiv
 from onnx_compat.ir.dtypes import DType, int64
 from onnx_compat.ops import constants, indexing, pooling, slicing
-from onnx_compat.ops.arguments import nth, number
+from onnx_compat.ops.arguments import known_number, take_slice
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
@@ -39,7 +39,7 @@ def pad(data: Tensor, pads: Tensor, value: Optional[Tensor] = None, *, mode: str
 
 @op("ExpandDims", since=1, domain=DOMAIN)
 def expand_dims(X: Tensor, axis: Tensor) -> Tensor:
-    return p.unsqueeze(X, [p.axis_of(int(number(axis, "the axis of ExpandDims")), X.rank + 1)])
+    return p.unsqueeze(X, [p.axis_of(int(known_number(axis, "the axis of ExpandDims")), X.rank + 1)])
 
 
 @op("NhwcMaxPool", since=1, domain=DOMAIN)
@@ -80,7 +80,7 @@ def inverse(X: Tensor) -> Tensor:
         column = p.take(matrix, k, matrix.rank - 1)
         best = p.argmax(p.where(p.less(rows, k), lift(-1, X.dtype), p.abs(column)), -1)
         there = p.equal(p.unsqueeze(best, [best.rank]), rows)
-        upper, pivot = _row(matrix, here), _row(matrix, there)
+        upper, pivot = _select_row(matrix, here), _select_row(matrix, there)
         matrix = p.where(p.unsqueeze(there, [there.rank]), upper, matrix)
         scaled = p.div(pivot, p.unsqueeze(p.take(pivot, k, pivot.rank - 1), [pivot.rank - 1]))
         factors = p.unsqueeze(p.take(matrix, k, matrix.rank - 1), [matrix.rank - 1])
@@ -90,7 +90,7 @@ def inverse(X: Tensor) -> Tensor:
     return p.slice_axis(done, X.rank - 1, size, None)
 
 
-def _row(matrix: Tensor, chosen: Tensor) -> Tensor:
+def _select_row(matrix: Tensor, chosen: Tensor) -> Tensor:
     """The one row that is chosen, as a matrix of one row."""
     kept = p.where(p.unsqueeze(chosen, [chosen.rank]), matrix, lift(0, matrix.dtype))
     return p.reduce_sum(kept, [matrix.rank - 2], keepdims=True)
@@ -114,14 +114,14 @@ def unique(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     return p.take(x, earliest, 0), index, counts
 
 
-def _turns(count: Any, size: Any, dtype: DType) -> Tuple[Tensor, Tensor]:
+def _cosines_and_sines(count: Any, size: Any, dtype: DType) -> Tuple[Tensor, Tensor]:
     """The cosines and sines of k * j turns of a size-th part, for k < count and j < size: [size, count]."""
     steps = p.mod(p.mul(p.unsqueeze(p.iota(size), [1]), p.iota(count)), lift(size, int64))
     angle = p.mul(p.cast(steps, dtype), p.div(lift(2 * math.pi, dtype), p.cast(lift(size, int64), dtype)))
     return p.cos(angle), p.sin(angle)
 
 
-def _one_signal(signal_ndim: int, onesided: int, normalized: int) -> None:
+def _check_transform(signal_ndim: int, onesided: int, normalized: int) -> None:
     if signal_ndim != 1 or not onesided or normalized:
         raise UnsupportedError("only one axis, one side and no normalization are known of this Fourier transform")
 
@@ -129,21 +129,21 @@ def _one_signal(signal_ndim: int, onesided: int, normalized: int) -> None:
 @op("Rfft", since=1, domain=DOMAIN)
 def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Tensor:
     """Of the last axis; real and imaginary parts stand along a new one."""
-    _one_signal(signal_ndim, onesided, normalized)
-    cosines, sines = _turns(floordiv(X.shape[-1], 2) + 1, X.shape[-1], X.dtype)
+    _check_transform(signal_ndim, onesided, normalized)
+    cosines, sines = _cosines_and_sines(floordiv(X.shape[-1], 2) + 1, X.shape[-1], X.dtype)
     return p.stack([p.matmul(X, cosines), p.neg(p.matmul(X, sines))], X.rank)
 
 
 @op("Irfft", since=1, domain=DOMAIN)
 def irfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int) -> Tensor:
     """The inverse of Rfft, for a signal of even length: every part but the first and the last stands for two."""
-    _one_signal(signal_ndim, onesided, normalized)
+    _check_transform(signal_ndim, onesided, normalized)
     count = X.shape[-2]
     size = (count - 1) * 2
-    cosines, sines = (p.transpose(turns, (1, 0)) for turns in _turns(count, size, X.dtype))
+    cosines, sines = (p.transpose(turns, (1, 0)) for turns in _cosines_and_sines(count, size, X.dtype))
     parts = p.iota(count)
     ends = p.logical_or(p.equal(parts, lift(0, int64)), p.equal(parts, lift(count - 1, int64)))
     weight = p.where(ends, lift(1.0, X.dtype), lift(2.0, X.dtype))
-    real, imaginary = (p.mul(nth(X, k, X.rank - 1), weight) for k in (0, 1))
+    real, imaginary = (p.mul(take_slice(X, k, X.rank - 1), weight) for k in (0, 1))
     total = p.sub(p.matmul(real, cosines), p.matmul(imaginary, sines))
     return p.div(total, p.cast(lift(size, int64), X.dtype))

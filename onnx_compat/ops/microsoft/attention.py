@@ -7,7 +7,7 @@ from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ir.dims import Extent, is_equal
 from onnx_compat.ir.dtypes import int32
 from onnx_compat.ops import attention_weights
-from onnx_compat.ops.arguments import nth, number, numbers
+from onnx_compat.ops.arguments import known_integers, known_number, take_slice
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
@@ -15,7 +15,7 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 Maybe = Optional[Tensor]
 
 
-class _Rules:
+class _ScoreRules:
     """What the operators share of their attributes."""
 
     def __init__(self, scale: float, fill: float, forward: bool = False) -> None:
@@ -50,14 +50,14 @@ def attention(
         raise UnsupportedError(
             "Attention with do_rotary or past_present_share_buffer is only done on GPUs by onnxruntime"
         )
-    sizes: Any = qkv_hidden_sizes or [attention_weights.shared(weights.shape[1], 3)] * 3
-    q, k, v = (attention_weights.split(x, num_heads) for x in p.split(p.matmul(input, weights, bias), 2, sizes))
+    sizes: Any = qkv_hidden_sizes or [attention_weights.size_per_head(weights.shape[1], 3)] * 3
+    q, k, v = (attention_weights.split_heads(x, num_heads) for x in p.split(p.matmul(input, weights, bias), 2, sizes))
     before: Extent = 0
     if past is not None:
         before = past.shape[3]
-        k, v = (p.concat([nth(past, n), x], 2) for n, x in enumerate((k, v)))
-    rules = _Rules(scale, mask_filter_value, bool(unidirectional))
-    y, _ = _attended(q, k, v, mask_index, attention_bias, before, rules)
+        k, v = (p.concat([take_slice(past, n), x], 2) for n, x in enumerate((k, v)))
+    rules = _ScoreRules(scale, mask_filter_value, bool(unidirectional))
+    y, _ = _attend(q, k, v, mask_index, attention_bias, before, rules)
     return [y, p.stack([k, v], 0) if ctx.wants(1) else None]
 
 
@@ -82,13 +82,13 @@ def multi_head_attention(
     """Keys and values of rank 4 are whole caches already."""
     if past_sequence_length is not None or cache_indirection is not None:
         raise UnsupportedError("MultiHeadAttention over a buffer that past and present share is not done")
-    q, k, v = _in_heads(query, key, value, bias, num_heads)
+    q, k, v = _split_inputs(query, key, value, bias, num_heads)
     before: Extent = 0
     if past_key is not None and past_value is not None:
         before = past_key.shape[2]
         k, v = p.concat([past_key, k], 2), p.concat([past_value, v], 2)
-    rules = _Rules(scale, mask_filter_value, bool(unidirectional))
-    y, scores = _attended(q, k, v, key_padding_mask, attention_bias, before, rules)
+    rules = _ScoreRules(scale, mask_filter_value, bool(unidirectional))
+    y, scores = _attend(q, k, v, key_padding_mask, attention_bias, before, rules)
     return [y, k, v, scores]
 
 
@@ -113,9 +113,9 @@ def decoder_masked_multi_head_attention(
     scale: float = 0.0,
 ) -> List[Tensor]:
     """One step: of a shared buffer, what is behind the step stays as it is."""
-    if cache_indirection is not None and (beam_width is None or number(beam_width, "a beam_width") != 1):
+    if cache_indirection is not None and (beam_width is None or known_number(beam_width, "a beam_width") != 1):
         raise UnsupportedError("DecoderMaskedMultiHeadAttention over several beams is not done")
-    q, k, v = _in_heads(query, key, value, bias, num_heads)
+    q, k, v = _split_inputs(query, key, value, bias, num_heads)
     rest: List[Tensor] = []
     if past_key is not None and past_value is not None:
         caches = [past_key, past_value]
@@ -126,19 +126,19 @@ def decoder_masked_multi_head_attention(
             rest = [p.slice_axis(cache, 2, filled + 1, None) for cache in caches]
             caches = [p.slice_axis(cache, 2, 0, filled) for cache in caches]
         k, v = (p.concat([cache, x], 2) for cache, x in zip(caches, (k, v)))
-    y, scores = _attended(q, k, v, mask_index, attention_bias, 0, _Rules(scale, mask_filter_value))
+    y, scores = _attend(q, k, v, mask_index, attention_bias, 0, _ScoreRules(scale, mask_filter_value))
     present = [p.concat([x, tail], 2) for x, tail in zip((k, v), rest)] if rest else [k, v]
     return [y, *present, scores]
 
 
-def _in_heads(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
+def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values as [batch, heads, steps, size], from any of the forms in which they come."""
     if query.rank == 5:  # [batch, steps, heads, 3, size]
-        parts = [_flat(nth(query, n, 3)) for n in range(3)]
+        parts = [_merge_heads(take_slice(query, n, 3)) for n in range(3)]
     elif key is None:
-        parts = p.split(query, 2, [attention_weights.shared(query.shape[2], 3)] * 3)
+        parts = p.split(query, 2, [attention_weights.size_per_head(query.shape[2], 3)] * 3)
     elif key.rank == 5:  # [batch, steps, heads, 2, size]
-        parts = [query, *[_flat(nth(key, n, 3)) for n in range(2)]]
+        parts = [query, *[_merge_heads(take_slice(key, n, 3)) for n in range(2)]]
     elif value is None:
         raise InvalidModelError("there is a key and no value")
     else:
@@ -147,32 +147,32 @@ def _in_heads(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) 
         widths = [x.shape[2] if x.rank == 3 else x.shape[1] * x.shape[3] for x in parts]
         biases = p.split(bias, 0, widths)
         parts = [p.add(x, b) if x.rank == 3 else x for x, b in zip(parts, biases)]
-    q, k, v = (x if x.rank == 4 else attention_weights.split(x, count) for x in parts)
+    q, k, v = (x if x.rank == 4 else attention_weights.split_heads(x, count) for x in parts)
     return q, k, v
 
 
-def _flat(x: Tensor) -> Tensor:
+def _merge_heads(x: Tensor) -> Tensor:
     """[batch, steps, heads, size] as [batch, steps, heads * size]."""
     return p.reshape(x, (x.shape[0], x.shape[1], x.shape[2] * x.shape[3]))
 
 
-def _attended(
-    q: Tensor, k: Tensor, v: Tensor, mask: Maybe, added: Maybe, before: Extent, rules: _Rules
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Maybe, added: Maybe, before: Extent, rules: _ScoreRules
 ) -> Tuple[Tensor, Tensor]:
     """The output [batch, steps, heads * size], and the scores as they go into the softmax."""
     steps, total = q.shape[2], k.shape[2]
-    bias = None if mask is None else p.where(_is_key(mask, q.shape[0], total), lift(0, q.dtype), rules.fill)
+    bias = None if mask is None else p.where(_key_mask(mask, q.shape[0], total), lift(0, q.dtype), rules.fill)
     if added is not None:
         bias = added if bias is None else p.add(added, bias)
     if rules.forward and not is_equal(steps, 1):
         rows, columns = attention_weights.position_grid(steps, total, before)
-        bias = attention_weights.additive([p.less_equal(columns, rows)], bias, q.dtype)
-    scores = p.matmul(p.mul(q, attention_weights.scale_of(q, rules.scale)), k, transpose_y=True)
+        bias = attention_weights.additive_mask([p.less_equal(columns, rows)], bias, q.dtype)
+    scores = p.matmul(p.mul(q, attention_weights.attention_scale(q, rules.scale)), k, transpose_y=True)
     scores = scores if bias is None else p.add(scores, bias)
-    return attention_weights.join(p.matmul(p.softmax(scores, -1), v)), scores
+    return attention_weights.join_heads(p.matmul(p.softmax(scores, -1), v)), scores
 
 
-def _is_key(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
+def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
     """Which keys are not padding, to broadcast over heads, from any of the forms of a mask."""
     if mask.rank == 2:
         return p.greater(p.unsqueeze(mask, [1, 2]), 0)
@@ -181,18 +181,18 @@ def _is_key(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
     if mask.rank != 1:
         raise UnsupportedError("a mask of rank %d is not done: onnxruntime has it on GPUs only" % mask.rank)
     columns = p.reshape(p.iota(total, int32), (1, 1, 1, total))
-    ends, starts = _bounds(p.cast(mask, int32), batch)
+    ends, starts = _key_bounds(p.cast(mask, int32), batch)
     inside = p.less(columns, ends)
     return inside if starts is None else p.logical_and(inside, p.less_equal(starts, columns))
 
 
-def _bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
+def _key_bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
     """Where the keys of each sample end, and where they start if that is told: [ends], [ends, starts], or lengths and
     two lists of offsets into a batch without padding, which say nothing more.
     """
     pieces = 1
     if not is_equal(mask.shape[0], batch):
-        length, count = numbers(lift([mask.shape[0], batch]), "the length of a mask index")
+        length, count = known_integers(lift([mask.shape[0], batch]), "the length of a mask index")
         pieces = 2 if length == 2 * count else 1
     ends, *starts = (
         p.reshape(p.slice_axis(mask, 0, batch * n, batch * (n + 1)), (batch, 1, 1, 1)) for n in range(pieces)

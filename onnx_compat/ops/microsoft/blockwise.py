@@ -13,7 +13,7 @@ from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
 
-def _unpacked(packed: Tensor, bits: int, length: Extent) -> Tensor:
+def _unpack(packed: Tensor, bits: int, length: Extent) -> Tensor:
     """The first numbers in the bytes of the last axis, the lowest bits of a byte first."""
     if bits not in (2, 4, 8):
         raise UnsupportedError("weights of %d bits are not known" % bits, hint="quantize to 2, 4 or 8 bits")
@@ -47,7 +47,7 @@ def matmul_nbits(
     if weight_prepacked:
         raise UnsupportedError("weights packed for a GPU cannot be read", hint="export with weight_prepacked=0")
     blocks = ceildiv(K, block_size)
-    weights = _unpacked(p.reshape(B, (N, floordiv(B.size, N))), bits, K)
+    weights = _unpack(p.reshape(B, (N, floordiv(B.size, N))), bits, K)
     scale, zero = p.reshape(scales, (N, blocks)), _zero_points(zero_points, bits, N, blocks)
     if zero.dtype.kind == "f":
         weights = p.cast(weights, zero.dtype)
@@ -64,7 +64,7 @@ def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent)
         return lift(2 ** (bits - 1), uint8)
     if packed.dtype.kind == "f":
         return p.reshape(packed, (rows, blocks))
-    return _unpacked(p.reshape(packed, (rows, floordiv(packed.size, rows))), bits, blocks)
+    return _unpack(p.reshape(packed, (rows, floordiv(packed.size, rows))), bits, blocks)
 
 
 @op("GatherBlockQuantized", since=1, domain=DOMAIN)
@@ -84,43 +84,45 @@ def gather_block_quantized(
     if data.dtype.kind == "f":
         extent = data.shape[blocked]
         table = dequantize_linear(data, scales, axis=blocked, block_size=block_size or extent)  # type: ignore[arg-type]
-        return _gathered(table, indices, axis)
-    numbers, zero = _integers(data, scales, zero_points, bits)
+        return _gather_or_zero(table, indices, axis)
+    numbers, zero = _unpack_integers(data, scales, zero_points, bits)
     if axis == blocked:
         table = dequantize_linear(numbers, scales, zero, axis=blocked, block_size=block_size)
-        return _gathered(table, indices, axis)
-    index = _inside(indices, data.shape[axis])
+        return _gather_or_zero(table, indices, axis)
+    index = _replace_invalid(indices, data.shape[axis])
     parts = [part if part.rank == 0 else gather(part, index, axis=axis) for part in (numbers, scales, zero)]
     blocked += indices.rank - 1 if blocked > axis else 0
-    return _blanked(dequantize_linear(*parts, axis=blocked, block_size=block_size), indices, axis, data.shape[axis])
+    return _zero_invalid(
+        dequantize_linear(*parts, axis=blocked, block_size=block_size), indices, axis, data.shape[axis]
+    )
 
 
-def _integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor], bits: int) -> Any:
+def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor], bits: int) -> Any:
     """The numbers and their zero points, a byte each."""
     if data.dtype.name == "uint8":
         middle = lift(2 ** (bits - 1), uint8)
-        numbers = _unpacked(data, bits, data.shape[-1] * (8 // bits))
-        return numbers, middle if zero_points is None else _unpacked(zero_points, bits, scales.shape[-1])
+        numbers = _unpack(data, bits, data.shape[-1] * (8 // bits))
+        return numbers, middle if zero_points is None else _unpack(zero_points, bits, scales.shape[-1])
     byte: DType = int8 if data.dtype.kind == "i" else uint8
     return p.cast(data, byte), lift(0, byte) if zero_points is None else p.cast(zero_points, byte)
 
 
-def _gathered(table: Tensor, indices: Tensor, axis: int) -> Tensor:
+def _gather_or_zero(table: Tensor, indices: Tensor, axis: int) -> Tensor:
     extent = table.shape[axis]
-    return _blanked(gather(table, _inside(indices, extent), axis=axis), indices, axis, extent)
+    return _zero_invalid(gather(table, _replace_invalid(indices, extent), axis=axis), indices, axis, extent)
 
 
-def _valid(indices: Tensor, extent: Extent) -> Tensor:
+def _is_valid_index(indices: Tensor, extent: Extent) -> Tensor:
     length = lift(extent, indices.dtype)
     return p.logical_and(p.greater_equal(indices, p.neg(length)), p.less(indices, length))
 
 
-def _inside(indices: Tensor, extent: Extent) -> Tensor:
-    return p.where(_valid(indices, extent), indices, lift(0, indices.dtype))
+def _replace_invalid(indices: Tensor, extent: Extent) -> Tensor:
+    return p.where(_is_valid_index(indices, extent), indices, lift(0, indices.dtype))
 
 
-def _blanked(y: Tensor, indices: Tensor, axis: int, extent: Extent) -> Tensor:
+def _zero_invalid(y: Tensor, indices: Tensor, axis: int, extent: Extent) -> Tensor:
     """Zeros where the index had nothing to select."""
     behind = y.rank - axis - indices.rank
-    valid = p.reshape(_valid(indices, extent), (1,) * axis + indices.shape + (1,) * behind)
+    valid = p.reshape(_is_valid_index(indices, extent), (1,) * axis + indices.shape + (1,) * behind)
     return p.where(valid, y, lift(0, y.dtype))

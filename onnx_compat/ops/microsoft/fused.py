@@ -9,7 +9,7 @@ from onnx_compat.ops import activation as a
 from onnx_compat.ops.convolution import conv
 from onnx_compat.ops.linear import gemm, matmul
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
-from onnx_compat.ops.older_versions import older
+from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
 
@@ -40,7 +40,7 @@ _ACTIVATIONS: Dict[str, Tuple[Callable[..., Tensor], Tuple[str, ...]]] = {
 }
 
 
-def _activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]:
+def _find_activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]:
     if name not in _ACTIVATIONS:
         raise UnsupportedError(
             "the fused activation '%s' is not known" % name,
@@ -49,9 +49,9 @@ def _activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]:
     return _ACTIVATIONS[name]
 
 
-def _activated(x: Tensor, name: str, parameters: Dict[str, Any]) -> Tensor:
+def _activate(x: Tensor, name: str, parameters: Dict[str, Any]) -> Tensor:
     """With the parameters that this activation has; one that is not given has the activation's own default."""
-    function, names = _activation(name)
+    function, names = _find_activation(name)
     return function(x, **{one: parameters[one] for one in names if parameters.get(one) is not None})
 
 
@@ -75,7 +75,7 @@ def fused_conv(
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     y = conv(X, W, B, group=group, strides=strides, **window)
     y = y if Z is None else p.add(y, Z)
-    return _activated(y, activation, dict(zip(_activation(activation)[1], activation_params)))
+    return _activate(y, activation, dict(zip(_find_activation(activation)[1], activation_params)))
 
 
 @op("NhwcFusedConv", since=1, domain=DOMAIN)
@@ -101,7 +101,7 @@ def fused_gemm(
     transB: int = 0,
 ) -> Tensor:
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
-    return _activated(y, activation, {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma})
+    return _activate(y, activation, {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma})
 
 
 @op("FusedMatMulActivation", since=1, domain=DOMAIN)
@@ -122,7 +122,7 @@ def fused_matmul_activation(
 ) -> Tensor:
     y = fused_matmul(A, B, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB)
     parameters = {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma}
-    return _activated(y, activation, dict(parameters, axis=activation_axis))
+    return _activate(y, activation, dict(parameters, axis=activation_axis))
 
 
 @op("FusedMatMul", since=1, domain=DOMAIN)
@@ -137,7 +137,7 @@ def fused_matmul(
     transBatchB: int = 0,
 ) -> Tensor:
     """The factor goes to the operand that is known, if one is."""
-    left, right = _turned(A, transA, transBatchA), _turned(B, transB, transBatchB)
+    left, right = _transpose_operand(A, transA, transBatchA), _transpose_operand(B, transB, transBatchB)
     if B.known:
         return matmul(left, right * alpha)
     if A.known:
@@ -145,7 +145,7 @@ def fused_matmul(
     return matmul(left, right) * alpha
 
 
-def _turned(x: Tensor, swapped: int, batch: int) -> Tensor:
+def _transpose_operand(x: Tensor, swapped: int, batch: int) -> Tensor:
     """`batch`: the first axis goes behind the other leading ones. Then, `swapped`: the last two change places."""
     axes: List[int] = list(range(x.rank))
     if x.rank < 2:
@@ -157,4 +157,4 @@ def _turned(x: Tensor, swapped: int, batch: int) -> Tensor:
     return p.transpose(x, axes)
 
 
-op("TransposeMatMul", since=1, domain=DOMAIN)(older(fused_matmul, without=["transBatchA", "transBatchB"]))
+op("TransposeMatMul", since=1, domain=DOMAIN)(older_version(fused_matmul, without=["transBatchA", "transBatchB"]))

@@ -9,10 +9,10 @@ from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ir.dims import Extent, maximum
 from onnx_compat.ir.dtypes import int32
 from onnx_compat.ops import attention_weights
-from onnx_compat.ops.key_value_cache import written
+from onnx_compat.ops.key_value_cache import write_steps
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.rotary import embedded
+from onnx_compat.ops.rotary import apply_rotary_embedding
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 Maybe = Optional[Tensor]
@@ -53,38 +53,39 @@ def group_query_attention(
     softcap: float = 0.0,
     v_quant_type: str = "NONE",
 ) -> List[Maybe]:
-    _check(k_scale, v_scale, q_norm_weight, sliding_window_cache, seqlens_k, total_sequence_length)
+    _check_inputs(k_scale, v_scale, q_norm_weight, sliding_window_cache, seqlens_k, total_sequence_length)
     assert seqlens_k is not None and total_sequence_length is not None
     if key is None or value is None:
-        size = attention_weights.shared(query.shape[2], num_heads + 2 * kv_num_heads)
+        size = attention_weights.size_per_head(query.shape[2], num_heads + 2 * kv_num_heads)
         query, key, value = p.split(query, 2, [size * num_heads, size * kv_num_heads, size * kv_num_heads])
     batch, steps = query.shape[:2]
     valid = p.reshape(p.add(p.cast(seqlens_k, int32), 1), (batch,))
     before = None if past_key is None else p.maximum(p.sub(valid, lift(steps, int32)), 0)
     if do_rotary:
-        cos, sin = _angles(cos_cache, sin_cache, position_ids, before, steps)
-        query = embedded(query, cos, sin, num_heads, bool(rotary_interleaved))
-        key = embedded(key, cos, sin, kv_num_heads, bool(rotary_interleaved))
-    q = attention_weights.split(query, num_heads)
+        cos, sin = _select_angles(cos_cache, sin_cache, position_ids, before, steps)
+        query = apply_rotary_embedding(query, cos, sin, num_heads, bool(rotary_interleaved))
+        key = apply_rotary_embedding(key, cos, sin, kv_num_heads, bool(rotary_interleaved))
+    q = attention_weights.split_heads(query, num_heads)
     (total,) = as_sizes(total_sequence_length)
-    k = _present(past_key, key, before, kv_num_heads, total)
-    v = _present(past_value, value, before, kv_num_heads, total)
+    k = _update_cache(past_key, key, before, kv_num_heads, total)
+    v = _update_cache(past_value, value, before, kv_num_heads, total)
 
     rows, columns = attention_weights.position_grid(steps, k.shape[2], 0 if before is None else before)
     seen = p.less_equal(columns, rows) if causal else p.less(columns, p.reshape(valid, (batch, 1, 1, 1)))
     if local_window_size > 0:
         seen = p.logical_and(seen, p.less(p.sub(rows, local_window_size), columns))
-    added = None if attention_bias is None else _lengthened(attention_bias, k.shape[2])
-    scores = attention_weights.capped(
-        attention_weights.grouped(p.mul(q, attention_weights.scale_of(q, scale)), k, transpose_y=True), softcap
+    added = None if attention_bias is None else _pad_bias(attention_bias, k.shape[2])
+    scores = attention_weights.apply_softcap(
+        attention_weights.grouped_matmul(p.mul(q, attention_weights.attention_scale(q, scale)), k, transpose_y=True),
+        softcap,
     )
     scores = scores if added is None else p.add(scores, added)
-    weights = _weights(p.where(seen, scores, -np.inf), head_sink, bool(smooth_softmax))
+    weights = _softmax_with_sink(p.where(seen, scores, -np.inf), head_sink, bool(smooth_softmax))
     shown = {1: p.where(seen, scores, 0), 2: weights}.get(qk_output)
-    return [attention_weights.join(attention_weights.grouped(weights, v)), k, v, shown]
+    return [attention_weights.join_heads(attention_weights.grouped_matmul(weights, v)), k, v, shown]
 
 
-def _check(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, lengths: Maybe, total: Maybe) -> None:
+def _check_inputs(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, lengths: Maybe, total: Maybe) -> None:
     if k_scale is not None or v_scale is not None:
         raise UnsupportedError("GroupQueryAttention over a quantized cache is not done")
     if norm is not None or window:
@@ -93,7 +94,7 @@ def _check(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, lengths: Ma
         raise InvalidModelError("GroupQueryAttention needs seqlens_k and total_sequence_length")
 
 
-def _angles(cos: Maybe, sin: Maybe, positions: Maybe, before: Maybe, steps: Extent) -> Tuple[Tensor, Tensor]:
+def _select_angles(cos: Maybe, sin: Maybe, positions: Maybe, before: Maybe, steps: Extent) -> Tuple[Tensor, Tensor]:
     """The cosines and sines of each step, [batch or 1, steps, half]."""
     if cos is None or sin is None:
         raise InvalidModelError("do_rotary needs cos_cache and sin_cache")
@@ -103,25 +104,25 @@ def _angles(cos: Maybe, sin: Maybe, positions: Maybe, before: Maybe, steps: Exte
     return p.take(cos, positions, 0), p.take(sin, positions, 0)
 
 
-def _present(past: Maybe, new: Tensor, before: Maybe, count: int, total: Extent) -> Tensor:
+def _update_cache(past: Maybe, new: Tensor, before: Maybe, count: int, total: Extent) -> Tensor:
     """The cache [batch, heads, slots, size] with the new steps behind those that each sample has, then zeros."""
     if past is None or before is None:
-        return attention_weights.split(new, count)
+        return attention_weights.split_heads(new, count)
     batch, _, room, size = past.shape
     slots = maximum(room, total)
     old = p.pad(past, [0] * 4, [0, 0, slots - room, 0])
     kept = p.less(p.reshape(p.iota(slots, int32), (1, 1, slots, 1)), p.reshape(before, (batch, 1, 1, 1)))
     old = p.transpose(p.where(kept, old, 0), (0, 2, 1, 3))
     steps = p.reshape(new, (batch, new.shape[1], count, size))
-    return p.transpose(written(old, steps, before), (0, 2, 1, 3))
+    return p.transpose(write_steps(old, steps, before), (0, 2, 1, 3))
 
 
-def _lengthened(bias: Tensor, slots: Extent) -> Tensor:
+def _pad_bias(bias: Tensor, slots: Extent) -> Tensor:
     """Zeros for the slots of the cache that no step has reached yet; nothing is seen there."""
     return p.pad(bias, [0] * 4, [0, 0, 0, maximum(slots - bias.shape[3], 0)])
 
 
-def _weights(scores: Tensor, sink: Maybe, smooth: bool) -> Tensor:
+def _softmax_with_sink(scores: Tensor, sink: Maybe, smooth: bool) -> Tensor:
     """A softmax, where a sink (a score of each head, or of zero) takes its share and gives nothing."""
     if sink is None and not smooth:
         return p.softmax(scores, -1)

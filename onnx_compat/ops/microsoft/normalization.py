@@ -5,7 +5,7 @@ from typing import Any, Optional, Sequence, Tuple
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import int32
-from onnx_compat.ops.arguments import computed_in
+from onnx_compat.ops.arguments import compute_dtype
 from onnx_compat.ops.indexing import gather
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.normalization import layer_normalization, rms_normalization
@@ -25,12 +25,12 @@ def simplified_layer_normalization(
 ) -> Normalized:
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
-    return y, _factor(X, axes, epsilon, stash_type) if ctx.wants(1) else None
+    return y, _inverse_rms(X, axes, epsilon, stash_type) if ctx.wants(1) else None
 
 
-def _factor(x: Tensor, axes: Sequence[int], epsilon: float, stash: int = 1) -> Tensor:
+def _inverse_rms(x: Tensor, axes: Sequence[int], epsilon: float, stash: int = 1) -> Tensor:
     """One over the root of the mean square."""
-    wide = p.cast(x, computed_in(x, stash))
+    wide = p.cast(x, compute_dtype(x, stash))
     return p.div(1.0, p.sqrt(p.reduce_mean(p.mul(wide, wide), axes, keepdims=True) + epsilon))
 
 
@@ -45,7 +45,7 @@ def skip_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Normalized:
-    total = _summed(input, skip, bias)
+    total = _sum_inputs(input, skip, bias)
     return (*layer_normalization(ctx, total, gamma, beta, epsilon=epsilon), total)
 
 
@@ -54,13 +54,13 @@ def skip_simplified_layer_normalization(
     ctx: Any, input: Tensor, skip: Tensor, gamma: Tensor, bias: Optional[Tensor] = None, *, epsilon: float = 1e-12
 ) -> Normalized:
     """(There is no mean to speak of; the place of its output is zero.)"""
-    total = _summed(input, skip, bias)
-    factor = _factor(total, [total.rank - 1], epsilon) if ctx.wants(1) or ctx.wants(2) else None
+    total = _sum_inputs(input, skip, bias)
+    factor = _inverse_rms(total, [total.rank - 1], epsilon) if ctx.wants(1) or ctx.wants(2) else None
     mean = None if factor is None else p.full(factor.shape, 0, factor.dtype)
     return rms_normalization(total, gamma, epsilon=epsilon), mean, factor, total
 
 
-def _summed(input: Tensor, skip: Tensor, bias: Optional[Tensor]) -> Tensor:
+def _sum_inputs(input: Tensor, skip: Tensor, bias: Optional[Tensor]) -> Tensor:
     total = p.add(input, skip)
     return total if bias is None else p.add(total, bias)
 
@@ -83,7 +83,7 @@ def embed_layer_normalization(
 ) -> Normalized:
     """The second output counts, for each sequence, the ones in its mask; without a mask it is zero."""
     batch, length = input_ids.shape
-    total = p.add(gather(word_embedding, input_ids), _positions(position_embedding, position_ids, length))
+    total = p.add(gather(word_embedding, input_ids), _position_embeddings(position_embedding, position_ids, length))
     if segment_ids is not None and segment_embedding is not None:
         total = p.add(total, gather(segment_embedding, segment_ids))
     normal = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)[0]
@@ -92,5 +92,5 @@ def embed_layer_normalization(
     return normal, p.reduce_sum(p.cast(p.equal(mask, lift(1, mask.dtype)), int32), [1]), total
 
 
-def _positions(embedding: Tensor, ids: Optional[Tensor], length: Extent) -> Tensor:
+def _position_embeddings(embedding: Tensor, ids: Optional[Tensor], length: Extent) -> Tensor:
     return p.slice_axis(embedding, 0, 0, length) if ids is None else gather(embedding, ids)

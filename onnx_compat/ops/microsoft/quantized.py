@@ -9,11 +9,17 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import DType, float32, int32
 from onnx_compat.ops import activation
-from onnx_compat.ops.arguments import places, product
+from onnx_compat.ops.arguments import normalize_axes, product
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
-from onnx_compat.ops.older_versions import older
+from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.pooling import average_pool
-from onnx_compat.ops.quantization import dequantize_linear, on_integers, quantize_linear, rounded, single
+from onnx_compat.ops.quantization import (
+    as_scalar,
+    dequantize_linear,
+    prefers_float_form,
+    quantize_linear,
+    round_to_integers,
+)
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.tracing.values import Tensor, lift
 
@@ -21,11 +27,11 @@ Ints = Optional[Sequence[int]]
 Zero = Optional[Tensor]
 
 _UNSEEN = ["block_size", "output_dtype", "precision", "saturate"]
-op("QuantizeLinear", since=1, domain=DOMAIN)(older(quantize_linear, without=_UNSEEN))
-op("DequantizeLinear", since=1, domain=DOMAIN)(older(dequantize_linear, without=_UNSEEN))
+op("QuantizeLinear", since=1, domain=DOMAIN)(older_version(quantize_linear, without=_UNSEEN))
+op("DequantizeLinear", since=1, domain=DOMAIN)(older_version(dequantize_linear, without=_UNSEEN))
 
 
-def _between(
+def _apply_dequantized(
     function: Callable[[Tensor], Tensor], x: Tensor, x_scale: Tensor, x_zero: Zero, y_scale: Tensor, y_zero: Zero
 ) -> Tensor:
     """A function of numbers, applied to quantized ones."""
@@ -33,8 +39,8 @@ def _between(
     return quantize_linear(y, y_scale, lift(0, x.dtype) if y_zero is None else y_zero)
 
 
-def _number(zero: Zero) -> Any:
-    return lift(0, float32) if zero is None else p.cast(single(zero), float32)
+def _zero_point_number(zero: Zero) -> Any:
+    return lift(0, float32) if zero is None else p.cast(as_scalar(zero), float32)
 
 
 @op("QLinearAdd", since=1, domain=DOMAIN)
@@ -48,13 +54,13 @@ def qlinear_add(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    if on_integers(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
+    if prefers_float_form(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
         total = p.add(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
         return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
-    ratio_a, ratio_b = (p.div(single(scale), single(C_scale)) for scale in (A_scale, B_scale))
-    shares = p.add(p.mul(ratio_a, _number(A_zero_point)), p.mul(ratio_b, _number(B_zero_point)))
-    rest = p.add(p.mul(p.cast(B, float32), ratio_b), p.sub(_number(C_zero_point), shares))
-    return rounded(p.add(p.mul(p.cast(A, float32), ratio_a), rest), None, A.dtype)
+    ratio_a, ratio_b = (p.div(as_scalar(scale), as_scalar(C_scale)) for scale in (A_scale, B_scale))
+    shares = p.add(p.mul(ratio_a, _zero_point_number(A_zero_point)), p.mul(ratio_b, _zero_point_number(B_zero_point)))
+    rest = p.add(p.mul(p.cast(B, float32), ratio_b), p.sub(_zero_point_number(C_zero_point), shares))
+    return round_to_integers(p.add(p.mul(p.cast(A, float32), ratio_a), rest), None, A.dtype)
 
 
 @op("QLinearMul", since=1, domain=DOMAIN)
@@ -68,19 +74,19 @@ def qlinear_mul(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    if on_integers(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
+    if prefers_float_form(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
         total = p.mul(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
         return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
-    ratio = p.div(p.mul(single(A_scale), single(B_scale)), single(C_scale))
-    a, b = (p.sub(p.cast(x, float32), _number(zero)) for x, zero in ((A, A_zero_point), (B, B_zero_point)))
-    return rounded(p.add(p.mul(p.mul(a, b), ratio), _number(C_zero_point)), None, A.dtype)
+    ratio = p.div(p.mul(as_scalar(A_scale), as_scalar(B_scale)), as_scalar(C_scale))
+    a, b = (p.sub(p.cast(x, float32), _zero_point_number(zero)) for x, zero in ((A, A_zero_point), (B, B_zero_point)))
+    return round_to_integers(p.add(p.mul(p.mul(a, b), ratio), _zero_point_number(C_zero_point)), None, A.dtype)
 
 
 @op("QLinearSigmoid", since=1, domain=DOMAIN)
 def qlinear_sigmoid(
     X: Tensor, X_scale: Tensor, X_zero_point: Zero = None, Y_scale: Tensor = REQUIRED, Y_zero_point: Zero = None
 ) -> Tensor:
-    return _between(p.sigmoid, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
+    return _apply_dequantized(p.sigmoid, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
 
 
 @op("QLinearLeakyRelu", since=1, domain=DOMAIN)
@@ -96,7 +102,7 @@ def qlinear_leaky_relu(
     def leaky(x: Tensor) -> Tensor:
         return activation.leaky_relu(x, alpha=alpha)
 
-    return _between(leaky, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
+    return _apply_dequantized(leaky, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
 
 
 @op("QLinearSoftmax", since=1, domain=DOMAIN)
@@ -116,13 +122,13 @@ def qlinear_softmax(
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
-    if on_integers(X_scale, x_zero_point, y_scale, y_zero_point) and _whole(y_scale):
+    if prefers_float_form(X_scale, x_zero_point, y_scale, y_zero_point) and _has_whole_steps(y_scale):
         return quantize_linear(shares, y_scale, y_zero_point)
     steps = p.floor(p.div(1.0, y_scale))
-    return quantize_linear(p.mul(shares, single(steps)), lift(1.0, float32), y_zero_point)
+    return quantize_linear(p.mul(shares, as_scalar(steps)), lift(1.0, float32), y_zero_point)
 
 
-def _whole(scale: Tensor) -> bool:
+def _has_whole_steps(scale: Tensor) -> bool:
     """Whether one is a whole number of steps."""
     steps = 1 / scale.value.astype("float64")  # type: ignore[union-attr]
     return bool((abs(steps - steps.round()) < 1e-4).all())
@@ -132,10 +138,10 @@ def _whole(scale: Tensor) -> bool:
 def qlinear_concat(Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis: int) -> Tensor:
     """Each input comes with its scale and its zero point."""
     triples = list(zip(inputs[0::3], inputs[1::3], inputs[2::3]))
-    if on_integers(Y_scale, Y_zero_point, *inputs[1::3], *inputs[2::3]):
+    if prefers_float_form(Y_scale, Y_zero_point, *inputs[1::3], *inputs[2::3]):
         numbers = [dequantize_linear(*triple) for triple in triples]
         return quantize_linear(p.concat(numbers, p.axis_of(axis, numbers[0].rank)), Y_scale, Y_zero_point)
-    parts = [_between(lambda x: x, x, scale, zero, Y_scale, Y_zero_point) for x, scale, zero in triples]
+    parts = [_apply_dequantized(lambda x: x, x, scale, zero, Y_scale, Y_zero_point) for x, scale, zero in triples]
     return p.concat(parts, p.axis_of(axis, parts[0].rank))
 
 
@@ -151,8 +157,8 @@ def qlinear_where(
     z_scale: Tensor,
     z_zero_point: Tensor,
 ) -> Tensor:
-    x = _between(lambda x: x, X, x_scale, x_zero_point, z_scale, z_zero_point)
-    return p.where(condition, x, _between(lambda y: y, Y, y_scale, y_zero_point, z_scale, z_zero_point))
+    x = _apply_dequantized(lambda x: x, X, x_scale, x_zero_point, z_scale, z_zero_point)
+    return p.where(condition, x, _apply_dequantized(lambda y: y, Y, y_scale, y_zero_point, z_scale, z_zero_point))
 
 
 @op("QLinearAveragePool", since=1, domain=DOMAIN)
@@ -176,10 +182,10 @@ def qlinear_average_pool(
     def pool(x: Tensor) -> Tensor:
         return average_pool(x, kernel_shape=kernel_shape, pads=pads, strides=strides, **how)
 
-    return _between(_over_images(pool, channels_last), X, x_scale, x_zero_point, y_scale, y_zero_point)
+    return _apply_dequantized(_adapt_layout(pool, channels_last), X, x_scale, x_zero_point, y_scale, y_zero_point)
 
 
-def _over_images(function: Callable[[Tensor], Tensor], last: int) -> Callable[[Tensor], Tensor]:
+def _adapt_layout(function: Callable[[Tensor], Tensor], last: int) -> Callable[[Tensor], Tensor]:
     """A function of channels-first images, for channels-last ones."""
     return (lambda x: channels_last(function(channels_first(x)))) if last else function
 
@@ -190,13 +196,13 @@ def qlinear_global_average_pool(
 ) -> Tensor:
     """The sum is exact; one factor makes a mean in the new scale of it."""
     axes: List[int] = list(range(1, X.rank - 1) if channels_last else range(2, X.rank))
-    if on_integers(x_scale, x_zero_point, y_scale, y_zero_point):
+    if prefers_float_form(x_scale, x_zero_point, y_scale, y_zero_point):
         mean = p.reduce_mean(dequantize_linear(X, x_scale, x_zero_point), axes, keepdims=True)
         return quantize_linear(mean, y_scale, y_zero_point)
-    distance = p.sub(p.cast(X, int32), p.cast(single(x_zero_point), int32))
+    distance = p.sub(p.cast(X, int32), p.cast(as_scalar(x_zero_point), int32))
     total = p.cast(p.reduce_sum(distance, axes, keepdims=True), float32)
     count = p.cast(lift(product([X.shape[axis] for axis in axes]), DType.of("int64")), float32)
-    factor = p.div(single(x_scale), p.mul(single(y_scale), count))
+    factor = p.div(as_scalar(x_scale), p.mul(as_scalar(y_scale), count))
     return quantize_linear(p.mul(total, factor), lift(1.0, float32), y_zero_point)
 
 
@@ -212,6 +218,6 @@ def qlinear_reduce_mean(
     keepdims: int,
 ) -> Tensor:
     def mean(x: Tensor) -> Tensor:
-        return p.reduce_mean(x, places(axes or range(x.rank), x.rank), keepdims=bool(keepdims))
+        return p.reduce_mean(x, normalize_axes(axes or range(x.rank), x.rank), keepdims=bool(keepdims))
 
-    return _between(mean, data, data_scale, data_zero_point, reduced_scale, reduced_zero_point)
+    return _apply_dequantized(mean, data, data_scale, data_zero_point, reduced_scale, reduced_zero_point)

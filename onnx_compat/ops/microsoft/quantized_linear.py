@@ -4,18 +4,18 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import DType
-from onnx_compat.ops.arguments import nth
+from onnx_compat.ops.arguments import take_slice
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first
 from onnx_compat.ops.microsoft.common import channels_last as to_channels_last
 from onnx_compat.ops.quantization import (
     dequantize_linear,
     dynamic_quantize_linear,
     matmul_integer,
-    on_integers,
+    prefers_float_form,
     qlinear_conv,
     quantize_linear,
 )
-from onnx_compat.ops.recurrent import Product, lstm_activations, lstm_of
+from onnx_compat.ops.recurrent import Product, lstm_activations, run_lstm
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.tracing.values import Tensor, lift
 
@@ -93,7 +93,7 @@ def qgemm(
     """C is in the scale of the product. The result is quantized if it has a scale."""
     left, right = (p.transpose(x, (1, 0)) if turned else x for x, turned in ((A, transA), (B, transB)))
     given = [a_scale, a_zero_point, b_scale, b_zero_point, C]
-    if y_scale is not None and y_zero_point is not None and on_integers(*given, y_scale, y_zero_point):
+    if y_scale is not None and y_zero_point is not None and prefers_float_form(*given, y_scale, y_zero_point):
         numbers = (
             dequantize_linear(left, a_scale, a_zero_point),
             dequantize_linear(right, b_scale, b_zero_point, axis=1),
@@ -138,25 +138,25 @@ def dynamic_quantize_lstm(
     Weights lie the other way round than in LSTM.
     """
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
-    products = (_quantizing(W_scale, W_zero_point), _quantizing(R_scale, R_zero_point))
+    products = (_quantized_product(W_scale, W_zero_point), _quantized_product(R_scale, R_zero_point))
     if sequence_lens is not None:
-        X = _until(X, p.reduce_max(sequence_lens))
+        X = _zero_after(X, p.reduce_max(sequence_lens))
     W, R = (p.transpose(weights, (0, 2, 1)) for weights in (W, R))
     initial = [initial_h, initial_c]
-    return lstm_of(X, W, R, B, sequence_lens, initial, P, functions, direction, input_forget, 0, products)
+    return run_lstm(X, W, R, B, sequence_lens, initial, P, functions, direction, input_forget, 0, products)
 
 
-def _quantizing(scales: Tensor, zero_points: Tensor) -> Product:
+def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
     """A product with quantized weights, for which the values are quantized; parameters are there for each direction."""
 
     def product(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
-        scale, zero = (nth(one, k) for one in (scales, zero_points))
+        scale, zero = (take_slice(one, k) for one in (scales, zero_points))
         return dynamic_quantize_matmul(x, p.transpose(weights, (1, 0)), scale, zero, bias)
 
     return product
 
 
-def _until(x: Tensor, count: Tensor) -> Tensor:
+def _zero_after(x: Tensor, count: Tensor) -> Tensor:
     """Zeros from this place of the first axis on."""
     inside = p.less(p.iota(x.shape[0], DType.of("int32")), p.cast(count, DType.of("int32")))
     return p.where(p.reshape(inside, (x.shape[0],) + (1,) * (x.rank - 1)), x, lift(0, x.dtype))

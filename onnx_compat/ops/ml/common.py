@@ -16,19 +16,19 @@ from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = [
     "DOMAIN",
-    "chosen_label",
-    "expanded",
+    "apply_post_transform",
+    "as_rows",
+    "expand_to_two_scores",
     "label_tensor",
-    "rows",
-    "single",
-    "transformed",
+    "select_label",
+    "transform_single_score",
 ]
 
 DOMAIN = "ai.onnx.ml"
 POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
-def rows(x: Tensor, dtype: DType = float32) -> Tensor:
+def as_rows(x: Tensor, dtype: DType = float32) -> Tensor:
     """A batch of rows of features, as numbers of this dtype; a vector is one row."""
     x = p.cast(x, dtype)
     if x.rank == 1:
@@ -45,13 +45,13 @@ def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]
     return lift(np.asarray(ints, np.int64), int64) if ints else None
 
 
-def chosen_label(labels: Optional[Tensor], condition: Tensor, positive: Any, negative: Any) -> Tensor:
+def select_label(labels: Optional[Tensor], condition: Tensor, positive: Any, negative: Any) -> Tensor:
     """One of two labels for each row; of numbers where there are no labels to be like."""
     dtype = int64 if labels is None else labels.dtype
     return p.where(condition, lift(positive, dtype), lift(negative, dtype))
 
 
-def transformed(scores: Tensor, name: str) -> Tensor:
+def apply_post_transform(scores: Tensor, name: str) -> Tensor:
     """A post_transform of scores, along the last axis where it takes several together."""
     if name not in POST_TRANSFORMS:
         raise InvalidModelError("post_transform is one of %s, not %r" % (", ".join(POST_TRANSFORMS), name))
@@ -83,7 +83,7 @@ def _probit(x: Tensor) -> Tensor:
     return p.where(p.less(y, 0.0), p.neg(root), root)
 
 
-def expanded(score: Tensor, name: str, mixed: bool) -> Tensor:
+def expand_to_two_scores(score: Tensor, name: str, mixed: bool) -> Tensor:
     """The scores of two classes, of the one column that there is for the second. `mixed`: it is zero on the border,
     not one half.
     """
@@ -94,6 +94,6 @@ def expanded(score: Tensor, name: str, mixed: bool) -> Tensor:
     return p.concat([p.neg(score) if mixed else p.sub(1.0, score), score], 1)
 
 
-def single(score: Tensor, name: str) -> Tensor:
+def transform_single_score(score: Tensor, name: str) -> Tensor:
     """What becomes of a score that stands alone: only PROBIT changes it, as in onnxruntime."""
     return _probit(score) if name == "PROBIT" else score

@@ -8,14 +8,14 @@ from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import int64
 from onnx_compat.tracing.values import Tensor, lift
 
-__all__ = ["coupled"]
+__all__ = ["couple_probabilities"]
 
 _LEAST = 1e-7
 
 
-def coupled(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
+def couple_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
     """[rows, classes]: as libsvm does it, all rows in step, each until it is good enough."""
-    duels = _duels(scores, a, b, classes)
+    duels = _pairwise_probabilities(scores, a, b, classes)
     matrix = _matrix(duels, classes)
     enough = 0.005 / classes
     first = p.full((scores.shape[0], classes), 1.0 / classes, scores.dtype)
@@ -29,13 +29,13 @@ def coupled(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int
         return p.logical_and(p.less(step, max(100, classes)), open_rows)
 
     def body(step: Tensor, estimate: Tensor) -> List[Tensor]:
-        better = p.where(p.greater_equal(error(estimate), enough), _improved(matrix, estimate, classes), estimate)
+        better = p.where(p.greater_equal(error(estimate), enough), _improve(matrix, estimate, classes), estimate)
         return [p.add(step, 1), better]
 
     return p.while_loop(unfinished, body, [lift(0, int64), first])[1]
 
 
-def _duels(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
+def _pairwise_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
     """[rows, classes, classes]: how likely the one is, if it is one of the two."""
     count = classes * (classes - 1) // 2
     slopes, offsets = (lift(np.asarray(list(each)[:count], np.float32)) for each in (a, b))
@@ -62,7 +62,7 @@ def _gradient(matrix: Tensor, estimate: Tensor) -> "tuple[Tensor, Tensor]":
     return q, p.reduce_sum(p.mul(q, estimate), [1], True)
 
 
-def _improved(matrix: Tensor, estimate: Tensor, classes: int) -> Tensor:
+def _improve(matrix: Tensor, estimate: Tensor, classes: int) -> Tensor:
     """One round: each class in turn moves to where its derivative is zero."""
     q, total = _gradient(matrix, estimate)
     for k in range(classes):

@@ -11,22 +11,22 @@ from onnx_compat.ir.dtypes import bool_, int64
 from onnx_compat.ops.ml.forest import EQ, LEQ, Column, Forest
 from onnx_compat.tracing.values import Tensor, lift
 
-__all__ = ["leaves"]
+__all__ = ["find_leaves"]
 
 #: Steps that are written out; deeper trees loop.
 _UNROLLED = 32
 
 
-def leaves(x: Tensor, forest: Forest) -> Tensor:
+def find_leaves(x: Tensor, forest: Forest) -> Tensor:
     """The places in the forest's arrays, [rows, trees], that the rows end in."""
-    table = _columns(x, forest)
+    table = _comparison_columns(x, forest)
     width = len(forest.columns) + 1
     count = x.shape[0]
     roots = np.arange(forest.trees)
     if forest.depth == 0:
         return p.broadcast_to(lift(roots.reshape(1, -1), int64), (count, forest.trees))
     found = p.take(table, lift(forest.column[roots]), 1)
-    at = _next(found, lift(roots), lift(forest.child[roots]), forest)
+    at = _select_child(found, lift(roots), lift(forest.child[roots]), forest)
     step = _Step(table, width, count, forest)
     if forest.depth <= _UNROLLED:
         for _ in range(forest.depth - 1):
@@ -51,59 +51,59 @@ class _Step:
 
     def __call__(self, at: Tensor) -> Tensor:
         places = p.add(p.take(self.column, at, 0), self.rows)
-        return _next(p.take(self.flat, places, 0), at, p.take(self.child, at, 0), self.forest)
+        return _select_child(p.take(self.flat, places, 0), at, p.take(self.child, at, 0), self.forest)
 
 
-def _next(found: Tensor, at: Tensor, child: Tensor, forest: Forest) -> Tensor:
+def _select_child(found: Tensor, at: Tensor, child: Tensor, forest: Forest) -> Tensor:
     """The child that each comparison leads to. (Nothing is negated here: TensorFlow makes x > y of not x <= y, which is
     something else for NaN.)
     """
-    return p.sub(child, p.cast(_holds(found, at, forest), int64))
+    return p.sub(child, p.cast(_condition_holds(found, at, forest), int64))
 
 
-def _holds(found: Tensor, at: Tensor, forest: Forest) -> Tensor:
+def _condition_holds(found: Tensor, at: Tensor, forest: Forest) -> Tensor:
     threshold = p.take(lift(forest.threshold), at, 0)
     kinds = sorted(set(forest.kind.tolist()))
-    holds = _compared(found, threshold, kinds[0])
+    holds = _compare(found, threshold, kinds[0])
     if len(kinds) > 1:
         kind = p.take(lift(forest.kind), at, 0)
         for other in kinds[1:]:
-            holds = p.where(p.equal(kind, other), _compared(found, threshold, other), holds)
+            holds = p.where(p.equal(kind, other), _compare(found, threshold, other), holds)
     if forest.missing.any():
         missing = p.take(lift(forest.missing, bool_), at, 0)
         holds = p.logical_or(holds, p.logical_and(p.is_nan(found), missing))
     return holds
 
 
-def _compared(x: Tensor, threshold: Tensor, kind: int) -> Tensor:
+def _compare(x: Tensor, threshold: Tensor, kind: int) -> Tensor:
     if kind == EQ:
         return p.equal(x, threshold)
     return p.less_equal(x, threshold) if kind == LEQ else p.less(x, threshold)
 
 
-def _columns(x: Tensor, forest: Forest) -> Tensor:
+def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
     """What the nodes compare, side by side behind a column of -inf."""
     parts: List[Tensor] = [p.full((x.shape[0], 1), -np.inf, x.dtype)]
     group: List[Column] = []
     for column in [*forest.columns, None]:
         if group and (column is None or column.members is not None or column.low != group[-1].low):
-            parts.append(_made(x, group))
+            parts.append(_build_columns(x, group))
             group = []
         if column is not None:
             group.append(column)
     return p.concat(parts, 1)
 
 
-def _made(x: Tensor, group: List[Column]) -> Tensor:
+def _build_columns(x: Tensor, group: List[Column]) -> Tensor:
     """Columns of one make: several features, or one membership."""
     features = [column.feature for column in group]
-    found = _taken(x, features)
+    found = _take_features(x, features)
     if group[0].members is not None:
         return _membership(found, group[0])
     return p.where(p.is_nan(found), -np.inf, found) if group[0].low else found
 
 
-def _taken(x: Tensor, features: List[int]) -> Tensor:
+def _take_features(x: Tensor, features: List[int]) -> Tensor:
     if is_equal(x.shape[1], len(features)) and features == list(range(len(features))):
         return x
     if is_static(x.shape[1]) and max(features) >= x.shape[1]:

@@ -43,11 +43,11 @@ def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
     for k, x in enumerate(X):
         lead, inner = (1, x.shape) if x.rank == 1 else (x.shape[0], x.shape[1:])
         part = p.cast(p.reshape(x, (lead, product(inner))), float32)
-        parts.append(_of_width(part, inputdimensions[k]) if inputdimensions else part)
+        parts.append(_cut_or_pad(part, inputdimensions[k]) if inputdimensions else part)
     return p.concat(parts, 1)
 
 
-def _of_width(x: Tensor, width: int) -> Tensor:
+def _cut_or_pad(x: Tensor, width: int) -> Tensor:
     if not is_static(x.shape[1]):  # filled up by all that could be missing, then cut
         return p.slice_axis(p.pad(x, [0, 0], [0, width]), 1, 0, width)
     here = int(x.shape[1])

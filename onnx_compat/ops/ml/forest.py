@@ -11,7 +11,19 @@ import numpy as np
 
 from onnx_compat.errors import InvalidModelError
 
-__all__ = ["EQ", "LEAF", "LEQ", "LT", "MODES", "Column", "Forest", "Nodes", "forest", "listed", "members_of"]
+__all__ = [
+    "EQ",
+    "LEAF",
+    "LEQ",
+    "LT",
+    "MODES",
+    "Column",
+    "Forest",
+    "Nodes",
+    "build_forest",
+    "index_nodes",
+    "split_members",
+]
 
 MODES = (
     "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF",
@@ -58,7 +70,7 @@ class Forest(NamedTuple):
     depth: int
 
 
-class _Compared(NamedTuple):
+class _NormalizedNodes(NamedTuple):
     """The nodes with three comparisons only."""
 
     kind: np.ndarray
@@ -66,17 +78,17 @@ class _Compared(NamedTuple):
     missing: np.ndarray
 
 
-def forest(nodes: Nodes, numbers: bool) -> Forest:
+def build_forest(nodes: Nodes, numbers: bool) -> Forest:
     """`numbers`: no feature can be NaN."""
-    compared = _normal(nodes)
+    compared = _normalize_comparisons(nodes)
     missing = np.zeros(len(nodes.mode), bool) if numbers else compared.missing
     inner = nodes.mode != LEAF
     ordered = missing & inner & (compared.kind != EQ)
     ordered &= ~np.isnan(nodes.threshold) & ~((compared.kind == LT) & np.isneginf(nodes.threshold))
-    columns, column = _columns(nodes, ordered)
+    columns, column = _collect_columns(nodes, ordered)
     true = np.where(compared.swapped, nodes.false, nodes.true)
     false = np.where(compared.swapped, nodes.true, nodes.false)
-    origin, child, depth = _laid_out(nodes.roots, inner, true, false)
+    origin, child, depth = _lay_out_levels(nodes.roots, inner, true, false)
     usual = int(np.bincount(compared.kind[inner]).argmax()) if inner.any() else LEQ
     kind = np.where(inner, compared.kind, usual)
     threshold = np.where(nodes.mode == _MEMBER, 0.5, nodes.threshold)
@@ -96,7 +108,7 @@ def forest(nodes: Nodes, numbers: bool) -> Forest:
     )
 
 
-def _normal(nodes: Nodes) -> _Compared:
+def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
     """x > t is x <= t with the children swapped, but for NaN, which then goes the other way; a NaN as t is never met."""
     mode, never = nodes.mode, np.isnan(nodes.threshold)
     tracks = nodes.tracks.astype(bool)
@@ -104,10 +116,10 @@ def _normal(nodes: Nodes) -> _Compared:
     kind = np.select([np.isin(mode, (_GT, _MEMBER)), mode == _GTE, mode == _NEQ], [LEQ, LT, EQ], mode)
     missing = np.where(swapped, ~tracks, np.where(mode == _NEQ, False, tracks))
     member = mode == _MEMBER
-    return _Compared(np.where(mode == LEAF, LEQ, kind), swapped | (mode == _NEQ) | member, missing & ~member)
+    return _NormalizedNodes(np.where(mode == LEAF, LEQ, kind), swapped | (mode == _NEQ) | member, missing & ~member)
 
 
-def _columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.ndarray]:
+def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.ndarray]:
     """The different columns that are compared, those of one make together, and the number of each node's."""
     compared: List[Tuple[int, Column]] = []
     for k in np.flatnonzero(nodes.mode != LEAF).tolist():
@@ -128,7 +140,7 @@ def _columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.ndarray]:
     return columns, numbers
 
 
-def _laid_out(
+def _lay_out_levels(
     roots: np.ndarray, inner: np.ndarray, true: np.ndarray, false: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray, int]:
     """The nodes level by level: which node stands in each place, and the place of its second child."""
@@ -150,7 +162,7 @@ def _laid_out(
         level, start, depth = below, after, depth + 1
 
 
-def listed(
+def index_nodes(
     ids: Sequence[Tuple[int, int]], mode: np.ndarray, true: Sequence[int], false: Sequence[int]
 ) -> Tuple[Dict[Tuple[int, int], int], np.ndarray, np.ndarray, np.ndarray]:
     """Of nodes named by (tree, node): the place of each name, the places of both children, and the roots."""
@@ -176,7 +188,7 @@ def listed(
     return places, yes, no, np.asarray(list(roots.values()), np.int64)
 
 
-def members_of(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
+def split_members(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
     """The sets of the BRANCH_MEMBER nodes, in their order: one list, in which NaN ends each set."""
     places = np.flatnonzero(mode == _MEMBER).tolist()
     if not places:

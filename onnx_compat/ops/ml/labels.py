@@ -9,23 +9,25 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import DType, float32, int64, string
 from onnx_compat.ops.arguments import Floats, Ints, Strings, product
 from onnx_compat.ops.ml.common import DOMAIN
-from onnx_compat.ops.ml.lookup import places_of
+from onnx_compat.ops.ml.lookup import first_indices
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, known_array, lift
 
 
-def _mapped(x: Tensor, keys: np.ndarray, values: np.ndarray, default: Any, dtype: DType, nan: bool = False) -> Tensor:
+def _map_values(
+    x: Tensor, keys: np.ndarray, values: np.ndarray, default: Any, dtype: DType, nan: bool = False
+) -> Tensor:
     """The value of the first key that each element is; the default where it is none."""
     if len(keys) != len(values):
         raise InvalidModelError("%d keys and %d values" % (len(keys), len(values)))
     table = np.empty(len(values) + 1, dtype.numpy)
     table[:-1], table[-1] = values, default
     flat = p.reshape(x, (product(x.shape),))
-    found = p.take(lift(table, dtype), places_of(flat, keys, nan), 0)
+    found = p.take(lift(table, dtype), first_indices(flat, keys, nan), 0)
     return p.reshape(found, x.shape)
 
 
-def _listed(values: Any, dtype: DType) -> np.ndarray:
+def _as_array(values: Any, dtype: DType) -> np.ndarray:
     return np.asarray(list(values), dtype.numpy)
 
 
@@ -39,10 +41,10 @@ def category_mapper(
     default_string: str = "_Unused",
 ) -> Tensor:
     """Names to numbers or back. Of a name that comes twice the last one counts: so they are searched from behind."""
-    numbers, names = _listed(cats_int64s or (), int64)[::-1], _listed(cats_strings or (), string)[::-1]
+    numbers, names = _as_array(cats_int64s or (), int64)[::-1], _as_array(cats_strings or (), string)[::-1]
     if X.dtype.kind == "s":
-        return _mapped(X, names, numbers, default_int64, int64)
-    return _mapped(X, numbers, names, default_string, string)
+        return _map_values(X, names, numbers, default_int64, int64)
+    return _map_values(X, numbers, names, default_string, string)
 
 
 @op("LabelEncoder", since=1, domain=DOMAIN)
@@ -50,10 +52,10 @@ def label_encoder_1(
     X: Tensor, *, classes_strings: Strings = (), default_int64: int = -1, default_string: str = "_Unused"
 ) -> Tensor:
     """Names to their places in a list (the last one of a name that comes twice), or back."""
-    names, places = _listed(classes_strings or (), string), np.arange(len(classes_strings or ()))
+    names, places = _as_array(classes_strings or (), string), np.arange(len(classes_strings or ()))
     if X.dtype.kind == "s":
-        return _mapped(X, names[::-1], places[::-1], default_int64, int64)
-    return _mapped(X, places, names, default_string, string)
+        return _map_values(X, names[::-1], places[::-1], default_int64, int64)
+    return _map_values(X, places, names, default_string, string)
 
 
 @op("LabelEncoder", since=2, domain=DOMAIN)
@@ -71,10 +73,10 @@ def label_encoder_2(
     default_string: str = "_Unused",
 ) -> Tensor:
     """In this version a NaN among the keys is never found."""
-    keys = _either("keys", X.dtype, keys_floats, keys_int64s, keys_strings, None)
+    keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, None)
     values, dtype = _values(values_floats, values_int64s, values_strings, None)
     default = {"f": default_float, "i": default_int64, "s": default_string}[dtype.kind]
-    return _mapped(X, keys, values, default, dtype)
+    return _map_values(X, keys, values, default, dtype)
 
 
 @op("LabelEncoder", since=4, domain=DOMAIN)
@@ -95,16 +97,16 @@ def label_encoder(
     values_tensor: Optional[Tensor] = None,
 ) -> Tensor:
     """The value of each key; a NaN is found where a key is NaN."""
-    keys = _either("keys", X.dtype, keys_floats, keys_int64s, keys_strings, keys_tensor)
+    keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, keys_tensor)
     values, dtype = _values(values_floats, values_int64s, values_strings, values_tensor)
     if default_tensor is not None:
         default = known_array(default_tensor, "the default").reshape(-1)[0]
     else:
         default = {"f": default_float, "i": default_int64, "s": default_string}[dtype.kind]
-    return _mapped(X, keys, values, default, dtype, nan=True)
+    return _map_values(X, keys, values, default, dtype, nan=True)
 
 
-def _either(what: str, dtype: DType, floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> Any:
+def _keys_of_dtype(what: str, dtype: DType, floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> Any:
     """The one list of them that is given, which must be of the dtype."""
     values, kind = _values(floats, ints, strings, tensor)
     if kind.kind != dtype.kind:
@@ -117,5 +119,5 @@ def _values(floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> A
         return known_array(tensor, "the labels").reshape(-1), tensor.dtype
     for values, dtype in ((floats, float32), (ints, int64), (strings, string)):
         if values is not None:
-            return _listed(values, dtype), dtype
+            return _as_array(values, dtype), dtype
     raise InvalidModelError("a LabelEncoder needs its keys and its values")

@@ -8,12 +8,22 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.ops.arguments import Floats, Ints, Strings
-from onnx_compat.ops.ml.common import DOMAIN, chosen_label, expanded, label_tensor, rows, single, transformed
+from onnx_compat.ops.ml.common import (
+    DOMAIN,
+    apply_post_transform,
+    as_rows,
+    expand_to_two_scores,
+    label_tensor,
+    select_label,
+    transform_single_score,
+)
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
 
-def _scores(x: Tensor, coefficients: Sequence[float], intercepts: Optional[Sequence[float]], count: int) -> Tensor:
+def _linear_scores(
+    x: Tensor, coefficients: Sequence[float], intercepts: Optional[Sequence[float]], count: int
+) -> Tensor:
     """x times the coefficients (a row for each class or target) plus the intercepts."""
     table = np.asarray(coefficients, np.float32)
     if count <= 0 or table.size % count:
@@ -33,7 +43,7 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    x = rows(X)
+    x = as_rows(X)
     labels = label_tensor(classlabels_ints, classlabels_strings)
     names = list(classlabels_strings or classlabels_ints or ())
     if intercepts:
@@ -41,17 +51,17 @@ def linear_classifier(
     else:
         width = x.shape[1]
         count = len(coefficients) // width if isinstance(width, int) else len(names)
-    scores = _scores(x, coefficients, intercepts, count)
+    scores = _linear_scores(x, coefficients, intercepts, count)
     if labels is None and count > 1:
         raise InvalidModelError("a LinearClassifier needs the labels of its classes")
     if labels is not None and count > 1:
-        return [p.take(labels, p.argmax(scores, 1), 0), transformed(scores, post_transform)]
+        return [p.take(labels, p.argmax(scores, 1), 0), apply_post_transform(scores, post_transform)]
     if len(names) != 2:
         names = ["0", "1"] if classlabels_strings else [0, 1]
-    label = chosen_label(labels, p.squeeze(p.greater(scores, 0.0), [1]), names[1], names[0])
+    label = select_label(labels, p.squeeze(p.greater(scores, 0.0), [1]), names[1], names[0])
     if labels is not None and labels.shape[0] == 2:
-        return [label, expanded(scores, post_transform, mixed=False)]
-    return [label, single(scores, post_transform)]
+        return [label, expand_to_two_scores(scores, post_transform, mixed=False)]
+    return [label, transform_single_score(scores, post_transform)]
 
 
 @op("LinearRegressor", since=1, domain=DOMAIN)
@@ -63,5 +73,7 @@ def linear_regressor(
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> Tensor:
-    scores = _scores(rows(X, float32), coefficients, intercepts, targets)
-    return single(scores, post_transform) if targets == 1 else transformed(scores, post_transform)
+    scores = _linear_scores(as_rows(X, float32), coefficients, intercepts, targets)
+    return (
+        transform_single_score(scores, post_transform) if targets == 1 else apply_post_transform(scores, post_transform)
+    )

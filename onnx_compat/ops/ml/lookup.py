@@ -8,7 +8,7 @@ from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import int64
 from onnx_compat.tracing.values import Tensor, lift
 
-__all__ = ["equals", "places_of"]
+__all__ = ["equals", "first_indices"]
 
 #: Up to so many keys are compared with each value; among more of them one searches.
 _FEW = 32
@@ -19,26 +19,26 @@ def equals(x: Tensor, keys: Tensor) -> Tensor:
     return p.equal(x, keys)
 
 
-def places_of(x: Tensor, keys: np.ndarray, nan: bool = False) -> Tensor:
+def first_indices(x: Tensor, keys: np.ndarray, nan: bool = False) -> Tensor:
     """Where each element of x is first found among the keys, as an int64 of x's shape; their number where it is not.
     With `nan`, NaN is found where a key is NaN.
     """
     count = len(keys)
-    found = _compared(x, keys) if x.dtype.kind == "s" or count <= _FEW else _searched(x, keys)
+    found = _find_by_comparison(x, keys) if x.dtype.kind == "s" or count <= _FEW else _find_by_bisection(x, keys)
     missing = np.flatnonzero(np.isnan(keys)).tolist() if keys.dtype.kind == "f" else []
     if nan and missing:
         found = p.where(p.is_nan(x), missing[0], found)
     return found
 
 
-def _compared(x: Tensor, keys: np.ndarray) -> Tensor:
+def _find_by_comparison(x: Tensor, keys: np.ndarray) -> Tensor:
     """The first of all keys that are equal, and of one behind them that always is."""
     hit: Any = p.equal(p.unsqueeze(x, [x.rank]), lift(keys, x.dtype))
     hit = p.pad(p.cast(hit, int64), [0] * (x.rank + 1), [0] * x.rank + [1], value=1)
     return p.argmax(hit, x.rank)
 
 
-def _searched(x: Tensor, keys: np.ndarray) -> Tensor:
+def _find_by_bisection(x: Tensor, keys: np.ndarray) -> Tensor:
     """By halves of the sorted keys: the last one that is not above x."""
     order = np.argsort(keys, kind="stable")
     order = order[keys[order] == keys[order]]  # NaN is not

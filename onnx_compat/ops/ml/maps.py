@@ -8,9 +8,9 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import is_static
 from onnx_compat.ir.dtypes import DType, float32, int64, string
-from onnx_compat.ops.arguments import Ints, Strings, nth
+from onnx_compat.ops.arguments import Ints, Strings, take_slice
 from onnx_compat.ops.ml.common import DOMAIN, label_tensor
-from onnx_compat.ops.ml.lookup import places_of
+from onnx_compat.ops.ml.lookup import first_indices
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import MapValue, SequenceValue, Tensor, known_array, lift
 
@@ -23,39 +23,39 @@ def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE",
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
         raise InvalidModelError("CastMap: cast_to=%r, map_form=%r" % (cast_to, map_form))
     dtype = _CASTS[cast_to]
-    values = _cast(X.values, dtype)
+    values = _cast_values(X.values, dtype)
     if map_form == "SPARSE":
         empty = lift("0.f", string) if dtype is string else lift(0, dtype)  # what onnxruntime puts there
         there = p.logical_and(p.greater_equal(X.keys, 0), p.less(X.keys, max_map))
-        values = _placed(p.where(there, X.keys, max_map), values, max_map, empty)
+        values = _scatter_row(p.where(there, X.keys, max_map), values, max_map, empty)
     return p.unsqueeze(values, [0])
 
 
-def _placed(places: Tensor, values: Tensor, length: int, empty: Tensor) -> Tensor:
+def _scatter_row(places: Tensor, values: Tensor, length: int, empty: Tensor) -> Tensor:
     """The values in their places of a vector; what belongs nowhere is put behind it, and cut off."""
     room = p.broadcast_to(empty, (length + 1,))
     return p.slice_axis(p.scatter_nd(room, p.unsqueeze(places, [1]), values), 0, 0, length)
 
 
-def _cast(values: Tensor, dtype: DType) -> Tensor:
+def _cast_values(values: Tensor, dtype: DType) -> Tensor:
     """Numbers become text as by C's %f, and text numbers: of values that must be known then."""
     if values.dtype == dtype:
         return values
     if "s" not in (values.dtype.kind, dtype.kind):
         return p.cast(values, dtype)
     array = known_array(values, "the values of a map that become, or are, text")
-    convert: Callable[[Any], Any] = _text if dtype is string else float if dtype is float32 else _whole
+    convert: Callable[[Any], Any] = _format_number if dtype is string else float if dtype is float32 else _parse_integer
     try:
         return lift(np.asarray([convert(value) for value in array.tolist()], dtype.numpy), dtype)
     except ValueError as error:
         raise InvalidModelError("a value of the map is no number: %s" % error) from error
 
 
-def _text(value: float) -> str:
+def _format_number(value: float) -> str:
     return "%f" % value
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     return int(float(text)) if "." in text or "e" in text.lower() else int(text)
 
 
@@ -70,7 +70,7 @@ def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabu
     vocabulary: List[Any] = words.value.tolist()
     first = {word: k for k, word in reversed(list(enumerate(vocabulary)))}
     empty = lift("", string) if X.values.dtype.kind == "s" else lift(0, X.values.dtype)
-    row = _placed(places_of(X.keys, words.value), X.values, len(vocabulary), empty)
+    row = _scatter_row(first_indices(X.keys, words.value), X.values, len(vocabulary), empty)
     if len(first) < len(vocabulary):  # a word that is listed twice
         row = p.take(row, lift(np.asarray([first[word] for word in vocabulary], np.int64)), 0)
     return p.unsqueeze(row, [0])
@@ -94,4 +94,4 @@ def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: 
     places = [last[name] for name in order]
     if places != list(range(len(names))):
         scores = p.take(scores, lift(np.asarray(places, np.int64)), 1)
-    return SequenceValue(float32, tuple(MapValue(keys, nth(scores, k)) for k in range(int(count))))
+    return SequenceValue(float32, tuple(MapValue(keys, take_slice(scores, k)) for k in range(int(count))))

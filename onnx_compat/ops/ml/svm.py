@@ -8,8 +8,15 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.ops.arguments import Floats, Ints, Strings
-from onnx_compat.ops.ml.common import DOMAIN, expanded, label_tensor, rows, single, transformed
-from onnx_compat.ops.ml.coupling import coupled
+from onnx_compat.ops.ml.common import (
+    DOMAIN,
+    apply_post_transform,
+    as_rows,
+    expand_to_two_scores,
+    label_tensor,
+    transform_single_score,
+)
+from onnx_compat.ops.ml.coupling import couple_probabilities
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
@@ -28,7 +35,7 @@ def _kernel(name: str, params: Any) -> _Kernel:
     return _Kernel(name, gamma, coef0, degree)
 
 
-def _products(x: Tensor, vectors: np.ndarray, kernel: _Kernel) -> Tensor:
+def _kernel_products(x: Tensor, vectors: np.ndarray, kernel: _Kernel) -> Tensor:
     """The kernel of each row with each vector: [rows, vectors]."""
     table = lift(np.ascontiguousarray(vectors.T))
     if kernel.name == "RBF":
@@ -56,10 +63,10 @@ def svm_regressor(
     support_vectors: Sequence[float] = (),
 ) -> Tensor:
     """Without support vectors, a linear model. As in onnxruntime, a post_transform changes nothing about one score."""
-    x, weights = rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
+    x, weights = as_rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
     if n_supports > 0:
         vectors = np.asarray(support_vectors, np.float32).reshape(n_supports, -1)
-        x = _products(x, vectors, _kernel(kernel_type, kernel_params))
+        x = _kernel_products(x, vectors, _kernel(kernel_type, kernel_params))
     score = p.add(p.matmul(x, lift(weights)), rho[0] if rho else 0.0)
     if one_class:
         return p.where(p.greater(score, 0.0), lift(1.0, float32), lift(-1.0, float32))
@@ -86,42 +93,42 @@ def svm_classifier(
     if labels is None:
         raise InvalidModelError("an SVMClassifier needs the labels of its classes")
     names: List[Any] = [*(classlabels_strings or classlabels_ints or ())]
-    x, table = rows(X), np.asarray(coefficients, np.float32)
+    x, table = as_rows(X), np.asarray(coefficients, np.float32)
     if not vectors_per_class or not sum(vectors_per_class):  # a linear model with a row for each class
         scores = p.add(p.matmul(x, lift(np.ascontiguousarray(table.reshape(len(names), -1).T))), rho[0] if rho else 0.0)
         best = p.argmax(scores, 1)
         weight = p.reduce_max(scores, [1])
     else:
         vectors = np.asarray(support_vectors, np.float32).reshape(sum(vectors_per_class), -1)
-        products = _products(x, vectors, _kernel(kernel_type, kernel_params))
-        scores = _duels(products, table, vectors_per_class, rho)
+        products = _kernel_products(x, vectors, _kernel(kernel_type, kernel_params))
+        scores = _decisions(products, table, vectors_per_class, rho)
         votes = _votes(scores, len(names))
         weight, best = None, p.argmax(votes, 1)
         if prob_a:
-            scores = coupled(scores, prob_a, prob_b or (), len(names))
+            scores = couple_probabilities(scores, prob_a, prob_b or (), len(names))
     label = p.take(labels, best, 0)
     if len(names) == 2 and weight is not None and not prob_a:  # by the border of the second class, as in onnxruntime
         border = p.greater_equal(weight, 0.5) if (table >= 0).all() else p.greater(weight, 0.0)
         label = p.where(border, lift(names[1], labels.dtype), label)
     if scores.shape[1] != 1:
-        return [label, transformed(scores, post_transform)]
+        return [label, apply_post_transform(scores, post_transform)]
     if len(names) == 2:
-        return [label, expanded(scores, post_transform, mixed=post_transform == "NONE")]
-    return [label, single(scores, post_transform)]
+        return [label, expand_to_two_scores(scores, post_transform, mixed=post_transform == "NONE")]
+    return [label, transform_single_score(scores, post_transform)]
 
 
-def _pairs(classes: int) -> List[Tuple[int, int]]:
+def _class_pairs(classes: int) -> List[Tuple[int, int]]:
     return [(i, j) for i in range(classes) for j in range(i + 1, classes)]
 
 
-def _duels(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequence[float]) -> Tensor:
+def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequence[float]) -> Tensor:
     """The decision between each two classes. As in libsvm, class i against j has its weights of the vectors of i in
     row j - 1, and of those of j in row i.
     """
     total = int(sum(counts))
     ends = np.cumsum([0, *counts])
     weights = table.reshape(-1, total)
-    pairs = _pairs(len(counts))
+    pairs = _class_pairs(len(counts))
     duels = np.zeros((total, len(pairs)), np.float32)
     for k, (i, j) in enumerate(pairs):
         duels[ends[i] : ends[i + 1], k] = weights[j - 1, ends[i] : ends[i + 1]]
@@ -134,7 +141,7 @@ def _duels(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequ
 def _votes(scores: Tensor, classes: int) -> Tensor:
     """How many of its decisions each class wins."""
     won = np.zeros((2, classes * (classes - 1) // 2, classes), np.float32)
-    for k, (i, j) in enumerate(_pairs(classes)):
+    for k, (i, j) in enumerate(_class_pairs(classes)):
         won[0, k, i] = won[1, k, j] = 1
     first = p.cast(p.greater(scores, 0.0), float32)
     return p.add(p.matmul(first, lift(won[0])), p.matmul(p.sub(1.0, first), lift(won[1])))

@@ -8,12 +8,27 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import DType, float32, float64, int64
 from onnx_compat.ops.arguments import Floats, Ints, Strings
-from onnx_compat.ops.ml.common import DOMAIN, POST_TRANSFORMS, label_tensor, rows, single, transformed
-from onnx_compat.ops.ml.descent import leaves
-from onnx_compat.ops.ml.forest import LEAF, MODES, Forest, Nodes, forest, listed, members_of
-from onnx_compat.ops.ml.leaves import AGGREGATES, Weights, aggregated, based, of_leaves, scored, sure
-from onnx_compat.ops.ml.twoclass import of_two
-from onnx_compat.ops.older_versions import older
+from onnx_compat.ops.ml.common import (
+    DOMAIN,
+    POST_TRANSFORMS,
+    apply_post_transform,
+    as_rows,
+    label_tensor,
+    transform_single_score,
+)
+from onnx_compat.ops.ml.descent import find_leaves
+from onnx_compat.ops.ml.forest import LEAF, MODES, Forest, Nodes, build_forest, index_nodes, split_members
+from onnx_compat.ops.ml.leaves import (
+    AGGREGATES,
+    Weights,
+    add_base_values,
+    aggregate,
+    has_weight,
+    is_always_weighted,
+    reachable_weights,
+)
+from onnx_compat.ops.ml.twoclass import classify_two
+from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, known_array
 
@@ -26,22 +41,22 @@ class _Trees(NamedTuple):
     dtype: DType
 
 
-def _numbers(listed: Any, tensor: Optional[Tensor], what: str) -> np.ndarray:
+def _attribute_array(listed: Any, tensor: Optional[Tensor], what: str) -> np.ndarray:
     """An attribute that is a list of floats or, of more precision, a tensor."""
     if tensor is not None:
         return known_array(tensor, what).reshape(-1)
     return np.asarray(listed or (), np.float32)
 
 
-def _computed_in(x: Tensor, *arrays: np.ndarray) -> DType:
+def _compare_dtype(x: Tensor, *arrays: np.ndarray) -> DType:
     return float64 if x.dtype == float64 or any(a.dtype == np.float64 for a in arrays) else float32
 
 
-def _trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
+def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
     """The nodes as versions 1 to 5 of the classifier and the regressor list them."""
     ids = list(zip(attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()))
     count = len(ids)
-    names = [_text(mode) for mode in attributes["nodes_modes"] or ()]
+    names = [_mode_name(mode) for mode in attributes["nodes_modes"] or ()]
     try:
         mode = np.asarray([MODES.index(name) for name in names], np.int64)
     except ValueError as error:
@@ -51,24 +66,24 @@ def _trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
     tracks = np.asarray(attributes["nodes_missing_value_tracks_true"] or [0] * count, np.int64)
     if not count or {len(one) for one in (mode, features, true, false, tracks, values)} != {count}:
         raise InvalidModelError("the lists of the trees' nodes are empty or differ in length")
-    places, yes, no, roots = listed(ids, mode, true, false)
-    dtype = _computed_in(X, values)
+    places, yes, no, roots = index_nodes(ids, mode, true, false)
+    dtype = _compare_dtype(X, values)
     nodes = Nodes(features, values.astype(dtype.numpy), mode, yes, no, tracks, {}, roots)
-    return _Trees(forest(nodes, X.dtype.kind != "f"), places, dtype)
+    return _Trees(build_forest(nodes, X.dtype.kind != "f"), places, dtype)
 
 
-def _text(value: Any) -> str:
+def _mode_name(value: Any) -> str:
     return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _weights(trees: _Trees, treeids: Any, nodeids: Any, ids: Any, weights: np.ndarray, targets: int) -> Weights:
+def _read_weights(trees: _Trees, treeids: Any, nodeids: Any, ids: Any, weights: np.ndarray, targets: int) -> Weights:
     try:
         nodes = [trees.places[name] for name in zip(treeids or (), nodeids or ())]
     except KeyError as error:
         raise InvalidModelError(
             "a weight is of node %d of tree %d, which is not there" % error.args[0][::-1]
         ) from error
-    return of_leaves(nodes, ids or (), weights, targets, trees.forest)
+    return reachable_weights(nodes, ids or (), weights, targets, trees.forest)
 
 
 # -- regressor ---------------------------------------------------------------------------------------------------------
@@ -98,19 +113,24 @@ def tree_ensemble_regressor(
     target_weights: Floats = None,
     target_weights_as_tensor: Optional[Tensor] = None,
 ) -> Tensor:
-    trees = _trees(X, _numbers(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
-    table = _numbers(target_weights, target_weights_as_tensor, "the weights")
+    trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
+    table = _attribute_array(target_weights, target_weights_as_tensor, "the weights")
     targets = int(n_targets or 1 + max(target_ids or (0,)))
-    weights = _weights(trees, target_treeids, target_nodeids, target_ids, table, targets)
-    at = leaves(rows(X, trees.dtype), trees.forest)
-    base = _numbers(base_values, base_values_as_tensor, "the base values")
-    scores = aggregated(at, trees.forest, weights, aggregate_function, trees.dtype, base)
-    return p.cast(single(scores, post_transform) if targets == 1 else transformed(scores, post_transform), float32)
+    weights = _read_weights(trees, target_treeids, target_nodeids, target_ids, table, targets)
+    at = find_leaves(as_rows(X, trees.dtype), trees.forest)
+    base = _attribute_array(base_values, base_values_as_tensor, "the base values")
+    scores = aggregate(at, trees.forest, weights, aggregate_function, trees.dtype, base)
+    return p.cast(
+        transform_single_score(scores, post_transform)
+        if targets == 1
+        else apply_post_transform(scores, post_transform),
+        float32,
+    )
 
 
 _TENSORS = ("base_values_as_tensor", "nodes_hitrates_as_tensor", "nodes_values_as_tensor")
 op("TreeEnsembleRegressor", since=1, domain=DOMAIN)(
-    older(tree_ensemble_regressor, without=(*_TENSORS, "target_weights_as_tensor"))
+    older_version(tree_ensemble_regressor, without=(*_TENSORS, "target_weights_as_tensor"))
 )
 
 
@@ -141,31 +161,33 @@ def tree_ensemble_classifier(
     nodes_values_as_tensor: Optional[Tensor] = None,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    trees = _trees(X, _numbers(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
-    table = _numbers(class_weights, class_weights_as_tensor, "the weights")
-    base = _numbers(base_values, base_values_as_tensor, "the base values")
+    trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
+    table = _attribute_array(class_weights, class_weights_as_tensor, "the weights")
+    base = _attribute_array(base_values, base_values_as_tensor, "the base values")
     labels = label_tensor(classlabels_int64s, classlabels_strings)
     if labels is None:
         raise InvalidModelError("a TreeEnsembleClassifier needs the labels of its classes")
     classes = len(classlabels_strings or classlabels_int64s or ())
-    at = leaves(rows(X, trees.dtype), trees.forest)
-    weights = _weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
+    at = find_leaves(as_rows(X, trees.dtype), trees.forest)
+    weights = _read_weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
     if classes == 2:
-        second, scores = of_two(at, trees.forest, weights, base.astype(trees.dtype.numpy), post_transform, trees.dtype)
+        second, scores = classify_two(
+            at, trees.forest, weights, base.astype(trees.dtype.numpy), post_transform, trees.dtype
+        )
         # (Numbers are 0 and 1 in onnxruntime, whatever the model says.)
         label = p.take(labels, p.cast(second, int64), 0)
     else:
-        scores = based(aggregated(at, trees.forest, weights, "SUM", trees.dtype), base)
+        scores = add_base_values(aggregate(at, trees.forest, weights, "SUM", trees.dtype), base)
         votes = scores
-        if not len(base) and not all(sure(trees.forest, weights, one) for one in range(classes)):
-            votes = p.where(scored(at, trees.forest, weights), scores, -np.inf)  # a class must be spoken of to win
+        if not len(base) and not all(is_always_weighted(trees.forest, weights, one) for one in range(classes)):
+            votes = p.where(has_weight(at, trees.forest, weights), scores, -np.inf)  # a class must be spoken of to win
         label = p.take(labels, p.argmax(votes, 1), 0)
-        scores = transformed(scores, post_transform)
+        scores = apply_post_transform(scores, post_transform)
     return [label, p.cast(scores, float32)]
 
 
 op("TreeEnsembleClassifier", since=1, domain=DOMAIN)(
-    older(tree_ensemble_classifier, without=(*_TENSORS, "class_weights_as_tensor"))
+    older_version(tree_ensemble_classifier, without=(*_TENSORS, "class_weights_as_tensor"))
 )
 
 
@@ -199,7 +221,7 @@ def tree_ensemble(
     given = (splits, nodes_featureids, nodes_truenodeids, nodes_falsenodeids, nodes_trueleafs, nodes_falseleafs)
     if {len(one) for one in given} != {count} or not 0 <= inner.min() <= inner.max() < LEAF:
         raise InvalidModelError("the lists of the trees' nodes differ in length, or a mode is not known")
-    dtype = _computed_in(X, splits, table)
+    dtype = _compare_dtype(X, splits, table)
 
     def filled(values: Any, value: Any) -> np.ndarray:
         return np.concatenate([np.asarray(values), np.full(ends, value, np.asarray(values).dtype)])
@@ -207,7 +229,7 @@ def tree_ensemble(
     def children(ids: Sequence[int], leafs: Sequence[int]) -> np.ndarray:
         return filled(np.asarray(ids) + count * (np.asarray(leafs) != 0), 0)
 
-    members = members_of(None if membership_values is None else known_array(membership_values, "the sets"), inner)
+    members = split_members(None if membership_values is None else known_array(membership_values, "the sets"), inner)
     nodes = Nodes(
         feature=filled(nodes_featureids, 0),
         threshold=filled(splits.astype(dtype.numpy), 0),
@@ -218,10 +240,10 @@ def tree_ensemble(
         members=members,
         roots=np.asarray(tree_roots, np.int64),
     )
-    made = forest(nodes, False)
+    made = build_forest(nodes, False)
     targets = int(n_targets or 1 + max(leaf_targetids))
-    weights = of_leaves(np.arange(count, count + ends).tolist(), leaf_targetids, table, targets, made)
-    at = leaves(rows(X, dtype), made)
-    scores = aggregated(at, made, weights, AGGREGATES[aggregate_function], dtype)
+    weights = reachable_weights(np.arange(count, count + ends).tolist(), leaf_targetids, table, targets, made)
+    at = find_leaves(as_rows(X, dtype), made)
+    scores = aggregate(at, made, weights, AGGREGATES[aggregate_function], dtype)
     name = POST_TRANSFORMS[post_transform]  # (onnxruntime has SOFTMAX and LOGISTIC the other way round)
-    return p.cast(single(scores, name) if targets == 1 else transformed(scores, name), X.dtype)
+    return p.cast(transform_single_score(scores, name) if targets == 1 else apply_post_transform(scores, name), X.dtype)
