@@ -1,7 +1,7 @@
 """Activation functions."""
 
 import math
-from typing import Any
+from typing import Any, Callable
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -13,12 +13,13 @@ from onnx_compat.tracing.values import Tensor
 
 @op("LeakyRelu", since=(1, 6, 16))
 def leaky_relu(X: Tensor, *, alpha: float = 0.01) -> Tensor:
+    """Return X where it is positive, else alpha * X."""
     return p.maximum(X, X * alpha) if 0 < alpha <= 1 else p.where(X < 0, X * alpha, X)
 
 
 @op("PRelu", since=(1, 6))
 def prelu_6(X: Tensor, slope: Tensor) -> Tensor:
-    """One slope for all, or one for each channel."""
+    """Return PRelu with a slope for the whole tensor or for each channel."""
     if slope.rank == 1 and X.rank > 2:
         slope = p.reshape(slope, slope.shape + (1,) * (X.rank - 2))
     return prelu(X, slope)
@@ -26,79 +27,95 @@ def prelu_6(X: Tensor, slope: Tensor) -> Tensor:
 
 @op("PRelu", since=(7, 9, 16))
 def prelu(X: Tensor, slope: Tensor) -> Tensor:
+    """Return X where X >= 0, else X * slope."""
     return p.where(X < 0, X * slope, X)
 
 
 @op("ThresholdedRelu", since=(1, 10, 22))
 def thresholded_relu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """(An experiment before 10, recorded and exported nevertheless.)"""
+    """Return X where X > alpha, else 0. PyTorch exported it as an experimental operator before opset 10."""
     return p.where(alpha < X, X, 0)
 
 
 @op("Elu", since=(1, 6, 22))
 def elu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """Return X where it is positive, else alpha * (exp(X) - 1)."""
     return p.relu(X) + (p.exp(p.clip(X, None, 0)) - 1) * alpha
 
 
 @op("Celu", since=(12, 28))
 def celu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """Return max(0, X) + min(0, alpha * (exp(X / alpha) - 1))."""
     return p.clip(X, 0, None) + p.clip((p.exp(X / alpha) - 1) * alpha, None, 0)
 
 
 @op("Selu", since=1)
 def selu_1(X: Tensor, *, alpha: float = 1.6732, gamma: float = 1.0507) -> Tensor:
+    """Return gamma * Elu(X, alpha), with the rounded defaults of opset 1."""
     return elu(X, alpha=alpha) * gamma
 
 
 @op("Selu", since=(6, 22))
 def selu(X: Tensor, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> Tensor:
+    """Return gamma * Elu(X, alpha)."""
     return elu(X, alpha=alpha) * gamma
 
 
 @op("Shrink", since=9)
 def shrink(input: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
+    """Return input moved towards 0 by bias where abs(input) > lambd, else 0."""
     return p.where(input < -lambd, input + bias, p.where(input > lambd, input - bias, 0))
 
 
 @op("HardSigmoid", since=(1, 6, 22))
 def hard_sigmoid(X: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+    """Return alpha * X + beta, clipped to [0, 1]."""
     return p.clip(X * alpha + beta, 0, 1)
 
 
 @op("HardSwish", since=(14, 22))
 def hard_swish(X: Tensor) -> Tensor:
+    """Return X * clip(X / 6 + 0.5, 0, 1)."""
     return X * p.clip(X * (1 / 6) + 0.5, 0, 1)
 
 
 @op("Swish", since=24)
 def swish(X: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """Return X * sigmoid(alpha * X)."""
     return X * p.sigmoid(X * alpha)
 
 
 @op("SwiGLU", since=28)
 def swiglu(A: Tensor, B: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """Return Swish(A, alpha) * B."""
     return p.mul(swish(A, alpha=alpha), B)
 
 
 @op("Softplus", since=(1, 22))
 def softplus(X: Tensor) -> Tensor:
-    """log(1 + e) is 2 atanh(e / (2 + e)), which loses nothing of a small e."""
+    """Return log(1 + exp(X)).
+
+    With e = exp(-abs(X)), log(1 + e) is computed as 2 * atanh(e / (2 + e)), which is exact for a small e.
+    """
     e: Any = p.exp(-p.abs(X))
     return p.relu(X) + p.atanh(e / (e + 2)) * 2
 
 
 @op("Softsign", since=(1, 22))
 def softsign(input: Tensor) -> Tensor:
+    """Return input / (1 + abs(input))."""
     return input / (p.abs(input) + 1)
 
 
 @op("Mish", since=(18, 22))
 def mish(X: Tensor) -> Tensor:
+    """Return X * tanh(Softplus(X))."""
     return X * p.tanh(softplus(X))
 
 
 @op("Gelu", since=20)
 def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
+    """Return X times the normal distribution function of X, by erf or by the tanh approximation."""
     if approximate == "none":
         return X * 0.5 * (p.erf(X * math.sqrt(0.5)) + 1)
     if approximate != "tanh":
@@ -109,31 +126,37 @@ def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
 
 @op("Softmax", since=(1, 11))
 def softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
+    """Return the softmax over all axes from `axis` on together."""
     return _apply_flattened(p.softmax, input, axis)
 
 
 @op("Softmax", since=13)
 def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
+    """Return the softmax over an axis."""
     return p.softmax(input, axis)
 
 
 @op("LogSoftmax", since=(1, 11))
 def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
+    """Return the logarithm of the softmax over all axes from `axis` on together."""
     return _apply_flattened(p.log_softmax, input, axis)
 
 
 @op("LogSoftmax", since=13)
 def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
+    """Return the logarithm of the softmax over an axis."""
     return p.log_softmax(input, axis)
 
 
 @op("Hardmax", since=(1, 11))
 def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
+    """Return 1 at the first maximum over all axes from `axis` on together, else 0."""
     return _apply_flattened(_hardmax, input, axis)
 
 
 @op("Hardmax", since=13)
 def hardmax(input: Tensor, *, axis: int = -1) -> Tensor:
+    """Return 1 at the first maximum along an axis, else 0."""
     return _hardmax(input, axis)
 
 
@@ -142,13 +165,13 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
     return p.cast(p.one_hot(p.argmax(x, axis), x.shape[axis], axis), x.dtype)
 
 
-def _apply_flattened(function: Any, x: Tensor, axis: int) -> Tensor:
-    """Over all axes from this one on together."""
+def _apply_flattened(function: Callable[[Tensor, int], Tensor], x: Tensor, axis: int) -> Tensor:
+    """Apply a function of (x, axis) over all axes from `axis` on together."""
     if not -x.rank <= axis <= x.rank:
         raise InvalidModelError("the axis %d is out of range for a tensor of rank %d" % (axis, x.rank))
     axis = axis + x.rank if axis < 0 else axis
     rest = x.shape[axis + 1 :]
     if axis < x.rank and all(is_static(extent) and extent == 1 for extent in rest):
-        return function(x, axis)  # type: ignore[no-any-return]
+        return function(x, axis)
     flat = p.reshape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
     return p.reshape(function(flat, 1), x.shape)

@@ -1,6 +1,7 @@
-"""Arithmetic of two operands and more.
+"""Arithmetic with two or more operands.
 
-Up to opset 6, B is lined up with A from `axis` on (with A's last axes without it); from opset 7 on both broadcast.
+Up to opset 6, the axes of B align with those of A from `axis` on, or with the last axes of A without it. From opset 7
+on, both operands broadcast.
 """
 
 from functools import reduce
@@ -20,27 +21,27 @@ Binary = Callable[[Any, Any], Tensor]
 
 
 def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
-    """B with trailing axes of length one, so that its first one meets A's `axis`."""
+    """Append axes of length 1 to B, so that its first axis aligns with `axis` of A."""
     if axis is None or not b.rank:
         return b
     return p.reshape(b, b.shape + (1,) * (a.rank - p.axis_of(axis, a.rank) - b.rank))
 
 
 def register_binary(name: str, function: Binary, old: List[int], new: List[int]) -> None:
-    """Register an operator of two operands: with `axis` and `broadcast` in its old versions, without in the new."""
+    """Register an operator with two operands: its old versions with `axis` and `broadcast`, its new versions without."""
 
-    def aligned(A: Any, B: Any, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
+    def meaning_with_axis(A: Any, B: Any, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
         return function(A, _align_at_axis(A, B, axis))
 
     def meaning(A: Any, B: Any) -> Tensor:
         return function(A, B)
 
-    op(name, since=old)(aligned)
+    op(name, since=old)(meaning_with_axis)
     op(name, since=new)(meaning)
 
 
 def power(x: Tensor, y: Tensor) -> Tensor:
-    """x to the y in x's dtype, whatever dtype the exponent has."""
+    """Return x ** y in the dtype of x."""
     if y.known and y.value is not None and y.rank == 0 and y.value == 2:
         return p.mul(x, x)
     if x.dtype.kind != "f" and y.dtype.kind == "f":
@@ -57,37 +58,43 @@ register_binary("Pow", power, [1], [7, 12, 13, 15])
 
 @op("Mod", since=(10, 13, 28))
 def mod(A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
+    """Return the remainder of A / B, with the sign of B, or with the sign of A if `fmod`."""
     return p.fmod(A, B) if fmod else p.mod(A, B)
 
 
 @op("Sum", since=(1, 6, 8, 13))
 def sum(*data_0: Tensor) -> Tensor:
+    """Return the sum of all inputs."""
     return reduce(p.add, data_0)
 
 
 @op("Mean", since=(1, 6, 8, 13))
 def mean(*data_0: Tensor) -> Tensor:
+    """Return the mean of all inputs."""
     return reduce(p.add, data_0) / len(data_0)
 
 
 @op("Max", since=(1, 6, 8, 12, 13))
 def max(*data_0: Tensor) -> Tensor:
+    """Return the elementwise maximum of all inputs."""
     return reduce(p.maximum, data_0)
 
 
 @op("Min", since=(1, 6, 8, 12, 13))
 def min(*data_0: Tensor) -> Tensor:
+    """Return the elementwise minimum of all inputs."""
     return reduce(p.minimum, data_0)
 
 
 @op("Clip", since=(1, 6))
 def clip_6(input: Tensor, *, min: float = -np.inf, max: float = np.inf) -> Tensor:
-    """The default bounds are the ends of the dtype: only infinities beyond them would notice."""
+    """Clip to [min, max]. A default bound is the end of the dtype, so it has no effect except on infinities."""
     return _clip_to_bounds(input, min, max)
 
 
 @op("Clip", since=(11, 12, 13))
 def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = None) -> Tensor:
+    """Clip to [min, max]. A bound that is absent has no effect."""
     for bound in (min, max):
         if bound is not None:
             check_same("the number of bounds of a Clip", bound.size, "that of a scalar", 1)
@@ -99,4 +106,5 @@ def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = No
 
 
 def _clip_to_bounds(x: Tensor, low: float, high: float) -> Tensor:
+    """Clip to [low, high], without the bounds at or beyond the ends of the dtype."""
     return p.clip(x, None if low <= x.dtype.min else low, None if high >= x.dtype.max else high)

@@ -1,4 +1,4 @@
-"""Attention of ai.onnx, and the one whose scores and weights subgraphs may change."""
+"""The operators Attention (ai.onnx) and FlexAttention (ai.onnx.preview)."""
 
 from typing import Any, List, Optional, Tuple
 
@@ -37,25 +37,28 @@ def attention(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """A mask whose last axis is too short allows nothing of the rest."""
+    """Return softmax(scale * Q @ K^T + mask) @ V, the present keys and values, and the requested scores.
+
+    A mask whose last axis is shorter than the keys masks the remaining keys.
+    """
     q, k, v = _split_heads(Q, q_num_heads), _split_heads(K, kv_num_heads), _split_heads(V, kv_num_heads)
-    k, v, before = _append_to_cache(q, k, v, past_key, past_value, nonpad_kv_seqlen)
+    k, v, past_length = _append_to_cache(q, k, v, past_key, past_value, nonpad_kv_seqlen)
     if attn_mask is not None:
         attn_mask = _pad_mask(attn_mask, k.shape[2])
     windows = (left_window_size, 0 if is_causal else right_window_size)
-    bias = _attention_bias(q, k, attn_mask, before, nonpad_kv_seqlen, windows)
-    # With nothing but a limit to the right, every query sees at least the first key.
+    bias = _attention_bias(q, k, attn_mask, past_length, nonpad_kv_seqlen, windows)
+    # With only a right window, every query attends to the first key at least.
     sees_some = attn_mask is None and nonpad_kv_seqlen is None and left_window_size < 0
     live = None if bias is None or sees_some else attention_weights.rows_with_keys(bias)
 
     scores = attention_weights.grouped_matmul(*attention_weights.scale_queries_and_keys(q, k, scale), transpose_y=True)
-    held = attention_weights.apply_softcap(scores, softcap)
-    biased = held if bias is None else p.add(held, bias)
-    inner = biased if softmax_precision is None else p.cast(biased, DType.of(softmax_precision))
-    weights = p.cast(attention_weights.masked_softmax(inner, live), q.dtype)
+    capped = attention_weights.apply_softcap(scores, softcap)
+    biased = capped if bias is None else p.add(capped, bias)
+    precise = biased if softmax_precision is None else p.cast(biased, DType.of(softmax_precision))
+    weights = p.cast(attention_weights.masked_softmax(precise, live), q.dtype)
     y = attention_weights.grouped_matmul(weights, p.cast(v, q.dtype))
-    shown = [scores, held, biased, weights][qk_matmul_output_mode]
-    return [attention_weights.join_heads(y) if Q.rank == 3 else y, k, v, shown]
+    requested_scores = [scores, capped, biased, weights][qk_matmul_output_mode]
+    return [attention_weights.join_heads(y) if Q.rank == 3 else y, k, v, requested_scores]
 
 
 @op("Attention", since=23)
@@ -75,7 +78,7 @@ def attention_23(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """The last axis of a mask broadcasts like any other."""
+    """Return Attention of opset 23, where the last axis of a mask broadcasts like any other axis."""
     if attn_mask is not None:
         total = K.shape[-2] if past_key is None else past_key.shape[2] + K.shape[-2]
         attn_mask = p.broadcast_to(attn_mask, (*attn_mask.shape[:-1], total))
@@ -100,6 +103,7 @@ op("Attention", since=24)(older_version(attention, without=["left_window_size", 
 
 
 def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
+    """Return [batch, heads, steps, size], from a tensor of rank 4 or 3."""
     if x.rank == 4:
         return x
     if count is None:
@@ -108,35 +112,40 @@ def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
 
 
 def _append_to_cache(
-    q: Tensor, k: Tensor, v: Tensor, past_key: Maybe, past_value: Maybe, filled: Maybe
+    q: Tensor, k: Tensor, v: Tensor, past_key: Maybe, past_value: Maybe, valid_lengths: Maybe
 ) -> Tuple[Tensor, Tensor, Any]:
-    """All keys and values, and how many keys there are before those of these queries."""
+    """Return all keys and values, and the number of keys that precede these queries."""
     if (past_key is None) != (past_value is None):
-        raise InvalidModelError("past_key and past_value come together")
+        raise InvalidModelError("past_key and past_value must both be present or both be absent")
     if past_key is not None and past_value is not None:
-        if filled is not None:
-            raise InvalidModelError("nonpad_kv_seqlen is for a cache from outside, and there is a past_key")
+        if valid_lengths is not None:
+            raise InvalidModelError(
+                "nonpad_kv_seqlen and past_key exclude each other: the first is for an external cache"
+            )
         return p.concat([past_key, k], 2), p.concat([past_value, v], 2), past_key.shape[2]
-    return k, v, 0 if filled is None else p.sub(p.cast(filled, int32), lift(q.shape[2], int32))
+    return k, v, 0 if valid_lengths is None else p.sub(p.cast(valid_lengths, int32), lift(q.shape[2], int32))
 
 
 def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
+    """Pad the last axis of a mask to the number of keys, with a value that masks them."""
     after: List[Extent] = [0] * mask.rank
     after[-1] = maximum(total - mask.shape[-1], 0)
     return p.pad(mask, [0] * mask.rank, after, value=False if mask.dtype == bool_ else -np.inf)
 
 
-def _attention_bias(q: Tensor, k: Tensor, mask: Maybe, before: Any, filled: Maybe, windows: Tuple[int, int]) -> Maybe:
-    """All that limits what queries see, as one summand to the scores."""
+def _attention_bias(
+    q: Tensor, k: Tensor, mask: Maybe, past_length: Any, valid_lengths: Maybe, windows: Tuple[int, int]
+) -> Maybe:
+    """Return the mask, the valid lengths and the windows as a summand to the scores; None without any of them."""
     left, right = windows
-    rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], before)
+    rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], past_length)
     allowed: List[Maybe] = []
     if right >= 0:
         allowed.append(p.less_equal(columns, p.add(rows, right)))
     if left >= 0:
         allowed.append(p.less_equal(p.sub(rows, left), columns))
-    if filled is not None:
-        allowed.append(p.less(columns, p.reshape(p.cast(filled, int32), (filled.shape[0], 1, 1, 1))))
+    if valid_lengths is not None:
+        allowed.append(p.less(columns, p.reshape(p.cast(valid_lengths, int32), (valid_lengths.shape[0], 1, 1, 1))))
     bias = None
     if mask is not None and mask.dtype == bool_:
         allowed.append(mask)
@@ -157,7 +166,10 @@ def flex_attention(
     score_mod: Optional[Graph] = None,
     softmax_precision: Optional[int] = None,
 ) -> Tensor:
-    """The subgraphs, and the product with the values, are in the precision of the softmax."""
+    """Return attention whose scores and weights are changed by subgraphs.
+
+    The subgraphs, and the product with the values, use the dtype of the softmax.
+    """
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)
     scores = p.cast(

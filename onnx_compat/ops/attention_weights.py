@@ -1,4 +1,4 @@
-"""What every kind of attention is made of: heads, masks, and weights that sum to one."""
+"""Building blocks of attention operators: heads, masks, scores and the softmax over keys."""
 
 import math
 from typing import Any, Optional, Sequence, Tuple
@@ -25,33 +25,33 @@ __all__ = [
     "split_heads",
 ]
 
-#: Tensors, or None where there is nothing to mask or to add.
+#: A tensor, or None without a mask or a summand.
 Maybe = Optional[Tensor]
 
 
 def size_per_head(extent: Extent, heads: Extent) -> Extent:
-    """The size of one of so many heads."""
+    """Return extent / heads. Raises InvalidModelError if the heads do not divide it."""
     if isinstance(extent, int) and isinstance(heads, int) and (heads <= 0 or extent % heads):
-        raise InvalidModelError("an axis of length %d cannot be shared by %d heads" % (extent, heads))
+        raise InvalidModelError("an axis of size %d cannot be divided among %d heads" % (extent, heads))
     return floordiv(extent, heads)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """[batch, steps, heads * size] as [batch, heads, steps, size]."""
+    """Reshape [batch, steps, heads * size] to [batch, heads, steps, size]."""
     parts = p.reshape(x, (x.shape[0], x.shape[1], heads, size_per_head(x.shape[2], heads)))
     return p.transpose(parts, (0, 2, 1, 3))
 
 
 def join_heads(x: Tensor) -> Tensor:
-    """[batch, heads, steps, size] as [batch, steps, heads * size]."""
+    """Reshape [batch, heads, steps, size] to [batch, steps, heads * size]."""
     batch, heads, steps, size = x.shape
     return p.reshape(p.transpose(x, (0, 2, 1, 3)), (batch, steps, heads * size))
 
 
 def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
-    """The product of each head of x with the head of y that serves it: one for each run of heads of x.
+    """Multiply each head of x with the head of y of its group (grouped-query attention).
 
-    The heads of a run are stacked as rows of one matrix, so y is never repeated.
+    The heads of a group are stacked as rows of one matrix, so y is not repeated.
     """
     batch, heads, rows, columns = x.shape
     if is_equal(heads, y.shape[1]):
@@ -62,14 +62,14 @@ def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
 
 
 def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
-    """Queries and keys, each times the root of the scale (1 / sqrt(size of a head) if there is none)."""
+    """Multiply queries and keys by the square root of the scale, by default 1 / sqrt(size of a head)."""
     root: Any = attention_scale(q, scale)
     root = p.cast(p.sqrt(root), q.dtype) if isinstance(root, Tensor) else math.sqrt(root)
     return p.mul(q, root), p.mul(k, root)
 
 
 def attention_scale(q: Tensor, scale: Optional[float]) -> Any:
-    """The scale given (zero is none), or 1 / sqrt(size of a head)."""
+    """Return the scale, or 1 / sqrt(size of a head) where it is 0 or absent."""
     if scale:
         return scale
     size = q.shape[-1]
@@ -77,13 +77,15 @@ def attention_scale(q: Tensor, scale: Optional[float]) -> Any:
 
 
 def apply_softcap(scores: Tensor, softcap: float) -> Tensor:
-    """Held within the cap by a tanh; zero is no cap."""
+    """Return softcap * tanh(scores / softcap), or the scores if softcap is 0."""
     return p.tanh(scores / softcap) * softcap if softcap > 0 else scores
 
 
 def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tensor, Tensor]:
-    """The positions of queries [rows, 1] and of keys [1, columns]; the first query stands at the offset, a size or a
-    vector with one for each sample (then [batch, 1, rows, 1]).
+    """Return the positions of queries [rows, 1] and of keys [1, columns].
+
+    `offset` is the position of the first query: a size, or a vector with an entry for each sample. With a vector,
+    queries have the shape [batch, 1, rows, 1].
     """
     q = p.unsqueeze(p.iota(rows, int32), [1])
     k = p.unsqueeze(p.iota(columns, int32), [0])
@@ -93,23 +95,23 @@ def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tenso
 
 
 def additive_mask(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
-    """What is added to the scores: the bias, and -inf where one of the masks does not allow it."""
+    """Return the summand to the scores: the bias, and -inf where a mask is False. None without bias and masks."""
     masks = [mask for mask in allowed if mask is not None]
     if not masks:
         return bias
-    together = masks[0]
+    combined = masks[0]
     for mask in masks[1:]:
-        together = p.logical_and(together, mask)
-    return p.where(together, lift(0, dtype) if bias is None else bias, -np.inf)
+        combined = p.logical_and(combined, mask)
+    return p.where(combined, lift(0, dtype) if bias is None else bias, -np.inf)
 
 
 def rows_with_keys(bias: Tensor) -> Tensor:
-    """Which queries may see any key at all."""
+    """Return whether each query may attend to any key."""
     return p.greater(p.reduce_max(bias, [-1], keepdims=True), -np.inf)
 
 
 def masked_softmax(scores: Tensor, live: Maybe) -> Tensor:
-    """The softmax over keys, with zeros for a query that sees none."""
+    """Return the softmax over keys, with zeros for the rows where `live` is False."""
     if live is None:
         return p.softmax(scores, -1)
     return p.where(live, p.softmax(p.where(live, scores, 0), -1), 0)

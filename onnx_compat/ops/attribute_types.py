@@ -40,7 +40,7 @@ def attribute_type(value: Any) -> str:
 
 @functools.lru_cache(maxsize=None)
 def is_own(function: Callable[..., Any]) -> bool:
-    """Whether the library defines the meaning, and not its user."""
+    """Return whether the library defines the meaning."""
     return str(function.__module__).startswith("onnx_compat.")
 
 
@@ -50,17 +50,23 @@ def declared_types(annotation: Any) -> FrozenSet[str]:
     if isinstance(annotation, type) and annotation in _BY_CLASS:
         return frozenset([_BY_CLASS[annotation]])
     arguments = getattr(annotation, "__args__", None) or ()
-    inner = [declared_types(one) for one in arguments if one not in (type(None), Ellipsis)]
+    inner = [declared_types(argument) for argument in arguments if argument not in (type(None), Ellipsis)]
     if not inner or not all(inner):
         return _ANY
     union = frozenset(name for names in inner for name in names)
-    # of `int | None` there is no origin
-    return union if getattr(annotation, "__origin__", None) in (None, Union) else frozenset(one + "S" for one in union)
+    # `int | None` (PEP 604) has no __origin__
+    return (
+        union
+        if getattr(annotation, "__origin__", None) in (None, Union)
+        else frozenset(argument + "S" for argument in union)
+    )
 
 
 @functools.lru_cache(maxsize=None)
 def _declared_by(function: Callable[..., Any]) -> Dict[str, FrozenSet[str]]:
-    return {name: declared_types(one.annotation) for name, one in inspect.signature(function).parameters.items()}
+    return {
+        name: declared_types(parameter.annotation) for name, parameter in inspect.signature(function).parameters.items()
+    }
 
 
 def check(operator: str, function: Callable[..., Any], name: str, value: Any) -> None:
@@ -68,11 +74,11 @@ def check(operator: str, function: Callable[..., Any], name: str, value: Any) ->
     expected = _declared_by(function)[name]
     if not expected:
         return
-    found = attribute_type(value)
-    if found in expected or (found == "INT" and "FLOAT" in expected and not is_own(function)):
+    actual = attribute_type(value)
+    if actual in expected or (actual == "INT" and "FLOAT" in expected and not is_own(function)):
         return
     raise InvalidModelError(
         "the attribute '%s' has the type %s, %s expects %s"
-        % (name, found or type(value).__name__, operator, " or ".join(sorted(expected))),
+        % (name, actual or type(value).__name__, operator, " or ".join(sorted(expected))),
         hint="write the attribute with the type that the operator's schema declares, or export the model again",
     )

@@ -1,4 +1,4 @@
-"""The bits of elements as another type."""
+"""Reinterpretation of the bits of elements as another dtype."""
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import DType
@@ -8,4 +8,5 @@ from onnx_compat.tracing.values import Tensor
 
 @op("BitCast", since=26)
 def bit_cast(input: Tensor, *, to: int) -> Tensor:
+    """Reinterpret the bits of each element as another dtype of the same width."""
     return p.bitcast(input, DType.of(to))

@@ -1,4 +1,4 @@
-"""From one element type to another."""
+"""Casts from a dtype to another dtype."""
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import DType, float32, float64, int32
@@ -8,60 +8,72 @@ from onnx_compat.tracing.values import Tensor
 
 @op("Cast", since=1)
 def cast_1(input: Tensor, *, to: str) -> Tensor:
-    """The type by its name in TensorProto: FLOAT, DOUBLE, INT64 …"""
+    """Cast to a dtype, which is given by its name in TensorProto: FLOAT, DOUBLE, INT64 …"""
     return convert(input, DType.of(to.lower()))
 
 
 @op("Cast", since=(6, 9, 13))
 def cast_13(input: Tensor, *, to: int) -> Tensor:
+    """Cast to a dtype."""
     return convert(input, DType.of(to))
 
 
 @op("Cast", since=19)
 def cast_19(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
+    """Cast to a dtype; `saturate` clips floats to the range of an 8-bit float."""
     return convert(input, DType.of(to), bool(saturate))
 
 
 @op("Cast", since=(21, 23))
 def cast_23(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
+    """Cast to a dtype, and clip floats to the range of a 4-bit type."""
     return convert(_clamp_to_four_bits(input, DType.of(to)), DType.of(to), bool(saturate))
 
 
 @op("Cast", since=(24, 25, 28))
 def cast(input: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
+    """Cast to a dtype; `round_mode` is the rounding of scales of the type float8e8m0."""
     return convert(input, DType.of(to), bool(saturate), round_mode)
 
 
 @op("CastLike", since=15)
 def cast_like_15(input: Tensor, target_type: Tensor) -> Tensor:
+    """Cast to the dtype of `target_type`."""
     return convert(input, target_type.dtype)
 
 
 @op("CastLike", since=19)
 def cast_like_19(input: Tensor, target_type: Tensor, *, saturate: int = 1) -> Tensor:
+    """Cast to the dtype of `target_type`, as Cast of opset 19 does."""
     return convert(input, target_type.dtype, bool(saturate))
 
 
 @op("CastLike", since=(21, 23))
 def cast_like_23(input: Tensor, target_type: Tensor, *, saturate: int = 1) -> Tensor:
+    """Cast to the dtype of `target_type`, as Cast of opset 21 does."""
     return cast_23(input, to=target_type.dtype.onnx, saturate=saturate)
 
 
 @op("CastLike", since=(24, 25))
 def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
+    """Cast to the dtype of `target_type`, as Cast of opset 24 does."""
     return convert(input, target_type.dtype, bool(saturate), round_mode)
 
 
 def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
-    """What the first versions with four bits did where nothing is said: floats are held at the ends, NaN at the upper."""
+    """Clip floats to the range of a 4-bit dtype, NaN to its upper end.
+
+    The specification of opsets 21 and 23 leaves these values open; this is what its reference does.
+    """
     if x.dtype.kind != "f" or dtype.bits != 4:
         return x
     return p.where(p.is_nan(x), dtype.max, p.clip(x, dtype.min, dtype.max))
 
 
 def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "up") -> Tensor:
-    """x in any other type. Only small floats are held at their ends, and only a scale is rounded otherwise than to the
-    nearest.
+    """Cast x to any dtype.
+
+    `saturate` clips to the range of a small float. `round_mode` applies to scales (float8e8m0) only.
     """
     if x.dtype == dtype:
         return x
@@ -76,7 +88,7 @@ def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "u
         wide = x.dtype.kind in "iu" or x.dtype.bits > 32
         return p.cast(p.power_of_two(p.to_odd(x) if wide else p.cast(x, float32), saturate, round_mode), dtype)
     if form is not None and form.saturates and form.special != "finite" and saturate and x.dtype.kind != "b":
-        x = p.clip(x, dtype.min, dtype.max)  # what has neither infinity nor NaN stays finite anyway
+        x = p.clip(x, dtype.min, dtype.max)  # types without infinity and NaN saturate in the cast
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.bits < 8:
-        x = p.cast(x, int32)  # out of range it wraps; what a framework makes of a negative float as a byte is open
+        x = p.cast(x, int32)  # wraps; casts of negative floats to bytes differ by framework
     return p.cast(x, dtype)

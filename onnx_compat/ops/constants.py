@@ -1,4 +1,4 @@
-"""Values that come from attributes or from other values' shapes alone."""
+"""Constants, and values that follow from the shapes of other values."""
 
 from typing import Any, Optional, Sequence
 
@@ -12,12 +12,13 @@ from onnx_compat.ops.attribute_types import attribute_type
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
-#: Longer than every axis.
+#: A number greater than the size of any axis.
 _FAR = 2**31 - 1
 
 
 @op("Constant", since=1)
 def constant_1(*, value: Any) -> Tensor:
+    """Return the tensor of the attribute `value`."""
     return _attribute_tensor(value)
 
 
@@ -33,11 +34,12 @@ def constant(
     value_string: Any = None,
     value_strings: Any = None,
 ) -> Tensor:
-    typed = [value_float, value_floats, value_int, value_ints, value_string, value_strings]
-    given = [one for one in (value, sparse_value, *typed) if one is not None]
-    if len(given) != 1:
-        raise InvalidModelError("a Constant has exactly one value, not %d" % len(given))
-    return _attribute_tensor(given[0])
+    """Return the value of the only attribute that is given."""
+    candidates = [value_float, value_floats, value_int, value_ints, value_string, value_strings]
+    values = [candidate for candidate in (value, sparse_value, *candidates) if candidate is not None]
+    if len(values) != 1:
+        raise InvalidModelError("a Constant has exactly one value, not %d" % len(values))
+    return _attribute_tensor(values[0])
 
 
 _ELEMENTS = {"FLOAT": float32, "INT": int64, "STRING": string}
@@ -54,6 +56,7 @@ def _attribute_tensor(value: Any) -> Tensor:
 
 @op("ConstantOfShape", since=(9, 20, 21, 23, 24, 25))
 def constant_of_shape(input: Any, *, value: Optional[Tensor] = None) -> Tensor:
+    """Return a tensor of the given shape that repeats a value."""
     value = lift(0.0, float32) if value is None else p.reshape(value, ())
     return p.broadcast_to(value, as_sizes(input))
 
@@ -68,13 +71,14 @@ def constant_fill(
     shape: Sequence[int] = (),
     value: float = 0.0,
 ) -> Tensor:
-    """An experiment of ONNX 1.0 to 1.3, which PyTorch exported."""
+    """Return a tensor that repeats a value: an experimental operator of ONNX 1.0 to 1.3, which PyTorch exported."""
     sizes = shape if input is None else as_sizes(input) if input_as_shape else input.shape
     return p.broadcast_to(lift(value, DType.of(dtype)), [*sizes, *extra_shape])
 
 
 @op("EyeLike", since=(9, 22))
 def eye_like(input: Any, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
+    """Return a matrix of the shape of the input with ones on diagonal `k`."""
     rows, columns = input.shape
     diagonal = p.equal(p.unsqueeze(p.iota(rows), [1]) + k, p.iota(columns))
     return p.cast(diagonal, input.dtype if dtype is None else DType.of(dtype))
@@ -82,11 +86,13 @@ def eye_like(input: Any, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
 
 @op("Range", since=11)
 def range_11(start: Any, limit: Any, delta: Any) -> Tensor:
+    """Return start, start + delta, … up to limit, exclusive."""
     return p.arange(*[p.reshape(scalar, ()) for scalar in (start, limit, delta)])
 
 
 @op("Range", since=27)
 def range(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Tensor:
+    """Return Range; floats of 16 bits are computed in the `stash_type`."""
     if start.dtype.kind == "f" and start.dtype.bits < 32:
         stash = DType.of(stash_type)
         return p.cast(range_11(*[p.cast(scalar, stash) for scalar in (start, limit, delta)]), start.dtype)
@@ -95,23 +101,26 @@ def range(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Tensor:
 
 @op("Shape", since=(1, 13))
 def shape_13(data: Any) -> Tensor:
+    """Return the shape of a tensor."""
     return p.shape_of(data)
 
 
 @op("Shape", since=(15, 19, 21, 23, 24, 25))
 def shape(data: Any, *, start: int = 0, end: Optional[int] = None) -> Tensor:
+    """Return the entries `start` to `end` of the shape of a tensor."""
     return lift(list(data.shape[start:end]) or np.zeros(0, np.int64), int64)
 
 
 @op("Size", since=(1, 13, 19, 21, 23, 24, 25))
 def size(data: Any) -> Tensor:
+    """Return the number of elements of a tensor."""
     return lift(product(data.shape), int64)
 
 
 @op("Trilu", since=14)
 def trilu(input: Any, k: Any = None, *, upper: int = 1) -> Tensor:
-    """The part of each matrix on the diagonal number k and above it (or below it)."""
-    # A diagonal beyond every axis is as far as any other: the sum of a row and an extreme k would wrap.
+    """Return the upper or the lower triangle of each matrix, from diagonal `k` on, with zeros elsewhere."""
+    # The sum of a row and an extreme k would wrap. All diagonals beyond the axes are equivalent.
     offset = lift(0, int64) if k is None else p.clip(p.reshape(k, ()), -_FAR, _FAR)
     diagonal = p.unsqueeze(p.iota(input.shape[-2]), [1]) + offset
     columns = p.iota(input.shape[-1])
@@ -121,4 +130,5 @@ def trilu(input: Any, k: Any = None, *, upper: int = 1) -> Tensor:
 
 @op("Identity", since=(1, 13, 14, 16, 19, 21, 23, 24, 25))
 def identity(input: Any) -> Any:
+    """Return the input."""
     return input

@@ -1,14 +1,15 @@
 """If, Loop and Scan.
 
-What is known is decided now: a branch is chosen, a short loop is unrolled. Otherwise the bodies become parts of the
-program. Sequences and optionals pass through branches as long as both agree about what they are.
+A known condition selects a branch while tracing, and a short loop with a known count is unrolled. Otherwise the bodies
+become regions of the program. Sequences and optionals may pass through branches if both branches agree on their
+structure.
 """
 
 from typing import Any, Callable, List, Optional, Sequence, Set
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import NeedsKnownError
-from onnx_compat.ir import Const, Region, Spec
+from onnx_compat.ir import Arg, Const, Ref, Region, Spec
 from onnx_compat.ir.dims import Extent, is_equal_shape, is_static
 from onnx_compat.ir.dtypes import bool_, int64
 from onnx_compat.model import Graph
@@ -18,12 +19,13 @@ from onnx_compat.ops.registry import op
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
-#: A loop of at most so many rounds is written out.
+#: The largest number of iterations that are unrolled while tracing.
 SHORT = 8
 
 
 @op("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def if_(ctx: Any, cond: Any, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
+    """Return the outputs of the branch that the condition selects."""
     decided = current_trace().peek(cond)
     if decided is not None:
         return list(ctx.body(then_branch if decided.reshape(()) else else_branch)())
@@ -39,62 +41,74 @@ def if_(ctx: Any, cond: Any, *, then_branch: Graph, else_branch: Graph) -> List[
 
     results = p.cond(p.reshape(cond, ()), branch(then_branch), branch(else_branch))
     if forms[0] != forms[1]:
-        raise NeedsKnownError("the branches of an If give sequences or optionals of different make", cond)
+        raise NeedsKnownError("the branches of an If return sequences or optionals of different structure", cond)
     return rebuild_values(results, forms[0])
 
 
 # -- Loop --------------------------------------------------------------------------------------------------------------
 @op("Loop", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Graph) -> List[Any]:
-    count, whole = len(v_initial), ctx.body(body)
-    same = _loop_invariants(body, count)
-    if not same:
-        return _run_loop(whole, M, cond, v_initial)
-    kept = [k for k in range(count) if k not in same]
+    """Repeat a body while its condition holds, at most M times; return the final states and the stacked row outputs."""
+    count, trace_body = len(v_initial), ctx.body(body)
+    invariant = _loop_invariants(body, count)
+    if not invariant:
+        return _run_loop(trace_body, M, cond, v_initial)
+    carried = [k for k in range(count) if k not in invariant]
 
     def run(k: Any, proceeds: Any, *state: Any) -> List[Any]:
-        given = dict(zip(kept, state))
-        again, *results = whole(k, proceeds, *(given.get(place, value) for place, value in enumerate(v_initial)))
-        return [again, *(results[place] for place in kept), *results[count:]]
+        state_by_index = dict(zip(carried, state))
+        proceeds_next, *results = trace_body(
+            k, proceeds, *(state_by_index.get(index, value) for index, value in enumerate(v_initial))
+        )
+        return [proceeds_next, *(results[index] for index in carried), *results[count:]]
 
-    results = _run_loop(run, M, cond, [v_initial[place] for place in kept])
-    found = dict(zip(kept, results))
-    return [*(found.get(place, value) for place, value in enumerate(v_initial)), *results[len(kept) :]]
+    results = _run_loop(run, M, cond, [v_initial[index] for index in carried])
+    finals = dict(zip(carried, results))
+    return [*(finals.get(index, value) for index, value in enumerate(v_initial)), *results[len(carried) :]]
 
 
 def _loop_invariants(body: Graph, count: int) -> Set[int]:
-    """The states that every round gives on as it got them: weights, as some exporters write them. They are read from outside."""
-    before = {node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain}
-    found = set()
-    for place, (given, result) in enumerate(zip(body.inputs[2 : 2 + count], body.outputs[1 : 1 + count])):
-        name = result.name
-        while name in before:
-            name = before[name]
-        if name == given.name:
-            found.add(place)
-    return found
+    """Return the indices of the states that the body returns unchanged. Exporters pass weights in this way.
+
+    The body reads a loop-invariant state from the outer scope.
+    """
+    identity_inputs = {
+        node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain
+    }
+    invariants = set()
+    for index, (state_input, state_output) in enumerate(zip(body.inputs[2 : 2 + count], body.outputs[1 : 1 + count])):
+        name = state_output.name
+        while name in identity_inputs:
+            name = identity_inputs[name]
+        if name == state_input.name:
+            invariants.add(index)
+    return invariants
 
 
 def _run_loop(run: Any, M: Any, cond: Any, v_initial: Sequence[Any]) -> List[Any]:
+    """Unroll a loop, or record it. `run` traces the body for (iteration, condition, *states)."""
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
-    begins = True if cond is None else current_trace().peek(cond)
-    tensors = all(isinstance(value, Tensor) for value in v_initial)
-    short = limit is not None and limit <= SHORT
-    if begins is not None and not bool(begins):
+    starts = True if cond is None else current_trace().peek(cond)
+    all_tensors = all(isinstance(value, Tensor) for value in v_initial)
+    is_short = limit is not None and limit <= SHORT
+    if starts is not None and not bool(starts):
         limit = 0
-    if begins is not None and (short or not tensors or limit == 0 or current_trace().immediate is not None):
+    if starts is not None and (is_short or not all_tensors or limit == 0 or current_trace().immediate is not None):
         unrolled = _unroll(run, limit, list(v_initial))
         if unrolled is not None:
             return _finish_unrolled(run, unrolled, v_initial)
-    if not tensors:
-        raise NeedsKnownError("a Loop over sequences needs a known number of rounds", M if M is not None else cond)
+    if not all_tensors:
+        raise NeedsKnownError("a Loop over sequences needs a known number of iterations", M if M is not None else cond)
     start = lift(True, bool_) if cond is None else p.reshape(cond, ())
     return _record_loop(run, None if M is None else p.reshape(M, ()), start, list(v_initial))
 
 
 def _unroll(run: Any, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
-    """The states after the loop and, as the last entry, the rows of what each round adds; None if no end is in sight."""
+    """Trace each iteration. Return the final states and the row outputs of each iteration.
+
+    Returns None if the condition is not known, or if the loop does not end after _MOST_ROUNDS iterations.
+    """
     rows: List[List[Any]] = []
     while limit is None or len(rows) < limit:
         proceeds, *results = run(lift(len(rows), int64), lift(True, bool_), *state)
@@ -112,12 +126,19 @@ _MOST_ROUNDS = 10000
 
 
 def _finish_unrolled(run: Any, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
+    """Return the outputs of an unrolled loop. Without any iteration, a trial iteration gives the specs of the rows."""
     state, rows = unrolled
     if rows:
         return [*state, *(p.stack(list(column), 0) for column in zip(*rows))]
     trial = _trace_trial_round(run, v_initial)
-    outputs = trial.outputs[1 + len(v_initial) :]
-    return [*state, *(p.full((0, *_empty_sizes(one.spec)), _blank_value(one.spec), one.spec.dtype) for one in outputs)]  # type: ignore[union-attr]
+    specs = [_output_spec(output) for output in trial.outputs[1 + len(v_initial) :]]
+    return [*state, *(p.full((0, *_empty_sizes(spec)), _blank_value(spec), spec.dtype) for spec in specs)]
+
+
+def _output_spec(output: Arg) -> Spec:
+    """Return the spec of an output of a loop body, which is a tensor."""
+    assert isinstance(output, (Ref, Const))
+    return output.spec
 
 
 def _blank_value(spec: Spec) -> Any:
@@ -125,24 +146,24 @@ def _blank_value(spec: Spec) -> Any:
 
 
 def _empty_sizes(spec: Spec) -> List[Extent]:
-    """The sizes of an empty result; one that only a round would tell is zero too."""
+    """Return the sizes of a result without iterations. A size that only an iteration could compute is 0."""
     return [extent if is_static(extent) else 0 for extent in spec.shape]
 
 
 def _trace_trial_round(run: Any, state: Sequence[Tensor]) -> Region:
-    """One round, recorded only to see what it is like. It begins, so its condition holds."""
+    """Trace an iteration to get the specs of its outputs. Its condition holds."""
     specs = [Spec(int64, ()), *(value.spec for value in state)]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
 
 
 def _record_loop(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
-    """As a scan where each round is like the other and none ends the loop; else round by round, results joined on."""
+    """Record a scan if shapes do not change and the condition always holds; else record a while loop."""
     trial = _trace_trial_round(run, state)
     proceeds, *results = trial.outputs
-    endless = isinstance(proceeds, Const) and bool(proceeds.array.reshape(())) and start.known
-    specs = [one.spec for one in results]  # type: ignore[union-attr]
-    steady = all(is_equal_shape(one.shape, spec.shape) for one, spec in zip(state, specs))
-    if endless and steady and M is not None:
+    always_proceeds = isinstance(proceeds, Const) and bool(proceeds.array.reshape(())) and start.known
+    specs = [_output_spec(output) for output in results]
+    shapes_are_fixed = all(is_equal_shape(output.shape, spec.shape) for output, spec in zip(state, specs))
+    if always_proceeds and shapes_are_fixed and M is not None:
         count = as_sizes(M)[0]
 
         def step(*values: Any) -> List[Tensor]:
@@ -153,29 +174,37 @@ def _record_loop(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tenso
 
 
 def _record_while_loop(
-    run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor], added: Sequence[Spec]
+    run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor], row_specs: Sequence[Spec]
 ) -> List[Any]:
-    """Rows of a known shape are joined; others are strung out, and their shape is remembered."""
+    """Record a loop that appends a row to a buffer of each row output in each iteration."""
     count = len(state)
-    joined = [_RowBuffer(spec) for spec in added]
+    buffers = [_RowBuffer(spec) for spec in row_specs]
 
     def test(k: Any, proceeds: Any, *_: Any) -> Tensor:
         return proceeds if M is None else p.logical_and(p.less(k, M), proceeds)
 
     def body(k: Any, _: Any, *values: Any) -> List[Tensor]:
-        again, *results = run(k, lift(True, bool_), *values[:count])
-        rows = zip(joined, values[count::2], results[count:])
-        grown = [value for rows_of, old, row in rows for value in rows_of.with_row(old, row)]
-        return [p.add(k, 1), p.reshape(again, ()), *results[:count], *grown]
+        proceeds_next, *results = run(k, lift(True, bool_), *values[:count])
+        rows = zip(buffers, values[count::2], results[count:])
+        grown_buffers = [
+            value for row_buffer, rows_so_far, row in rows for value in row_buffer.append(rows_so_far, row)
+        ]
+        return [p.add(k, 1), p.reshape(proceeds_next, ()), *results[:count], *grown_buffers]
 
-    empty = [value for rows in joined for value in rows.empty()]
+    empty = [value for rows in buffers for value in rows.empty()]
     k, _, *values = p.while_loop(test, body, [lift(0, int64), start, *state, *empty])
-    tails = zip(joined, values[count::2], values[count + 1 :: 2])
-    return [*values[:count], *(rows.done(k, found, shape) for rows, found, shape in tails)]
+    tails = zip(buffers, values[count::2], values[count + 1 :: 2])
+    return [
+        *values[:count],
+        *(row_buffer.finish(k, values_so_far, shape) for row_buffer, values_so_far, shape in tails),
+    ]
 
 
 class _RowBuffer:
-    """What the rounds of a loop add to one output: all of it so far, and the shape of the last row."""
+    """The rows that a loop has appended to one output, and the shape of the last row.
+
+    Rows of a static shape are concatenated along a new axis; other rows are flattened.
+    """
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -185,12 +214,12 @@ class _RowBuffer:
         shape = (0, *self.spec.shape) if self.steady else (0,)
         return [p.full(shape, _blank_value(self.spec), self.spec.dtype), p.full((self.spec.rank,), 0, int64)]
 
-    def with_row(self, old: Tensor, row: Tensor) -> List[Tensor]:
+    def append(self, old: Tensor, row: Tensor) -> List[Tensor]:
         new = p.unsqueeze(row, [0]) if self.steady else p.reshape(row, (row.size,))
         return [p.concat([old, new], 0), p.shape_of(row)]
 
-    def done(self, k: Tensor, found: Tensor, shape: Tensor) -> Tensor:
-        return found if self.steady else p.reshape(found, (as_sizes(k)[0], *as_sizes(shape)))
+    def finish(self, k: Tensor, buffer: Tensor, shape: Tensor) -> Tensor:
+        return buffer if self.steady else p.reshape(buffer, (as_sizes(k)[0], *as_sizes(shape)))
 
 
 # -- Scan --------------------------------------------------------------------------------------------------------------
@@ -205,11 +234,12 @@ def scan(
     scan_output_axes: Sequence[int] = (),
     scan_output_directions: Sequence[int] = (),
 ) -> List[Tensor]:
+    """Apply a body to each slice of the scan inputs; return the final states and the stacked scan outputs."""
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
     for k, x in enumerate(xs):
         axis = normalize_axes(scan_input_axes[k : k + 1] or [0], x.rank)[0]
-        x = p.transpose(x, [axis, *[other for other in range(x.rank) if other != axis]])
+        x = p.transpose(x, [axis, *[other_axis for other_axis in range(x.rank) if other_axis != axis]])
         xs[k] = p.reverse(x, [0]) if any(scan_input_directions[k : k + 1]) else x
     results = p.scan(ctx.body(body), list(state), xs, xs[0].shape[0])
     finals, ys = results[:count], results[count:]
@@ -231,7 +261,7 @@ def scan_8(
     num_scan_inputs: int,
     directions: Sequence[int] = (),
 ) -> List[Tensor]:
-    """Each entry of a batch on its own, as far as its sequence goes; what lies beyond are zeros."""
+    """Return Scan of opset 8: a scan for each sample of a batch, up to its sequence length, with zeros after it."""
     values = initial_state_and_scan_inputs
     batch, steps = values[-1].shape[:2]
     if not is_static(batch):
@@ -240,9 +270,9 @@ def scan_8(
     count = len(values) - num_scan_inputs
     rows = []
     for entry, length in enumerate(lengths):
-        own = [take_slice(value, entry) for value in values]
-        own[count:] = [p.slice_axis(x, 0, 0, length) for x in own[count:]]
-        results = scan(ctx, *own, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions)
+        entry_values = [take_slice(value, entry) for value in values]
+        entry_values[count:] = [p.slice_axis(x, 0, 0, length) for x in entry_values[count:]]
+        results = scan(ctx, *entry_values, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions)
         ys = [p.pad(y, [0] * y.rank, [steps - length] + [0] * (y.rank - 1)) for y in results[count:]]
         rows.append([*results[:count], *ys])
     return [p.stack(list(column), 0) for column in zip(*rows)]

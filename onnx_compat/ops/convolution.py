@@ -1,4 +1,4 @@
-"""Convolutions."""
+"""Convolution and transposed convolution."""
 
 from typing import Any, Optional, Sequence
 
@@ -26,13 +26,14 @@ def conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
+    """Return the convolution of X with the filters W, plus the bias B."""
     kernel = _kernel_sizes(kernel_shape, W)
     windows = WindowGeometry.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
     return p.conv(X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group)
 
 
 def _kernel_sizes(declared: Ints, W: Tensor) -> Sequence[Extent]:
-    """The extents of the filters' windows, which an attribute may repeat."""
+    """Return the spatial sizes of the filters. Raises InvalidModelError if the attribute differs from them."""
     for mine, theirs in zip(declared or (), W.shape[2:]):
         check_same("an entry of kernel_shape", mine, "that of the filters", theirs)
     return declared or W.shape[2:]
@@ -53,6 +54,7 @@ def conv_transpose(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
+    """Return the transposed convolution of X with the filters W, plus the bias B."""
     rank = X.rank - 2
     _kernel_sizes(kernel_shape, W)
     step, apart, extra = per_axis(strides, rank, 1), per_axis(dilations, rank, 1), per_axis(output_padding, rank, 0)
@@ -74,7 +76,7 @@ def conv_transpose(
 
 
 def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
-    """How much goes at the beginning; where more is wanted than there is, the end grows."""
+    """Return how many elements to crop at the beginning of an axis. Where the axis is too short, the end grows."""
     total = maximum(extent - wanted, 0)
     return floordiv(total, 2) if upper else total - floordiv(total, 2)
 
@@ -82,7 +84,9 @@ def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
 def _crop_conv_transpose(
     x: Tensor, w: Tensor, bias: Any, full: Sequence[Extent], cut: Sequence[Extent], sizes: Sequence[Extent], how: Any
 ) -> Tensor:
-    """The part of the full result of these sizes from `cut` on. Beyond its end there is nothing but the bias."""
+    """Return the window of these sizes of the full result, from `cut` on. Beyond the full result there is only the
+    bias.
+    """
     missing = [low + size - extent for low, size, extent in zip(cut, sizes, full)]
     grows = [maximum(extent, 0) for extent in missing]
     late = bias is not None and not all(is_equal(extent, 0) for extent in grows)

@@ -1,4 +1,4 @@
-"""Running sums and products."""
+"""Cumulative sums and products."""
 
 from typing import List
 
@@ -12,27 +12,28 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("CumSum", since=(11, 14))
 def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    place = known_number(axis, "the axis of a CumSum")
+    """Return the cumulative sum along an axis."""
+    axis_index = known_number(axis, "the axis of a CumSum")
     if x.dtype.kind == "u":
-        return p.cast(p.cumsum(p.cast(x, int64), place, bool(exclusive), bool(reverse)), x.dtype)
-    return p.cumsum(x, place, bool(exclusive), bool(reverse))
+        return p.cast(p.cumsum(p.cast(x, int64), axis_index, bool(exclusive), bool(reverse)), x.dtype)
+    return p.cumsum(x, axis_index, bool(exclusive), bool(reverse))
 
 
 @op("CumProd", since=26)
 def cumprod(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    """One slice of the axis after the other. What is narrower than float32 is not rounded on the way."""
-    place = p.axis_of(known_number(axis, "the axis of a CumProd"), x.rank)
-    length = x.shape[place]
+    """Return the cumulative product along an axis, as a scan over its slices. 16-bit floats are computed in float32."""
+    axis_index = p.axis_of(known_number(axis, "the axis of a CumProd"), x.rank)
+    length = x.shape[axis_index]
     if is_equal(length, 0):
         return x
     inner = float32 if x.dtype.kind == "f" and x.dtype.bits < 32 else x.dtype
-    front = [place, *[k for k in range(x.rank) if k != place]]
-    slices = p.transpose(p.cast(x, inner), front)
+    permutation = [axis_index, *[k for k in range(x.rank) if k != axis_index]]
+    slices = p.transpose(p.cast(x, inner), permutation)
 
     def step(total: Tensor, factor: Tensor) -> List[Tensor]:
-        after = total * factor
-        return [after, total if exclusive else after]
+        product = total * factor
+        return [product, total if exclusive else product]
 
     start = p.broadcast_to(lift(1, inner), slices.shape[1:])
     running = p.scan(step, [start], [slices], length, bool(reverse))[1]
-    return p.cast(p.transpose(running, [front.index(k) for k in range(x.rank)]), x.dtype)
+    return p.cast(p.transpose(running, [permutation.index(k) for k in range(x.rank)]), x.dtype)

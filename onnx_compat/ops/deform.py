@@ -1,4 +1,4 @@
-"""Deformable convolution: every place under the kernel is moved by an offset, and weighed by a mask."""
+"""Deformable convolution: each position under the kernel is moved by an offset and weighted by a mask."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -28,52 +28,55 @@ def deform_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """What the kernel sees, [N, group, C / group * K, places], times the filter."""
+    """Return the convolution over positions that `offset` moves, weighted by `mask`.
+
+    The samples under the kernel, [N, group, C / group * K, positions], are multiplied with the filters.
+    """
     n, channels, *extents = X.shape
     outputs, rank = offset.shape[2:], X.rank - 2
     kernel = list(kernel_shape or W.shape[2:])
     size, count = product(kernel), product(outputs)
     dtype = compute_dtype(X)
-    moved = p.cast(p.reshape(offset, (n, offset_group, size, rank, *outputs)), dtype)
+    offsets = p.cast(p.reshape(offset, (n, offset_group, size, rank, *outputs)), dtype)
     starts = [low for low, _ in split_pads(pads)] if pads else [0] * rank
-    steps, apart = per_axis(strides, rank, 1), per_axis(dilations, rank, 1)
+    steps, dilation = per_axis(strides, rank, 1), per_axis(dilations, rank, 1)
     axes: List[List[Tap]] = []
-    for k, delta in enumerate(p.split(moved, 3, [1] * rank)):
-        under = p.add(
-            align_to_axis(p.mul(_kernel_coordinates(kernel, k), lift(apart[k], int64)), 2, 3 + rank),
+    for k, delta in enumerate(p.split(offsets, 3, [1] * rank)):
+        kernel_positions = p.add(
+            align_to_axis(p.mul(_kernel_coordinates(kernel, k), lift(dilation[k], int64)), 2, 3 + rank),
             align_to_axis(p.iota(outputs[k]) * steps[k] - starts[k], 3 + k, 3 + rank),
         )
-        place = p.add(p.squeeze(delta, [3]), p.cast(under, dtype))
-        axes.append(_axis_taps(place, extents[k]))
-    share = floordiv(channels, offset_group)
-    planes = p.reshape(p.cast(X, dtype), (n * offset_group, share, *extents))
+        position = p.add(p.squeeze(delta, [3]), p.cast(kernel_positions, dtype))
+        axes.append(_axis_taps(position, extents[k]))
+    group_channels = floordiv(channels, offset_group)
+    planes = p.reshape(p.cast(X, dtype), (n * offset_group, group_channels, *extents))
     plane = p.reshape(p.iota(n * offset_group), (n, offset_group, *[1] * (1 + rank)))
-    seen = weighted_sum(pixel_rows(planes), plane, axes, extents)  # [N, offset_group, K, outputs..., share]
+    samples = weighted_sum(pixel_rows(planes), plane, axes, extents)  # [N, offset_group, K, outputs..., share]
     if mask is not None:
         weight = p.cast(p.reshape(mask, (n, offset_group, size, *outputs)), dtype)
-        seen = p.mul(seen, p.unsqueeze(weight, [-1]))
-    seen = p.transpose(seen, [0, 1, seen.rank - 1, *range(2, seen.rank - 1)])
-    columns = p.reshape(seen, (n, group, floordiv(channels, group) * size, count))
+        samples = p.mul(samples, p.unsqueeze(weight, [-1]))
+    samples = p.transpose(samples, [0, 1, samples.rank - 1, *range(2, samples.rank - 1)])
+    columns = p.reshape(samples, (n, group, floordiv(channels, group) * size, count))
     filters = p.cast(p.reshape(W, (1, group, floordiv(W.shape[0], group), W.shape[1] * size)), dtype)
     result = p.cast(p.reshape(p.matmul(filters, columns), (n, W.shape[0], *outputs)), X.dtype)
     return result if B is None else p.add(result, align_to_axis(B, 1, X.rank))
 
 
 def _kernel_coordinates(kernel: Sequence[Extent], axis: int) -> Any:
-    """For each place of the kernel in row-major order, its place on one axis."""
+    """Return the coordinate along an axis for each position of the kernel, in row-major order."""
     inner = lift(product(kernel[axis + 1 :]), int64)
     return p.mod(p.floordiv(p.iota(product(kernel)), inner), lift(kernel[axis], int64))
 
 
-def _axis_taps(place: Any, extent: Extent) -> List[Tap]:
-    """The neighbours on both sides; those outside of the image count as zeros."""
+def _axis_taps(position: Any, extent: Extent) -> List[Tap]:
+    """Return the two nearest pixels of each position on an axis; pixels outside the image count as zeros."""
     last = lift(extent - 1, int64)
-    far = cast_extent(extent, place.dtype)
-    floor = p.floor(p.minimum(p.maximum(place, -2), far))  # all beyond is as far outside
-    upper = p.sub(place, floor)
+    limit = cast_extent(extent, position.dtype)
+    floor = p.floor(p.minimum(p.maximum(position, -2), limit))  # positions farther outside are equivalent
+    upper = p.sub(position, floor)
     taps = []
     for step, weight in ((0, p.sub(1.0, upper)), (1, upper)):
         index = p.add(p.cast(floor, int64), step)
-        held = p.minimum(p.maximum(index, 0), last)
-        taps.append(Tap(held, weight, p.equal(held, index)))
+        clamped = p.minimum(p.maximum(index, 0), last)
+        taps.append(Tap(clamped, weight, p.equal(clamped, index)))
     return taps

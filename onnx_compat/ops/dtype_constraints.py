@@ -263,7 +263,7 @@ def _dtypes(names: str) -> FrozenSet[str]:
 
 def check(domain: str, operator: str, inputs: Sequence[Any]) -> None:
     """Raise InvalidModelError if an input has a dtype that no version of the operator allows."""
-    _check(domain, operator, tuple([one.dtype if isinstance(one, Tensor) else None for one in inputs]))
+    _check(domain, operator, tuple([value.dtype if isinstance(value, Tensor) else None for value in inputs]))
 
 
 @functools.lru_cache(maxsize=4096)  # a model has few combinations
@@ -272,7 +272,7 @@ def _check(domain: str, operator: str, dtypes: Tuple[Optional[DType], ...]) -> N
     if row is None:
         return
     last = len(row.allowed) - 1
-    bound: Dict[str, Tuple[int, DType]] = {}
+    group_dtypes: Dict[str, Tuple[int, DType]] = {}
     for k, dtype in enumerate(dtypes):
         if dtype is None or (k > last and not row.repeated):
             continue
@@ -282,10 +282,10 @@ def _check(domain: str, operator: str, dtypes: Tuple[Optional[DType], ...]) -> N
                 "the input number %d is %s, %s takes %s" % (k, dtype.name, operator, ", ".join(sorted(allowed))),
                 hint="put a Cast in front of it, or export the model again",
             )
-        if group and bound.setdefault(group, (k, dtype))[1] is not dtype:
-            first, other = bound[group]
+        if group and group_dtypes.setdefault(group, (k, dtype))[1] is not dtype:
+            first, other_dtype = group_dtypes[group]
             raise InvalidModelError(
                 "the inputs number %d and %d are %s and %s, %s takes one type for both"
-                % (first, k, other.name, dtype.name, operator),
+                % (first, k, other_dtype.name, dtype.name, operator),
                 hint="put a Cast in front of one of them, or export the model again",
             )

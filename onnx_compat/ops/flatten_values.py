@@ -1,4 +1,4 @@
-"""Values of any make as a flat list of tensors, and back: sequences and optionals are only seen by the trace."""
+"""Flatten nested values into a list of tensors, and rebuild them: only the trace knows sequences and optionals."""
 
 from typing import Any, List, Sequence, Tuple
 
@@ -6,11 +6,12 @@ from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, 
 
 __all__ = ["Form", "flatten_values", "rebuild_values"]
 
-#: For each value 'tensor', 'map', 'nothing', or the dtype and the forms of a sequence's items.
+#: An entry for each value: 'tensor', 'map', 'nothing', or the dtype and the forms of the items of a sequence.
 Form = List[Any]
 
 
 def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
+    """Return the tensors of values in depth-first order, and the structure that `rebuild_values` needs."""
     tensors: List[Tensor] = []
     form: Form = []
     for value in values:
@@ -30,13 +31,14 @@ def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
 
 
 def rebuild_values(tensors: Sequence[Tensor], form: Form) -> List[Any]:
-    left = iter(tensors)
+    """Return the values of this structure from their tensors."""
+    remaining = iter(tensors)
 
-    def build(one: Any) -> Any:
-        if one == "tensor":
-            return next(left)
-        if one == "map":
-            return MapValue(next(left), next(left))
-        return EMPTY_OPTIONAL if one == "nothing" else SequenceValue(one[0], tuple(map(build, one[1])))
+    def build(entry: Any) -> Any:
+        if entry == "tensor":
+            return next(remaining)
+        if entry == "map":
+            return MapValue(next(remaining), next(remaining))
+        return EMPTY_OPTIONAL if entry == "nothing" else SequenceValue(entry[0], tuple(map(build, entry[1])))
 
-    return [build(one) for one in form]
+    return [build(entry) for entry in form]

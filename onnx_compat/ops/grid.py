@@ -1,4 +1,4 @@
-"""Spatial transformers: where the points of a grid are, and what an image is there."""
+"""Spatial transformers: sample images at the points of a grid, and build a grid from an affine matrix."""
 
 from typing import Any, List
 
@@ -17,7 +17,10 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 def grid_sample(
     X: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
 ) -> Tensor:
-    """A reflected image goes on forever, so that it is enough to reflect the neighbours."""
+    """Return the image at each point of the grid, by interpolation.
+
+    A reflected image repeats forever, so reflecting the indices of the pixels is enough.
+    """
     if mode not in ("linear", "nearest", "cubic"):
         raise InvalidModelError("a GridSample is linear, nearest or cubic, not %r" % mode)
     if padding_mode not in ("zeros", "border", "reflection"):
@@ -31,6 +34,7 @@ def grid_sample(
 def grid_sample_16(
     X: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "bilinear", padding_mode: str = "zeros"
 ) -> Tensor:
+    """Return GridSample of opset 16, which calls its modes bilinear and bicubic."""
     modes = {"bilinear": "linear", "bicubic": "cubic"}
     return grid_sample(X, grid, align_corners=align_corners, mode=modes.get(mode, mode), padding_mode=padding_mode)
 
@@ -40,27 +44,27 @@ def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool
     extents = x.shape[2:]
     axes: List[List[Tap]] = []
     for position, extent in zip(reversed(p.split(grid, -1, [1] * len(extents))), extents):
-        place = _to_pixels(p.squeeze(position, [-1]), extent, aligned)
-        axes.append(_axis_taps(place, extent, mode, padding_mode, aligned))
+        pixels = _to_pixels(p.squeeze(position, [-1]), extent, aligned)
+        axes.append(_axis_taps(pixels, extent, mode, padding_mode, aligned))
     plane = align_to_axis(p.iota(x.shape[0]), 0, grid.rank - 1)
     points = weighted_sum(pixel_rows(x), plane, axes, extents)
     return p.transpose(points, [0, points.rank - 1, *range(1, points.rank - 1)])
 
 
 def _to_pixels(position: Any, extent: Extent, aligned: bool) -> Any:
-    """From [-1, 1] to pixels."""
+    """Map positions from [-1, 1] to pixel coordinates."""
     length = cast_extent(extent, position.dtype)
     return (position + 1) / 2 * (length - 1) if aligned else ((position + 1) * length - 1) / 2
 
 
-def _axis_taps(place: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
-    if padding_mode != "reflection":  # farther out is as far as just beyond every neighbour
-        place = p.minimum(p.maximum(place, -3), cast_extent(extent, place.dtype) + 2)
+def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
+    if padding_mode != "reflection":  # positions beyond all weighted pixels are equivalent
+        pixels = p.minimum(p.maximum(pixels, -3), cast_extent(extent, pixels.dtype) + 2)
     if mode == "nearest":
-        return [_padded_tap(p.cast(p.round(place), int64), None, extent, padding_mode, aligned)]
+        return [_padded_tap(p.cast(p.round(pixels), int64), None, extent, padding_mode, aligned)]
     kernel: Kernel = linear_kernel if mode == "linear" else cubic_kernel(-0.75)
-    floor = p.floor(place)
-    base, fraction = p.cast(floor, int64), p.sub(place, floor)
+    floor = p.floor(pixels)
+    base, fraction = p.cast(floor, int64), p.sub(pixels, floor)
     return [
         _padded_tap(p.add(base, offset), kernel.weight(p.sub(float(offset), fraction)), extent, padding_mode, aligned)
         for offset in kernel.offsets(1.0)
@@ -68,19 +72,19 @@ def _axis_taps(place: Any, extent: Extent, mode: str, padding_mode: str, aligned
 
 
 def _padded_tap(index: Any, weight: Any, extent: Extent, padding_mode: str, aligned: bool) -> Tap:
-    """The pixel that stands for one outside."""
+    """Return the tap for a pixel index that may be outside the image."""
     last = lift(extent - 1, int64)
-    if padding_mode == "reflection":  # there and back: the outermost pixels once if aligned, else twice
+    if padding_mode == "reflection":  # a period repeats the outermost pixels, unless aligned
         period = maximum((extent - 1) * 2, 1) if aligned else extent * 2
-        there = p.mod(index, lift(period, int64))
-        return Tap(p.minimum(there, p.sub(lift(period if aligned else period - 1, int64), there)), weight)
-    held = p.minimum(p.maximum(index, 0), last)
-    return Tap(held, weight, p.equal(held, index) if padding_mode == "zeros" else None)
+        phase = p.mod(index, lift(period, int64))
+        return Tap(p.minimum(phase, p.sub(lift(period if aligned else period - 1, int64), phase)), weight)
+    clamped = p.minimum(p.maximum(index, 0), last)
+    return Tap(clamped, weight, p.equal(clamped, index) if padding_mode == "zeros" else None)
 
 
 @op("AffineGrid", since=20)
 def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
-    """theta @ [x, y, z, 1] for each place of the grid."""
+    """Return the grid theta @ [x, y, z, 1] for each point of the output."""
     extents = as_sizes(size)[2:]
     rank = len(extents)
     dtype = compute_dtype(theta)
@@ -95,7 +99,7 @@ def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tenso
 
 
 def _grid_line(extent: Extent, dtype: DType, aligned: bool) -> Tensor:
-    """Evenly over [-1, 1]: the centres of pixels, or from edge to edge (a single one lies in the middle)."""
-    place: Any = p.iota(extent) * 2 + 1 - lift(extent, int64)
+    """Return evenly spaced positions in [-1, 1]: pixel centers, or from edge to edge if `aligned`."""
+    position: Any = p.iota(extent) * 2 + 1 - lift(extent, int64)
     steps = maximum(extent - 1, 1) if aligned else extent
-    return p.div(p.cast(place, dtype), cast_extent(steps, dtype))
+    return p.div(p.cast(position, dtype), cast_extent(steps, dtype))

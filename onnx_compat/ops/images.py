@@ -1,4 +1,4 @@
-"""Images in files."""
+"""Decoding of image files."""
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -8,6 +8,7 @@ from onnx_compat.tracing.values import Tensor
 
 @op("ImageDecoder", since=20)
 def image_decoder(encoded_stream: Tensor, *, pixel_format: str = "RGB") -> Tensor:
+    """Decode an image file to [height, width, channels]."""
     if pixel_format not in ("RGB", "BGR", "Grayscale"):
         raise InvalidModelError("pixel_format is RGB, BGR or Grayscale, not %r" % pixel_format)
     image = p.image_decode(encoded_stream, 1 if pixel_format == "Grayscale" else 3)

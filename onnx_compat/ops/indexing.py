@@ -1,4 +1,4 @@
-"""Selecting and replacing elements by index. ONNX lets indices count from the end; the primitives do not."""
+"""Gather and scatter by index. ONNX indices may count from the end; those of the primitives do not."""
 
 from typing import List, Optional, Sequence
 
@@ -15,11 +15,12 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("Gather", since=(1, 11, 13))
 def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
+    """Return the slices of an axis at the indices."""
     axis = p.axis_of(axis, data.rank)
     if data.rank:
         check_indices(indices, data.shape[axis], from_end=True)
     if indices.known and indices.size == 1 and indices.rank < 2 and data.value is None:
-        index = known_integers(indices, "an index")[0]  # one slice: it needs no gathering
+        index = known_integers(indices, "an index")[0]  # a single slice needs no gather
         piece = p.slice_axis(data, axis, index, None if index == -1 else index + 1)
         return piece if indices.rank else p.squeeze(piece, [axis])
     return p.take(data, p.nonnegative(indices, data.shape[axis]), axis)
@@ -27,39 +28,44 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
 
 @op("GatherElements", since=(11, 13))
 def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
+    """Return the elements at the indices along an axis, and at their own positions along the other axes."""
     axis = p.axis_of(axis, data.rank)
     return p.take_along(data, p.nonnegative(indices, data.shape[axis]), axis)
 
 
 @op("GatherND", since=11)
 def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
+    """Return the slices of data at rows of coordinates."""
     return gather_nd(data, indices)
 
 
 @op("GatherND", since=(12, 13))
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
+    """Return the slices of data at rows of coordinates, within each batch entry."""
     return p.gather_nd(data, _nonnegative_rows(indices, data.shape[batch_dims:]), batch_dims)
 
 
 def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Rows of coordinates into this shape, counted from the front."""
+    """Return rows of coordinates into this shape, counted from the front."""
     check_rows(indices, shape, from_end=True)
     if is_nonnegative_tensor(indices):
         return indices
     depth = indices.shape[-1]
     if not is_static(depth):
-        raise NeedsKnownError("the rank of what the indices select is not known", lift([depth]))
+        raise NeedsKnownError("the number of coordinates in the indices is not known", lift([depth]))
     lengths = p.cast(lift(list(shape[: int(depth)]), int64), indices.dtype)
     return p.where(p.less(indices, 0), p.add(indices, lengths), indices)
 
 
 @op("Scatter", since=(9, 11))
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
+    """Replace elements at the indices along an axis (the former name of ScatterElements)."""
     return scatter_elements(data, indices, updates, axis=axis)
 
 
 @op("ScatterElements", since=(11, 13))
 def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
+    """Replace elements at the indices along an axis."""
     return scatter_elements(data, indices, updates, axis=axis)
 
 
@@ -67,7 +73,7 @@ def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis:
 def scatter_elements(
     data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
-    """Each update at its own place, but for the coordinate along `axis`, which is its index."""
+    """Replace elements, or combine them with the updates, at the indices along an axis."""
     axis = p.axis_of(axis, data.rank)
     indices = p.cast(p.nonnegative(indices, data.shape[axis]), int64)
     coordinates = [indices if k == axis else _axis_coordinates(indices.shape, k) for k in range(data.rank)]
@@ -75,29 +81,32 @@ def scatter_elements(
 
 
 def _axis_coordinates(shape: Sequence[Extent], axis: int) -> Tensor:
-    """For each place in the shape, its coordinate along an axis."""
-    line = tuple(extent if k == axis else 1 for k, extent in enumerate(shape))
-    return p.broadcast_to(p.reshape(p.iota(shape[axis]), line), shape)
+    """Return, for each position of the shape, its coordinate along an axis."""
+    line_shape = tuple(extent if k == axis else 1 for k, extent in enumerate(shape))
+    return p.broadcast_to(p.reshape(p.iota(shape[axis]), line_shape), shape)
 
 
 @op("ScatterND", since=(11, 13))
 def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Replace slices at rows of coordinates."""
     return scatter_nd(data, indices, updates)
 
 
 @op("ScatterND", since=(16, 18))
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
+    """Replace slices, or combine them with the updates, at rows of coordinates."""
     return p.scatter_nd(data, _nonnegative_rows(indices, data.shape), updates, reduction)
 
 
 @op("NonZero", since=(9, 13))
 def nonzero(X: Tensor) -> Tensor:
+    """Return the coordinates of the nonzero elements, [rank, count]."""
     return p.nonzero(X)
 
 
 @op("Compress", since=(9, 11, 28))
 def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) -> Tensor:
-    """The slices whose condition holds; the end of the longer of condition and axis is left out."""
+    """Return the slices along an axis where the condition holds. The longer of axis and condition is truncated."""
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0
     return p.take(input, _true_indices(condition, input.shape[p.axis_of(axis, input.rank)]), axis)
@@ -112,33 +121,39 @@ def _true_indices(condition: Tensor, extent: Extent) -> Tensor:
 
 @op("OneHot", since=(9, 11, 28))
 def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
-    """Indices of any number type, also counted from the end; one out of range is nowhere hot."""
+    """Return the on-value at each index along a new axis, else the off-value.
+
+    Indices of any numeric dtype may count from the end. An index out of range gives off-values only.
+    """
     length = as_size(p.cast(depth, int64), "the depth of a OneHot")
     if is_static(length) and length < 1:
-        raise InvalidModelError("the depth of a OneHot is %s, it must be 1 at least" % length)
-    hot = p.one_hot(p.nonnegative(p.cast(indices, int64), length, checked=False), length, axis)
+        raise InvalidModelError("the depth of a OneHot is %s, it must be 1 or more" % length)
+    is_hot = p.one_hot(p.nonnegative(p.cast(indices, int64), length, checked=False), length, axis)
     off, on = (p.reshape(value, ()) for value in p.split(values, 0, [1, 1]))
-    return p.where(hot, on, off)
+    return p.where(is_hot, on, off)
 
 
 @op("TopK", since=1)
 def top_k_1(X: Tensor, *, k: int, axis: int = -1) -> List[Tensor]:
+    """Return the k largest elements along an axis and their indices."""
     return p.top_k(X, k, axis)
 
 
 @op("TopK", since=10)
 def top_k_10(X: Tensor, K: Tensor, *, axis: int = -1) -> List[Tensor]:
+    """Return the K largest elements along an axis and their indices."""
     return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis)
 
 
 @op("TopK", since=(11, 24))
 def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> List[Tensor]:
+    """Return the K largest or smallest elements along an axis and their indices."""
     return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis, bool(largest))
 
 
 @op("ReverseSequence", since=(10, 28))
 def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
-    """The first `sequence_lens[b]` steps of batch entry b in the opposite order, the others where they are."""
+    """Reverse the first `sequence_lens[b]` steps of each batch entry b; keep the remaining steps."""
     if sorted((batch_axis, time_axis)) != [0, 1]:
         raise InvalidModelError("the axes of batch and time are 0 and 1, not %d and %d" % (batch_axis, time_axis))
     check_same("the number of sequence lengths", sequence_lens.shape[0], "the batch size", input.shape[batch_axis])
@@ -146,5 +161,5 @@ def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 
         check_indices(sequence_lens, input.shape[time_axis] + 1)
     steps = align_to_axis(p.iota(input.shape[time_axis], sequence_lens.dtype), time_axis, input.rank)
     lengths = align_to_axis(sequence_lens, batch_axis, input.rank)
-    turned = p.where(p.less(steps, lengths), p.sub(p.sub(lengths, 1), steps), steps)
-    return p.take_along(input, p.broadcast_to(turned, input.shape), time_axis)
+    source_steps = p.where(p.less(steps, lengths), p.sub(p.sub(lengths, 1), steps), steps)
+    return p.take_along(input, p.broadcast_to(source_steps, input.shape), time_axis)

@@ -1,4 +1,4 @@
-"""Writing new steps into a cache of keys or values."""
+"""Writes of new steps into a cache of keys or values."""
 
 from typing import Optional
 
@@ -10,7 +10,7 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def write_steps(cache: Tensor, update: Tensor, first: Tensor, circular: bool = False) -> Tensor:
-    """[batch, slots, ...] with the steps [batch, steps, ...] in each sample's slots from its own first on."""
+    """Write [batch, steps, ...] into the cache [batch, slots, ...], from slot `first` of each sample on."""
     batch, steps = update.shape[:2]
     slots = p.add(p.unsqueeze(p.cast(first, int64), [1]), p.unsqueeze(p.iota(steps), [0]))
     if circular:
@@ -23,11 +23,12 @@ def write_steps(cache: Tensor, update: Tensor, first: Tensor, circular: bool = F
 def tensor_scatter(
     past_cache: Tensor, update: Tensor, write_indices: Optional[Tensor] = None, *, axis: int = -2, mode: str = "linear"
 ) -> Tensor:
+    """Write the update into the cache along an axis, from `write_indices` of each sample on."""
     if mode not in ("linear", "circular"):
         raise InvalidModelError("the mode of a TensorScatter is 'linear' or 'circular', not %r" % mode)
     axis = p.axis_of(axis, past_cache.rank)
     if axis == 0:
-        raise InvalidModelError("the axis of a TensorScatter is not the first: that is the batch")
+        raise InvalidModelError("the axis of a TensorScatter is 0, which is the batch; it must be another axis")
     if write_indices is None:
         return p.concat([update, p.slice_axis(past_cache, axis, update.shape[axis], None)], axis)
     order = [0, axis] + [k for k in range(1, past_cache.rank) if k != axis]

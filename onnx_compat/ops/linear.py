@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from typing import Any, Optional
 
@@ -11,7 +11,7 @@ from onnx_compat.tracing.values import Tensor
 
 @op("MatMul", since=(1, 9, 13))
 def matmul(A: Tensor, B: Tensor) -> Tensor:
-    """A vector is a row on the left and a column on the right, and its axis is gone afterwards."""
+    """Return the matrix product. A vector is a row on the left or a column on the right, whose axis is removed."""
     left = p.unsqueeze(A, [0]) if A.rank == 1 else A
     right = p.unsqueeze(B, [1]) if B.rank == 1 else B
     product = p.matmul(left, right)
@@ -30,7 +30,10 @@ def gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """The factor goes to whichever operand is known, and the summand along as a bias where it is one."""
+    """Return alpha * A' @ B' + beta * C, where A' and B' may be transposed.
+
+    A known operand absorbs alpha. C becomes the bias of the product if it is a vector over the columns.
+    """
     if B.known or not A.known:
         B = B * alpha
     else:
@@ -45,7 +48,7 @@ op("Gemm", since=(1, 6))(older_version(gemm, ignored=["broadcast"]))
 
 
 def _column_bias(summand: Tensor, columns: Any) -> Any:
-    """The summand as a vector over columns, if it is no more than that."""
+    """Return the summand as a vector over the columns; None if it is not."""
     if summand.rank == 0 or any(not is_equal(extent, 1) for extent in summand.shape[:-1]):
         return None
     if not is_equal(summand.shape[-1], columns) or not is_static(columns):

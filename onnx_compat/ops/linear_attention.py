@@ -1,4 +1,4 @@
-"""Attention without a softmax, which is a recurrence over a matrix; and its companion, a convolution with a memory."""
+"""Linear attention, a recurrence over a state matrix without a softmax; and causal convolution with a state."""
 
 from typing import Any, Dict, List, Optional
 
@@ -37,7 +37,10 @@ def linear_attention(
     scale: float = 0.0,
     update_rule: str = "gated_delta",
 ) -> List[Tensor]:
-    """Step by step in float32. The state [batch, heads, size of a key, size of a value] maps keys to values."""
+    """Return linear attention, as a scan over the steps in float32.
+
+    The state [batch, heads, size of a key, size of a value] maps keys to values.
+    """
     if update_rule not in _RULES:
         raise InvalidModelError("the update rule %r is none of %s" % (update_rule, ", ".join(sorted(_RULES))))
     for name, given in (("decay", decay), ("beta", beta)):
@@ -53,9 +56,9 @@ def linear_attention(
     )
     xs = [q, k, v]
     if decay is not None:
-        xs.append(p.exp(_steps_first(decay, kv_num_heads)))  # one for each key's feature, or one for the head
+        xs.append(p.exp(_steps_first(decay, kv_num_heads)))  # an entry for each feature of the key, or for the head
     if beta is not None:
-        if not is_static(beta.shape[2]):  # one for each head, or one for all
+        if not is_static(beta.shape[2]):  # an entry for each head, or one entry for all heads
             beta = p.broadcast_to(beta, (beta.shape[0], beta.shape[1], kv_num_heads))
         xs.append(_steps_first(beta, 1 if is_equal(beta.shape[2], 1) else kv_num_heads))
     start = p.full((batch, kv_num_heads, size, v.shape[3]), 0, float32)
@@ -76,7 +79,7 @@ def linear_attention(
 
 
 def _steps_first(x: Tensor, count: int) -> Tensor:
-    """[batch, steps, heads * size] as [steps, batch, heads, size]."""
+    """Reshape [batch, steps, heads * size] to [steps, batch, heads, size]."""
     parts = p.reshape(
         p.cast(x, float32), (x.shape[0], x.shape[1], count, attention_weights.size_per_head(x.shape[2], count))
     )
@@ -87,14 +90,14 @@ def _steps_first(x: Tensor, count: int) -> Tensor:
 def causal_conv_with_state(
     input: Tensor, weight: Tensor, bias: Maybe = None, past_state: Maybe = None, *, activation: str = "none"
 ) -> List[Tensor]:
-    """Each channel on its own; what the last steps were goes along to the next call."""
+    """Return the causal depthwise convolution, and the last steps as the state of the next call."""
     if activation not in ("none", "silu", "swish"):
         raise InvalidModelError("the activation %r is none of none, silu, swish" % activation)
     remembered = weight.shape[2] - 1
     steps = p.pad(input, [0, 0, remembered], [0, 0, 0]) if past_state is None else p.concat([past_state, input], 2)
     channels: Any = weight.shape[0]
     if not is_static(channels):
-        raise NeedsKnownError("how many channels are convolved, each on its own, is not known", lift([channels]))
+        raise NeedsKnownError("the number of channels of a depthwise convolution is not known", lift([channels]))
     y: Any = p.conv(steps, weight, bias, strides=[1], dilations=[1], pads=[(0, 0)], groups=channels)
     if activation != "none":
         y = p.cast(swish(p.cast(y, float32)), input.dtype)

@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, and the choice between two values."""
+"""Comparisons, logical and bitwise operators, and Where."""
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -16,41 +16,49 @@ register_binary("Xor", p.logical_xor, [1], [7])
 
 @op("LessOrEqual", since=(12, 16))
 def less_or_equal(A: Tensor, B: Tensor) -> Tensor:
+    """Return A <= B."""
     return p.less_equal(A, B)
 
 
 @op("GreaterOrEqual", since=(12, 16))
 def greater_or_equal(A: Tensor, B: Tensor) -> Tensor:
+    """Return A >= B."""
     return p.greater_equal(A, B)
 
 
 @op("Not", since=1)
 def logical_not(X: Tensor) -> Tensor:
+    """Return the logical negation."""
     return p.logical_not(X)
 
 
 @op("BitwiseAnd", since=18)
 def bitwise_and(A: Tensor, B: Tensor) -> Tensor:
+    """Return the bitwise AND."""
     return p.bitwise_and(A, B)
 
 
 @op("BitwiseOr", since=18)
 def bitwise_or(A: Tensor, B: Tensor) -> Tensor:
+    """Return the bitwise OR."""
     return p.bitwise_or(A, B)
 
 
 @op("BitwiseXor", since=18)
 def bitwise_xor(A: Tensor, B: Tensor) -> Tensor:
+    """Return the bitwise XOR."""
     return p.bitwise_xor(A, B)
 
 
 @op("BitwiseNot", since=18)
 def bitwise_not(X: Tensor) -> Tensor:
+    """Return the bitwise NOT."""
     return p.bitwise_not(X)
 
 
 @op("BitShift", since=11)
 def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
+    """Shift the bits of unsigned integers to the left or to the right."""
     if direction not in ("LEFT", "RIGHT"):
         raise InvalidModelError("the direction of a shift is LEFT or RIGHT, not %r" % direction)
     return p.shift_left(X, Y) if direction == "LEFT" else p.shift_right(X, Y)
@@ -58,7 +66,10 @@ def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
 
 @op("BitShift", since=28)
 def bit_shift_28(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
-    """A signed number shifts to the right with copies of its sign: ~(~x >> y) for a negative one."""
+    """Shift the bits of integers; a signed integer shifts arithmetically to the right.
+
+    A negative x is shifted as ~(~x >> y).
+    """
     if X.dtype.kind == "u":
         return bit_shift(X, Y, direction=direction)
     unsigned = X.dtype.of("u" + X.dtype.name)
@@ -72,16 +83,19 @@ def bit_shift_28(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
 
 @op("Where", since=(9, 16))
 def where(condition: Tensor, X: Tensor, Y: Tensor) -> Tensor:
+    """Return X where the condition holds, else Y."""
     return p.where(condition, X, Y)
 
 
 @op("IsNaN", since=(9, 13, 20))
 def is_nan(X: Tensor) -> Tensor:
+    """Return whether each element is NaN."""
     return p.is_nan(X)
 
 
 @op("IsInf", since=(10, 20))
 def is_inf(X: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
+    """Return whether each element is infinite, of the signs that the attributes select."""
     if detect_negative and detect_positive:
         return p.is_inf(X)
     side = X > 0 if detect_positive else X < 0

@@ -1,4 +1,4 @@
-"""Losses of a classification."""
+"""Losses of classification."""
 
 from typing import Any, Optional, Tuple
 
@@ -18,17 +18,20 @@ def negative_log_likelihood(
     ignore_index: Optional[int] = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Minus the entry of each target's class, times the class's weight; a mean is over the weights that count."""
+    """Return minus the log-probability of each target class, times the weight of the class.
+
+    The mean divides by the sum of the weights that count.
+    """
     classes = p.cast(target, int64)
-    counts: Any = p.full(target.shape, True, p.equal(classes, 0).dtype)
+    is_counted: Any = p.full(target.shape, True, p.equal(classes, 0).dtype)
     if ignore_index is not None:
-        counts = p.logical_not(p.equal(classes, ignore_index))
-        classes = p.where(counts, classes, 0)
-    chosen = p.squeeze(p.take_along(input, p.unsqueeze(classes, [1]), 1), [1])
-    share = p.cast(counts, input.dtype)
+        is_counted = p.logical_not(p.equal(classes, ignore_index))
+        classes = p.where(is_counted, classes, 0)
+    selected = p.squeeze(p.take_along(input, p.unsqueeze(classes, [1]), 1), [1])
+    weights = p.cast(is_counted, input.dtype)
     if weight is not None:
-        share = p.mul(share, p.take(weight, classes, 0))
-    loss = p.neg(p.mul(p.where(counts, chosen, 0), share))
+        weights = p.mul(weights, p.take(weight, classes, 0))
+    loss = p.neg(p.mul(p.where(is_counted, selected, 0), weights))
     if reduction == "none":
         return loss
     total = p.reduce_sum(loss)
@@ -36,7 +39,7 @@ def negative_log_likelihood(
         return total
     if reduction != "mean":
         raise InvalidModelError("a loss is reduced by none, sum or mean, not %r" % reduction)
-    return p.div(total, p.reduce_sum(share))
+    return p.div(total, p.reduce_sum(weights))
 
 
 @op("SoftmaxCrossEntropyLoss", since=(12, 13))
@@ -48,6 +51,7 @@ def softmax_cross_entropy(
     ignore_index: Optional[int] = None,
     reduction: str = "mean",
 ) -> Tuple[Tensor, Tensor]:
+    """Return the negative log-likelihood of the log-softmax of the scores, and the log-softmax."""
     log_prob = p.log_softmax(scores, 1)
     loss = negative_log_likelihood(log_prob, labels, weights, ignore_index=ignore_index, reduction=reduction)
     return loss, log_prob

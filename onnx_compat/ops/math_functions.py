@@ -1,4 +1,4 @@
-"""Functions of one number."""
+"""Elementwise functions of one operand."""
 
 from typing import Callable, Sequence
 
@@ -8,6 +8,8 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def _register_unary(name: str, function: Callable[[Tensor], Tensor], since: Sequence[int]) -> None:
+    """Register an operator as a function of one tensor."""
+
     def meaning(X: Tensor) -> Tensor:
         return function(X)
 

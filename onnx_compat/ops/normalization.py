@@ -1,4 +1,4 @@
-"""Normalizations."""
+"""Normalization over batches, instances, groups and layers."""
 
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -15,7 +15,7 @@ Normalized = Tuple[Optional[Tensor], ...]
 
 
 def moments(x: Any, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
-    """The mean, the variance, and the distances from the mean."""
+    """Return the mean, the variance, and x minus its mean."""
     mean = p.reduce_mean(x, axes, keepdims=True)
     distance = p.sub(x, mean)
     variance = p.reduce_mean(p.mul(distance, distance), axes, keepdims=keepdims)
@@ -23,7 +23,7 @@ def moments(x: Any, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor,
 
 
 def _align_channels(vector: Tensor, x: Tensor) -> Tensor:
-    """A vector over channels, or whatever is as large as x without its batch, to meet x."""
+    """Reshape a vector over channels so that it broadcasts to x; a vector over whole samples stays."""
     return p.reshape(vector, vector.shape + (1,) * (x.rank - 2)) if vector.rank == 1 and x.rank > 2 else vector
 
 
@@ -34,7 +34,7 @@ def _check_channels(x: Tensor, *vectors: Any) -> None:
 
 
 def _scale_and_shift(x: Tensor, scale: Any, B: Any, mean: Any, var: Any, epsilon: float) -> Tensor:
-    """One factor and one summand a channel: known ones go into a convolution before."""
+    """Normalize by a factor and a shift for each channel. Known ones fold into a preceding convolution."""
     _check_channels(x, scale, B, mean, var)
     factor = p.div(p.cast(scale, var.dtype), p.sqrt(var + epsilon))
     shift = p.sub(p.cast(B, var.dtype), p.mul(mean, factor))
@@ -43,11 +43,17 @@ def _scale_and_shift(x: Tensor, scale: Any, B: Any, mean: Any, var: Any, epsilon
 
 
 def _normalize_batch(X: Any, scale: Any, B: Any, mean: Any, var: Any, epsilon: float, momentum: float) -> List[Any]:
-    """With the statistics of this batch: y, the running mean and variance, and those of the batch."""
+    """Normalize by the moments of this batch.
+
+    Returns the output, the running mean and variance, and the mean and variance of the batch.
+    """
     axes = [axis for axis in range(X.rank) if axis != 1]
-    now, spread, _ = moments(p.cast(X, mean.dtype), axes, keepdims=False)
-    running = [p.add(old * momentum, new * (1 - momentum)) for old, new in ((mean, now), (var, spread))]
-    return [_scale_and_shift(X, scale, B, now, spread, epsilon), *running, now, spread]
+    batch_mean, batch_variance, _ = moments(p.cast(X, mean.dtype), axes, keepdims=False)
+    running = [
+        p.add(previous * momentum, current * (1 - momentum))
+        for previous, current in ((mean, batch_mean), (var, batch_variance))
+    ]
+    return [_scale_and_shift(X, scale, B, batch_mean, batch_variance, epsilon), *running, batch_mean, batch_variance]
 
 
 @op("BatchNormalization", since=(1, 6))
@@ -64,7 +70,10 @@ def batch_normalization_6(
     momentum: float = 0.9,
     spatial: int = 1,
 ) -> Sequence[Any]:
-    """Training is when its statistics are asked for. (Without `spatial`, each element of a sample has its own.)"""
+    """Return BatchNormalization of opset 1 to 9, which trains if its statistics are requested as outputs.
+
+    Without `spatial`, each element of a sample has its own statistics.
+    """
     if not is_test and ctx.outputs > 1:
         return _normalize_batch(X, scale, B, mean, var, epsilon, momentum)
     return [_scale_and_shift(X, scale, B, mean, var, epsilon)]
@@ -86,6 +95,7 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
 ) -> Sequence[Any]:
+    """Normalize each channel by running statistics, or by those of the batch if `training_mode`."""
     if training_mode:
         return _normalize_batch(X, scale, B, input_mean, input_var, epsilon, momentum)[:3]
     return [_scale_and_shift(X, scale, B, input_mean, input_var, epsilon)]
@@ -93,8 +103,10 @@ def batch_normalization(
 
 @op("InstanceNormalization", since=(1, 6, 22))
 def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: float = 1e-5) -> Tensor:
-    """Of one channel that is a whole image as one row, as exporters write a GroupNormalization of one group, the image is
-    normalized as it lies: they make it of the row again.
+    """Normalize each channel of each sample over its spatial axes.
+
+    Exporters write a GroupNormalization with one group as an InstanceNormalization of an image reshaped to one row.
+    Then the image itself is normalized, without the reshape.
     """
     _check_channels(input, scale, B)
     source = current_trace().source(input) if is_equal(input.shape[1], 1) else None
@@ -109,7 +121,7 @@ def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: 
 
 @op("GroupNormalization", since=18)
 def group_normalization_18(X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5) -> Tensor:
-    """One scale and one bias for each group."""
+    """Normalize each group of channels of each sample, with a scale and a bias for each group."""
     share = floordiv(X.shape[1], num_groups)
     repeated = [
         p.reshape(p.broadcast_to(p.unsqueeze(vector, [1]), (num_groups, share)), (X.shape[1],))
@@ -122,6 +134,7 @@ def group_normalization_18(X: Tensor, scale: Tensor, bias: Tensor, *, num_groups
 def group_normalization(
     X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
+    """Normalize each group of channels of each sample, with a scale and a bias for each channel."""
     _check_channels(X, scale, bias)
     n, c = X.shape[:2]
     groups = p.reshape(p.cast(X, compute_dtype(X, stash_type)), (n, num_groups, floordiv(c, num_groups), *X.shape[2:]))
@@ -141,6 +154,7 @@ def layer_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Normalized:
+    """Normalize over the axes from `axis` on, then scale and shift; return also mean and 1 / deviation."""
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     mean, variance, distance = moments(p.cast(X, compute_dtype(X, stash_type)), axes)
     deviation = p.sqrt(variance + epsilon)
@@ -153,6 +167,7 @@ def layer_normalization(
 def rms_normalization(
     X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
+    """Divide by the root mean square over the axes from `axis` on, then scale."""
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     x: Any = p.cast(X, compute_dtype(X, stash_type))
     square: Any = p.reduce_mean(x * x, axes, keepdims=True)
@@ -161,11 +176,12 @@ def rms_normalization(
 
 @op("LpNormalization", since=(1, 22))
 def lp_normalization(input: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
+    """Divide by the L1 or L2 norm along an axis."""
     return _divide_by_norm(input, axis, p)
 
 
 def _divide_by_norm(x: Any, axis: int, power: int) -> Tensor:
-    """Zeros stay zeros."""
+    """Divide by the norm along an axis. Zeros stay zeros."""
     if power == 1:
         norm = p.reduce_sum(p.abs(x), [axis], keepdims=True)
     else:
@@ -175,14 +191,17 @@ def _divide_by_norm(x: Any, axis: int, power: int) -> Tensor:
 
 @op("MeanVarianceNormalization", since=(9, 13))
 def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
+    """Subtract the mean and divide by the deviation over the axes."""
     _, variance, distance = moments(X, normalize_axes(axes, X.rank))
     return p.div(distance, p.sqrt(variance) + 1e-9)
 
 
 @op("MeanVarianceNormalization", since=1)
 def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normalize_variance: int = 1) -> Tensor:
-    """An experiment of ONNX 1.0 to 1.3: of each sample and channel, or of each sample across its channels, in Caffe;
-    what was recorded is over the batch too, as it is since 9.
+    """Return MeanVarianceNormalization of ONNX 1.0 to 1.3, where it was experimental.
+
+    The axes are all of them or all but the channels, including the batch, as since opset 9. Caffe normalized each
+    sample alone.
     """
     axes = list(range(X.rank)) if across_channels else [axis for axis in range(X.rank) if axis != 1]
     _, variance, distance = moments(X, axes)
@@ -191,11 +210,11 @@ def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normal
 
 @op("LRN", since=(1, 13))
 def lrn(X: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
-    """Each element over a power of the sum of squares in the channels around it."""
+    """Divide each element by a power of the sum of squares over the adjacent channels."""
     low, high = (size - 1) // 2, size - 1 - (size - 1) // 2
     rest = [0] * (X.rank - 2)
     squares = p.pad(X * X, [0, low, *rest], [0, high, *rest])
-    total: Any = p.slice_axis(squares, 1, 0, X.shape[1])
+    window_sums: Any = p.slice_axis(squares, 1, 0, X.shape[1])
     for k in range(1, size):
-        total = total + p.slice_axis(squares, 1, k, X.shape[1] + k)
-    return p.div(X, p.pow(total * (alpha / size) + bias, beta))
+        window_sums = window_sums + p.slice_axis(squares, 1, k, X.shape[1] + k)
+    return p.div(X, p.pow(window_sums * (alpha / size) + bias, beta))

@@ -1,6 +1,6 @@
-"""ai.onnx.preview.training: one step of an optimizer, on any number of tensors.
+"""Optimizer steps of ai.onnx.preview.training, on any number of tensors.
 
-Inputs and outputs go by kind: all tensors, then all their gradients, then all of each quantity that is carried along.
+Inputs and outputs are grouped by kind: all tensors, then all gradients, then each kind of state.
 """
 
 from typing import Any, Callable, List, Sequence
@@ -13,11 +13,13 @@ from onnx_compat.tracing.values import Tensor, lift
 _DOMAIN = "ai.onnx.preview.training"
 
 
-def _apply_step(inputs: Sequence[Any], kinds: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
-    """The step applied to each tensor with what belongs to it; the results by kind again."""
-    if not inputs or len(inputs) % kinds:
-        raise InvalidModelError("an optimizer that takes %d values for each tensor got %d" % (kinds, len(inputs)))
-    count = len(inputs) // kinds
+def _apply_step(inputs: Sequence[Any], values_per_tensor: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
+    """Apply a step to each tensor with its gradient and states. Return the results grouped by kind."""
+    if not inputs or len(inputs) % values_per_tensor:
+        raise InvalidModelError(
+            "the optimizer takes %d values for each tensor, and has %d in total" % (values_per_tensor, len(inputs))
+        )
+    count = len(inputs) // values_per_tensor
     rows = [step(*inputs[k::count]) for k in range(count)]
     return [value for column in zip(*rows) for value in column]
 
@@ -31,6 +33,7 @@ def adagrad(
     epsilon: float = 1e-6,
     norm_coefficient: float = 0.0,
 ) -> List[Tensor]:
+    """Return tensors and accumulated squared gradients after an Adagrad step."""
     rate = p.div(R, p.cast(T, R.dtype) * decay_factor + 1)
 
     def step(X: Any, G: Any, H: Any) -> Sequence[Tensor]:
@@ -52,8 +55,9 @@ def adam(
     norm_coefficient: float = 0.0,
     norm_coefficient_post: float = 0.0,
 ) -> List[Tensor]:
-    rounds = p.cast(T, R.dtype)
-    ratio = p.div(p.sqrt(1 - p.pow(beta, rounds)), 1 - p.pow(alpha, rounds))
+    """Return tensors and both moments after an Adam step."""
+    step_count = p.cast(T, R.dtype)
+    ratio = p.div(p.sqrt(1 - p.pow(beta, step_count)), 1 - p.pow(alpha, step_count))
     rate = p.where(p.greater(T, 0), p.mul(R, ratio), R)
 
     def step(X: Any, G: Any, V: Any, H: Any) -> Sequence[Tensor]:
@@ -69,13 +73,14 @@ def adam(
 def momentum(
     R: Tensor, T: Tensor, *inputs: Any, alpha: float, beta: float, mode: str, norm_coefficient: float
 ) -> List[Tensor]:
+    """Return tensors and momenta after a step of stochastic gradient descent with momentum."""
     if mode not in ("standard", "nesterov"):
         raise InvalidModelError("the mode of a Momentum is standard or nesterov, not %r" % mode)
-    share = p.where(p.greater(T, 0), lift(beta, R.dtype), lift(1, R.dtype))
+    gradient_factor = p.where(p.greater(T, 0), lift(beta, R.dtype), lift(1, R.dtype))
 
     def step(X: Any, G: Any, V: Any) -> Sequence[Tensor]:
         G = X * norm_coefficient + G
-        V = V * alpha + share * G
+        V = V * alpha + gradient_factor * G
         return X - R * (G + V * alpha if mode == "nesterov" else V), V
 
     return _apply_step(inputs, 3, step)

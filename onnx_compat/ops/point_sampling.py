@@ -1,6 +1,7 @@
-"""Reading images between their pixels: the weighted sum of the pixels around each point.
+"""Sampling of images between their pixels: the weighted sum of the pixels around each point.
 
-An image's pixels are rows of channels, [planes * spatial..., C], so that one index finds all channels of one place.
+The pixels of an image are rows of channels, [planes * spatial..., C], so that a single index selects all channels of a
+pixel.
 """
 
 import functools
@@ -17,8 +18,12 @@ __all__ = ["Tap", "cast_extent", "corners", "flat_index", "pixel_rows", "weighte
 
 
 class Tap(NamedTuple):
-    """A neighbour of each point on one axis: where it is (within the axis), what it weighs (None: one), and whether it
-    counts (None: it does). Each broadcasts with the points.
+    """A pixel near each point, on one axis. Each field broadcasts with the points.
+
+    Attributes:
+        index: The coordinate of the pixel on the axis.
+        weight: The weight of the pixel; None is 1.
+        inside: Whether the pixel counts; None means that it does.
     """
 
     index: Any
@@ -27,25 +32,25 @@ class Tap(NamedTuple):
 
 
 def pixel_rows(x: Tensor) -> Tensor:
-    """[planes, C, spatial...] as rows [planes * spatial..., C]."""
+    """Reshape [planes, C, spatial...] to rows [planes * spatial..., C]."""
     rows = p.transpose(x, [0, *range(2, x.rank), 1])
     return p.reshape(rows, (product(rows.shape[:-1]), rows.shape[-1]))
 
 
 def cast_extent(extent: Extent, dtype: DType) -> Any:
-    """A size as a scalar of a dtype."""
+    """Return a size as a scalar of a dtype."""
     return p.cast(lift(extent, int64), dtype)
 
 
-def flat_index(plane: Any, places: Sequence[Any], extents: Sequence[Extent]) -> Any:
-    """The row of a pixel, from its plane and its place on each axis."""
-    for place, extent in zip(places, extents):
-        plane = p.add(p.mul(plane, lift(extent, int64)), place)
+def flat_index(plane: Any, coordinates: Sequence[Any], extents: Sequence[Extent]) -> Any:
+    """Return the row of a pixel, from its plane and its coordinate on each axis."""
+    for coordinate, extent in zip(coordinates, extents):
+        plane = p.add(p.mul(plane, lift(extent, int64)), coordinate)
     return plane
 
 
 def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
-    """The neighbours in space, of the neighbours on each axis; each index is the list of places on the axes."""
+    """Return the taps in space: the product of the taps on each axis. Each index is a list of coordinates."""
     return [
         Tap(
             [tap.index for tap in taps],
@@ -57,16 +62,17 @@ def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
 
 
 def _combine(function: Any, parts: Sequence[Any]) -> Any:
-    whole: Any = None
+    """Combine the parts that are not None by a function; None if all of them are."""
+    combined: Any = None
     for part in parts:
-        whole = part if whole is None else whole if part is None else function(whole, part)
-    return whole
+        combined = part if combined is None else combined if part is None else function(combined, part)
+    return combined
 
 
 def weighted_corners(
     rows: Tensor, plane: Any, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]
 ) -> Iterator[Any]:
-    """The neighbours of each point, [points..., C], times their weights; zeros where they do not count."""
+    """Yield each pixel around the points, [points..., C], times its weight. A pixel that does not count is 0."""
     blank = lift("" if rows.dtype.kind == "s" else 0, rows.dtype)
     for corner in corners(axes):
         value: Any = p.take(rows, flat_index(plane, corner.index, extents), 0)
@@ -78,5 +84,5 @@ def weighted_corners(
 
 
 def weighted_sum(rows: Tensor, plane: Any, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Any:
-    """What the image is at each point: [points..., C]."""
+    """Return the interpolated image at each point, [points..., C]."""
     return functools.reduce(p.add, weighted_corners(rows, plane, axes, extents))

@@ -1,4 +1,4 @@
-"""Pools: the largest, the mean, or a norm under windows that slide over space."""
+"""Pooling: the maximum, the mean or a norm over sliding windows."""
 
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
@@ -27,6 +27,7 @@ def max_pool(
     storage_order: int = 0,
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
+    """Return the maximum of each window, and its flat index if the second output is requested."""
     windows = WindowGeometry.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     windows = windows.rounded_up(X.shape[2:]) if ceil_mode else windows
     return _max_pool(X, windows), _argmax_indices(X, windows, storage_order) if ctx.wants(1) else None
@@ -41,37 +42,37 @@ def _max_pool(x: Tensor, windows: WindowGeometry) -> Tensor:
 
 
 def _argmax_indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
-    """Where in the whole of x each maximum was: the first largest of each window, as a flat index."""
+    """Return the flat index in x of the first maximum of each window."""
     rank = len(windows.kernel)
     counts = windows.counts(x.shape[2:])
     low, high = zip(*windows.pads)
-    least = x.dtype.min if x.dtype.kind != "f" else -float("inf")
-    patches = p.pad(x, [0, 0, *low], [0, 0, *high], value=least)
+    padding_value = x.dtype.min if x.dtype.kind != "f" else -float("inf")
+    patches = p.pad(x, [0, 0, *low], [0, 0, *high], value=padding_value)
     positions = [_window_positions(*axis) for axis in zip(counts, windows.kernel, windows.strides, windows.dilations)]
-    for k, places in enumerate(positions):  # [N, C, o1, k1, o2, k2 …]
-        patches = p.take(patches, p.reshape(places, (product(places.shape),)), 2 + 2 * k)
+    for k, window_indices in enumerate(positions):  # [N, C, o1, k1, o2, k2 …]
+        patches = p.take(patches, p.reshape(window_indices, (product(window_indices.shape),)), 2 + 2 * k)
         shape = patches.shape
-        patches = p.reshape(patches, (*shape[: 2 + 2 * k], *places.shape, *shape[3 + 2 * k :]))
+        patches = p.reshape(patches, (*shape[: 2 + 2 * k], *window_indices.shape, *shape[3 + 2 * k :]))
     perm = [0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)]
     patches = p.transpose(patches, perm)
-    best = p.argmax(p.reshape(patches, (*patches.shape[: 2 + rank], product(windows.kernel))), -1)
+    best_index = p.argmax(p.reshape(patches, (*patches.shape[: 2 + rank], product(windows.kernel))), -1)
     coordinates: List[Tensor] = []
     for k in reversed(range(rank)):
-        offset = p.mod(best, lift(windows.kernel[k], int64))
-        best = p.floordiv(best, lift(windows.kernel[k], int64))
+        offset = p.mod(best_index, lift(windows.kernel[k], int64))
+        best_index = p.floordiv(best_index, lift(windows.kernel[k], int64))
         start = align_to_axis(p.iota(counts[k]) * windows.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)
         coordinates.insert(0, p.add(offset * windows.dilations[k], start))
     return _flat_index(x, coordinates, storage_order)
 
 
 def _window_positions(count: Extent, kernel: Extent, stride: int, dilation: int) -> Tensor:
-    """For each window, the padded places under it."""
+    """Return the positions under each window in the padded axis, [windows, kernel]."""
     starts = p.mul(p.iota(count), lift(stride, int64))
     return p.add(p.unsqueeze(starts, [1]), p.mul(p.iota(kernel), lift(dilation, int64)))
 
 
 def _flat_index(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
-    """Row-major, or with the first spatial axis running fastest."""
+    """Return flat indices, in row-major order or with the first spatial axis varying fastest."""
     extents = list(x.shape[2:])
     order = list(range(len(extents)))[:: -1 if storage_order else 1]
     index: Any = lift(0, int64)
@@ -96,16 +97,19 @@ def average_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
+    """Return the mean of each window."""
     extents = X.shape[2:]
     windows = WindowGeometry.of(extents, kernel_shape, auto_pad, pads, strides, dilations)
-    grown = windows.rounded_up(extents) if ceil_mode else windows
-    mean = _window_mean(X, grown)
-    if not grown.padded or (count_include_pad and not ceil_mode):  # every place under a window counts
+    full_windows = windows.rounded_up(extents) if ceil_mode else windows
+    mean = _window_mean(X, full_windows)
+    if not full_windows.padded or (count_include_pad and not ceil_mode):  # every position under a window counts
         return mean
-    for k, axis in enumerate(zip(grown.counts(extents), *grown)):
+    for k, axis in enumerate(zip(full_windows.counts(extents), *full_windows)):
         low, high = windows.pads[k] if count_include_pad else (0, 0)
-        share = _inside_fraction(*axis[:4], begin=grown.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype)
-        mean = p.div(mean, align_to_axis(share, 2 + k, X.rank))
+        fraction = _inside_fraction(
+            *axis[:4], begin=full_windows.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype
+        )
+        mean = p.div(mean, align_to_axis(fraction, 2 + k, X.rank))
     return mean
 
 
@@ -115,7 +119,7 @@ op("AveragePool", since=1)(older_version(average_pool, without=["dilations", "ce
 
 
 def _window_mean(x: Tensor, windows: WindowGeometry) -> Tensor:
-    """The mean under each window, padding counted as zeros."""
+    """Return the mean of each window, with padding counted as zeros."""
     low, high = zip(*windows.pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high])
     return p.avg_pool(padded, windows.kernel, windows.strides, windows.dilations)  # type: ignore[arg-type]
@@ -132,10 +136,10 @@ def _inside_fraction(
     last: Extent,
     dtype: DType,
 ) -> Tensor:
-    """Which part of each window along an axis lies from `first` to before `last`."""
-    places = p.sub(_window_positions(count, kernel, stride, dilation), lift(begin, int64))
-    inside = p.logical_and(p.greater_equal(places, lift(first, int64)), p.less(places, lift(last, int64)))
-    return p.reduce_mean(p.cast(inside, dtype), [1])
+    """Return the fraction of each window along an axis that lies in [first, last)."""
+    positions = p.sub(_window_positions(count, kernel, stride, dilation), lift(begin, int64))
+    is_inside = p.logical_and(p.greater_equal(positions, lift(first, int64)), p.less(positions, lift(last, int64)))
+    return p.reduce_mean(p.cast(is_inside, dtype), [1])
 
 
 @op("LpPool", since=(18, 22))
@@ -150,7 +154,7 @@ def lp_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """(The first version lets p be any number, and the kernel be missing.)"""
+    """Return the Lp norm of each window. In version 1, p may be any number and the kernel may be absent."""
     windows = WindowGeometry.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
     return _lp_pool(X, windows.rounded_up(X.shape[2:]) if ceil_mode else windows, p)
 
@@ -172,21 +176,25 @@ def _root(x: Tensor, power: float) -> Tensor:
 
 
 def spatial_axes(x: Tensor) -> List[int]:
+    """Return the axes after batch and channels."""
     return list(range(2, x.rank))
 
 
 @op("GlobalAveragePool", since=(1, 22))
 def global_average_pool(X: Tensor) -> Tensor:
+    """Return the mean over the spatial axes."""
     return p.reduce_mean(X, spatial_axes(X), keepdims=True)
 
 
 @op("GlobalMaxPool", since=(1, 22))
 def global_max_pool(X: Tensor) -> Tensor:
+    """Return the maximum over the spatial axes."""
     return p.reduce_max(X, spatial_axes(X), keepdims=True)
 
 
 @op("GlobalLpPool", since=(1, 2, 22))
 def global_lp_pool(X: Tensor, *, p: Union[int, float] = 2) -> Tensor:  # noqa: PYI041 (version 1: FLOAT)
+    """Return the Lp norm over the spatial axes."""
     return _global_norm(X, p)
 
 

@@ -1,4 +1,4 @@
-"""From numbers to their quantized form and back: per tensor, per axis, per block."""
+"""Quantization and dequantization per tensor, per axis or per block, and operators on quantized numbers."""
 
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
@@ -20,22 +20,28 @@ Ints = Optional[Sequence[int]]
 
 
 def _align_parameter(parameter: Any, x: Tensor, axis: int, block_size: int = 0) -> Any:
-    """A scale or a zero point shaped to meet x: a scalar, a vector along the axis, or one entry for each block."""
-    single = parameter.rank == 1 and not block_size and (is_equal(parameter.shape[0], 1) or axis >= x.rank)
-    if parameter.rank == 0 or single:
+    """Reshape a scale or a zero point so that it broadcasts to x.
+
+    The parameter is a scalar, a vector along the axis, or has an entry for each block.
+    """
+    is_single = parameter.rank == 1 and not block_size and (is_equal(parameter.shape[0], 1) or axis >= x.rank)
+    if parameter.rank == 0 or is_single:
         return p.reshape(parameter, ())
     axis = p.axis_of(axis, x.rank)
     if not block_size:
         return align_to_axis(parameter, axis, x.rank)
-    wide = p.unsqueeze(parameter, [axis + 1])
-    repeated = p.tile(wide, [block_size if k == axis + 1 else 1 for k in range(wide.rank)])
+    blocks = p.unsqueeze(parameter, [axis + 1])
+    repeated = p.tile(blocks, [block_size if k == axis + 1 else 1 for k in range(blocks.rank)])
     shape = parameter.shape
     joined = p.reshape(repeated, (*shape[:axis], shape[axis] * block_size, *shape[axis + 1 :]))
     return p.slice_axis(joined, axis, 0, x.shape[axis])
 
 
 def round_to_integers(x: Any, zero_point: Any, dtype: DType) -> Tensor:
-    """x to the nearest number of an integer dtype, beyond its ends to the ends. In float32, which holds all of these."""
+    """Round x, add the zero point, and clip to an integer dtype.
+
+    The arithmetic is in float32, which holds all integers of these dtypes.
+    """
     nearest = p.cast(p.round(x), float32)
     shifted = nearest if zero_point is None else p.add(nearest, p.cast(zero_point, float32))
     return p.cast(p.clip(shifted, dtype.min, dtype.max), dtype)
@@ -53,15 +59,16 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Tensor:
+    """Return round(x / scale) + zero point, clipped to the quantized dtype."""
     dtype = y_zero_point.dtype if y_zero_point is not None else DType.of(output_dtype) if output_dtype else uint8
-    precise = x.dtype.kind == y_scale.dtype.kind == "f" and y_scale.dtype.bits > 8
-    inside = DType.of(precision) if precision else y_scale.dtype if precise else float32
-    scaled = p.div(p.cast(x, inside), p.cast(_align_parameter(y_scale, x, axis, block_size), inside))
+    both_float = x.dtype.kind == y_scale.dtype.kind == "f" and y_scale.dtype.bits > 8
+    compute_type = DType.of(precision) if precision else y_scale.dtype if both_float else float32
+    scaled = p.div(p.cast(x, compute_type), p.cast(_align_parameter(y_scale, x, axis, block_size), compute_type))
     zero = None if y_zero_point is None else _align_parameter(y_zero_point, x, axis, block_size)
     if dtype.kind != "f":
         return round_to_integers(scaled, zero, dtype)
-    if zero is not None and dtype.bits < 8:  # the one of a float8 is zero
-        scaled = p.add(scaled, p.cast(zero, inside))
+    if zero is not None and dtype.bits < 8:  # the zero point of a float8 is 0
+        scaled = p.add(scaled, p.cast(zero, compute_type))
     return convert(scaled, dtype, bool(saturate))
 
 
@@ -74,6 +81,7 @@ op("QuantizeLinear", since=13)(
 
 @op("QuantizeLinear", since=10)
 def quantize_linear_10(x: Tensor, y_scale: Tensor, y_zero_point: Optional[Tensor] = None) -> Tensor:
+    """Return QuantizeLinear with a scale for the whole tensor."""
     return quantize_linear(x, as_scalar(y_scale), None if y_zero_point is None else as_scalar(y_zero_point))
 
 
@@ -87,7 +95,7 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Tensor:
-    """In float32, and rounded once."""
+    """Return (x - zero point) * scale, computed in float32 and rounded once."""
     scale = p.cast(_align_parameter(x_scale, x, axis, block_size), float32)
     numbers = p.cast(x, int32 if x.dtype.kind in "iu" and x_zero_point is not None else float32)
     if x_zero_point is not None:
@@ -102,17 +110,18 @@ op("DequantizeLinear", since=(13, 19))(older_version(dequantize_linear, without=
 
 @op("DequantizeLinear", since=10)
 def dequantize_linear_10(x: Tensor, x_scale: Tensor, x_zero_point: Optional[Tensor] = None) -> Tensor:
+    """Return DequantizeLinear with a scale for the whole tensor."""
     return dequantize_linear(x, as_scalar(x_scale), None if x_zero_point is None else as_scalar(x_zero_point))
 
 
 def as_scalar(values: Tensor) -> Tensor:
-    """The one scale or zero point of a whole tensor, which may be written as a list of one."""
+    """Return the scale or the zero point of a whole tensor, which may have the shape [1], as a scalar."""
     return p.reshape(values, [])
 
 
 @op("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """To uint8, by a range that holds all elements and zero."""
+    """Quantize to uint8 by the range of all elements and 0; return also the scale and the zero point."""
     low: Any = p.minimum(p.reduce_min(x), 0)
     high: Any = p.maximum(p.reduce_max(x), 0)
     scale = p.div(p.sub(high, low), 255)
@@ -122,27 +131,30 @@ def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
 
 
 def prefers_float_form(*parameters: Optional[Tensor]) -> bool:
-    """Whether an operator on quantized numbers is better recorded as what it stands for, the operator on real numbers between
-    a DequantizeLinear and a QuantizeLinear: where a shim has kernels for that, and knows all parameters.
+    """Return whether to record DequantizeLinear, float operator, QuantizeLinear for a quantized operator.
+
+    This is so if the shim has integer kernels for that sequence, and if all parameters are known.
     """
-    return current_trace().integers and all(one is None or one.known for one in parameters)
+    return current_trace().integers and all(parameter is None or parameter.known for parameter in parameters)
 
 
 def _subtract_zero_point(x: Any, zero_point: Any, axis: int = 0) -> Any:
-    """The distance from the zero point, in int32; one zero point for all, or one along an axis."""
-    wide = p.cast(x, int32)
+    """Return x minus its zero point in int32. The zero point is a scalar or a vector along an axis."""
+    integers = p.cast(x, int32)
     if zero_point is None:
-        return wide
+        return integers
     shaped = zero_point if zero_point.rank > 1 else _align_parameter(zero_point, x, axis)
-    return p.sub(wide, p.cast(shaped, int32))
+    return p.sub(integers, p.cast(shaped, int32))
 
 
 @op("MatMulInteger", since=10)
 def matmul_integer(
     A: Tensor, B: Tensor, a_zero_point: Optional[Tensor] = None, b_zero_point: Optional[Tensor] = None
 ) -> Tensor:
-    """The zero points are one for all, or one for each row of A and each column of B. In float32 where it holds every sum:
-    few runtimes multiply matrices of integers, and none of them fast.
+    """Return the matrix product of integers minus their zero points, in int32.
+
+    A zero point is a scalar, a vector over the rows of A, or a vector over the columns of B. The product is computed in
+    float32 where every sum is exact: few runtimes have integer matrix products, and these are slow.
     """
     rows, columns = (
         _subtract_zero_point(A, a_zero_point, -2 if A.rank > 1 else -1),
@@ -166,6 +178,7 @@ def qlinear_matmul(
     y_scale: Tensor,
     y_zero_point: Tensor,
 ) -> Tensor:
+    """Return the quantized matrix product of quantized matrices."""
     if (
         prefers_float_form(a_scale, a_zero_point, b_scale, b_zero_point, y_scale, y_zero_point)
         and product(a_scale.shape) == 1
@@ -179,7 +192,7 @@ def qlinear_matmul(
 
 
 def _row_scale(scale: Any, x: Tensor) -> Any:
-    """A scale for each row as a column."""
+    """Return a scale for each row as a column."""
     return p.unsqueeze(scale, [1]) if scale.rank == 1 and not is_equal(scale.shape[0], 1) else scale
 
 
@@ -197,37 +210,41 @@ def conv_integer(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """In float32, with as many digits of the weights at once as it holds every sum of products of; else in float64."""
+    """Return the convolution of integers minus their zero points, in int32.
+
+    It is computed in float32, in parts of the weights' binary digits whose sums are exact, or else in float64.
+    """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     data, weights = _subtract_zero_point(x, x_zero_point), _subtract_zero_point(w, w_zero_point, 0)
     digits = _exact_digits(weights, range(1, w.rank))
-    inside = float32 if digits else float64
+    compute_type = float32 if digits else float64
 
-    def summed(part: Tensor) -> Tensor:
-        sums = conv(p.cast(data, inside), p.cast(part, inside), group=group, strides=strides, **window)
+    def convolve_part(part: Tensor) -> Tensor:
+        sums = conv(p.cast(data, compute_type), p.cast(part, compute_type), group=group, strides=strides, **window)
         return p.cast(p.round(sums), int32)
 
-    return _multiply_by_digits(weights, digits or 8, summed)
+    return _multiply_by_digits(weights, digits or 8, convolve_part)
 
 
-def _multiply_by_digits(weights: Tensor, digits: int, summed: Callable[[Tensor], Tensor]) -> Tensor:
-    """The sums of products with all eight digits, from those with some."""
+def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the product with 8-bit weights as the sum of products with parts of their binary digits."""
     if digits == 8:
-        return summed(weights)
+        return multiply(weights)
     total: Optional[Tensor] = None
-    rest = weights
-    for place in range(0, 8, digits):
-        high = p.floordiv(rest, 1 << digits)
-        part = rest if place + digits >= 8 else p.sub(rest, p.mul(high, 1 << digits))
-        scaled = p.mul(summed(part), 1 << place)
-        total, rest = scaled if total is None else p.add(total, scaled), high
+    remaining = weights
+    for position in range(0, 8, digits):
+        upper = p.floordiv(remaining, 1 << digits)
+        part = remaining if position + digits >= 8 else p.sub(remaining, p.mul(upper, 1 << digits))
+        scaled = p.mul(multiply(part), 1 << position)
+        total, remaining = scaled if total is None else p.add(total, scaled), upper
     assert total is not None
     return total
 
 
 def _exact_digits(weights: Tensor, axes: Sequence[int]) -> int:
-    """How many binary digits of the weights, if their products with bytes are to be summed over these axes in float32; 0 if
-    none. Known ones may be small.
+    """Return how many binary digits of the weights a float32 product with bytes sums exactly; 0 without any.
+
+    Known weights may be small enough for all 8 digits.
     """
     if weights.known and np.abs(known_array(weights, "the weights")).sum(tuple(axes)).max(initial=0) * 255 < 2**24:
         return 8
@@ -256,6 +273,7 @@ def qlinear_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
+    """Return the quantized convolution of quantized images and filters."""
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     if prefers_float_form(x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B):
         bias = None if B is None else dequantize_linear(B, p.mul(x_scale, w_scale), axis=0)

@@ -1,4 +1,4 @@
-"""Random numbers, and Dropout."""
+"""Random numbers and Dropout."""
 
 from typing import Any, Optional, Sequence, Tuple
 
@@ -28,6 +28,7 @@ def _draw_normal(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
 def random_uniform(
     *, shape: Sequence[int], dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
+    """Return uniform random numbers in [low, high)."""
     return p.cast(_scale_to_range(low, high, _draw_uniform(shape, DType.of(dtype), seed)), DType.of(dtype))
 
 
@@ -35,6 +36,7 @@ def random_uniform(
 def random_normal(
     *, shape: Sequence[int], dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
+    """Return normally distributed random numbers."""
     return p.cast(_draw_normal(shape, DType.of(dtype), seed) * scale + mean, DType.of(dtype))
 
 
@@ -42,6 +44,7 @@ def random_normal(
 def random_uniform_like(
     input: Any, *, dtype: Optional[int] = None, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
+    """Return uniform random numbers of the shape of the input."""
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_scale_to_range(low, high, _draw_uniform(input.shape, kind, seed)), kind)
 
@@ -50,15 +53,16 @@ def random_uniform_like(
 def random_normal_like(
     input: Any, *, dtype: Optional[int] = None, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
+    """Return normally distributed random numbers of the shape of the input."""
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_draw_normal(input.shape, kind, seed) * scale + mean, kind)
 
 
 @op("Bernoulli", since=(15, 22))
 def bernoulli(input: Any, *, dtype: Optional[int] = None, seed: Optional[float] = None) -> Tensor:
-    """One with the probability that the input says, else zero."""
-    drawn = p.less(_draw_uniform(input.shape, input.dtype, seed), p.cast(input, _drawing_dtype(input.dtype)))
-    return p.cast(drawn, input.dtype if dtype is None else DType.of(dtype))
+    """Return 1 with the probability that the input gives, else 0."""
+    is_one = p.less(_draw_uniform(input.shape, input.dtype, seed), p.cast(input, _drawing_dtype(input.dtype)))
+    return p.cast(is_one, input.dtype if dtype is None else DType.of(dtype))
 
 
 def _drawing_dtype(dtype: DType) -> DType:
@@ -67,12 +71,15 @@ def _drawing_dtype(dtype: DType) -> DType:
 
 @op("Multinomial", since=(7, 22))
 def multinomial(input: Any, *, dtype: int = int32.onnx, sample_size: int = 1, seed: Optional[float] = None) -> Tensor:
-    """Classes drawn from unnormalized log-probabilities: how many sums of probabilities a uniform number passes."""
+    """Return class indices drawn from unnormalized log-probabilities.
+
+    The class is the number of cumulative probabilities that a uniform random number exceeds.
+    """
     bounds = p.cumsum(p.softmax(input, -1), -1)
-    bounds = p.slice_axis(bounds, -1, 0, -1)  # the last is one, or just misses it
-    drawn = _draw_uniform((input.shape[0], sample_size), input.dtype, seed)
-    passed = p.less_equal(p.unsqueeze(bounds, [1]), p.unsqueeze(p.cast(drawn, bounds.dtype), [2]))
-    return p.reduce_sum(p.cast(passed, DType.of(dtype)), [2])
+    bounds = p.slice_axis(bounds, -1, 0, -1)  # the last bound is 1, up to rounding
+    uniform = _draw_uniform((input.shape[0], sample_size), input.dtype, seed)
+    is_passed = p.less_equal(p.unsqueeze(bounds, [1]), p.unsqueeze(p.cast(uniform, bounds.dtype), [2]))
+    return p.reduce_sum(p.cast(is_passed, DType.of(dtype)), [2])
 
 
 def _full_mask(data: Tensor, dtype: DType) -> Tensor:
@@ -80,14 +87,14 @@ def _full_mask(data: Tensor, dtype: DType) -> Tensor:
 
 
 def _drop(data: Any, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
-    kept = p.greater_equal(_draw_uniform(data.shape, data.dtype, seed), ratio)
+    is_kept = p.greater_equal(_draw_uniform(data.shape, data.dtype, seed), ratio)
     factor = 0.0 if ratio == 1 else 1 / (1 - ratio)
-    return p.mul(p.mul(data, p.cast(kept, data.dtype)), factor), kept
+    return p.mul(p.mul(data, p.cast(is_kept, data.dtype)), factor), is_kept
 
 
 @op("Dropout", since=(1, 6))
 def dropout_6(ctx: Any, data: Any, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    """Its mask has the dtype of the data."""
+    """Return Dropout of opset 1 to 6, whose mask has the dtype of the data. It trains unless `is_test`."""
     if is_test:
         return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
     output, kept = _drop(data, ratio, None)
@@ -96,12 +103,13 @@ def dropout_6(ctx: Any, data: Any, *, is_test: int = 0, ratio: float = 0.5) -> T
 
 @op("Dropout", since=7)
 def dropout_7(ctx: Any, data: Any, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    """From here on inference is meant; the mask still has the dtype of the data."""
+    """Return the data. From opset 7 on Dropout is for inference; the mask still has the dtype of the data."""
     return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
 
 
 @op("Dropout", since=10)
 def dropout_10(ctx: Any, data: Any, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
+    """Return the data, and a mask of booleans."""
     return data, _full_mask(data, bool_) if ctx.wants(1) else None
 
 
@@ -109,7 +117,8 @@ def dropout_10(ctx: Any, data: Any, *, ratio: float = 0.5) -> Tuple[Tensor, Opti
 def dropout(
     ctx: Any, data: Any, ratio: Any = None, training_mode: Any = None, *, seed: Optional[int] = None
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    share = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
-    if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout") or share == 0:
+    """Set elements to 0 with probability `ratio` and scale the rest, if `training_mode`."""
+    ratio_value = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
+    if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout") or ratio_value == 0:
         return dropout_10(ctx, data)
-    return _drop(data, share, seed)
+    return _drop(data, ratio_value, seed)

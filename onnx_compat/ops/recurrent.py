@@ -1,4 +1,4 @@
-"""Recurrent networks: a cell for each, one way to run it along the sequence in either direction."""
+"""RNN, GRU and LSTM: a cell for each operator, and a scan that runs a cell along the sequence in either direction."""
 
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -16,8 +16,7 @@ from onnx_compat.tracing.values import Tensor, lift
 Ints = Optional[Sequence[int]]
 Floats = Sequence[float]
 Activation = Callable[[Any], Tensor]
-#: A cell: (the input's share of the gates in this step, in parts; the states) -> the states after it; the first is the
-#: output.
+#: A cell: (parts of the product of input and gates in this step, *states) -> next states; the first is the output.
 Cell = Callable[..., List[Tensor]]
 #: (values, weights, bias, number of the direction) -> values times the transposed weights, plus the bias.
 Product = Callable[[Any, Any, Any, int], Tensor]
@@ -41,34 +40,36 @@ _ACTIVATIONS = {
 def _resolve_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clips: Sequence[Optional[float]]
 ) -> List[Activation]:
-    """The functions by name, each taking its parameters from the lists in turn; what they get is clipped first.
+    """Return the activation functions by name, each with its parameters from the lists in order.
 
-    `clips` has the bound for each function of a cell.
+    `clips` has the bound of the argument of each function of a cell; None is no bound.
     """
     alpha, beta = iter(alphas), iter(betas)
-    found: List[Activation] = []
+    functions: List[Activation] = []
     for k, name in enumerate(names):
         if name.lower() not in _ACTIVATIONS:
             raise InvalidModelError("there is no activation '%s' for recurrent networks" % name)
         function, a, b = _ACTIVATIONS[name.lower()]
         a = a if a is None else next(alpha, a)
         b = b if b is None else next(beta, b)
-        found.append(_bind_activation(function, a, b, clips[k % len(clips)]))
-    return found
+        functions.append(_bind_activation(function, a, b, clips[k % len(clips)]))
+    return functions
 
 
 def _bind_activation(function: Any, a: Any, b: Any, clip: Optional[float]) -> Activation:
+    """Return an activation with its parameters, which clips its argument first."""
     if clip is None:
         return lambda x: function(x, a, b)
     return lambda x: function(p.clip(x, -clip, clip), a, b)
 
 
 def transposed_product(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
+    """Return x @ weights^T + bias."""
     return p.matmul(x, weights, bias, transpose_y=True)
 
 
 class _Network(NamedTuple):
-    """What the three operators share: their attributes and their common inputs."""
+    """The inputs and attributes that the three operators have in common."""
 
     X: Any
     W: Any
@@ -83,16 +84,24 @@ class _Network(NamedTuple):
 
     @property
     def directions(self) -> Sequence[bool]:
-        """Whether each goes backwards. (Version 1 of GRU misspells its default.)"""
-        known = {"forward": (False,), "foward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-        if self.direction not in known:
+        """Whether each direction is reverse. Version 1 of GRU misspells its default."""
+        directions_by_name = {
+            "forward": (False,),
+            "foward": (False,),
+            "reverse": (True,),
+            "bidirectional": (False, True),
+        }
+        if self.direction not in directions_by_name:
             raise InvalidModelError("the direction %r is none of forward, reverse, bidirectional" % self.direction)
-        return known[self.direction]
+        return directions_by_name[self.direction]
 
     def check(self, gates: int, hidden_size: Optional[int], peepholes: Any = None) -> None:
         """Raise InvalidModelError unless the inputs have the shapes that ONNX declares for so many gates."""
         if self.layout not in (0, 1) or self.X.rank != 3:
-            raise InvalidModelError("an input %s in the layout %r is no sequence" % (list(self.X.shape), self.layout))
+            raise InvalidModelError(
+                "the input has the shape %s in layout %r; it must have rank 3, and the layout must be 0 or 1"
+                % (list(self.X.shape), self.layout)
+            )
         hidden = self.R.shape[-1] if hidden_size is None else hidden_size
         directions, rows = len(self.directions), hidden * gates
         steps, batch = self.X.shape[:2][:: -1 if self.layout else 1]
@@ -105,14 +114,14 @@ class _Network(NamedTuple):
         for initial in self.initial:
             _check_shape("an initial state", initial, states)
         if self.sequence_lens is not None and is_static(steps):
-            check_indices(lift(self.sequence_lens), steps + 1)  # a length, which may be the number of steps
+            check_indices(lift(self.sequence_lens), steps + 1)  # a length may equal the number of steps
 
 
-def _check_shape(name: str, given: Any, expected: Sequence[Extent]) -> None:
-    """Check the known sizes of an input that may be absent."""
-    if given is None:
+def _check_shape(name: str, value: Any, expected: Sequence[Extent]) -> None:
+    """Raise InvalidModelError if the static sizes of an optional input differ from those that are expected."""
+    if value is None:
         return
-    tensor = lift(given)
+    tensor = lift(value)
     pairs = list(zip(tensor.shape, expected))
     if tensor.rank != len(expected) or any(is_static(a) and is_static(b) and a != b for a, b in pairs):
         raise InvalidModelError(
@@ -125,10 +134,10 @@ def _check_shape(name: str, given: Any, expected: Sequence[Extent]) -> None:
 def _run(
     setting: _Network, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any], parts: Sequence[int] = ()
 ) -> List[Tensor]:
-    """Y [steps, directions, batch, hidden] and the last states [directions, batch, hidden] (batch first in layout 1).
+    """Return Y [steps, directions, batch, hidden] and the last states [directions, batch, hidden].
 
-    The input's share of all gates is one product before the loop. `parts`: how many gates each part of it has that a
-    cell reads as one.
+    In layout 1 the batch comes first. The product of the input with all gates is computed before the loop. `parts` has
+    the number of gates that a cell reads together, for each part of that product.
     """
     X = p.transpose(setting.X, (1, 0, 2)) if setting.layout else setting.X
     hidden = setting.R.shape[-1]
@@ -141,7 +150,7 @@ def _run(
         share = setting.product(X, W, gates, k)
         shares = p.split(share, 2, [hidden * gate for gate in parts]) if parts else [share]
         functions = setting.activations[k * per_direction : (k + 1) * per_direction]
-        states = [_initial_state(one, k, X, hidden, setting.layout) for one in setting.initial]
+        states = [_initial_state(initial, k, X, hidden, setting.layout) for initial in setting.initial]
         cell = make_cell(R, inner, functions, hidden, k)
         results.append(_scan_steps(cell, states, shares, setting.sequence_lens, backwards))
     *finals, Y = [p.stack(list(parts), 1 if n == len(results[0]) - 1 else 0) for n, parts in enumerate(zip(*results))]
@@ -157,25 +166,28 @@ def _initial_state(initial: Any, k: int, X: Tensor, hidden: Extent, layout: int)
 
 
 def _scan_steps(cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Any, backwards: bool) -> List[Tensor]:
-    """The last states, then the outputs. Beyond a sequence's own length nothing changes, and outputs are zero."""
-    steps, inside = shares[0].shape[0], None
+    """Return the last states, then the outputs.
+
+    After the end of a sequence the states do not change, and the outputs are 0.
+    """
+    steps, is_valid = shares[0].shape[0], None
     if lengths is not None:
-        places = p.unsqueeze(p.iota(steps, int32), [1])
-        inside = p.unsqueeze(p.less(places, p.cast(lengths, int32)), [2])
+        positions = p.unsqueeze(p.iota(steps, int32), [1])
+        is_valid = p.unsqueeze(p.less(positions, p.cast(lengths, int32)), [2])
 
     def body(*values: Any) -> List[Tensor]:
-        before, here = values[: len(states)], values[len(states) :]
-        after = cell(*here[: len(shares)], *before)
-        if inside is not None:
-            after = [p.where(here[-1], new, old) for new, old in zip(after, before)]
+        before, inputs = values[: len(states)], values[len(states) :]
+        after = cell(*inputs[: len(shares)], *before)
+        if is_valid is not None:
+            after = [p.where(inputs[-1], new, old) for new, old in zip(after, before)]
         return [*after, after[0]]
 
-    *finals, Y = p.scan(body, states, shares if inside is None else [*shares, inside], steps, backwards)
-    return [*finals, Y if inside is None else p.where(inside, Y, 0)]
+    *finals, Y = p.scan(body, states, shares if is_valid is None else [*shares, is_valid], steps, backwards)
+    return [*finals, Y if is_valid is None else p.where(is_valid, Y, 0)]
 
 
 def _sum_biases(B: Any, hidden: Extent) -> Tuple[Any, Any]:
-    """The biases of input and of state, which all gates simply add."""
+    """Return the sum of the biases of input and state, where all gates add both."""
     if B is None:
         return None, None
     half = p.split(B, 0, [B.shape[0] // 2] * 2)
@@ -209,6 +221,7 @@ def rnn(
     hidden_size: Optional[int] = None,
     layout: int = 0,
 ) -> List[Tensor]:
+    """Return the outputs and the last state of a simple recurrent network."""
     functions = _resolve_activations(
         _activation_names(activations, ["Tanh"], direction), activation_alpha, activation_beta, [clip]
     )
@@ -218,7 +231,10 @@ def rnn(
 
 
 def _activation_names(names: Sequence[str], default: List[str], direction: str) -> Sequence[str]:
-    """The activations given (RNN's own default has one too many for a single direction), or the default ones."""
+    """Return the names of the activations, or the default names.
+
+    The default of RNN in ONNX has two entries, also for a single direction.
+    """
     count = len(default) * (2 if direction == "bidirectional" else 1)
     return list(names)[:count] if names else (default * 2)[:count]
 
@@ -243,7 +259,7 @@ def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
 
 
 def _gru_bias(linear_before_reset: int) -> Callable[[Any, Any], Any]:
-    """With the reset behind the product, the new gate's state bias belongs inside of it."""
+    """Return the function that splits B. With linear_before_reset, the reset gate multiplies a part of the state bias."""
 
     def split(B: Any, hidden: Any) -> Tuple[Any, Any]:
         if B is None or not linear_before_reset:
@@ -272,6 +288,7 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> List[Tensor]:
+    """Return the outputs and the last state of a gated recurrent unit."""
     names = _activation_names(activations, ["Sigmoid", "Tanh"], direction)
     functions = _resolve_activations(names, activation_alpha, activation_beta, [clip, clip])
     setting = _Network(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
@@ -285,15 +302,15 @@ def _lstm_cell(P: Any, input_forget: int, product: Product) -> Callable[..., Cel
         f, g, h = functions
         peephole = [None] * 3 if P is None else p.split(take_slice(P, k), 0, [hidden] * 3)
 
-        def seen(gate: Any, weights: Any, cell: Any) -> Any:
+        def add_peephole(gate: Any, weights: Any, cell: Any) -> Any:
             return gate if weights is None else p.add(gate, p.mul(weights, cell))
 
         def cell(step: Any, H: Any, C: Any) -> List[Tensor]:
             i, o, forget, c = p.split(p.add(step, product(H, R, None, k)), 1, [hidden] * 4)
-            i = f(seen(i, peephole[0], C))
-            forget = p.sub(1.0, i) if input_forget else f(seen(forget, peephole[2], C))
+            i = f(add_peephole(i, peephole[0], C))
+            forget = p.sub(1.0, i) if input_forget else f(add_peephole(forget, peephole[2], C))
             C = p.add(p.mul(forget, C), p.mul(i, g(c)))
-            o = f(seen(o, peephole[1], C))
+            o = f(add_peephole(o, peephole[1], C))
             return [p.mul(o, h(C)), C]
 
         return cell
@@ -321,6 +338,7 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
 ) -> List[Tensor]:
+    """Return the outputs, the last state and the last cell of a long short-term memory."""
     initial = [initial_h, initial_c]
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout).check(4, hidden_size, P)
@@ -330,7 +348,7 @@ def lstm(
 def lstm_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float], direction: str
 ) -> List[Activation]:
-    """The clip bounds what goes into the gates, not the cell on its way out."""
+    """Return the activations of an LSTM. The clip bounds the arguments of the gates, not of the output activation."""
     names = _activation_names(names, ["Sigmoid", "Tanh", "Tanh"], direction)
     return _resolve_activations(names, alphas, betas, [clip, clip, None])
 
@@ -349,7 +367,7 @@ def run_lstm(
     layout: int = 0,
     products: Tuple[Product, Product] = (transposed_product, transposed_product),
 ) -> List[Tensor]:
-    """An LSTM whose products, of the input and of the state, are made in a way of their own."""
+    """Return the outputs of an LSTM with other functions for the products of input and state."""
     setting = _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
     return _run(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)
 

@@ -1,5 +1,6 @@
-"""Operators that combine the elements along axes, in three generations: axes as an attribute, as an input of
-ReduceSum alone (13), as an input of all (18).
+"""Reductions along axes.
+
+The axes are an attribute in old versions, and an input of ReduceSum since opset 13, of all reductions since opset 18.
 """
 
 from typing import Any, Callable, List, Optional, Sequence
@@ -13,7 +14,7 @@ Reduction = Callable[..., Tensor]
 
 
 def _register_reduction(name: str, function: Reduction, old: List[int], new: List[int]) -> None:
-    """`function(x, axes, keepdims)` takes None for all axes; an empty list reduces nothing."""
+    """Register a reduction `function(x, axes, keepdims)`. The axes None are all axes; an empty list is no axis."""
 
     def by_attribute(data: Any, *, axes: Optional[Sequence[int]] = None, keepdims: int = 1) -> Tensor:
         return function(data, list(axes) if axes else None, bool(keepdims))
@@ -43,7 +44,7 @@ def _log_sum(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
 
 
 def _log_sum_exp(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
-    """Around the largest, so that nothing overflows; an infinite one stays out of the differences."""
+    """Return log(sum(exp(x))), relative to the maximum, so that nothing overflows. An infinite maximum counts as 0."""
 
     def stable(f: Tensor) -> Tensor:
         peak = p.reduce_max(f, axes, keepdims=True)
@@ -68,26 +69,30 @@ _register_reduction("ReduceLogSumExp", _log_sum_exp, [1, 11, 13], [18, 28])
 
 @op("ArgMax", since=(1, 11))
 def argmax_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
+    """Return the index of the first maximum along an axis."""
     return argmax(data, axis=axis, keepdims=keepdims)
 
 
 @op("ArgMax", since=(12, 13))
 def argmax(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+    """Return the index of the first or the last maximum along an axis."""
     return _select_extreme(p.argmax, data, axis, keepdims, select_last_index)
 
 
 @op("ArgMin", since=(1, 11))
 def argmin_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
+    """Return the index of the first minimum along an axis."""
     return argmin(data, axis=axis, keepdims=keepdims)
 
 
 @op("ArgMin", since=(12, 13))
 def argmin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+    """Return the index of the first or the last minimum along an axis."""
     return _select_extreme(p.argmin, data, axis, keepdims, select_last_index)
 
 
 def _select_extreme(function: Callable[[Any, int], Tensor], x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
-    """Of equals, the last is the first of the reversed axis."""
+    """Return the index of an extreme. The last one is the first one of the reversed axis."""
     axis = p.axis_of(axis, x.rank)
     index = p.sub(lift(x.shape[axis] - 1), function(p.reverse(x, [axis]), axis)) if last else function(x, axis)
     return p.unsqueeze(index, [axis]) if keepdims else index

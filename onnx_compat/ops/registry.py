@@ -131,7 +131,7 @@ def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callabl
         versions = OPERATORS.setdefault((domain, name), {})
         for version in [since] if isinstance(since, int) else since:
             if is_own(function) and version in versions and not is_own(versions[version].function):
-                continue  # the library's modules load late, and a meaning from outside stays
+                continue  # modules of the library may load later than a meaning from outside
             versions[version] = Operator(name, domain, version, function, inputs, attributes, context)
         return function
 

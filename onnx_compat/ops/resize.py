@@ -1,6 +1,6 @@
-"""Resize and Upsample: axis by axis, each output element a weighted sum of a few input elements.
+"""Resize and Upsample, axis by axis: each output element is a weighted sum of a few input elements.
 
-Where an element comes from is computed by primitives: known sizes fold to constants, unknown ones run in the model.
+Primitives compute the source positions: static sizes fold to constants, other sizes are computed by the model.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
@@ -36,21 +36,22 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Tensor:
-    chosen = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
+    """Return the tensor resized by scales or to sizes."""
+    axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if scales is not None and not is_equal(scales.size, 0):
-        scaled = by_scales([X.shape[axis] for axis in chosen], scales)
+        scaled = by_scales([X.shape[axis] for axis in axis_indices], scales)
     elif sizes is not None:
-        scaled = by_sizes([X.shape[axis] for axis in chosen], sizes, keep_aspect_ratio_policy)
+        scaled = by_sizes([X.shape[axis] for axis in axis_indices], sizes, keep_aspect_ratio_policy)
     else:
         raise InvalidModelError("a Resize needs either scales or sizes")
-    how = _Sampling(
+    sampling = _Sampling(
         mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside), bool(antialias)
     )
     crop = coordinate_transformation_mode == "tf_crop_and_resize"
     if crop and roi is None:
         raise InvalidModelError("a Resize with tf_crop_and_resize needs a roi")
-    edges = _roi_edges(lift(roi), len(chosen)) if crop else [(None, None)] * len(chosen)
-    return _resize_axes(X, list(zip(chosen, scaled, edges)), how, extrapolation_value if crop else None)
+    edges = _roi_edges(lift(roi), len(axis_indices)) if crop else [(None, None)] * len(axis_indices)
+    return _resize_axes(X, list(zip(axis_indices, scaled, edges)), sampling, extrapolation_value if crop else None)
 
 
 op("Resize", since=18)(older_version(resize))
@@ -59,28 +60,31 @@ op("Resize", since=(11, 13))(older_version(resize, without=["antialias", "axes",
 
 @op("Resize", since=10)
 def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    """The upper left corners of the pixels lie on one another; the nearest is rounded up where the image shrinks."""
-    how = _Sampling(mode, "asymmetric", "simple")
-    return _resize_axes(X, _scale_all_axes(X, scales), how, None)
+    """Return Resize of opset 10: asymmetric coordinates; the nearest index is rounded up where the axis shrinks."""
+    sampling = _Sampling(mode, "asymmetric", "simple")
+    return _resize_axes(X, _scale_all_axes(X, scales), sampling, None)
 
 
 @op("Upsample", since=(9, 10))
 def upsample(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
+    """Return the tensor enlarged by scales, with asymmetric coordinates."""
     return _resize_axes(X, _scale_all_axes(X, scales), _Sampling(mode, "asymmetric", "floor"), None)
 
 
 @op("Upsample", since=7)
 def upsample_7(X: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
+    """Return Upsample with the scales as an attribute."""
     return upsample(X, lift(list(scales), float32), mode=mode)
 
 
 @op("Upsample", since=1)
 def upsample_1(X: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
+    """Return Upsample of images with a scale for height and width."""
     return upsample(X, lift([1.0, 1.0, height_scale, width_scale], float32), mode=mode)
 
 
 class _Sampling(NamedTuple):
-    """The attributes that say how to sample."""
+    """The attributes of a Resize that define the sampling."""
 
     mode: str
     transformation: str
@@ -90,7 +94,7 @@ class _Sampling(NamedTuple):
     antialias: bool = False
 
     def kernel(self) -> Optional[Kernel]:
-        """The weight of a neighbour by its distance, and how far it reaches; None for the nearest alone."""
+        """Return the interpolation kernel; None for nearest."""
         if self.mode in ("linear", "bilinear"):
             return linear_kernel
         if self.mode == "cubic":
@@ -100,7 +104,7 @@ class _Sampling(NamedTuple):
         return None
 
     def copies(self, scaled: Scaled) -> bool:
-        """Whether the nearest elements are each one so many times, the factor being whole."""
+        """Return whether nearest sampling repeats each element `factor` times, for an integer factor."""
         if scaled.factor is None or scaled.factor != int(scaled.factor):
             return False
         if self.transformation in ("asymmetric", "tf_half_pixel_for_nn"):
@@ -116,7 +120,7 @@ def _scale_all_axes(X: Tensor, scales: Tensor) -> List[Axis]:
 
 
 def _roi_edges(roi: Tensor, count: int) -> List[Tuple[Any, Any]]:
-    """Where the region of interest starts and ends on each axis, as scalars."""
+    """Return the start and the end of the region of interest on each axis, as scalars."""
     values = [p.cast(p.reshape(value, ()), float32) for value in p.split(roi, 0, [1] * (2 * count))]
     return list(zip(values[:count], values[count:]))
 
@@ -125,61 +129,63 @@ def _is_known_as(value: Tensor, number: int) -> bool:
     return value.known and value.value is not None and bool(value.value == number)
 
 
-def _resize_axes(x: Tensor, axes: Sequence[Axis], how: _Sampling, outside: Optional[float]) -> Tensor:
-    kernel = how.kernel()
+def _resize_axes(x: Tensor, axes: Sequence[Axis], sampling: _Sampling, outside_value: Optional[float]) -> Tensor:
+    kernel = sampling.kernel()
     if kernel is not None and x.dtype.kind not in "fc":
-        return _to_integers(_resize_axes(p.cast(x, float32), axes, how, outside), x.dtype, how)
-    beyond: List[Tensor] = []
+        return _to_integers(_resize_axes(p.cast(x, float32), axes, sampling, outside_value), x.dtype, sampling)
+    outside_masks: List[Tensor] = []
     for axis, scaled, (start, end) in axes:
         if scaled.unchanged and (start is None or (_is_known_as(start, 0) and _is_known_as(end, 1))):
             continue
-        if kernel is None and how.copies(scaled):
+        if kernel is None and sampling.copies(scaled):
             x = p.take(x, p.floordiv(p.iota(scaled.after), int(scaled.factor or 1)), axis)
             continue
-        places = origins(how.transformation, scaled, start, end)
-        if outside is not None:
+        positions = origins(sampling.transformation, scaled, start, end)
+        if outside_value is not None:
             last = lift(scaled.before - 1, int64)
-            missed = p.logical_or(p.less(places, 0), p.greater(places, p.cast(last, float32)))
-            beyond.append(align_to_axis(missed, axis, x.rank))
+            is_outside = p.logical_or(p.less(positions, 0), p.greater(positions, p.cast(last, float32)))
+            outside_masks.append(align_to_axis(is_outside, axis, x.rank))
         if kernel is None:
-            x = p.take(x, nearest(places, how.rounding, scaled), axis)
+            x = p.take(x, nearest(positions, sampling.rounding, scaled), axis)
         else:
-            x = _interpolate(x, axis, places, scaled, kernel, how)
-    for missed in beyond:
-        x = p.where(missed, outside, x)
+            x = _interpolate(x, axis, positions, scaled, kernel, sampling)
+    for is_outside in outside_masks:
+        x = p.where(is_outside, outside_value, x)
     return x
 
 
-def _to_integers(x: Tensor, dtype: DType, how: _Sampling) -> Tensor:
-    """Back in integers: between two neighbours the fraction is dropped, as runtimes do it; what a wider filter gives is
-    rounded, and held within the type, since it may overshoot.
+def _to_integers(x: Tensor, dtype: DType, sampling: _Sampling) -> Tensor:
+    """Cast interpolated values back to integers, as runtimes do.
+
+    Linear interpolation truncates. Cubic and antialiased interpolation may overshoot, so it rounds and clips.
     """
-    if how.mode == "cubic" or how.antialias:
+    if sampling.mode == "cubic" or sampling.antialias:
         x = p.round(x)
     return p.cast(p.clip(x, dtype.min, dtype.max) if dtype.bits < 32 and dtype.kind in "iu" else x, dtype)
 
 
-def _interpolate(x: Any, axis: int, places: Any, scaled: Scaled, kernel: Kernel, how: _Sampling) -> Tensor:
-    """The sum over the neighbours of each place; those beyond the edge are the edge, or do not count."""
-    floor = p.floor(places)
-    base, fraction = p.cast(floor, int64), p.sub(places, floor)
-    width = scaled.narrowing() if how.antialias else 1.0
+def _interpolate(x: Any, axis: int, positions: Any, scaled: Scaled, kernel: Kernel, sampling: _Sampling) -> Tensor:
+    """Return the weighted sum of the elements around each position. Indices beyond the edge are clamped, or excluded."""
+    floor = p.floor(positions)
+    base, fraction = p.cast(floor, int64), p.sub(positions, floor)
+    width = scaled.narrowing() if sampling.antialias else 1.0
     last = lift(scaled.before - 1, int64)
-    neighbours = [p.add(base, offset) for offset in kernel.offsets(width)]
+    indices = [p.add(base, offset) for offset in kernel.offsets(width)]
     weights: List[Any] = [
         kernel.weight(p.mul(p.sub(float(offset), fraction), width)) for offset in kernel.offsets(width)
     ]
-    if how.exclude_outside:
-        inside = [p.logical_and(p.greater_equal(n, 0), p.less_equal(n, last)) for n in neighbours]
-        weights = [p.where(kept, weight, 0) for kept, weight in zip(inside, weights)]
-    if how.exclude_outside or width != 1.0:
+    if sampling.exclude_outside:
+        is_inside = [p.logical_and(p.greater_equal(n, 0), p.less_equal(n, last)) for n in indices]
+        weights = [p.where(is_kept, weight, 0) for is_kept, weight in zip(is_inside, weights)]
+    if sampling.exclude_outside or width != 1.0:
         total = weights[0]
         for weight in weights[1:]:
             total = p.add(total, weight)
         weights = [p.div(weight, total) for weight in weights]
-    result: Any = None
-    for neighbour, weight in zip(neighbours, weights):
-        held = p.minimum(p.maximum(neighbour, 0), last)
-        part = p.mul(p.take(x, held, axis), align_to_axis(p.cast(weight, x.dtype), axis, x.rank))
+    result: Optional[Tensor] = None
+    for index, weight in zip(indices, weights):
+        clamped = p.minimum(p.maximum(index, 0), last)
+        part = p.mul(p.take(x, clamped, axis), align_to_axis(p.cast(weight, x.dtype), axis, x.rank))
         result = part if result is None else p.add(result, part)
-    return result  # type: ignore[no-any-return]
+    assert result is not None  # a kernel has offsets
+    return result

@@ -1,4 +1,4 @@
-"""How long an axis becomes when it is resized, and by which factor."""
+"""Sizes and factors of the axes of a Resize."""
 
 from fractions import Fraction
 from typing import Any, List, NamedTuple, Optional, Sequence
@@ -15,7 +15,7 @@ __all__ = ["Scaled", "by_scales", "by_sizes"]
 
 
 class Scaled(NamedTuple):
-    """An axis: its length before and after, and the factor if it was given (else it is the ratio of the lengths)."""
+    """A resized axis: its sizes before and after, and the factor if it is given."""
 
     before: Extent
     after: Extent
@@ -26,13 +26,16 @@ class Scaled(NamedTuple):
         return is_equal(self.before, self.after) and self.factor in (None, 1.0)
 
     def scale(self) -> Tensor:
-        """The factor, as a float32 scalar."""
+        """Return the factor as a float32 scalar; by default the ratio of the sizes."""
         if self.factor is not None:
             return lift(self.factor, float32)
         return p.div(p.cast(lift(self.after), float32), p.cast(lift(self.before), float32))
 
     def narrowing(self) -> float:
-        """The factor where it is below one, now: how much wider the filter gets."""
+        """Return the factor where it is below 1, else 1: an antialiasing filter is wider by 1 / factor.
+
+        Raises NeedsKnownError if the sizes are not static.
+        """
         factor = self.factor
         if factor is None:
             if not (is_static(self.before) and is_static(self.after)):
@@ -44,6 +47,7 @@ class Scaled(NamedTuple):
 
 
 def by_scales(extents: Sequence[Extent], scales: Tensor) -> List[Scaled]:
+    """Return the resized axes by their scales."""
     factors = [float(factor) for factor in known_array(scales, "the scales of a Resize").reshape(-1)]
     if not all(0 < factor < float("inf") for factor in factors):
         raise InvalidModelError("the scales of a Resize are %s: each must be above 0" % factors)
@@ -53,24 +57,28 @@ def by_scales(extents: Sequence[Extent], scales: Tensor) -> List[Scaled]:
 
 
 def _scale_size(extent: Extent, factor: float) -> Extent:
-    """floor(extent * factor), in float32 as everybody computes it; of a symbol, with the factor as a fraction."""
+    """Return floor(extent * factor), computed in float32 as runtimes do.
+
+    A symbolic size is multiplied with the factor as a fraction.
+    """
     if is_static(extent):
         return int(np.floor(np.float32(int(extent)) * np.float32(factor)))
     fraction = Fraction(factor).limit_denominator(1000)
     if np.float32(float(fraction)) != np.float32(factor):
         raise NeedsKnownError(
-            "a size times %r is not a fraction of it: the size must be known" % factor, lift([extent])
+            "a size times %r is not a simple fraction of it: the size must be known" % factor, lift([extent])
         )
     return floordiv(extent * fraction.numerator, fraction.denominator)
 
 
 def _exact_factor(before: Extent, after: Extent) -> Optional[float]:
-    """The ratio of lengths of which only that is known."""
+    """Return the ratio of a symbolic size and its multiple; None if it is not constant."""
     times = None if is_static(before) else exact_quotient(after, before)
     return None if times is None else float(times)
 
 
 def by_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[Scaled]:
+    """Return the resized axes by their new sizes, under keep_aspect_ratio_policy."""
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise InvalidModelError("keep_aspect_ratio_policy is stretch, not_larger or not_smaller, not %r" % policy)
     wanted = as_sizes(sizes)

@@ -1,4 +1,4 @@
-"""Where the elements of a resized axis come from, and what their neighbours weigh."""
+"""Source positions of the elements of a resized axis, and the weights of an interpolation kernel."""
 
 import math
 from typing import Any, Callable, List, NamedTuple
@@ -14,7 +14,7 @@ __all__ = ["Kernel", "cubic_kernel", "linear_kernel", "nearest", "origins"]
 
 
 def origins(transformation: str, scaled: Scaled, start: Any, end: Any) -> Any:
-    """The place on the old axis, in float32, of each element of the new one."""
+    """Return the position on the old axis, in float32, of each element of the new axis."""
     where = _TRANSFORMATIONS.get(transformation)
     if where is None:
         raise InvalidModelError("there is no coordinate_transformation_mode %r" % transformation)
@@ -26,7 +26,10 @@ def _as_float(extent: Extent) -> Any:
 
 
 def _divide_by_scale(x: Any, scaled: Scaled) -> Any:
-    """x / scale; by the lengths themselves where they say the scale, so that what lies halfway stays there."""
+    """Return x / scale.
+
+    Without a given factor, this is x * before / after, which is exact for positions halfway between elements.
+    """
     if scaled.factor is None:
         return x * _as_float(scaled.before) / _as_float(scaled.after)
     return x / scaled.scale()
@@ -37,7 +40,7 @@ def _half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
 
 
 def _half_pixel_symmetric(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    """Around the centre, which a rounded size would shift."""
+    """Return half-pixel positions that keep the center, which a rounded size would shift."""
     exact = _as_float(scaled.before) * scaled.scale()
     centre = _as_float(scaled.before) / 2
     return centre * (1 - _as_float(scaled.after) / exact) + _divide_by_scale(p.cast(x, float32) + 0.5, scaled) - 0.5
@@ -48,8 +51,10 @@ def _pytorch_half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
 
 
 def _align_corners(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    """From corner to corner of the new axis. Its length is that before it is rounded down: `length_resized` is fractional
-    in what onnx records (resize_downsample_scales_linear_align_corners, opsets 11 to 19); onnxruntime rounds it down.
+    """Return positions from the first to the last element.
+
+    The new size is the size before rounding: `length_resized` is fractional in the recorded cases of onnx
+    (resize_downsample_scales_linear_align_corners, opsets 11 to 19). onnxruntime rounds it down.
     """
     exact = _as_float(scaled.after) if scaled.factor is None else _as_float(scaled.before) * scaled.scale()
     gaps = p.where(_is_single_element(scaled), 1, exact - 1)
@@ -65,7 +70,7 @@ def _tf_half_pixel_for_nn(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
 
 
 def _tf_crop_and_resize(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
-    """The region of interest, from corner to corner; of a single element, its middle."""
+    """Return positions from edge to edge of the region of interest; its center for a single element."""
     span = _as_float(scaled.before - 1)
     gaps = p.maximum(_as_float(scaled.after) - 1, 1)
     corner = start * span + p.cast(x, float32) * (end - start) * span / gaps
@@ -87,15 +92,15 @@ _TRANSFORMATIONS = {
 }
 
 
-def nearest(places: Any, rounding: str, scaled: Scaled) -> Tensor:
-    """The index next to each place."""
+def nearest(positions: Any, rounding: str, scaled: Scaled) -> Tensor:
+    """Return the nearest index of each position, under a nearest_mode."""
     if rounding == "simple":
         rounding = "ceil" if scaled.factor is not None and scaled.factor < 1 else "floor"
     rounded = {
-        "round_prefer_floor": lambda: p.ceil(places - 0.5),
-        "round_prefer_ceil": lambda: p.floor(places + 0.5),
-        "floor": lambda: p.floor(places),
-        "ceil": lambda: p.ceil(places),
+        "round_prefer_floor": lambda: p.ceil(positions - 0.5),
+        "round_prefer_ceil": lambda: p.floor(positions + 0.5),
+        "floor": lambda: p.floor(positions),
+        "ceil": lambda: p.ceil(positions),
     }.get(rounding)
     if rounded is None:
         raise InvalidModelError("there is no nearest_mode %r" % rounding)
@@ -104,13 +109,15 @@ def nearest(places: Any, rounding: str, scaled: Scaled) -> Tensor:
 
 
 class Kernel(NamedTuple):
-    """A filter: the weight of a neighbour by its distance, and the distance at which it becomes nothing."""
+    """An interpolation kernel: the weight by distance, and the distance from which on it is 0."""
 
     weight: Callable[[Any], Tensor]
     radius: int
 
     def offsets(self, width: float) -> List[int]:
-        """The neighbours of a place, counted from the element below it, when distances count `width` each."""
+        """Return the offsets of the weighted elements from the element below a position, for distances in units of
+        `width`.
+        """
         first = math.floor(-self.radius / width) + 1
         return list(range(first, 2 - first))
 
@@ -123,7 +130,7 @@ linear_kernel = Kernel(_linear, 1)
 
 
 def cubic_kernel(a: float) -> Kernel:
-    """Keys' cubic convolution."""
+    """Return Keys' kernel of cubic convolution."""
 
     def weight(distance: Any) -> Tensor:
         x: Any = p.abs(distance)

@@ -27,8 +27,10 @@ def roi_align(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Tensor:
-    """Points spread evenly over each bin; of each the four pixels around it, weighed. The mean sums all of these, the
-    largest is the largest single one. Points are [R, height, width, down a bin, across a bin].
+    """Return the mean or the maximum of interpolated points, which are evenly spaced in each bin of a region.
+
+    The points are [R, height, width, points down a bin, points across a bin]. The mean sums interpolated points; the
+    maximum is over the weighted pixels.
     """
     if mode not in ("avg", "max"):
         raise InvalidModelError("a RoiAlign takes the mean ('avg') or the largest ('max'), not %r" % mode)
@@ -61,7 +63,13 @@ op("RoiAlign", since=10)(
 
 
 class _Points(NamedTuple):
-    """The points along one axis: neighbours of each, [R, bins, points], and how many of the points each region has."""
+    """The sample points along an axis.
+
+    Attributes:
+        taps: The pixels around each point, [R, bins, points].
+        count: The number of points of each region.
+        own: Which points belong to the region.
+    """
 
     taps: List[Tap]
     count: Any
@@ -72,31 +80,34 @@ def _sample_points(start: Any, end: Any, extent: Extent, bins: int, ratio: int, 
     length = end - start if half_pixel else p.maximum(end - start, 1)
     size = p.div(length, lift(float(bins), length.dtype))
     count = p.cast(p.maximum(p.ceil(size), 0), int64) if ratio <= 0 else p.full(size.shape, ratio, int64)
-    most = as_sizes(p.maximum(p.reduce_max(count), 1))[0] if ratio <= 0 else ratio
-    number = align_to_axis(p.iota(most), 2, 3)
-    own = p.less(number, align_to_axis(count, 0, 3))
+    max_count = as_sizes(p.maximum(p.reduce_max(count), 1))[0] if ratio <= 0 else ratio
+    number = align_to_axis(p.iota(max_count), 2, 3)
+    is_used = p.less(number, align_to_axis(count, 0, 3))
     step = p.div(size, p.cast(p.maximum(count, 1), size.dtype))
     bin_start = p.add(
         align_to_axis(start, 0, 3),
         p.mul(align_to_axis(p.cast(p.iota(bins), size.dtype), 1, 3), align_to_axis(size, 0, 3)),
     )
-    place = p.add(bin_start, p.mul(p.cast(number, size.dtype) + 0.5, align_to_axis(step, 0, 3)))
-    return _Points(_bilinear_taps(place, extent, own), count, own)
+    positions = p.add(bin_start, p.mul(p.cast(number, size.dtype) + 0.5, align_to_axis(step, 0, 3)))
+    return _Points(_bilinear_taps(positions, extent, is_used), count, is_used)
 
 
-def _bilinear_taps(place: Any, extent: Extent, own: Any) -> List[Tap]:
-    """The pixels on both sides. A point less than one pixel outside is moved to the edge, one farther out is zero."""
-    length = cast_extent(extent, place.dtype)
-    near = p.logical_and(p.greater_equal(place, -1), p.less_equal(place, length))
-    held = p.minimum(p.maximum(place, 0), length - 1)
-    floor = p.floor(held)
-    below, upper, inside = p.cast(floor, int64), held - floor, p.logical_and(near, own)
+def _bilinear_taps(positions: Any, extent: Extent, is_used: Any) -> List[Tap]:
+    """Return the pixels on both sides of each point.
+
+    A point up to one pixel outside the image moves to the edge; a point farther out is 0.
+    """
+    length = cast_extent(extent, positions.dtype)
+    is_near = p.logical_and(p.greater_equal(positions, -1), p.less_equal(positions, length))
+    clamped = p.minimum(p.maximum(positions, 0), length - 1)
+    floor = p.floor(clamped)
+    below, upper, inside = p.cast(floor, int64), clamped - floor, p.logical_and(is_near, is_used)
     above = p.minimum(below + 1, lift(extent - 1, int64))
     return [Tap(below, 1 - upper, inside), Tap(above, upper, inside)]
 
 
 def _reshape_tap(tap: Tap, axes: Sequence[int]) -> Tap:
-    """A tap of [R, bins, points] with its axes at these places of five."""
+    """Reshape a tap of [R, bins, points], so that its axes are these axes of five."""
     return Tap(*(_reshape_to_axes(part, axes, 5) for part in tap))
 
 
@@ -108,42 +119,45 @@ def _reshape_to_axes(x: Any, axes: Sequence[int], rank: int) -> Any:
 
 
 def _max_of_points(values: Any, down: _Points, across: _Points) -> Any:
-    """Of the points that a region has; of none, zero."""
-    own = p.logical_and(_reshape_to_axes(down.own, [0, 1, 3], 6), _reshape_to_axes(across.own, [0, 2, 4], 6))
-    none = align_to_axis(p.less(p.mul(down.count, across.count), 1), 0, 4)
-    return p.where(none, 0, p.reduce_max(p.where(own, values, -float("inf")), [3, 4]))
+    """Return the maximum over the points of each region; 0 for a region without points."""
+    is_used = p.logical_and(_reshape_to_axes(down.own, [0, 1, 3], 6), _reshape_to_axes(across.own, [0, 2, 4], 6))
+    has_no_points = align_to_axis(p.less(p.mul(down.count, across.count), 1), 0, 4)
+    return p.where(has_no_points, 0, p.reduce_max(p.where(is_used, values, -float("inf")), [3, 4]))
 
 
 @op("MaxRoiPool", since=(1, 22))
 def max_roi_pool(X: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0) -> Tensor:
-    """First down, then across; a region's ends are rounded to pixels, a bin's ends to the outside of it."""
+    """Return the maximum of each bin of a region, first down, then across.
+
+    The ends of a region are rounded to pixels; the ends of a bin are rounded outwards.
+    """
     index, x1, y1, x2, y2 = (p.reshape(part, (rois.shape[0],)) for part in p.split(rois, 1, [1] * 5))
     result = p.take(X, p.cast(index, int64), 0)
     empty: Any = None
     for axis, low, high, bins in ((2, y1, y2, pooled_shape[0]), (3, x1, x2, pooled_shape[1])):
-        under, hollow = _bin_members(low, high, spatial_scale, bins, X.shape[axis])
+        is_member, is_empty = _bin_members(low, high, spatial_scale, bins, X.shape[axis])
         rows = [
-            p.where(_reshape_to_axes(p.slice_axis(under, 1, k, k + 1), [0, 1, axis], 4), result, -float("inf"))
+            p.where(_reshape_to_axes(p.slice_axis(is_member, 1, k, k + 1), [0, 1, axis], 4), result, -float("inf"))
             for k in range(bins)
         ]
         result = p.stack([p.reduce_max(row, [axis]) for row in rows], axis)
-        hollow = _reshape_to_axes(hollow, [0, axis], 4)
-        empty = hollow if empty is None else p.logical_or(empty, hollow)
+        is_empty = _reshape_to_axes(is_empty, [0, axis], 4)
+        empty = is_empty if empty is None else p.logical_or(empty, is_empty)
     return p.where(empty, 0, result)
 
 
 def _bin_members(low: Any, high: Any, scale: float, bins: int, extent: Extent) -> Tuple[Any, Any]:
-    """Which pixels of an axis lie in which bin, [R, bins, extent], and which bins have none."""
+    """Return which pixels of an axis are in each bin, [R, bins, extent], and which bins are empty."""
     first, last = (_round_half_away(p.mul(end, scale)) for end in (low, high))
     size = p.div(p.maximum(last - first + 1, 1), lift(float(bins), low.dtype))
     number = align_to_axis(p.cast(p.iota(bins), low.dtype), 1, 2)
     starts = p.add(p.floor(p.mul(number, align_to_axis(size, 0, 2))), align_to_axis(first, 0, 2))
     ends = p.add(p.ceil(p.mul(number + 1, align_to_axis(size, 0, 2))), align_to_axis(first, 0, 2))
-    place = align_to_axis(p.cast(p.iota(extent), low.dtype), 2, 3)
-    under = p.logical_and(p.less_equal(p.unsqueeze(starts, [2]), place), p.less(place, p.unsqueeze(ends, [2])))
-    return under, p.logical_not(p.reduce_max(under, [2]))
+    pixels = align_to_axis(p.cast(p.iota(extent), low.dtype), 2, 3)
+    is_member = p.logical_and(p.less_equal(p.unsqueeze(starts, [2]), pixels), p.less(pixels, p.unsqueeze(ends, [2])))
+    return is_member, p.logical_not(p.reduce_max(is_member, [2]))
 
 
 def _round_half_away(x: Any) -> Any:
-    """To the nearest integer; of two, the one farther from zero."""
+    """Round to the nearest integer, halves away from zero."""
     return p.mul(p.sign(x), p.floor(p.abs(x) + 0.5))

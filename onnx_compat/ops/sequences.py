@@ -1,4 +1,4 @@
-"""Sequences and optionals. The trace knows how long a sequence is; it holds the elements themselves."""
+"""Sequences and optionals. While tracing, the length of a sequence is known, and the sequence holds its elements."""
 
 from typing import Any, List, Optional
 
@@ -15,29 +15,33 @@ from onnx_compat.tracing.values import EMPTY_OPTIONAL, SequenceValue, Tensor, as
 
 @op("SequenceEmpty", since=11)
 def sequence_empty(*, dtype: Optional[int] = None) -> SequenceValue:
+    """Return an empty sequence."""
     return SequenceValue(float32 if dtype is None else DType.of(dtype), ())
 
 
 @op("SequenceConstruct", since=11)
 def sequence_construct(*inputs: Any) -> SequenceValue:
+    """Return a sequence of the inputs."""
     return SequenceValue(inputs[0].dtype, tuple(inputs))
 
 
 def _normalize_position(position: Tensor, length: int, end: int) -> int:
-    """A position in a sequence, counted from the front; it may be anything below `end`."""
-    place = int(known_number(position, "the position in a sequence"))
-    if not -length <= place < end:
-        raise InvalidModelError("position %d is out of range for a sequence of %d elements" % (place, length))
-    return place + length if place < 0 else place
+    """Return a position in a sequence, counted from the front, in [0, end)."""
+    index = int(known_number(position, "the position in a sequence"))
+    if not -length <= index < end:
+        raise InvalidModelError("position %d is out of range for a sequence of %d elements" % (index, length))
+    return index + length if index < 0 else index
 
 
 @op("SequenceAt", since=11)
 def sequence_at(input_sequence: Any, position: Any) -> Any:
+    """Return the element at a position."""
     return input_sequence.items[_normalize_position(position, len(input_sequence.items), len(input_sequence.items))]
 
 
 @op("SequenceErase", since=11)
 def sequence_erase(input_sequence: Any, position: Any = None) -> SequenceValue:
+    """Return the sequence without the element at a position, by default the last."""
     items = list(input_sequence.items)
     del items[-1 if position is None else _normalize_position(position, len(items), len(items))]
     return SequenceValue(input_sequence.dtype, tuple(items))
@@ -45,6 +49,7 @@ def sequence_erase(input_sequence: Any, position: Any = None) -> SequenceValue:
 
 @op("SequenceInsert", since=11)
 def sequence_insert(input_sequence: Any, tensor: Any, position: Any = None) -> SequenceValue:
+    """Return the sequence with a tensor inserted at a position, by default at the end."""
     items = list(input_sequence.items)
     items.insert(len(items) if position is None else _normalize_position(position, len(items), len(items) + 1), tensor)
     return SequenceValue(tensor.dtype, tuple(items))
@@ -52,11 +57,13 @@ def sequence_insert(input_sequence: Any, tensor: Any, position: Any = None) -> S
 
 @op("SequenceLength", since=11)
 def sequence_length(input_sequence: Any) -> Tensor:
+    """Return the number of elements."""
     return lift(len(input_sequence.items), int64)
 
 
 @op("ConcatFromSequence", since=11)
 def concat_from_sequence(input_sequence: Any, *, axis: int, new_axis: int = 0) -> Tensor:
+    """Concatenate the elements along an axis, or stack them along a new axis."""
     items = input_sequence.items
     if not new_axis:
         return p.concat(items, axis)
@@ -65,7 +72,7 @@ def concat_from_sequence(input_sequence: Any, *, axis: int, new_axis: int = 0) -
 
 @op("SplitToSequence", since=(11, 24))
 def split_to_sequence(input: Any, split: Any = None, *, axis: int = 0, keepdims: int = 1) -> SequenceValue:
-    """Pieces of the given sizes; of one size, but for the last; or single slices, which may lose the axis."""
+    """Split a tensor into a sequence: by sizes, by one size for all pieces but the last, or into slices."""
     axis = p.axis_of(axis, input.rank)
     if split is not None and split.rank == 1:
         pieces = p.split(input, axis, as_sizes(split))
@@ -80,41 +87,44 @@ def split_to_sequence(input: Any, split: Any = None, *, axis: int = 0, keepdims:
 def _piece_sizes(x: Tensor, axis: int, step: int) -> List[Extent]:
     extent = x.shape[axis]
     if step < 1:
-        raise InvalidModelError("a SplitToSequence cannot make pieces of %d" % step)
+        raise InvalidModelError("the size of the pieces of a SplitToSequence is %d; it must be 1 or more" % step)
     if not is_static(extent):
-        raise NeedsKnownError("how long a sequence becomes depends on a run-time size", lift([extent]))
+        raise NeedsKnownError("the length of the sequence depends on a size that is not known", lift([extent]))
     return [minimum(step, extent - start) for start in range(0, extent, step)]
 
 
 @op("SequenceMap", since=17)
 def sequence_map(ctx: Any, input_sequence: Any, *additional_inputs: Any, body: Graph) -> List[SequenceValue]:
-    """The body applied to the elements, one after the other; other sequences go along in step."""
+    """Apply a body to each element; additional sequences are read at the same position."""
     rows = []
     for k, item in enumerate(input_sequence.items):
-        others = [other.items[k] if isinstance(other, SequenceValue) else other for other in additional_inputs]
-        rows.append(ctx.body(body)(item, *others))
+        arguments = [value.items[k] if isinstance(value, SequenceValue) else value for value in additional_inputs]
+        rows.append(ctx.body(body)(item, *arguments))
     if not rows:
-        return [SequenceValue(_element_dtype(one), ()) for one in body.outputs]
+        return [SequenceValue(_element_dtype(output), ()) for output in body.outputs]
     return [SequenceValue(column[0].dtype, tuple(column)) for column in zip(*rows)]
 
 
-def _element_dtype(one: Any) -> DType:
-    dtype = getattr(one.type, "dtype", None)
+def _element_dtype(value_info: Any) -> DType:
+    dtype = getattr(value_info.type, "dtype", None)
     return float32 if dtype is None else dtype
 
 
 @op("Optional", since=(15, 28))
 def optional(input: Any = None, *, type: Optional[Type] = None) -> Any:
+    """Return an optional that holds the input, or an empty optional."""
     return EMPTY_OPTIONAL if input is None else input
 
 
 @op("OptionalHasElement", since=(15, 18, 28))
 def optional_has_element(input: Any = None) -> Tensor:
+    """Return whether the optional holds a value."""
     return lift(input is not None and input is not EMPTY_OPTIONAL, bool_)
 
 
 @op("OptionalGetElement", since=(15, 18, 28))
 def optional_get_element(input: Any) -> Any:
+    """Return the value that the optional holds."""
     if input is EMPTY_OPTIONAL:
-        raise InvalidModelError("an element was asked of an optional that holds nothing")
+        raise InvalidModelError("the optional is empty: it has no element")
     return input

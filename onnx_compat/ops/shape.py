@@ -1,4 +1,4 @@
-"""Operators that change the shape of a value, and never its elements."""
+"""Operators that change the shape of a tensor, not the values of its elements."""
 
 from typing import List, Optional, Sequence
 
@@ -12,16 +12,19 @@ from onnx_compat.tracing.values import Tensor, as_sizes, known_array
 
 @op("Reshape", since=1)
 def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
+    """Reshape to the attribute `shape`."""
     return _reshape(data, list(shape), allowzero=False)
 
 
 @op("Reshape", since=(5, 13))
 def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
+    """Reshape to the input `shape`."""
     return reshape(data, shape)
 
 
 @op("Reshape", since=(14, 19, 21, 23, 24, 25))
 def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
+    """Reshape; 0 keeps a size unless `allowzero`, and -1 is inferred."""
     extents = as_sizes(shape)
     if any(not is_static(extent) and _may_be_special(extent) for extent in extents):
         extents = [int(v) for v in known_array(shape, "the shape of a Reshape").reshape(-1)]
@@ -29,38 +32,46 @@ def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
 
 
 def _may_be_special(extent: Extent) -> bool:
-    """Whether the symbol could be a -1 or a 0 that means another size: it is a number that the graph was fed or has
-    computed, not the length of anything.
+    """Return whether a symbol could have the value 0 or -1, which have a special meaning in Reshape.
+
+    A symbol could if it is an element of an input or of a computed tensor, and not a size.
     """
     return any(atom.kind == "element" for atom in atoms_of(extent))
 
 
 def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
-    """0 stands for the size of the input there (unless `allowzero`), -1 for whatever makes the counts agree."""
+    """Reshape; 0 keeps the size of the input unless `allowzero`, and -1 is inferred."""
     sizes = [data.shape[k] if is_equal(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
-    open_ = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
-    if len(open_) > 1:
+    inferred = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
+    if len(inferred) > 1:
         raise InvalidModelError("a shape has more than one -1: %s" % extents)
-    for k in open_:
+    for k in inferred:
         sizes[k] = _infer_size(data.shape, sizes[:k] + sizes[k + 1 :])
     return p.reshape(data, sizes)
 
 
-def _infer_size(shape: Sequence[Extent], others: Sequence[Extent]) -> Extent:
-    """How often the other sizes fit into the whole; sizes that stand on both sides drop out first, being perhaps 0."""
-    whole, rest = list(shape), []
-    for extent in others:
-        twin = next((k for k, mine in enumerate(whole) if not is_static(mine) and is_equal(mine, extent)), None)
-        if twin is None:
-            rest.append(extent)
+def _infer_size(shape: Sequence[Extent], known_sizes: Sequence[Extent]) -> Extent:
+    """Return the product of the sizes of the input divided by the known sizes.
+
+    Sizes that occur on both sides cancel first, since they may be 0.
+    """
+    remaining, divisors = list(shape), []
+    for extent in known_sizes:
+        equal_index = next(
+            (k for k, candidate in enumerate(remaining) if not is_static(candidate) and is_equal(candidate, extent)),
+            None,
+        )
+        if equal_index is None:
+            divisors.append(extent)
         else:
-            del whole[twin]
-    divisor = product(rest)
-    return 0 if is_equal(divisor, 0) else floordiv(product(whole), divisor)
+            del remaining[equal_index]
+    divisor = product(divisors)
+    return 0 if is_equal(divisor, 0) else floordiv(product(remaining), divisor)
 
 
 @op("Flatten", since=(1, 9, 11, 13, 21, 23, 24, 25))
 def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
+    """Reshape to a matrix: the product of the axes before `axis`, and of the axes from it on."""
     if not -input.rank <= axis <= input.rank:
         raise InvalidModelError("the axis %d is out of range for a Flatten of rank %d" % (axis, input.rank))
     axis = axis + input.rank if axis < 0 else axis
@@ -69,11 +80,13 @@ def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Squeeze", since=(1, 11))
 def squeeze_11(data: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
+    """Remove axes of size 1; the axes are an attribute."""
     return _squeeze(data, axes)
 
 
 @op("Squeeze", since=(13, 21, 23, 24, 25))
 def squeeze(data: Tensor, axes: Optional[Tensor] = None) -> Tensor:
+    """Remove axes of size 1; the axes are an input."""
     return _squeeze(data, None if axes is None else known_integers(axes, "the axes of a Squeeze"))
 
 
@@ -90,57 +103,65 @@ def _squeeze(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
 
 @op("Unsqueeze", since=(1, 11))
 def unsqueeze_11(data: Tensor, *, axes: Sequence[int]) -> Tensor:
+    """Insert axes of size 1; the axes are an attribute."""
     return p.unsqueeze(data, axes)
 
 
 @op("Unsqueeze", since=(13, 21, 23, 24, 25))
 def unsqueeze(data: Tensor, axes: Tensor) -> Tensor:
+    """Insert axes of size 1; the axes are an input."""
     return p.unsqueeze(data, known_integers(axes, "the axes of an Unsqueeze"))
 
 
 @op("Transpose", since=(1, 13, 21, 23, 24, 25))
 def transpose(data: Tensor, *, perm: Optional[Sequence[int]] = None) -> Tensor:
+    """Permute the axes; by default, reverse them."""
     return p.transpose(data, tuple(range(data.rank))[::-1] if perm is None else perm)
 
 
 @op("Expand", since=(8, 13))
 def expand(input: Tensor, shape: Tensor) -> Tensor:
-    wanted = as_sizes(shape)
-    rank = max(input.rank, len(wanted))
-    here = (1,) * (rank - input.rank) + input.shape
-    there = [1] * (rank - len(wanted)) + wanted
-    return p.broadcast_to(input, [_broadcast_size(*sizes) for sizes in zip(here, there)])
+    """Broadcast the input and the shape against each other."""
+    target = as_sizes(shape)
+    rank = max(input.rank, len(target))
+    padded_shape = (1,) * (rank - input.rank) + input.shape
+    padded_target = [1] * (rank - len(target)) + target
+    return p.broadcast_to(input, [_broadcast_size(*sizes) for sizes in zip(padded_shape, padded_target)])
 
 
-def _broadcast_size(here: Extent, there: Extent) -> Extent:
-    """The size that one of them is, and the other too unless it is 1."""
-    if is_equal(here, 1) or is_equal(here, there):
-        return there
-    if is_equal(there, 1) or (is_static(here) and not is_static(there)):
-        return here
-    if is_static(here) and is_static(there):
-        raise InvalidModelError("an axis of length %s cannot be expanded to %s" % (here, there))
-    return there if is_static(there) else maximum(here, there)
+def _broadcast_size(size: Extent, target: Extent) -> Extent:
+    """Return the common size of two axes, of which one may be 1."""
+    if is_equal(size, 1) or is_equal(size, target):
+        return target
+    if is_equal(target, 1) or (is_static(size) and not is_static(target)):
+        return size
+    if is_static(size) and is_static(target):
+        raise InvalidModelError("an axis of size %s cannot be expanded to %s" % (size, target))
+    return target if is_static(target) else maximum(size, target)
 
 
 @op("Tile", since=1)
 def tile_1(input: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
-    along = p.axis_of(known_integers(axis, "the axis of a Tile")[0], input.rank)
-    return p.tile(input, [as_sizes(tiles)[0] if k == along else 1 for k in range(input.rank)])
+    """Repeat the input along one axis."""
+    axis_index = p.axis_of(known_integers(axis, "the axis of a Tile")[0], input.rank)
+    return p.tile(input, [as_sizes(tiles)[0] if k == axis_index else 1 for k in range(input.rank)])
 
 
 @op("Tile", since=(6, 13))
 def tile(input: Tensor, repeats: Tensor) -> Tensor:
+    """Repeat the input along each axis."""
     return p.tile(input, as_sizes(repeats))
 
 
 @op("DepthToSpace", since=1)
 def depth_to_space_1(input: Tensor, *, blocksize: int) -> Tensor:
+    """Move channels into blocks of pixels, in the order depth, column, row."""
     return depth_to_space(input, blocksize=blocksize)
 
 
 @op("DepthToSpace", since=(11, 13, 28))
 def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
+    """Move channels into blocks of pixels."""
     n, c, h, w = input.shape
     depth = floordiv(c, blocksize * blocksize)
     if mode == "DCR":
@@ -154,11 +175,13 @@ def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tenso
 
 @op("SpaceToDepth", since=(1, 13))
 def space_to_depth_13(input: Tensor, *, blocksize: int) -> Tensor:
+    """Move blocks of pixels into channels."""
     return space_to_depth(input, blocksize=blocksize)
 
 
 @op("SpaceToDepth", since=28)
 def space_to_depth(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
+    """Move blocks of pixels into channels, in the order of `mode`."""
     n, c, h, w = input.shape
     rows, columns = floordiv(h, blocksize), floordiv(w, blocksize)
     blocks = p.reshape(input, (n, c, rows, blocksize, columns, blocksize))

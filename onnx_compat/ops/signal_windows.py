@@ -1,4 +1,4 @@
-"""Windows over signals, and bands of frequencies."""
+"""Windows over signals, and the mel filter bank."""
 
 import math
 from typing import Any, Sequence
@@ -13,30 +13,33 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 
 def _cosine_window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -> Tensor:
-    """A sum of cosines over one period; the last element of a symmetric window repeats the first."""
-    length, kept = as_sizes(size)[0], DType.of(dtype)
-    # Of a known size all is known: no shim computes.
-    inner = float64 if kept == float64 or is_static(length) else float32
+    """Return a sum of cosines over a period. The last element of a symmetric window repeats the first."""
+    length, result_dtype = as_sizes(size)[0], DType.of(dtype)
+    # With a static size the window is a constant, computed in float64 by the core.
+    inner = float64 if result_dtype == float64 or is_static(length) else float32
     period = p.cast(lift(length if periodic else length - 1, int64), inner)
     angle = p.div(p.mul(p.cast(p.iota(length), inner), 2 * np.pi), period)
     total: Any = p.full((length,), factors[0], inner)
-    for k, factor in reversed(list(enumerate(factors[1:], 1))):  # so that the peak is exactly one
+    for k, factor in reversed(list(enumerate(factors[1:], 1))):  # in this order the peak is exactly 1
         total = p.add(total, p.mul(p.cos(p.mul(angle, float(k))), factor))
-    return p.cast(total, kept)
+    return p.cast(total, result_dtype)
 
 
 @op("HannWindow", since=17)
 def hann_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
+    """Return a Hann window."""
     return _cosine_window(size, periodic, output_datatype, [0.5, -0.5])
 
 
 @op("HammingWindow", since=17)
 def hamming_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
+    """Return a Hamming window."""
     return _cosine_window(size, periodic, output_datatype, [25 / 46, -21 / 46])
 
 
 @op("BlackmanWindow", since=17)
 def blackman_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
+    """Return a Blackman window."""
     return _cosine_window(size, periodic, output_datatype, [0.42, -0.5, 0.08])
 
 
@@ -50,7 +53,10 @@ def mel_weight_matrix(
     *,
     output_datatype: int = 1,
 ) -> Tensor:
-    """Triangles over the bins of a spectrum, evenly spaced on the mel scale; the corners are whole bins."""
+    """Return triangular filters over the bins of a spectrum, evenly spaced on the mel scale.
+
+    The corners of the triangles are rounded down to bins.
+    """
     bands, points = as_sizes(num_mel_bins)[0], as_sizes(dft_length)[0]
     low, high = (_to_mel(p.reshape(edge, ())) for edge in (lower_edge_hertz, upper_edge_hertz))
     steps: Any = p.cast(p.iota(bands + 2), float64)
@@ -59,12 +65,16 @@ def mel_weight_matrix(
     rate = p.cast(p.reshape(sample_rate, ()), float64)
     corners = p.floor(p.div(p.mul(hertz, p.cast(lift(points + 1, int64), float64)), rate))
     left, middle, right = (p.slice_axis(corners, 0, k, bands + k) for k in range(3))
-    place = p.unsqueeze(p.cast(p.iota(floordiv(points, 2) + 1), float64), [1])
-    up = p.where(p.equal(left, middle), 1.0, p.div(p.sub(place, left), p.maximum(p.sub(middle, left), 1.0)))
-    rising = p.logical_and(p.less_equal(left, place), p.less_equal(place, middle))
-    down = p.div(p.sub(right, place), p.maximum(p.sub(right, middle), 1.0))
-    falling = p.logical_and(p.less_equal(middle, place), p.less(place, right))
-    return p.cast(p.where(falling, down, p.where(rising, up, 0.0)), DType.of(output_datatype))
+    frequency = p.unsqueeze(p.cast(p.iota(floordiv(points, 2) + 1), float64), [1])
+    rising_weight = p.where(
+        p.equal(left, middle), 1.0, p.div(p.sub(frequency, left), p.maximum(p.sub(middle, left), 1.0))
+    )
+    is_rising = p.logical_and(p.less_equal(left, frequency), p.less_equal(frequency, middle))
+    falling_weight = p.div(p.sub(right, frequency), p.maximum(p.sub(right, middle), 1.0))
+    is_falling = p.logical_and(p.less_equal(middle, frequency), p.less(frequency, right))
+    return p.cast(
+        p.where(is_falling, falling_weight, p.where(is_rising, rising_weight, 0.0)), DType.of(output_datatype)
+    )
 
 
 def _to_mel(hertz: Tensor) -> Tensor:

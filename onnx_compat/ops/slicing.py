@@ -1,4 +1,4 @@
-"""Joining, cutting and padding along axes."""
+"""Concat, Slice, Split, Pad and CenterCropPad."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -13,11 +13,13 @@ from onnx_compat.tracing.values import Tensor, as_sizes
 
 @op("Concat", since=1)
 def concat_1(*inputs: Tensor, axis: int = 1) -> Tensor:
+    """Concatenate the inputs along an axis, by default the channels."""
     return p.concat(inputs, axis)
 
 
 @op("Concat", since=(4, 11, 13))
 def concat(*inputs: Tensor, axis: int) -> Tensor:
+    """Concatenate the inputs along an axis."""
     return p.concat(inputs, axis)
 
 
@@ -25,6 +27,7 @@ def concat(*inputs: Tensor, axis: int) -> Tensor:
 def slice_1(
     data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Optional[Sequence[int]] = None
 ) -> Tensor:
+    """Return a slice along axes; its bounds are attributes."""
     return _slice(data, starts, ends, range(len(starts)) if axes is None else axes, [1] * len(starts))
 
 
@@ -32,23 +35,24 @@ def slice_1(
 def slice(
     data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None, steps: Optional[Tensor] = None
 ) -> Tensor:
+    """Return a slice along axes, with steps."""
     begin, stop = as_sizes(starts), as_sizes(ends)
-    along = range(len(begin)) if axes is None else known_integers(axes, "the axes of a Slice")
+    axis_indices = range(len(begin)) if axes is None else known_integers(axes, "the axes of a Slice")
     strides = [1] * len(begin) if steps is None else known_integers(steps, "the steps of a Slice")
-    return _slice(data, begin, stop, along, strides)
+    return _slice(data, begin, stop, axis_indices, strides)
 
 
 @op("DynamicSlice", since=1)
 def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None) -> Tensor:
-    """An experiment of ONNX 1.4, which Slice took over."""
+    """Return a slice along axes: an experimental operator of ONNX 1.4, which Slice replaced."""
     return slice(data, starts, ends, axes)
 
 
 def _slice(
     x: Tensor, starts: Sequence[Extent], ends: Sequence[Extent], axes: Sequence[int], steps: Sequence[int]
 ) -> Tensor:
-    along = normalize_axes(axes, x.rank)
-    if not len(starts) == len(ends) == len(along) == len(steps) or len(set(along)) < len(along):
+    axis_indices = normalize_axes(axes, x.rank)
+    if not len(starts) == len(ends) == len(axis_indices) == len(steps) or len(set(axis_indices)) < len(axis_indices):
         raise InvalidModelError(
             "a Slice has starts %s, ends %s, axes %s and steps %s"
             % (list(starts), list(ends), list(axes), list(steps)),
@@ -57,13 +61,13 @@ def _slice(
     begin: List[Any] = [None] * x.rank
     stop: List[Any] = [None] * x.rank
     strides = [1] * x.rank
-    for axis, start, end, step in zip(along, starts, ends, steps):
+    for axis, start, end, step in zip(axis_indices, starts, ends, steps):
         begin[axis], stop[axis], strides[axis] = start, _open_end(end, step), step
     return p.slice(x, [0 if start is None else start for start in begin], stop, strides)
 
 
 def _open_end(end: Extent, step: int) -> Any:
-    """None where the slice goes on to the edge, as the extreme integers say."""
+    """Return None for an extreme end, which means the edge of the axis."""
     if is_static(end) and (end >= _FAR if step > 0 else end <= -_FAR):
         return None
     return end
@@ -76,17 +80,19 @@ _FAR = 2**31 - 1
 def split_1(
     ctx: Any, input: Tensor, lengths: Optional[Tensor] = None, *, split: Optional[Sequence[int]] = None, axis: int = 0
 ) -> List[Tensor]:
-    """The first version takes its sizes as an input or as an attribute, both of one name."""
+    """Split along an axis. In version 1 the sizes are an input or an attribute of the same name."""
     return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
 
 
 @op("Split", since=(2, 11))
 def split_2(ctx: Any, input: Tensor, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
+    """Split along an axis; the sizes are an attribute."""
     return _split_pieces(ctx, input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
 
 
 @op("Split", since=13)
 def split_13(ctx: Any, input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
+    """Split along an axis; the sizes are an input."""
     sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split)
     return _split_pieces(ctx, input, axis, sizes)
 
@@ -101,7 +107,7 @@ def _split_pieces(ctx: Any, input: Tensor, axis: int, sizes: Sequence[Extent]) -
 def split(
     ctx: Any, input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, num_outputs: Optional[int] = None
 ) -> List[Tensor]:
-    """Into equal parts, of which the last is smaller if it must be."""
+    """Split along an axis, by sizes or into equal parts, of which the last may be smaller."""
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split))
     count = ctx.outputs if num_outputs is None else num_outputs
@@ -124,16 +130,19 @@ def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
 
 @op("Pad", since=1)
 def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    """Pad by the attribute `paddings`."""
     return _pad_and_crop(data, list(paddings), mode, value)
 
 
 @op("Pad", since=2)
 def pad_2(data: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    """Pad by the attribute `pads`."""
     return _pad_and_crop(data, list(pads), mode, value)
 
 
 @op("Pad", since=(11, 13))
 def pad_11(data: Tensor, pads: Tensor, constant_value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
+    """Pad or crop by the input `pads`."""
     return pad(data, pads, constant_value, mode=mode)
 
 
@@ -146,21 +155,25 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Tensor:
+    """Pad or crop the given axes by the input `pads`."""
     value = None if constant_value is None else p.reshape(constant_value, ())
-    along = None if axes is None else known_integers(axes, "the axes of a Pad")
-    return _pad_and_crop(data, as_sizes(pads), mode, value, along)
+    axis_indices = None if axes is None else known_integers(axes, "the axes of a Pad")
+    return _pad_and_crop(data, as_sizes(pads), mode, value, axis_indices)
 
 
 def _pad_and_crop(
     x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None
 ) -> Tensor:
-    """Pad and crop: a negative size crops. The crop comes first, so that modes that copy elements copy what is left."""
+    """Pad by positive sizes and crop by negative sizes.
+
+    The crop comes first, so that modes that copy elements copy the remaining elements.
+    """
     low: List[Extent] = [0] * x.rank
     high: List[Extent] = [0] * x.rank
-    along = normalize_axes(range(x.rank) if axes is None else axes, x.rank)
-    if len(pads) != 2 * len(along):
-        raise InvalidModelError("%d sizes of padding are given for %d axes" % (len(pads), len(along)))
-    for axis, (before, after) in zip(along, split_pads(pads)):
+    axis_indices = normalize_axes(range(x.rank) if axes is None else axes, x.rank)
+    if len(pads) != 2 * len(axis_indices):
+        raise InvalidModelError("%d sizes of padding are given for %d axes" % (len(pads), len(axis_indices)))
+    for axis, (before, after) in zip(axis_indices, split_pads(pads)):
         low[axis], high[axis] = before, after
     check_shape([before + size + after for before, size, after in zip(low, x.shape, high)], "Pad")
     if mode == "constant" and any(map(_crops_padding, low, x.shape, high)):
@@ -176,7 +189,7 @@ def _pad_and_crop(
 
 
 def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
-    """Whether more is cropped than the axis has, so that the crop takes some of the padding of the other end."""
+    """Return whether a crop exceeds the axis, so that it removes padding of the opposite end."""
     if not all(map(is_static, (before, extent, after))):
         return False
     return min(int(before), 0) + int(extent) + min(int(after), 0) < 0  # type: ignore[arg-type]
@@ -184,15 +197,15 @@ def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
 
 @op("CenterCropPad", since=18)
 def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
-    """Cut or filled with zeros, on both sides alike, until the axes have these lengths."""
+    """Crop axes, or pad them with zeros, evenly on both sides, to these sizes."""
     x = input_data
-    for axis, wanted in zip(normalize_axes(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):
-        here = x.shape[axis]
-        if is_equal(here, wanted):
+    for axis, target in zip(normalize_axes(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):
+        current = x.shape[axis]
+        if is_equal(current, target):
             continue
-        start = floordiv(maximum(here - wanted, 0), 2)
-        x = p.slice_axis(x, axis, start, start + minimum(here, wanted))
-        missing = maximum(wanted - here, 0)
+        start = floordiv(maximum(current - target, 0), 2)
+        x = p.slice_axis(x, axis, start, start + minimum(current, target))
+        missing = maximum(target - current, 0)
         before = [floordiv(missing, 2) if k == axis else 0 for k in range(x.rank)]
         after = [missing - floordiv(missing, 2) if k == axis else 0 for k in range(x.rank)]
         x = p.pad(x, before, after)

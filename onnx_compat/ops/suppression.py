@@ -1,4 +1,4 @@
-"""NonMaxSuppression: of boxes that overlap, only the best."""
+"""NonMaxSuppression."""
 
 import math
 from typing import Any, List, Optional
@@ -20,46 +20,52 @@ def non_max_suppression(
     *,
     center_point_box: int = 0,
 ) -> Tensor:
-    """Round by round, for all batches and classes at once: the best box that is left is chosen, and takes out those
-    that overlap it. `chosen` has a box for each round, or -1; what is there at the end is the result, in order.
+    """Return the boxes with the best scores, without boxes that overlap a better box.
+
+    The loop runs for all batches and classes at once. In each round the best candidate is selected and suppresses the
+    candidates that overlap it. `selected` has a box for each round, or -1.
     """
     if max_output_boxes_per_class is None:
         return p.full((0, 3), 0, int64)
     count = scores.shape[2]
     limit = minimum(maximum(as_sizes(p.reshape(max_output_boxes_per_class, (1,)))[0], 0), count)
-    room = maximum(limit, 1)  # not every framework looks for nothing in an empty tensor
-    left = p.full(scores.shape, True, bool_)
+    slots = maximum(limit, 1)  # some frameworks reject an empty tensor here
+    candidates = p.full(scores.shape, True, bool_)
     if score_threshold is None:
         ranked, order = p.top_k(scores, count, 2)
     else:
         least = p.reshape(score_threshold, ())
-        ranked, order = p.top_k(p.where(p.greater(scores, least), scores, -math.inf), count, 2)  # NaN has no rank
-        left = p.greater(ranked, least)
+        ranked, order = p.top_k(p.where(p.greater(scores, least), scores, -math.inf), count, 2)  # NaN has no order
+        candidates = p.greater(ranked, least)
     threshold = lift(0, float32) if iou_threshold is None else p.reshape(iou_threshold, ())
     edges = [
         p.take_along(p.broadcast_to(p.unsqueeze(edge, [1]), scores.shape), order, 2)
         for edge in _box_edges(boxes, bool(center_point_box))
     ]
 
-    def another(k: Any, left: Any, chosen: Any) -> Tensor:
-        return p.logical_and(p.less(k, lift(limit, int64)), p.reduce_max(left))
+    def has_candidates(k: Any, candidates: Any, selected: Any) -> Tensor:
+        return p.logical_and(p.less(k, lift(limit, int64)), p.reduce_max(candidates))
 
-    def chosen_next(k: Any, left: Any, chosen: Any) -> List[Tensor]:
-        best = p.unsqueeze(p.argmax(p.cast(left, float32), 2), [2])
-        there = p.take_along(left, best, 2)
-        taken = p.logical_or(p.equal(p.iota(count), best), _overlaps(edges, best, threshold))
-        box = p.where(there, p.take_along(order, best, 2), -1)
-        return [k + 1, p.logical_and(left, p.logical_not(taken)), p.where(p.equal(p.iota(room), k), box, chosen)]
+    def select_next(k: Any, candidates: Any, selected: Any) -> List[Tensor]:
+        best = p.unsqueeze(p.argmax(p.cast(candidates, float32), 2), [2])
+        is_candidate = p.take_along(candidates, best, 2)
+        suppressed = p.logical_or(p.equal(p.iota(count), best), _overlaps(edges, best, threshold))
+        box = p.where(is_candidate, p.take_along(order, best, 2), -1)
+        return [
+            k + 1,
+            p.logical_and(candidates, p.logical_not(suppressed)),
+            p.where(p.equal(p.iota(slots), k), box, selected),
+        ]
 
-    nothing = p.full((*scores.shape[:2], room), -1, int64)
-    _, _, chosen = p.while_loop(another, chosen_next, [lift(0, int64), left, nothing])
-    places = p.transpose(p.nonzero(p.greater_equal(chosen, 0)), [1, 0])
-    found = p.unsqueeze(p.gather_nd(chosen, places), [1])
-    return p.concat([p.slice_axis(places, 1, 0, 2), found], 1)
+    no_boxes = p.full((*scores.shape[:2], slots), -1, int64)
+    _, _, selected = p.while_loop(has_candidates, select_next, [lift(0, int64), candidates, no_boxes])
+    positions = p.transpose(p.nonzero(p.greater_equal(selected, 0)), [1, 0])
+    box_indices = p.unsqueeze(p.gather_nd(selected, positions), [1])
+    return p.concat([p.slice_axis(positions, 1, 0, 2), box_indices], 1)
 
 
 def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
-    """The lower and upper ends on both axes: y, x (or x, y, which is as good), each [batches, boxes]."""
+    """Return the lower and upper edges on both axes, each [batches, boxes]. The order of the axes does not matter."""
     a, b, c, d = (p.squeeze(part, [2]) for part in p.split(boxes, 2, [1] * 4))
     if centered:
         return [a - c / 2, a + c / 2, b - d / 2, b + d / 2]
@@ -67,13 +73,15 @@ def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
 
 
 def _overlaps(edges: List[Any], best: Any, threshold: Any) -> Any:
-    """Whether the boxes share more than the threshold with the best one, of what both cover together."""
+    """Return whether the intersection of the boxes with the best box exceeds the threshold, relative to their union."""
     low_a, high_a, low_b, high_b = edges
-    own = [p.take_along(edge, best, 2) for edge in edges]
-    shared = p.mul(
-        p.relu(p.sub(p.minimum(high_a, own[1]), p.maximum(low_a, own[0]))),
-        p.relu(p.sub(p.minimum(high_b, own[3]), p.maximum(low_b, own[2]))),
+    best_edges = [p.take_along(edge, best, 2) for edge in edges]
+    intersection = p.mul(
+        p.relu(p.sub(p.minimum(high_a, best_edges[1]), p.maximum(low_a, best_edges[0]))),
+        p.relu(p.sub(p.minimum(high_b, best_edges[3]), p.maximum(low_b, best_edges[2]))),
     )
-    areas = p.add((high_a - low_a) * (high_b - low_b), (own[1] - own[0]) * (own[3] - own[2]))
-    together = p.sub(areas, shared)
-    return p.logical_and(p.greater(shared, 0), p.greater(p.div(shared, together), threshold))
+    areas = p.add(
+        (high_a - low_a) * (high_b - low_b), (best_edges[1] - best_edges[0]) * (best_edges[3] - best_edges[2])
+    )
+    union = p.sub(areas, intersection)
+    return p.logical_and(p.greater(intersection, 0), p.greater(p.div(intersection, union), threshold))

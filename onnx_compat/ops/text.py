@@ -20,7 +20,7 @@ def string_normalizer(
     locale: Optional[str] = None,
     stopwords: Sequence[str] = (),
 ) -> Tensor:
-    """Without the stop words, then in one case. Of nothing but stop words, a single empty string is left."""
+    """Remove the stop words, then change the case. Without any word left, the result is an empty string."""
     change = {"NONE": lambda x: x, "LOWER": p.string_lower, "UPPER": p.string_upper}.get(case_change_action)
     if change is None:
         raise InvalidModelError("case_change_action is LOWER, UPPER or NONE, not %r" % case_change_action)
@@ -28,36 +28,38 @@ def string_normalizer(
         return lift(change(X))
     words = X if X.rank == 1 else p.squeeze(X, [0])
     kept = _indices_without(words, stopwords, bool(is_case_sensitive))
-    (left,) = p.cond(
+    (result,) = p.cond(
         p.equal(lift(kept.shape[0]), 0),
         lambda: [_string_tensor([""])],
         lambda: [change(p.take(words, kept, 0))],
     )
-    return left if X.rank == 1 else p.unsqueeze(left, [0])
+    return result if X.rank == 1 else p.unsqueeze(result, [0])
 
 
 @op("StringConcat", since=20)
 def string_concat(X: Tensor, Y: Tensor) -> Tensor:
+    """Concatenate strings elementwise."""
     return p.string_concat(X, Y)
 
 
 @op("StringSplit", since=20)
 def string_split(X: Tensor, *, delimiter: Optional[str] = None, maxsplit: Optional[int] = None) -> List[Tensor]:
+    """Split strings at a delimiter; return the padded substrings and their counts."""
     return p.string_split(X, delimiter, maxsplit)
 
 
 @op("RegexFullMatch", since=20)
 def regex_full_match(X: Tensor, *, pattern: Optional[str] = None) -> Tensor:
-    """Without a pattern, that of the empty text."""
+    """Return whether each whole string matches the pattern. An absent pattern matches empty strings."""
     return p.string_match(X, pattern or "")
 
 
 def _indices_without(words: Tensor, stopwords: Sequence[str], sensitive: bool) -> Tensor:
-    """The places of the words that are no stop words."""
-    seen = words if sensitive else p.string_lower(words)
-    unwanted = _string_tensor([word if sensitive else word.lower() for word in stopwords])
-    stopped: Any = p.equal(p.unsqueeze(seen, [1]), unwanted)
-    return p.squeeze(p.nonzero(p.logical_not(p.reduce_max(stopped, [1]))), [0])
+    """Return the indices of the words that are not stop words."""
+    compared = words if sensitive else p.string_lower(words)
+    stopword_tensor = _string_tensor([word if sensitive else word.lower() for word in stopwords])
+    is_stopword: Any = p.equal(p.unsqueeze(compared, [1]), stopword_tensor)
+    return p.squeeze(p.nonzero(p.logical_not(p.reduce_max(is_stopword, [1]))), [0])
 
 
 def _string_tensor(texts: List[str]) -> Tensor:

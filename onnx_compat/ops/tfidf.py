@@ -1,4 +1,4 @@
-"""Counting n-grams."""
+"""TfIdfVectorizer."""
 
 from typing import Any, List, Sequence, Tuple
 
@@ -27,7 +27,7 @@ def tfidf_vectorizer(
     pool_strings: Strings = None,
     weights: Floats = None,
 ) -> Tensor:
-    """How often each n-gram of the pool occurs in each row, in its place of the result."""
+    """Return how often each n-gram of the pool occurs in each row, weighted by `mode`."""
     if mode not in ("TF", "IDF", "TFIDF"):
         raise InvalidModelError("the mode of a TfIdfVectorizer is TF, IDF or TFIDF, not %r" % mode)
     rows = p.unsqueeze(X, [0]) if X.rank == 1 else X
@@ -48,18 +48,18 @@ def tfidf_vectorizer(
 
 
 def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int, np.ndarray]]:
-    """The n-grams of each length, one a row, and the number of the first one among all."""
-    found: List[Tuple[int, int, np.ndarray]] = []
+    """Return, for each length, the n-grams as rows and the number of the first n-gram in the pool."""
+    groups: List[Tuple[int, int, np.ndarray]] = []
     number = 0
     for length, (start, end) in enumerate(zip(starts, [*starts[1:], len(pool)]), 1):
         grams = pool[start:end].reshape(-1, length)
-        found.append((length, number, grams))
+        groups.append((length, number, grams))
         number += len(grams)
-    return found
+    return groups
 
 
 def _count_grams(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
-    """[rows, n-grams], with up to so many elements skipped between two of an n-gram."""
+    """Return the count of each n-gram in each row, with up to `skips` elements between its elements."""
     extent, length = rows.shape[1], grams.shape[1]
     total: Any = p.full((rows.shape[0], len(grams)), 0, int32)
     for stride in range(1, skips + 2):
@@ -67,10 +67,10 @@ def _count_grams(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
         if is_static(windows) and windows <= 0:
             break
         windows = maximum(windows, 0)
-        hit: Any = None
+        matches: Any = None
         for k in range(length):
             part = p.unsqueeze(p.slice_axis(rows, 1, k * stride, windows + k * stride), [2])
-            same = p.equal(part, lift(grams[:, k], rows.dtype))
-            hit = same if hit is None else p.logical_and(hit, same)
-        total = p.add(total, p.reduce_sum(p.cast(hit, int32), [1]))
+            is_equal_part = p.equal(part, lift(grams[:, k], rows.dtype))
+            matches = is_equal_part if matches is None else p.logical_and(matches, is_equal_part)
+        total = p.add(total, p.reduce_sum(p.cast(matches, int32), [1]))
     return p.cast(total, float32)

@@ -1,4 +1,4 @@
-"""What is different among the elements of a tensor, or among its slices along an axis."""
+"""Unique: the distinct elements of a tensor, or its distinct slices along an axis."""
 
 from typing import Any, List, Optional
 
@@ -13,26 +13,27 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("Unique", since=(11, 28))
 def unique(X: Tensor, *, axis: Optional[int] = None, sorted: int = 1) -> List[Tensor]:
-    """The different ones, where each is first, which of them each is, and how often each occurs. Slices are in the order
-    of the first elements that differ. NaN equals NaN and comes last.
+    """Return the distinct elements, their first indices, the inverse indices and the counts.
+
+    Slices are sorted by the first elements that differ. NaN equals NaN and comes last.
     """
-    place = 0 if axis is None else p.axis_of(axis, X.rank)
+    axis_index = 0 if axis is None else p.axis_of(axis, X.rank)
     lines = p.reshape(X, (product(X.shape),)) if axis is None else X
-    count = lines.shape[place]
-    keys = _sort_keys(p.transpose(lines, [place, *[k for k in range(lines.rank) if k != place]]))
+    count = lines.shape[axis_index]
+    keys = _sort_keys(p.transpose(lines, [axis_index, *[k for k in range(lines.rank) if k != axis_index]]))
     order = _sort_lines(keys, count)
-    begins = _begins_group(keys, order, count)
-    starts: Any = p.squeeze(p.nonzero(begins), [0])
+    is_first = _begins_group(keys, order, count)
+    starts: Any = p.squeeze(p.nonzero(is_first), [0])
     groups = starts.shape[0]
     first = p.take(order, starts, 0)
-    number = p.cumsum(p.cast(begins, int64), 0) - 1
+    number = p.cumsum(p.cast(is_first, int64), 0) - 1
     inverse = p.scatter_nd(_zeros(count), p.unsqueeze(order, [1]), number)
     if not sorted:
-        met = p.top_k(first, groups, 0, largest=False)[1]
-        first = p.take(first, met, 0)
-        inverse = p.take(p.scatter_nd(_zeros(groups), p.unsqueeze(met, [1]), p.iota(groups)), inverse, 0)
+        appearance = p.top_k(first, groups, 0, largest=False)[1]
+        first = p.take(first, appearance, 0)
+        inverse = p.take(p.scatter_nd(_zeros(groups), p.unsqueeze(appearance, [1]), p.iota(groups)), inverse, 0)
     counts = p.scatter_nd(_zeros(groups), p.unsqueeze(inverse, [1]), _zeros(count) + 1, "add")
-    return [p.take(lines, first, place), first, inverse, counts]
+    return [p.take(lines, first, axis_index), first, inverse, counts]
 
 
 def _zeros(length: Extent) -> Tensor:
@@ -41,9 +42,7 @@ def _zeros(length: Extent) -> Tensor:
 
 # -- order -------------------------------------------------------------------------------------------------------------
 def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
-    """The places of the lines in their order, of equal ones the first place first: sorted by the last column, then by the
-    one before it.
-    """
+    """Return the indices that sort the lines, by a stable sort from the last column to the first."""
 
     def by_column(order: Tensor, *column: Tensor) -> List[Tensor]:
         for key in reversed(column):
@@ -59,18 +58,18 @@ def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
 
 
 def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
-    """Whether each line, in order, is another one than the line before it."""
-    found = p.equal(p.iota(count), 0)
-    before = p.take(order, p.maximum(p.iota(count) - 1, 0), 0)
+    """Return whether each line, in sorted order, differs from the previous line."""
+    begins = p.equal(p.iota(count), 0)
+    previous = p.take(order, p.maximum(p.iota(count) - 1, 0), 0)
     for key in keys:
-        other = p.not_equal(p.take(key, order, 1), p.take(key, before, 1))
-        found = p.logical_or(found, p.less(0, p.reduce_sum(p.cast(other, int32), [0])))
-    return found
+        differs = p.not_equal(p.take(key, order, 1), p.take(key, previous, 1))
+        begins = p.logical_or(begins, p.less(0, p.reduce_sum(p.cast(differs, int32), [0])))
+    return begins
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
 def _sort_keys(lines: Tensor) -> List[Tensor]:
-    """Numbers [columns, lines] that are ordered as the elements are: of several tables, the first says most."""
+    """Return tables of numbers [columns, lines] with the order of the elements; the first table has precedence."""
     table: Any = p.transpose(p.reshape(lines, (lines.shape[0], product(lines.shape[1:]))), [1, 0])
     kind = lines.dtype.kind
     if kind == "s":
@@ -78,19 +77,21 @@ def _sort_keys(lines: Tensor) -> List[Tensor]:
     if kind == "b":
         return [p.cast(table, int32)]
     if kind == "c":
-        return [key for half in (0, 32) for key in _sort_keys_of_floats(_complex_part(table, half))]
+        return [key for shift in (0, 32) for key in _sort_keys_of_floats(_complex_part(table, shift))]
     return _sort_keys_of_floats(table) if kind == "f" else [table]
 
 
 def _sort_keys_of_floats(table: Tensor) -> List[Tensor]:
-    """NaN has no place of its own in the order of numbers."""
+    """Return whether each number is NaN, then the numbers: NaN has no order among numbers."""
     missing: Any = p.is_nan(table)
     return [p.cast(missing, int32), p.where(missing, lift(0, table.dtype), table)]
 
 
 def _complex_part(x: Tensor, shift: int) -> Tensor:
-    """The real part of a complex number, or behind 32 bits the imaginary one."""
+    """Return the real part of a complex number, or the imaginary part for a shift by 32 bits."""
     if x.dtype.bits != 64:
-        raise UnsupportedError("Unique of %s is not done" % x.dtype.name, hint="make it complex64, or split its parts")
+        raise UnsupportedError(
+            "Unique of %s is not supported" % x.dtype.name, hint="make it complex64, or split its parts"
+        )
     bits: Any = p.shift_right(p.bitcast(x, uint64), lift(shift, uint64))
     return p.bitcast(p.cast(bits, uint32), float32)

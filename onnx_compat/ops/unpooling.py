@@ -1,4 +1,4 @@
-"""Putting things back in their places: blocks of an image that overlap, and the maxima of pools."""
+"""Inverses of windows: Col2Im and MaxUnpool."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -24,17 +24,19 @@ def col2im(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Each column is added into the padded image where its block was; then the padding is cut off."""
+    """Add each column to the padded image at the position of its block, then crop the padding."""
     extents, kernel = as_sizes(image_shape), as_sizes(block_shape)
     rank = len(extents)
     windows = WindowGeometry.of(extents, kernel, "NOTSET", pads, strides, dilations)
     counts = windows.counts(extents)
-    places: List[Any] = []
+    coordinates: List[Any] = []
     for k in range(rank):
-        inside = align_to_axis(p.mul(p.iota(kernel[k]), windows.dilations[k]), k, 2 * rank)
-        places.append(p.add(inside, align_to_axis(p.mul(p.iota(counts[k]), windows.strides[k]), rank + k, 2 * rank)))
+        kernel_offsets = align_to_axis(p.mul(p.iota(kernel[k]), windows.dilations[k]), k, 2 * rank)
+        coordinates.append(
+            p.add(kernel_offsets, align_to_axis(p.mul(p.iota(counts[k]), windows.strides[k]), rank + k, 2 * rank))
+        )
     padded = [low + extent + high for extent, (low, high) in zip(extents, windows.pads)]
-    rows = p.reshape(flat_index(lift(0, int64), places, padded), (product(kernel) * product(counts), 1))
+    rows = p.reshape(flat_index(lift(0, int64), coordinates, padded), (product(kernel) * product(counts), 1))
     n, channels = input.shape[0], floordiv(input.shape[1], product(kernel))
     split = p.reshape(input, (n * channels, product(kernel) * product(counts)))
     image = p.full((product(padded), n * channels), 0, input.dtype)
@@ -55,11 +57,14 @@ def max_unpool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """The indices count in the image that the pool saw; an output shape that is larger has zeros behind it."""
+    """Return an image of zeros with each maximum at its index.
+
+    The indices refer to the input of the pool. A larger output shape appends zeros.
+    """
     rank = X.rank - 2
-    cut = split_pads(pads) if pads else [(0, 0)] * rank
+    pad_pairs = split_pads(pads) if pads else [(0, 0)] * rank
     image: List[Extent] = list(X.shape[:2])
-    for extent, kernel, stride, (low, high) in zip(X.shape[2:], kernel_shape, per_axis(strides, rank, 1), cut):
+    for extent, kernel, stride, (low, high) in zip(X.shape[2:], kernel_shape, per_axis(strides, rank, 1), pad_pairs):
         image.append((extent - 1) * stride + kernel - low - high)
     flat = p.full((product(image),), 0, X.dtype)
     filled = p.scatter_nd(flat, p.reshape(I, (X.size, 1)), p.reshape(X, (X.size,)))

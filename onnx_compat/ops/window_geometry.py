@@ -1,4 +1,4 @@
-"""Where a window stops on an axis: padding, automatic padding, rounding up."""
+"""Geometry of sliding windows: kernel, strides, dilations, padding, automatic padding, rounding up."""
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -12,12 +12,12 @@ Pads = List[Tuple[Extent, Extent]]
 
 
 def reach(kernel: Extent, dilation: int) -> Extent:
-    """How many places a dilated kernel spans."""
+    """Return the span of a dilated kernel."""
     return (kernel - 1) * dilation + 1
 
 
 class WindowGeometry(NamedTuple):
-    """The windows of a convolution or a pool on its spatial axes."""
+    """The sliding windows of a convolution or a pool on its spatial axes."""
 
     kernel: List[Extent]
     strides: List[int]
@@ -33,32 +33,38 @@ class WindowGeometry(NamedTuple):
         strides: Optional[Sequence[int]],
         dilations: Optional[Sequence[int]] = None,
     ) -> "WindowGeometry":
+        """Return the windows from the attributes of a node. Raises InvalidModelError if these do not fit together."""
         rank = len(extents)
         if len(kernel) != rank or any(is_static(size) and size < 1 for size in kernel):
             raise InvalidModelError("a kernel %s does not fit %d spatial axes" % (list(kernel), rank))
         if pads and (len(pads) != 2 * rank or min(pads) < 0):
-            raise InvalidModelError("the padding %s must have %d entries, each 0 at least" % (list(pads), 2 * rank))
-        step, apart = per_axis(strides, rank, 1), per_axis(dilations, rank, 1)
+            raise InvalidModelError(
+                "the padding %s must have %d entries, each of them 0 or more" % (list(pads), 2 * rank)
+            )
+        stride_list, dilation_list = per_axis(strides, rank, 1), per_axis(dilations, rank, 1)
         if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-            spans = [reach(k, d) for k, d in zip(kernel, apart)]
-            padding = [_same_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in zip(extents, spans, step)]
+            spans = [reach(k, d) for k, d in zip(kernel, dilation_list)]
+            padding = [
+                _same_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in zip(extents, spans, stride_list)
+            ]
         elif auto_pad in ("VALID", "NOTSET", ""):
             padding = split_pads(pads) if pads and auto_pad != "VALID" else [(0, 0)] * rank
         else:
             raise InvalidModelError("auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID, not %r" % auto_pad)
-        return WindowGeometry(list(kernel), step, apart, padding)
+        return WindowGeometry(list(kernel), stride_list, dilation_list, padding)
 
     @property
     def padded(self) -> bool:
+        """Whether any axis has padding."""
         return not all(is_equal(size, 0) for pair in self.pads for size in pair)
 
     def rounded_up(self, extents: Sequence[Extent]) -> "WindowGeometry":
-        """With so much padding at the end that a last window which still begins inside fits."""
+        """Return the windows with padding at the end for a last window that begins inside the axis (ceil_mode)."""
         rounded = map(_rounded_up, extents, self.kernel, self.strides, self.dilations, self.pads)
         return self._replace(pads=list(rounded))
 
     def counts(self, extents: Sequence[Extent]) -> List[Extent]:
-        """How many windows there are on each axis."""
+        """Return the number of windows on each axis."""
         return [
             floordiv(extent + low + high - reach(k, d), s) + 1
             for extent, k, s, d, (low, high) in zip(extents, self.kernel, self.strides, self.dilations, self.pads)
@@ -66,11 +72,9 @@ class WindowGeometry(NamedTuple):
 
 
 def _same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
-    """Padding for ceil(extent / stride) windows; of an odd number, the greater half at the end if `upper`."""
+    """Return padding for ceil(extent / stride) windows; the greater half is at the end if `upper`."""
     total = (ceildiv(extent, stride) - 1) * stride + span - extent
-    if not (
-        is_static(span) and span >= stride
-    ):  # else no place is left out, whatever the size: never less than nothing
+    if not (is_static(span) and span >= stride):  # else the total is never negative
         total = maximum(total, 0)
     half = floordiv(total, 2)
     return (half, total - half) if upper else (total - half, half)

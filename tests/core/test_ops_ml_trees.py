@@ -252,12 +252,12 @@ def test_the_newest_versions_mean_the_same():
     ("name", "value", "text"),
     [
         ("nodes_truenodeids", [0, 0, 0], "child of itself"),
-        ("nodes_truenodeids", [9, 0, 0], "not there"),
+        ("nodes_truenodeids", [9, 0, 0], "does not exist"),
         ("nodes_modes", ["BRANCH_UP", "LEAF", "LEAF"], "mode"),
         ("nodes_featureids", [4, 0, 0], "feature 4"),
         ("nodes_values", [1.0], "differ in length"),
         ("target_ids", [0, 5], "target 5"),
-        ("target_nodeids", [1, 8], "not there"),
+        ("target_nodeids", [1, 8], "does not exist"),
     ],
 )
 def test_what_is_no_tree(name, value, text):

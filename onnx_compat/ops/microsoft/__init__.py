@@ -1,4 +1,7 @@
-"""What onnxruntime's own operators mean (the domain com.microsoft): those that its optimiser and its quantizer write."""
+"""Operators of onnxruntime (the domain com.microsoft), which its optimizer and its quantizer write.
+
+Importing it registers their meanings.
+"""
 
 from onnx_compat.ops.microsoft import (
     activations,
@@ -10,6 +13,7 @@ from onnx_compat.ops.microsoft import (
     normalization,
     quantized,
     quantized_linear,
+    rotary,
 )
 
 __all__ = [name for name in dir() if not name.startswith("_")]

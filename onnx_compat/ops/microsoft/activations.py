@@ -13,27 +13,31 @@ from onnx_compat.tracing.values import Tensor
 
 @op("Gelu", since=1, domain=DOMAIN)
 def gelu(X: Tensor) -> Tensor:
+    """Return Gelu by erf."""
     return activation.gelu(X)
 
 
 @op("BiasGelu", since=1, domain=DOMAIN)
 def bias_gelu(A: Tensor, B: Tensor) -> Tensor:
+    """Return Gelu(A + B)."""
     return activation.gelu(p.add(A, B))
 
 
 @op("FastGelu", since=1, domain=DOMAIN)
 def fast_gelu(X: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+    """Return the tanh approximation of Gelu(X + bias)."""
     return activation.gelu(X if bias is None else p.add(X, bias), approximate="tanh")
 
 
 @op("QuickGelu", since=1, domain=DOMAIN)
 def quick_gelu(X: Tensor, *, alpha: float = 1.702) -> Tensor:
+    """Return X * sigmoid(alpha * X)."""
     return activation.swish(X, alpha=alpha)
 
 
 @op("BiasSplitGelu", since=1, domain=DOMAIN)
 def bias_split_gelu(X: Tensor, bias: Tensor) -> Tensor:
-    """The first half of the last axis, each times the Gelu of its partner in the second."""
+    """Return the first half of the last axis times the Gelu of the second half."""
     total = p.add(X, bias)
     half = floordiv(total.shape[-1], 2)
     factor, gate = p.split(total, total.rank - 1, [half, total.shape[-1] - half])
@@ -42,6 +46,7 @@ def bias_split_gelu(X: Tensor, bias: Tensor) -> Tensor:
 
 @op("BiasAdd", since=1, domain=DOMAIN)
 def bias_add(X: Tensor, bias: Tensor, skip: Tensor) -> Tensor:
+    """Return X + bias + skip."""
     return p.add(p.add(X, bias), skip)
 
 
@@ -56,5 +61,6 @@ def bias_dropout(
     *,
     seed: Optional[int] = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
+    """Return Dropout(data + bias) + residual, and the mask."""
     output, mask = dropout(ctx, p.add(data, bias), ratio, training_mode, seed=seed)
     return (output if residual is None else p.add(output, residual)), mask

@@ -1,4 +1,4 @@
-"""Operators on arrays that onnxruntime had before ONNX did, or that differ a little from ONNX's."""
+"""Operators on arrays that onnxruntime had before ONNX, or that differ slightly from those of ONNX."""
 
 import math
 from typing import Any, List, Optional, Sequence, Tuple
@@ -18,27 +18,31 @@ Ints = Optional[Sequence[int]]
 
 @op("Trilu", since=1, domain=DOMAIN)
 def trilu(X: Tensor, k: Any = None, *, upper: int = 1) -> Tensor:
+    """Return the upper or the lower triangle of each matrix."""
     return constants.trilu(X, k, upper=upper)
 
 
 @op("Range", since=1, domain=DOMAIN)
 def range_(start: Tensor, limit: Tensor, delta: Optional[Tensor] = None) -> Tensor:
+    """Return start, start + delta, … up to limit, exclusive; delta is 1 by default."""
     return constants.range_11(start, limit, lift(1, start.dtype) if delta is None else delta)
 
 
 @op("GatherND", since=1, domain=DOMAIN)
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
+    """Return the slices of data at rows of coordinates."""
     return indexing.gather_nd_11(data, indices)
 
 
 @op("Pad", since=1, domain=DOMAIN)
 def pad(data: Tensor, pads: Tensor, value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
-    """The sizes may come as a row of a matrix."""
+    """Pad or crop. The sizes may have the shape [1, 2 * rank]."""
     return slicing.pad(data, p.reshape(pads, (pads.size,)), value, mode=mode)
 
 
 @op("ExpandDims", since=1, domain=DOMAIN)
 def expand_dims(X: Tensor, axis: Tensor) -> Tensor:
+    """Insert an axis of size 1."""
     return p.unsqueeze(X, [p.axis_of(int(known_number(axis, "the axis of ExpandDims")), X.rank + 1)])
 
 
@@ -54,6 +58,7 @@ def nhwc_max_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
+    """Return the maximum of each window, for images with the channels last."""
     y, _ = pooling.max_pool(
         ctx,
         channels_first(x),
@@ -69,66 +74,70 @@ def nhwc_max_pool(
 
 @op("Inverse", since=1, domain=DOMAIN)
 def inverse(X: Tensor) -> Tensor:
-    """By elimination, a column a step: its largest element (of the rows not done) becomes one, the rest of it zero."""
+    """Return the inverse of each matrix, by Gauss-Jordan elimination with partial pivoting."""
     size = X.shape[-1]
     rows = p.iota(size)
     identity = p.cast(p.equal(p.unsqueeze(rows, [1]), p.unsqueeze(rows, [0])), X.dtype)
-    both = p.concat([X, p.broadcast_to(identity, X.shape)], X.rank - 1)
+    augmented = p.concat([X, p.broadcast_to(identity, X.shape)], X.rank - 1)
 
     def step(matrix: Any, k: Any) -> List[Tensor]:
-        here = p.equal(rows, k)
+        is_target_row = p.equal(rows, k)
         column = p.take(matrix, k, matrix.rank - 1)
         best = p.argmax(p.where(p.less(rows, k), lift(-1, X.dtype), p.abs(column)), -1)
-        there = p.equal(p.unsqueeze(best, [best.rank]), rows)
-        upper, pivot = _select_row(matrix, here), _select_row(matrix, there)
-        matrix = p.where(p.unsqueeze(there, [there.rank]), upper, matrix)
+        is_pivot_row = p.equal(p.unsqueeze(best, [best.rank]), rows)
+        upper, pivot = _select_row(matrix, is_target_row), _select_row(matrix, is_pivot_row)
+        matrix = p.where(p.unsqueeze(is_pivot_row, [is_pivot_row.rank]), upper, matrix)
         scaled = p.div(pivot, p.unsqueeze(p.take(pivot, k, pivot.rank - 1), [pivot.rank - 1]))
         factors = p.unsqueeze(p.take(matrix, k, matrix.rank - 1), [matrix.rank - 1])
-        return [p.where(p.unsqueeze(here, [1]), scaled, p.sub(matrix, p.mul(factors, scaled)))]
+        return [p.where(p.unsqueeze(is_target_row, [1]), scaled, p.sub(matrix, p.mul(factors, scaled)))]
 
-    (done,) = p.scan(step, [both], [rows], size)
-    return p.slice_axis(done, X.rank - 1, size, None)
+    (reduced,) = p.scan(step, [augmented], [rows], size)
+    return p.slice_axis(reduced, X.rank - 1, size, None)
 
 
-def _select_row(matrix: Tensor, chosen: Tensor) -> Tensor:
-    """The one row that is chosen, as a matrix of one row."""
-    kept = p.where(p.unsqueeze(chosen, [chosen.rank]), matrix, lift(0, matrix.dtype))
-    return p.reduce_sum(kept, [matrix.rank - 2], keepdims=True)
+def _select_row(matrix: Tensor, is_selected: Tensor) -> Tensor:
+    """Return the selected row as a matrix of one row."""
+    selected = p.where(p.unsqueeze(is_selected, [is_selected.rank]), matrix, lift(0, matrix.dtype))
+    return p.reduce_sum(selected, [matrix.rank - 2], keepdims=True)
 
 
 @op("Unique", since=1, domain=DOMAIN)
 def unique(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """In the order in which they come first: sorted, equal ones stand together, and the first of each is the earliest."""
+    """Return the distinct elements in the order of their first index, the inverse indices and the counts.
+
+    After a sort, equal elements are adjacent, and the first of them has the lowest index.
+    """
     size = x.shape[0]
-    values, places = p.top_k(x, size, 0)
-    before = p.take(values, p.maximum(p.sub(p.iota(size), 1), lift(0, int64)), 0)
-    begins = p.logical_or(p.not_equal(values, before), p.equal(p.iota(size), lift(0, int64)))
-    group = p.sub(p.cumsum(p.cast(begins, int64), 0), 1)
-    firsts = p.take(places, p.squeeze(p.nonzero(begins), [0]), 0)
-    count = firsts.shape[0]
-    earliest, order = p.top_k(firsts, count, 0, largest=False)
-    number_of = p.take(p.top_k(order, count, 0, largest=False)[1], group, 0)
-    index = p.scatter_nd(p.full((size,), 0, int64), p.unsqueeze(places, [1]), number_of)
-    ones = p.full((size,), 1, int64)
-    counts = p.scatter_nd(p.full((count,), 0, int64), p.unsqueeze(number_of, [1]), ones, "add")
+    values, positions = p.top_k(x, size, 0)
+    previous = p.take(values, p.maximum(p.sub(p.iota(size), 1), lift(0, int64)), 0)
+    begins_group = p.logical_or(p.not_equal(values, previous), p.equal(p.iota(size), lift(0, int64)))
+    group = p.sub(p.cumsum(p.cast(begins_group, int64), 0), 1)
+    first_positions = p.take(positions, p.squeeze(p.nonzero(begins_group), [0]), 0)
+    count = first_positions.shape[0]
+    earliest, order = p.top_k(first_positions, count, 0, largest=False)
+    group_numbers = p.take(p.top_k(order, count, 0, largest=False)[1], group, 0)
+    index = p.scatter_nd(p.full((size,), 0, int64), p.unsqueeze(positions, [1]), group_numbers)
+    units = p.full((size,), 1, int64)
+    counts = p.scatter_nd(p.full((count,), 0, int64), p.unsqueeze(group_numbers, [1]), units, "add")
     return p.take(x, earliest, 0), index, counts
 
 
 def _cosines_and_sines(count: Any, size: Any, dtype: DType) -> Tuple[Tensor, Tensor]:
-    """The cosines and sines of k * j turns of a size-th part, for k < count and j < size: [size, count]."""
+    """Return cos and sin of 2 * pi * k * j / size for k < count and j < size: [size, count]."""
     steps = p.mod(p.mul(p.unsqueeze(p.iota(size), [1]), p.iota(count)), lift(size, int64))
     angle = p.mul(p.cast(steps, dtype), p.div(lift(2 * math.pi, dtype), p.cast(lift(size, int64), dtype)))
     return p.cos(angle), p.sin(angle)
 
 
 def _check_transform(signal_ndim: int, onesided: int, normalized: int) -> None:
+    """Raise UnsupportedError unless the transform is one-sided, not normalized, and over one axis."""
     if signal_ndim != 1 or not onesided or normalized:
-        raise UnsupportedError("only one axis, one side and no normalization are known of this Fourier transform")
+        raise UnsupportedError("Rfft and Irfft are supported for one axis, one-sided and without normalization only")
 
 
 @op("Rfft", since=1, domain=DOMAIN)
 def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Tensor:
-    """Of the last axis; real and imaginary parts stand along a new one."""
+    """Return the Fourier transform of the last axis. Real and imaginary parts are along a new last axis."""
     _check_transform(signal_ndim, onesided, normalized)
     cosines, sines = _cosines_and_sines(floordiv(X.shape[-1], 2) + 1, X.shape[-1], X.dtype)
     return p.stack([p.matmul(X, cosines), p.neg(p.matmul(X, sines))], X.rank)
@@ -136,7 +145,10 @@ def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int 
 
 @op("Irfft", since=1, domain=DOMAIN)
 def irfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int) -> Tensor:
-    """The inverse of Rfft, for a signal of even length: every part but the first and the last stands for two."""
+    """Return the inverse of Rfft for a signal of even length.
+
+    Each frequency but the first and the last counts twice.
+    """
     _check_transform(signal_ndim, onesided, normalized)
     count = X.shape[-2]
     size = (count - 1) * 2

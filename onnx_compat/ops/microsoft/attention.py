@@ -1,4 +1,4 @@
-"""onnxruntime's attention with as many heads of keys as of queries: Attention, MultiHeadAttention and its decoder form."""
+"""Attention of onnxruntime with a key head for each query head: Attention, MultiHeadAttention and its decoder form."""
 
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -16,11 +16,11 @@ Maybe = Optional[Tensor]
 
 
 class _ScoreRules:
-    """What the operators share of their attributes."""
+    """The attributes that the operators have in common."""
 
     def __init__(self, scale: float, fill: float, forward: bool = False) -> None:
         self.scale = scale
-        #: Added to the score of a key that is padding: not -inf, so that a row of nothing else is still a mean.
+        #: Added to the score of a padding key. It is finite, so a row of padding only is a mean.
         self.fill = fill
         self.forward = forward
 
@@ -45,19 +45,19 @@ def attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> List[Maybe]:
-    """One product makes queries, keys and values."""
+    """Return attention over queries, keys and values that are one product of the input."""
     if do_rotary or past_present_share_buffer:
         raise UnsupportedError(
-            "Attention with do_rotary or past_present_share_buffer is only done on GPUs by onnxruntime"
+            "Attention with do_rotary or past_present_share_buffer is supported by onnxruntime on GPUs only"
         )
     sizes: Any = qkv_hidden_sizes or [attention_weights.size_per_head(weights.shape[1], 3)] * 3
     q, k, v = (attention_weights.split_heads(x, num_heads) for x in p.split(p.matmul(input, weights, bias), 2, sizes))
-    before: Extent = 0
+    past_length: Extent = 0
     if past is not None:
-        before = past.shape[3]
+        past_length = past.shape[3]
         k, v = (p.concat([take_slice(past, n), x], 2) for n, x in enumerate((k, v)))
     rules = _ScoreRules(scale, mask_filter_value, bool(unidirectional))
-    y, _ = _attend(q, k, v, mask_index, attention_bias, before, rules)
+    y, _ = _attend(q, k, v, mask_index, attention_bias, past_length, rules)
     return [y, p.stack([k, v], 0) if ctx.wants(1) else None]
 
 
@@ -79,16 +79,16 @@ def multi_head_attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> List[Tensor]:
-    """Keys and values of rank 4 are whole caches already."""
+    """Return attention over heads. Keys and values of rank 4 are complete caches."""
     if past_sequence_length is not None or cache_indirection is not None:
-        raise UnsupportedError("MultiHeadAttention over a buffer that past and present share is not done")
+        raise UnsupportedError("MultiHeadAttention with a buffer that past and present share is not supported")
     q, k, v = _split_inputs(query, key, value, bias, num_heads)
-    before: Extent = 0
+    past_length: Extent = 0
     if past_key is not None and past_value is not None:
-        before = past_key.shape[2]
+        past_length = past_key.shape[2]
         k, v = p.concat([past_key, k], 2), p.concat([past_value, v], 2)
     rules = _ScoreRules(scale, mask_filter_value, bool(unidirectional))
-    y, scores = _attend(q, k, v, key_padding_mask, attention_bias, before, rules)
+    y, scores = _attend(q, k, v, key_padding_mask, attention_bias, past_length, rules)
     return [y, k, v, scores]
 
 
@@ -112,27 +112,27 @@ def decoder_masked_multi_head_attention(
     past_present_share_buffer: int = 0,
     scale: float = 0.0,
 ) -> List[Tensor]:
-    """One step: of a shared buffer, what is behind the step stays as it is."""
+    """Return attention of a decoding step. In a shared buffer, the steps after this step do not change."""
     if cache_indirection is not None and (beam_width is None or known_number(beam_width, "a beam_width") != 1):
-        raise UnsupportedError("DecoderMaskedMultiHeadAttention over several beams is not done")
+        raise UnsupportedError("DecoderMaskedMultiHeadAttention with several beams is not supported")
     q, k, v = _split_inputs(query, key, value, bias, num_heads)
-    rest: List[Tensor] = []
+    tails: List[Tensor] = []
     if past_key is not None and past_value is not None:
         caches = [past_key, past_value]
         if past_present_share_buffer:
             if past_sequence_length is None:
                 raise InvalidModelError("past_present_share_buffer needs past_sequence_length")
             (filled,) = as_sizes(past_sequence_length)
-            rest = [p.slice_axis(cache, 2, filled + 1, None) for cache in caches]
+            tails = [p.slice_axis(cache, 2, filled + 1, None) for cache in caches]
             caches = [p.slice_axis(cache, 2, 0, filled) for cache in caches]
         k, v = (p.concat([cache, x], 2) for cache, x in zip(caches, (k, v)))
     y, scores = _attend(q, k, v, mask_index, attention_bias, 0, _ScoreRules(scale, mask_filter_value))
-    present = [p.concat([x, tail], 2) for x, tail in zip((k, v), rest)] if rest else [k, v]
+    present = [p.concat([x, tail], 2) for x, tail in zip((k, v), tails)] if tails else [k, v]
     return [y, *present, scores]
 
 
 def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values as [batch, heads, steps, size], from any of the forms in which they come."""
+    """Return queries, keys and values as [batch, heads, steps, size], from any of their input formats."""
     if query.rank == 5:  # [batch, steps, heads, 3, size]
         parts = [_merge_heads(take_slice(query, n, 3)) for n in range(3)]
     elif key is None:
@@ -140,7 +140,7 @@ def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: i
     elif key.rank == 5:  # [batch, steps, heads, 2, size]
         parts = [query, *[_merge_heads(take_slice(key, n, 3)) for n in range(2)]]
     elif value is None:
-        raise InvalidModelError("there is a key and no value")
+        raise InvalidModelError("the input 'key' is present and 'value' is missing")
     else:
         parts = [query, key, value]
     if bias is not None:
@@ -152,20 +152,20 @@ def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: i
 
 
 def _merge_heads(x: Tensor) -> Tensor:
-    """[batch, steps, heads, size] as [batch, steps, heads * size]."""
+    """Reshape [batch, steps, heads, size] to [batch, steps, heads * size]."""
     return p.reshape(x, (x.shape[0], x.shape[1], x.shape[2] * x.shape[3]))
 
 
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Maybe, added: Maybe, before: Extent, rules: _ScoreRules
+    q: Tensor, k: Tensor, v: Tensor, mask: Maybe, attention_bias: Maybe, past_length: Extent, rules: _ScoreRules
 ) -> Tuple[Tensor, Tensor]:
-    """The output [batch, steps, heads * size], and the scores as they go into the softmax."""
+    """Return the output [batch, steps, heads * size], and the scores before the softmax."""
     steps, total = q.shape[2], k.shape[2]
     bias = None if mask is None else p.where(_key_mask(mask, q.shape[0], total), lift(0, q.dtype), rules.fill)
-    if added is not None:
-        bias = added if bias is None else p.add(added, bias)
+    if attention_bias is not None:
+        bias = attention_bias if bias is None else p.add(attention_bias, bias)
     if rules.forward and not is_equal(steps, 1):
-        rows, columns = attention_weights.position_grid(steps, total, before)
+        rows, columns = attention_weights.position_grid(steps, total, past_length)
         bias = attention_weights.additive_mask([p.less_equal(columns, rows)], bias, q.dtype)
     scores = p.matmul(p.mul(q, attention_weights.attention_scale(q, rules.scale)), k, transpose_y=True)
     scores = scores if bias is None else p.add(scores, bias)
@@ -173,13 +173,13 @@ def _attend(
 
 
 def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
-    """Which keys are not padding, to broadcast over heads, from any of the forms of a mask."""
+    """Return which keys are not padding, broadcast over heads, from any of the formats of a mask."""
     if mask.rank == 2:
         return p.greater(p.unsqueeze(mask, [1, 2]), 0)
     if mask.rank == 3:
         return p.greater(p.unsqueeze(mask, [1]), 0)
     if mask.rank != 1:
-        raise UnsupportedError("a mask of rank %d is not done: onnxruntime has it on GPUs only" % mask.rank)
+        raise UnsupportedError("a mask of rank %d is not supported: onnxruntime supports it on GPUs only" % mask.rank)
     columns = p.reshape(p.iota(total, int32), (1, 1, 1, total))
     ends, starts = _key_bounds(p.cast(mask, int32), batch)
     inside = p.less(columns, ends)
@@ -187,8 +187,10 @@ def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
 
 
 def _key_bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
-    """Where the keys of each sample end, and where they start if that is told: [ends], [ends, starts], or lengths and
-    two lists of offsets into a batch without padding, which say nothing more.
+    """Return the end of the keys of each sample, and the start if it is given.
+
+    A mask of rank 1 has the format [ends] or [ends, starts], or it has lengths and two lists of offsets. The offsets
+    refer to a batch without padding and add no information.
     """
     pieces = 1
     if not is_equal(mask.shape[0], batch):

@@ -1,4 +1,4 @@
-"""Weights of two, four or eight bits, packed into bytes, with a scale for each block of them."""
+"""Weights of 2, 4 or 8 bits, packed into bytes, with a scale for each block."""
 
 from typing import Any, Optional
 
@@ -14,13 +14,13 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def _unpack(packed: Tensor, bits: int, length: Extent) -> Tensor:
-    """The first numbers in the bytes of the last axis, the lowest bits of a byte first."""
+    """Return the first `length` numbers in the bytes of the last axis, the lowest bits of a byte first."""
     if bits not in (2, 4, 8):
-        raise UnsupportedError("weights of %d bits are not known" % bits, hint="quantize to 2, 4 or 8 bits")
+        raise UnsupportedError("weights of %d bits are not supported" % bits, hint="quantize to 2, 4 or 8 bits")
     if bits == 8:
         return p.slice_axis(packed, packed.rank - 1, 0, length)
-    places = lift(list(range(0, 8, bits)), uint8)
-    numbers = p.bitwise_and(p.shift_right(p.unsqueeze(packed, [packed.rank]), places), lift(2**bits - 1, uint8))
+    shifts = lift(list(range(0, 8, bits)), uint8)
+    numbers = p.bitwise_and(p.shift_right(p.unsqueeze(packed, [packed.rank]), shifts), lift(2**bits - 1, uint8))
     flat = p.reshape(numbers, (*packed.shape[:-1], packed.shape[-1] * (8 // bits)))
     return p.slice_axis(flat, flat.rank - 1, 0, length)
 
@@ -41,8 +41,10 @@ def matmul_nbits(
     block_size: int,
     weight_prepacked: int = 0,
 ) -> Tensor:
-    """`g_idx` tells the block of each input feature where they do not follow one another. The accuracy level is the least
-    one that is good enough: computing in the type of A satisfies all.
+    """Return A times the transposed dequantized weights B.
+
+    `g_idx` is the block of each input feature, where blocks are not contiguous. The accuracy level is a minimum, which
+    the dtype of A satisfies.
     """
     if weight_prepacked:
         raise UnsupportedError("weights packed for a GPU cannot be read", hint="export with weight_prepacked=0")
@@ -52,14 +54,14 @@ def matmul_nbits(
     if zero.dtype.kind == "f":
         weights = p.cast(weights, zero.dtype)
     if g_idx is not None:
-        places = p.slice_axis(g_idx, 0, 0, K)
-        scale, zero = p.take(scale, places, 1), p.take(zero, places, 1) if zero.rank else zero
-    known = dequantize_linear(weights, scale, zero, axis=1, block_size=block_size if g_idx is None else 1)
-    return p.matmul(A, p.cast(known, A.dtype), bias, transpose_y=True)
+        group_indices = p.slice_axis(g_idx, 0, 0, K)
+        scale, zero = p.take(scale, group_indices, 1), p.take(zero, group_indices, 1) if zero.rank else zero
+    dequantized = dequantize_linear(weights, scale, zero, axis=1, block_size=block_size if g_idx is None else 1)
+    return p.matmul(A, p.cast(dequantized, A.dtype), bias, transpose_y=True)
 
 
 def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent) -> Tensor:
-    """One for each block, packed as the weights are or a float each; the middle of the range if there are none."""
+    """Return the zero point of each block: packed like the weights, or floats. The default is half the range."""
     if packed is None:
         return lift(2 ** (bits - 1), uint8)
     if packed.dtype.kind == "f":
@@ -79,7 +81,7 @@ def gather_block_quantized(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Tensor:
-    """What the indices select stays quantized until it is selected. An index beyond the ends selects zeros."""
+    """Gather quantized slices, then dequantize them. An index out of range selects zeros."""
     axis, blocked = p.axis_of(gather_axis, data.rank), p.axis_of(quantize_axis, data.rank)
     if data.dtype.kind == "f":
         extent = data.shape[blocked]
@@ -98,7 +100,7 @@ def gather_block_quantized(
 
 
 def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor], bits: int) -> Any:
-    """The numbers and their zero points, a byte each."""
+    """Return the quantized numbers and their zero points, as bytes."""
     if data.dtype.name == "uint8":
         middle = lift(2 ** (bits - 1), uint8)
         numbers = _unpack(data, bits, data.shape[-1] * (8 // bits))
@@ -122,7 +124,7 @@ def _replace_invalid(indices: Tensor, extent: Extent) -> Tensor:
 
 
 def _zero_invalid(y: Tensor, indices: Tensor, axis: int, extent: Extent) -> Tensor:
-    """Zeros where the index had nothing to select."""
-    behind = y.rank - axis - indices.rank
-    valid = p.reshape(_is_valid_index(indices, extent), (1,) * axis + indices.shape + (1,) * behind)
+    """Replace the slices of invalid indices by zeros."""
+    trailing_rank = y.rank - axis - indices.rank
+    valid = p.reshape(_is_valid_index(indices, extent), (1,) * axis + indices.shape + (1,) * trailing_rank)
     return p.where(valid, y, lift(0, y.dtype))

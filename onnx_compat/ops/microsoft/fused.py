@@ -1,4 +1,4 @@
-"""Operators that onnxruntime fuses with what follows them: a sum, a factor, an activation."""
+"""Operators that onnxruntime fuses with the operators that follow: a sum, a factor, an activation."""
 
 from functools import wraps
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -15,7 +15,7 @@ from onnx_compat.tracing.values import Tensor
 
 Ints = Optional[Sequence[int]]
 
-#: Name -> (function, the names of its parameters in the order in which they are listed).
+#: Name -> (function, the names of its parameters in the order of activation_params).
 _ACTIVATIONS: Dict[str, Tuple[Callable[..., Tensor], Tuple[str, ...]]] = {
     "": (lambda x: x, ()),
     "Relu": (p.relu, ()),
@@ -50,9 +50,11 @@ def _find_activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]
 
 
 def _activate(x: Tensor, name: str, parameters: Dict[str, Any]) -> Tensor:
-    """With the parameters that this activation has; one that is not given has the activation's own default."""
+    """Apply an activation with the given parameters that it has; absent parameters have the activation's defaults."""
     function, names = _find_activation(name)
-    return function(x, **{one: parameters[one] for one in names if parameters.get(one) is not None})
+    return function(
+        x, **{parameter: parameters[parameter] for parameter in names if parameters.get(parameter) is not None}
+    )
 
 
 @op("FusedConv", since=1, domain=DOMAIN)
@@ -71,7 +73,7 @@ def fused_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Z is added before the activation."""
+    """Return activation(Conv(X, W, B) + Z)."""
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     y = conv(X, W, B, group=group, strides=strides, **window)
     y = y if Z is None else p.add(y, Z)
@@ -79,9 +81,9 @@ def fused_conv(
 
 
 @op("NhwcFusedConv", since=1, domain=DOMAIN)
-@wraps(fused_conv, assigned=())  # it has the same signature
+@wraps(fused_conv, assigned=())  # the same signature
 def nhwc_fused_conv(X: Tensor, W: Tensor, B: Optional[Tensor] = None, Z: Optional[Tensor] = None, **how: Any) -> Tensor:
-    """Images are channels last, filters are not."""
+    """Return FusedConv for images with the channels last; filters have the channels first."""
     return channels_last(fused_conv(channels_first(X), W, B, None if Z is None else channels_first(Z), **how))
 
 
@@ -100,6 +102,7 @@ def fused_gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
+    """Return activation(Gemm(A, B, C))."""
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
     return _activate(y, activation, {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma})
 
@@ -120,6 +123,7 @@ def fused_matmul_activation(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Tensor:
+    """Return activation(FusedMatMul(A, B))."""
     y = fused_matmul(A, B, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB)
     parameters = {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma}
     return _activate(y, activation, dict(parameters, axis=activation_axis))
@@ -136,7 +140,7 @@ def fused_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Tensor:
-    """The factor goes to the operand that is known, if one is."""
+    """Return alpha * A' @ B', where A' and B' may be transposed. A known operand absorbs alpha."""
     left, right = _transpose_operand(A, transA, transBatchA), _transpose_operand(B, transB, transBatchB)
     if B.known:
         return matmul(left, right * alpha)
@@ -145,14 +149,14 @@ def fused_matmul(
     return matmul(left, right) * alpha
 
 
-def _transpose_operand(x: Tensor, swapped: int, batch: int) -> Tensor:
-    """`batch`: the first axis goes behind the other leading ones. Then, `swapped`: the last two change places."""
+def _transpose_operand(x: Tensor, transpose_matrix: int, move_batch_axis: int) -> Tensor:
+    """Move the first axis behind the other batch axes if `move_batch_axis`, then swap the last two axes if requested."""
     axes: List[int] = list(range(x.rank))
     if x.rank < 2:
         return x
-    if batch:
+    if move_batch_axis:
         axes = [*axes[1:-1], axes[0], axes[-1]]
-    if swapped:
+    if transpose_matrix:
         axes = [*axes[:-2], axes[-1], axes[-2]]
     return p.transpose(x, axes)
 

@@ -1,4 +1,4 @@
-"""onnxruntime's GroupQueryAttention: few heads of keys, each sample with as many steps in its cache as it has."""
+"""GroupQueryAttention of onnxruntime: fewer key heads than query heads, and a cache length for each sample."""
 
 from typing import Any, List, Optional, Tuple
 
@@ -53,77 +53,81 @@ def group_query_attention(
     softcap: float = 0.0,
     v_quant_type: str = "NONE",
 ) -> List[Maybe]:
+    """Return grouped-query attention, and the updated caches."""
     _check_inputs(k_scale, v_scale, q_norm_weight, sliding_window_cache, seqlens_k, total_sequence_length)
     assert seqlens_k is not None and total_sequence_length is not None
     if key is None or value is None:
         size = attention_weights.size_per_head(query.shape[2], num_heads + 2 * kv_num_heads)
         query, key, value = p.split(query, 2, [size * num_heads, size * kv_num_heads, size * kv_num_heads])
     batch, steps = query.shape[:2]
-    valid = p.reshape(p.add(p.cast(seqlens_k, int32), 1), (batch,))
-    before = None if past_key is None else p.maximum(p.sub(valid, lift(steps, int32)), 0)
+    valid_lengths = p.reshape(p.add(p.cast(seqlens_k, int32), 1), (batch,))
+    past_lengths = None if past_key is None else p.maximum(p.sub(valid_lengths, lift(steps, int32)), 0)
     if do_rotary:
-        cos, sin = _select_angles(cos_cache, sin_cache, position_ids, before, steps)
+        cos, sin = _select_angles(cos_cache, sin_cache, position_ids, past_lengths, steps)
         query = apply_rotary_embedding(query, cos, sin, num_heads, bool(rotary_interleaved))
         key = apply_rotary_embedding(key, cos, sin, kv_num_heads, bool(rotary_interleaved))
     q = attention_weights.split_heads(query, num_heads)
     (total,) = as_sizes(total_sequence_length)
-    k = _update_cache(past_key, key, before, kv_num_heads, total)
-    v = _update_cache(past_value, value, before, kv_num_heads, total)
+    k = _update_cache(past_key, key, past_lengths, kv_num_heads, total)
+    v = _update_cache(past_value, value, past_lengths, kv_num_heads, total)
 
-    rows, columns = attention_weights.position_grid(steps, k.shape[2], 0 if before is None else before)
-    seen = p.less_equal(columns, rows) if causal else p.less(columns, p.reshape(valid, (batch, 1, 1, 1)))
+    rows, columns = attention_weights.position_grid(steps, k.shape[2], 0 if past_lengths is None else past_lengths)
+    is_visible = p.less_equal(columns, rows) if causal else p.less(columns, p.reshape(valid_lengths, (batch, 1, 1, 1)))
     if local_window_size > 0:
-        seen = p.logical_and(seen, p.less(p.sub(rows, local_window_size), columns))
-    added = None if attention_bias is None else _pad_bias(attention_bias, k.shape[2])
+        is_visible = p.logical_and(is_visible, p.less(p.sub(rows, local_window_size), columns))
+    bias = None if attention_bias is None else _pad_bias(attention_bias, k.shape[2])
     scores = attention_weights.apply_softcap(
         attention_weights.grouped_matmul(p.mul(q, attention_weights.attention_scale(q, scale)), k, transpose_y=True),
         softcap,
     )
-    scores = scores if added is None else p.add(scores, added)
-    weights = _softmax_with_sink(p.where(seen, scores, -np.inf), head_sink, bool(smooth_softmax))
-    shown = {1: p.where(seen, scores, 0), 2: weights}.get(qk_output)
-    return [attention_weights.join_heads(attention_weights.grouped_matmul(weights, v)), k, v, shown]
+    scores = scores if bias is None else p.add(scores, bias)
+    weights = _softmax_with_sink(p.where(is_visible, scores, -np.inf), head_sink, bool(smooth_softmax))
+    requested_scores = {1: p.where(is_visible, scores, 0), 2: weights}.get(qk_output)
+    return [attention_weights.join_heads(attention_weights.grouped_matmul(weights, v)), k, v, requested_scores]
 
 
 def _check_inputs(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, lengths: Maybe, total: Maybe) -> None:
+    """Raise an error for inputs that are not supported or missing."""
     if k_scale is not None or v_scale is not None:
-        raise UnsupportedError("GroupQueryAttention over a quantized cache is not done")
+        raise UnsupportedError("GroupQueryAttention with a quantized cache is not supported")
     if norm is not None or window:
-        raise UnsupportedError("GroupQueryAttention with q_norm_weight or sliding_window_cache is not done")
+        raise UnsupportedError("GroupQueryAttention with q_norm_weight or sliding_window_cache is not supported")
     if lengths is None or total is None:
         raise InvalidModelError("GroupQueryAttention needs seqlens_k and total_sequence_length")
 
 
-def _select_angles(cos: Maybe, sin: Maybe, positions: Maybe, before: Maybe, steps: Extent) -> Tuple[Tensor, Tensor]:
-    """The cosines and sines of each step, [batch or 1, steps, half]."""
+def _select_angles(
+    cos: Maybe, sin: Maybe, positions: Maybe, past_lengths: Maybe, steps: Extent
+) -> Tuple[Tensor, Tensor]:
+    """Return the cosines and sines of each step, [batch or 1, steps, half]."""
     if cos is None or sin is None:
         raise InvalidModelError("do_rotary needs cos_cache and sin_cache")
     if positions is None:
         positions = p.unsqueeze(p.iota(steps, int32), [0])
-        positions = positions if before is None else p.add(positions, p.unsqueeze(before, [1]))
+        positions = positions if past_lengths is None else p.add(positions, p.unsqueeze(past_lengths, [1]))
     return p.take(cos, positions, 0), p.take(sin, positions, 0)
 
 
-def _update_cache(past: Maybe, new: Tensor, before: Maybe, count: int, total: Extent) -> Tensor:
-    """The cache [batch, heads, slots, size] with the new steps behind those that each sample has, then zeros."""
-    if past is None or before is None:
+def _update_cache(past: Maybe, new: Tensor, past_lengths: Maybe, count: int, total: Extent) -> Tensor:
+    """Return the cache [batch, heads, slots, size] with the new steps after those of each sample, then zeros."""
+    if past is None or past_lengths is None:
         return attention_weights.split_heads(new, count)
     batch, _, room, size = past.shape
     slots = maximum(room, total)
-    old = p.pad(past, [0] * 4, [0, 0, slots - room, 0])
-    kept = p.less(p.reshape(p.iota(slots, int32), (1, 1, slots, 1)), p.reshape(before, (batch, 1, 1, 1)))
-    old = p.transpose(p.where(kept, old, 0), (0, 2, 1, 3))
+    cache = p.pad(past, [0] * 4, [0, 0, slots - room, 0])
+    is_filled = p.less(p.reshape(p.iota(slots, int32), (1, 1, slots, 1)), p.reshape(past_lengths, (batch, 1, 1, 1)))
+    cache = p.transpose(p.where(is_filled, cache, 0), (0, 2, 1, 3))
     steps = p.reshape(new, (batch, new.shape[1], count, size))
-    return p.transpose(write_steps(old, steps, before), (0, 2, 1, 3))
+    return p.transpose(write_steps(cache, steps, past_lengths), (0, 2, 1, 3))
 
 
 def _pad_bias(bias: Tensor, slots: Extent) -> Tensor:
-    """Zeros for the slots of the cache that no step has reached yet; nothing is seen there."""
+    """Pad the bias with zeros for the slots of the cache that no step has reached. These slots are masked."""
     return p.pad(bias, [0] * 4, [0, 0, 0, maximum(slots - bias.shape[3], 0)])
 
 
 def _softmax_with_sink(scores: Tensor, sink: Maybe, smooth: bool) -> Tensor:
-    """A softmax, where a sink (a score of each head, or of zero) takes its share and gives nothing."""
+    """Return a softmax with an additional score for each head (by default 0), whose weight is dropped."""
     if sink is None and not smooth:
         return p.softmax(scores, -1)
     column: Any = lift(0, scores.dtype) if sink is None else p.reshape(sink, (1, sink.shape[0], 1, 1))

@@ -1,4 +1,4 @@
-"""Normalizations of what is summed up before; and those that onnxruntime writes in ONNX's own domain."""
+"""Normalization of sums, and normalization operators that onnxruntime writes in the domain ai.onnx."""
 
 from typing import Any, Optional, Sequence, Tuple
 
@@ -14,7 +14,7 @@ from onnx_compat.tracing.values import Tensor, lift
 
 Normalized = Tuple[Optional[Tensor], ...]
 
-# onnxruntime fuses LayerNormalization in models of any opset, also of those that did not have it yet.
+# onnxruntime fuses LayerNormalization in models of any opset, also of opsets below 17.
 op("LayerNormalization", since=1)(layer_normalization)
 
 
@@ -23,13 +23,14 @@ op("LayerNormalization", since=1)(layer_normalization)
 def simplified_layer_normalization(
     ctx: Any, X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Normalized:
+    """Divide by the root mean square, then scale; return also 1 / root mean square."""
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     return y, _inverse_rms(X, axes, epsilon, stash_type) if ctx.wants(1) else None
 
 
 def _inverse_rms(x: Tensor, axes: Sequence[int], epsilon: float, stash: int = 1) -> Tensor:
-    """One over the root of the mean square."""
+    """Return 1 / root mean square."""
     wide = p.cast(x, compute_dtype(x, stash))
     return p.div(1.0, p.sqrt(p.reduce_mean(p.mul(wide, wide), axes, keepdims=True) + epsilon))
 
@@ -45,6 +46,7 @@ def skip_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Normalized:
+    """Return LayerNormalization(input + skip + bias), its statistics, and the sum."""
     total = _sum_inputs(input, skip, bias)
     return (*layer_normalization(ctx, total, gamma, beta, epsilon=epsilon), total)
 
@@ -53,7 +55,10 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     ctx: Any, input: Tensor, skip: Tensor, gamma: Tensor, bias: Optional[Tensor] = None, *, epsilon: float = 1e-12
 ) -> Normalized:
-    """(There is no mean to speak of; the place of its output is zero.)"""
+    """Return RMSNormalization(input + skip + bias), its statistics, and the sum.
+
+    The operator has no mean; the output of the mean is 0.
+    """
     total = _sum_inputs(input, skip, bias)
     factor = _inverse_rms(total, [total.rank - 1], epsilon) if ctx.wants(1) or ctx.wants(2) else None
     mean = None if factor is None else p.full(factor.shape, 0, factor.dtype)
@@ -81,7 +86,10 @@ def embed_layer_normalization(
     epsilon: float = 1e-12,
     mask_index_type: Optional[int] = None,
 ) -> Normalized:
-    """The second output counts, for each sequence, the ones in its mask; without a mask it is zero."""
+    """Return the normalized sum of the embeddings of words, positions and segments.
+
+    The second output counts the ones in the mask of each sequence; it is 0 without a mask.
+    """
     batch, length = input_ids.shape
     total = p.add(gather(word_embedding, input_ids), _position_embeddings(position_embedding, position_ids, length))
     if segment_ids is not None and segment_embedding is not None:

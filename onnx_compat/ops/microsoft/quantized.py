@@ -1,7 +1,7 @@
-"""Operators on quantized numbers that onnxruntime's quantizer writes (QOperator format), element by element and pools.
+"""Quantized elementwise operators and pools that onnxruntime's quantizer writes (QOperator format).
 
-Most are the plain operator between a DequantizeLinear and a QuantizeLinear. Sums and products add the zero point before
-they round, as onnxruntime does: it matters where a number lies in the middle of two.
+Most of them are DequantizeLinear, float operator, QuantizeLinear. Sums and products add the zero point before they
+round, as onnxruntime does, which matters for halves.
 """
 
 from typing import Any, Callable, Dict, List, Optional, Sequence
@@ -34,7 +34,7 @@ op("DequantizeLinear", since=1, domain=DOMAIN)(older_version(dequantize_linear, 
 def _apply_dequantized(
     function: Callable[[Tensor], Tensor], x: Tensor, x_scale: Tensor, x_zero: Zero, y_scale: Tensor, y_zero: Zero
 ) -> Tensor:
-    """A function of numbers, applied to quantized ones."""
+    """Apply a function of floats to quantized numbers."""
     y = function(dequantize_linear(x, x_scale, x_zero))
     return quantize_linear(y, y_scale, lift(0, x.dtype) if y_zero is None else y_zero)
 
@@ -54,13 +54,16 @@ def qlinear_add(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
+    """Return the quantized sum of quantized tensors."""
     if prefers_float_form(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
         total = p.add(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
         return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
     ratio_a, ratio_b = (p.div(as_scalar(scale), as_scalar(C_scale)) for scale in (A_scale, B_scale))
-    shares = p.add(p.mul(ratio_a, _zero_point_number(A_zero_point)), p.mul(ratio_b, _zero_point_number(B_zero_point)))
-    rest = p.add(p.mul(p.cast(B, float32), ratio_b), p.sub(_zero_point_number(C_zero_point), shares))
-    return round_to_integers(p.add(p.mul(p.cast(A, float32), ratio_a), rest), None, A.dtype)
+    zero_point_terms = p.add(
+        p.mul(ratio_a, _zero_point_number(A_zero_point)), p.mul(ratio_b, _zero_point_number(B_zero_point))
+    )
+    offset = p.add(p.mul(p.cast(B, float32), ratio_b), p.sub(_zero_point_number(C_zero_point), zero_point_terms))
+    return round_to_integers(p.add(p.mul(p.cast(A, float32), ratio_a), offset), None, A.dtype)
 
 
 @op("QLinearMul", since=1, domain=DOMAIN)
@@ -74,6 +77,7 @@ def qlinear_mul(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
+    """Return the quantized product of quantized tensors."""
     if prefers_float_form(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
         total = p.mul(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
         return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
@@ -86,6 +90,7 @@ def qlinear_mul(
 def qlinear_sigmoid(
     X: Tensor, X_scale: Tensor, X_zero_point: Zero = None, Y_scale: Tensor = REQUIRED, Y_zero_point: Zero = None
 ) -> Tensor:
+    """Return the quantized sigmoid."""
     return _apply_dequantized(p.sigmoid, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
 
 
@@ -99,6 +104,8 @@ def qlinear_leaky_relu(
     *,
     alpha: float = 0.01,
 ) -> Tensor:
+    """Return the quantized LeakyRelu."""
+
     def leaky(x: Tensor) -> Tensor:
         return activation.leaky_relu(x, alpha=alpha)
 
@@ -116,9 +123,10 @@ def qlinear_softmax(
     axis: int = -1,
     opset: int,
 ) -> Tensor:
-    """`opset`: whose Softmax is meant, that over one axis (from 13 on) or over all from the axis on.
+    """Return the quantized softmax.
 
-    onnxruntime has a whole number of steps from zero to one, however many the scale says.
+    `opset` selects the Softmax over one axis (13 and later) or over all axes from the axis on. onnxruntime rounds 1 /
+    scale down to an integer number of steps.
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
@@ -129,14 +137,14 @@ def qlinear_softmax(
 
 
 def _has_whole_steps(scale: Tensor) -> bool:
-    """Whether one is a whole number of steps."""
+    """Return whether 1 / scale is an integer."""
     steps = 1 / scale.value.astype("float64")  # type: ignore[union-attr]
     return bool((abs(steps - steps.round()) < 1e-4).all())
 
 
 @op("QLinearConcat", since=1, domain=DOMAIN)
 def qlinear_concat(Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis: int) -> Tensor:
-    """Each input comes with its scale and its zero point."""
+    """Concatenate quantized tensors, each with its scale and its zero point."""
     triples = list(zip(inputs[0::3], inputs[1::3], inputs[2::3]))
     if prefers_float_form(Y_scale, Y_zero_point, *inputs[1::3], *inputs[2::3]):
         numbers = [dequantize_linear(*triple) for triple in triples]
@@ -157,6 +165,7 @@ def qlinear_where(
     z_scale: Tensor,
     z_zero_point: Tensor,
 ) -> Tensor:
+    """Return X where the condition holds, else Y, quantized again."""
     x = _apply_dequantized(lambda x: x, X, x_scale, x_zero_point, z_scale, z_zero_point)
     return p.where(condition, x, _apply_dequantized(lambda y: y, Y, y_scale, y_zero_point, z_scale, z_zero_point))
 
@@ -177,6 +186,7 @@ def qlinear_average_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
+    """Return the quantized mean of each window."""
     how: Dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
 
     def pool(x: Tensor) -> Tensor:
@@ -186,7 +196,7 @@ def qlinear_average_pool(
 
 
 def _adapt_layout(function: Callable[[Tensor], Tensor], last: int) -> Callable[[Tensor], Tensor]:
-    """A function of channels-first images, for channels-last ones."""
+    """Return a function of channels-last images from a function of channels-first images."""
     return (lambda x: channels_last(function(channels_first(x)))) if last else function
 
 
@@ -194,7 +204,10 @@ def _adapt_layout(function: Callable[[Tensor], Tensor], last: int) -> Callable[[
 def qlinear_global_average_pool(
     X: Tensor, x_scale: Tensor, x_zero_point: Tensor, y_scale: Tensor, y_zero_point: Tensor, *, channels_last: int = 0
 ) -> Tensor:
-    """The sum is exact; one factor makes a mean in the new scale of it."""
+    """Return the quantized mean over the spatial axes.
+
+    The sum is exact; a single factor converts it to the mean in the new scale.
+    """
     axes: List[int] = list(range(1, X.rank - 1) if channels_last else range(2, X.rank))
     if prefers_float_form(x_scale, x_zero_point, y_scale, y_zero_point):
         mean = p.reduce_mean(dequantize_linear(X, x_scale, x_zero_point), axes, keepdims=True)
@@ -217,6 +230,8 @@ def qlinear_reduce_mean(
     axes: Sequence[int],
     keepdims: int,
 ) -> Tensor:
+    """Return the quantized mean over axes."""
+
     def mean(x: Tensor) -> Tensor:
         return p.reduce_mean(x, normalize_axes(axes or range(x.rank), x.rank), keepdims=bool(keepdims))
 

@@ -1,4 +1,4 @@
-"""Products and convolutions of quantized numbers, and of numbers that are quantized for the product."""
+"""Products and convolutions of quantized numbers, and of numbers that are quantized for a product."""
 
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -42,7 +42,7 @@ def qlinear_conv_in_either_layout(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Images may be channels last, filters are not."""
+    """Return the quantized convolution, for images with the channels first or last. Filters have them first."""
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     image = channels_first(x) if channels_last else x
     parameters = [x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B]
@@ -60,6 +60,7 @@ def matmul_integer_to_float(
     b_zero_point: Optional[Tensor] = None,
     bias: Optional[Tensor] = None,
 ) -> Tensor:
+    """Return the matrix product of integers, times their scales, plus a bias."""
     total = matmul_integer(A, B, a_zero_point, b_zero_point)
     y = p.mul(p.cast(total, a_scale.dtype), p.mul(p.reshape(a_scale, ()), b_scale))
     return y if bias is None else p.add(y, bias)
@@ -69,7 +70,7 @@ def matmul_integer_to_float(
 def dynamic_quantize_matmul(
     A: Tensor, B: Tensor, b_scale: Tensor, b_zero_point: Optional[Tensor] = None, bias: Optional[Tensor] = None
 ) -> Tensor:
-    """A is quantized to uint8 by the range of all its elements."""
+    """Return the product of A, quantized to uint8 by the range of its elements, with quantized weights."""
     a, a_scale, a_zero_point = dynamic_quantize_linear(A)
     return matmul_integer_to_float(a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias)
 
@@ -90,10 +91,10 @@ def qgemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """C is in the scale of the product. The result is quantized if it has a scale."""
-    left, right = (p.transpose(x, (1, 0)) if turned else x for x, turned in ((A, transA), (B, transB)))
-    given = [a_scale, a_zero_point, b_scale, b_zero_point, C]
-    if y_scale is not None and y_zero_point is not None and prefers_float_form(*given, y_scale, y_zero_point):
+    """Return Gemm of quantized matrices. C has the scale of the product. The result is quantized if y_scale is given."""
+    left, right = (p.transpose(x, (1, 0)) if is_transposed else x for x, is_transposed in ((A, transA), (B, transB)))
+    parameters = [a_scale, a_zero_point, b_scale, b_zero_point, C]
+    if y_scale is not None and y_zero_point is not None and prefers_float_form(*parameters, y_scale, y_zero_point):
         numbers = (
             dequantize_linear(left, a_scale, a_zero_point),
             dequantize_linear(right, b_scale, b_zero_point, axis=1),
@@ -134,8 +135,10 @@ def dynamic_quantize_lstm(
     hidden_size: Optional[int] = None,
     input_forget: int = 0,
 ) -> List[Tensor]:
-    """The input is quantized as a whole (its steps behind the longest sequence do not count), the state at every step.
-    Weights lie the other way round than in LSTM.
+    """Return an LSTM with quantized weights, which are transposed compared to LSTM.
+
+    The input is quantized as a whole, without the steps after the longest sequence. The state is quantized at each
+    step.
     """
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     products = (_quantized_product(W_scale, W_zero_point), _quantized_product(R_scale, R_zero_point))
@@ -147,16 +150,16 @@ def dynamic_quantize_lstm(
 
 
 def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
-    """A product with quantized weights, for which the values are quantized; parameters are there for each direction."""
+    """Return a product with quantized weights, whose values are quantized. Each direction has its parameters."""
 
     def product(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
-        scale, zero = (take_slice(one, k) for one in (scales, zero_points))
+        scale, zero = (take_slice(parameters, k) for parameters in (scales, zero_points))
         return dynamic_quantize_matmul(x, p.transpose(weights, (1, 0)), scale, zero, bias)
 
     return product
 
 
 def _zero_after(x: Tensor, count: Tensor) -> Tensor:
-    """Zeros from this place of the first axis on."""
-    inside = p.less(p.iota(x.shape[0], DType.of("int32")), p.cast(count, DType.of("int32")))
-    return p.where(p.reshape(inside, (x.shape[0],) + (1,) * (x.rank - 1)), x, lift(0, x.dtype))
+    """Replace the steps of the first axis from `count` on by zeros."""
+    is_before_end = p.less(p.iota(x.shape[0], DType.of("int32")), p.cast(count, DType.of("int32")))
+    return p.where(p.reshape(is_before_end, (x.shape[0],) + (1,) * (x.rank - 1)), x, lift(0, x.dtype))

@@ -1,4 +1,4 @@
-"""The operators of classical machine learning: the domain ai.onnx.ml."""
+"""Operators of classical machine learning: the domain ai.onnx.ml. Importing it registers their meanings."""
 
 from onnx_compat.ops.ml import features, labels, linear, maps, svm, trees
 

@@ -1,7 +1,6 @@
-"""What the operators of ai.onnx.ml share: rows of features, labels of classes, transforms of scores.
+"""Helpers of the operators of ai.onnx.ml: rows of features, class labels, transforms of scores.
 
-Where the specification is silent (on two classes with one score above all) onnxruntime is followed: models of these
-operators were made for it.
+Where the specification is silent, above all on two classes with one score, the result is that of onnxruntime.
 """
 
 import math
@@ -29,7 +28,7 @@ POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 def as_rows(x: Tensor, dtype: DType = float32) -> Tensor:
-    """A batch of rows of features, as numbers of this dtype; a vector is one row."""
+    """Return a batch of rows of features in this dtype. A vector is one row."""
     x = p.cast(x, dtype)
     if x.rank == 1:
         return p.reshape(x, (1, x.shape[0]))
@@ -39,20 +38,20 @@ def as_rows(x: Tensor, dtype: DType = float32) -> Tensor:
 
 
 def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]) -> Optional[Tensor]:
-    """The labels of the classes, whichever kind is given; None without any."""
+    """Return the labels of the classes, integers or strings; None without labels."""
     if strings:
         return lift(np.asarray(list(strings), object), string)
     return lift(np.asarray(ints, np.int64), int64) if ints else None
 
 
 def select_label(labels: Optional[Tensor], condition: Tensor, positive: Any, negative: Any) -> Tensor:
-    """One of two labels for each row; of numbers where there are no labels to be like."""
+    """Return one of two labels for each row, as integers where there are no labels."""
     dtype = int64 if labels is None else labels.dtype
     return p.where(condition, lift(positive, dtype), lift(negative, dtype))
 
 
 def apply_post_transform(scores: Tensor, name: str) -> Tensor:
-    """A post_transform of scores, along the last axis where it takes several together."""
+    """Apply a post_transform to scores; SOFTMAX and SOFTMAX_ZERO act along the last axis."""
     if name not in POST_TRANSFORMS:
         raise InvalidModelError("post_transform is one of %s, not %r" % (", ".join(POST_TRANSFORMS), name))
     if name == "NONE":
@@ -65,7 +64,7 @@ def apply_post_transform(scores: Tensor, name: str) -> Tensor:
 
 
 def _softmax_zero(scores: Tensor) -> Tensor:
-    """A softmax in which scores that are zero (or as good as zero) do not count, and stay so."""
+    """Return a softmax without the scores that are 0 or nearly 0, which stay 0."""
     largest = p.reduce_max(scores, [-1], True)
     counts = p.greater(p.abs(scores), 1e-7)
     powers = p.exp(p.sub(scores, largest))
@@ -74,7 +73,7 @@ def _softmax_zero(scores: Tensor) -> Tensor:
 
 
 def _probit(x: Tensor) -> Tensor:
-    """sqrt(2) * erfinv(2x - 1), by Winitzki's formula, whose numbers these models were made with."""
+    """Return sqrt(2) * erfinv(2x - 1) by Winitzki's approximation, as onnxruntime does."""
     y = p.sub(p.mul(x, 2.0), 1.0)
     log = p.log(p.mul(p.sub(1.0, y), p.add(y, 1.0)))
     half = p.add(p.mul(log, 0.5), 2 / (math.pi * 0.147))
@@ -84,16 +83,17 @@ def _probit(x: Tensor) -> Tensor:
 
 
 def expand_to_two_scores(score: Tensor, name: str, mixed: bool) -> Tensor:
-    """The scores of two classes, of the one column that there is for the second. `mixed`: it is zero on the border,
-    not one half.
+    """Return the scores of two classes from the score of the second class.
+
+    `mixed`: the decision boundary is 0, not 1/2.
     """
     if name == "LOGISTIC":
         return p.concat([p.sigmoid(p.neg(score)), p.sigmoid(score)], 1)
-    if name == "PROBIT":  # of the first class onnxruntime writes nothing; it has what is left of one
+    if name == "PROBIT":  # onnxruntime leaves the first score unwritten; here it is 1 - score
         return _probit(p.concat([p.sub(1.0, score), score], 1))
     return p.concat([p.neg(score) if mixed else p.sub(1.0, score), score], 1)
 
 
 def transform_single_score(score: Tensor, name: str) -> Tensor:
-    """What becomes of a score that stands alone: only PROBIT changes it, as in onnxruntime."""
+    """Apply a post_transform to a single score. Only PROBIT changes it, as in onnxruntime."""
     return _probit(score) if name == "PROBIT" else score

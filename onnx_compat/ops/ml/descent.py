@@ -1,4 +1,4 @@
-"""Down all trees at once: each row's place in each tree, step by step."""
+"""Descent of all rows through all trees at once, level by level."""
 
 from typing import Any, List
 
@@ -13,35 +13,35 @@ from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = ["find_leaves"]
 
-#: Steps that are written out; deeper trees loop.
+#: The deepest trees whose steps are unrolled; deeper trees loop.
 _UNROLLED = 32
 
 
 def find_leaves(x: Tensor, forest: Forest) -> Tensor:
-    """The places in the forest's arrays, [rows, trees], that the rows end in."""
+    """Return the positions in the forest's arrays, [rows, trees], of the leaves that the rows reach."""
     table = _comparison_columns(x, forest)
     width = len(forest.columns) + 1
     count = x.shape[0]
     roots = np.arange(forest.trees)
     if forest.depth == 0:
         return p.broadcast_to(lift(roots.reshape(1, -1), int64), (count, forest.trees))
-    found = p.take(table, lift(forest.column[roots]), 1)
-    at = _select_child(found, lift(roots), lift(forest.child[roots]), forest)
+    features = p.take(table, lift(forest.column[roots]), 1)
+    positions = _select_child(features, lift(roots), lift(forest.child[roots]), forest)
     step = _Step(table, width, count, forest)
     if forest.depth <= _UNROLLED:
         for _ in range(forest.depth - 1):
-            at = step(at)
-        return at
-    done_and_at: List[Tensor] = p.while_loop(
-        lambda done, _: p.less(done, forest.depth - 1),
-        lambda done, at: [p.add(done, 1), step(at)],
-        [lift(0, int64), at],
+            positions = step(positions)
+        return positions
+    results: List[Tensor] = p.while_loop(
+        lambda steps, _: p.less(steps, forest.depth - 1),
+        lambda steps, positions: [p.add(steps, 1), step(positions)],
+        [lift(0, int64), positions],
     )
-    return done_and_at[1]
+    return results[1]
 
 
 class _Step:
-    """One step down, from any places."""
+    """A step from any positions to their children."""
 
     def __init__(self, table: Tensor, width: int, count: Extent, forest: Forest) -> None:
         self.flat = p.reshape(table, (count * width,))
@@ -49,29 +49,30 @@ class _Step:
         self.column, self.child = lift(forest.column), lift(forest.child)
         self.forest = forest
 
-    def __call__(self, at: Tensor) -> Tensor:
-        places = p.add(p.take(self.column, at, 0), self.rows)
-        return _select_child(p.take(self.flat, places, 0), at, p.take(self.child, at, 0), self.forest)
+    def __call__(self, positions: Tensor) -> Tensor:
+        indices = p.add(p.take(self.column, positions, 0), self.rows)
+        return _select_child(p.take(self.flat, indices, 0), positions, p.take(self.child, positions, 0), self.forest)
 
 
-def _select_child(found: Tensor, at: Tensor, child: Tensor, forest: Forest) -> Tensor:
-    """The child that each comparison leads to. (Nothing is negated here: TensorFlow makes x > y of not x <= y, which is
-    something else for NaN.)
+def _select_child(features: Tensor, positions: Tensor, child: Tensor, forest: Forest) -> Tensor:
+    """Return the child that each comparison selects.
+
+    Comparisons are not negated: TensorFlow rewrites not (x <= y) to x > y, which differs for NaN.
     """
-    return p.sub(child, p.cast(_condition_holds(found, at, forest), int64))
+    return p.sub(child, p.cast(_condition_holds(features, positions, forest), int64))
 
 
-def _condition_holds(found: Tensor, at: Tensor, forest: Forest) -> Tensor:
-    threshold = p.take(lift(forest.threshold), at, 0)
+def _condition_holds(features: Tensor, positions: Tensor, forest: Forest) -> Tensor:
+    threshold = p.take(lift(forest.threshold), positions, 0)
     kinds = sorted(set(forest.kind.tolist()))
-    holds = _compare(found, threshold, kinds[0])
+    holds = _compare(features, threshold, kinds[0])
     if len(kinds) > 1:
-        kind = p.take(lift(forest.kind), at, 0)
-        for other in kinds[1:]:
-            holds = p.where(p.equal(kind, other), _compare(found, threshold, other), holds)
+        kind = p.take(lift(forest.kind), positions, 0)
+        for other_kind in kinds[1:]:
+            holds = p.where(p.equal(kind, other_kind), _compare(features, threshold, other_kind), holds)
     if forest.missing.any():
-        missing = p.take(lift(forest.missing, bool_), at, 0)
-        holds = p.logical_or(holds, p.logical_and(p.is_nan(found), missing))
+        missing = p.take(lift(forest.missing, bool_), positions, 0)
+        holds = p.logical_or(holds, p.logical_and(p.is_nan(features), missing))
     return holds
 
 
@@ -82,7 +83,7 @@ def _compare(x: Tensor, threshold: Tensor, kind: int) -> Tensor:
 
 
 def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
-    """What the nodes compare, side by side behind a column of -inf."""
+    """Return the values that the nodes compare, as columns after a column of -inf."""
     parts: List[Tensor] = [p.full((x.shape[0], 1), -np.inf, x.dtype)]
     group: List[Column] = []
     for column in [*forest.columns, None]:
@@ -95,28 +96,28 @@ def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
 
 
 def _build_columns(x: Tensor, group: List[Column]) -> Tensor:
-    """Columns of one make: several features, or one membership."""
+    """Return columns of one kind: several features, or one set membership."""
     features = [column.feature for column in group]
-    found = _take_features(x, features)
+    values = _take_features(x, features)
     if group[0].members is not None:
-        return _membership(found, group[0])
-    return p.where(p.is_nan(found), -np.inf, found) if group[0].low else found
+        return _membership(values, group[0])
+    return p.where(p.is_nan(values), -np.inf, values) if group[0].low else values
 
 
 def _take_features(x: Tensor, features: List[int]) -> Tensor:
     if is_equal(x.shape[1], len(features)) and features == list(range(len(features))):
         return x
     if is_static(x.shape[1]) and max(features) >= x.shape[1]:
-        raise InvalidModelError("the trees compare feature %d, there are %s" % (max(features), x.shape[1]))
+        raise InvalidModelError("the trees compare feature %d; the input has %s features" % (max(features), x.shape[1]))
     return p.take(x, lift(np.asarray(features)), 1)
 
 
-def _membership(found: Tensor, column: Column) -> Tensor:
-    """1 where the feature is one of the members (or NaN, if that counts), else 0."""
-    inside: Any = p.equal(
-        found, lift(np.asarray(column.members or (), np.float64).reshape(1, -1).astype(found.dtype.numpy))
+def _membership(values: Tensor, column: Column) -> Tensor:
+    """Return 1 where the feature is a member of the set (or NaN, if that counts), else 0."""
+    is_member: Any = p.equal(
+        values, lift(np.asarray(column.members or (), np.float64).reshape(1, -1).astype(values.dtype.numpy))
     )
-    inside = p.reduce_max(inside, [1], True)
+    is_member = p.reduce_max(is_member, [1], True)
     if column.low:
-        inside = p.logical_or(inside, p.is_nan(found))
-    return p.cast(inside, found.dtype)
+        is_member = p.logical_or(is_member, p.is_nan(values))
+    return p.cast(is_member, values.dtype)

@@ -1,4 +1,4 @@
-"""Making features: selecting, scaling, filling in, encoding."""
+"""Operators that compute features: selection, scaling, imputation, encoding."""
 
 import math
 from typing import Any, List, Sequence
@@ -11,21 +11,20 @@ from onnx_compat.ir.dims import is_static
 from onnx_compat.ir.dtypes import float32, int64
 from onnx_compat.ops.arguments import Floats, Ints, Strings, product
 from onnx_compat.ops.ml.common import DOMAIN, label_tensor
-from onnx_compat.ops.ml.lookup import equals
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
 
 @op("ArrayFeatureExtractor", since=1, domain=DOMAIN)
 def array_feature_extractor(X: Tensor, Y: Tensor) -> Tensor:
-    """The elements of the last axis at these places; of a vector, a matrix of one row."""
+    """Return the elements at these indices of the last axis. A vector gives a matrix of one row."""
     x = p.unsqueeze(X, [0]) if X.rank == 1 else X
     return p.take(x, p.reshape(Y, (Y.size,)), -1)
 
 
 @op("Binarizer", since=1, domain=DOMAIN)
 def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
-    """1 where x is above the threshold, else 0. Integers are compared with the largest integer not above it."""
+    """Return 1 where X is above the threshold, else 0. Integers are compared with the floor of the threshold."""
     bound: Any = threshold
     if X.dtype.kind != "f":
         if not X.dtype.min <= threshold <= X.dtype.max:
@@ -36,9 +35,9 @@ def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
 
 @op("FeatureVectorizer", since=1, domain=DOMAIN)
 def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
-    """All features of each row side by side, each input cut, or filled up with zeros, to its size."""
+    """Concatenate the features of all inputs, each truncated or zero-padded to its size."""
     if inputdimensions and len(inputdimensions) != len(X):
-        raise InvalidModelError("%d inputdimensions for %d inputs" % (len(inputdimensions), len(X)))
+        raise InvalidModelError("inputdimensions has %d entries for %d inputs" % (len(inputdimensions), len(X)))
     parts: List[Tensor] = []
     for k, x in enumerate(X):
         lead, inner = (1, x.shape) if x.rank == 1 else (x.shape[0], x.shape[1:])
@@ -48,10 +47,10 @@ def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
 
 
 def _cut_or_pad(x: Tensor, width: int) -> Tensor:
-    if not is_static(x.shape[1]):  # filled up by all that could be missing, then cut
+    if not is_static(x.shape[1]):  # padded by the largest possible amount, then truncated
         return p.slice_axis(p.pad(x, [0, 0], [0, width]), 1, 0, width)
-    here = int(x.shape[1])
-    return p.slice_axis(x, 1, 0, width) if here >= width else p.pad(x, [0, 0], [0, width - here])
+    current = int(x.shape[1])
+    return p.slice_axis(x, 1, 0, width) if current >= width else p.pad(x, [0, 0], [0, width - current])
 
 
 @op("Imputer", since=1, domain=DOMAIN)
@@ -63,25 +62,23 @@ def imputer(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Tensor:
-    """One value (which may be NaN) replaced by another, or by that of its feature."""
+    """Replace a value, which may be NaN, by another value or by that of its feature."""
     floats = X.dtype.kind == "f"
-    values, replaced = (
+    values, replaced_value = (
         (imputed_value_floats, replaced_value_float) if floats else (imputed_value_int64s, replaced_value_int64)
     )
     if not values:
-        raise InvalidModelError("there are no imputed values for %s" % X.dtype.name)
+        raise InvalidModelError("the Imputer has no imputed values for %s" % X.dtype.name)
     width = X.shape[-1]
-    if is_static(width) and width != len(values):  # onnxruntime takes the first one then
+    if is_static(width) and width != len(values):  # onnxruntime takes the first value then
         values = values[:1]
-    hit = p.is_nan(X) if floats and math.isnan(replaced) else p.equal(X, replaced)
-    return p.where(hit, lift(np.asarray(values, X.dtype.numpy), X.dtype), X)
+    is_replaced = p.is_nan(X) if floats and math.isnan(replaced_value) else p.equal(X, replaced_value)
+    return p.where(is_replaced, lift(np.asarray(values, X.dtype.numpy), X.dtype), X)
 
 
 @op("Normalizer", since=1, domain=DOMAIN)
 def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
-    """Each row divided by its largest element (with its sign), the sum of its magnitudes, or its length; a row where
-    that is zero stays.
-    """
+    """Divide each row by its maximum, its L1 norm or its L2 norm. A row where that is 0 stays."""
     x = p.cast(X, float32)
     if norm == "MAX":
         size = p.reduce_max(x, [-1], True)
@@ -96,28 +93,28 @@ def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
 
 @op("OneHotEncoder", since=1, domain=DOMAIN)
 def one_hot_encoder(X: Tensor, *, cats_int64s: Ints = None, cats_strings: Strings = None, zeros: int = 1) -> Tensor:
-    """1 in the place of the category, along a new last axis; of one that is listed twice, in the last place.
+    """Return 1 at the index of the category along a new last axis; a repeated category counts at its last index.
 
-    With zeros=0 an unknown category is an error, which a compiled program has no way to raise: it gives NaNs.
+    With zeros=0 an unknown category is an error. A compiled program cannot raise it, so the result is NaN.
     """
     categories = label_tensor(cats_int64s, cats_strings)
     if categories is None:
         raise InvalidModelError("a OneHotEncoder needs its categories")
     x = X if X.dtype.kind == "s" else p.cast(X, int64)
     names: List[Any] = [*(cats_strings or cats_int64s or ())]
-    last = {name: k for k, name in enumerate(names)}
-    hit = equals(p.unsqueeze(x, [x.rank]), categories)
-    if len(last) < len(names):
-        hit = p.logical_and(hit, lift(np.asarray([last[name] == k for k, name in enumerate(names)])))
-    ones = p.cast(hit, float32)
+    last_index = {name: k for k, name in enumerate(names)}
+    matches = p.equal(p.unsqueeze(x, [x.rank]), categories)
+    if len(last_index) < len(names):
+        matches = p.logical_and(matches, lift(np.asarray([last_index[name] == k for k, name in enumerate(names)])))
+    encoded = p.cast(matches, float32)
     if zeros:
-        return ones
-    return p.where(p.reduce_max(hit, [-1], True), ones, float("nan"))
+        return encoded
+    return p.where(p.reduce_max(matches, [-1], True), encoded, float("nan"))
 
 
 @op("Scaler", since=1, domain=DOMAIN)
 def scaler(X: Tensor, *, offset: Sequence[float] = (), scale: Sequence[float] = ()) -> Tensor:
-    """(x - offset) * scale, by the feature or with one number for all."""
+    """Return (X - offset) * scale, for each feature or with one number for all features."""
     x = p.cast(X, float32)
     if offset:
         x = p.sub(x, lift(np.asarray(offset, np.float32)))

@@ -1,8 +1,7 @@
-"""Trees as arrays: all nodes of an ensemble in one row, the two children of a node side by side.
+"""Trees as arrays: all nodes of an ensemble in level order, with adjacent children.
 
-Every comparison becomes one of three (<=, <, ==) by swapping children; what is not a comparison with one number, the
-membership in a set, becomes a feature of its own. Leaves lead back to themselves, so that every row may take as many
-steps as the deepest tree asks for.
+Each comparison becomes <=, < or == by swapping the children. A membership in a set becomes a feature of its own. Leaves
+point to themselves, so that every row may take as many steps as the deepest tree has levels.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -33,7 +32,7 @@ LEQ, LT, EQ = 0, 1, 4
 
 
 class Nodes(NamedTuple):
-    """The nodes as a model lists them: children by their place, modes by their place in MODES."""
+    """The nodes as a model lists them: children by their index, modes by their index in MODES."""
 
     feature: np.ndarray
     threshold: np.ndarray
@@ -46,8 +45,10 @@ class Nodes(NamedTuple):
 
 
 class Column(NamedTuple):
-    """What a node compares: a feature; that with NaN as -inf (`low`); or whether it is one of some numbers, NaN too or
-    not (`low` again).
+    """The value that a node compares.
+
+    Without `members` it is a feature, with NaN replaced by -inf if `low`. With `members` it is whether the feature is a
+    member, where NaN counts as a member if `low`.
     """
 
     feature: int
@@ -56,22 +57,22 @@ class Column(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """The roots come first. Column 0 is -inf for every row: leaves compare it, and it always holds."""
+    """The nodes in level order, with the roots first. Column 0 is -inf for every row; the comparison of a leaf holds."""
 
     column: np.ndarray
     threshold: np.ndarray
     kind: np.ndarray
-    child: np.ndarray  # where the comparison does not hold; the other child is the one before
-    leaf: np.ndarray  # whether the place is an end
-    missing: np.ndarray  # where NaN counts as holding, of the nodes for which no column says it
+    child: np.ndarray  # the child for a comparison that does not hold; the other child precedes it
+    leaf: np.ndarray  # whether the position is a leaf
+    missing: np.ndarray  # whether the comparison holds for NaN, where its column does not imply that
     origin: np.ndarray  # the node of the model
-    columns: List[Column]  # from number 1 on
+    columns: List[Column]  # columns 1, 2, …
     trees: int
     depth: int
 
 
 class _NormalizedNodes(NamedTuple):
-    """The nodes with three comparisons only."""
+    """The nodes with the comparisons <=, < and == only."""
 
     kind: np.ndarray
     swapped: np.ndarray
@@ -79,21 +80,21 @@ class _NormalizedNodes(NamedTuple):
 
 
 def build_forest(nodes: Nodes, numbers: bool) -> Forest:
-    """`numbers`: no feature can be NaN."""
-    compared = _normalize_comparisons(nodes)
-    missing = np.zeros(len(nodes.mode), bool) if numbers else compared.missing
+    """Return the forest of the nodes. `numbers`: no feature can be NaN."""
+    normalized = _normalize_comparisons(nodes)
+    missing = np.zeros(len(nodes.mode), bool) if numbers else normalized.missing
     inner = nodes.mode != LEAF
-    ordered = missing & inner & (compared.kind != EQ)
-    ordered &= ~np.isnan(nodes.threshold) & ~((compared.kind == LT) & np.isneginf(nodes.threshold))
-    columns, column = _collect_columns(nodes, ordered)
-    true = np.where(compared.swapped, nodes.false, nodes.true)
-    false = np.where(compared.swapped, nodes.true, nodes.false)
+    uses_low_column = missing & inner & (normalized.kind != EQ)
+    uses_low_column &= ~np.isnan(nodes.threshold) & ~((normalized.kind == LT) & np.isneginf(nodes.threshold))
+    columns, column = _collect_columns(nodes, uses_low_column)
+    true = np.where(normalized.swapped, nodes.false, nodes.true)
+    false = np.where(normalized.swapped, nodes.true, nodes.false)
     origin, child, depth = _lay_out_levels(nodes.roots, inner, true, false)
-    usual = int(np.bincount(compared.kind[inner]).argmax()) if inner.any() else LEQ
-    kind = np.where(inner, compared.kind, usual)
+    usual_kind = int(np.bincount(normalized.kind[inner]).argmax()) if inner.any() else LEQ
+    kind = np.where(inner, normalized.kind, usual_kind)
     threshold = np.where(nodes.mode == _MEMBER, 0.5, nodes.threshold)
-    threshold = np.where(inner, threshold, -np.inf if usual == EQ else 0).astype(nodes.threshold.dtype)
-    missing = missing & inner & ~ordered
+    threshold = np.where(inner, threshold, -np.inf if usual_kind == EQ else 0).astype(nodes.threshold.dtype)
+    missing = missing & inner & ~uses_low_column
     return Forest(
         column[origin],
         threshold[origin],
@@ -109,19 +110,24 @@ def build_forest(nodes: Nodes, numbers: bool) -> Forest:
 
 
 def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
-    """x > t is x <= t with the children swapped, but for NaN, which then goes the other way; a NaN as t is never met."""
-    mode, never = nodes.mode, np.isnan(nodes.threshold)
+    """Rewrite x > t to x <= t with the children swapped, and x >= t to x < t.
+
+    The rewrite sends NaN the opposite way, which `missing` corrects. A comparison with a threshold NaN never holds.
+    """
+    mode, is_never_met = nodes.mode, np.isnan(nodes.threshold)
     tracks = nodes.tracks.astype(bool)
-    swapped = np.isin(mode, (_GTE, _GT)) & ~never
+    swapped = np.isin(mode, (_GTE, _GT)) & ~is_never_met
     kind = np.select([np.isin(mode, (_GT, _MEMBER)), mode == _GTE, mode == _NEQ], [LEQ, LT, EQ], mode)
     missing = np.where(swapped, ~tracks, np.where(mode == _NEQ, False, tracks))
-    member = mode == _MEMBER
-    return _NormalizedNodes(np.where(mode == LEAF, LEQ, kind), swapped | (mode == _NEQ) | member, missing & ~member)
+    is_member = mode == _MEMBER
+    return _NormalizedNodes(
+        np.where(mode == LEAF, LEQ, kind), swapped | (mode == _NEQ) | is_member, missing & ~is_member
+    )
 
 
 def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.ndarray]:
-    """The different columns that are compared, those of one make together, and the number of each node's."""
-    compared: List[Tuple[int, Column]] = []
+    """Return the distinct compared columns, sorted by kind, and the number of the column of each node."""
+    node_columns: List[Tuple[int, Column]] = []
     for k in np.flatnonzero(nodes.mode != LEAF).tolist():
         feature = int(nodes.feature[k])
         if feature < 0:
@@ -130,73 +136,75 @@ def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.nd
             column = Column(feature, bool(nodes.tracks[k]), tuple(nodes.members[k].tolist()))
         else:
             column = Column(feature, bool(low[k]))
-        compared.append((k, column))
-    columns = sorted({column for _, column in compared}, key=lambda one: (one.members or (), one.low, one.feature))
-    columns.sort(key=lambda one: one.members is not None)
-    places = {column: number + 1 for number, column in enumerate(columns)}
+        node_columns.append((k, column))
+    columns = sorted(
+        {column for _, column in node_columns}, key=lambda entry: (entry.members or (), entry.low, entry.feature)
+    )
+    columns.sort(key=lambda entry: entry.members is not None)
+    column_numbers = {column: number + 1 for number, column in enumerate(columns)}
     numbers = np.zeros(len(nodes.mode), np.int64)
-    for k, column in compared:
-        numbers[k] = places[column]
+    for k, column in node_columns:
+        numbers[k] = column_numbers[column]
     return columns, numbers
 
 
 def _lay_out_levels(
     roots: np.ndarray, inner: np.ndarray, true: np.ndarray, false: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray, int]:
-    """The nodes level by level: which node stands in each place, and the place of its second child."""
+    """Return the node at each position in level order, the position of its second child, and the depth."""
     level, start, depth = roots, 0, 0
     origins: List[np.ndarray] = []
     children: List[np.ndarray] = []
-    limit = 16 * len(inner) + 16 * len(roots)  # leaves may be shared; a loop would never end
+    limit = 16 * len(inner) + 16 * len(roots)  # leaves may be shared; a cycle would never end
     while True:
-        here = inner[level]
-        after = start + len(level)
-        place = after + 2 * (np.cumsum(here) - 1)
+        is_inner = inner[level]
+        next_start = start + len(level)
+        child_positions = next_start + 2 * (np.cumsum(is_inner) - 1)
         origins.append(level)
-        children.append(np.where(here, place, start + np.arange(len(level))) + 1)
-        if not here.any():
+        children.append(np.where(is_inner, child_positions, start + np.arange(len(level))) + 1)
+        if not is_inner.any():
             return np.concatenate(origins), np.concatenate(children).astype(np.int64), depth
-        below = np.stack([true[level[here]], false[level[here]]], 1).reshape(-1)
-        if below.min() < 0 or below.max() >= len(inner) or after + len(below) > limit:
+        children_level = np.stack([true[level[is_inner]], false[level[is_inner]]], 1).reshape(-1)
+        if children_level.min() < 0 or children_level.max() >= len(inner) or next_start + len(children_level) > limit:
             raise InvalidModelError("the nodes of the trees do not form trees")
-        level, start, depth = below, after, depth + 1
+        level, start, depth = children_level, next_start, depth + 1
 
 
 def index_nodes(
     ids: Sequence[Tuple[int, int]], mode: np.ndarray, true: Sequence[int], false: Sequence[int]
 ) -> Tuple[Dict[Tuple[int, int], int], np.ndarray, np.ndarray, np.ndarray]:
-    """Of nodes named by (tree, node): the place of each name, the places of both children, and the roots."""
-    places = {name: k for k, name in enumerate(ids)}
-    if len(places) < len(ids):
+    """Return the index of each node (tree, node), the indices of both children, and the roots."""
+    indices = {name: k for k, name in enumerate(ids)}
+    if len(indices) < len(ids):
         raise InvalidModelError("two nodes of one tree have the same number")
-    whole = np.arange(len(ids))
-    yes, no, parentless = whole.copy(), whole.copy(), np.ones(len(ids), bool)
+    all_indices = np.arange(len(ids))
+    true_indices, false_indices, is_root = all_indices.copy(), all_indices.copy(), np.ones(len(ids), bool)
     for k in np.flatnonzero(mode != LEAF).tolist():
         tree = ids[k][0]
         try:
-            yes[k], no[k] = places[tree, true[k]], places[tree, false[k]]
+            true_indices[k], false_indices[k] = indices[tree, true[k]], indices[tree, false[k]]
         except KeyError as error:
-            raise InvalidModelError("node %d of tree %d has a child that is not there" % (ids[k][1], tree)) from error
-        if k in (yes[k], no[k]):
+            raise InvalidModelError("node %d of tree %d has a child that does not exist" % (ids[k][1], tree)) from error
+        if k in (true_indices[k], false_indices[k]):
             raise InvalidModelError("node %d of tree %d is a child of itself" % (ids[k][1], tree))
-        parentless[yes[k]] = parentless[no[k]] = False
+        is_root[true_indices[k]] = is_root[false_indices[k]] = False
     roots: Dict[int, int] = {}
-    for k in np.flatnonzero(parentless).tolist():
+    for k in np.flatnonzero(is_root).tolist():
         roots.setdefault(ids[k][0], k)
     if len(roots) < len({tree for tree, _ in ids}):
         raise InvalidModelError("a tree has no root: the nodes of the trees do not form trees")
-    return places, yes, no, np.asarray(list(roots.values()), np.int64)
+    return indices, true_indices, false_indices, np.asarray(list(roots.values()), np.int64)
 
 
 def split_members(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
-    """The sets of the BRANCH_MEMBER nodes, in their order: one list, in which NaN ends each set."""
-    places = np.flatnonzero(mode == _MEMBER).tolist()
-    if not places:
+    """Return the set of each BRANCH_MEMBER node. The sets are one list, in which NaN ends a set."""
+    member_nodes = np.flatnonzero(mode == _MEMBER).tolist()
+    if not member_nodes:
         return {}
     flat = np.asarray(() if values is None else values).reshape(-1)
     ends = np.flatnonzero(np.isnan(flat))
     sets = np.split(flat, ends)
     pieces = [sets[0], *(piece[1:] for piece in sets[1:])]
-    if len(ends) < len(places) - 1:
-        raise InvalidModelError("there are %d sets for %d nodes BRANCH_MEMBER" % (len(pieces), len(places)))
-    return dict(zip(places, pieces))
+    if len(ends) < len(member_nodes) - 1:
+        raise InvalidModelError("there are %d sets for %d nodes BRANCH_MEMBER" % (len(pieces), len(member_nodes)))
+    return dict(zip(member_nodes, pieces))

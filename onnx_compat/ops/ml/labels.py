@@ -1,4 +1,4 @@
-"""Labels: from one set of names or numbers to another."""
+"""Mappings between labels."""
 
 from typing import Any, Optional
 
@@ -17,14 +17,16 @@ from onnx_compat.tracing.values import Tensor, known_array, lift
 def _map_values(
     x: Tensor, keys: np.ndarray, values: np.ndarray, default: Any, dtype: DType, nan: bool = False
 ) -> Tensor:
-    """The value of the first key that each element is; the default where it is none."""
+    """Return the value of the first key that equals each element; the default without an equal key."""
     if len(keys) != len(values):
-        raise InvalidModelError("%d keys and %d values" % (len(keys), len(values)))
+        raise InvalidModelError(
+            "a LabelEncoder has %d keys and %d values; their numbers must be equal" % (len(keys), len(values))
+        )
     table = np.empty(len(values) + 1, dtype.numpy)
     table[:-1], table[-1] = values, default
     flat = p.reshape(x, (product(x.shape),))
-    found = p.take(lift(table, dtype), first_indices(flat, keys, nan), 0)
-    return p.reshape(found, x.shape)
+    mapped = p.take(lift(table, dtype), first_indices(flat, keys, nan), 0)
+    return p.reshape(mapped, x.shape)
 
 
 def _as_array(values: Any, dtype: DType) -> np.ndarray:
@@ -40,7 +42,7 @@ def category_mapper(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """Names to numbers or back. Of a name that comes twice the last one counts: so they are searched from behind."""
+    """Map strings to integers or back. The last entry of a repeated category counts, so the search is reversed."""
     numbers, names = _as_array(cats_int64s or (), int64)[::-1], _as_array(cats_strings or (), string)[::-1]
     if X.dtype.kind == "s":
         return _map_values(X, names, numbers, default_int64, int64)
@@ -51,11 +53,11 @@ def category_mapper(
 def label_encoder_1(
     X: Tensor, *, classes_strings: Strings = (), default_int64: int = -1, default_string: str = "_Unused"
 ) -> Tensor:
-    """Names to their places in a list (the last one of a name that comes twice), or back."""
-    names, places = _as_array(classes_strings or (), string), np.arange(len(classes_strings or ()))
+    """Map strings to their index in a list or back. The last index of a repeated string counts."""
+    names, indices = _as_array(classes_strings or (), string), np.arange(len(classes_strings or ()))
     if X.dtype.kind == "s":
-        return _map_values(X, names[::-1], places[::-1], default_int64, int64)
-    return _map_values(X, places, names, default_string, string)
+        return _map_values(X, names[::-1], indices[::-1], default_int64, int64)
+    return _map_values(X, indices, names, default_string, string)
 
 
 @op("LabelEncoder", since=2, domain=DOMAIN)
@@ -72,7 +74,7 @@ def label_encoder_2(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """In this version a NaN among the keys is never found."""
+    """Map keys to values. In this version a NaN key never matches."""
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, None)
     values, dtype = _values(values_floats, values_int64s, values_strings, None)
     default = {"f": default_float, "i": default_int64, "s": default_string}[dtype.kind]
@@ -96,7 +98,7 @@ def label_encoder(
     values_strings: Strings = None,
     values_tensor: Optional[Tensor] = None,
 ) -> Tensor:
-    """The value of each key; a NaN is found where a key is NaN."""
+    """Map keys to values. A NaN key matches NaN."""
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, keys_tensor)
     values, dtype = _values(values_floats, values_int64s, values_strings, values_tensor)
     if default_tensor is not None:
@@ -106,11 +108,13 @@ def label_encoder(
     return _map_values(X, keys, values, default, dtype, nan=True)
 
 
-def _keys_of_dtype(what: str, dtype: DType, floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> Any:
-    """The one list of them that is given, which must be of the dtype."""
-    values, kind = _values(floats, ints, strings, tensor)
-    if kind.kind != dtype.kind:
-        raise InvalidModelError("the %s are %s, not %s" % (what, kind.name, dtype.name))
+def _keys_of_dtype(
+    description: str, dtype: DType, floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]
+) -> Any:
+    """Return the list that is given. Raises InvalidModelError if its dtype differs."""
+    values, key_dtype = _values(floats, ints, strings, tensor)
+    if key_dtype.kind != dtype.kind:
+        raise InvalidModelError("the %s are %s, not %s" % (description, key_dtype.name, dtype.name))
     return values.astype(dtype.numpy, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""Linear models."""
+"""Linear classifiers and regressors."""
 
 from typing import List, Optional, Sequence
 
@@ -24,10 +24,10 @@ from onnx_compat.tracing.values import Tensor, lift
 def _linear_scores(
     x: Tensor, coefficients: Sequence[float], intercepts: Optional[Sequence[float]], count: int
 ) -> Tensor:
-    """x times the coefficients (a row for each class or target) plus the intercepts."""
+    """Return x times the coefficients (a row for each class or target) plus the intercepts."""
     table = np.asarray(coefficients, np.float32)
     if count <= 0 or table.size % count:
-        raise InvalidModelError("%d coefficients are not of %d classes or targets" % (table.size, count))
+        raise InvalidModelError("%d coefficients cannot be divided among %d classes or targets" % (table.size, count))
     scores = p.matmul(x, lift(np.ascontiguousarray(table.reshape(count, -1).T)))
     return p.add(scores, lift(np.asarray(intercepts, np.float32))) if intercepts else scores
 
@@ -43,6 +43,7 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
+    """Return the labels and the scores of a linear classifier."""
     x = as_rows(X)
     labels = label_tensor(classlabels_ints, classlabels_strings)
     names = list(classlabels_strings or classlabels_ints or ())
@@ -73,6 +74,7 @@ def linear_regressor(
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> Tensor:
+    """Return the scores of a linear regression."""
     scores = _linear_scores(as_rows(X, float32), coefficients, intercepts, targets)
     return (
         transform_single_score(scores, post_transform) if targets == 1 else apply_post_transform(scores, post_transform)

@@ -1,4 +1,4 @@
-"""Maps: from dicts to rows of features, and from scores to dicts. The keys of a map ascend, as those of a std::map."""
+"""Maps: from maps to rows of features, and from scores to maps. The keys of a map ascend, as in std::map."""
 
 from typing import Any, Callable, List
 
@@ -19,26 +19,29 @@ _CASTS = {"TO_FLOAT": float32, "TO_STRING": string, "TO_INT64": int64}
 
 @op("CastMap", since=1, domain=DOMAIN)
 def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Tensor:
-    """The values in one row, one after the other or (SPARSE) each in the place that its key says, zeros elsewhere."""
+    """Return the values of a map as one row: in sequence, or at the index of their key (SPARSE)."""
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
-        raise InvalidModelError("CastMap: cast_to=%r, map_form=%r" % (cast_to, map_form))
+        raise InvalidModelError(
+            "a CastMap has cast_to=%r and map_form=%r; onnx defines TO_FLOAT, TO_STRING, TO_INT64 and DENSE, SPARSE"
+            % (cast_to, map_form)
+        )
     dtype = _CASTS[cast_to]
     values = _cast_values(X.values, dtype)
     if map_form == "SPARSE":
-        empty = lift("0.f", string) if dtype is string else lift(0, dtype)  # what onnxruntime puts there
-        there = p.logical_and(p.greater_equal(X.keys, 0), p.less(X.keys, max_map))
-        values = _scatter_row(p.where(there, X.keys, max_map), values, max_map, empty)
+        empty = lift("0.f", string) if dtype is string else lift(0, dtype)  # the text that onnxruntime writes
+        is_in_range = p.logical_and(p.greater_equal(X.keys, 0), p.less(X.keys, max_map))
+        values = _scatter_row(p.where(is_in_range, X.keys, max_map), values, max_map, empty)
     return p.unsqueeze(values, [0])
 
 
-def _scatter_row(places: Tensor, values: Tensor, length: int, empty: Tensor) -> Tensor:
-    """The values in their places of a vector; what belongs nowhere is put behind it, and cut off."""
-    room = p.broadcast_to(empty, (length + 1,))
-    return p.slice_axis(p.scatter_nd(room, p.unsqueeze(places, [1]), values), 0, 0, length)
+def _scatter_row(indices: Tensor, values: Tensor, length: int, empty: Tensor) -> Tensor:
+    """Return a vector with the values at their indices. Values at the index `length` are dropped."""
+    row = p.broadcast_to(empty, (length + 1,))
+    return p.slice_axis(p.scatter_nd(row, p.unsqueeze(indices, [1]), values), 0, 0, length)
 
 
 def _cast_values(values: Tensor, dtype: DType) -> Tensor:
-    """Numbers become text as by C's %f, and text numbers: of values that must be known then."""
+    """Cast numbers to text as C's %f does, and text to numbers. The values must be known."""
     if values.dtype == dtype:
         return values
     if "s" not in (values.dtype.kind, dtype.kind):
@@ -48,7 +51,7 @@ def _cast_values(values: Tensor, dtype: DType) -> Tensor:
     try:
         return lift(np.asarray([convert(value) for value in array.tolist()], dtype.numpy), dtype)
     except ValueError as error:
-        raise InvalidModelError("a value of the map is no number: %s" % error) from error
+        raise InvalidModelError("a value of the map is not a number: %s" % error) from error
 
 
 def _format_number(value: float) -> str:
@@ -61,37 +64,37 @@ def _parse_integer(text: str) -> int:
 
 @op("DictVectorizer", since=1, domain=DOMAIN)
 def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabulary: Strings = None) -> Tensor:
-    """The value of each word of the vocabulary in one row, zero (or no text) where the map has none."""
+    """Return the value of each key of the vocabulary as one row, zero (or empty) without such a key."""
     words = label_tensor(int64_vocabulary, string_vocabulary)
     if words is None or words.value is None:
         raise InvalidModelError("a DictVectorizer needs its vocabulary")
     if words.dtype != X.keys.dtype:
         raise InvalidModelError("the vocabulary is of %s, the keys are %s" % (words.dtype.name, X.keys.dtype.name))
     vocabulary: List[Any] = words.value.tolist()
-    first = {word: k for k, word in reversed(list(enumerate(vocabulary)))}
+    first_index = {word: k for k, word in reversed(list(enumerate(vocabulary)))}
     empty = lift("", string) if X.values.dtype.kind == "s" else lift(0, X.values.dtype)
     row = _scatter_row(first_indices(X.keys, words.value), X.values, len(vocabulary), empty)
-    if len(first) < len(vocabulary):  # a word that is listed twice
-        row = p.take(row, lift(np.asarray([first[word] for word in vocabulary], np.int64)), 0)
+    if len(first_index) < len(vocabulary):  # a repeated key
+        row = p.take(row, lift(np.asarray([first_index[word] for word in vocabulary], np.int64)), 0)
     return p.unsqueeze(row, [0])
 
 
 @op("ZipMap", since=1, domain=DOMAIN)
 def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: Strings = None) -> SequenceValue:
-    """A map of each row, from the labels to its scores; of a label that comes twice, the last score."""
+    """Return a map from labels to scores for each row. The last score of a repeated label counts."""
     names: List[Any] = [*(classlabels_strings or classlabels_int64s or ())]
     scores = p.unsqueeze(X, [0]) if X.rank == 1 else X
     if is_static(scores.shape[1]) and scores.shape[1] != len(names):
         raise InvalidModelError("%s scores for %d labels" % (scores.shape[1], len(names)))
     count = scores.shape[0]
     if not is_static(count):
-        raise NeedsKnownError("how many maps there are depends on a run-time size", lift([count]))
-    last = {name: k for k, name in enumerate(names)}
-    order = sorted(last)
-    keys = label_tensor(None if classlabels_strings else order, order if classlabels_strings else None)
+        raise NeedsKnownError("the number of maps depends on a size that is not known", lift([count]))
+    last_index = {name: k for k, name in enumerate(names)}
+    ascending = sorted(last_index)
+    keys = label_tensor(None if classlabels_strings else ascending, ascending if classlabels_strings else None)
     if keys is None:
         raise InvalidModelError("a ZipMap needs the labels of its classes")
-    places = [last[name] for name in order]
-    if places != list(range(len(names))):
-        scores = p.take(scores, lift(np.asarray(places, np.int64)), 1)
+    score_indices = [last_index[name] for name in ascending]
+    if score_indices != list(range(len(names))):
+        scores = p.take(scores, lift(np.asarray(score_indices, np.int64)), 1)
     return SequenceValue(float32, tuple(MapValue(keys, take_slice(scores, k)) for k in range(int(count))))

@@ -22,6 +22,8 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 class _Kernel(NamedTuple):
+    """The kernel function and its parameters."""
+
     name: str
     gamma: float
     coef0: float
@@ -36,12 +38,12 @@ def _kernel(name: str, params: Any) -> _Kernel:
 
 
 def _kernel_products(x: Tensor, vectors: np.ndarray, kernel: _Kernel) -> Tensor:
-    """The kernel of each row with each vector: [rows, vectors]."""
+    """Return the kernel of each row with each vector: [rows, vectors]."""
     table = lift(np.ascontiguousarray(vectors.T))
     if kernel.name == "RBF":
-        # The square of the difference, vector by vector: the difference of large squares would lose what counts.
-        apart = p.sub(p.unsqueeze(x, [1]), lift(vectors[None]))
-        return p.exp(p.mul(p.reduce_sum(p.mul(apart, apart), [2]), -kernel.gamma))
+        # The squares of the differences: the difference of large squares would lose precision.
+        difference = p.sub(p.unsqueeze(x, [1]), lift(vectors[None]))
+        return p.exp(p.mul(p.reduce_sum(p.mul(difference, difference), [2]), -kernel.gamma))
     dot = p.matmul(x, table)
     if kernel.name == "LINEAR":
         return dot
@@ -62,7 +64,10 @@ def svm_regressor(
     rho: Sequence[float] = (),
     support_vectors: Sequence[float] = (),
 ) -> Tensor:
-    """Without support vectors, a linear model. As in onnxruntime, a post_transform changes nothing about one score."""
+    """Return the score of a support vector machine, or of a linear model without support vectors.
+
+    As in onnxruntime, a post_transform does not change a single score.
+    """
     x, weights = as_rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
     if n_supports > 0:
         vectors = np.asarray(support_vectors, np.float32).reshape(n_supports, -1)
@@ -89,6 +94,7 @@ def svm_classifier(
     support_vectors: Sequence[float] = (),
     vectors_per_class: Ints = None,
 ) -> List[Tensor]:
+    """Return the labels and the scores of a support vector classifier."""
     labels = label_tensor(classlabels_ints, classlabels_strings)
     if labels is None:
         raise InvalidModelError("an SVMClassifier needs the labels of its classes")
@@ -96,20 +102,22 @@ def svm_classifier(
     x, table = as_rows(X), np.asarray(coefficients, np.float32)
     if not vectors_per_class or not sum(vectors_per_class):  # a linear model with a row for each class
         scores = p.add(p.matmul(x, lift(np.ascontiguousarray(table.reshape(len(names), -1).T))), rho[0] if rho else 0.0)
-        best = p.argmax(scores, 1)
-        weight = p.reduce_max(scores, [1])
+        winner = p.argmax(scores, 1)
+        best_score = p.reduce_max(scores, [1])
     else:
         vectors = np.asarray(support_vectors, np.float32).reshape(sum(vectors_per_class), -1)
         products = _kernel_products(x, vectors, _kernel(kernel_type, kernel_params))
         scores = _decisions(products, table, vectors_per_class, rho)
         votes = _votes(scores, len(names))
-        weight, best = None, p.argmax(votes, 1)
+        best_score, winner = None, p.argmax(votes, 1)
         if prob_a:
             scores = couple_probabilities(scores, prob_a, prob_b or (), len(names))
-    label = p.take(labels, best, 0)
-    if len(names) == 2 and weight is not None and not prob_a:  # by the border of the second class, as in onnxruntime
-        border = p.greater_equal(weight, 0.5) if (table >= 0).all() else p.greater(weight, 0.0)
-        label = p.where(border, lift(names[1], labels.dtype), label)
+    label = p.take(labels, winner, 0)
+    if (
+        len(names) == 2 and best_score is not None and not prob_a
+    ):  # by the decision boundary of the second class, as in onnxruntime
+        is_second = p.greater_equal(best_score, 0.5) if (table >= 0).all() else p.greater(best_score, 0.0)
+        label = p.where(is_second, lift(names[1], labels.dtype), label)
     if scores.shape[1] != 1:
         return [label, apply_post_transform(scores, post_transform)]
     if len(names) == 2:
@@ -122,26 +130,28 @@ def _class_pairs(classes: int) -> List[Tuple[int, int]]:
 
 
 def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequence[float]) -> Tensor:
-    """The decision between each two classes. As in libsvm, class i against j has its weights of the vectors of i in
-    row j - 1, and of those of j in row i.
+    """Return the decision between each pair of classes.
+
+    As in libsvm, class i against j has the weights of the vectors of i in row j - 1. The weights of the vectors of j
+    are in row i.
     """
     total = int(sum(counts))
     ends = np.cumsum([0, *counts])
     weights = table.reshape(-1, total)
     pairs = _class_pairs(len(counts))
-    duels = np.zeros((total, len(pairs)), np.float32)
+    pair_weights = np.zeros((total, len(pairs)), np.float32)
     for k, (i, j) in enumerate(pairs):
-        duels[ends[i] : ends[i + 1], k] = weights[j - 1, ends[i] : ends[i + 1]]
-        duels[ends[j] : ends[j + 1], k] = weights[i, ends[j] : ends[j + 1]]
+        pair_weights[ends[i] : ends[i + 1], k] = weights[j - 1, ends[i] : ends[i + 1]]
+        pair_weights[ends[j] : ends[j + 1], k] = weights[i, ends[j] : ends[j + 1]]
     if len(rho) < len(pairs):
-        raise InvalidModelError("%d numbers in rho for %d pairs of classes" % (len(rho), len(pairs)))
-    return p.add(p.matmul(products, lift(duels)), lift(np.asarray(rho[: len(pairs)], np.float32)))
+        raise InvalidModelError("rho has %d entries for %d pairs of classes" % (len(rho), len(pairs)))
+    return p.add(p.matmul(products, lift(pair_weights)), lift(np.asarray(rho[: len(pairs)], np.float32)))
 
 
 def _votes(scores: Tensor, classes: int) -> Tensor:
-    """How many of its decisions each class wins."""
-    won = np.zeros((2, classes * (classes - 1) // 2, classes), np.float32)
+    """Return how many decisions each class wins."""
+    votes = np.zeros((2, classes * (classes - 1) // 2, classes), np.float32)
     for k, (i, j) in enumerate(_class_pairs(classes)):
-        won[0, k, i] = won[1, k, j] = 1
-    first = p.cast(p.greater(scores, 0.0), float32)
-    return p.add(p.matmul(first, lift(won[0])), p.matmul(p.sub(1.0, first), lift(won[1])))
+        votes[0, k, i] = votes[1, k, j] = 1
+    first_wins = p.cast(p.greater(scores, 0.0), float32)
+    return p.add(p.matmul(first_wins, lift(votes[0])), p.matmul(p.sub(1.0, first_wins), lift(votes[1])))

@@ -1,4 +1,4 @@
-"""Ensembles of decision trees. How rows go down is in descent.py, what leaves say in leaves.py."""
+"""Ensembles of decision trees. `descent` finds the leaves of the rows, `leaves` aggregates their weights."""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -34,18 +34,18 @@ from onnx_compat.tracing.values import Tensor, known_array
 
 
 class _Trees(NamedTuple):
-    """A forest, the place of each node that the model names, and the dtype to compare in."""
+    """A forest, the index of each node that the model names, and the dtype of comparisons."""
 
     forest: Forest
-    places: Dict[Tuple[int, int], int]
+    node_indices: Dict[Tuple[int, int], int]
     dtype: DType
 
 
-def _attribute_array(listed: Any, tensor: Optional[Tensor], what: str) -> np.ndarray:
-    """An attribute that is a list of floats or, of more precision, a tensor."""
+def _attribute_array(values: Any, tensor: Optional[Tensor], description: str) -> np.ndarray:
+    """Return an attribute that is a list of floats or, for more precision, a tensor."""
     if tensor is not None:
-        return known_array(tensor, what).reshape(-1)
-    return np.asarray(listed or (), np.float32)
+        return known_array(tensor, description).reshape(-1)
+    return np.asarray(values or (), np.float32)
 
 
 def _compare_dtype(x: Tensor, *arrays: np.ndarray) -> DType:
@@ -53,7 +53,7 @@ def _compare_dtype(x: Tensor, *arrays: np.ndarray) -> DType:
 
 
 def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
-    """The nodes as versions 1 to 5 of the classifier and the regressor list them."""
+    """Return the forest of the nodes as versions 1 to 5 of classifier and regressor list them."""
     ids = list(zip(attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()))
     count = len(ids)
     names = [_mode_name(mode) for mode in attributes["nodes_modes"] or ()]
@@ -64,12 +64,12 @@ def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _T
     features = np.asarray(attributes["nodes_featureids"] or (), np.int64)
     true, false = attributes["nodes_truenodeids"] or (), attributes["nodes_falsenodeids"] or ()
     tracks = np.asarray(attributes["nodes_missing_value_tracks_true"] or [0] * count, np.int64)
-    if not count or {len(one) for one in (mode, features, true, false, tracks, values)} != {count}:
+    if not count or {len(values_list) for values_list in (mode, features, true, false, tracks, values)} != {count}:
         raise InvalidModelError("the lists of the trees' nodes are empty or differ in length")
-    places, yes, no, roots = index_nodes(ids, mode, true, false)
+    node_indices, true_indices, false_indices, roots = index_nodes(ids, mode, true, false)
     dtype = _compare_dtype(X, values)
-    nodes = Nodes(features, values.astype(dtype.numpy), mode, yes, no, tracks, {}, roots)
-    return _Trees(build_forest(nodes, X.dtype.kind != "f"), places, dtype)
+    nodes = Nodes(features, values.astype(dtype.numpy), mode, true_indices, false_indices, tracks, {}, roots)
+    return _Trees(build_forest(nodes, X.dtype.kind != "f"), node_indices, dtype)
 
 
 def _mode_name(value: Any) -> str:
@@ -78,10 +78,10 @@ def _mode_name(value: Any) -> str:
 
 def _read_weights(trees: _Trees, treeids: Any, nodeids: Any, ids: Any, weights: np.ndarray, targets: int) -> Weights:
     try:
-        nodes = [trees.places[name] for name in zip(treeids or (), nodeids or ())]
+        nodes = [trees.node_indices[name] for name in zip(treeids or (), nodeids or ())]
     except KeyError as error:
         raise InvalidModelError(
-            "a weight is of node %d of tree %d, which is not there" % error.args[0][::-1]
+            "a weight belongs to node %d of tree %d, which does not exist" % error.args[0][::-1]
         ) from error
     return reachable_weights(nodes, ids or (), weights, targets, trees.forest)
 
@@ -113,13 +113,14 @@ def tree_ensemble_regressor(
     target_weights: Floats = None,
     target_weights_as_tensor: Optional[Tensor] = None,
 ) -> Tensor:
+    """Return the scores of an ensemble of regression trees."""
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(target_weights, target_weights_as_tensor, "the weights")
     targets = int(n_targets or 1 + max(target_ids or (0,)))
     weights = _read_weights(trees, target_treeids, target_nodeids, target_ids, table, targets)
-    at = find_leaves(as_rows(X, trees.dtype), trees.forest)
+    positions = find_leaves(as_rows(X, trees.dtype), trees.forest)
     base = _attribute_array(base_values, base_values_as_tensor, "the base values")
-    scores = aggregate(at, trees.forest, weights, aggregate_function, trees.dtype, base)
+    scores = aggregate(positions, trees.forest, weights, aggregate_function, trees.dtype, base)
     return p.cast(
         transform_single_score(scores, post_transform)
         if targets == 1
@@ -161,6 +162,7 @@ def tree_ensemble_classifier(
     nodes_values_as_tensor: Optional[Tensor] = None,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
+    """Return the labels and the scores of an ensemble of classification trees."""
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(class_weights, class_weights_as_tensor, "the weights")
     base = _attribute_array(base_values, base_values_as_tensor, "the base values")
@@ -168,19 +170,21 @@ def tree_ensemble_classifier(
     if labels is None:
         raise InvalidModelError("a TreeEnsembleClassifier needs the labels of its classes")
     classes = len(classlabels_strings or classlabels_int64s or ())
-    at = find_leaves(as_rows(X, trees.dtype), trees.forest)
+    positions = find_leaves(as_rows(X, trees.dtype), trees.forest)
     weights = _read_weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
     if classes == 2:
-        second, scores = classify_two(
-            at, trees.forest, weights, base.astype(trees.dtype.numpy), post_transform, trees.dtype
+        is_second, scores = classify_two(
+            positions, trees.forest, weights, base.astype(trees.dtype.numpy), post_transform, trees.dtype
         )
-        # (Numbers are 0 and 1 in onnxruntime, whatever the model says.)
-        label = p.take(labels, p.cast(second, int64), 0)
+        # onnxruntime returns 0 and 1 for any integer labels.
+        label = p.take(labels, p.cast(is_second, int64), 0)
     else:
-        scores = add_base_values(aggregate(at, trees.forest, weights, "SUM", trees.dtype), base)
+        scores = add_base_values(aggregate(positions, trees.forest, weights, "SUM", trees.dtype), base)
         votes = scores
-        if not len(base) and not all(is_always_weighted(trees.forest, weights, one) for one in range(classes)):
-            votes = p.where(has_weight(at, trees.forest, weights), scores, -np.inf)  # a class must be spoken of to win
+        if not len(base) and not all(is_always_weighted(trees.forest, weights, target) for target in range(classes)):
+            votes = p.where(
+                has_weight(positions, trees.forest, weights), scores, -np.inf
+            )  # a class without any weight cannot win
         label = p.take(labels, p.argmax(votes, 1), 0)
         scores = apply_post_transform(scores, post_transform)
     return [label, p.cast(scores, float32)]
@@ -213,37 +217,41 @@ def tree_ensemble(
     post_transform: int = 0,
     tree_roots: Sequence[int],
 ) -> Tensor:
-    """The leaves are numbered apart from the nodes: here they come behind them."""
+    """Return the scores of an ensemble of trees. Its leaves have their own numbers; here they follow the nodes."""
     splits = known_array(nodes_splits, "the thresholds").reshape(-1)
     table = known_array(leaf_weights, "the weights").reshape(-1)
-    inner, ends = known_array(nodes_modes, "the modes").reshape(-1).astype(np.int64), len(table)
-    count = len(inner)
-    given = (splits, nodes_featureids, nodes_truenodeids, nodes_falsenodeids, nodes_trueleafs, nodes_falseleafs)
-    if {len(one) for one in given} != {count} or not 0 <= inner.min() <= inner.max() < LEAF:
-        raise InvalidModelError("the lists of the trees' nodes differ in length, or a mode is not known")
+    inner_modes, leaf_count = known_array(nodes_modes, "the modes").reshape(-1).astype(np.int64), len(table)
+    count = len(inner_modes)
+    node_lists = (splits, nodes_featureids, nodes_truenodeids, nodes_falsenodeids, nodes_trueleafs, nodes_falseleafs)
+    if {len(node_list) for node_list in node_lists} != {
+        count
+    } or not 0 <= inner_modes.min() <= inner_modes.max() < LEAF:
+        raise InvalidModelError("the lists of the trees' nodes differ in length, or a mode is unknown")
     dtype = _compare_dtype(X, splits, table)
 
-    def filled(values: Any, value: Any) -> np.ndarray:
-        return np.concatenate([np.asarray(values), np.full(ends, value, np.asarray(values).dtype)])
+    def append_leaves(values: Any, value: Any) -> np.ndarray:
+        return np.concatenate([np.asarray(values), np.full(leaf_count, value, np.asarray(values).dtype)])
 
     def children(ids: Sequence[int], leafs: Sequence[int]) -> np.ndarray:
-        return filled(np.asarray(ids) + count * (np.asarray(leafs) != 0), 0)
+        return append_leaves(np.asarray(ids) + count * (np.asarray(leafs) != 0), 0)
 
-    members = split_members(None if membership_values is None else known_array(membership_values, "the sets"), inner)
+    members = split_members(
+        None if membership_values is None else known_array(membership_values, "the sets"), inner_modes
+    )
     nodes = Nodes(
-        feature=filled(nodes_featureids, 0),
-        threshold=filled(splits.astype(dtype.numpy), 0),
-        mode=filled(inner, LEAF),
+        feature=append_leaves(nodes_featureids, 0),
+        threshold=append_leaves(splits.astype(dtype.numpy), 0),
+        mode=append_leaves(inner_modes, LEAF),
         true=children(nodes_truenodeids, nodes_trueleafs),
         false=children(nodes_falsenodeids, nodes_falseleafs),
-        tracks=filled(nodes_missing_value_tracks_true or [0] * count, 0),
+        tracks=append_leaves(nodes_missing_value_tracks_true or [0] * count, 0),
         members=members,
         roots=np.asarray(tree_roots, np.int64),
     )
-    made = build_forest(nodes, False)
+    forest = build_forest(nodes, False)
     targets = int(n_targets or 1 + max(leaf_targetids))
-    weights = reachable_weights(np.arange(count, count + ends).tolist(), leaf_targetids, table, targets, made)
-    at = find_leaves(as_rows(X, dtype), made)
-    scores = aggregate(at, made, weights, AGGREGATES[aggregate_function], dtype)
-    name = POST_TRANSFORMS[post_transform]  # (onnxruntime has SOFTMAX and LOGISTIC the other way round)
+    weights = reachable_weights(np.arange(count, count + leaf_count).tolist(), leaf_targetids, table, targets, forest)
+    positions = find_leaves(as_rows(X, dtype), forest)
+    scores = aggregate(positions, forest, weights, AGGREGATES[aggregate_function], dtype)
+    name = POST_TRANSFORMS[post_transform]  # onnxruntime exchanges SOFTMAX and LOGISTIC
     return p.cast(transform_single_score(scores, name) if targets == 1 else apply_post_transform(scores, name), X.dtype)

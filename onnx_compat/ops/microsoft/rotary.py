@@ -1,0 +1,37 @@
+"""RotaryEmbedding of onnxruntime."""
+
+from typing import Any
+
+from onnx_compat import primitives as p
+from onnx_compat.ops import attention_weights
+from onnx_compat.ops.microsoft.common import DOMAIN
+from onnx_compat.ops.registry import op
+from onnx_compat.ops.rotary import apply_rotary_embedding
+from onnx_compat.tracing.values import Tensor
+
+
+@op("RotaryEmbedding", since=1, domain=DOMAIN)
+def rotary_embedding(
+    input: Tensor,
+    position_ids: Tensor,
+    cos_cache: Tensor,
+    sin_cache: Tensor,
+    *,
+    interleaved: int = 0,
+    is_packed_batching: int = 0,
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+    scale: float = 1.0,
+) -> Tensor:
+    """Rotate pairs of features by the angles of their positions. A single position is that of the first step.
+
+    Two attributes do not change the result: is_packed_batching affects speed, and onnxruntime never applied scale.
+    """
+    if position_ids.rank == 1:
+        steps = p.iota(input.shape[1 if input.rank == 3 else 2], position_ids.dtype)
+        position_ids = p.unsqueeze(p.add(position_ids, steps), [0])
+    cos, sin = (p.take(cache, position_ids, 0) for cache in (cos_cache, sin_cache))
+    count: Any = num_heads
+    if input.rank == 3 and not num_heads:
+        count = attention_weights.size_per_head(input.shape[2], cos.shape[2] * 2)
+    return apply_rotary_embedding(input, cos, sin, count, bool(interleaved))
