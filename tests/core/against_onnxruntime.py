@@ -1,4 +1,4 @@
-"""One operator of onnxruntime's own in a model, run by onnxruntime and by the reference, on sizes known and unknown."""
+"""Run an operator of onnxruntime in onnxruntime and in the reference, on known and unknown sizes."""
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -14,7 +14,7 @@ MICROSOFT = "com.microsoft"
 
 
 def session(proto: Any) -> Any:
-    """As it is: nothing is optimised, so that the operator's own kernel runs."""
+    """Return a session without optimizations, so that the operator's own kernel runs."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
@@ -23,7 +23,7 @@ def session(proto: Any) -> Any:
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-def built(
+def build_model(
     operator: str,
     inputs: Sequence[Any],
     outputs: int = 1,
@@ -54,13 +54,13 @@ def built(
     extra = [helper.make_opsetid(MICROSOFT, 1)]
     proto = model(nodes, ports, [ValueInfoProto(name=name) for name in results], constants, ai_onnx, extra)
     for k, dtype in (types or {}).items():
-        (tensor,) = [one for one in proto.graph.initializer if one.name == names[k]]
+        (tensor,) = [initializer for initializer in proto.graph.initializer if initializer.name == names[k]]
         tensor.CopyFrom(helper.make_tensor(tensor.name, dtype, inputs[k].shape, inputs[k].reshape(-1).tolist()))
     return proto, feed
 
 
 def both(proto: Any, feed: Dict[str, np.ndarray], shim: str = "reference") -> List[Tuple[np.ndarray, np.ndarray]]:
-    """What onnx_compat gives and what onnxruntime gives, output by output."""
+    """Return the outputs of onnx_compat and of onnxruntime."""
     theirs = session(proto).run(None, feed)
     runnable = onnx_compat.prepare(proto, shim=shim, fallback=False)
     ours = runnable.run(feed)
@@ -68,7 +68,7 @@ def both(proto: Any, feed: Dict[str, np.ndarray], shim: str = "reference") -> Li
 
 
 def agree(proto: Any, feed: Dict[str, np.ndarray], rtol: float = 1e-5, atol: float = 1e-5, steps: int = 0) -> None:
-    """Numbers within the tolerances, integers within so many steps; types and shapes are the same."""
+    """Compare numbers within the tolerances, integers within `steps`, and dtypes and shapes exactly."""
     for mine, theirs in both(proto, feed):
         assert mine.dtype == theirs.dtype
         assert mine.shape == theirs.shape
@@ -82,6 +82,6 @@ def agree(proto: Any, feed: Dict[str, np.ndarray], rtol: float = 1e-5, atol: flo
 def check(
     operator: str, inputs: Sequence[Any], rtol: float = 1e-5, atol: float = 1e-5, steps: int = 0, **how: Any
 ) -> None:
-    """On sizes that the model says, and on sizes that it leaves open."""
+    """Compare for sizes that the model declares, and for symbolic sizes."""
     for unknown in (False, True):
-        agree(*built(operator, inputs, unknown=unknown, **how), rtol=rtol, atol=atol, steps=steps)
+        agree(*build_model(operator, inputs, unknown=unknown, **how), rtol=rtol, atol=atol, steps=steps)

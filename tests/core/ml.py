@@ -1,4 +1,4 @@
-"""One operator of ai.onnx.ml in a model, run by onnxruntime and by the shim under test, on a batch of unknown size."""
+"""Run an operator of ai.onnx.ml in onnxruntime and in the shim under test, on a batch of unknown size."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -31,15 +31,15 @@ def _port(name: str, value: Any) -> Any:
 
 
 def proto(operator: str, version: int, ports: Sequence[Any], outputs: Sequence[Any], attributes: Dict[str, Any]) -> Any:
-    """`ports`: arrays or types of the inputs; `outputs`: element types, or types."""
+    """Return a model of one node. `ports`: arrays or types of the inputs; `outputs`: element types, or types."""
     names = ["x%d" % k for k in range(len(ports))]
     results = ["y%d" % k for k in range(len(outputs))]
-    one = helper.make_node(operator, names, results, domain=ML, **attributes)
+    item = helper.make_node(operator, names, results, domain=ML, **attributes)
     declared = [
         helper.make_tensor_value_info(name, kind, None) if isinstance(kind, int) else _port(name, kind)
         for name, kind in zip(results, outputs)
     ]
-    graph = helper.make_graph([one], "graph", [_port(n, port) for n, port in zip(names, ports)], declared)
+    graph = helper.make_graph([item], "graph", [_port(n, port) for n, port in zip(names, ports)], declared)
     opsets = [helper.make_opsetid(ML, version), helper.make_opsetid("", 15)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
@@ -59,50 +59,50 @@ def ours(model: Any, feed: Dict[str, Any]) -> List[Any]:
 def agree(
     operator: str, version: int, inputs: Sequence[Any], outputs: Sequence[Any], types: Any = None, **attributes: Any
 ) -> List[Any]:
-    """Both give the same: numbers within a few roundings, all else exactly. Gives the results."""
+    """Compare with onnxruntime, numbers within a few roundings and other values exactly. Return the results."""
     model = proto(operator, version, types or inputs, outputs, attributes)
-    feed = {"x%d" % k: one for k, one in enumerate(inputs)}
-    mine, other = ours(model, feed), theirs(model, feed)
-    for one, two in zip(mine, other):
+    feed = {"x%d" % k: item for k, item in enumerate(inputs)}
+    mine, theirs_outputs = ours(model, feed), theirs(model, feed)
+    for item, two in zip(mine, theirs_outputs):
         if not isinstance(two, np.ndarray):
-            assert one == two
+            assert item == two
             continue
-        assert one.dtype == two.dtype
-        assert one.shape == two.shape
+        assert item.dtype == two.dtype
+        assert item.shape == two.shape
         if two.dtype.kind == "f":
-            np.testing.assert_allclose(one, two, rtol=2e-4, atol=2e-5)
+            np.testing.assert_allclose(item, two, rtol=2e-4, atol=2e-5)
         else:
-            assert one.tolist() == two.tolist()
+            assert item.tolist() == two.tolist()
     return mine
 
 
 def grown(
     random: Any, trees: int, depth: int, features: int, modes: Sequence[str], threshold: Any, targets: Any, weight: Any
 ) -> Dict[str, List[Any]]:
-    """Random trees, as the attributes of a regressor (`target_*`). `targets(tree)`: what a leaf has weights for."""
+    """Return random trees as attributes of a regressor (`target_*`). `targets(tree)`: the targets of a leaf's weights."""
     keys = "treeids nodeids featureids values modes truenodeids falsenodeids missing_value_tracks_true".split()
-    made: Dict[str, List[Any]] = {"nodes_" + key: [] for key in keys}
-    made.update({"target_" + key: [] for key in ("treeids", "nodeids", "ids", "weights")})
+    attributes_of_nodes: Dict[str, List[Any]] = {"nodes_" + key: [] for key in keys}
+    attributes_of_nodes.update({"target_" + key: [] for key in ("treeids", "nodeids", "ids", "weights")})
 
     def grow(tree: int, levels: int, rows: List[Any]) -> int:
-        place = len(rows)
-        rows.append([tree, place, 0, 0.0, "LEAF", 0, 0, 0])
+        row_index = len(rows)
+        rows.append([tree, row_index, 0, 0.0, "LEAF", 0, 0, 0])
         if levels == 0 or (levels < depth and random.rand() < 0.25):
             for target in targets(tree):
-                for key, one in zip(("treeids", "nodeids", "ids"), (tree, place, target)):
-                    made["target_" + key].append(int(one))
-                made["target_weights"].append(float(weight()))
-            return place
+                for key, item in zip(("treeids", "nodeids", "ids"), (tree, row_index, target)):
+                    attributes_of_nodes["target_" + key].append(int(item))
+                attributes_of_nodes["target_weights"].append(float(weight()))
+            return row_index
         yes, no = grow(tree, levels - 1, rows), grow(tree, levels - 1, rows)
         mode = modes[random.randint(len(modes))]
         tracks = int(random.rand() < 0.5)
-        rows[place] = [tree, place, int(random.randint(features)), float(threshold()), mode, yes, no, tracks]
-        return place
+        rows[row_index] = [tree, row_index, int(random.randint(features)), float(threshold()), mode, yes, no, tracks]
+        return row_index
 
     for tree in range(trees):
         rows: List[Any] = []
         grow(tree, depth, rows)
         for row in rows:
-            for key, one in zip(keys, row):
-                made["nodes_" + key].append(one)
-    return made
+            for key, item in zip(keys, row):
+                attributes_of_nodes["nodes_" + key].append(item)
+    return attributes_of_nodes

@@ -1,4 +1,4 @@
-"""A node's attributes have the types that the operators declare, and what the library declares is what onnx's schemas say."""
+"""The library's meanings declare the attribute types of onnx's schemas, and attributes of another type are refused."""
 
 import onnx
 import pytest
@@ -23,10 +23,10 @@ def _own():
 
 @pytest.fixture(scope="module")
 def schemas():
-    found = {}
+    types_by_name = {}
     for schema in onnx.defs.get_all_schemas_with_history():
-        found.setdefault((schema.domain, schema.name), {})[schema.since_version] = schema
-    return found
+        types_by_name.setdefault((schema.domain, schema.name), {})[schema.since_version] = schema
+    return types_by_name
 
 
 def test_every_attribute_declares_the_type_of_the_schema(schemas):
@@ -56,9 +56,9 @@ def test_an_attribute_of_every_other_type_is_refused(meaning):
 
 
 def _elu(attribute):
-    one = node("Elu", ["x"], ["y"], name="here")
-    one.attribute.append(attribute)
-    return model([one], [value("x", [2])], [value("y", [2])])
+    elu_node = node("Elu", ["x"], ["y"], name="here")
+    elu_node.attribute.append(attribute)
+    return model([elu_node], [value("x", [2])], [value("y", [2])])
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_a_constant_takes_the_type_of_its_attribute(stored, dtype):
 
 
 def test_a_users_meaning_takes_an_integer_for_a_float_and_any_value_where_it_declares_none():
-    def scaled(x, *, alpha: float = 1.0, mode=None):
+    def scale(x, *, alpha: float = 1.0, mode=None):
         return x
 
     try:
-        op("Scaled", since=1, domain="my.own")(scaled)
+        op("Scaled", since=1, domain="my.own")(scale)
         meaning: Operator = OPERATORS["my.own", "Scaled"][1]
         given = {"alpha": 2, "mode": ("x",)}
         assert meaning._replace(inputs=()).bind([], given) == given

@@ -38,7 +38,7 @@ def mine(operator: str, domain: str = "my.domain", **attributes: Any) -> Any:
     return model(nodes, [value("x", ["n", 3])], [value("y")], extra_opsets=opsets)
 
 
-def test_a_meaning_is_good_for_every_shim(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_meaning_runs_on_every_shim(monkeypatch: pytest.MonkeyPatch) -> None:
     @onnx_compat.op("Half", since=1, domain="my.domain")
     def half(x: Any, *, by: float = 2.0) -> Any:
         return x / by
@@ -48,7 +48,7 @@ def test_a_meaning_is_good_for_every_shim(monkeypatch: pytest.MonkeyPatch) -> No
         np.testing.assert_array_equal(onnx_compat.run(mine("Half", by=4.0), [X], shim=shim)[0], X / 4)
 
 
-def test_a_meaning_from_outside_takes_the_place_of_ours() -> None:
+def test_a_meaning_from_outside_replaces_ours() -> None:
     @onnx_compat.op("Neg", since=13)
     def neg(x: Any) -> Any:
         return x * 10
@@ -162,7 +162,7 @@ def test_the_error_about_an_unknown_operator_names_the_entry_point_that_fails(pa
         (lambda x, y: x, "the input 'y' .* is missing"),
     ],
 )
-def test_a_wrong_meaning_is_named_with_its_place(meaning: Any, message: str) -> None:
+def test_a_wrong_meaning_is_named_with_its_file(meaning: Any, message: str) -> None:
     onnx_compat.op("Wrong", since=1, domain="my.domain")(meaning)
     with pytest.raises((UnsupportedError, InvalidModelError), match=message) as caught:
         onnx_compat.prepare(mine("Wrong"), shim="reference", fallback=False)
@@ -201,7 +201,7 @@ def test_an_output_that_cannot_be_put_in_order_runs_in_the_fallback(monkeypatch:
     np.testing.assert_array_equal(onnx_compat.run(proto, [X], shim="limited")[0], -X.T)
 
 
-def test_a_shim_that_gives_another_dtype_or_shape_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shim_with_results_of_another_dtype_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Sloppy(Replayed):
         def run(self, arrays: Any) -> Any:
             return [array.astype(np.float64) for array in super().run(arrays)]
@@ -218,10 +218,10 @@ def test_a_broken_third_party_shim_does_not_break_the_others(monkeypatch: pytest
             return 3
 
     monkeypatch.setattr(selection, "installed", lambda: {"odd": Point()})
-    found = {info.name: info for info in onnx_compat.shims()}
-    assert not found["odd"].available
-    assert "gives int, not a Shim" in found["odd"].reason
-    assert found["reference"].selected
+    infos = {info.name: info for info in onnx_compat.shims()}
+    assert not infos["odd"].available
+    assert "gives int, not a Shim" in infos["odd"].reason
+    assert infos["reference"].selected
 
 
 def test_why_a_node_is_in_the_fallback_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:

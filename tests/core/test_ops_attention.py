@@ -1,4 +1,4 @@
-"""Attention and its companions, prepared once for batches and sequences of any size."""
+"""Attention operators, prepared once for batches and sequences of any size."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -18,17 +18,17 @@ def floats(*sizes: int) -> np.ndarray:
 
 
 class Prepared:
-    """One node over inputs whose sizes are words where the model leaves them open; a blank name is an input left out."""
+    """A prepared node. A size that is a word is symbolic; a blank input name is an absent input."""
 
     def __init__(self, operator: str, opset: int, inputs: Dict[str, str], outputs: int = 1, **attributes: Any) -> None:
         results = ["out%d" % k for k in range(outputs)]
-        made = node(operator, [name.strip() for name in inputs], results, **attributes)
+        operator_node = node(operator, [name.strip() for name in inputs], results, **attributes)
         self.names = [name for name in inputs if name.strip()]
         infos = []
         for name in self.names:
             kind, *dims = inputs[name].split()
             infos.append(value(name, [int(d) if d.isdigit() else d for d in dims], KINDS[kind]))
-        graph = helper.make_graph([made], "g", infos, [value(name) for name in results])
+        graph = helper.make_graph([operator_node], "g", infos, [value(name) for name in results])
         self.proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
         self.runnable = onnx_compat.prepare(self.proto, shim="reference")
 
@@ -70,7 +70,7 @@ def test_attention_with_open_heads() -> None:
 
 
 def test_windows_and_lengths_are_masks() -> None:
-    """What limits a query, as attributes and lengths, and written out."""
+    """Windows and valid lengths give the same result as the mask that they describe."""
     sizes = {"Q": "float32 b 2 s 8", "K": "float32 b 2 t 8", "V": "float32 b 2 t 8"}
     written = Prepared("Attention", 25, {**sizes, "attn_mask": "bool b 1 s t"})
     inputs = {**sizes, " ": "", "  ": "", "   ": "", "nonpad_kv_seqlen": "int64 b"}
@@ -79,8 +79,8 @@ def test_windows_and_lengths_are_masks() -> None:
         q, k, v = (floats(batch, 2, size, 8) for size in (steps, total, total))
         lengths, keys = np.array(filled), np.arange(total)
         ends = lengths[:, None, None, None]
-        places = ends - steps + np.arange(steps)[:, None]
-        mask = (keys <= places) & (keys >= places - 2) & (keys < ends)
+        query_positions = ends - steps + np.arange(steps)[:, None]
+        mask = (keys <= query_positions) & (keys >= query_positions - 2) & (keys < ends)
         (got,) = limited(q, k, v, lengths)
         close([got], written(q, k, v, mask))
         assert not got[~mask.any(-1).repeat(2, 1)].any()

@@ -1,4 +1,4 @@
-"""Arithmetic, logic and activations: what changed between versions, and the edges."""
+"""Arithmetic, logic and activations: differences between versions, and edge cases."""
 
 import math
 
@@ -39,9 +39,9 @@ def test_a_signed_number_shifts_with_its_sign():
 @pytest.mark.parametrize(
     ("negative", "positive", "expected"), [(1, 1, [1, 1, 0]), (1, 0, [1, 0, 0]), (0, 0, [0, 0, 0])]
 )
-def test_which_infinities_are_detected(negative, positive, expected):
-    found = applied("IsInf", 20, [-INF, INF, NAN], detect_negative=negative, detect_positive=positive)
-    assert found.tolist() == expected
+def test_is_inf_by_sign(negative, positive, expected):
+    is_inf = applied("IsInf", 20, [-INF, INF, NAN], detect_negative=negative, detect_positive=positive)
+    assert is_inf.tolist() == expected
 
 
 def test_clip_by_attributes_and_by_inputs():

@@ -1,4 +1,4 @@
-"""Derivatives beside finite differences, and the operator that asks for them."""
+"""Derivatives against finite differences, and the operator Gradient."""
 
 import itertools
 
@@ -22,42 +22,42 @@ from onnx_compat.tracing.recording import record_program
 from onnx_compat.tracing.values import lift
 
 
-def evaluated(function, arrays, emitter=None):
+def evaluate(function, arrays, emitter=None):
     ports = [Port("x%d" % k, dtypes.float64, array.shape) for k, array in enumerate(arrays)]
     emitter = emitter or Reference()
     return emit(record_program(function, ports, emitter).region, emitter, arrays)
 
 
 def check(function, *shapes, offset=0.1, emitter=None):
-    """Each derivative of a weighted sum of the results, against a small step to either side."""
+    """Compare each derivative of a weighted sum of the results with a central difference."""
     random = np.random.RandomState(7)
     arrays = [random.rand(*shape) * 0.8 + offset for shape in shapes]
-    weights = random.rand(*evaluated(lambda *xs: [function(*xs)], arrays)[0].shape)
+    weights = random.rand(*evaluate(lambda *xs: [function(*xs)], arrays)[0].shape)
 
-    def derived(*xs):
+    def derive(*xs):
         variables = [autodiff.variable(x) for x in xs]
         return autodiff.gradients(p.mul(function(*variables), lift(weights)), variables)
 
     def total():
-        return (evaluated(lambda *xs: [function(*xs)], arrays)[0] * weights).sum()
+        return (evaluate(lambda *xs: [function(*xs)], arrays)[0] * weights).sum()
 
-    for array, found in zip(arrays, evaluated(derived, arrays, emitter)):
-        for place in list(itertools.islice(np.ndindex(*array.shape), 0, None, 3)):
-            kept = array[place]
-            array[place] = kept + 1e-5
+    for array, derivative in zip(arrays, evaluate(derive, arrays, emitter)):
+        for index in list(itertools.islice(np.ndindex(*array.shape), 0, None, 3)):
+            kept = array[index]
+            array[index] = kept + 1e-5
             above = total()
-            array[place] = kept - 1e-5
-            assert found[place] == pytest.approx((above - total()) / 2e-5, rel=1e-4, abs=1e-5)
-            array[place] = kept
+            array[index] = kept - 1e-5
+            assert derivative[index] == pytest.approx((above - total()) / 2e-5, rel=1e-4, abs=1e-5)
+            array[index] = kept
 
 
 @pytest.mark.parametrize("name", sorted(_UNARY))
-def test_functions_of_one(name):
+def test_unary_functions(name):
     check(getattr(p, name), (2, 3), offset=1.1 if name == "acosh" else 0.1)
 
 
 @pytest.mark.parametrize("name", sorted(_BINARY))
-def test_functions_of_two(name):
+def test_binary_functions(name):
     check(getattr(p, name), (2, 3), (3,))
 
 
@@ -101,19 +101,19 @@ def test_images_in_either_layout(name, layout):
 
 
 @pytest.mark.parametrize("name", sorted(MOVED))
-def test_what_moves_and_combines(name):
+def test_primitives_that_move_and_combine(name):
     function, shapes = MOVED[name]
     check(function, *shapes)
 
 
-def test_what_has_no_rule_is_refused():
+def test_a_primitive_without_derivative_is_refused():
     with pytest.raises(UnsupportedError, match="derivative of the primitive"):
         check(lambda x: p.take_along(x, lift(np.array([[0]])), 0), (2, 2))
 
 
 def test_gradient_by_a_known_weight():
-    """d(sum((x w)^2)) / dw, where w is an initializer: it would be folded away if it were not the variable."""
-    made = model(
+    """Differentiate sum((x w)^2) by the initializer w, which must not be folded."""
+    proto = model(
         [
             node("MatMul", ["x", "w"], ["h"]),
             node("Mul", ["h", "h"], ["hh"]),
@@ -125,7 +125,7 @@ def test_gradient_by_a_known_weight():
         {"w": np.array([[1.0], [2.0]], np.float32)},
         extra_opsets=[helper.make_opsetid("ai.onnx.preview.training", 1)],
     )
-    graph = load(made).graph
+    graph = load(proto).graph
     program = record_program(
         lambda x: Interpreter().run(graph, [x]), [Port("x", dtypes.float32, (1, 2))], SHIM.emitter()
     )

@@ -1,10 +1,10 @@
-"""onnxruntime's own operators on floats, each beside onnxruntime's kernel."""
+"""Operators of onnxruntime on floats, compared with the kernels of onnxruntime."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from against_onnxruntime import built, check, session
+from against_onnxruntime import build_model, check, session
 
 import onnx_compat
 
@@ -14,7 +14,7 @@ START = RNG.bit_generator.state
 
 @pytest.fixture(autouse=True)
 def _from_the_start() -> None:
-    """Each test gets the same numbers, whichever ran before."""
+    """Reset the random numbers for each test."""
     RNG.bit_generator.state = START
 
 
@@ -35,7 +35,7 @@ ACTIVATIONS = [
 
 
 @pytest.mark.parametrize(("name", "parameters"), ACTIVATIONS)
-def test_convolution_and_what_follows_it(name: str, parameters: Any) -> None:
+def test_fused_convolution(name: str, parameters: Any) -> None:
     how = {"activation": name, "activation_params": parameters} if parameters else {"activation": name} if name else {}
     inputs = [floats(2, 4, 7, 6), floats(6, 4, 3, 3), floats(6)]
     check("FusedConv", inputs, pads=[1, 1, 1, 1], **how)
@@ -47,10 +47,10 @@ def test_convolution_of_channels_last_images() -> None:
     """onnxruntime has no kernel for it on this processor: it is the channels-first one between transpositions."""
     x, w, z = floats(2, 7, 6, 4), floats(6, 2, 3, 3), floats(2, 7, 6, 6)
     how = {"pads": [1, 1, 1, 1], "group": 2, "activation": "Relu"}
-    proto, feed = built("NhwcFusedConv", [x, w, None, z], unknown=True, **how)
+    proto, feed = build_model("NhwcFusedConv", [x, w, None, z], unknown=True, **how)
     mine = onnx_compat.prepare(proto, shim="reference").run(feed)[0]
     first = [np.ascontiguousarray(np.moveaxis(image, -1, 1)) for image in (x, z)]
-    proto, feed = built("FusedConv", [first[0], w, None, first[1]], **how)
+    proto, feed = build_model("FusedConv", [first[0], w, None, first[1]], **how)
     theirs = session(proto).run(None, feed)[0]
     np.testing.assert_allclose(mine, np.moveaxis(theirs, 1, -1), rtol=1e-5, atol=1e-5)
 
@@ -80,7 +80,7 @@ def test_gemm_and_its_activation(name: str, parameters: Any) -> None:
 
 
 def test_an_activation_that_is_not_known_is_named() -> None:
-    proto, _ = built("FusedConv", [floats(1, 1, 3, 3), floats(1, 1, 1, 1)], activation="Erf")
+    proto, _ = build_model("FusedConv", [floats(1, 1, 3, 3), floats(1, 1, 1, 1)], activation="Erf")
     with pytest.raises(onnx_compat.OnnxCompatError, match="the fused activation 'Erf' is not known"):
         onnx_compat.prepare(proto, shim="reference", fallback=False)
 
@@ -88,7 +88,7 @@ def test_an_activation_that_is_not_known_is_named() -> None:
 @pytest.mark.parametrize("batch", [0, 1])
 @pytest.mark.parametrize("swapped", [0, 1])
 @pytest.mark.parametrize("known", [[], [0], [1]])
-def test_products_of_turned_matrices(batch: int, swapped: int, known: Any) -> None:
+def test_products_of_transposed_matrices(batch: int, swapped: int, known: Any) -> None:
     a, b = floats(2, 6, 3, 4), floats(2, 6, 4, 5)
     if swapped:
         a, b = a.swapaxes(2, 3), b.swapaxes(2, 3)
@@ -109,7 +109,7 @@ def test_products_with_vectors() -> None:
 def test_a_product_and_its_activation() -> None:
     """onnxruntime has no kernel for it on this processor."""
     a, b = floats(2, 3, 4), floats(5, 4)
-    proto, feed = built("FusedMatMulActivation", [a, b], activation="Relu", transB=1, alpha=2.0, unknown=True)
+    proto, feed = build_model("FusedMatMulActivation", [a, b], activation="Relu", transB=1, alpha=2.0, unknown=True)
     mine = onnx_compat.prepare(proto, shim="reference").run(feed)[0]
     np.testing.assert_allclose(mine, np.maximum(a @ b.T * 2, 0), rtol=1e-5, atol=1e-5)
 
@@ -128,7 +128,7 @@ def test_activations_without_a_kernel_here() -> None:
     x, bias, skip = floats(2, 3, 8), floats(8), floats(2, 3, 8)
 
     def mine(operator: str, inputs: Any, **how: Any) -> Any:
-        proto, feed = built(operator, inputs, unknown=True, **how)
+        proto, feed = build_model(operator, inputs, unknown=True, **how)
         return onnx_compat.prepare(proto, shim="reference").run(feed)
 
     np.testing.assert_allclose(mine("BiasAdd", [x, bias, skip])[0], x + bias + skip, rtol=1e-6)
@@ -136,7 +136,7 @@ def test_activations_without_a_kernel_here() -> None:
     np.testing.assert_allclose(output, x + bias + skip, rtol=1e-6)
     assert mask.dtype == bool
     assert mask.all()
-    proto, feed = built("Gelu", [(x + bias)[..., 4:]])
+    proto, feed = build_model("Gelu", [(x + bias)[..., 4:]])
     gate = session(proto).run(None, feed)[0]
     np.testing.assert_allclose(mine("BiasSplitGelu", [x, bias])[0], (x + bias)[..., :4] * gate, rtol=1e-5, atol=1e-6)
 
@@ -160,7 +160,7 @@ def test_normalizations_of_sums(outputs: int) -> None:
 
 
 def test_embeddings() -> None:
-    ids, places = (RNG.integers(0, most, (2, 5)).astype(np.int32) for most in (10, 6))
+    ids, position_ids = (RNG.integers(0, most, (2, 5)).astype(np.int32) for most in (10, 6))
     segments = RNG.integers(0, 2, (2, 5)).astype(np.int32)
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
     words, positions, kinds, gamma, beta = floats(10, 8), floats(6, 8), floats(2, 8), floats(8), floats(8)
@@ -169,12 +169,12 @@ def test_embeddings() -> None:
     check("EmbedLayerNormalization", [ids, segments, *tables], **known)
     check("EmbedLayerNormalization", [ids, None, words, positions, None, gamma, beta], **known)
     check("EmbedLayerNormalization", [ids, segments, *tables, mask], **known)
-    check("EmbedLayerNormalization", [ids, segments, *tables, mask, places], **known)
-    check("EmbedLayerNormalization", [ids, segments, *tables, None, places[:1]], **known)
+    check("EmbedLayerNormalization", [ids, segments, *tables, mask, position_ids], **known)
+    check("EmbedLayerNormalization", [ids, segments, *tables, None, position_ids[:1]], **known)
 
 
 def test_a_required_input_behind_an_optional_one_is_missed_by_name() -> None:
-    proto, _ = built("EmbedLayerNormalization", [np.zeros((1, 2), np.int32), None, None, floats(6, 8)])
+    proto, _ = build_model("EmbedLayerNormalization", [np.zeros((1, 2), np.int32), None, None, floats(6, 8)])
     with pytest.raises(onnx_compat.OnnxCompatError, match=r"the input 'word_embedding' .* is missing"):
         onnx_compat.prepare(proto, shim="reference", fallback=False)
 
@@ -214,11 +214,11 @@ def test_inverse() -> None:
 
 @pytest.mark.parametrize("unknown", [False, True])
 def test_fourier_transforms(unknown: bool) -> None:
-    """Beside numpy: onnxruntime has no kernel for them on this processor."""
+    """The expected values are those of numpy: onnxruntime has no kernel on this processor."""
     x = floats(2, 3, 8)
-    proto, feed = built("Rfft", [x], unknown=unknown, signal_ndim=1)
+    proto, feed = build_model("Rfft", [x], unknown=unknown, signal_ndim=1)
     parts = onnx_compat.prepare(proto, shim="reference").run(feed)[0]
     expected = np.fft.rfft(x)
     np.testing.assert_allclose(parts, np.stack([expected.real, expected.imag], -1), rtol=1e-5, atol=1e-5)
-    proto, feed = built("Irfft", [parts], unknown=unknown, signal_ndim=1)
+    proto, feed = build_model("Irfft", [parts], unknown=unknown, signal_ndim=1)
     np.testing.assert_allclose(onnx_compat.prepare(proto, shim="reference").run(feed)[0], x, rtol=1e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""onnxruntime's own attention operators against onnxruntime, prepared once with batches and sequences of any size."""
+"""Attention operators of onnxruntime against onnxruntime, prepared once for batches and sequences of any size."""
 
 from typing import Any, Dict, List, NamedTuple, Sequence
 
@@ -14,7 +14,7 @@ RANDOM = np.random.RandomState(7)
 
 
 class Case(NamedTuple):
-    """A node; its inputs under ONNX's names, with their sizes: a word is a size that the model leaves open."""
+    """A node and its inputs under ONNX's names, with their sizes. A size that is a word is symbolic."""
 
     operator: str
     attributes: Dict[str, Any]
@@ -51,7 +51,7 @@ def proto(case: Case, dtype: Any) -> Any:
     inputs = []
     for name, (array, sizes) in case.inputs.items():
         dims = [int(size) if size.isdigit() else size for size in sizes.split()]
-        kind = helper.np_dtype_to_tensor_dtype(_typed(array, dtype).dtype)
+        kind = helper.np_dtype_to_tensor_dtype(_cast_floats(array, dtype).dtype)
         inputs.append(helper.make_tensor_value_info(name, kind, dims))
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     results = [helper.make_tensor_value_info(name, kind, None) for name in outputs]
@@ -59,14 +59,14 @@ def proto(case: Case, dtype: Any) -> Any:
     return helper.make_model(helper.make_graph([node], "g", inputs, results), opset_imports=opsets, ir_version=8)
 
 
-def _typed(array: np.ndarray, dtype: Any) -> np.ndarray:
+def _cast_floats(array: np.ndarray, dtype: Any) -> np.ndarray:
     return array.astype(dtype) if array.dtype == np.float32 else array
 
 
 def check(case: Case, dtype: Any = np.float32, tolerance: float = 2e-4) -> List[np.ndarray]:
-    """Both give the same for every output; gives ours."""
+    """Compare every output with that of onnxruntime; return our outputs."""
     model = proto(case, dtype)
-    feed = {name: _typed(array, dtype) for name, (array, _) in case.inputs.items()}
+    feed = {name: _cast_floats(array, dtype) for name, (array, _) in case.inputs.items()}
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     expected = session.run(None, feed)
     runnable = onnx_compat.prepare(model, shim="reference")
@@ -85,7 +85,7 @@ B, S, N, H = 2, 5, 4, 8
 D = N * H
 
 
-def packed(v_size: int = D, **more: Any) -> Dict[str, Any]:
+def packed_case(v_size: int = D, **more: Any) -> Dict[str, Any]:
     inputs = {
         "input": (floats(B, S, 12), "b s 12"),
         "weights": (floats(12, 2 * D + v_size), "12 %d" % (2 * D + v_size)),
@@ -93,8 +93,8 @@ def packed(v_size: int = D, **more: Any) -> Dict[str, Any]:
     return {**inputs, "bias": (floats(2 * D + v_size), str(2 * D + v_size)), **more}
 
 
-def ones(*sizes: int) -> np.ndarray:
-    """A mask with a hole or two; the first key always counts."""
+def full_ones(*sizes: int) -> np.ndarray:
+    """Return a mask with one or two zeros; the first key always counts."""
     mask = (RANDOM.rand(*sizes) < 0.7).astype(np.int32)
     mask[..., 0] = 1
     return mask
@@ -102,27 +102,33 @@ def ones(*sizes: int) -> np.ndarray:
 
 PAST = (floats(2, B, N, 3, H), "2 b %d p %d" % (N, H))
 ATTENTION = {
-    "plain": Case("Attention", {}, packed()),
-    "scaled": Case("Attention", {"scale": 0.3}, packed()),
-    "other size of values": Case("Attention", {"qkv_hidden_sizes": [D, D, 2 * D]}, packed(2 * D)),
-    "forward": Case("Attention", {"unidirectional": 1}, packed()),
-    "ends": Case("Attention", {}, packed(mask_index=(numbers(5, 3), "b"))),
-    "ends and starts": Case("Attention", {}, packed(mask_index=(numbers(5, 4, 1, 2), "m"))),
-    "lengths and offsets": Case("Attention", {}, packed(mask_index=(numbers(5, 3, 0, 5, 8, 0, 5, 8), "m"))),
-    "mask of keys": Case("Attention", {}, packed(mask_index=(ones(B, S), "b s"))),
-    "mask of pairs": Case("Attention", {}, packed(mask_index=(ones(B, S, S), "b s s"))),
-    "nothing but padding": Case("Attention", {}, packed(mask_index=(numbers(0, 3), "b"))),
-    "filled otherwise": Case("Attention", {"mask_filter_value": -2.0}, packed(mask_index=(ones(B, S), "b s"))),
-    "mask, forward": Case("Attention", {"unidirectional": 1}, packed(mask_index=(ones(B, S), "b s"))),
-    "bias": Case("Attention", {}, packed(attention_bias=(floats(B, N, S, S), "b %d s s" % N))),
-    "bias for all": Case("Attention", {}, packed(attention_bias=(floats(1, 1, S, S), "1 1 s s"))),
-    "bias and mask": Case(
-        "Attention", {}, packed(attention_bias=(floats(1, N, S, S), "1 %d s s" % N), mask_index=(ones(B, S), "b s"))
+    "plain": Case("Attention", {}, packed_case()),
+    "scaled": Case("Attention", {"scale": 0.3}, packed_case()),
+    "other size of values": Case("Attention", {"qkv_hidden_sizes": [D, D, 2 * D]}, packed_case(2 * D)),
+    "forward": Case("Attention", {"unidirectional": 1}, packed_case()),
+    "ends": Case("Attention", {}, packed_case(mask_index=(numbers(5, 3), "b"))),
+    "ends and starts": Case("Attention", {}, packed_case(mask_index=(numbers(5, 4, 1, 2), "m"))),
+    "lengths and offsets": Case("Attention", {}, packed_case(mask_index=(numbers(5, 3, 0, 5, 8, 0, 5, 8), "m"))),
+    "mask of keys": Case("Attention", {}, packed_case(mask_index=(full_ones(B, S), "b s"))),
+    "mask of pairs": Case("Attention", {}, packed_case(mask_index=(full_ones(B, S, S), "b s s"))),
+    "nothing but padding": Case("Attention", {}, packed_case(mask_index=(numbers(0, 3), "b"))),
+    "filled otherwise": Case(
+        "Attention", {"mask_filter_value": -2.0}, packed_case(mask_index=(full_ones(B, S), "b s"))
     ),
-    "present": Case("Attention", {"unidirectional": 1}, packed(), 2),
-    "past": Case("Attention", {}, packed(past=PAST), 2),
-    "past, forward": Case("Attention", {"unidirectional": 1}, packed(past=PAST), 2),
-    "past, mask": Case("Attention", {"unidirectional": 1}, packed(past=PAST, mask_index=(ones(B, S + 3), "b t")), 2),
+    "mask, forward": Case("Attention", {"unidirectional": 1}, packed_case(mask_index=(full_ones(B, S), "b s"))),
+    "bias": Case("Attention", {}, packed_case(attention_bias=(floats(B, N, S, S), "b %d s s" % N))),
+    "bias for all": Case("Attention", {}, packed_case(attention_bias=(floats(1, 1, S, S), "1 1 s s"))),
+    "bias and mask": Case(
+        "Attention",
+        {},
+        packed_case(attention_bias=(floats(1, N, S, S), "1 %d s s" % N), mask_index=(full_ones(B, S), "b s")),
+    ),
+    "present": Case("Attention", {"unidirectional": 1}, packed_case(), 2),
+    "past": Case("Attention", {}, packed_case(past=PAST), 2),
+    "past, forward": Case("Attention", {"unidirectional": 1}, packed_case(past=PAST), 2),
+    "past, mask": Case(
+        "Attention", {"unidirectional": 1}, packed_case(past=PAST, mask_index=(full_ones(B, S + 3), "b t")), 2
+    ),
 }
 
 
@@ -141,7 +147,7 @@ def apart(**more: Any) -> Dict[str, Any]:
     return {**cross, "value": (floats(B, L, 2 * D), "b l %d" % (2 * D)), **more}
 
 
-def cached(steps: int, past: int, **more: Any) -> Dict[str, Any]:
+def cached_case(steps: int, past: int, **more: Any) -> Dict[str, Any]:
     inputs = {name: (floats(B, steps, D), "b s %d" % D) for name in ("query", "key", "value")}
     caches = {name: (floats(B, N, past, H), "b %d p %d" % (N, H)) for name in ("past_key", "past_value")}
     return {**inputs, **caches, **more}
@@ -153,17 +159,17 @@ MULTI = {
     "scaled": Case("MultiHeadAttention", {"scale": 0.7}, apart()),
     "biased": Case("MultiHeadAttention", {}, apart(bias=(floats(4 * D), str(4 * D)))),
     "ends": Case("MultiHeadAttention", {}, apart(key_padding_mask=(numbers(6, 2), "b"))),
-    "mask of keys": Case("MultiHeadAttention", {}, apart(key_padding_mask=(ones(B, L), "b l"))),
-    "mask of pairs": Case("MultiHeadAttention", {}, apart(key_padding_mask=(ones(B, S, L), "b s l"))),
+    "mask of keys": Case("MultiHeadAttention", {}, apart(key_padding_mask=(full_ones(B, L), "b l"))),
+    "mask of pairs": Case("MultiHeadAttention", {}, apart(key_padding_mask=(full_ones(B, S, L), "b s l"))),
     "added": Case("MultiHeadAttention", {}, apart(attention_bias=(floats(1, N, S, L), "1 %d s l" % N))),
     "added to each": Case("MultiHeadAttention", {}, apart(attention_bias=(floats(B, 1, S, L), "b 1 s l"))),
     "whole keys": Case("MultiHeadAttention", {}, {"query": (floats(B, S, D), "b s %d" % D), **WHOLE}),
-    "past": Case("MultiHeadAttention", {}, cached(1, 4), 3),
-    "past of several steps": Case("MultiHeadAttention", {"unidirectional": 1}, cached(3, 4), 3),
-    "no past yet": Case("MultiHeadAttention", {"unidirectional": 1}, cached(5, 0), 3),
-    "past, mask": Case("MultiHeadAttention", {}, cached(1, 4, key_padding_mask=(ones(B, 5), "b t")), 3),
-    "past, bias": Case("MultiHeadAttention", {}, cached(2, 4, bias=(floats(3 * D), str(3 * D))), 3),
-    "scores": Case("MultiHeadAttention", {}, cached(2, 4, attention_bias=(floats(1, 1, 2, 6), "1 1 s t")), 4),
+    "past": Case("MultiHeadAttention", {}, cached_case(1, 4), 3),
+    "past of several steps": Case("MultiHeadAttention", {"unidirectional": 1}, cached_case(3, 4), 3),
+    "no past yet": Case("MultiHeadAttention", {"unidirectional": 1}, cached_case(5, 0), 3),
+    "past, mask": Case("MultiHeadAttention", {}, cached_case(1, 4, key_padding_mask=(full_ones(B, 5), "b t")), 3),
+    "past, bias": Case("MultiHeadAttention", {}, cached_case(2, 4, bias=(floats(3 * D), str(3 * D))), 3),
+    "scores": Case("MultiHeadAttention", {}, cached_case(2, 4, attention_bias=(floats(1, 1, 2, 6), "1 1 s t")), 4),
 }
 
 
@@ -187,20 +193,20 @@ def test_multi_head_attention_of_packed_inputs() -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
-def shared(**more: Any) -> Case:
-    """A step behind the first four of a buffer for seven."""
-    inputs = cached(1, 7, past_sequence_length=(numbers(4), "1"), **more)
+def shared_case(**more: Any) -> Case:
+    """Return a step after the first four of a buffer for seven."""
+    inputs = cached_case(1, 7, past_sequence_length=(numbers(4), "1"), **more)
     return Case("DecoderMaskedMultiHeadAttention", {"past_present_share_buffer": 1}, inputs, 3)
 
 
 CROSS = {"query": (floats(B, 1, D), "b 1 %d" % D), **WHOLE}
 DECODER = {
-    "step": shared(),
-    "mask": shared(mask_index=(ones(B, 5), "b t")),
-    "bias": shared(bias=(floats(3 * D), str(3 * D))),
-    "added": shared(attention_bias=(floats(1, N, 1, 5), "1 %d 1 t" % N)),
+    "step": shared_case(),
+    "mask": shared_case(mask_index=(full_ones(B, 5), "b t")),
+    "bias": shared_case(bias=(floats(3 * D), str(3 * D))),
+    "added": shared_case(attention_bias=(floats(1, N, 1, 5), "1 %d 1 t" % N)),
     "whole keys": Case("DecoderMaskedMultiHeadAttention", {}, CROSS),
-    "whole keys, mask": Case("DecoderMaskedMultiHeadAttention", {}, {**CROSS, "mask_index": (ones(B, L), "b l")}),
+    "whole keys, mask": Case("DecoderMaskedMultiHeadAttention", {}, {**CROSS, "mask_index": (full_ones(B, L), "b l")}),
 }
 
 
@@ -229,7 +235,7 @@ def few(steps: int, lengths: Sequence[int], total: int, past: int = 0, batch: in
     return {**inputs, **more}
 
 
-def merged(inputs: Dict[str, Any]) -> Dict[str, Any]:
+def merge_inputs(inputs: Dict[str, Any]) -> Dict[str, Any]:
     whole = np.concatenate([inputs[name][0] for name in ("query", "key", "value")], 2)
     rest = {name: value for name, value in inputs.items() if name not in ("query", "key", "value")}
     return {"query": (whole, "b s %d" % (QW + 2 * KW)), **rest}
@@ -244,7 +250,7 @@ GROUPS = {
     "prompt": Case("GroupQueryAttention", {}, few(*PROMPT), 3),
     "prompt without a past": Case("GroupQueryAttention", {}, without_past(few(*PROMPT)), 3),
     "prompt into a buffer": Case("GroupQueryAttention", {}, few(*PROMPT, past=9), 3),
-    "merged": Case("GroupQueryAttention", {}, merged(few(*PROMPT)), 3),
+    "merged": Case("GroupQueryAttention", {}, merge_inputs(few(*PROMPT)), 3),
     "step": Case("GroupQueryAttention", {}, few(*STEP), 3),
     "step into a buffer": Case("GroupQueryAttention", {}, few(1, [4, 6], 6, 9), 3),
     "chunk": Case("GroupQueryAttention", {}, few(*CHUNK), 3),
@@ -255,11 +261,11 @@ GROUPS = {
     "window of one": Case("GroupQueryAttention", {"local_window_size": 1}, few(*PROMPT), 3),
     "smooth": Case("GroupQueryAttention", {"smooth_softmax": 1}, few(*PROMPT), 3),
     "sink": Case("GroupQueryAttention", {}, few(*STEP, head_sink=(floats(N), str(N))), 3),
-    "turned": Case("GroupQueryAttention", {"do_rotary": 1}, few(*PROMPT, **ANGLES), 3),
-    "turned step": Case("GroupQueryAttention", {"do_rotary": 1}, few(*STEP, **ANGLES), 3),
-    "turned chunk": Case("GroupQueryAttention", {"do_rotary": 1}, few(*CHUNK, **ANGLES), 3),
-    "turned neighbours": Case(
-        "GroupQueryAttention", {"do_rotary": 1, "rotary_interleaved": 1}, merged(few(*STEP, **ANGLES)), 3
+    "rotary": Case("GroupQueryAttention", {"do_rotary": 1}, few(*PROMPT, **ANGLES), 3),
+    "rotary step": Case("GroupQueryAttention", {"do_rotary": 1}, few(*STEP, **ANGLES), 3),
+    "rotary chunk": Case("GroupQueryAttention", {"do_rotary": 1}, few(*CHUNK, **ANGLES), 3),
+    "rotary interleaved": Case(
+        "GroupQueryAttention", {"do_rotary": 1, "rotary_interleaved": 1}, merge_inputs(few(*STEP, **ANGLES)), 3
     ),
     "added": Case("GroupQueryAttention", {}, few(*PROMPT, attention_bias=(floats(B, N, 5, 5), "b %d s t" % N)), 3),
     "added, capped": Case(
@@ -275,7 +281,7 @@ GROUPS = {
         4,
     ),
     "weights": Case("GroupQueryAttention", {"qk_output": 2}, few(*PROMPT), 4),
-    "turned where told": Case(
+    "rotary with position_ids": Case(
         "GroupQueryAttention",
         {"do_rotary": 1},
         few(*CHUNK, position_ids=(np.array([[2, 9, 4]]), "b s"), **ANGLES),
@@ -293,7 +299,7 @@ def test_group_query_attention(name: str, dtype: Any) -> None:
 
 
 def test_prompts_of_several_lengths() -> None:
-    """What comes out for padding is anybody's guess; the rest is the same."""
+    """The outputs of padding are undefined; all other outputs are equal."""
     case = Case("GroupQueryAttention", {"num_heads": N, "kv_num_heads": K}, few(5, [3, 5], 5))
     model = proto(case, np.float32)
     feed = {name: array for name, (array, _) in case.inputs.items()}

@@ -1,4 +1,4 @@
-"""What onnxruntime's optimiser, its transformer optimiser and its quantizers make of models runs here as it runs there."""
+"""Models written by onnxruntime's optimizer, transformer optimizer and quantizers run here as they run there."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def floats(*shape: int, scale: float = 1.0) -> np.ndarray:
 
 
 def network() -> Any:
-    """A small network for images: convolutions, a residual sum, pools, a classifier."""
+    """Return a small network for images: convolutions, a residual sum, pools, a classifier."""
     nodes = [
         node("Conv", ["image", "w1", "b1"], ["c1"], pads=[1, 1, 1, 1]),
         node("Relu", ["c1"], ["r1"]),
@@ -52,7 +52,7 @@ def network() -> Any:
 
 
 def norm(x: str, y: str, name: str) -> List[Any]:
-    """A layer normalization as it was exported before there was an operator for it."""
+    """Return a layer normalization as primitives, as exporters wrote it before opset 17."""
     return [
         node("ReduceMean", [x], [y + ".mean"], axes=[-1]),
         node("Sub", [x, y + ".mean"], [y + ".d"]),
@@ -75,14 +75,14 @@ def heads(x: str, y: str, perm: List[int]) -> List[Any]:
 
 
 def encoder() -> Any:
-    """Embeddings, one layer of attention with two heads, a feed-forward net with the exact Gelu."""
+    """Return embeddings, an attention layer with two heads, and a feed-forward layer with the exact Gelu."""
     nodes = [
         node("Gather", ["words", "ids"], ["word"]),
         node("Gather", ["kinds", "segments"], ["kind"]),
         node("Add", ["word", "positions"], ["placed"]),
         node("Add", ["placed", "kind"], ["embedded"]),
         *norm("embedded", "x", "ln0"),
-        *[one for part in "qkv" for one in dense("x", part, part)],
+        *[item for part in "qkv" for item in dense("x", part, part)],
         *heads("q", "qh", [0, 2, 1, 3]),
         *heads("k", "kh", [0, 2, 3, 1]),
         *heads("v", "vh", [0, 2, 1, 3]),
@@ -126,11 +126,11 @@ def feed_of(proto: Any, count: int = 3) -> Dict[str, np.ndarray]:
 
 
 @pytest.fixture(params=["network", "encoder"])
-def made(request: Any) -> Any:
+def source_model(request: Any) -> Any:
     return {"network": network, "encoder": encoder}[request.param]()
 
 
-def optimised(proto: Any, path: Path, level: str) -> Any:
+def optimize(proto: Any, path: Path, level: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
     options.optimized_model_filepath = str(path)
@@ -140,31 +140,33 @@ def optimised(proto: Any, path: Path, level: str) -> Any:
     return onnx.load(str(path))
 
 
-def used(proto: Any) -> Set[str]:
-    return {one.op_type for one in proto.graph.node if one.domain == MICROSOFT}
+def used_operators(proto: Any) -> Set[str]:
+    return {item.op_type for item in proto.graph.node if item.domain == MICROSOFT}
 
 
 def same(proto: Any, feed: Dict[str, np.ndarray], atol: float = 1e-5) -> None:
-    """Without the fallback, which is onnxruntime itself."""
+    """Compare with onnxruntime, without the fallback, which is onnxruntime itself."""
     theirs = session(proto).run(None, feed)
     ours = onnx_compat.prepare(proto, shim="reference", fallback=False).run(feed)
     for k, expected in enumerate(theirs):
         np.testing.assert_allclose(ours[k], expected, rtol=1e-4, atol=atol)
-    for one in onnx_compat.support(proto, shim="reference"):
-        assert one.status == "composed", one
+    for item in onnx_compat.support(proto, shim="reference"):
+        assert item.status == "composed", item
 
 
-def test_optimised(made: Any, tmp_path: Path) -> None:
-    proto = optimised(made, tmp_path / "model.onnx", "ORT_ENABLE_EXTENDED")
-    assert used(proto) >= ({"FusedConv", "FusedGemm"} if "image" in str(made.graph.input) else {"BiasGelu"})
-    same(proto, feed_of(made))
+def test_optimised(source_model: Any, tmp_path: Path) -> None:
+    proto = optimize(source_model, tmp_path / "model.onnx", "ORT_ENABLE_EXTENDED")
+    assert used_operators(proto) >= (
+        {"FusedConv", "FusedGemm"} if "image" in str(source_model.graph.input) else {"BiasGelu"}
+    )
+    same(proto, feed_of(source_model))
 
 
 def test_fused_layer_normalizations_of_an_old_opset(tmp_path: Path) -> None:
-    proto = optimised(encoder(), tmp_path / "model.onnx", "ORT_ENABLE_EXTENDED")
-    fused = {(one.domain, one.op_type) for one in proto.graph.node}
+    proto = optimize(encoder(), tmp_path / "model.onnx", "ORT_ENABLE_EXTENDED")
+    fused = {(item.domain, item.op_type) for item in proto.graph.node}
     assert fused & {("", "LayerNormalization"), (MICROSOFT, "SkipLayerNormalization")}
-    assert [one.version for one in proto.opset_import if one.domain == ""] == [13]
+    assert [item.version for item in proto.opset_import if item.domain == ""] == [13]
 
 
 def test_optimised_as_a_transformer(tmp_path: Path) -> None:
@@ -173,43 +175,43 @@ def test_optimised_as_a_transformer(tmp_path: Path) -> None:
     onnx.save(encoder(), str(tmp_path / "model.onnx"))
     how = {"model_type": "bert", "num_heads": 2, "hidden_size": 16, "opt_level": 0}
     proto = optimizer.optimize_model(str(tmp_path / "model.onnx"), **how).model
-    assert used(proto) == {"Attention", "BiasGelu", "SkipLayerNormalization"}
+    assert used_operators(proto) == {"Attention", "BiasGelu", "SkipLayerNormalization"}
     same(proto, feed_of(proto))
 
 
-def test_for_one_processor_only(tmp_path: Path) -> None:
-    """Level 99 arranges the data for the processor: it is refused, with what to do."""
-    proto = optimised(network(), tmp_path / "model.onnx", "ORT_ENABLE_ALL")
-    assert any(one.domain == MICROSOFT + ".nchwc" for one in proto.graph.node)
+def test_operators_for_one_processor_are_refused(tmp_path: Path) -> None:
+    """Level 99 writes operators for one processor, which are refused with a hint."""
+    proto = optimize(network(), tmp_path / "model.onnx", "ORT_ENABLE_ALL")
+    assert any(item.domain == MICROSOFT + ".nchwc" for item in proto.graph.node)
     with pytest.raises(UnsupportedError, match=r"com\.microsoft\.nchwc") as caught:
         onnx_compat.prepare(proto, shim="reference", fallback=False)
     assert "ORT_ENABLE_EXTENDED" in caught.value.hint
-    found = {one.operator: one.status for one in onnx_compat.support(proto, shim="reference")}
-    assert found["ReorderOutput"] == "fallback"  # onnxruntime itself, if the caller lets it
+    statuses = {item.operator: item.status for item in onnx_compat.support(proto, shim="reference")}
+    assert statuses["ReorderOutput"] == "fallback"  # onnxruntime itself, if the caller lets it
 
 
 @pytest.fixture
-def quantization(tmp_path: Path, made: Any) -> Iterator[Any]:
-    """onnxruntime's quantization tools, and the model as they want it: a file whose shapes are known."""
+def quantization(tmp_path: Path, source_model: Any) -> Iterator[Any]:
+    """Return onnxruntime's quantization tools, and the model as a file with known shapes."""
     from onnxruntime import quantization
 
-    onnx.save(onnx.shape_inference.infer_shapes(made), str(tmp_path / "float.onnx"))
+    onnx.save(onnx.shape_inference.infer_shapes(source_model), str(tmp_path / "float.onnx"))
     return quantization, str(tmp_path / "float.onnx"), str(tmp_path / "quantized.onnx")
 
 
 @pytest.mark.parametrize("kind", ["QInt8", "QUInt8"])
-def test_quantized_on_the_way(quantization: Any, made: Any, kind: str, tmp_path: Path) -> None:
+def test_quantized_on_the_way(quantization: Any, source_model: Any, kind: str, tmp_path: Path) -> None:
     tools, source, target = quantization
     tools.quantize_dynamic(source, target, weight_type=getattr(tools.QuantType, kind), op_types_to_quantize=["MatMul"])
-    feed = feed_of(made)
+    feed = feed_of(source_model)
     same(onnx.load(target), feed)
-    proto = optimised(target, tmp_path / "optimised.onnx", "ORT_ENABLE_EXTENDED")
-    assert used(proto) & {"DynamicQuantizeMatMul", "MatMulIntegerToFloat"}
+    proto = optimize(target, tmp_path / "optimised.onnx", "ORT_ENABLE_EXTENDED")
+    assert used_operators(proto) & {"DynamicQuantizeMatMul", "MatMulIntegerToFloat"}
     same(proto, feed)
 
 
 class Samples:
-    """What the ranges are measured on."""
+    """The calibration data."""
 
     def __init__(self, proto: Any) -> None:
         self.feeds = [feed_of(proto, 2) for _ in range(4)]
@@ -220,18 +222,20 @@ class Samples:
 
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])
 @pytest.mark.parametrize("channels", [False, True])
-def test_quantized_before(quantization: Any, made: Any, form: str, channels: bool, tmp_path: Path) -> None:
-    """Steps of the quantized outputs may be one apart: sums of floats that lie in the middle of two numbers."""
+def test_quantized_before(quantization: Any, source_model: Any, form: str, channels: bool, tmp_path: Path) -> None:
+    """Quantized outputs may differ by a step, where a sum of floats is halfway between two integers."""
     tools, source, target = quantization
     tools.quantize_static(
-        source, target, Samples(made), quant_format=getattr(tools.QuantFormat, form), per_channel=channels
+        source, target, Samples(source_model), quant_format=getattr(tools.QuantFormat, form), per_channel=channels
     )
-    feed = feed_of(made)
+    feed = feed_of(source_model)
     proto = onnx.load(target)
     if form == "QOperator":
-        assert used(proto) >= ({"QLinearAdd", "QLinearConcat", "QGemm"} if "image" in feed else {"QLinearAdd"})
+        assert used_operators(proto) >= (
+            {"QLinearAdd", "QLinearConcat", "QGemm"} if "image" in feed else {"QLinearAdd"}
+        )
     same(proto, feed, atol=TOLERANCE[form])
-    proto = optimised(target, tmp_path / "optimised.onnx", "ORT_ENABLE_EXTENDED")
+    proto = optimize(target, tmp_path / "optimised.onnx", "ORT_ENABLE_EXTENDED")
     same(proto, feed, atol=TOLERANCE[form])
 
 
@@ -240,17 +244,17 @@ TOLERANCE = {"QDQ": 0.05, "QOperator": 0.05}
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-def test_weights_of_few_bits(made: Any, bits: int) -> None:
+def test_weights_of_few_bits(source_model: Any, bits: int) -> None:
     nbits = pytest.importorskip("onnxruntime.quantization.matmul_nbits_quantizer")
-    quantizer = nbits.MatMulNBitsQuantizer(made, block_size=16, is_symmetric=False, accuracy_level=1, bits=bits)
+    quantizer = nbits.MatMulNBitsQuantizer(source_model, block_size=16, is_symmetric=False, accuracy_level=1, bits=bits)
     quantizer.process()
     proto = quantizer.model.model
-    assert "MatMulNBits" in used(proto)
-    same(proto, feed_of(made))
+    assert "MatMulNBits" in used_operators(proto)
+    same(proto, feed_of(source_model))
 
 
 @pytest.mark.parametrize("version", [None, 1])
-def test_the_domain_may_go_without_saying(version: Any) -> None:
+def test_the_domain_may_be_missing_in_the_imports(version: Any) -> None:
     """onnxruntime runs a model that uses its operators without importing them."""
     proto = model([node("Gelu", ["x"], ["y"], domain=MICROSOFT)], [value("x", ["n"])], [value("y")])
     if version:
@@ -259,7 +263,7 @@ def test_the_domain_may_go_without_saying(version: Any) -> None:
 
 
 def test_support_on_the_command_line(tmp_path: Path) -> None:
-    optimised(network(), tmp_path / "model.onnx", "ORT_ENABLE_EXTENDED")
+    optimize(network(), tmp_path / "model.onnx", "ORT_ENABLE_EXTENDED")
     command = [sys.executable, "-m", "onnx_compat.cli", "support", str(tmp_path / "model.onnx"), "--shim", "reference"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("FusedConv_0")]
@@ -267,8 +271,8 @@ def test_support_on_the_command_line(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "14 nodes: 14 composed"
 
 
-def test_all_of_them_are_known_by_name() -> None:
-    """Every operator that these tests saw has a meaning of ours, not the fallback's."""
+def test_every_operator_has_a_meaning() -> None:
+    """Every operator in these tests has a meaning of the library."""
     names = {meaning.name for meaning in registered() if meaning.domain == MICROSOFT}
     assert names >= {
         "FusedConv",

@@ -1,14 +1,14 @@
-"""onnxruntime's own operators on quantized numbers, each beside onnxruntime's kernel: integers are equal.
+"""Quantized operators of onnxruntime, compared with its kernels: integers are equal.
 
-Where `steps=1` stands, the order in which the kernel adds or rounds is not said anywhere, and a number in the middle of
-two may go to either.
+`steps=1` allows a difference of a step, where the order in which the kernel adds or rounds is not specified. A number
+halfway between two integers may then round to either.
 """
 
 from typing import Any
 
 import numpy as np
 import pytest
-from against_onnxruntime import built, check
+from against_onnxruntime import build_model, check
 from onnx import TensorProto
 
 import onnx_compat
@@ -20,7 +20,7 @@ F = np.float32
 
 @pytest.fixture(autouse=True)
 def _from_the_start() -> None:
-    """Each test gets the same numbers, whichever ran before."""
+    """Reset the random numbers for each test."""
     RNG.bit_generator.state = START
 
 
@@ -76,7 +76,7 @@ def test_softmax(dtype: Any, axis: int, version: int) -> None:
 @both_types
 def test_choices(dtype: Any) -> None:
     parts = [(numbers(dtype, 2, n), F(0.02 * n), dtype(n)) for n in (3, 5, 2)]
-    check("QLinearConcat", [F(0.04), dtype(5), *[one for part in parts for one in part]], axis=1)
+    check("QLinearConcat", [F(0.04), dtype(5), *[item for part in parts for item in part]], axis=1)
     x, y, condition = numbers(dtype, 3, 4), numbers(dtype, 3, 4), RNG.integers(0, 2, (3, 1)).astype(bool)
     check("QLinearWhere", [condition, x, F(0.02), dtype(3), y, F(0.03), dtype(6), F(0.04), dtype(5)])
 
@@ -116,7 +116,7 @@ def test_means(dtype: Any, keepdims: int) -> None:
     """By hand: onnxruntime has no kernel for it on this processor."""
     x = numbers(dtype, 2, 3, 5)
     inputs = [x, F(0.5), dtype(4), F(0.3), dtype(9)]
-    proto, feed = built("QLinearReduceMean", inputs, unknown=True, axes=[0, 2], keepdims=keepdims)
+    proto, feed = build_model("QLinearReduceMean", inputs, unknown=True, axes=[0, 2], keepdims=keepdims)
     mine = onnx_compat.prepare(proto, shim="reference").run(feed)[0]
     mean = ((x.astype(F) - 4) * F(0.5)).mean((0, 2), keepdims=bool(keepdims))
     info = np.iinfo(dtype)
@@ -138,14 +138,14 @@ def test_products_of_matrices(dtype: Any, columns: bool) -> None:
 
 @both_types
 @pytest.mark.parametrize("columns", [False, True])
-@pytest.mark.parametrize(("turned", "summand"), [((0, 0), None), ((1, 1), (5,)), ((0, 1), (3, 5))])
-def test_gemm(dtype: Any, columns: bool, turned: Any, summand: Any) -> None:
-    a = numbers(np.uint8, *((4, 3) if turned[0] else (3, 4)))
-    b = numbers(dtype, *((5, 4) if turned[1] else (4, 5)))
+@pytest.mark.parametrize(("transposed", "summand"), [((0, 0), None), ((1, 1), (5,)), ((0, 1), (3, 5))])
+def test_gemm(dtype: Any, columns: bool, transposed: Any, summand: Any) -> None:
+    a = numbers(np.uint8, *((4, 3) if transposed[0] else (3, 4)))
+    b = numbers(dtype, *((5, 4) if transposed[1] else (4, 5)))
     b_scale, b_zero = (scales(5), numbers(dtype, 5)) if columns else (F(0.03), dtype(7))
     c = None if summand is None else RNG.integers(-500, 500, summand).astype(np.int32)
     inputs = [a, F(0.02), np.uint8(3), b, b_scale, b_zero, c]
-    how = {"transA": turned[0], "transB": turned[1], "alpha": 0.7, "known": list(range(1, 9))}
+    how = {"transA": transposed[0], "transB": transposed[1], "alpha": 0.7, "known": list(range(1, 9))}
     check("QGemm", inputs, **how)
     check("QGemm", [*inputs, F(0.3), np.uint8(100)], **how)
 
@@ -183,7 +183,7 @@ def test_lstm(dtype: Any, columns: bool, how: Any) -> None:
     check("DynamicQuantizeLSTM", several, atol=0.05, **options)
 
 
-def packed(features: int, rows: int, block: int, bits: int, zero: str) -> Any:
+def pack_weights(features: int, rows: int, block: int, bits: int, zero: str) -> Any:
     blocks = -(-features // block)
     weights = numbers(np.uint8, rows, blocks, block * bits // 8)
     zeros = {"": None, "packed": numbers(np.uint8, rows, -(-blocks * bits // 8)), "float": floats(rows, blocks)}
@@ -198,10 +198,10 @@ SIZES = [(64, 5, 16), (64, 8, 32), (200, 5, 128), (50, 7, 16)]
 @pytest.mark.parametrize("zero", ["", "packed", "float"])
 def test_weights_of_few_bits(bits: int, features: int, rows: int, block: int, zero: str) -> None:
     how = {"K": features, "N": rows, "block_size": block, "bits": bits, "known": [1, 2, 3, 4, 5]}
-    inputs = [floats(2, 3, features), *packed(features, rows, block, bits, zero), None, floats(rows)]
+    inputs = [floats(2, 3, features), *pack_weights(features, rows, block, bits, zero), None, floats(rows)]
     if bits == 8 and zero == "float":  # which the kernel does not have: they are what packed ones would say
         whole = np.round(RNG.random(inputs[2].shape) * 200)
-        mine = [np.asarray(_run("MatMulNBits", [*inputs[:3], one, *inputs[4:]], how)) for one in _ways(whole)]
+        mine = [np.asarray(_run("MatMulNBits", [*inputs[:3], item, *inputs[4:]], how)) for item in _ways(whole)]
         np.testing.assert_allclose(mine[0], mine[1], rtol=1e-4, atol=1e-4)
         return
     check("MatMulNBits", inputs, rtol=1e-4, atol=1e-4, **how)
@@ -213,19 +213,19 @@ def _ways(zeros: np.ndarray) -> Any:
 
 
 def _run(operator: str, inputs: Any, how: Any) -> Any:
-    proto, feed = built(operator, inputs, **how)
+    proto, feed = build_model(operator, inputs, **how)
     return onnx_compat.prepare(proto, shim="reference", fallback=False).run(feed)[0]
 
 
 @pytest.mark.parametrize("zero", ["", "float"])
 def test_weights_whose_blocks_are_listed(zero: str) -> None:
-    inputs = [floats(2, 3, 48), *packed(48, 7, 16, 4, zero), np.repeat([2, 0, 1, 0, 2, 1], 8).astype(np.int32)]
+    inputs = [floats(2, 3, 48), *pack_weights(48, 7, 16, 4, zero), np.repeat([2, 0, 1, 0, 2, 1], 8).astype(np.int32)]
     check("MatMulNBits", inputs, rtol=1e-4, atol=1e-4, K=48, N=7, block_size=16, known=[1, 2, 3, 4])
 
 
 def test_weights_with_a_coarse_accuracy() -> None:
     """At level 4 the kernel quantizes A as well, to eight bits; what is computed here is exact."""
-    inputs = [floats(2, 3, 64), *packed(64, 8, 32, 4, "packed")]
+    inputs = [floats(2, 3, 64), *pack_weights(64, 8, 32, 4, "packed")]
     how = {"K": 64, "N": 8, "block_size": 32, "accuracy_level": 4, "known": [1, 2, 3]}
     check("MatMulNBits", inputs, rtol=0.05, atol=0.05, **how)
 

@@ -1,4 +1,4 @@
-"""Features, labels and maps beside onnxruntime, and where it has no kernel, by hand."""
+"""Features, labels and maps, compared with onnxruntime, or with expected values where it has no kernel."""
 
 import numpy as np
 import onnx.defs
@@ -23,15 +23,15 @@ def floats(*rows):
 
 
 def run(operator, version, inputs, outputs, types=None, **attributes):
-    (found,) = ours(
+    (result,) = ours(
         proto(operator, version, types or inputs, outputs, attributes), {"x%d" % k: x for k, x in enumerate(inputs)}
     )
-    return found
+    return result
 
 
 def test_every_version_has_its_meaning():
     theirs = {(s.name, s.since_version) for s in onnx.defs.get_all_schemas_with_history() if s.domain == ML}
-    mine = {(one.name, one.since) for one in registered() if one.domain == ML}
+    mine = {(item.name, item.since) for item in registered() if item.domain == ML}
     assert theirs <= mine
     assert len(mine) == 25
 
@@ -40,8 +40,8 @@ def test_every_version_has_its_meaning():
 @pytest.mark.parametrize("shape", [(5,), (2, 5), (2, 3, 5)])
 def test_selected_features(shape):
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-    for places in (np.array([[3, 0, 3]]), np.array([1])):
-        agree("ArrayFeatureExtractor", 1, [x, places], [FLOAT])
+    for indices in (np.array([[3, 0, 3]]), np.array([1])):
+        agree("ArrayFeatureExtractor", 1, [x, indices], [FLOAT])
 
 
 def test_binarizer():
@@ -65,8 +65,8 @@ def test_imputer():
     agree("Imputer", 1, [x], [FLOAT], imputed_value_floats=[7.0, 8.0])
     agree("Imputer", 1, [np.array([[4, 0], [0, 4]])], [INT64], imputed_value_int64s=[7, 8], replaced_value_int64=4)
     double = x.astype(np.float64)
-    found = run("Imputer", 1, [double], [DOUBLE], imputed_value_floats=[5.0], replaced_value_float=NAN)
-    assert found.tolist() == [[1, 5, 0], [5, 2, 0]]
+    result = run("Imputer", 1, [double], [DOUBLE], imputed_value_floats=[5.0], replaced_value_float=NAN)
+    assert result.tolist() == [[1, 5, 0], [5, 2, 0]]
 
 
 @pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
@@ -140,11 +140,11 @@ def test_many_labels(dtype):
     if dtype == np.int64:
         agree("LabelEncoder", 4, [x], [kind], **how)
     else:
-        found = run("LabelEncoder", 4, [x], [kind], **how)
+        result = run("LabelEncoder", 4, [x], [kind], **how)
         table = {key: value for key, value in zip(keys.tolist(), keys[::-1].tolist()) if not np.isnan(key)}
-        wanted = [table.get(one, -1) for one in x.reshape(-1).tolist()]
+        wanted = [table.get(item, -1) for item in x.reshape(-1).tolist()]
         wanted[24] = keys[::-1][5]
-        assert found.reshape(-1).tolist() == wanted
+        assert result.reshape(-1).tolist() == wanted
 
 
 def test_many_names():
@@ -182,18 +182,18 @@ def test_vectorized_dicts():
         string_vocabulary=list("zqa"),
     )
     agree("DictVectorizer", 1, [{1: 1.0, 8: 3.0}], [FLOAT], [map_type(INT64, FLOAT)], int64_vocabulary=[8, 2, 1, 8])
-    found = run("DictVectorizer", 1, [{1: "u", 5: "v"}], [STRING], [map_type(INT64, STRING)], int64_vocabulary=[5, 7])
-    assert found.tolist() == [["v", ""]]
-    found = run("DictVectorizer", 1, [{}], [DOUBLE], [map_type(STRING, DOUBLE)], string_vocabulary=["a", "b"])
-    assert found.tolist() == [[0.0, 0.0]]
+    result = run("DictVectorizer", 1, [{1: "u", 5: "v"}], [STRING], [map_type(INT64, STRING)], int64_vocabulary=[5, 7])
+    assert result.tolist() == [["v", ""]]
+    result = run("DictVectorizer", 1, [{}], [DOUBLE], [map_type(STRING, DOUBLE)], string_vocabulary=["a", "b"])
+    assert result.tolist() == [[0.0, 0.0]]
 
 
 def test_a_map_is_recorded_once_whatever_is_in_it():
     model = proto("DictVectorizer", 1, [map_type(INT64, FLOAT)], [FLOAT], {"int64_vocabulary": list(range(0, 300, 3))})
     runnable = onnx_compat.prepare(model)
     for size in (1, 4, 9):
-        (found,) = runnable.run({"x0": {3 * k: k + 1.0 for k in range(size)}})
-        assert found.sum() == size * (size + 1) / 2
+        (result,) = runnable.run({"x0": {3 * k: k + 1.0 for k in range(size)}})
+        assert result.sum() == size * (size + 1) / 2
     assert len(runnable._plans) == 1
 
 
@@ -201,7 +201,7 @@ def test_a_map_is_recorded_once_whatever_is_in_it():
     ("value", "text"),
     [([1], "give a dict"), ({"a": 1.0}, "keys"), ({True: 1.0}, "keys"), ({1: "a"}, "values"), ({1.5: 1.0}, "keys")],
 )
-def test_what_is_no_such_map(value, text):
+def test_invalid_maps_are_refused(value, text):
     with pytest.raises(InputError, match=text):
         run("DictVectorizer", 1, [value], [FLOAT], [map_type(INT64, FLOAT)], int64_vocabulary=[1])
 

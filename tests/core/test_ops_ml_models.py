@@ -1,4 +1,4 @@
-"""Linear models and support vector machines beside onnxruntime."""
+"""Linear models and support vector machines, compared with onnxruntime."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def labels(names, classes, text):
 def test_a_linear_classifier(transform, classes, dtype):
     random = np.random.RandomState(classes)
     x = (random.randn(6, 3) * (0.3 if np.dtype(dtype).kind == "f" else 3)).astype(dtype)
-    if transform == "PROBIT":  # of probabilities; what is none is NaN
+    if transform == "PROBIT":  # of probabilities; a number outside [0, 1] gives NaN
         if classes == 1:
             transform = "NONE"  # onnxruntime leaves one of both scores unwritten
         x, scale = np.abs(x), 0.02

@@ -1,4 +1,4 @@
-"""Ensembles of trees beside onnxruntime, over many that were grown at random."""
+"""Random ensembles of trees, compared with onnxruntime."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ DTYPES = (np.float32, np.float64)
 
 
 def rows(random, dtype, count=9, features=3):
-    """Small numbers that meet the thresholds, some of them missing."""
+    """Return small numbers that equal the thresholds; some are missing."""
     x = random.randint(-4, 5, (count, features)) / 2
     if np.dtype(dtype).kind == "f":
         x[random.rand(*x.shape) < 0.2] = np.nan
@@ -27,11 +27,11 @@ def on_grid(random):
 
 
 def some_modes(random):
-    return [(one,) for one in ALL][random.randint(6)] if random.rand() < 0.5 else (ALL, ORDERED)[random.randint(2)]
+    return [(item,) for item in ALL][random.randint(6)] if random.rand() < 0.5 else (ALL, ORDERED)[random.randint(2)]
 
 
 def as_tensors(attributes, *names):
-    """Lists of floats as tensors of doubles."""
+    """Return lists of floats as tensors of doubles."""
     for name in names:
         if name in attributes:
             tensor = numpy_helper.from_array(np.asarray(attributes.pop(name), np.float64))
@@ -42,65 +42,72 @@ def as_tensors(attributes, *names):
 def test_a_regressor(seed):
     random = np.random.RandomState(seed)
     targets = random.randint(1, 4)
-    said = [
+    label_attributes = [
         lambda tree: range(targets),
         lambda tree: [tree % targets],
         lambda tree: np.flatnonzero(random.rand(targets) < 0.6),
     ]
-    made = grown(
+    nodes = grown(
         random, random.randint(1, 6), random.randint(0, 5), 3, some_modes(random), on_grid(random),
-        said[random.randint(3)], random.randn,
+        label_attributes[random.randint(3)], random.randn,
     )  # fmt: skip
-    made.update(n_targets=targets, aggregate_function=("SUM", "AVERAGE", "MIN", "MAX")[random.randint(4)])
-    made["post_transform"] = TRANSFORMS[seed % 4]
-    if not made["target_ids"]:
-        made.update(target_treeids=[0], target_nodeids=[0], target_ids=[0], target_weights=[1.0])
+    nodes.update(n_targets=targets, aggregate_function=("SUM", "AVERAGE", "MIN", "MAX")[random.randint(4)])
+    nodes["post_transform"] = TRANSFORMS[seed % 4]
+    if not nodes["target_ids"]:
+        nodes.update(target_treeids=[0], target_nodeids=[0], target_ids=[0], target_weights=[1.0])
     if random.rand() < 0.5:
-        made["base_values"] = random.randn(targets).tolist()
+        nodes["base_values"] = random.randn(targets).tolist()
     dtype = DTYPES[random.randint(2)]
     version = 1 + 2 * int(random.rand() < 0.6)
     if dtype is np.float64 and version == 3:
-        as_tensors(made, "nodes_values", "target_weights", "base_values")
-    agree("TreeEnsembleRegressor", version, [rows(random, dtype)], [FLOAT], **made)
+        as_tensors(nodes, "nodes_values", "target_weights", "base_values")
+    agree("TreeEnsembleRegressor", version, [rows(random, dtype)], [FLOAT], **nodes)
 
 
 @pytest.mark.parametrize("seed", range(120))
 def test_a_classifier(seed):
     random = np.random.RandomState(1000 + seed)
     classes = random.randint(3, 6) if random.rand() < 0.4 else 2
-    said = [
+    label_attributes = [
         lambda tree: range(classes), lambda tree: [tree % classes], lambda tree: [0], lambda tree: [1],
         lambda tree: np.flatnonzero(random.rand(classes) < 0.6),
     ][random.randint(5)]  # fmt: skip
     weight = (random.randn, random.rand)[random.randint(2)]
-    made = grown(
-        random, random.randint(1, 6), random.randint(1, 5), 3, some_modes(random), on_grid(random), said, weight
+    nodes = grown(
+        random,
+        random.randint(1, 6),
+        random.randint(1, 5),
+        3,
+        some_modes(random),
+        on_grid(random),
+        label_attributes,
+        weight,
     )
     for key in ("treeids", "nodeids", "ids", "weights"):
-        made["class_" + key] = made.pop("target_" + key)
-    made["post_transform"] = TRANSFORMS[seed % 4]
+        nodes["class_" + key] = nodes.pop("target_" + key)
+    nodes["post_transform"] = TRANSFORMS[seed % 4]
     text = random.rand() < 0.5
     numbers = [7, 5, 6, 9, 8][:classes] if classes > 2 else [0, 1]  # of two, onnxruntime answers with these anyway
     labels = list("vwxyz")[:classes] if text else numbers
-    made["classlabels_strings" if text else "classlabels_int64s"] = labels
+    nodes["classlabels_strings" if text else "classlabels_int64s"] = labels
     if random.rand() < 0.5:
-        made["base_values"] = random.randn(classes).tolist()
+        nodes["base_values"] = random.randn(classes).tolist()
     dtype = (*DTYPES, np.int64, np.int32)[random.randint(4)]
     version = 1 + 2 * int(random.rand() < 0.6)
     if dtype is np.float64 and version == 3:
-        as_tensors(made, "nodes_values", "class_weights", "base_values")
-    agree("TreeEnsembleClassifier", version, [rows(random, dtype)], [STRING if text else INT64, FLOAT], **made)
+        as_tensors(nodes, "nodes_values", "class_weights", "base_values")
+    agree("TreeEnsembleClassifier", version, [rows(random, dtype)], [STRING if text else INT64, FLOAT], **nodes)
 
 
 def test_two_classes_have_the_labels_of_the_model():
     random = np.random.RandomState(11)
-    made = grown(random, 3, 3, 3, some_modes(random), on_grid(random), lambda tree: range(2), random.randn)
+    nodes = grown(random, 3, 3, 3, some_modes(random), on_grid(random), lambda tree: range(2), random.randn)
     for key in ("treeids", "nodeids", "ids", "weights"):
-        made["class_" + key] = made.pop("target_" + key)
+        nodes["class_" + key] = nodes.pop("target_" + key)
     x = rows(random, np.float32)
     labels = []
     for numbers in ([0, 1], [7, 5]):
-        model = proto("TreeEnsembleClassifier", 3, [x], [INT64, FLOAT], {**made, "classlabels_int64s": numbers})
+        model = proto("TreeEnsembleClassifier", 3, [x], [INT64, FLOAT], {**nodes, "classlabels_int64s": numbers})
         labels.append(ours(model, {"x0": x})[0])
     assert set(labels[1].tolist()) == {7, 5}
     np.testing.assert_array_equal(np.asarray([7, 5])[labels[0]], labels[1])
@@ -108,19 +115,19 @@ def test_two_classes_have_the_labels_of_the_model():
 
 def test_one_base_value_for_one_score_of_two_classes():
     random = np.random.RandomState(5)
-    made = grown(random, 4, 3, 3, ("BRANCH_LT",), random.randn, lambda tree: [0], random.rand)
+    nodes = grown(random, 4, 3, 3, ("BRANCH_LT",), random.randn, lambda tree: [0], random.rand)
     for key in ("treeids", "nodeids", "ids", "weights"):
-        made["class_" + key] = made.pop("target_" + key)
+        nodes["class_" + key] = nodes.pop("target_" + key)
     x = random.randn(20, 3).astype(np.float32)
     for transform in TRANSFORMS:
         agree(
             "TreeEnsembleClassifier", 3, [x], [INT64, FLOAT], post_transform=transform, base_values=[-1.5],
-            classlabels_int64s=[30, 40], **made,
+            classlabels_int64s=[30, 40], **nodes,
         )  # fmt: skip
 
 
 def ensemble(random, dtype, aggregate, transform, targets):
-    """A TreeEnsemble (opset 5) of every mode: depth two, leaves apart from nodes."""
+    """Return a TreeEnsemble (opset 5) with every mode, of depth 2."""
     count = 6
     modes = [6, 0, 1, 2, 3, 4, 5, 6, 6, 0, 5, 3, 2, 1, 4, 6, 6, 1]
     inner, leaf, roots = [], 0, []
@@ -132,17 +139,17 @@ def ensemble(random, dtype, aggregate, transform, targets):
             inner.append((leaf, 1, leaf + 1, 1))
             leaf += 2
     members = [[-2, 1], [1], [1, 2], [-1, 1, 2], [2, 9]]  # onnxruntime takes integers only
-    flat = np.concatenate([np.append(one, np.nan) for one in members]).astype(dtype)
+    flat = np.concatenate([np.append(item, np.nan) for item in members]).astype(dtype)
     splits = [random.randint(-3, 4) / 2 for _ in modes]
     return {
         "tree_roots": roots,
         "nodes_modes": numpy_helper.from_array(np.asarray(modes, np.uint8)),
         "nodes_featureids": [int(random.randint(3)) for _ in modes],
         "nodes_splits": numpy_helper.from_array(np.asarray(splits, dtype)),
-        "nodes_truenodeids": [one[0] for one in inner],
-        "nodes_trueleafs": [one[1] for one in inner],
-        "nodes_falsenodeids": [one[2] for one in inner],
-        "nodes_falseleafs": [one[3] for one in inner],
+        "nodes_truenodeids": [item[0] for item in inner],
+        "nodes_trueleafs": [item[1] for item in inner],
+        "nodes_falsenodeids": [item[2] for item in inner],
+        "nodes_falseleafs": [item[3] for item in inner],
         "nodes_missing_value_tracks_true": [int(random.rand() < 0.5) for _ in modes],
         "leaf_targetids": [k % targets for k in range(leaf)],
         "leaf_weights": numpy_helper.from_array(random.randn(leaf).astype(dtype)),
@@ -165,7 +172,7 @@ def test_an_ensemble_with_sets(dtype, aggregate, transform):
 
 
 def test_transforms_have_the_numbers_of_the_specification():
-    """1 is SOFTMAX and 2 LOGISTIC; onnxruntime has them the other way round."""
+    """1 is SOFTMAX and 2 is LOGISTIC; onnxruntime exchanges them."""
     x = rows(np.random.RandomState(5), np.float32, 20)
     plain, softmax, logistic = (
         ours(
@@ -179,18 +186,18 @@ def test_transforms_have_the_numbers_of_the_specification():
 
 
 def test_half_precision_is_compared_as_it_is():
-    """The same trees over the same numbers in another type."""
-    made = {dtype: ensemble(np.random.RandomState(3), dtype, 1, 0, 2) for dtype in (np.float16, np.float32)}
+    """The same trees over the same numbers give the same result in another dtype."""
+    nodes = {dtype: ensemble(np.random.RandomState(3), dtype, 1, 0, 2) for dtype in (np.float16, np.float32)}
     x = rows(np.random.RandomState(4), np.float16, 40)
-    (half,) = ours(proto("TreeEnsemble", 5, [x], [TensorProto.FLOAT16], made[np.float16]), {"x0": x})
+    (half,) = ours(proto("TreeEnsemble", 5, [x], [TensorProto.FLOAT16], nodes[np.float16]), {"x0": x})
     wide = x.astype(np.float32)
-    (full,) = ours(proto("TreeEnsemble", 5, [wide], [FLOAT], made[np.float32]), {"x0": wide})
+    (full,) = ours(proto("TreeEnsemble", 5, [wide], [FLOAT], nodes[np.float32]), {"x0": wide})
     assert half.dtype == np.float16
     np.testing.assert_allclose(half, full, rtol=2e-3, atol=2e-3)
 
 
 def chain(depth):
-    """A tree that asks once for each level: x > 0, x > 1 …; its leaf is the number that x is above."""
+    """Return a tree with the test x > k at level k; its leaf is the number of passed tests."""
     ids = list(range(2 * depth + 1))
     last = 2 * depth
     return {
@@ -211,8 +218,8 @@ def chain(depth):
 
 def test_a_deep_tree_loops():
     x = np.array([[-1.0], [0.5], [31.5], [32.5], [99.0], [1000.0], [70.0]], np.float32)
-    (found,) = agree("TreeEnsembleRegressor", 1, [x], [FLOAT], **chain(100))
-    assert found.reshape(-1).tolist() == [0, 1, 32, 33, 99, 100, 70]
+    (scores,) = agree("TreeEnsembleRegressor", 1, [x], [FLOAT], **chain(100))
+    assert scores.reshape(-1).tolist() == [0, 1, 32, 33, 99, 100, 70]
 
 
 def test_thresholds_beyond_single_precision():
@@ -220,12 +227,12 @@ def test_thresholds_beyond_single_precision():
     tree["nodes_values"] = [1.0, 0.0, 1.0 + 1e-12, 0.0, 0.0]
     as_tensors(tree, "nodes_values", "target_weights")
     x = np.array([[1.0], [1.0 + 1e-13], [1.0 + 1e-11]])
-    (found,) = agree("TreeEnsembleRegressor", 3, [x], [FLOAT], **tree)
-    assert found.reshape(-1).tolist() == [0, 1, 2]
+    (scores,) = agree("TreeEnsembleRegressor", 3, [x], [FLOAT], **tree)
+    assert scores.reshape(-1).tolist() == [0, 1, 2]
 
 
 def test_infinities_and_zeros():
-    """A threshold of zero parts the least number and both zeros; infinite ones hold for what they are."""
+    """A threshold of 0 separates the least number from both zeros; infinite thresholds are compared exactly."""
     tiny = np.finfo(np.float32).tiny  # what is less, TensorFlow takes for zero
     x = np.array([[0.0], [-0.0], [tiny], [-1.0], [np.inf], [-np.inf], [np.nan]], np.float32)
     for mode in ALL:
@@ -260,7 +267,7 @@ def test_the_newest_versions_mean_the_same():
         ("target_nodeids", [1, 8], "does not exist"),
     ],
 )
-def test_what_is_no_tree(name, value, text):
+def test_invalid_trees_are_refused(name, value, text):
     x = np.zeros((2, 1), np.float32)
     tree = chain(1)
     tree[name] = value
@@ -268,13 +275,13 @@ def test_what_is_no_tree(name, value, text):
         ours(proto("TreeEnsembleRegressor", 1, [x], [FLOAT], tree), {"x0": x})
 
 
-def test_nodes_in_a_circle():
+def test_a_cycle_of_nodes_is_refused():
     x = np.zeros((2, 1), np.float32)
-    made = {
+    nodes = {
         "tree_roots": [0], "nodes_modes": numpy_helper.from_array(np.zeros(2, np.uint8)), "nodes_featureids": [0, 0],
         "nodes_splits": numpy_helper.from_array(np.zeros(2, np.float32)), "nodes_truenodeids": [1, 0],
         "nodes_trueleafs": [0, 0], "nodes_falsenodeids": [0, 0], "nodes_falseleafs": [1, 1], "leaf_targetids": [0],
         "leaf_weights": numpy_helper.from_array(np.ones(1, np.float32)), "n_targets": 1,
     }  # fmt: skip
     with pytest.raises(OnnxCompatError, match="do not form trees"):
-        ours(proto("TreeEnsemble", 5, [x], [FLOAT], made), {"x0": x})
+        ours(proto("TreeEnsemble", 5, [x], [FLOAT], nodes), {"x0": x})

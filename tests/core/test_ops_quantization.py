@@ -1,4 +1,4 @@
-"""Sums of products of bytes, which are exact however many there are."""
+"""Sums of products of bytes, which are exact for any number of terms."""
 
 import numpy as np
 import pytest
@@ -45,6 +45,6 @@ def test_matmul_integer_is_exact(depth: int, known: bool, filled: bool) -> None:
     wide = {name: array.astype(np.int64) for name, array in fed.items()}
     expected = (wide["a"] - wide["a_zero_point"]) @ (wide["b"] - wide["b_zero_point"])
     held = {"b": fed.pop("b")} if known else {}
-    proto = model(nodes, [one for one in inputs if one.name not in held], [value("y", None, 6)], held)
+    proto = model(nodes, [port for port in inputs if port.name not in held], [value("y", None, 6)], held)
     (y,) = onnx_compat.run(proto, fed, shim="reference")
     np.testing.assert_array_equal(y, expected.astype(np.int32))

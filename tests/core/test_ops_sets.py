@@ -8,14 +8,14 @@ from onnx_compat.errors import InvalidModelError
 
 
 def _unique(x, **attributes):
-    """For sizes known and unknown, which must agree."""
+    """Return Unique for known and for unknown sizes, which must agree."""
     dtype = "string" if x.dtype == object else x.dtype.name
     both = [
         recorded(lambda t: meaning("Unique", 28)(t, **attributes), s, dtype=dtype)(x)
         for s in (x.shape, [None] * x.ndim)
     ]
-    for one, other in zip(*both):
-        np.testing.assert_array_equal(one, other)
+    for item, other_item in zip(*both):
+        np.testing.assert_array_equal(item, other_item)
     return both[0]
 
 
@@ -29,43 +29,45 @@ def test_sorted_unique_is_that_of_numpy(dtype, axis):
         x = (x + 1j * x[::-1]).astype(np.complex64)
     else:
         x = x.astype(dtype)
-    found = _unique(x) if axis is None else _unique(x, axis=axis)
+    outputs = _unique(x) if axis is None else _unique(x, axis=axis)
     lines = x.reshape(-1) if axis is None else np.moveaxis(x, axis, 0)
     rows = [tuple(line.reshape(-1)) if axis is not None else (line,) for line in lines]
     different = sorted(set(rows), key=lambda row: [(v.real, v.imag) if dtype == "complex64" else v for v in row])
-    values = found[0] if axis is None else np.moveaxis(found[0], axis, 0)
+    values = outputs[0] if axis is None else np.moveaxis(outputs[0], axis, 0)
     assert [tuple(np.asarray(value).reshape(-1)) for value in values] == different
-    assert found[1].tolist() == [rows.index(row) for row in different]
-    assert found[2].tolist() == [different.index(row) for row in rows]
-    assert found[3].tolist() == [rows.count(row) for row in different]
+    assert outputs[1].tolist() == [rows.index(row) for row in different]
+    assert outputs[2].tolist() == [different.index(row) for row in rows]
+    assert outputs[3].tolist() == [rows.count(row) for row in different]
 
 
 def test_unsorted_unique_is_in_the_order_of_meeting():
-    found = _unique(np.asarray(["b", "a", "b", "c", "a"], object), sorted=0)
-    assert [one.tolist() for one in found] == [["b", "a", "c"], [0, 1, 3], [0, 1, 0, 2, 1], [2, 2, 1]]
+    outputs = _unique(np.asarray(["b", "a", "b", "c", "a"], object), sorted=0)
+    assert [item.tolist() for item in outputs] == [["b", "a", "c"], [0, 1, 3], [0, 1, 0, 2, 1], [2, 2, 1]]
 
 
 def test_nan_is_one_value_and_the_last():
-    found = _unique(np.asarray([np.nan, np.inf, -0.0, np.nan, 0.0, -np.inf], np.float32))
-    np.testing.assert_array_equal(found[0], np.asarray([-np.inf, 0, np.inf, np.nan], np.float32))
-    assert [one.tolist() for one in found[1:]] == [[5, 2, 1, 0], [3, 2, 1, 3, 1, 0], [1, 2, 1, 2]]
+    outputs = _unique(np.asarray([np.nan, np.inf, -0.0, np.nan, 0.0, -np.inf], np.float32))
+    np.testing.assert_array_equal(outputs[0], np.asarray([-np.inf, 0, np.inf, np.nan], np.float32))
+    assert [item.tolist() for item in outputs[1:]] == [[5, 2, 1, 0], [3, 2, 1, 3, 1, 0], [1, 2, 1, 2]]
 
 
-def test_nothing_has_nothing_unique():
-    assert [one.shape for one in _unique(np.zeros((0,), np.float32))] == [(0,)] * 4
-    assert [one.shape for one in _unique(np.zeros((3, 0), np.float32), axis=0)] == [(1, 0), (1,), (3,), (1,)]
+def test_unique_of_an_empty_tensor():
+    assert [item.shape for item in _unique(np.zeros((0,), np.float32))] == [(0,)] * 4
+    assert [item.shape for item in _unique(np.zeros((3, 0), np.float32), axis=0)] == [(1, 0), (1,), (3,), (1,)]
 
 
-def _counted(x, mode, **attributes):
+def _count_grams(x, mode, **attributes):
     attributes = dict(
         {"mode": mode, "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0, "ngram_counts": [0, 2]},
         **attributes,
     )
     dtype = "string" if x.dtype == object else x.dtype.name
     sizes = (x.shape, [None] * x.ndim)
-    one, other = (recorded(lambda t: meaning("TfIdfVectorizer", 9)(t, **attributes), s, dtype=dtype)(x) for s in sizes)
-    np.testing.assert_array_equal(one, other)
-    return one.tolist()
+    item, other_item = (
+        recorded(lambda t: meaning("TfIdfVectorizer", 9)(t, **attributes), s, dtype=dtype)(x) for s in sizes
+    )
+    np.testing.assert_array_equal(item, other_item)
+    return item.tolist()
 
 
 @pytest.mark.parametrize("texts", [False, True])
@@ -76,19 +78,19 @@ def test_counts_go_with_their_weights_to_their_columns(mode, expected, texts):
     if texts:
         x, given = np.asarray([str(k) for k in x], object), {"pool_strings": [str(k) for k in pool]}
     weights = [5.0, 2.0, 7.0]
-    assert _counted(x, mode, ngram_indexes=[0, 2, 3], weights=weights, **given) == expected
+    assert _count_grams(x, mode, ngram_indexes=[0, 2, 3], weights=weights, **given) == expected
 
 
 def test_skipping_counts_pairs_that_are_apart():
     x = np.asarray([[1, 9, 2, 1, 2], [2, 1, 9, 9, 2]], np.int64)
     given = {"ngram_indexes": [0, 1], "pool_int64s": [1, 1, 2], "ngram_counts": [0, 1]}
-    assert _counted(x, "TF", max_skip_count=0, **given) == [[2, 1], [1, 0]]
-    assert _counted(x, "TF", max_skip_count=1, **given) == [[2, 2], [1, 0]]
-    assert _counted(x, "TF", max_skip_count=9, **given) == [[2, 3], [1, 1]]
-    assert _counted(x, "TF", max_skip_count=9, min_gram_length=2, **given) == [[0, 3], [0, 1]]
-    assert _counted(x[:, :0], "TF", **given) == [[0, 0], [0, 0]]
+    assert _count_grams(x, "TF", max_skip_count=0, **given) == [[2, 1], [1, 0]]
+    assert _count_grams(x, "TF", max_skip_count=1, **given) == [[2, 2], [1, 0]]
+    assert _count_grams(x, "TF", max_skip_count=9, **given) == [[2, 3], [1, 1]]
+    assert _count_grams(x, "TF", max_skip_count=9, min_gram_length=2, **given) == [[0, 3], [0, 1]]
+    assert _count_grams(x[:, :0], "TF", **given) == [[0, 0], [0, 0]]
 
 
-def test_a_mode_that_there_is_not():
+def test_an_unknown_mode_is_refused():
     with pytest.raises(InvalidModelError, match="TFIDF"):
-        _counted(np.zeros(3, np.int64), "COUNT", ngram_indexes=[0], pool_int64s=[1], ngram_counts=[0])
+        _count_grams(np.zeros(3, np.int64), "COUNT", ngram_indexes=[0], pool_int64s=[1], ngram_counts=[0])

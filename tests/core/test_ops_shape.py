@@ -1,4 +1,4 @@
-"""Shapes, slices and indices, with sizes that are known and with sizes that are not."""
+"""Shapes, slices and indices, with known and unknown sizes."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_reshape(shape, wanted, allowzero, expected):
     assert applied("Reshape", 14, x, np.array(wanted, np.int64), allowzero=allowzero).shape == expected
 
 
-def test_a_reshape_that_cannot_be():
+def test_an_invalid_reshape_is_refused():
     with pytest.raises(InvalidModelError, match="cannot be reshaped"):
         applied("Reshape", 13, np.zeros((2, 3), np.float32), np.array([4, 2]))
     with pytest.raises(InvalidModelError, match="more than one -1"):
@@ -50,7 +50,7 @@ def test_a_reshape_to_numbers_of_the_run_is_specialised():
 
 
 def test_expand_as_exporters_write_it():
-    """Where(shape == -1, 1, shape) is decided while tracing."""
+    """The expression Where(shape == -1, 1, shape) is evaluated while tracing."""
 
     def function(x):
         wanted = p.concat([meaning("Shape", 13)(x), np.array([-1])], 0)
@@ -62,24 +62,24 @@ def test_expand_as_exporters_write_it():
     assert "where" not in primitives(run)
 
 
-def test_what_is_expanded_for_arithmetic_is_broadcast():
-    def scaled(x, y):
+def test_an_expand_before_arithmetic_is_a_broadcast():
+    def scale(x, y):
         return p.mul(x, p.broadcast_to(y, x.shape))
 
-    def turned(y):
+    def permute(y):
         return p.transpose(p.broadcast_to(y, (4, 3, 2)), (2, 1, 0))
 
     x, y = (np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape) for shape in ((2, 3, 4), (3, 1)))
     for shape in ([2, 3, 4], ["n", 3, 4]):
-        run = recorded(scaled, shape, [3, 1])
+        run = recorded(scale, shape, [3, 1])
         assert run(x, y).tolist() == (x * y).tolist()
         assert primitives(run) == ["mul"]
-    run = recorded(lambda x, y: p.where(p.less(x, 9.0), x, turned(y)), [2, 3, 4], [3, 1])
+    run = recorded(lambda x, y: p.where(p.less(x, 9.0), x, permute(y)), [2, 3, 4], [3, 1])
     assert run(x, y).tolist() == np.where(x < 9, x, y[None, :, 0, None]).tolist()
-    assert "broadcast_to" in primitives(run)  # of fewer axes, and turned
+    assert "broadcast_to" in primitives(run)  # of fewer axes, and transposed
 
 
-def test_what_is_expanded_further_than_arithmetic_would_stays_expanded():
+def test_an_expand_beyond_arithmetic_stays():
     def both(x, y):
         return p.add(p.broadcast_to(x, (2, 3)), p.broadcast_to(y, (2, 3)))
 
@@ -89,7 +89,7 @@ def test_what_is_expanded_further_than_arithmetic_would_stays_expanded():
     assert primitives(run) == ["add"]
 
 
-def test_expand_both_ways():
+def test_expand_broadcasts_both_operands():
     x = np.arange(3, dtype=np.float32).reshape(3, 1)
     assert applied("Expand", 8, x, np.array([2, 1, 4])).shape == (2, 3, 4)
     assert applied("Expand", 8, x, np.array([1])).shape == (3, 1)
@@ -106,7 +106,7 @@ def test_expand_both_ways():
     ],
 )
 def test_slices(starts, ends, axes, steps, expected):
-    bounds = [np.array(one, np.int64) for one in (starts, ends, axes, steps)]
+    bounds = [np.array(item, np.int64) for item in (starts, ends, axes, steps)]
     assert applied("Slice", 13, np.arange(5, dtype=np.float32), *bounds).tolist() == expected
     later = recorded(lambda x: meaning("Slice", 13)(x, *bounds), ["n"])
     assert later(np.arange(5, dtype=np.float32)).tolist() == expected
@@ -187,11 +187,11 @@ def test_indices_from_the_end():
     assert hot.tolist() == [[2, 2, 5], [2, 2, 2], [5, 2, 2]]
 
 
-def test_sequences_turned_around():
+def test_sequences_are_reversed():
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     assert applied("ReverseSequence", 10, x, np.array([3, 2])).tolist() == [[4, 3], [2, 1], [0, 5]]
-    turned = applied("ReverseSequence", 10, x.T, np.array([3, 2]), batch_axis=0, time_axis=1)
-    assert turned.tolist() == [[4, 2, 0], [3, 1, 5]]
+    transposed = applied("ReverseSequence", 10, x.T, np.array([3, 2]), batch_axis=0, time_axis=1)
+    assert transposed.tolist() == [[4, 2, 0], [3, 1, 5]]
 
 
 def test_einsum():

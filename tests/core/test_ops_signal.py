@@ -1,4 +1,4 @@
-"""DFT, STFT, windows, determinants and running products: what the recorded cases do not reach, on sizes known and unknown."""
+"""DFT, STFT, windows, determinants and cumulative products on known and unknown sizes, beyond the recorded cases."""
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ def _int(value):
 @pytest.mark.parametrize("length", [None, 3, 6, 9])
 @pytest.mark.parametrize("size", [1, 5, 6])
 def test_dft_of_any_length_is_that_of_numpy(size, length, unknown):
+    """Cosines and sines are computed at run time for a length that is not known."""
     x = _signal(2, size, 3, 2)
     z = x[..., 0] + 1j * x[..., 1]
     shape = [None, None, None, 2] if unknown else list(x.shape)
@@ -37,14 +38,14 @@ def test_dft_of_any_length_is_that_of_numpy(size, length, unknown):
         np.testing.assert_allclose(back(x)[..., 0], np.fft.irfft(z, length, 1), 1e-5, 1e-5)
 
 
-def test_what_has_no_imaginary_part_has_exactly_none():
+def test_imaginary_parts_of_symmetric_signals_are_zero():
     """Also where cosines and sines are computed at run time, for a length that only a run brings."""
-    found = recorded(meaning("DFT", 20), [None, None, 1])(np.arange(16, dtype=np.float32).reshape(1, 16, 1))
-    np.testing.assert_array_equal(found[0, [0, 8], 1], [0, 0])
+    result = recorded(meaning("DFT", 20), [None, None, 1])(np.arange(16, dtype=np.float32).reshape(1, 16, 1))
+    np.testing.assert_array_equal(result[0, [0, 8], 1], [0, 0])
 
 
 @pytest.mark.parametrize("length", [2500, 4098])
-def test_a_long_transform_goes_in_steps(length):
+def test_a_long_transform_has_two_factors(length):
     x = _signal(2, 2600, 2)
     z = x[..., 0] + 1j * x[..., 1]
     for inverse, theirs in ((0, np.fft.fft), (1, np.fft.ifft)):
@@ -62,13 +63,13 @@ def test_a_long_transform_goes_in_steps(length):
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_dft_keeps_its_dtype(dtype):
     x = _signal(1, 8, 1).astype(dtype)
-    found = recorded(meaning("DFT", 20), x.shape, dtype=dtype)(x)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, _parts(np.fft.fft(x[..., 0])), atol=1e-2 if dtype == "float16" else 1e-12)
+    result = recorded(meaning("DFT", 20), x.shape, dtype=dtype)(x)
+    assert result.dtype == dtype
+    np.testing.assert_allclose(result, _parts(np.fft.fft(x[..., 0])), atol=1e-2 if dtype == "float16" else 1e-12)
 
 
-def test_the_parts_of_a_number_are_no_axis():
-    with pytest.raises(InvalidModelError, match="cannot be transformed"):
+def test_the_axis_of_complex_parts_is_refused():
+    with pytest.raises(InvalidModelError, match="must be another axis"):
         applied("DFT", 17, _signal(1, 4, 2), axis=2)
 
 
@@ -98,25 +99,25 @@ def test_windows_of_a_size_that_a_run_brings(name):
 
 def test_mel_weights_are_triangles_of_height_one():
     hertz = [np.float32(20), np.float32(7600)]
-    found = applied("MelWeightMatrix", 17, _int(10), _int(512), _int(16000), *map(np.asarray, hertz))
-    assert found.shape == (257, 10)
-    np.testing.assert_array_equal(found.max(0), np.ones(10))
-    peaks = found.argmax(0)
+    result = applied("MelWeightMatrix", 17, _int(10), _int(512), _int(16000), *map(np.asarray, hertz))
+    assert result.shape == (257, 10)
+    np.testing.assert_array_equal(result.max(0), np.ones(10))
+    peaks = result.argmax(0)
     assert (np.diff(peaks) > 0).all()
     for band in range(1, 9):  # each ends where the next but one begins
-        assert not found[: peaks[band - 1], band].any()
-        assert not found[peaks[band + 1] :, band].any()
+        assert not result[: peaks[band - 1], band].any()
+        assert not result[peaks[band + 1] :, band].any()
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (2, 3, 1, 1), (0, 2, 2), (2, 0, 0)])
 def test_determinants(shape):
     x = _signal(*shape).astype(np.float64)
     for sizes in (shape, [None] * len(shape)):
-        found = recorded(meaning("Det", 22), sizes, dtype="float64")(x)
-        np.testing.assert_allclose(found, np.linalg.det(x), 1e-12)
+        result = recorded(meaning("Det", 22), sizes, dtype="float64")(x)
+        np.testing.assert_allclose(result, np.linalg.det(x), 1e-12)
 
 
-def test_determinants_of_singular_and_of_turned_matrices():
+def test_determinants_of_singular_and_of_permuted_matrices():
     matrices = np.asarray([[[1, 2], [2, 4]], [[0, 1], [1, 0]], [[0, 0], [0, 3]]], np.float32)
     np.testing.assert_array_equal(recorded(meaning("Det", 11), matrices.shape)(matrices), [0, -1, 0])
 
@@ -125,9 +126,9 @@ def test_determinants_of_singular_and_of_turned_matrices():
 @pytest.mark.parametrize("reverse", [0, 1])
 def test_cumprod_of_an_unknown_length(reverse, exclusive):
     x = np.asarray([[2, 3], [-1, 5], [7, 2]], np.int32)
-    turned = x[::-1] if reverse else x
+    flipped = x[::-1] if reverse else x
     expected = np.cumprod(
-        np.concatenate([np.ones((1, 2), np.int32), turned[:-1]]) if exclusive else turned, 0, np.int32
+        np.concatenate([np.ones((1, 2), np.int32), flipped[:-1]]) if exclusive else flipped, 0, np.int32
     )
     ours = recorded(
         lambda t: meaning("CumProd", 26)(t, _int(-2), exclusive=exclusive, reverse=reverse), [None, 2], dtype="int32"

@@ -38,8 +38,8 @@ def test_split_at_a_delimiter_keeps_what_is_empty():
 
 def test_concat_of_unknown_sizes():
     joined = recorded(meaning("StringConcat", 20), [None, 1], [None], dtype="string")
-    found = joined(np.asarray([["a"], ["é"]], object), _texts("", "日本"))
-    assert found.tolist() == [["a", "a日本"], ["é", "é日本"]]
+    result = joined(np.asarray([["a"], ["é"]], object), _texts("", "日本"))
+    assert result.tolist() == [["a", "a日本"], ["é", "é日本"]]
 
 
 def test_without_a_pattern_only_the_empty_text_matches():
@@ -73,7 +73,7 @@ def test_without_a_pattern_only_the_empty_text_matches():
         (".", "é", "\n"),
     ],
 )
-def test_what_re2_means(pattern, yes, no):
+def test_matches_of_re2(pattern, yes, no):
     assert re.fullmatch(translated(pattern), yes)
     assert not re.fullmatch(translated(pattern), no)
 
@@ -98,7 +98,7 @@ def test_what_re2_means(pattern, yes, no):
         "[[:no:]]",
     ],
 )
-def test_what_re2_refuses(pattern):
+def test_patterns_that_re2_refuses(pattern):
     with pytest.raises(InvalidModelError, match="RE2"):
         translated(pattern)
 

@@ -1,4 +1,4 @@
-"""The core says what every operator of every version of ONNX means, and makes no version up."""
+"""The core has a meaning for every version of every operator of ONNX, and no other version."""
 
 from pathlib import Path
 
@@ -23,12 +23,12 @@ BEYOND = {
 
 
 def pairs():
-    """Every (domain, operator, since_version) that the onnx here knows."""
-    return {(one.domain, one.name, one.since_version) for one in onnx.defs.get_all_schemas_with_history()}
+    """Return every (domain, operator, since_version) of the installed onnx."""
+    return {(entry.domain, entry.name, entry.since_version) for entry in onnx.defs.get_all_schemas_with_history()}
 
 
 def ours():
-    return {(one.domain, one.name, one.since) for one in registered()}
+    return {(entry.domain, entry.name, entry.since) for entry in registered()}
 
 
 def test_every_version_of_every_operator_has_a_meaning():
@@ -37,7 +37,7 @@ def test_every_version_of_every_operator_has_a_meaning():
 
 
 def test_the_newest_onnx_has_as_many_as_are_counted():
-    """So that the test above cannot pass on an empty list."""
+    """The previous test cannot pass on an empty list."""
     if onnx.defs.onnx_opset_version() >= 28:
         assert len(pairs()) >= 659
     else:
@@ -45,18 +45,18 @@ def test_the_newest_onnx_has_as_many_as_are_counted():
 
 
 def test_an_operator_is_found_by_its_name():
-    """As a string in the code, where CONTRIBUTING says to look."""
+    """The name of each operator is a string in the code, where CONTRIBUTING says to look."""
     text = "".join(path.read_text(encoding="utf-8") for path in Path(onnx_compat.ops.__file__).parent.glob("**/*.py"))
-    hidden = [one.name for one in registered() if '"%s"' % one.name not in text]
+    hidden = [entry.name for entry in registered() if '"%s"' % entry.name not in text]
     assert not hidden
 
 
-def test_no_version_is_made_up():
+def test_no_version_is_invented():
     newest = {"": onnx.defs.onnx_opset_version()}
     for domain, _, since in pairs():
         newest[domain] = max(since, newest.get(domain, 0))
     known = {(domain, name) for domain, name, _ in pairs()}
-    invented = {one for one in ours() - pairs() - BEYOND if one[:2] in known and one[2] <= newest[one[0]]}
+    invented = {entry for entry in ours() - pairs() - BEYOND if entry[:2] in known and entry[2] <= newest[entry[0]]}
     assert not invented
 
 
@@ -72,43 +72,45 @@ OPTIONAL_LATER = {
 }
 
 
-def _option(one, place):
-    """How the meaning takes the input at this place, in the words of the schemas."""
-    parameter = one.inputs[min(place, len(one.inputs) - 1)]
+def _option(entry, index):
+    """Return how the meaning takes the input at this index, in the terms of the schemas."""
+    parameter = entry.inputs[min(index, len(entry.inputs) - 1)]
     if parameter.kind is parameter.VAR_POSITIONAL:
         return "Variadic"
     return "Single" if parameter.default is parameter.empty else "Optional"
 
 
 def test_inputs_are_required_where_the_schema_says_so():
-    schemas = {(one.domain, one.name, one.since_version): one for one in onnx.defs.get_all_schemas_with_history()}
+    schemas = {
+        (entry.domain, entry.name, entry.since_version): entry for entry in onnx.defs.get_all_schemas_with_history()
+    }
     differing = set()
-    for one in registered():
-        schema = schemas.get((one.domain, one.name, one.since))
+    for entry in registered():
+        schema = schemas.get((entry.domain, entry.name, entry.since))
         if schema is None:
             continue
-        assert len(one.inputs) == len(schema.inputs), one.name
-        for place, formal in enumerate(schema.inputs):
-            if _option(one, place) != formal.option.name:
-                differing.add((one.name, one.since, formal.name))
+        assert len(entry.inputs) == len(schema.inputs), entry.name
+        for index, formal in enumerate(schema.inputs):
+            if _option(entry, index) != formal.option.name:
+                differing.add((entry.name, entry.since, formal.name))
     assert differing == {pair for pair in OPTIONAL_LATER if ("", *pair[:2]) in schemas}
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_left_out_input_is_named_in_the_error(place):
-    """Of every meaning: a required input, and an element of a variadic one."""
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_left_out_input_is_named_in_the_error(index):
+    """Every meaning refuses an absent required input and an absent element of a variadic input."""
     tried = 0
-    for one in registered():
-        if not one.inputs or _option(one, place) == "Optional":
+    for entry in registered():
+        if not entry.inputs or _option(entry, index) == "Optional":
             continue
-        if place >= len(one.inputs) and _option(one, place) != "Variadic":
+        if index >= len(entry.inputs) and _option(entry, index) != "Variadic":
             continue
-        name = one.inputs[min(place, len(one.inputs) - 1)].name
+        name = entry.inputs[min(index, len(entry.inputs) - 1)].name
         inputs = [object()] * 4
-        inputs[place] = None
-        required = {key: 1 for key, parameter in one.attributes.items() if parameter.default is parameter.empty}
-        with pytest.raises(InvalidModelError, match="the input '%s' \\(number %d\\) is missing" % (name, place)):
-            one.bind(inputs[: max(len(one.inputs), place + 1)], required)
+        inputs[index] = None
+        required = {key: 1 for key, parameter in entry.attributes.items() if parameter.default is parameter.empty}
+        with pytest.raises(InvalidModelError, match="the input '%s' \\(number %d\\) is missing" % (name, index)):
+            entry.bind(inputs[: max(len(entry.inputs), index + 1)], required)
         tried += 1
     assert tried > 50
 
@@ -122,7 +124,7 @@ VARIADIC = {
 @pytest.mark.parametrize("operator", sorted(VARIADIC))
 @pytest.mark.parametrize("names", [["x", "", "z"], ["", "x"], ["x", ""]])
 def test_a_variadic_operator_with_a_left_out_input_is_refused(operator, names):
-    """They gave NaN, or all inputs but this one; onnxruntime ends the process."""
+    """An absent element of a variadic input is refused; onnxruntime ends the process."""
     inputs = [value("x", [3]), value("z", [3])]
     proto = model([node(operator, names, ["y"], name="op", **VARIADIC[operator])], inputs, [value("y")])
     with pytest.raises(InvalidModelError, match="is missing") as caught:
@@ -131,17 +133,19 @@ def test_a_variadic_operator_with_a_left_out_input_is_refused(operator, names):
 
 
 def test_attributes_are_those_of_the_schema():
-    """The same names, required in the same places, where onnx here knows the version."""
-    schemas = {(one.domain, one.name, one.since_version): one for one in onnx.defs.get_all_schemas_with_history()}
+    """The attributes have the same names, and the same are required, as in the schemas."""
+    schemas = {
+        (entry.domain, entry.name, entry.since_version): entry for entry in onnx.defs.get_all_schemas_with_history()
+    }
     wrong = []
-    for one in registered():
-        schema = schemas.get((one.domain, one.name, one.since))
+    for entry in registered():
+        schema = schemas.get((entry.domain, entry.name, entry.since))
         if schema is None:
             continue
         theirs = {
             name: attribute.required for name, attribute in schema.attributes.items() if name != "consumed_inputs"
         }
-        mine = {name: parameter.default is parameter.empty for name, parameter in one.attributes.items()}
+        mine = {name: parameter.default is parameter.empty for name, parameter in entry.attributes.items()}
         if set(theirs) - set(mine) or any(required and not theirs.get(name, True) for name, required in mine.items()):
-            wrong.append((one.name, one.since, theirs, mine))
+            wrong.append((entry.name, entry.since, theirs, mine))
     assert not wrong

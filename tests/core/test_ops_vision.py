@@ -1,10 +1,10 @@
-"""Grids, regions, deformed convolutions and boxes: as onnxruntime has them, on sizes known and unknown."""
+"""Grids, regions, deformable convolution and boxes, compared with onnxruntime on known and unknown sizes."""
 
 import sys
 
 import numpy as np
 import pytest
-from against_onnxruntime import agree, built, check
+from against_onnxruntime import agree, build_model, check
 
 import onnx_compat
 from onnx_compat.errors import InvalidModelError, MissingDependencyError
@@ -50,9 +50,9 @@ def test_an_affine_grid(extents, align_corners):
 )
 def test_a_deformed_convolution(group, offset_group, bias, masked):
     x, w = floats(2, 4, 7, 6), floats(6, 4 // group, 3, 2)
-    places = (4, 3)
-    offset = floats(2, offset_group * 12, *places, low=-3, high=3)
-    inputs = [x, w, offset, floats(6) if bias else None, floats(2, offset_group * 6, *places) if masked else None]
+    indices = (4, 3)
+    offset = floats(2, offset_group * 12, *indices, low=-3, high=3)
+    inputs = [x, w, offset, floats(6) if bias else None, floats(2, offset_group * 6, *indices) if masked else None]
     how = {"group": group, "offset_group": offset_group, "pads": [1, 0, 2, 1], "strides": [2, 2], "dilations": [1, 2]}
     inputs = inputs if masked else inputs[: 4 if bias else 3]
     check("DeformConv", inputs, domain="", ai_onnx=19, **how)
@@ -104,10 +104,10 @@ def test_columns_become_an_image(image, block, how):
         check("Col2Im", inputs, known=known, domain="", ai_onnx=18, **how)
 
 
-def test_maxima_go_back():
+def test_max_unpool():
     x = np.array([[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]], np.float32)
-    places = np.array([[[[0, 6], [9, 15]], [[16, 19], [28, 31]]]], np.int64)
-    check("MaxUnpool", [x, places], kernel_shape=[2, 2], strides=[2, 2], domain="", ai_onnx=11)
+    indices = np.array([[[[0, 6], [9, 15]], [[16, 19], [28, 31]]]], np.int64)
+    check("MaxUnpool", [x, indices], kernel_shape=[2, 2], strides=[2, 2], domain="", ai_onnx=11)
 
 
 # -- NonMaxSuppression -------------------------------------------------------------------------------------------------
@@ -147,9 +147,11 @@ PICTURE = floats(1, 2, 7, 5)
 def test_resized_in_every_way(how, transformation):
     how = {**how, "coordinate_transformation_mode": transformation, "domain": "", "ai_onnx": 19}
     for sizes in ([3, 8], [7, 1], [2, 6], [14, 10]):
-        agree(*built("Resize", [PICTURE, None, None, np.array([1, 2, *sizes])], known=[3], **how), atol=1e-4)
+        agree(*build_model("Resize", [PICTURE, None, None, np.array([1, 2, *sizes])], known=[3], **how), atol=1e-4)
     for scales in ([0.65, 1.7], [2, 3]) if transformation != "align_corners" else ([2, 3],):
-        agree(*built("Resize", [PICTURE, None, np.array([1, 1, *scales], np.float32)], known=[2], **how), atol=1e-4)
+        agree(
+            *build_model("Resize", [PICTURE, None, np.array([1, 1, *scales], np.float32)], known=[2], **how), atol=1e-4
+        )
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
@@ -158,15 +160,15 @@ def test_cropped_and_resized(mode):
     roi = np.array([0, 0, -0.3, 0.2, 1, 1, 0.7, 0.9], np.float32)
     for known in ((3,), (1, 3)):
         inputs = [PICTURE, roi, None, np.array([1, 2, 4, 8])]
-        agree(*built("Resize", inputs, known=known, domain="", ai_onnx=19, **how), atol=1e-4)
+        agree(*build_model("Resize", inputs, known=known, domain="", ai_onnx=19, **how), atol=1e-4)
     inputs = [PICTURE, roi, np.array([1, 1, 0.6, 1.7], np.float32)]
-    agree(*built("Resize", inputs, known=[2], domain="", ai_onnx=19, **how), atol=1e-4)
+    agree(*build_model("Resize", inputs, known=[2], domain="", ai_onnx=19, **how), atol=1e-4)
 
 
 def test_a_crop_counts_on_an_axis_that_keeps_its_length():
     """By the formula of the specification; onnxruntime leaves such an axis alone."""
     x, roi = np.arange(5, dtype=np.float32), np.array([0.5, 1.0], np.float32)
-    proto, feed = built(
+    proto, feed = build_model(
         "Resize",
         [x, roi, np.ones(1, np.float32)],
         known=[1, 2],
@@ -183,20 +185,24 @@ def test_a_crop_counts_on_an_axis_that_keeps_its_length():
 def test_the_aspect_ratio_is_kept(policy):
     how = {"axes": [3, 2], "keep_aspect_ratio_policy": policy, "mode": "linear", "domain": "", "ai_onnx": 18}
     for sizes in ([4, 10], [9, 3], [5, 7]):
-        agree(*built("Resize", [PICTURE, None, None, np.array(sizes)], known=[3], **how), atol=1e-4)
+        agree(*build_model("Resize", [PICTURE, None, None, np.array(sizes)], known=[3], **how), atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
-def test_integers_between_two_neighbours(dtype):
+def test_integers_are_truncated_between_pixels(dtype):
     """Twice and four times as large, of which every product and sum is exact: a fraction that is dropped bears no rounding."""
     x = RNG.randint(0, 100, (1, 1, 5, 4)).astype(dtype)
-    agree(*built("Resize", [x, None, None, np.array([1, 1, 10, 16])], known=[3], mode="linear", domain="", ai_onnx=19))
+    agree(
+        *build_model(
+            "Resize", [x, None, None, np.array([1, 1, 10, 16])], known=[3], mode="linear", domain="", ai_onnx=19
+        )
+    )
 
 
 def test_a_cubic_that_overshoots_stays_in_its_type():
     x = np.array([0, 0, 255, 255], np.uint8)
     how = {"known": [2], "mode": "cubic", "domain": "", "ai_onnx": 19}
-    proto, feed = built("Resize", [x, None, np.array([2], np.float32)], **how)
+    proto, feed = build_model("Resize", [x, None, np.array([2], np.float32)], **how)
     result = onnx_compat.prepare(proto, shim="reference").run(feed)[0].tolist()
     assert result[:3] == [0, 0, 0]
     assert result[-3:] == [255, 255, 255]
@@ -207,16 +213,16 @@ def test_a_cubic_that_overshoots_stays_in_its_type():
 def test_the_oldest_ways_to_resize(operator, opset, mode):
     for scales in ([1, 1, 2, 3], [1, 1, 1.5, 2.6]) if operator == "Upsample" else ([1, 1, 0.3, 2.6], [1, 1, 1.5, 0.5]):
         inputs = [PICTURE, np.array(scales, np.float32)]
-        agree(*built(operator, inputs, known=[1], mode=mode, domain="", ai_onnx=opset), atol=1e-4)
+        agree(*build_model(operator, inputs, known=[1], mode=mode, domain="", ai_onnx=opset), atol=1e-4)
 
 
 # -- ImageDecoder ------------------------------------------------------------------------------------------------------
 def decoder(data, **attributes):
-    return built("ImageDecoder", [np.frombuffer(data, np.uint8)], domain="", ai_onnx=20, **attributes)
+    return build_model("ImageDecoder", [np.frombuffer(data, np.uint8)], domain="", ai_onnx=20, **attributes)
 
 
 @pytest.mark.parametrize("data", [b"", b"no image", b"\x89PNG\r\n\x1a\n and then nothing", b"P6 2 2 255\n12"])
-def test_what_is_no_image_is_an_empty_one(data):
+def test_invalid_image_data_gives_an_empty_image(data):
     pytest.importorskip("PIL", minversion="8.0")
     for pixel_format, channels in (("RGB", 3), ("Grayscale", 1)):
         proto, feed = decoder(data, pixel_format=pixel_format)
@@ -251,7 +257,7 @@ def test_without_pillow_an_image_is_refused(monkeypatch):
         ("ImageDecoder", [np.zeros(3, np.uint8)], {"pixel_format": "CMYK"}),
     ],
 )
-def test_an_attribute_that_means_nothing_is_refused(operator, inputs, attributes):
-    proto, feed = built(operator, inputs, domain="", ai_onnx=20, **attributes)
+def test_an_unknown_attribute_value_is_refused(operator, inputs, attributes):
+    proto, feed = build_model(operator, inputs, domain="", ai_onnx=20, **attributes)
     with pytest.raises(InvalidModelError):
         onnx_compat.prepare(proto, shim="reference").run(feed)

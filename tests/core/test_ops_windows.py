@@ -1,4 +1,4 @@
-"""Convolutions, pools, normalizations and resizing: numbers by hand, unknown sizes, and what is left for the shim."""
+"""Convolutions, pools, normalizations and resizing: expected values, unknown sizes, and recorded programs."""
 
 import numpy as np
 import pytest
@@ -13,14 +13,14 @@ LINE = np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)
 
 
 class ChannelsLast(Reference):
-    """Only records: a shim that wants images and filters channels last."""
+    """A recording emitter that wants images and filters with the channels last."""
 
     layout = "channels_last"
     filter_layout = "HWIO"
 
 
 class Node:
-    """What an operator may ask about itself: every output is wanted."""
+    """The part of a Context that an operator reads; every output is requested."""
 
     outputs = 2
 
@@ -40,7 +40,7 @@ def test_automatic_padding(auto_pad, expected):
     assert run(LINE).reshape(-1).tolist() == expected
 
 
-def test_what_an_average_counts():
+def test_average_pool_counts():
     pool = {"kernel_shape": [3], "strides": [2], "pads": [1, 0]}
     assert applied("AveragePool", 7, LINE, **pool).reshape(-1).tolist() == [1.5, 3]
     assert applied("AveragePool", 7, LINE, count_include_pad=1, **pool).reshape(-1).tolist() == [1, 3]
@@ -51,7 +51,7 @@ def test_what_an_average_counts():
         assert run(np.ones((1, 1, n), np.float32)).tolist() == known.tolist()
 
 
-def test_where_the_maximum_was():
+def test_indices_of_max_pool():
     x = np.array([[[[1, 5, 2], [4, 3, 5]]]], np.float32)
     y, indices = meaning("MaxPool", 12)(Node, x, kernel_shape=[2, 2])
     assert y.value.tolist() == [[[[5, 5]]]]
@@ -60,7 +60,7 @@ def test_where_the_maximum_was():
     assert indices.value.tolist() == [[[[2, 2]]]]
 
 
-def test_a_last_window_that_begins_in_the_padding_is_none():
+def test_a_window_that_begins_in_the_padding_is_dropped():
     x = np.ones((1, 1, 2), np.float32)
     y, _ = meaning("MaxPool", 12)(Node, x, kernel_shape=[1], strides=[2], ceil_mode=1)
     assert y.shape == (1, 1, 1)
@@ -80,10 +80,10 @@ def test_batch_normalization_is_a_factor_and_a_summand():
     scale, shift, mean, var = ([1.0, 2.0], [0.0, 1.0], [1.0, 0.0], [0.0, 3.0])
     x = np.ones((1, 2, 1, 1), np.float32)
 
-    def normalized(x):
+    def normalize(x):
         return meaning("BatchNormalization", 15)(x, scale, shift, mean, var, epsilon=1.0)[0]
 
-    run = recorded(normalized, [1, 2, "h", "w"])
+    run = recorded(normalize, [1, 2, "h", "w"])
     assert primitives(run) == ["mul", "add"]
     np.testing.assert_allclose(run(x).reshape(-1), [0, 2])
 
@@ -123,7 +123,7 @@ RESIZED = [
 
 @pytest.mark.parametrize("opset", [11, 13, 18, 19])
 def test_aligned_corners_count_a_length_before_it_is_rounded_down(opset):
-    """As onnx records it of all these opsets: 4 * 0.6 pixels are 2.4, of which two are computed."""
+    """The expected values are those that onnx recorded: 4 * 0.6 is a size of 2.4, of which two pixels are computed."""
     x = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4)
     how = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
     result = applied("Resize", opset, x, None, np.array([1, 1, 0.6, 0.6], np.float32), **how)
