@@ -86,13 +86,13 @@ def split_pads(pads: Sequence[Any]) -> List[Any]:
     return list(zip(pads[:half], pads[half:]))
 
 
-def align_to_axis(vector: Any, axis: int, rank: int) -> Tensor:
+def align_to_axis(vector: Tensor, axis: int, rank: int) -> Tensor:
     """Reshape a vector so that it broadcasts along an axis of a tensor of this rank."""
     vector = reshape(vector, vector.shape if vector.rank else (1,))
     return reshape(vector, tuple(vector.shape[0] if k == axis else 1 for k in range(rank)))
 
 
-def take_slice(x: Any, n: Any, axis: int = 0) -> Tensor:
+def take_slice(x: Tensor, n: Extent, axis: int = 0) -> Tensor:
     """Return slice `n` of an axis, without the axis. `n` counts from the front."""
     return squeeze(slice_axis(x, axis, n, n + 1), [axis])
 

@@ -30,10 +30,10 @@ def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
 def register_binary(name: str, function: Binary, old: List[int], new: List[int]) -> None:
     """Register an operator with two operands: its old versions with `axis` and `broadcast`, its new versions without."""
 
-    def meaning_with_axis(A: Any, B: Any, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
+    def meaning_with_axis(A: Tensor, B: Tensor, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
         return function(A, _align_at_axis(A, B, axis))
 
-    def meaning(A: Any, B: Any) -> Tensor:
+    def meaning(A: Tensor, B: Tensor) -> Tensor:
         return function(A, B)
 
     op(name, since=old)(meaning_with_axis)

@@ -1,6 +1,6 @@
 """The operators Attention (ai.onnx) and FlexAttention (ai.onnx.preview)."""
 
-from typing import Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from onnx_compat.ops import attention_weights
 from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
+
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
 
 Maybe = Optional[Tensor]
 
@@ -134,7 +137,7 @@ def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
 
 
 def _attention_bias(
-    q: Tensor, k: Tensor, mask: Maybe, past_length: Any, valid_lengths: Maybe, windows: Tuple[int, int]
+    q: Tensor, k: Tensor, mask: Maybe, past_length: Tensor, valid_lengths: Maybe, windows: Tuple[int, int]
 ) -> Maybe:
     """Return the mask, the valid lengths and the windows as a summand to the scores; None without any of them."""
     left, right = windows
@@ -156,7 +159,7 @@ def _attention_bias(
 
 @op("FlexAttention", since=1, domain="ai.onnx.preview")
 def flex_attention(
-    ctx: Any,
+    ctx: "Context",
     Q: Tensor,
     K: Tensor,
     V: Tensor,

@@ -55,7 +55,7 @@ def _attribute_tensor(value: Any) -> Tensor:
 
 
 @op("ConstantOfShape", since=(9, 20, 21, 23, 24, 25))
-def constant_of_shape(input: Any, *, value: Optional[Tensor] = None) -> Tensor:
+def constant_of_shape(input: Tensor, *, value: Optional[Tensor] = None) -> Tensor:
     """Return a tensor of the given shape that repeats a value."""
     value = lift(0.0, float32) if value is None else p.reshape(value, ())
     return p.broadcast_to(value, as_sizes(input))
@@ -63,7 +63,7 @@ def constant_of_shape(input: Any, *, value: Optional[Tensor] = None) -> Tensor:
 
 @op("ConstantFill", since=1)
 def constant_fill(
-    input: Any = None,
+    input: Optional[Tensor] = None,
     *,
     dtype: int = 1,
     extra_shape: Sequence[int] = (),
@@ -77,7 +77,7 @@ def constant_fill(
 
 
 @op("EyeLike", since=(9, 22))
-def eye_like(input: Any, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
+def eye_like(input: Tensor, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
     """Return a matrix of the shape of the input with ones on diagonal `k`."""
     rows, columns = input.shape
     diagonal = p.equal(p.unsqueeze(p.iota(rows), [1]) + k, p.iota(columns))
@@ -85,13 +85,13 @@ def eye_like(input: Any, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
 
 
 @op("Range", since=11)
-def range_11(start: Any, limit: Any, delta: Any) -> Tensor:
+def range_11(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     """Return start, start + delta, … up to limit, exclusive."""
     return p.arange(*[p.reshape(scalar, ()) for scalar in (start, limit, delta)])
 
 
 @op("Range", since=27)
-def range(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Tensor:
+def range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
     """Return Range; floats of 16 bits are computed in the `stash_type`."""
     if start.dtype.kind == "f" and start.dtype.bits < 32:
         stash = DType.of(stash_type)
@@ -100,25 +100,25 @@ def range(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> Tensor:
 
 
 @op("Shape", since=(1, 13))
-def shape_13(data: Any) -> Tensor:
+def shape_13(data: Tensor) -> Tensor:
     """Return the shape of a tensor."""
     return p.shape_of(data)
 
 
 @op("Shape", since=(15, 19, 21, 23, 24, 25))
-def shape(data: Any, *, start: int = 0, end: Optional[int] = None) -> Tensor:
+def shape(data: Tensor, *, start: int = 0, end: Optional[int] = None) -> Tensor:
     """Return the entries `start` to `end` of the shape of a tensor."""
     return lift(list(data.shape[start:end]) or np.zeros(0, np.int64), int64)
 
 
 @op("Size", since=(1, 13, 19, 21, 23, 24, 25))
-def size(data: Any) -> Tensor:
+def size(data: Tensor) -> Tensor:
     """Return the number of elements of a tensor."""
     return lift(product(data.shape), int64)
 
 
 @op("Trilu", since=14)
-def trilu(input: Any, k: Any = None, *, upper: int = 1) -> Tensor:
+def trilu(input: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
     """Return the upper or the lower triangle of each matrix, from diagonal `k` on, with zeros elsewhere."""
     # The sum of a row and an extreme k would wrap. All diagonals beyond the axes are equivalent.
     offset = lift(0, int64) if k is None else p.clip(p.reshape(k, ()), -_FAR, _FAR)
@@ -129,6 +129,6 @@ def trilu(input: Any, k: Any = None, *, upper: int = 1) -> Tensor:
 
 
 @op("Identity", since=(1, 13, 14, 16, 19, 21, 23, 24, 25))
-def identity(input: Any) -> Any:
+def identity(input: Tensor) -> Any:
     """Return the input."""
     return input

@@ -5,7 +5,7 @@ become regions of the program. Sequences and optionals may pass through branches
 structure.
 """
 
-from typing import Any, Callable, List, Optional, Sequence, Set
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Set
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import NeedsKnownError
@@ -19,19 +19,25 @@ from onnx_compat.ops.registry import op
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
+Value = Any  # a Tensor, a SequenceValue, a MapValue or an empty optional
+#: Traces the body of a loop: (iteration, condition, *states) -> [condition, *states, *rows].
+TraceBody = Callable[..., List[Any]]
 #: The largest number of iterations that are unrolled while tracing.
 SHORT = 8
 
 
 @op("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
-def if_(ctx: Any, cond: Any, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
+def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
     """Return the outputs of the branch that the condition selects."""
     decided = current_trace().peek(cond)
     if decided is not None:
         return list(ctx.body(then_branch if decided.reshape(()) else else_branch)())
     forms: List[Form] = []
 
-    def branch(graph: Any) -> Callable[[], List[Tensor]]:
+    def branch(graph: Graph) -> Callable[[], List[Tensor]]:
         def run() -> List[Tensor]:
             tensors, form = flatten_values(ctx.body(graph)())
             forms.append(form)
@@ -47,7 +53,9 @@ def if_(ctx: Any, cond: Any, *, then_branch: Graph, else_branch: Graph) -> List[
 
 # -- Loop --------------------------------------------------------------------------------------------------------------
 @op("Loop", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
-def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Graph) -> List[Any]:
+def loop(
+    ctx: "Context", M: Optional[Tensor] = None, cond: Optional[Tensor] = None, *v_initial: Value, body: Graph
+) -> List[Any]:
     """Repeat a body while its condition holds, at most M times; return the final states and the stacked row outputs."""
     count, trace_body = len(v_initial), ctx.body(body)
     invariant = _loop_invariants(body, count)
@@ -55,7 +63,7 @@ def loop(ctx: Any, M: Any = None, cond: Any = None, *v_initial: Any, body: Graph
         return _run_loop(trace_body, M, cond, v_initial)
     carried = [k for k in range(count) if k not in invariant]
 
-    def run(k: Any, proceeds: Any, *state: Any) -> List[Any]:
+    def run(k: Tensor, proceeds: Tensor, *state: Tensor) -> List[Any]:
         state_by_index = dict(zip(carried, state))
         proceeds_next, *results = trace_body(
             k, proceeds, *(state_by_index.get(index, value) for index, value in enumerate(v_initial))
@@ -85,7 +93,7 @@ def _loop_invariants(body: Graph, count: int) -> Set[int]:
     return invariants
 
 
-def _run_loop(run: Any, M: Any, cond: Any, v_initial: Sequence[Any]) -> List[Any]:
+def _run_loop(run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_initial: Sequence[Any]) -> List[Any]:
     """Unroll a loop, or record it. `run` traces the body for (iteration, condition, *states)."""
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
@@ -104,7 +112,7 @@ def _run_loop(run: Any, M: Any, cond: Any, v_initial: Sequence[Any]) -> List[Any
     return _record_loop(run, None if M is None else p.reshape(M, ()), start, list(v_initial))
 
 
-def _unroll(run: Any, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
+def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
     """Trace each iteration. Return the final states and the row outputs of each iteration.
 
     Returns None if the condition is not known, or if the loop does not end after _MOST_ROUNDS iterations.
@@ -125,7 +133,7 @@ def _unroll(run: Any, limit: Optional[int], state: List[Any]) -> Optional[List[L
 _MOST_ROUNDS = 10000
 
 
-def _finish_unrolled(run: Any, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
+def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
     """Return the outputs of an unrolled loop. Without any iteration, a trial iteration gives the specs of the rows."""
     state, rows = unrolled
     if rows:
@@ -150,13 +158,13 @@ def _empty_sizes(spec: Spec) -> List[Extent]:
     return [extent if is_static(extent) else 0 for extent in spec.shape]
 
 
-def _trace_trial_round(run: Any, state: Sequence[Tensor]) -> Region:
+def _trace_trial_round(run: TraceBody, state: Sequence[Tensor]) -> Region:
     """Trace an iteration to get the specs of its outputs. Its condition holds."""
     specs = [Spec(int64, ()), *(value.spec for value in state)]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
 
 
-def _record_loop(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
+def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
     """Record a scan if shapes do not change and the condition always holds; else record a while loop."""
     trial = _trace_trial_round(run, state)
     proceeds, *results = trial.outputs
@@ -174,16 +182,16 @@ def _record_loop(run: Any, M: Optional[Tensor], start: Tensor, state: List[Tenso
 
 
 def _record_while_loop(
-    run: Any, M: Optional[Tensor], start: Tensor, state: List[Tensor], row_specs: Sequence[Spec]
+    run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor], row_specs: Sequence[Spec]
 ) -> List[Any]:
     """Record a loop that appends a row to a buffer of each row output in each iteration."""
     count = len(state)
     buffers = [_RowBuffer(spec) for spec in row_specs]
 
-    def test(k: Any, proceeds: Any, *_: Any) -> Tensor:
+    def test(k: Tensor, proceeds: Tensor, *_: Tensor) -> Tensor:
         return proceeds if M is None else p.logical_and(p.less(k, M), proceeds)
 
-    def body(k: Any, _: Any, *values: Any) -> List[Tensor]:
+    def body(k: Tensor, _: Tensor, *values: Any) -> List[Tensor]:
         proceeds_next, *results = run(k, lift(True, bool_), *values[:count])
         rows = zip(buffers, values[count::2], results[count:])
         grown_buffers = [
@@ -225,8 +233,8 @@ class _RowBuffer:
 # -- Scan --------------------------------------------------------------------------------------------------------------
 @op("Scan", since=(9, 11, 16, 19, 21, 23, 24, 25))
 def scan(
-    ctx: Any,
-    *initial_state_and_scan_inputs: Any,
+    ctx: "Context",
+    *initial_state_and_scan_inputs: Tensor,
     body: Graph,
     num_scan_inputs: int,
     scan_input_axes: Sequence[int] = (),
@@ -254,9 +262,9 @@ def scan(
 
 @op("Scan", since=8)
 def scan_8(
-    ctx: Any,
-    sequence_lens: Any = None,
-    *initial_state_and_scan_inputs: Any,
+    ctx: "Context",
+    sequence_lens: Optional[Tensor] = None,
+    *initial_state_and_scan_inputs: Tensor,
     body: Graph,
     num_scan_inputs: int,
     directions: Sequence[int] = (),

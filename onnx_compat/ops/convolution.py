@@ -82,7 +82,13 @@ def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
 
 
 def _crop_conv_transpose(
-    x: Tensor, w: Tensor, bias: Any, full: Sequence[Extent], cut: Sequence[Extent], sizes: Sequence[Extent], how: Any
+    x: Tensor,
+    w: Tensor,
+    bias: Optional[Tensor],
+    full: Sequence[Extent],
+    cut: Sequence[Extent],
+    sizes: Sequence[Extent],
+    how: Any,
 ) -> Tensor:
     """Return the window of these sizes of the full result, from `cut` on. Beyond the full result there is only the
     bias.
@@ -94,4 +100,4 @@ def _crop_conv_transpose(
     y = p.pad(y, [0] * y.rank, [0, 0, *grows])
     ends = [None if is_equal(gap, grow) else low + size for gap, grow, low, size in zip(missing, grows, cut, sizes)]
     y = p.slice(y, [0, 0, *cut], [None, None, *ends], [1] * y.rank)
-    return p.add(y, p.reshape(bias, bias.shape + (1,) * len(full))) if late else y
+    return p.add(y, p.reshape(bias, bias.shape + (1,) * len(full))) if bias is not None and late else y

@@ -68,7 +68,7 @@ def _kernel_coordinates(kernel: Sequence[Extent], axis: int) -> Any:
     return p.mod(p.floordiv(p.iota(product(kernel)), inner), lift(kernel[axis], int64))
 
 
-def _axis_taps(position: Any, extent: Extent) -> List[Tap]:
+def _axis_taps(position: Tensor, extent: Extent) -> List[Tap]:
     """Return the two nearest pixels of each position on an axis; pixels outside the image count as zeros."""
     last = lift(extent - 1, int64)
     limit = cast_extent(extent, position.dtype)

@@ -1,6 +1,6 @@
 """The determinant."""
 
-from typing import Any, List
+from typing import List
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import float32, int64
@@ -20,7 +20,7 @@ def det(X: Tensor) -> Tensor:
     def has_columns(k: Tensor, *_: Tensor) -> Tensor:
         return p.less(k, lift(size, int64))
 
-    def eliminate(k: Any, matrix: Any, determinant: Any) -> List[Tensor]:
+    def eliminate(k: Tensor, matrix: Tensor, determinant: Tensor) -> List[Tensor]:
         column = p.take(matrix, k, 2)
         pivot = p.unsqueeze(p.argmax(p.where(p.less(rows, k), -1.0, p.abs(column)), 1), [1])
         order = p.where(p.equal(rows, k), pivot, p.where(p.equal(rows, pivot), k, rows))

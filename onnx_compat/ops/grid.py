@@ -1,6 +1,6 @@
 """Spatial transformers: sample images at the points of a grid, and build a grid from an affine matrix."""
 
-from typing import Any, List
+from typing import Any, List, Optional
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -51,7 +51,7 @@ def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool
     return p.transpose(points, [0, points.rank - 1, *range(1, points.rank - 1)])
 
 
-def _to_pixels(position: Any, extent: Extent, aligned: bool) -> Any:
+def _to_pixels(position: Tensor, extent: Extent, aligned: bool) -> Any:
     """Map positions from [-1, 1] to pixel coordinates."""
     length = cast_extent(extent, position.dtype)
     return (position + 1) / 2 * (length - 1) if aligned else ((position + 1) * length - 1) / 2
@@ -71,7 +71,7 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
     ]
 
 
-def _padded_tap(index: Any, weight: Any, extent: Extent, padding_mode: str, aligned: bool) -> Tap:
+def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding_mode: str, aligned: bool) -> Tap:
     """Return the tap for a pixel index that may be outside the image."""
     last = lift(extent - 1, int64)
     if padding_mode == "reflection":  # a period repeats the outermost pixels, unless aligned

@@ -3,7 +3,7 @@
 from typing import Any, Optional
 
 from onnx_compat import primitives as p
-from onnx_compat.ir.dims import is_equal, is_static
+from onnx_compat.ir.dims import Extent, is_equal, is_static
 from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
@@ -47,7 +47,7 @@ def gemm(
 op("Gemm", since=(1, 6))(older_version(gemm, ignored=["broadcast"]))
 
 
-def _column_bias(summand: Tensor, columns: Any) -> Any:
+def _column_bias(summand: Tensor, columns: Extent) -> Any:
     """Return the summand as a vector over the columns; None if it is not."""
     if summand.rank == 0 or any(not is_equal(extent, 1) for extent in summand.shape[:-1]):
         return None

@@ -64,7 +64,7 @@ def linear_attention(
     start = p.full((batch, kv_num_heads, size, v.shape[3]), 0, float32)
     start = start if past_state is None else p.cast(past_state, float32)
 
-    def step(state: Any, q: Any, k: Any, v: Any, *gates: Any) -> List[Tensor]:
+    def step(state: Tensor, q: Tensor, k: Tensor, v: Tensor, *gates: Tensor) -> List[Tensor]:
         if decay is not None:
             state = p.mul(state, p.unsqueeze(gates[0], [3]))
         if beta is not None:

@@ -1,6 +1,6 @@
 """Normalization over batches, instances, groups and layers."""
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import floordiv, is_equal
@@ -11,10 +11,13 @@ from onnx_compat.primitives.ranges import check_same
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Tensor, lift
 
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
 Normalized = Tuple[Optional[Tensor], ...]
 
 
-def moments(x: Any, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
+def moments(x: Tensor, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
     """Return the mean, the variance, and x minus its mean."""
     mean = p.reduce_mean(x, axes, keepdims=True)
     distance = p.sub(x, mean)
@@ -27,13 +30,13 @@ def _align_channels(vector: Tensor, x: Tensor) -> Tensor:
     return p.reshape(vector, vector.shape + (1,) * (x.rank - 2)) if vector.rank == 1 and x.rank > 2 else vector
 
 
-def _check_channels(x: Tensor, *vectors: Any) -> None:
+def _check_channels(x: Tensor, *vectors: Tensor) -> None:
     for vector in map(lift, vectors):
         if vector.rank == 1 and x.rank > 1:
             check_same("the length of a vector over channels", vector.shape[0], "the number of channels", x.shape[1])
 
 
-def _scale_and_shift(x: Tensor, scale: Any, B: Any, mean: Any, var: Any, epsilon: float) -> Tensor:
+def _scale_and_shift(x: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Tensor, epsilon: float) -> Tensor:
     """Normalize by a factor and a shift for each channel. Known ones fold into a preceding convolution."""
     _check_channels(x, scale, B, mean, var)
     factor = p.div(p.cast(scale, var.dtype), p.sqrt(var + epsilon))
@@ -42,7 +45,9 @@ def _scale_and_shift(x: Tensor, scale: Any, B: Any, mean: Any, var: Any, epsilon
     return p.add(p.mul(x, factor), shift)
 
 
-def _normalize_batch(X: Any, scale: Any, B: Any, mean: Any, var: Any, epsilon: float, momentum: float) -> List[Any]:
+def _normalize_batch(
+    X: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Tensor, epsilon: float, momentum: float
+) -> List[Any]:
     """Normalize by the moments of this batch.
 
     Returns the output, the running mean and variance, and the mean and variance of the batch.
@@ -58,7 +63,7 @@ def _normalize_batch(X: Any, scale: Any, B: Any, mean: Any, var: Any, epsilon: f
 
 @op("BatchNormalization", since=(1, 6))
 def batch_normalization_6(
-    ctx: Any,
+    ctx: "Context",
     X: Tensor,
     scale: Tensor,
     B: Tensor,
@@ -145,7 +150,7 @@ def group_normalization(
 
 @op("LayerNormalization", since=17)
 def layer_normalization(
-    ctx: Any,
+    ctx: "Context",
     X: Tensor,
     Scale: Tensor,
     B: Optional[Tensor] = None,
@@ -180,7 +185,7 @@ def lp_normalization(input: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
     return _divide_by_norm(input, axis, p)
 
 
-def _divide_by_norm(x: Any, axis: int, power: int) -> Tensor:
+def _divide_by_norm(x: Tensor, axis: int, power: int) -> Tensor:
     """Divide by the norm along an axis. Zeros stay zeros."""
     if power == 1:
         norm = p.reduce_sum(p.abs(x), [axis], keepdims=True)

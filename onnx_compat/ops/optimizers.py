@@ -28,7 +28,7 @@ def _apply_step(inputs: Sequence[Any], values_per_tensor: int, step: Callable[..
 def adagrad(
     R: Tensor,
     T: Tensor,
-    *inputs: Any,
+    *inputs: Tensor,
     decay_factor: float = 0.0,
     epsilon: float = 1e-6,
     norm_coefficient: float = 0.0,
@@ -36,7 +36,7 @@ def adagrad(
     """Return tensors and accumulated squared gradients after an Adagrad step."""
     rate = p.div(R, p.cast(T, R.dtype) * decay_factor + 1)
 
-    def step(X: Any, G: Any, H: Any) -> Sequence[Tensor]:
+    def step(X: Tensor, G: Tensor, H: Tensor) -> Sequence[Tensor]:
         G = X * norm_coefficient + G
         H = H + G * G
         return X - rate * G / (p.sqrt(H) + epsilon), H
@@ -48,7 +48,7 @@ def adagrad(
 def adam(
     R: Tensor,
     T: Tensor,
-    *inputs: Any,
+    *inputs: Tensor,
     alpha: float = 0.9,
     beta: float = 0.999,
     epsilon: float = 1e-6,
@@ -60,7 +60,7 @@ def adam(
     ratio = p.div(p.sqrt(1 - p.pow(beta, step_count)), 1 - p.pow(alpha, step_count))
     rate = p.where(p.greater(T, 0), p.mul(R, ratio), R)
 
-    def step(X: Any, G: Any, V: Any, H: Any) -> Sequence[Tensor]:
+    def step(X: Tensor, G: Tensor, V: Tensor, H: Tensor) -> Sequence[Tensor]:
         G = X * norm_coefficient + G
         V = V * alpha + G * (1 - alpha)
         H = H * beta + G * G * (1 - beta)
@@ -71,14 +71,14 @@ def adam(
 
 @op("Momentum", since=1, domain=_DOMAIN)
 def momentum(
-    R: Tensor, T: Tensor, *inputs: Any, alpha: float, beta: float, mode: str, norm_coefficient: float
+    R: Tensor, T: Tensor, *inputs: Tensor, alpha: float, beta: float, mode: str, norm_coefficient: float
 ) -> List[Tensor]:
     """Return tensors and momenta after a step of stochastic gradient descent with momentum."""
     if mode not in ("standard", "nesterov"):
         raise InvalidModelError("the mode of a Momentum is standard or nesterov, not %r" % mode)
     gradient_factor = p.where(p.greater(T, 0), lift(beta, R.dtype), lift(1, R.dtype))
 
-    def step(X: Any, G: Any, V: Any) -> Sequence[Tensor]:
+    def step(X: Tensor, G: Tensor, V: Tensor) -> Sequence[Tensor]:
         G = X * norm_coefficient + G
         V = V * alpha + gradient_factor * G
         return X - R * (G + V * alpha if mode == "nesterov" else V), V

@@ -42,7 +42,7 @@ def cast_extent(extent: Extent, dtype: DType) -> Any:
     return p.cast(lift(extent, int64), dtype)
 
 
-def flat_index(plane: Any, coordinates: Sequence[Any], extents: Sequence[Extent]) -> Any:
+def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Extent]) -> Any:
     """Return the row of a pixel, from its plane and its coordinate on each axis."""
     for coordinate, extent in zip(coordinates, extents):
         plane = p.add(p.mul(plane, lift(extent, int64)), coordinate)
@@ -70,7 +70,7 @@ def _combine(function: Any, parts: Sequence[Any]) -> Any:
 
 
 def weighted_corners(
-    rows: Tensor, plane: Any, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]
+    rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]
 ) -> Iterator[Any]:
     """Yield each pixel around the points, [points..., C], times its weight. A pixel that does not count is 0."""
     blank = lift("" if rows.dtype.kind == "s" else 0, rows.dtype)
@@ -83,6 +83,6 @@ def weighted_corners(
         yield value
 
 
-def weighted_sum(rows: Tensor, plane: Any, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Any:
+def weighted_sum(rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Any:
     """Return the interpolated image at each point, [points..., C]."""
     return functools.reduce(p.add, weighted_corners(rows, plane, axes, extents))

@@ -1,6 +1,6 @@
 """Pooling: the maximum, the mean or a norm over sliding windows."""
 
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent
@@ -11,12 +11,15 @@ from onnx_compat.ops.registry import op
 from onnx_compat.ops.window_geometry import WindowGeometry
 from onnx_compat.tracing.values import Tensor, lift
 
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
 Ints = Optional[Sequence[int]]
 
 
 @op("MaxPool", since=(10, 11, 12, 22))
 def max_pool(
-    ctx: Any,
+    ctx: "Context",
     X: Tensor,
     *,
     kernel_shape: Sequence[int],

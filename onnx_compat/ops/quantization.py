@@ -19,7 +19,7 @@ from onnx_compat.tracing.values import Tensor, known_array
 Ints = Optional[Sequence[int]]
 
 
-def _align_parameter(parameter: Any, x: Tensor, axis: int, block_size: int = 0) -> Any:
+def _align_parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Any:
     """Reshape a scale or a zero point so that it broadcasts to x.
 
     The parameter is a scalar, a vector along the axis, or has an entry for each block.
@@ -191,7 +191,7 @@ def qlinear_matmul(
     return round_to_integers(p.mul(p.cast(total, float32), factor), y_zero_point, y_zero_point.dtype)
 
 
-def _row_scale(scale: Any, x: Tensor) -> Any:
+def _row_scale(scale: Tensor, x: Tensor) -> Any:
     """Return a scale for each row as a column."""
     return p.unsqueeze(scale, [1]) if scale.rank == 1 and not is_equal(scale.shape[0], 1) else scale
 

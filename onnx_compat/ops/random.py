@@ -1,6 +1,6 @@
 """Random numbers and Dropout."""
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent
@@ -9,6 +9,9 @@ from onnx_compat.ops.arguments import known_number
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
 
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
 _WIDE = frozenset(["float16", "float32", "float64"])
 
 
@@ -16,7 +19,7 @@ def _draw_uniform(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
     return p.random_uniform(shape, dtype if dtype.name in _WIDE else float32, seed)
 
 
-def _scale_to_range(low: float, high: float, numbers: Any) -> Any:
+def _scale_to_range(low: float, high: float, numbers: Tensor) -> Any:
     return numbers if (low, high) == (0, 1) else numbers * (high - low) + low
 
 
@@ -42,7 +45,7 @@ def random_normal(
 
 @op("RandomUniformLike", since=(1, 22))
 def random_uniform_like(
-    input: Any, *, dtype: Optional[int] = None, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
+    input: Tensor, *, dtype: Optional[int] = None, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
     """Return uniform random numbers of the shape of the input."""
     kind = input.dtype if dtype is None else DType.of(dtype)
@@ -51,7 +54,7 @@ def random_uniform_like(
 
 @op("RandomNormalLike", since=(1, 22))
 def random_normal_like(
-    input: Any, *, dtype: Optional[int] = None, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
+    input: Tensor, *, dtype: Optional[int] = None, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
     """Return normally distributed random numbers of the shape of the input."""
     kind = input.dtype if dtype is None else DType.of(dtype)
@@ -59,7 +62,7 @@ def random_normal_like(
 
 
 @op("Bernoulli", since=(15, 22))
-def bernoulli(input: Any, *, dtype: Optional[int] = None, seed: Optional[float] = None) -> Tensor:
+def bernoulli(input: Tensor, *, dtype: Optional[int] = None, seed: Optional[float] = None) -> Tensor:
     """Return 1 with the probability that the input gives, else 0."""
     is_one = p.less(_draw_uniform(input.shape, input.dtype, seed), p.cast(input, _drawing_dtype(input.dtype)))
     return p.cast(is_one, input.dtype if dtype is None else DType.of(dtype))
@@ -70,7 +73,9 @@ def _drawing_dtype(dtype: DType) -> DType:
 
 
 @op("Multinomial", since=(7, 22))
-def multinomial(input: Any, *, dtype: int = int32.onnx, sample_size: int = 1, seed: Optional[float] = None) -> Tensor:
+def multinomial(
+    input: Tensor, *, dtype: int = int32.onnx, sample_size: int = 1, seed: Optional[float] = None
+) -> Tensor:
     """Return class indices drawn from unnormalized log-probabilities.
 
     The class is the number of cumulative probabilities that a uniform random number exceeds.
@@ -86,14 +91,14 @@ def _full_mask(data: Tensor, dtype: DType) -> Tensor:
     return p.full(data.shape, 1, dtype)
 
 
-def _drop(data: Any, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
+def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
     is_kept = p.greater_equal(_draw_uniform(data.shape, data.dtype, seed), ratio)
     factor = 0.0 if ratio == 1 else 1 / (1 - ratio)
     return p.mul(p.mul(data, p.cast(is_kept, data.dtype)), factor), is_kept
 
 
 @op("Dropout", since=(1, 6))
-def dropout_6(ctx: Any, data: Any, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
+def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
     """Return Dropout of opset 1 to 6, whose mask has the dtype of the data. It trains unless `is_test`."""
     if is_test:
         return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
@@ -102,20 +107,25 @@ def dropout_6(ctx: Any, data: Any, *, is_test: int = 0, ratio: float = 0.5) -> T
 
 
 @op("Dropout", since=7)
-def dropout_7(ctx: Any, data: Any, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
+def dropout_7(ctx: "Context", data: Tensor, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
     """Return the data. From opset 7 on Dropout is for inference; the mask still has the dtype of the data."""
     return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
 
 
 @op("Dropout", since=10)
-def dropout_10(ctx: Any, data: Any, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
+def dropout_10(ctx: "Context", data: Tensor, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
     """Return the data, and a mask of booleans."""
     return data, _full_mask(data, bool_) if ctx.wants(1) else None
 
 
 @op("Dropout", since=(12, 13, 22))
 def dropout(
-    ctx: Any, data: Any, ratio: Any = None, training_mode: Any = None, *, seed: Optional[int] = None
+    ctx: "Context",
+    data: Tensor,
+    ratio: Optional[Tensor] = None,
+    training_mode: Optional[Tensor] = None,
+    *,
+    seed: Optional[int] = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
     """Set elements to 0 with probability `ratio` and scale the rest, if `training_mode`."""
     ratio_value = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")

@@ -56,14 +56,16 @@ def _resolve_activations(
     return functions
 
 
-def _bind_activation(function: Any, a: Any, b: Any, clip: Optional[float]) -> Activation:
+def _bind_activation(
+    function: Callable[..., Tensor], a: Optional[float], b: Optional[float], clip: Optional[float]
+) -> Activation:
     """Return an activation with its parameters, which clips its argument first."""
     if clip is None:
         return lambda x: function(x, a, b)
     return lambda x: function(p.clip(x, -clip, clip), a, b)
 
 
-def transposed_product(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
+def transposed_product(x: Tensor, weights: Tensor, bias: Tensor, k: int) -> Tensor:
     """Return x @ weights^T + bias."""
     return p.matmul(x, weights, bias, transpose_y=True)
 
@@ -95,7 +97,7 @@ class _Network(NamedTuple):
             raise InvalidModelError("the direction %r is none of forward, reverse, bidirectional" % self.direction)
         return directions_by_name[self.direction]
 
-    def check(self, gates: int, hidden_size: Optional[int], peepholes: Any = None) -> None:
+    def check(self, gates: int, hidden_size: Optional[int], peepholes: Optional[Tensor] = None) -> None:
         """Raise InvalidModelError unless the inputs have the shapes that ONNX declares for so many gates."""
         if self.layout not in (0, 1) or self.X.rank != 3:
             raise InvalidModelError(
@@ -159,13 +161,15 @@ def _run(
     return [Y, *finals]
 
 
-def _initial_state(initial: Any, k: int, X: Tensor, hidden: Extent, layout: int) -> Tensor:
+def _initial_state(initial: Optional[Tensor], k: int, X: Tensor, hidden: Extent, layout: int) -> Tensor:
     if initial is None:
         return p.full((X.shape[1], hidden), 0, X.dtype)
     return take_slice(p.transpose(initial, (1, 0, 2)) if layout else initial, k)
 
 
-def _scan_steps(cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Any, backwards: bool) -> List[Tensor]:
+def _scan_steps(
+    cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Optional[Tensor], backwards: bool
+) -> List[Tensor]:
     """Return the last states, then the outputs.
 
     After the end of a sequence the states do not change, and the outputs are 0.
@@ -186,7 +190,7 @@ def _scan_steps(cell: Cell, states: List[Tensor], shares: List[Tensor], lengths:
     return [*finals, Y if is_valid is None else p.where(is_valid, Y, 0)]
 
 
-def _sum_biases(B: Any, hidden: Extent) -> Tuple[Any, Any]:
+def _sum_biases(B: Optional[Tensor], hidden: Extent) -> Tuple[Any, Any]:
     """Return the sum of the biases of input and state, where all gates add both."""
     if B is None:
         return None, None
@@ -194,12 +198,12 @@ def _sum_biases(B: Any, hidden: Extent) -> Tuple[Any, Any]:
     return p.add(*half), None
 
 
-def _add_recurrent(step: Any, state: Any, R: Any, bias: Any = None) -> Any:
+def _add_recurrent(step: Tensor, state: Tensor, R: Tensor, bias: Optional[Tensor] = None) -> Any:
     return p.add(step, p.matmul(state, R, bias, transpose_y=True))
 
 
 # -- RNN ---------------------------------------------------------------------------------------------------------------
-def _rnn_cell(R: Any, inner: Any, functions: List[Activation], hidden: Extent, k: int) -> Cell:
+def _rnn_cell(R: Tensor, inner: Tensor, functions: List[Activation], hidden: Extent, k: int) -> Cell:
     (f,) = functions
     return lambda step, h: [f(_add_recurrent(step, h, R))]
 
@@ -241,11 +245,11 @@ def _activation_names(names: Sequence[str], default: List[str], direction: str) 
 
 # -- GRU ---------------------------------------------------------------------------------------------------------------
 def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
-    def make(R: Any, inner: Any, functions: List[Activation], hidden: Any, k: int) -> Cell:
+    def make(R: Tensor, inner: Optional[Tensor], functions: List[Activation], hidden: Extent, k: int) -> Cell:
         f, g = functions
         R_zr, R_h = p.split(R, 0, [hidden * 2, hidden])
 
-        def cell(step_zr: Any, step_h: Any, h: Any) -> List[Tensor]:
+        def cell(step_zr: Tensor, step_h: Tensor, h: Tensor) -> List[Tensor]:
             z, r = p.split(f(_add_recurrent(step_zr, h, R_zr)), 1, [hidden, hidden])
             if linear_before_reset:
                 new = g(p.add(step_h, p.mul(r, p.matmul(h, R_h, inner, transpose_y=True))))
@@ -261,7 +265,7 @@ def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
 def _gru_bias(linear_before_reset: int) -> Callable[[Any, Any], Any]:
     """Return the function that splits B. With linear_before_reset, the reset gate multiplies a part of the state bias."""
 
-    def split(B: Any, hidden: Any) -> Tuple[Any, Any]:
+    def split(B: Optional[Tensor], hidden: Extent) -> Tuple[Any, Any]:
         if B is None or not linear_before_reset:
             return _sum_biases(B, hidden)
         W_zr, W_h, R_zr, R_h = p.split(B, 0, [hidden * 2, hidden, hidden * 2, hidden])
@@ -297,15 +301,15 @@ def gru(
 
 
 # -- LSTM --------------------------------------------------------------------------------------------------------------
-def _lstm_cell(P: Any, input_forget: int, product: Product) -> Callable[..., Cell]:
-    def make(R: Any, inner: Any, functions: List[Activation], hidden: Any, k: int) -> Cell:
+def _lstm_cell(P: Optional[Tensor], input_forget: int, product: Product) -> Callable[..., Cell]:
+    def make(R: Tensor, inner: Optional[Tensor], functions: List[Activation], hidden: Extent, k: int) -> Cell:
         f, g, h = functions
         peephole = [None] * 3 if P is None else p.split(take_slice(P, k), 0, [hidden] * 3)
 
-        def add_peephole(gate: Any, weights: Any, cell: Any) -> Any:
+        def add_peephole(gate: Tensor, weights: Optional[Tensor], cell: Tensor) -> Any:
             return gate if weights is None else p.add(gate, p.mul(weights, cell))
 
-        def cell(step: Any, H: Any, C: Any) -> List[Tensor]:
+        def cell(step: Tensor, H: Tensor, C: Tensor) -> List[Tensor]:
             i, o, forget, c = p.split(p.add(step, product(H, R, None, k)), 1, [hidden] * 4)
             i = f(add_peephole(i, peephole[0], C))
             forget = p.sub(1.0, i) if input_forget else f(add_peephole(forget, peephole[2], C))
@@ -357,10 +361,10 @@ def run_lstm(
     X: Tensor,
     W: Tensor,
     R: Tensor,
-    B: Any,
-    sequence_lens: Any,
+    B: Optional[Tensor],
+    sequence_lens: Optional[Tensor],
     initial: Sequence[Any],
-    P: Any,
+    P: Optional[Tensor],
     functions: List[Activation],
     direction: str,
     input_forget: int,

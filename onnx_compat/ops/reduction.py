@@ -16,10 +16,12 @@ Reduction = Callable[..., Tensor]
 def _register_reduction(name: str, function: Reduction, old: List[int], new: List[int]) -> None:
     """Register a reduction `function(x, axes, keepdims)`. The axes None are all axes; an empty list is no axis."""
 
-    def by_attribute(data: Any, *, axes: Optional[Sequence[int]] = None, keepdims: int = 1) -> Tensor:
+    def by_attribute(data: Tensor, *, axes: Optional[Sequence[int]] = None, keepdims: int = 1) -> Tensor:
         return function(data, list(axes) if axes else None, bool(keepdims))
 
-    def by_input(data: Any, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
+    def by_input(
+        data: Tensor, axes: Optional[Tensor] = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> Tensor:
         along = [] if axes is None else known_integers(axes, "the axes of a %s" % name)
         return function(data, along if along or noop_with_empty_axes else None, bool(keepdims))
 
@@ -27,23 +29,23 @@ def _register_reduction(name: str, function: Reduction, old: List[int], new: Lis
     op(name, since=new)(by_input)
 
 
-def _l1(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+def _l1(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     return p.reduce_sum(p.abs(x), axes, keepdims)
 
 
-def _sum_square(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+def _sum_square(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     return p.reduce_sum(p.mul(x, x), axes, keepdims)
 
 
-def _l2(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+def _l2(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     return apply_in_float(lambda f: p.sqrt(_sum_square(f, axes, keepdims)), x)
 
 
-def _log_sum(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+def _log_sum(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     return apply_in_float(lambda f: p.log(p.reduce_sum(f, axes, keepdims)), x)
 
 
-def _log_sum_exp(x: Any, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
+def _log_sum_exp(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     """Return log(sum(exp(x))), relative to the maximum, so that nothing overflows. An infinite maximum counts as 0."""
 
     def stable(f: Tensor) -> Tensor:

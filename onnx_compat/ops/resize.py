@@ -164,7 +164,9 @@ def _to_integers(x: Tensor, dtype: DType, sampling: _Sampling) -> Tensor:
     return p.cast(p.clip(x, dtype.min, dtype.max) if dtype.bits < 32 and dtype.kind in "iu" else x, dtype)
 
 
-def _interpolate(x: Any, axis: int, positions: Any, scaled: Scaled, kernel: Kernel, sampling: _Sampling) -> Tensor:
+def _interpolate(
+    x: Tensor, axis: int, positions: Tensor, scaled: Scaled, kernel: Kernel, sampling: _Sampling
+) -> Tensor:
     """Return the weighted sum of the elements around each position. Indices beyond the edge are clamped, or excluded."""
     floor = p.floor(positions)
     base, fraction = p.cast(floor, int64), p.sub(positions, floor)

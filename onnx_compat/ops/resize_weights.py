@@ -1,7 +1,7 @@
 """Source positions of the elements of a resized axis, and the weights of an interpolation kernel."""
 
 import math
-from typing import Any, Callable, List, NamedTuple
+from typing import Any, Callable, List, NamedTuple, Optional
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -13,7 +13,7 @@ from onnx_compat.tracing.values import Tensor, lift
 __all__ = ["Kernel", "cubic_kernel", "linear_kernel", "nearest", "origins"]
 
 
-def origins(transformation: str, scaled: Scaled, start: Any, end: Any) -> Any:
+def origins(transformation: str, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return the position on the old axis, in float32, of each element of the new axis."""
     where = _TRANSFORMATIONS.get(transformation)
     if where is None:
@@ -25,7 +25,7 @@ def _as_float(extent: Extent) -> Any:
     return p.cast(lift(extent), float32)
 
 
-def _divide_by_scale(x: Any, scaled: Scaled) -> Any:
+def _divide_by_scale(x: Tensor, scaled: Scaled) -> Any:
     """Return x / scale.
 
     Without a given factor, this is x * before / after, which is exact for positions halfway between elements.
@@ -35,22 +35,22 @@ def _divide_by_scale(x: Any, scaled: Scaled) -> Any:
     return x / scaled.scale()
 
 
-def _half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
+def _half_pixel(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     return _divide_by_scale(p.cast(x, float32) + 0.5, scaled) - 0.5
 
 
-def _half_pixel_symmetric(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
+def _half_pixel_symmetric(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return half-pixel positions that keep the center, which a rounded size would shift."""
     exact = _as_float(scaled.before) * scaled.scale()
     centre = _as_float(scaled.before) / 2
     return centre * (1 - _as_float(scaled.after) / exact) + _divide_by_scale(p.cast(x, float32) + 0.5, scaled) - 0.5
 
 
-def _pytorch_half_pixel(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
+def _pytorch_half_pixel(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     return p.where(_is_single_element(scaled), 0, _half_pixel(x, scaled, start, end))
 
 
-def _align_corners(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
+def _align_corners(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return positions from the first to the last element.
 
     The new size is the size before rounding: `length_resized` is fractional in the recorded cases of onnx
@@ -61,16 +61,17 @@ def _align_corners(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
     return p.cast(x, float32) * _as_float(scaled.before - 1) / gaps
 
 
-def _asymmetric(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
+def _asymmetric(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     return _divide_by_scale(p.cast(x, float32), scaled)
 
 
-def _tf_half_pixel_for_nn(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
+def _tf_half_pixel_for_nn(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     return _divide_by_scale(p.cast(x, float32) + 0.5, scaled)
 
 
-def _tf_crop_and_resize(x: Any, scaled: Scaled, start: Any, end: Any) -> Any:
+def _tf_crop_and_resize(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return positions from edge to edge of the region of interest; its center for a single element."""
+    assert start is not None and end is not None  # the roi of a Resize
     span = _as_float(scaled.before - 1)
     gaps = p.maximum(_as_float(scaled.after) - 1, 1)
     corner = start * span + p.cast(x, float32) * (end - start) * span / gaps
@@ -92,7 +93,7 @@ _TRANSFORMATIONS = {
 }
 
 
-def nearest(positions: Any, rounding: str, scaled: Scaled) -> Tensor:
+def nearest(positions: Tensor, rounding: str, scaled: Scaled) -> Tensor:
     """Return the nearest index of each position, under a nearest_mode."""
     if rounding == "simple":
         rounding = "ceil" if scaled.factor is not None and scaled.factor < 1 else "floor"
@@ -122,7 +123,7 @@ class Kernel(NamedTuple):
         return list(range(first, 2 - first))
 
 
-def _linear(distance: Any) -> Tensor:
+def _linear(distance: Tensor) -> Tensor:
     return p.relu(1 - p.abs(distance))
 
 
@@ -132,7 +133,7 @@ linear_kernel = Kernel(_linear, 1)
 def cubic_kernel(a: float) -> Kernel:
     """Return Keys' kernel of cubic convolution."""
 
-    def weight(distance: Any) -> Tensor:
+    def weight(distance: Tensor) -> Tensor:
         x: Any = p.abs(distance)
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a

@@ -76,7 +76,7 @@ class _Points(NamedTuple):
     own: Any
 
 
-def _sample_points(start: Any, end: Any, extent: Extent, bins: int, ratio: int, half_pixel: bool) -> _Points:
+def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio: int, half_pixel: bool) -> _Points:
     length = end - start if half_pixel else p.maximum(end - start, 1)
     size = p.div(length, lift(float(bins), length.dtype))
     count = p.cast(p.maximum(p.ceil(size), 0), int64) if ratio <= 0 else p.full(size.shape, ratio, int64)
@@ -92,7 +92,7 @@ def _sample_points(start: Any, end: Any, extent: Extent, bins: int, ratio: int, 
     return _Points(_bilinear_taps(positions, extent, is_used), count, is_used)
 
 
-def _bilinear_taps(positions: Any, extent: Extent, is_used: Any) -> List[Tap]:
+def _bilinear_taps(positions: Tensor, extent: Extent, is_used: Tensor) -> List[Tap]:
     """Return the pixels on both sides of each point.
 
     A point up to one pixel outside the image moves to the edge; a point farther out is 0.
@@ -111,7 +111,7 @@ def _reshape_tap(tap: Tap, axes: Sequence[int]) -> Tap:
     return Tap(*(_reshape_to_axes(part, axes, 5) for part in tap))
 
 
-def _reshape_to_axes(x: Any, axes: Sequence[int], rank: int) -> Any:
+def _reshape_to_axes(x: Tensor, axes: Sequence[int], rank: int) -> Any:
     shape: List[Extent] = [1] * rank
     for axis, extent in zip(axes, x.shape):
         shape[axis] = extent
@@ -146,7 +146,7 @@ def max_roi_pool(X: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatia
     return p.where(empty, 0, result)
 
 
-def _bin_members(low: Any, high: Any, scale: float, bins: int, extent: Extent) -> Tuple[Any, Any]:
+def _bin_members(low: Tensor, high: Tensor, scale: float, bins: int, extent: Extent) -> Tuple[Any, Any]:
     """Return which pixels of an axis are in each bin, [R, bins, extent], and which bins are empty."""
     first, last = (_round_half_away(p.mul(end, scale)) for end in (low, high))
     size = p.div(p.maximum(last - first + 1, 1), lift(float(bins), low.dtype))
@@ -158,6 +158,6 @@ def _bin_members(low: Any, high: Any, scale: float, bins: int, extent: Extent) -
     return is_member, p.logical_not(p.reduce_max(is_member, [2]))
 
 
-def _round_half_away(x: Any) -> Any:
+def _round_half_away(x: Tensor) -> Any:
     """Round to the nearest integer, halves away from zero."""
     return p.mul(p.sign(x), p.floor(p.abs(x) + 0.5))

@@ -1,6 +1,6 @@
 """Sequences and optionals. While tracing, the length of a sequence is known, and the sequence holds its elements."""
 
-from typing import Any, List, Optional
+from typing import TYPE_CHECKING, Any, List, Optional
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
@@ -12,6 +12,11 @@ from onnx_compat.ops.arguments import known_number
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import EMPTY_OPTIONAL, SequenceValue, Tensor, as_sizes, lift
 
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
+Value = Any  # a Tensor, a SequenceValue, a MapValue or an empty optional
+
 
 @op("SequenceEmpty", since=11)
 def sequence_empty(*, dtype: Optional[int] = None) -> SequenceValue:
@@ -20,7 +25,7 @@ def sequence_empty(*, dtype: Optional[int] = None) -> SequenceValue:
 
 
 @op("SequenceConstruct", since=11)
-def sequence_construct(*inputs: Any) -> SequenceValue:
+def sequence_construct(*inputs: Tensor) -> SequenceValue:
     """Return a sequence of the inputs."""
     return SequenceValue(inputs[0].dtype, tuple(inputs))
 
@@ -34,13 +39,13 @@ def _normalize_position(position: Tensor, length: int, end: int) -> int:
 
 
 @op("SequenceAt", since=11)
-def sequence_at(input_sequence: Any, position: Any) -> Any:
+def sequence_at(input_sequence: SequenceValue, position: Tensor) -> Any:
     """Return the element at a position."""
     return input_sequence.items[_normalize_position(position, len(input_sequence.items), len(input_sequence.items))]
 
 
 @op("SequenceErase", since=11)
-def sequence_erase(input_sequence: Any, position: Any = None) -> SequenceValue:
+def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = None) -> SequenceValue:
     """Return the sequence without the element at a position, by default the last."""
     items = list(input_sequence.items)
     del items[-1 if position is None else _normalize_position(position, len(items), len(items))]
@@ -48,7 +53,7 @@ def sequence_erase(input_sequence: Any, position: Any = None) -> SequenceValue:
 
 
 @op("SequenceInsert", since=11)
-def sequence_insert(input_sequence: Any, tensor: Any, position: Any = None) -> SequenceValue:
+def sequence_insert(input_sequence: SequenceValue, tensor: Tensor, position: Optional[Tensor] = None) -> SequenceValue:
     """Return the sequence with a tensor inserted at a position, by default at the end."""
     items = list(input_sequence.items)
     items.insert(len(items) if position is None else _normalize_position(position, len(items), len(items) + 1), tensor)
@@ -56,13 +61,13 @@ def sequence_insert(input_sequence: Any, tensor: Any, position: Any = None) -> S
 
 
 @op("SequenceLength", since=11)
-def sequence_length(input_sequence: Any) -> Tensor:
+def sequence_length(input_sequence: SequenceValue) -> Tensor:
     """Return the number of elements."""
     return lift(len(input_sequence.items), int64)
 
 
 @op("ConcatFromSequence", since=11)
-def concat_from_sequence(input_sequence: Any, *, axis: int, new_axis: int = 0) -> Tensor:
+def concat_from_sequence(input_sequence: SequenceValue, *, axis: int, new_axis: int = 0) -> Tensor:
     """Concatenate the elements along an axis, or stack them along a new axis."""
     items = input_sequence.items
     if not new_axis:
@@ -71,7 +76,9 @@ def concat_from_sequence(input_sequence: Any, *, axis: int, new_axis: int = 0) -
 
 
 @op("SplitToSequence", since=(11, 24))
-def split_to_sequence(input: Any, split: Any = None, *, axis: int = 0, keepdims: int = 1) -> SequenceValue:
+def split_to_sequence(
+    input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, keepdims: int = 1
+) -> SequenceValue:
     """Split a tensor into a sequence: by sizes, by one size for all pieces but the last, or into slices."""
     axis = p.axis_of(axis, input.rank)
     if split is not None and split.rank == 1:
@@ -94,7 +101,9 @@ def _piece_sizes(x: Tensor, axis: int, step: int) -> List[Extent]:
 
 
 @op("SequenceMap", since=17)
-def sequence_map(ctx: Any, input_sequence: Any, *additional_inputs: Any, body: Graph) -> List[SequenceValue]:
+def sequence_map(
+    ctx: "Context", input_sequence: SequenceValue, *additional_inputs: Value, body: Graph
+) -> List[SequenceValue]:
     """Apply a body to each element; additional sequences are read at the same position."""
     rows = []
     for k, item in enumerate(input_sequence.items):
@@ -111,19 +120,19 @@ def _element_dtype(value_info: Any) -> DType:
 
 
 @op("Optional", since=(15, 28))
-def optional(input: Any = None, *, type: Optional[Type] = None) -> Any:
+def optional(input: Value = None, *, type: Optional[Type] = None) -> Any:
     """Return an optional that holds the input, or an empty optional."""
     return EMPTY_OPTIONAL if input is None else input
 
 
 @op("OptionalHasElement", since=(15, 18, 28))
-def optional_has_element(input: Any = None) -> Tensor:
+def optional_has_element(input: Value = None) -> Tensor:
     """Return whether the optional holds a value."""
     return lift(input is not None and input is not EMPTY_OPTIONAL, bool_)
 
 
 @op("OptionalGetElement", since=(15, 18, 28))
-def optional_get_element(input: Any) -> Any:
+def optional_get_element(input: Value) -> Any:
     """Return the value that the optional holds."""
     if input is EMPTY_OPTIONAL:
         raise InvalidModelError("the optional is empty: it has no element")

@@ -1,6 +1,6 @@
 """Concat, Slice, Split, Pad and CenterCropPad."""
 
-from typing import Any, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -9,6 +9,9 @@ from onnx_compat.ops.arguments import known_integers, normalize_axes, split_pads
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_shape
 from onnx_compat.tracing.values import Tensor, as_sizes
+
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
 
 
 @op("Concat", since=1)
@@ -78,26 +81,31 @@ _FAR = 2**31 - 1
 
 @op("Split", since=1)
 def split_1(
-    ctx: Any, input: Tensor, lengths: Optional[Tensor] = None, *, split: Optional[Sequence[int]] = None, axis: int = 0
+    ctx: "Context",
+    input: Tensor,
+    lengths: Optional[Tensor] = None,
+    *,
+    split: Optional[Sequence[int]] = None,
+    axis: int = 0,
 ) -> List[Tensor]:
     """Split along an axis. In version 1 the sizes are an input or an attribute of the same name."""
     return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
 
 
 @op("Split", since=(2, 11))
-def split_2(ctx: Any, input: Tensor, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
+def split_2(ctx: "Context", input: Tensor, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
     """Split along an axis; the sizes are an attribute."""
     return _split_pieces(ctx, input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
 
 
 @op("Split", since=13)
-def split_13(ctx: Any, input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
+def split_13(ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
     """Split along an axis; the sizes are an input."""
     sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split)
     return _split_pieces(ctx, input, axis, sizes)
 
 
-def _split_pieces(ctx: Any, input: Tensor, axis: int, sizes: Sequence[Extent]) -> List[Tensor]:
+def _split_pieces(ctx: "Context", input: Tensor, axis: int, sizes: Sequence[Extent]) -> List[Tensor]:
     if len(sizes) != ctx.outputs:
         raise InvalidModelError("a Split into %d pieces has %d outputs" % (len(sizes), ctx.outputs))
     return p.split(input, axis, sizes)
@@ -105,7 +113,7 @@ def _split_pieces(ctx: Any, input: Tensor, axis: int, sizes: Sequence[Extent]) -
 
 @op("Split", since=18)
 def split(
-    ctx: Any, input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, num_outputs: Optional[int] = None
+    ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, num_outputs: Optional[int] = None
 ) -> List[Tensor]:
     """Split along an axis, by sizes or into equal parts, of which the last may be smaller."""
     if split is not None:

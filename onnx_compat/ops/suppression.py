@@ -43,10 +43,10 @@ def non_max_suppression(
         for edge in _box_edges(boxes, bool(center_point_box))
     ]
 
-    def has_candidates(k: Any, candidates: Any, selected: Any) -> Tensor:
+    def has_candidates(k: Tensor, candidates: Tensor, selected: Tensor) -> Tensor:
         return p.logical_and(p.less(k, lift(limit, int64)), p.reduce_max(candidates))
 
-    def select_next(k: Any, candidates: Any, selected: Any) -> List[Tensor]:
+    def select_next(k: Tensor, candidates: Tensor, selected: Tensor) -> List[Tensor]:
         best = p.unsqueeze(p.argmax(p.cast(candidates, float32), 2), [2])
         is_candidate = p.take_along(candidates, best, 2)
         suppressed = p.logical_or(p.equal(p.iota(count), best), _overlaps(edges, best, threshold))
@@ -72,7 +72,7 @@ def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
     return [p.minimum(a, c), p.maximum(a, c), p.minimum(b, d), p.maximum(b, d)]
 
 
-def _overlaps(edges: List[Any], best: Any, threshold: Any) -> Any:
+def _overlaps(edges: List[Any], best: Tensor, threshold: Tensor) -> Any:
     """Return whether the intersection of the boxes with the best box exceeds the threshold, relative to their union."""
     low_a, high_a, low_b, high_b = edges
     best_edges = [p.take_along(edge, best, 2) for edge in edges]

@@ -1,6 +1,6 @@
 """Gradient of ai.onnx.preview.training."""
 
-from typing import Any, List, Sequence
+from typing import TYPE_CHECKING, List, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -8,11 +8,15 @@ from onnx_compat.model import Graph, ValueInfo
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
 
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
+
 _DOMAIN = "ai.onnx.preview.training"
 
 
 @op("Gradient", since=1, domain=_DOMAIN)
-def gradient(ctx: Any, *Inputs: Any, xs: Sequence[str], y: str, zs: Sequence[str] = ()) -> List[Tensor]:
+def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Sequence[str] = ()) -> List[Tensor]:
     """Return the derivatives of y by the xs.
 
     The subgraph between them is traced again from the values of the inputs of this node.

@@ -1,6 +1,6 @@
 """Activations, with the bias or the residual that onnxruntime fuses into them."""
 
-from typing import Any, Optional, Tuple
+from typing import TYPE_CHECKING, Optional, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import floordiv
@@ -9,6 +9,9 @@ from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.random import dropout
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
+
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
 
 
 @op("Gelu", since=1, domain=DOMAIN)
@@ -52,12 +55,12 @@ def bias_add(X: Tensor, bias: Tensor, skip: Tensor) -> Tensor:
 
 @op("BiasDropout", since=1, domain=DOMAIN)
 def bias_dropout(
-    ctx: Any,
+    ctx: "Context",
     data: Tensor,
     bias: Tensor,
     residual: Optional[Tensor] = None,
-    ratio: Any = None,
-    training_mode: Any = None,
+    ratio: Optional[Tensor] = None,
+    training_mode: Optional[Tensor] = None,
     *,
     seed: Optional[int] = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:

@@ -1,7 +1,7 @@
 """Operators on arrays that onnxruntime had before ONNX, or that differ slightly from those of ONNX."""
 
 import math
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import UnsupportedError
@@ -13,11 +13,14 @@ from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_la
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
 
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
 Ints = Optional[Sequence[int]]
 
 
 @op("Trilu", since=1, domain=DOMAIN)
-def trilu(X: Tensor, k: Any = None, *, upper: int = 1) -> Tensor:
+def trilu(X: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
     """Return the upper or the lower triangle of each matrix."""
     return constants.trilu(X, k, upper=upper)
 
@@ -48,7 +51,7 @@ def expand_dims(X: Tensor, axis: Tensor) -> Tensor:
 
 @op("NhwcMaxPool", since=1, domain=DOMAIN)
 def nhwc_max_pool(
-    ctx: Any,
+    ctx: "Context",
     x: Tensor,
     *,
     auto_pad: str = "NOTSET",
@@ -80,7 +83,7 @@ def inverse(X: Tensor) -> Tensor:
     identity = p.cast(p.equal(p.unsqueeze(rows, [1]), p.unsqueeze(rows, [0])), X.dtype)
     augmented = p.concat([X, p.broadcast_to(identity, X.shape)], X.rank - 1)
 
-    def step(matrix: Any, k: Any) -> List[Tensor]:
+    def step(matrix: Tensor, k: Tensor) -> List[Tensor]:
         is_target_row = p.equal(rows, k)
         column = p.take(matrix, k, matrix.rank - 1)
         best = p.argmax(p.where(p.less(rows, k), lift(-1, X.dtype), p.abs(column)), -1)

@@ -1,6 +1,6 @@
 """Attention of onnxruntime with a key head for each query head: Attention, MultiHeadAttention and its decoder form."""
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, UnsupportedError
@@ -11,6 +11,10 @@ from onnx_compat.ops.arguments import known_integers, known_number, take_slice
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
+
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
 
 Maybe = Optional[Tensor]
 
@@ -27,7 +31,7 @@ class _ScoreRules:
 
 @op("Attention", since=1, domain=DOMAIN)
 def attention(
-    ctx: Any,
+    ctx: "Context",
     input: Tensor,
     weights: Tensor,
     bias: Maybe = None,

@@ -1,6 +1,6 @@
 """Normalization of sums, and normalization operators that onnxruntime writes in the domain ai.onnx."""
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent
@@ -12,6 +12,9 @@ from onnx_compat.ops.normalization import layer_normalization, rms_normalization
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.tracing.values import Tensor, lift
 
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
 Normalized = Tuple[Optional[Tensor], ...]
 
 # onnxruntime fuses LayerNormalization in models of any opset, also of opsets below 17.
@@ -21,7 +24,7 @@ op("LayerNormalization", since=1)(layer_normalization)
 @op("SimplifiedLayerNormalization", since=1)
 @op("SimplifiedLayerNormalization", since=1, domain=DOMAIN)
 def simplified_layer_normalization(
-    ctx: Any, X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+    ctx: "Context", X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Normalized:
     """Divide by the root mean square, then scale; return also 1 / root mean square."""
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
@@ -37,7 +40,7 @@ def _inverse_rms(x: Tensor, axes: Sequence[int], epsilon: float, stash: int = 1)
 
 @op("SkipLayerNormalization", since=1, domain=DOMAIN)
 def skip_layer_normalization(
-    ctx: Any,
+    ctx: "Context",
     input: Tensor,
     skip: Tensor,
     gamma: Tensor,
@@ -53,7 +56,7 @@ def skip_layer_normalization(
 
 @op("SkipSimplifiedLayerNormalization", since=1, domain=DOMAIN)
 def skip_simplified_layer_normalization(
-    ctx: Any, input: Tensor, skip: Tensor, gamma: Tensor, bias: Optional[Tensor] = None, *, epsilon: float = 1e-12
+    ctx: "Context", input: Tensor, skip: Tensor, gamma: Tensor, bias: Optional[Tensor] = None, *, epsilon: float = 1e-12
 ) -> Normalized:
     """Return RMSNormalization(input + skip + bias), its statistics, and the sum.
 
@@ -72,7 +75,7 @@ def _sum_inputs(input: Tensor, skip: Tensor, bias: Optional[Tensor]) -> Tensor:
 
 @op("EmbedLayerNormalization", since=1, domain=DOMAIN)
 def embed_layer_normalization(
-    ctx: Any,
+    ctx: "Context",
     input_ids: Tensor,
     segment_ids: Optional[Tensor] = None,
     word_embedding: Tensor = REQUIRED,

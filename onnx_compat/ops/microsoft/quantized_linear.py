@@ -152,7 +152,7 @@ def dynamic_quantize_lstm(
 def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
     """Return a product with quantized weights, whose values are quantized. Each direction has its parameters."""
 
-    def product(x: Any, weights: Any, bias: Any, k: int) -> Tensor:
+    def product(x: Tensor, weights: Tensor, bias: Optional[Tensor], k: int) -> Tensor:
         scale, zero = (take_slice(parameters, k) for parameters in (scales, zero_points))
         return dynamic_quantize_matmul(x, p.transpose(weights, (1, 0)), scale, zero, bias)
 
