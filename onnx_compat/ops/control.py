@@ -170,7 +170,7 @@ def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List
     proceeds, *results = trial.outputs
     always_proceeds = isinstance(proceeds, Const) and bool(proceeds.array.reshape(())) and start.known
     specs = [_output_spec(output) for output in results]
-    shapes_are_fixed = all(is_equal_shape(output.shape, spec.shape) for output, spec in zip(state, specs))
+    shapes_are_fixed = all(is_equal_shape(value.shape, spec.shape) for value, spec in zip(state, specs))
     if always_proceeds and shapes_are_fixed and M is not None:
         count = as_sizes(M)[0]
 
