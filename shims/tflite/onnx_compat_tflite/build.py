@@ -8,7 +8,7 @@ from onnx_compat_tflite.file_ports import DESCRIPTION
 from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import PROGRAM, optimize
-from onnx_compat_tflite.subgraph_builder import held
+from onnx_compat_tflite.subgraph_builder import storage_type
 
 __all__ = ["SIGNATURE", "build"]
 
@@ -34,7 +34,7 @@ def _emitted(program: Program, kernels: Kernels) -> fb.ModelSpec:
     emitter = TFLiteEmitter(kernels)
     graph = emitter.graph
     handles = [
-        graph.input(port.name, emitter.known_type(held(port.dtype.numpy)), ref.spec.shape)
+        graph.add_input(port.name, emitter.require_type(storage_type(port.dtype.numpy)), ref.spec.shape)
         for port, ref in zip(program.inputs, program.region.inputs)
     ]
     region = run_program_passes(PROGRAM, program.region, emitter)

@@ -3,13 +3,13 @@
 from onnx_compat_tflite.emitter.control import Control
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["Curves"]
+__all__ = ["Activations"]
 
 #: Of 2 atanh(x) / x by x^2, up to x = 1/3: off by 2e-7 at most.
 _ATANH_OF_A_THIRD = (0.342260643, 0.39589459, 0.66676003, 1.99999967)
 
 
-class Curves(Control):
+class Activations(Control):
     """Of float32 alone."""
 
     def gelu(self, x: Handle, approximate: bool) -> Handle:
@@ -23,7 +23,7 @@ class Curves(Control):
 
     def prelu(self, x: Handle, slope: Handle) -> Handle:
         """The slopes with as many axes as an image has but the batch, which is what some kernels want."""
-        one_each = self.shaped(slope, (1,) * (x.rank - 2) + slope.dims[-1:])
+        one_each = self.reshape_to(slope, (1,) * (x.rank - 2) + slope.dims[-1:])
         return self.add_op("PRELU", [x, one_each], x.dtype, x.dims)
 
     def softplus(self, x: Handle) -> Handle:

@@ -7,10 +7,10 @@ from typing import List, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.shim import DType
-from onnx_compat_tflite.emitter.base import through
-from onnx_compat_tflite.emitter.broadcast import joined
+from onnx_compat_tflite.emitter.base import widen_for
+from onnx_compat_tflite.emitter.broadcast import broadcast_dims
 from onnx_compat_tflite.emitter.linear import Linear
-from onnx_compat_tflite.subgraph_builder import Handle, held
+from onnx_compat_tflite.subgraph_builder import Handle, storage_type
 
 __all__ = ["Bitwise"]
 
@@ -24,40 +24,40 @@ class Bitwise(Linear):
 
     def bitcast(self, x: Handle, dtype: DType) -> Handle:
         self.demand("BITCAST", "float32", "float32")
-        return self.add_op("BITCAST", [x], held(dtype.numpy), x.dims)
+        return self.add_op("BITCAST", [x], storage_type(dtype.numpy), x.dims)
 
     def bitwise_and(self, x: Handle, y: Handle) -> Handle:
         for value, mask in ((x, y), (y, x)):
             ends = _run_of_bits(mask)
             if ends is not None and not value.dtype.startswith("u"):
-                return self._kept_bits(value, *ends)
-        return self._combined_bits(x, y, "LOGICAL_AND")
+                return self._mask_bit_range(value, *ends)
+        return self._combine_bits(x, y, "LOGICAL_AND")
 
-    @through("FLOOR_MOD", "SUB")
-    def _kept_bits(self, x: Handle, low: int, high: Optional[int]) -> Handle:
+    @widen_for("FLOOR_MOD", "SUB")
+    def _mask_bit_range(self, x: Handle, low: int, high: Optional[int]) -> Handle:
         """The bits from one place to another (None: to the sign): what is left by one power of two without what is by the other."""
         upper = x if high is None else self.elementwise("FLOOR_MOD", [x, self.like(x, 2**high)])
         return upper if not low else self.sub(upper, self.elementwise("FLOOR_MOD", [x, self.like(x, 2**low)]))
 
     def bitwise_or(self, x: Handle, y: Handle) -> Handle:
-        return self._combined_bits(x, y, "LOGICAL_OR")
+        return self._combine_bits(x, y, "LOGICAL_OR")
 
     def bitwise_xor(self, x: Handle, y: Handle) -> Handle:
         if self.accepts("BITWISE_XOR", x.dtype):
             return self.elementwise("BITWISE_XOR", [x, y])
-        return self._combined_bits(x, y, "NOT_EQUAL")
+        return self._combine_bits(x, y, "NOT_EQUAL")
 
-    def _combined_bits(self, x: Handle, y: Handle, logical: str) -> Handle:
+    def _combine_bits(self, x: Handle, y: Handle, logical: str) -> Handle:
         count = 8 * np.dtype(x.dtype).itemsize
         wide = "int32" if count < 32 else "int64"
-        both = self.elementwise(logical, [self._bits(self.to(h, wide), count) for h in (x, y)], "bool")
+        both = self.elementwise(logical, [self._to_bits(self.to(h, wide), count) for h in (x, y)], "bool")
         weights = Handle.of(np.array(_powers(count)).astype(wide))
-        total = self.reduced("SUM", self.mul(self.to(both, wide), weights), [both.rank - 1], False)
+        total = self.reduce_axes("SUM", self.mul(self.to(both, wide), weights), [both.rank - 1], False)
         return self.to(total, x.dtype)
 
-    def _bits(self, x: Handle, count: int) -> Handle:
+    def _to_bits(self, x: Handle, count: int) -> Handle:
         """The lowest bits, as booleans: bit k of a number is whether it modulo 2^(k + 1) is 2^k at least."""
-        column = self._with_axis(x, 0)
+        column = self._insert_axis(x, 0)
         if count < 64:
             moduli = Handle.of(np.array([2 ** (k + 1) for k in range(count)], x.dtype))
             halves = Handle.of(np.array([2**k for k in range(count)], x.dtype))
@@ -65,20 +65,20 @@ class Bitwise(Linear):
         zero = self.like(x, 0)
         negative = self.less(column, zero)
         rest = self.where(negative, self.add(column, self.like(x, -(2**63))), column)
-        low = self._bits(x, 62)
+        low = self._to_bits(x, 62)
         high = self.elementwise("LESS_EQUAL", [self.like(x, 2**62), rest], "bool")
-        return self._joined(low, [high, negative], low.rank - 1)
+        return self._concatenate(low, [high, negative], low.rank - 1)
 
     # -- powers ------------------------------------------------------------------------------------------------------------
-    @through("FLOOR_MOD", "MUL", "LESS")
+    @widen_for("FLOOR_MOD", "MUL", "LESS")
     def integer_power(self, x: Handle, y: Handle) -> Handle:
         """By squaring for as long as an exponent has bits left; 1 / x^n is 1, -1, or less than one."""
         zero, one = self.like(x, 0), self.like(x, 1)
-        shape = joined([x.dims, y.dims])
+        shape = broadcast_dims([x.dims, y.dims])
 
         def test(inner: Sequence[Handle], _: Sequence[Handle]) -> Handle:
             left = self.less(zero, inner[2])
-            return self.reduced("REDUCE_ANY", self.flat(left), [0], False)
+            return self.reduce_axes("REDUCE_ANY", self.flatten(left), [0], False)
 
         def body(inner: Sequence[Handle], _: Sequence[Handle]) -> Sequence[Handle]:
             total, base, exponent = inner
@@ -96,20 +96,20 @@ class Bitwise(Linear):
         return self.where(self.less(y, zero), self.where(unit, odd, zero), whole)
 
     # -- shifts ------------------------------------------------------------------------------------------------------------
-    @through("FLOOR_MOD", "MUL")
+    @widen_for("FLOOR_MOD", "MUL")
     def _powers_of_two(self, y: Handle, limit: int) -> Handle:
         """2^y by a table, 0 from the limit on."""
         table = Handle.of(np.array(_powers(limit) + [0], y.dtype))
         place = self.minimum(self.like(y, limit), y)
-        return self.gathered(table, self.to(place, "int32"), 0)
+        return self.gather(table, self.to(place, "int32"), 0)
 
     def shift_left(self, x: Handle, y: Handle) -> Handle:
-        return self._shifted_bits(x, y, True)
+        return self._shift_bits(x, y, True)
 
     def shift_right(self, x: Handle, y: Handle) -> Handle:
-        return self._shifted_bits(x, y, False)
+        return self._shift_bits(x, y, False)
 
-    def _shifted_bits(self, x: Handle, y: Handle, left: bool) -> Handle:
+    def _shift_bits(self, x: Handle, y: Handle, left: bool) -> Handle:
         """In int64, where no power of two that matters is lost."""
         count = 8 * np.dtype(x.dtype).itemsize
         wide = [self.to(x, "int64"), self.to(y, "int64")]
@@ -128,7 +128,7 @@ def _powers(count: int) -> List[int]:
 
 def _run_of_bits(mask: Handle) -> Optional[Tuple[int, Optional[int]]]:
     """From where to where the bits of a constant are set, if it is a single signed number and they lie together."""
-    if not mask.constant or mask.array.size != 1:
+    if not mask.is_constant or mask.array.size != 1:
         return None
     number = int(mask.array.reshape(()))
     low = (number & -number).bit_length() - 1

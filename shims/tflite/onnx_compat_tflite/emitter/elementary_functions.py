@@ -9,11 +9,11 @@ from typing import Callable, Sequence
 
 import numpy as np
 
-from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.base import widen_for
 from onnx_compat_tflite.emitter.integers import Integers
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["Functions"]
+__all__ = ["ElementaryFunctions"]
 
 _ATAN = (0.0805371202, -0.138776751, 0.199777096, -0.333329491)
 _SINH = (0.00020372196, 0.0083302837, 0.16666716)
@@ -27,10 +27,10 @@ _HUGE = 1e4  # from here on x^2 + 1 is x^2 in float32
 
 
 def _composed(method: Callable[..., Handle]) -> Callable[..., Handle]:
-    return through("MUL", "ADD", "SELECT_V2", "SQRT")(method)
+    return widen_for("MUL", "ADD", "SELECT_V2", "SQRT")(method)
 
 
-class Functions(Integers):
+class ElementaryFunctions(Integers):
     """float32; float16 is computed in it and rounded once."""
 
     def _polynomial(self, x: Handle, coefficients: Sequence[float]) -> Handle:
@@ -40,19 +40,19 @@ class Functions(Integers):
             total = self.add(self.mul(x, total), self.like(x, coefficient))
         return total
 
-    def _odd(self, x: Handle, coefficients: Sequence[float]) -> Handle:
+    def _odd_polynomial(self, x: Handle, coefficients: Sequence[float]) -> Handle:
         """x + x^3 P(x^2): the leading term is exact."""
         z = self.mul(x, x)
         return self.add(x, self.mul(self.mul(x, z), self._polynomial(z, coefficients)))
 
-    def _signed(self, size: Handle, x: Handle) -> Handle:
+    def _copy_sign(self, size: Handle, x: Handle) -> Handle:
         """With the sign of x."""
         return self.where(self.less(x, self.like(x, 0)), self.neg(size), size)
 
-    def _plus(self, x: Handle, number: float) -> Handle:
+    def _add_number(self, x: Handle, number: float) -> Handle:
         return self.add(x, self.like(x, number))
 
-    def _times(self, x: Handle, number: float) -> Handle:
+    def _multiply_number(self, x: Handle, number: float) -> Handle:
         return self.mul(x, self.like(x, number))
 
     # -- trigonometry ------------------------------------------------------------------------------------------------------
@@ -66,10 +66,10 @@ class Functions(Integers):
         size = self.abs(x)
         far, middle = (self.less(self.like(x, np.tan(k * np.pi / 8)), size) for k in (3, 1))
         inverse = self.div(self.like(x, -1), size)
-        turned = self.div(self._plus(size, -1), self._plus(size, 1))
+        turned = self.div(self._add_number(size, -1), self._add_number(size, 1))
         near = self.where(far, inverse, self.where(middle, turned, size))
         base = self.where(far, self.like(x, np.pi / 2), self.where(middle, self.like(x, np.pi / 4), self.like(x, 0)))
-        return self._signed(self.add(base, self._odd(near, _ATAN)), x)
+        return self._copy_sign(self.add(base, self._odd_polynomial(near, _ATAN)), x)
 
     @_composed
     def asin(self, x: Handle) -> Handle:
@@ -80,7 +80,7 @@ class Functions(Integers):
     def acos(self, x: Handle) -> Handle:
         one = self.like(x, 1)
         # Not the root of the quotient, which is infinite at -1: some kernels make NaN of that.
-        return self._times(self.atan(self.div(self.sqrt(self.sub(one, x)), self.sqrt(self.add(one, x)))), 2)
+        return self._multiply_number(self.atan(self.div(self.sqrt(self.sub(one, x)), self.sqrt(self.add(one, x)))), 2)
 
     @_composed
     def atan2(self, x: Handle, y: Handle) -> Handle:
@@ -93,11 +93,11 @@ class Functions(Integers):
         )
         angle = self.atan(ratio)
         angle = self.where(self.less(right, up), self.sub(self.like(x, np.pi / 2), angle), angle)
-        angle = self.where(self.less(self._side(y), zero), self.sub(self.like(x, np.pi), angle), angle)
-        angle = self.where(self.less(self._side(x), zero), self.neg(angle), angle)
+        angle = self.where(self.less(self._signed_value(y), zero), self.sub(self.like(x, np.pi), angle), angle)
+        angle = self.where(self.less(self._signed_value(x), zero), self.neg(angle), angle)
         return self.where(self.logical_or(self.is_nan(x), self.is_nan(y)), self.like(x, np.nan), angle)
 
-    def _side(self, x: Handle) -> Handle:
+    def _signed_value(self, x: Handle) -> Handle:
         """Negative where x is, also where it is -0."""
         zero = self.equal(x, self.like(x, 0))
         return self.where(zero, self.div(self.like(x, 1), x), x)
@@ -105,51 +105,55 @@ class Functions(Integers):
     # -- hyperbolic functions ----------------------------------------------------------------------------------------------
     def _half_exp(self, x: Handle) -> Handle:
         """e^(x / 2): its square overflows no sooner than the result does."""
-        return self.exp(self._times(x, 0.5))
+        return self.exp(self._multiply_number(x, 0.5))
 
     @_composed
     def sinh(self, x: Handle) -> Handle:
         size = self.abs(x)
         root = self._half_exp(size)
-        far = self.sub(self.mul(self._times(root, 0.5), root), self.div(self.div(self.like(x, 0.5), root), root))
-        near = self._odd(self.minimum(self.like(x, 1), size), _SINH)
-        return self._signed(self.where(self.less(size, self.like(x, 1)), near, far), x)
+        far = self.sub(
+            self.mul(self._multiply_number(root, 0.5), root), self.div(self.div(self.like(x, 0.5), root), root)
+        )
+        near = self._odd_polynomial(self.minimum(self.like(x, 1), size), _SINH)
+        return self._copy_sign(self.where(self.less(size, self.like(x, 1)), near, far), x)
 
     @_composed
     def cosh(self, x: Handle) -> Handle:
         root = self._half_exp(self.abs(x))
-        return self.add(self.mul(self._times(root, 0.5), root), self.div(self.div(self.like(x, 0.5), root), root))
+        return self.add(
+            self.mul(self._multiply_number(root, 0.5), root), self.div(self.div(self.like(x, 0.5), root), root)
+        )
 
-    def _far_log(self, x: Handle) -> Handle:
+    def _log_of_double(self, x: Handle) -> Handle:
         """log(2 x) of a large x (XNNPACK's logarithm of the very largest is infinite)."""
-        return self._plus(self.log(self._times(x, 0.5)), 2 * _LN2)
+        return self._add_number(self.log(self._multiply_number(x, 0.5)), 2 * _LN2)
 
     @_composed
     def asinh(self, x: Handle) -> Handle:
         size = self.abs(x)
-        near = self._odd(self.minimum(self.like(x, 0.5), size), _ASINH)
-        middle = self.log(self.add(size, self.sqrt(self._plus(self.mul(size, size), 1))))
-        far = self._far_log(size)
+        near = self._odd_polynomial(self.minimum(self.like(x, 0.5), size), _ASINH)
+        middle = self.log(self.add(size, self.sqrt(self._add_number(self.mul(size, size), 1))))
+        far = self._log_of_double(size)
         rest = self.where(self.less(size, self.like(x, _HUGE)), middle, far)
-        return self._signed(self.where(self.less(size, self.like(x, 0.5)), near, rest), x)
+        return self._copy_sign(self.where(self.less(size, self.like(x, 0.5)), near, rest), x)
 
     @_composed
     def acosh(self, x: Handle) -> Handle:
-        beyond = self._plus(x, -1)
+        beyond = self._add_number(x, -1)
         bounded = self.minimum(self.like(x, 0.5), beyond)
-        near = self.mul(self.sqrt(self._times(bounded, 2)), self._polynomial(bounded, _ACOSH))
-        middle = self.log(self.add(x, self.sqrt(self.mul(beyond, self._plus(x, 1)))))
-        far = self._far_log(x)
+        near = self.mul(self.sqrt(self._multiply_number(bounded, 2)), self._polynomial(bounded, _ACOSH))
+        middle = self.log(self.add(x, self.sqrt(self.mul(beyond, self._add_number(x, 1)))))
+        far = self._log_of_double(x)
         rest = self.where(self.less(x, self.like(x, _HUGE)), middle, far)
         return self.where(self.less(self.like(x, 0.5), beyond), rest, near)
 
     @_composed
     def atanh(self, x: Handle) -> Handle:
         size = self.abs(x)
-        near = self._odd(self.minimum(self.like(x, 0.5), size), _ATANH)
+        near = self._odd_polynomial(self.minimum(self.like(x, 0.5), size), _ATANH)
         one = self.like(x, 1)
-        far = self._times(self.log(self.div(self.add(one, size), self.sub(one, size))), 0.5)
-        return self._signed(self.where(self.less(size, self.like(x, 0.5)), near, far), x)
+        far = self._multiply_number(self.log(self.div(self.add(one, size), self.sub(one, size))), 0.5)
+        return self._copy_sign(self.where(self.less(size, self.like(x, 0.5)), near, far), x)
 
     # -- the error function ------------------------------------------------------------------------------------------------
     @_composed
@@ -159,4 +163,4 @@ class Functions(Integers):
         z = self.mul(size, size)
         near = self.mul(size, self._polynomial(z, _ERF))
         far = self.sub(self.like(x, 1), self.exp(self._polynomial(size, _LOG_ERFC)))
-        return self._signed(self.where(self.less(size, self.like(x, 1)), near, far), x)
+        return self._copy_sign(self.where(self.less(size, self.like(x, 1)), near, far), x)

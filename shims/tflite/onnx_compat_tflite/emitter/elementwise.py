@@ -6,9 +6,9 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from onnx_compat.shim import DType
-from onnx_compat_tflite.emitter.base import equal_sizes, through
+from onnx_compat_tflite.emitter.base import is_same_shape, widen_for
 from onnx_compat_tflite.emitter.broadcast import Broadcasting
-from onnx_compat_tflite.subgraph_builder import Handle, held
+from onnx_compat_tflite.subgraph_builder import Handle, storage_type
 
 __all__ = ["Elementwise"]
 
@@ -16,7 +16,7 @@ Method = Callable[..., Handle]
 
 
 def _unary(builtin: str) -> Method:
-    @through(builtin)
+    @widen_for(builtin)
     def method(self: "Elementwise", x: Handle) -> Handle:
         return self.unary(builtin, x)
 
@@ -26,15 +26,17 @@ def _unary(builtin: str) -> Method:
 def _precise(builtin: str) -> Method:
     """The kernels of float16 are off by more than a rounding."""
 
-    @through(builtin)
+    @widen_for(builtin)
     def method(self: "Elementwise", x: Handle) -> Handle:
-        return self.in_float32(functools.partial(method, self), x) if x.dtype == "float16" else self.unary(builtin, x)
+        return (
+            self.call_in_float32(functools.partial(method, self), x) if x.dtype == "float16" else self.unary(builtin, x)
+        )
 
     return method
 
 
 def _binary(builtin: str) -> Method:
-    @through(builtin)
+    @widen_for(builtin)
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         return self.elementwise(builtin, [x, y])
 
@@ -42,7 +44,7 @@ def _binary(builtin: str) -> Method:
 
 
 def _compare(builtin: str) -> Method:
-    @through(builtin)
+    @widen_for(builtin)
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         return self.elementwise(builtin, [x, y], "bool")
 
@@ -55,19 +57,19 @@ def _extreme(builtin: str, logical: str) -> Method:
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         if x.dtype == "bool":
             return self.elementwise(logical, [x, y])
-        if y.constant:
+        if y.is_constant:
             x, y = y, x
         if x.dtype == "float16":
-            x = Handle.of(x.array.astype(np.float32)) if x.constant else x
-            return self.in_float32(functools.partial(extreme, self), x, y)
+            x = Handle.of(x.array.astype(np.float32)) if x.is_constant else x
+            return self.call_in_float32(functools.partial(extreme, self), x, y)
         return extreme(self, x, y)
 
-    @through(builtin)
+    @widen_for(builtin)
     def extreme(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         result = self.elementwise(builtin, [x, y])
-        lost = [x] if self.kernels.manners.maximum or equal_sizes(x.dims, y.dims) else [x, y]
+        lost = [x] if self.kernels.manners.maximum or is_same_shape(x.dims, y.dims) else [x, y]
         for one in lost if x.dtype == "float32" else []:
-            if not (one.constant and not np.isnan(one.array).any()):
+            if not (one.is_constant and not np.isnan(one.array).any()):
                 result = self.where(self.is_nan(one), one, result)
         return result
 
@@ -101,19 +103,21 @@ class Elementwise(Broadcasting):
         return self.add_op(builtin, [x], x.dtype, x.dims)
 
     def add(self, x: Handle, y: Handle) -> Handle:
-        return self._or_infinite(self.plain_add(x, y), x, y)
+        return self._keep_infinite(self.plain_add(x, y), x, y)
 
     def sub(self, x: Handle, y: Handle) -> Handle:
         total = self.plain_sub(x, y)
-        return self._or_infinite(total, x, self.neg(y)) if self._may_lose(y) else self._or_infinite(total, x)
+        return (
+            self._keep_infinite(total, x, self.neg(y)) if self._may_lose_infinity(y) else self._keep_infinite(total, x)
+        )
 
-    def _may_lose(self, x: Handle) -> bool:
-        return self.finite_arithmetic and self.infinite(x)
+    def _may_lose_infinity(self, x: Handle) -> bool:
+        return self.finite_arithmetic and self.may_be_infinite(x)
 
-    def _or_infinite(self, total: Handle, *operands: Handle) -> Handle:
+    def _keep_infinite(self, total: Handle, *operands: Handle) -> Handle:
         """What an infinite operand makes of a sum, where the kernel cannot."""
         for one in operands:
-            if self._may_lose(one):
+            if self._may_lose_infinity(one):
                 number = self.elementwise("EQUAL", [total, total], "bool")
                 total = self.where(self.logical_and(self.is_inf(one), number), one, total)
         return total
@@ -126,17 +130,17 @@ class Elementwise(Broadcasting):
         near_one = self.plain_sub(self.like(x, 1), self.unary("EXP", self.neg(x)))
         return self.where(self.less(self.like(x, 15), x), near_one, found)
 
-    @through("EXP")
+    @widen_for("EXP")
     def exp(self, x: Handle) -> Handle:
         """XNNPACK makes zero of NaN; the larger one of e^x and x is e^x, or that NaN."""
         return self.elementwise("MAXIMUM", [self.unary("EXP", x), x])
 
-    @through("NEG")
-    def _negated(self, x: Handle) -> Handle:
+    @widen_for("NEG")
+    def _add_neg(self, x: Handle) -> Handle:
         return self.unary("NEG", x)
 
     def neg(self, x: Handle) -> Handle:
-        return self._negated(x)
+        return self._add_neg(x)
 
     def abs(self, x: Handle) -> Handle:
         if x.dtype.startswith("uint"):
@@ -145,27 +149,27 @@ class Elementwise(Broadcasting):
             return self.unary("ABS", x)
         return self._magnitude(x)
 
-    @through("MAXIMUM", "NEG")
+    @widen_for("MAXIMUM", "NEG")
     def _magnitude(self, x: Handle) -> Handle:
         if x.dtype == "float32":
             return self.unary("ABS", x)
         return self.elementwise("MAXIMUM", [x, self.neg(x)])
 
-    @through("GREATER", "SELECT_V2")
+    @widen_for("GREATER", "SELECT_V2")
     def sign(self, x: Handle) -> Handle:
         zero = self.like(x, 0)
         up = self.where(self.less(zero, x), self.like(x, 1), x)
         return up if x.dtype.startswith("uint") else self.where(self.less(x, zero), self.like(x, -1), up)
 
-    @through("NOT_EQUAL")
+    @widen_for("NOT_EQUAL")
     def is_nan(self, x: Handle) -> Handle:
         return self.elementwise("NOT_EQUAL", [x, x], "bool")
 
-    @through("ABS", "EQUAL")
+    @widen_for("ABS", "EQUAL")
     def is_inf(self, x: Handle) -> Handle:
         return self.elementwise("EQUAL", [self.unary("ABS", x), self.like(x, np.inf)], "bool")
 
-    @through("EQUAL")
+    @widen_for("EQUAL")
     def equal(self, x: Handle, y: Handle) -> Handle:
         return self.elementwise("EQUAL", [x, y], "bool")
 
@@ -173,36 +177,36 @@ class Elementwise(Broadcasting):
         return self.elementwise("NOT_EQUAL", [x, y], "bool")
 
     def where(self, condition: Handle, x: Handle, y: Handle) -> Handle:
-        return self._chosen(x, y, condition)
+        return self._select(x, y, condition)
 
-    @through("SELECT_V2")
-    def _chosen(self, x: Handle, y: Handle, condition: Handle) -> Handle:
+    @widen_for("SELECT_V2")
+    def _select(self, x: Handle, y: Handle, condition: Handle) -> Handle:
         return self.elementwise("SELECT_V2", [condition, x, y])
 
     def cast(self, x: Handle, dtype: DType) -> Handle:
-        return self.to(x, self.known_type(held(dtype.numpy)))
+        return self.to(x, self.require_type(storage_type(dtype.numpy)))
 
     def clip(self, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:
         if x.dtype == "float32" and low == 0 and high in (None, 6):
             result = self.unary("RELU" if high is None else "RELU6", x)
-            result.nonnegative = True
+            result.is_nonnegative = True
             return result
         if x.dtype == "float32" and not self.kernels.manners.maximum:
-            return self._clip_numbers(x, low, high)
+            return self._clip_keeping_nan(x, low, high)
         if low is not None:
             x = self.maximum(_bound(x, low, np.ceil), x)
         if high is not None:
             x = self.minimum(_bound(x, high, np.floor), x)
         return x
 
-    def _clip_numbers(self, x: Handle, low: Optional[float], high: Optional[float]) -> Handle:
+    def _clip_keeping_nan(self, x: Handle, low: Optional[float], high: Optional[float]) -> Handle:
         """Where the kernels would lose NaN: it is put back once (`passes.hard_activations` knows this form too)."""
-        held = x
+        bounded = x
         if low is not None:
-            held = self.elementwise("MAXIMUM", [_bound(x, low, np.ceil), held])
+            bounded = self.elementwise("MAXIMUM", [_bound(x, low, np.ceil), bounded])
         if high is not None:
-            held = self.elementwise("MINIMUM", [_bound(x, high, np.floor), held])
-        return self.where(self.is_nan(x), x, held)
+            bounded = self.elementwise("MINIMUM", [_bound(x, high, np.floor), bounded])
+        return self.where(self.is_nan(x), x, bounded)
 
 
 def _bound(x: Handle, value: float, rounding: Any) -> Handle:

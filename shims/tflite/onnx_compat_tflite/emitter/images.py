@@ -144,18 +144,18 @@ class Images(Control):
     """Images come channels last."""
 
     @native("Resize", _resizes, spatial=True)
-    def resized(self, x: Handle, *given: Optional[Handle], **attributes: Any) -> Handle:
-        numbers = [one.array for one in given if one is not None and one.constant and one.dtype == "float32"]
+    def resize_image(self, x: Handle, *given: Optional[Handle], **attributes: Any) -> Handle:
+        numbers = [one.array for one in given if one is not None and one.is_constant and one.dtype == "float32"]
         scales = next((array for array in numbers if array.size == 4), None)  # not the roi: 8 numbers, or none
         factors = [None] * 4 if scales is None else scales.reshape(-1).tolist()
-        return self._resampled(x, factors, attributes)
+        return self._add_resize(x, factors, attributes)
 
     @native("Upsample", _resizes, spatial=True)
-    def upsampled(self, x: Handle, *given: Handle, **attributes: Any) -> Handle:
+    def upsample_image(self, x: Handle, *given: Handle, **attributes: Any) -> Handle:
         factors = attributes["scales"] if "scales" in attributes else given[0].array.reshape(-1).tolist()
-        return self._resampled(x, factors, attributes)
+        return self._add_resize(x, factors, attributes)
 
-    def _resampled(self, x: Handle, factors: Sequence[Any], attributes: Any) -> Handle:
+    def _add_resize(self, x: Handle, factors: Sequence[Any], attributes: Any) -> Handle:
         before, after, origin = x.dims[1:3], self.out.shape[1:3], self.node.origin
         height, width = (_scaled(*axis) for axis in zip(before, after, factors[2:]))
         assert origin is not None
@@ -166,13 +166,15 @@ class Images(Control):
         else:
             times = [0 if is_static(axis.after) else int(axis.factor or 1) for axis in (height, width)]
             more: List[Any] = [axis.after if is_static(axis.after) else 0 for axis in (height, width)]
-            size = self.mul(self.part(self.shape_tensor(x), 0, 1, 3), self.ints(*times))
+            size = self.mul(self.slice_axis(self.shape_tensor(x), 0, 1, 3), self.ints(*times))
             size = self.add(size, self.ints(*more)) if any(more) else size
         dims = (x.dims[0], *after, x.dims[3])
         flags = {"align_corners": kernel.align_corners, "half_pixel_centers": kernel.half_pixel_centers}
         return self.add_op(kernel.builtin, [x, size], x.dtype, dims, **flags)
 
     @native("LRN", _centred, spatial=True)
-    def normalised(self, x: Handle, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Handle:
+    def normalize_channels(
+        self, x: Handle, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+    ) -> Handle:
         how = {"radius": size // 2, "bias": bias, "alpha": alpha / size, "beta": beta}
         return self.add_op("LOCAL_RESPONSE_NORMALIZATION", [x], x.dtype, x.dims, **how)

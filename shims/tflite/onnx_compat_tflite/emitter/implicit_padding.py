@@ -8,10 +8,10 @@ from typing import Any, Optional, Sequence
 from onnx_compat.shim import Extent, is_equal, is_static, native
 from onnx_compat.shim.geometry import WindowGeometry, reach
 from onnx_compat_tflite.emitter.control import Control
-from onnx_compat_tflite.emitter.windows import SAME, padding_of, raised
+from onnx_compat_tflite.emitter.windows import SAME, padding_of, raise_parameters
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["Same"]
+__all__ = ["ImplicitPadding"]
 
 
 def _windows(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Any) -> WindowGeometry:
@@ -61,26 +61,26 @@ def _filtered(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
     return bool(_open(x, attributes) and w.known and _is_same(x, w.shape[2:], attributes))
 
 
-class Same(Control):
+class ImplicitPadding(Control):
     """Images come channels last, filters as they are in the model."""
 
     @native("AveragePool", _mean, spatial=True)
-    def averaged_same(self, x: Handle, **attributes: Any) -> Handle:
-        return self._pooled_same("AVERAGE_POOL_2D", x, attributes)
+    def average_pool_same(self, x: Handle, **attributes: Any) -> Handle:
+        return self._pool_same("AVERAGE_POOL_2D", x, attributes)
 
     @native("MaxPool", _largest, spatial=True)
-    def largest_same(self, x: Handle, **attributes: Any) -> Handle:
-        return self._pooled_same("MAX_POOL_2D", x, attributes)
+    def max_pool_same(self, x: Handle, **attributes: Any) -> Handle:
+        return self._pool_same("MAX_POOL_2D", x, attributes)
 
-    def _pooled_same(self, builtin: str, x: Handle, attributes: Any) -> Handle:
+    def _pool_same(self, builtin: str, x: Handle, attributes: Any) -> Handle:
         kernel = attributes["kernel_shape"]
         where = {"kernel": kernel, "strides": attributes.get("strides") or [1] * len(kernel)}
         if len(kernel) == 1:
-            return self.lowered(self._pooled(builtin, self.lifted(x), SAME, raised(where)))
-        return self._pooled(builtin, x, SAME, where)
+            return self.remove_height(self._add_pool(builtin, self.insert_height(x), SAME, raise_parameters(where)))
+        return self._add_pool(builtin, x, SAME, where)
 
     @native("Conv", _filtered, spatial=True)
-    def convolved_same(self, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
+    def conv_same(self, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
         rank, groups = w.rank - 2, attributes.get("group", 1)
         where = {name: attributes.get(name) or [1] * rank for name in ("strides", "dilations")}
         space = range(2, w.rank)

@@ -5,7 +5,7 @@ from typing import Any, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat_tflite.emitter import narrowing
-from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.base import widen_for
 from onnx_compat_tflite.emitter.padding import Padding
 from onnx_compat_tflite.subgraph_builder import Handle
 
@@ -20,42 +20,42 @@ class Indexing(Padding):
     def take(self, x: Handle, indices: Handle, axis: int) -> Handle:
         if indices.dtype not in ("int32", "int64"):
             indices = self.to(indices, "int32")
-        if x.constant and not x.array.size:
+        if x.is_constant and not x.array.size:
             x = self.graph.copy(x)
         if x.dtype == "string":
-            return self._text_at(x, indices, axis)
-        return self.gathered(x, indices, axis)
+            return self._take_text(x, indices, axis)
+        return self.gather(x, indices, axis)
 
-    def _text_at(self, x: Handle, indices: Handle, axis: int) -> Handle:
+    def _take_text(self, x: Handle, indices: Handle, axis: int) -> Handle:
         """Strings are gathered by coordinates only: along the first axis."""
         if axis != 0:
-            raise self.lacking("GATHER", x.dtype)
-        return self._at(x, self._unsqueezed(indices), indices.dims + x.dims[1:])
+            raise self.kernel_error("GATHER", x.dtype)
+        return self._add_gather_nd(x, self._append_axis(indices), indices.dims + x.dims[1:])
 
-    def _unsqueezed(self, x: Handle) -> Handle:
+    def _append_axis(self, x: Handle) -> Handle:
         """With a last axis of length one."""
-        if x.static:
-            return self.shaped(x, (*x.dims, 1))
+        if x.is_static:
+            return self.reshape_to(x, (*x.dims, 1))
         last = Handle.of(np.asarray(x.rank, np.int32))
         return self.add_op("EXPAND_DIMS", [x, last], x.dtype, (*x.dims, 1))
 
-    @through("GATHER_ND")
-    def _at(self, x: Handle, coordinates: Handle, dims: Sequence[Any]) -> Handle:
+    @widen_for("GATHER_ND")
+    def _add_gather_nd(self, x: Handle, coordinates: Handle, dims: Sequence[Any]) -> Handle:
         return self.add_op("GATHER_ND", [x, coordinates], x.dtype, dims)
 
     def take_along(self, x: Handle, indices: Handle, axis: int) -> Handle:
-        indices = self._exact_places(indices)
+        indices = self._narrow_indices(indices)
         coordinates = [self.grid(indices, k) if k != axis else indices for k in range(x.rank)]
         if x.dtype == "string":
             alike = [self.to(c, indices.dtype) for c in coordinates]
-            spread = [self.spread(c, self.shape_tensor(indices), indices.dims) for c in alike]
+            spread = [self.broadcast(c, self.shape_tensor(indices), indices.dims) for c in alike]
             dims = (*indices.dims, x.rank)
-            joined = self.add_op("PACK", spread, indices.dtype, dims, values_count=x.rank, axis=indices.rank)
-            return self._at(x, joined, indices.dims)
-        places = self.flat_places(coordinates, x)
-        return self.gathered(self.flat(x), places, 0)
+            coordinates_table = self.add_op("PACK", spread, indices.dtype, dims, values_count=x.rank, axis=indices.rank)
+            return self._add_gather_nd(x, coordinates_table, indices.dims)
+        places = self.flatten_coordinates(coordinates, x)
+        return self.gather(self.flatten(x), places, 0)
 
-    def _exact_places(self, indices: Handle) -> Handle:
+    def _narrow_indices(self, indices: Handle) -> Handle:
         """Indices as int32 where they provably fit, else as they are."""
         return indices if narrowing.may_overflow(indices) else self.to(indices, "int32")
 
@@ -68,27 +68,27 @@ class Indexing(Padding):
             return Handle.of(np.arange(length, dtype=np.int32).reshape(shape))
         shape[axis] = -1
         dims = [None if size < 0 else size for size in shape]
-        return self.add_op("RESHAPE", [self.counted(length), self.ints(*shape)], "int32", dims)
+        return self.add_op("RESHAPE", [self.count_to(length), self.ints(*shape)], "int32", dims)
 
-    def flat(self, x: Handle) -> Handle:
-        if x.static:
-            return self.shaped(x, (int(np.prod(x.dims)),))
+    def flatten(self, x: Handle) -> Handle:
+        if x.is_static:
+            return self.reshape_to(x, (int(np.prod(x.dims)),))
         return self.add_op("RESHAPE", [x, self.ints(-1)], x.dtype, (None,))
 
-    def flat_places(self, coordinates: Sequence[Handle], x: Handle) -> Handle:
+    def flatten_coordinates(self, coordinates: Sequence[Handle], x: Handle) -> Handle:
         """Where in x, in row-major order, the elements at these coordinates lie (one for each of the first axes)."""
         total: Any = None
         for axis, coordinate in enumerate(coordinates):
             if total is not None:
-                total = self._folded("MUL", total, self.scalar(self.dim(x, axis)))
-            total = coordinate if total is None else self._folded("ADD", total, coordinate)
+                total = self._fold_op("MUL", total, self.scalar(self.dim(x, axis)))
+            total = coordinate if total is None else self._fold_op("ADD", total, coordinate)
         return total if total is not None else Handle.of(np.zeros((), np.int32))
 
-    def _folded(self, builtin: str, x: Handle, y: Handle) -> Handle:
+    def _fold_op(self, builtin: str, x: Handle, y: Handle) -> Handle:
         x, y = self.promoted(x, y)
-        if x.constant and y.constant:
+        if x.is_constant and y.is_constant:
             return Handle.of((x.array * y.array if builtin == "MUL" else x.array + y.array).astype(x.dtype))
-        if builtin == "MUL" and y.constant and y.array.size == 1 and y.array == 1:
+        if builtin == "MUL" and y.is_constant and y.array.size == 1 and y.array == 1:
             return x
         return self.elementwise(builtin, [x, y])
 
@@ -97,58 +97,61 @@ class Indexing(Padding):
         depth = int(indices.dims[-1])
         dims = self.out.shape
         if depth == 0:
-            return self._everywhere(x, indices, batch_dims, dims)
+            return self._repeat_batch(x, indices, batch_dims, dims)
         if batch_dims:
-            heads = [self._column(self.grid(indices, axis, indices.rank - 1), indices) for axis in range(batch_dims)]
-            last = self._exact_places(indices)
+            heads = [
+                self._coordinate_column(self.grid(indices, axis, indices.rank - 1), indices)
+                for axis in range(batch_dims)
+            ]
+            last = self._narrow_indices(indices)
             parts = [*(self.to(head, last.dtype) for head in heads), last]
-            indices = self._joined(parts[0], parts[1:], indices.rank - 1)
+            indices = self._concatenate(parts[0], parts[1:], indices.rank - 1)
         elif indices.dtype not in ("int32", "int64"):
             indices = self.to(indices, "int32")
-        return self._at(x, indices, dims)
+        return self._add_gather_nd(x, indices, dims)
 
-    def _column(self, grid: Handle, indices: Handle) -> Handle:
+    def _coordinate_column(self, grid: Handle, indices: Handle) -> Handle:
         """A grid over the rows of `indices` as a column of coordinates."""
         dims = indices.dims[:-1]
         column = (*dims, 1)
         if all(isinstance(size, int) for size in dims):
             target = self.ints(*column)
         else:
-            rows = self.part(self.shape_tensor(indices), 0, 0, indices.rank - 1)
-            target = self._joined(rows, [self.ints(1)], 0)
-        return self.spread(self._unsqueezed(grid), target, column)
+            rows = self.slice_axis(self.shape_tensor(indices), 0, 0, indices.rank - 1)
+            target = self._concatenate(rows, [self.ints(1)], 0)
+        return self.broadcast(self._append_axis(grid), target, column)
 
-    def _everywhere(self, x: Handle, indices: Handle, batch_dims: int, dims: Sequence[Any]) -> Handle:
+    def _repeat_batch(self, x: Handle, indices: Handle, batch_dims: int, dims: Sequence[Any]) -> Handle:
         """All of x (of its batch) for every row of coordinates that is empty."""
-        if not all(isinstance(size, int) for size in dims) or not x.static:
-            raise self.lacking("GATHER_ND", x.dtype, "no coordinates, unknown sizes")
+        if not all(isinstance(size, int) for size in dims) or not x.is_static:
+            raise self.kernel_error("GATHER_ND", x.dtype, "no coordinates, unknown sizes")
         between = len(dims) - x.rank
         wide = x.dims[:batch_dims] + (1,) * between + x.dims[batch_dims:]
-        return self.spread(self.shaped(x, wide), self.ints(*[int(size) for size in dims]), dims)
+        return self.broadcast(self.reshape_to(x, wide), self.ints(*[int(size) for size in dims]), dims)
 
     def nonzero(self, x: Handle) -> Handle:
         if x.dtype != "bool":
             x = self.logical_not(self.equal(x, self.like(x, 0)))
         if x.rank == 0:
-            count = self.to(self._found(self.shaped(x, (1,))), "int32")
-            rows = self.part(self.shape_tensor(count), 0, 0, 1)
-            target = self._joined(self.ints(0), [rows], 0)
-            return self.spread(Handle.of(np.zeros((), np.int64)), target, (0, None))
-        return self.transpose(self._found(x), (1, 0))
+            count = self.to(self._add_where(self.reshape_to(x, (1,))), "int32")
+            rows = self.slice_axis(self.shape_tensor(count), 0, 0, 1)
+            target = self._concatenate(self.ints(0), [rows], 0)
+            return self.broadcast(Handle.of(np.zeros((), np.int64)), target, (0, None))
+        return self.transpose(self._add_where(x), (1, 0))
 
-    def _found(self, x: Handle) -> Handle:
+    def _add_where(self, x: Handle) -> Handle:
         return self.add_op("WHERE", [x], "int64", (None, x.rank))
 
     # -- order -------------------------------------------------------------------------------------------------------------
     def top_k(self, x: Handle, sizes: Any, axis: int, largest: bool) -> Tuple[Handle, ...]:
         (count,) = sizes.scalars
         # Of a negative k, the kernel of LiteRT gives no elements; it refuses one beyond the axis.
-        k = narrowing.clamped(self, count) if isinstance(count, Handle) else self.scalar(count)
+        k = narrowing.narrow_clamped(self, count) if isinstance(count, Handle) else self.scalar(count)
         last = x.rank - 1
         perm = [a for a in range(x.rank) if a != axis] + [axis]
         back = [perm.index(a) for a in range(x.rank)]
         moved = self.transpose(x, perm) if axis != last else x
-        values, places = self.sorted(moved, k, largest)
+        values, places = self.sort_last(moved, k, largest)
         if axis != last:
             values, places = self.transpose(values, back), self.transpose(places, back)
         results = values, self.to(places, "int64")
@@ -156,32 +159,32 @@ class Indexing(Padding):
             self.refine(handle, ref.spec.shape)
         return results
 
-    def sorted(self, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
+    def sort_last(self, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
         """The first k along the last axis in order, and their int32 places; of equal ones the first comes first."""
         if not largest:
-            values, places = self.sorted(self._opposite(x), k)
-            return self._opposite(values), places
-        first: Tuple[Handle, Handle] = self._largest(x, k)
+            values, places = self.sort_last(self._reverse_order(x), k)
+            return self._reverse_order(values), places
+        first: Tuple[Handle, Handle] = self._safe_top_k(x, k)
         return first
 
-    @through("TOPK_V2")
-    def _largest(self, x: Handle, k: Handle) -> Any:
+    @widen_for("TOPK_V2")
+    def _safe_top_k(self, x: Handle, k: Handle) -> Any:
         """Where the kernel ends the process of none of several rows, one is taken at least, and left out again."""
-        if self.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.constant and k.array > 0):
-            return self._ordered(x, k)
-        if k.constant:
-            values = self.part(x, x.rank - 1, 0, 0)
+        if self.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.is_constant and k.array > 0):
+            return self._add_top_k(x, k)
+        if k.is_constant:
+            values = self.slice_axis(x, x.rank - 1, 0, 0)
             zero = Handle.of(np.zeros((), np.int32))
             return values, self.add_op("FILL", [self.shape_tensor(values), zero], "int32", values.dims)
         size = self.stack([*[-1] * (x.rank - 1), k])
-        more = self._ordered(x, self.maximum(self.like(k, 1), k))
-        return tuple(self._boxed(part, self.ints(*[0] * x.rank), size, (*x.dims[:-1], None)) for part in more)
+        more = self._add_top_k(x, self.maximum(self.like(k, 1), k))
+        return tuple(self._add_slice(part, self.ints(*[0] * x.rank), size, (*x.dims[:-1], None)) for part in more)
 
-    def _ordered(self, x: Handle, k: Handle) -> Tuple[Handle, ...]:
-        dims = (*x.dims[:-1], int(k.array) if k.constant else None)
+    def _add_top_k(self, x: Handle, k: Handle) -> Tuple[Handle, ...]:
+        dims = (*x.dims[:-1], int(k.array) if k.is_constant else None)
         return tuple(self.add_ops("TOPK_V2", [x, k], [(x.dtype, dims), ("int32", dims)]))
 
-    def _opposite(self, x: Handle) -> Handle:
+    def _reverse_order(self, x: Handle) -> Handle:
         """In the opposite order; its own inverse. No integer overflows."""
         if np.dtype(x.dtype).kind == "f":
             return self.neg(x)
@@ -190,30 +193,30 @@ class Indexing(Padding):
 
     def argmax(self, x: Handle, axis: int) -> Handle:
         if x.dtype == "int64" or not self.accepts("ARG_MAX", "int32"):
-            return self._by_order(x, axis, True)
-        return self._place(x, axis, "ARG_MAX")
+            return self._arg_by_sorting(x, axis, True)
+        return self._add_arg(x, axis, "ARG_MAX")
 
     def argmin(self, x: Handle, axis: int) -> Handle:
-        return self._by_order(x, axis, False) if x.dtype == "int64" else self._place(x, axis, "ARG_MIN")
+        return self._arg_by_sorting(x, axis, False) if x.dtype == "int64" else self._add_arg(x, axis, "ARG_MIN")
 
-    def _place(self, x: Handle, axis: int, builtin: str) -> Handle:
+    def _add_arg(self, x: Handle, axis: int, builtin: str) -> Handle:
         if not self.accepts(builtin, x.dtype):
-            return self._narrow_place(self.wider(x, builtin), axis, builtin)
+            return self._arg_in_wider_type(self.widen(x, builtin), axis, builtin)
         place = Handle.of(np.asarray(axis, np.int32))
         dims = x.dims[:axis] + x.dims[axis + 1 :]
         return self.add_op(builtin, [x, place], "int64", dims, output_type="int64")
 
-    def _narrow_place(self, x: Handle, axis: int, builtin: str) -> Handle:
+    def _arg_in_wider_type(self, x: Handle, axis: int, builtin: str) -> Handle:
         return self.argmax(x, axis) if builtin == "ARG_MAX" else self.argmin(x, axis)
 
-    def _by_order(self, x: Handle, axis: int, largest: bool) -> Handle:
+    def _arg_by_sorting(self, x: Handle, axis: int, largest: bool) -> Handle:
         perm = [a for a in range(x.rank) if a != axis] + [axis]
         moved = self.transpose(x, perm)
-        _, places = self.sorted(moved, Handle.of(np.asarray(1, np.int32)), largest)
+        _, places = self.sort_last(moved, Handle.of(np.asarray(1, np.int32)), largest)
         first = self.add_op("SQUEEZE", [places], "int32", places.dims[:-1], squeeze_dims=[x.rank - 1])
         return self.to(first, "int64")
 
-    @through("CUMSUM")
+    @widen_for("CUMSUM")
     def cumsum(self, x: Handle, axis: int, exclusive: bool, reverse: bool) -> Handle:
         along = Handle.of(np.asarray(axis, np.int32))
         return self.add_op("CUMSUM", [x, along], x.dtype, x.dims, exclusive=exclusive, reverse=reverse)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.base import widen_for
 from onnx_compat_tflite.emitter.elementwise import Elementwise
 from onnx_compat_tflite.subgraph_builder import Handle
 
@@ -17,61 +17,61 @@ class Integers(Elementwise):
     """Division by zero is left open, but has to give some number; the least integer divided by -1 overflows."""
 
     def div(self, x: Handle, y: Handle) -> Handle:
-        return self._truncated(x, y) if _integer(x) else self._true_quotient(x, y)
+        return self._truncated_quotient(x, y) if _integer(x) else self._true_quotient(x, y)
 
-    @through("DIV")
+    @widen_for("DIV")
     def _true_quotient(self, x: Handle, y: Handle) -> Handle:
         return self.elementwise("DIV", [x, y])
 
-    @through("FLOOR_MOD", "MUL", "LESS")
-    def _truncated(self, x: Handle, y: Handle) -> Handle:
-        safe = self._divisor(y)
+    @widen_for("FLOOR_MOD", "MUL", "LESS")
+    def _truncated_quotient(self, x: Handle, y: Handle) -> Handle:
+        safe = self._safe_divisor(y)
         if x.dtype == "int32":
             whole = self.elementwise("DIV", [x, safe])
         else:
             whole = self._exact_quotient(self.sub(x, self._remainder(x, safe)), safe)
-        return self._by_minus_one(x, y, whole)
+        return self._divide_by_minus_one(x, y, whole)
 
     def floordiv(self, x: Handle, y: Handle) -> Handle:
-        return self._floored(x, y) if _integer(x) else self.floor(self.div(x, y))
+        return self._floored_quotient(x, y) if _integer(x) else self.floor(self.div(x, y))
 
-    @through("FLOOR_MOD", "MUL", "LESS")
-    def _floored(self, x: Handle, y: Handle) -> Handle:
-        safe = self._divisor(y)
+    @widen_for("FLOOR_MOD", "MUL", "LESS")
+    def _floored_quotient(self, x: Handle, y: Handle) -> Handle:
+        safe = self._safe_divisor(y)
         if x.dtype == "int32":
             whole = self.elementwise("FLOOR_DIV", [x, safe])
         else:
             rest = self._remainder(x, safe)
             whole = self._exact_quotient(self.sub(x, rest), safe)
-            whole = self.where(self._apart(rest, safe), self.sub(whole, self.like(x, 1)), whole)
-        return self._by_minus_one(x, y, whole)
+            whole = self.where(self._has_opposite_signs(rest, safe), self.sub(whole, self.like(x, 1)), whole)
+        return self._divide_by_minus_one(x, y, whole)
 
-    @through("FLOOR_MOD")
+    @widen_for("FLOOR_MOD")
     def mod(self, x: Handle, y: Handle) -> Handle:
-        return self.elementwise("FLOOR_MOD", [x, self._divisor(y) if _integer(x) else y])
+        return self.elementwise("FLOOR_MOD", [x, self._safe_divisor(y) if _integer(x) else y])
 
-    @through("FLOOR_MOD")
+    @widen_for("FLOOR_MOD")
     def fmod(self, x: Handle, y: Handle) -> Handle:
         if _integer(x):
-            return self._remainder(x, self._divisor(y))
+            return self._remainder(x, self._safe_divisor(y))
         size = self.elementwise("FLOOR_MOD", [self.abs(x), self.abs(y)])
         return self.where(self.less(x, self.like(x, 0)), self.neg(size), size)
 
     def _remainder(self, x: Handle, y: Handle) -> Handle:
         """With the sign of x: the floored remainder, less y where the signs differ."""
         floored = self.elementwise("FLOOR_MOD", [x, y])
-        wrong = self.logical_and(self._apart(x, y), self.logical_not(self.equal(floored, self.like(x, 0))))
+        wrong = self.logical_and(self._has_opposite_signs(x, y), self.logical_not(self.equal(floored, self.like(x, 0))))
         return self.where(wrong, self.sub(floored, y), floored)
 
-    def _apart(self, x: Handle, y: Handle) -> Handle:
+    def _has_opposite_signs(self, x: Handle, y: Handle) -> Handle:
         """Whether one of the two is negative and the other positive (y is not zero)."""
         zero = self.like(x, 0)
         opposite = self.logical_xor(self.less(x, zero), self.less(y, zero))
         return self.logical_and(opposite, self.logical_not(self.equal(x, zero)))
 
-    def _divisor(self, y: Handle) -> Handle:
+    def _safe_divisor(self, y: Handle) -> Handle:
         """y, or 1 in its place where it is 0 or -1."""
-        if y.constant:
+        if y.is_constant:
             divides = (y.array != 0) & (y.array != -1)
             return y if divides.all() else Handle.of(np.where(divides, y.array, 1).astype(y.dtype))
         unfit = self.equal(y, self.like(y, 0))
@@ -79,8 +79,8 @@ class Integers(Elementwise):
             unfit = self.logical_or(unfit, self.equal(y, self.like(y, -1)))
         return self.where(unfit, self.like(y, 1), y)
 
-    def _by_minus_one(self, x: Handle, y: Handle, quotient: Handle) -> Handle:
-        if y.constant and not (y.array == -1).any():
+    def _divide_by_minus_one(self, x: Handle, y: Handle, quotient: Handle) -> Handle:
+        if y.is_constant and not (y.array == -1).any():
             return quotient
         return self.where(self.equal(y, self.like(y, -1)), self.neg(x), quotient)
 
@@ -95,24 +95,24 @@ class Integers(Elementwise):
         assert total is not None
         return total
 
-    @through("POW")
+    @widen_for("POW")
     def _power(self, x: Handle, y: Handle) -> Handle:
         return self.elementwise("POW", [x, y])
 
     def pow(self, x: Handle, y: Handle) -> Handle:
-        exponent = y.array.reshape(-1)[0].item() if y.constant and y.array.size == 1 else None
+        exponent = y.array.reshape(-1)[0].item() if y.is_constant and y.array.size == 1 else None
         if x.rank < y.rank or exponent is None or not 0 < exponent <= 64 or exponent != int(exponent):
             return self.integer_power(x, y) if _integer(x) else self._power(x, y)
-        return self._repeated(x, int(exponent)) if _integer(x) or exponent < 4 else self._power(x, y)
+        return self._power_by_squaring(x, int(exponent)) if _integer(x) or exponent < 4 else self._power(x, y)
 
     def integer_power(self, x: Handle, y: Handle) -> Handle:
         """Powers of integers to exponents that are not known."""
         raise NotImplementedError
 
-    def _repeated(self, x: Handle, exponent: int) -> Handle:
+    def _power_by_squaring(self, x: Handle, exponent: int) -> Handle:
         """x to a small known power, by squaring."""
         if exponent == 1:
             return x
-        half = self._repeated(x, exponent // 2)
+        half = self._power_by_squaring(x, exponent // 2)
         whole = self.mul(half, half)
         return self.mul(whole, x) if exponent % 2 else whole

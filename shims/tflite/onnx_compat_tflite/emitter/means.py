@@ -33,38 +33,38 @@ class _Run(NamedTuple):
 class Means(Scatter):
     """The reduction operators."""
 
-    def reduced(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+    def reduce_axes(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         """Reduce x along axes with one operator; MEAN and SUM of many floats with two or more."""
         long = [axis for axis in axes if not is_equal(x.dims[axis], 1)]
         if builtin not in ("MEAN", "SUM") or x.dtype != "float32" or not long or self._is_dequantized():
-            return self._reduced_at_once(builtin, x, axes, keepdims)
+            return self._add_reduction(builtin, x, axes, keepdims)
         count = product([x.dims[axis] for axis in long])
         if isinstance(count, int) and count <= _ONE_STEP:
-            return self._reduced_at_once(builtin, x, axes, keepdims)
+            return self._add_reduction(builtin, x, axes, keepdims)
         run, newest = _run(x.dims, long), self.accepts("REDUCE_MAX", "float32", "none")
         if newest and long == list(range(x.rank - len(long), x.rank)):
-            return self._reduced_at_once(builtin, x, axes, keepdims)  # XNNPACK has several sums for what is in a row
+            return self._add_reduction(builtin, x, axes, keepdims)  # XNNPACK has several sums for what is in a row
         # That a MEAN is fast along any axis was seen on LiteRT 2.3; runtimes between it and 2.7 were not measured.
         by_axis = builtin == "SUM" or newest or (run is not None and run.inner == 1)
         if run is not None and (len(long) == 1 or not by_axis):
-            return self._reduced_as_images(builtin, x, axes, keepdims, run)
-        if len(long) == 1 or not (by_axis or x.static):
-            return self._reduced_at_once(builtin, x, axes, keepdims)
+            return self._reduce_as_images(builtin, x, axes, keepdims, run)
+        if len(long) == 1 or not (by_axis or x.is_static):
+            return self._add_reduction(builtin, x, axes, keepdims)
         for axis in reversed(axes):
-            x = self._reduced_at_once(builtin, x, [axis], keepdims)
+            x = self._add_reduction(builtin, x, [axis], keepdims)
         return x
 
-    def _reduced_at_once(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+    def _add_reduction(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         dims = reduced_dims(x.dims, axes, keepdims)
         return self.add_op(builtin, [x, self.ints(*axes)], x.dtype, dims, keep_dims=bool(keepdims))
 
-    def _reduced_as_images(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _Run) -> Handle:
+    def _reduce_as_images(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _Run) -> Handle:
         """RESHAPE to images of one row, reduce each, and again to images of what is left of them."""
         rows = run.outer * run.first if isinstance(run.outer, int) else None
-        part = self._reduced_at_once(builtin, self.shaped(x, (rows, 1, run.second, run.inner)), [1, 2], True)
-        image = self.shaped(part, (run.outer, 1, run.first, run.inner))
-        whole = self._reduced_at_once(builtin, image, [1, 2], True)
-        return self.shaped(whole, reduced_dims(x.dims, axes, keepdims))
+        part = self._add_reduction(builtin, self.reshape_to(x, (rows, 1, run.second, run.inner)), [1, 2], True)
+        image = self.reshape_to(part, (run.outer, 1, run.first, run.inner))
+        whole = self._add_reduction(builtin, image, [1, 2], True)
+        return self.reshape_to(whole, reduced_dims(x.dims, axes, keepdims))
 
     def _is_dequantized(self) -> bool:
         """Whether the node reads dequantized numbers: the kernels of integers add up exactly (`passes.integers`)."""

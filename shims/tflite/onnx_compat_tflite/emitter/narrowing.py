@@ -17,7 +17,7 @@ import numpy as np
 from onnx_compat.shim import UnsupportedError
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["INVALID", "checked", "clamped", "int32_array", "keeps_int32", "may_overflow", "narrowed_stack"]
+__all__ = ["INVALID", "int32_array", "keeps_int32", "may_overflow", "narrow_checked", "narrow_clamped", "narrow_stack"]
 
 #: A size that every kernel refuses: negative, and not the wildcard -1 of RESHAPE.
 INVALID = -2
@@ -57,12 +57,12 @@ def may_overflow(x: Handle) -> bool:
     """Whether an element of an int64 tensor may be beyond int32."""
     if x.dtype != "int64" or x.fits_int32:
         return False
-    if x.constant:
+    if x.is_constant:
         return bool(x.array.size and (x.array.max() > _MAX or x.array.min() < -_MAX - 1))
     return True
 
 
-def clamped(emitter: Any, x: Handle) -> Handle:
+def narrow_clamped(emitter: Any, x: Handle) -> Handle:
     """x as int32, the nearest value where it does not fit."""
     if may_overflow(x):
         x = emitter.add_op("MAXIMUM", [emitter.like(x, -_MAX), x], "int64", x.dims)
@@ -71,7 +71,7 @@ def clamped(emitter: Any, x: Handle) -> Handle:
     return result
 
 
-def checked(emitter: Any, x: Handle) -> Handle:
+def narrow_checked(emitter: Any, x: Handle) -> Handle:
     """x as int32, `INVALID` where it does not fit."""
     narrow: Handle = emitter.to(x, "int32")
     if not may_overflow(x):
@@ -81,15 +81,15 @@ def checked(emitter: Any, x: Handle) -> Handle:
     return result
 
 
-def narrowed_stack(emitter: Any, scalars: Sequence[Any]) -> Handle:
+def narrow_stack(emitter: Any, scalars: Sequence[Any]) -> Handle:
     """Scalars of which some are int64 as one vector, for the primitive that is being emitted."""
     handles = [x if isinstance(x, Handle) else Handle.of(np.asarray(x, np.int64)) for x in scalars]
     handles = [emitter.to(x, "int64") for x in handles]
     vector: Handle = emitter.add_op("PACK", handles, "int64", (len(handles),), values_count=len(handles), axis=0)
     node = emitter.node
     if node.primitive == "slice":
-        return clamped(emitter, vector)
+        return narrow_clamped(emitter, vector)
     if node.primitive == "extents":  # the sizes are the result
         exact: Handle = emitter.to(vector, "int32") if node.params["dtype"].name == "int32" else vector
         return exact
-    return checked(emitter, vector)
+    return narrow_checked(emitter, vector)

@@ -4,7 +4,7 @@ from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.base import widen_for
 from onnx_compat_tflite.emitter.shape import Shape
 from onnx_compat_tflite.subgraph_builder import Handle
 
@@ -23,36 +23,36 @@ class Padding(Shape):
         low, high = before.known, after.known
         if mode == "constant":
             if low is not None and high is not None:
-                return self.surrounded(x, list(zip(low, high)), value)
+                return self.pad_known(x, list(zip(low, high)), value)
             dims = (len(before), 2)
             ends = self.add_op("PACK", [before.tensor, after.tensor], "int32", dims, values_count=2, axis=1)
-            return self._padded(x, value, ends, self.out.shape)
+            return self._add_padv2(x, value, ends, self.out.shape)
         dims = self.out.shape
         if mode == "reflect" and low is not None and high is not None and _mirrors(x, low, high):
             if _known_elements(dims) <= _FEW:
-                return self._mirrored(x, Handle.of(np.asarray([low, high], np.int32).T), dims)
+                return self._add_mirror_pad(x, Handle.of(np.asarray([low, high], np.int32).T), dims)
             for axis in range(x.rank):
-                x = self._mirrored_along(x, axis, low[axis], high[axis])
+                x = self._mirror_axis(x, axis, low[axis], high[axis])
             return x
         for axis, (first, last) in enumerate(zip(before.scalars, after.scalars)):
             if not (first == 0 and last == 0 and isinstance(first, int) and isinstance(last, int)):
-                places = self._places(self.dim(x, axis), first, last, mode)
-                x = self.gathered(x, places, axis)
+                places = self._source_indices(self.dim(x, axis), first, last, mode)
+                x = self.gather(x, places, axis)
         return x
 
-    def surrounded(self, x: Handle, pads: Sequence[Any], value: Optional[Handle] = None) -> Handle:
+    def pad_known(self, x: Handle, pads: Sequence[Any], value: Optional[Handle] = None) -> Handle:
         """x with (before, after) known numbers of elements at each axis; of zeros without a value."""
         if not any(low or high for low, high in pads):
             return x
         dims = [size + low + high if isinstance(size, int) else None for size, (low, high) in zip(x.dims, pads)]
-        if x.rank > 5 and x.static:
-            return self._surrounded_in_groups(x, pads, value, dims)
+        if x.rank > 5 and x.is_static:
+            return self._pad_merged(x, pads, value, dims)
         ends = Handle.of(np.asarray(pads, np.int32).reshape(-1, 2))
-        if value is None or (value.constant and not value.array.any() and not np.signbit(value.array).any()):
-            return self._zero_padded(x, ends, dims)
-        return self._padded(x, value, ends, dims)
+        if value is None or (value.is_constant and not value.array.any() and not np.signbit(value.array).any()):
+            return self._add_pad(x, ends, dims)
+        return self._add_padv2(x, value, ends, dims)
 
-    def _surrounded_in_groups(self, x: Handle, pads: Sequence[Any], value: Any, dims: Sequence[Any]) -> Handle:
+    def _pad_merged(self, x: Handle, pads: Sequence[Any], value: Any, dims: Sequence[Any]) -> Handle:
         """Axes that are not padded are one with their neighbours."""
         sizes: List[int] = []
         ends: List[Any] = []
@@ -63,46 +63,46 @@ class Padding(Shape):
                 sizes.append(size)
                 ends.append(pair)
         if len(sizes) > 5:
-            raise self.lacking("PADV2", x.dtype, "rank %d" % x.rank)
-        return self.shaped(self.surrounded(self.shaped(x, sizes), ends, value), dims)
+            raise self.kernel_error("PADV2", x.dtype, "rank %d" % x.rank)
+        return self.reshape_to(self.pad_known(self.reshape_to(x, sizes), ends, value), dims)
 
-    @through("PAD")
-    def _zero_padded(self, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
+    @widen_for("PAD")
+    def _add_pad(self, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
         return self.add_op("PAD", [x, ends], x.dtype, dims)
 
-    @through("PADV2")
-    def _padded(self, x: Handle, value: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
+    @widen_for("PADV2")
+    def _add_padv2(self, x: Handle, value: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
         return self.add_op("PADV2", [x, ends, value], x.dtype, dims)
 
-    @through("MIRROR_PAD reflect")
-    def _mirrored(self, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
+    @widen_for("MIRROR_PAD reflect")
+    def _add_mirror_pad(self, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
         return self.add_op("MIRROR_PAD", [x, ends], x.dtype, dims, mode="REFLECT")
 
-    def _mirrored_along(self, x: Handle, axis: int, before: int, after: int) -> Handle:
+    def _mirror_axis(self, x: Handle, axis: int, before: int, after: int) -> Handle:
         """Whole rows are gathered; of short ones only those of the images, since each takes as long as a long one."""
         if not before and not after:
             return x
-        places = self._places(x.dims[axis], before, after, "reflect").array
+        places = self._source_indices(x.dims[axis], before, after, "reflect").array
         if _known_elements(x.dims[axis + 1 :]) >= _LONG:
-            return self.gathered(x, Handle.of(places), axis)
+            return self.gather(x, Handle.of(places), axis)
         images = (places[:before], places[len(places) - after :])
-        first, last = ([self.gathered(x, Handle.of(part), axis)] if part.size else [] for part in images)
+        first, last = ([self.gather(x, Handle.of(part), axis)] if part.size else [] for part in images)
         parts = [*first, x, *last]
-        return self._joined(parts[0], parts[1:], axis)
+        return self._concatenate(parts[0], parts[1:], axis)
 
-    @through("GATHER")
-    def gathered(self, x: Handle, places: Handle, axis: int) -> Handle:
+    @widen_for("GATHER")
+    def gather(self, x: Handle, places: Handle, axis: int) -> Handle:
         """The slices of x at these places of an axis."""
         dims = x.dims[:axis] + places.dims + x.dims[axis + 1 :]
         return self.add_op("GATHER", [x, places], x.dtype, dims, axis=axis)
 
-    def _places(self, length: Any, before: Any, after: Any, mode: str) -> Handle:
+    def _source_indices(self, length: Any, before: Any, after: Any, mode: str) -> Handle:
         """Which element stands at each place of a padded axis."""
         if all(isinstance(size, int) for size in (length, before, after)):
             named: Any = mode  # as numpy names them too
             return Handle.of(np.pad(np.arange(length, dtype=np.int32), (before, after), named))
         size, first, last = (self.scalar(value) for value in (length, before, after))
-        place = self.sub(self.counted(self.add(self.add(first, size), last)), first)
+        place = self.sub(self.count_to(self.add(self.add(first, size), last)), first)
         end = self.sub(size, self.like(size, 1))
         if mode == "edge":
             return self.minimum(end, self.maximum(self.like(size, 0), place))

@@ -25,7 +25,7 @@ from onnx_compat.shim import (
     native,
     standard_recurrent,
 )
-from onnx_compat_tflite.emitter.control import Control, moderate
+from onnx_compat_tflite.emitter.control import Control, is_short_scan
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Recurrent"]
@@ -50,7 +50,7 @@ def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
     if is_static(steps) and steps < 2:
         return False
     bytes_read = known_array(layer.r, "R")[0].nbytes
-    short = is_static(steps) and moderate(steps, nodes, bytes_read)
+    short = is_static(steps) and is_short_scan(steps, nodes, bytes_read)
     limit = _FEW if short else _SOME
     is_cached = known_array(layer.w, "W")[0].nbytes + bytes_read <= _CACHED
     return (alone and batch == 1 and is_cached) or 0 < batch * layer.r.shape[2] <= limit
@@ -75,17 +75,21 @@ class Recurrent(Control):
         initial_h: Any = None, initial_c: Any = None, P: Optional[Handle] = None, **attributes: Any
     ) -> Tuple[Handle, ...]:  # fmt: skip
         ways = directions(attributes)
-        begun = self._begun([initial_h, initial_c], len(ways), X.dims[1], R.dims[2])
+        begun = self._initial_states([initial_h, initial_c], len(ways), X.dims[1], R.dims[2])
         weights = [_weights(*[None if one is None else one.array[k] for one in (W, R, B, P)]) for k in range(len(ways))]
         how = {"fused_activation_function": "TANH", "time_major": True}
         results = [("float32", _dims(X, R))] * len(ways)
         if len(ways) == 2:
             read = [X, *weights[0], *weights[1], *begun[0], *begun[1], *[None] * 9]
             both = self.add_ops("BIDIRECTIONAL_SEQUENCE_LSTM", read, results, **how)
-            return self._together([[one, *self._ends(one, begun[k], k == 1)] for k, one in enumerate(both)])
+            return self._join_directions(
+                [[one, *self._final_states(one, begun[k], k == 1)] for k, one in enumerate(both)]
+            )
         rows = self.reverse(X, [0]) if ways[0] else X
         (found,) = self.add_ops("UNIDIRECTIONAL_SEQUENCE_LSTM", [rows, *weights[0], *begun[0]], results, **how)
-        return self._together([[self.reverse(found, [0]) if ways[0] else found, *self._ends(found, begun[0])]])
+        return self._join_directions(
+            [[self.reverse(found, [0]) if ways[0] else found, *self._final_states(found, begun[0])]]
+        )
 
     @native("RNN", _accepts_rnn, stored=_BATCH_FIRST)
     def rnn(
@@ -93,7 +97,7 @@ class Recurrent(Control):
         initial_h: Any = None, **attributes: Any
     ) -> Tuple[Handle, ...]:  # fmt: skip
         ways, names = directions(attributes), activations("RNN", attributes)
-        begun = self._begun([initial_h], len(ways), X.dims[1], R.dims[2], flat=True)
+        begun = self._initial_states([initial_h], len(ways), X.dims[1], R.dims[2], flat=True)
         parts = []
         for k, backwards in enumerate(ways):
             rows = self.reverse(X, [0]) if backwards else X
@@ -102,10 +106,10 @@ class Recurrent(Control):
             how = {"fused_activation_function": names[k][0].upper(), "time_major": True}
             read = [rows, *weights, *begun[k]]
             found = self.add_op("UNIDIRECTIONAL_SEQUENCE_RNN", read, "float32", _dims(X, R), **how)
-            parts.append([self.reverse(found, [0]) if backwards else found, *self._ends(found, begun[k])])
-        return self._together(parts)
+            parts.append([self.reverse(found, [0]) if backwards else found, *self._final_states(found, begun[k])])
+        return self._join_directions(parts)
 
-    def _begun(
+    def _initial_states(
         self, initial: Sequence[Optional[Handle]], ways: int, batch: int, cells: int, flat: bool = False
     ) -> List[List[Handle]]:
         """For each direction, variables that hold each of these states, or zeros, whenever the kernel begins. `flat`: of
@@ -113,62 +117,62 @@ class Recurrent(Control):
         """
         none = np.zeros((ways, batch, cells), np.float32)
         given = [Handle.of(none) if one is None else one for one in initial]
-        if all(one.constant for one in given):
+        if all(one.is_constant for one in given):
             given = [Handle.of(np.concatenate([one.array for one in given]))]
         dims = (batch, cells) if flat else (1, batch, cells)
         kept: List[Handle] = []
         for one in given:
             many = int(one.dims[0])
-            whole = self._shaped(one, (many * batch, cells)) if flat else one
+            whole = self._reshape_rows(one, (many * batch, cells)) if flat else one
             sizes = self.ints(*[whole.dims[0] // many] * many)
             read = [whole, sizes, Handle.of(np.int32(0))]
             kept += self.add_ops("SPLIT_V", read, [("float32", dims)] * many, num_splits=many)
         for one in kept:
-            self.graph.keep(one)
+            self.graph.mark_variable(one)
         return [kept[k::ways] for k in range(ways)]
 
-    def _ends(self, found: Handle, states: Sequence[Handle], turned: bool = False) -> List[Handle]:
+    def _final_states(self, found: Handle, states: Sequence[Handle], turned: bool = False) -> List[Handle]:
         """The states after the last step (of a result that is `turned`: the first row), as many as somebody reads; if there
         may be no step, what they were before.
         """
         steps, wanted = found.dims[0], len(self.node.outputs) - 1
         if not isinstance(steps, int):
-            return [self._end(found, one) for one in states[:wanted]]
+            return [self._final_state(found, one) for one in states[:wanted]]
         if wanted < 2:
-            return [self.part(found, 0, 0, 1) if turned else self._last(found, 1)][:wanted]
+            return [self.slice_axis(found, 0, 0, 1) if turned else self._slice_last_rows(found, 1)][:wanted]
         sizes = [1, steps - 1, 1] if turned else [steps - 1, 1, 1]
-        read = [self._joined(found, [states[1]], 0), self.ints(*sizes), Handle.of(np.int32(0))]
+        read = [self._concatenate(found, [states[1]], 0), self.ints(*sizes), Handle.of(np.int32(0))]
         parts = self.add_ops("SPLIT_V", read, [("float32", (size, *found.dims[1:])) for size in sizes], num_splits=3)
         return [parts[0 if turned else 1], parts[2]]
 
-    def _end(self, found: Handle, state: Handle) -> Handle:
+    def _final_state(self, found: Handle, state: Handle) -> Handle:
         if state.rank == found.rank:
-            return self._last(self._joined(found, [state], 0), 1)
-        rows = self._joined(self._shaped(found, (-1, state.dims[1])), [state], 0)
-        return self._shaped(self._last(rows, state.dims[0]), (1, *state.dims))
+            return self._slice_last_rows(self._concatenate(found, [state], 0), 1)
+        rows = self._concatenate(self._reshape_rows(found, (-1, state.dims[1])), [state], 0)
+        return self._reshape_rows(self._slice_last_rows(rows, state.dims[0]), (1, *state.dims))
 
-    def _last(self, x: Handle, many: int) -> Handle:
+    def _slice_last_rows(self, x: Handle, many: int) -> Handle:
         """So many rows."""
         rest = [0] * (x.rank - 1)
         ends = self.ints(2**31 - 1, *x.dims[1:])
         read = [x, self.ints(-many, *rest), ends, self.ints(*[1] * x.rank)]
         return self.add_op("STRIDED_SLICE", read, x.dtype, (many, *x.dims[1:]))
 
-    def _shaped(self, x: Handle, dims: Sequence[int]) -> Handle:
+    def _reshape_rows(self, x: Handle, dims: Sequence[int]) -> Handle:
         """Of other sizes, -1 where that follows."""
-        if x.constant:
+        if x.is_constant:
             return Handle.of(x.array.reshape(dims))
         known = [size if size >= 0 else None for size in dims]
         return self.add_op("RESHAPE", [x, self.ints(*dims)], x.dtype, known)
 
-    def _together(self, parts: Sequence[Sequence[Handle]]) -> Tuple[Handle, ...]:
+    def _join_directions(self, parts: Sequence[Sequence[Handle]]) -> Tuple[Handle, ...]:
         """All directions: those of each step beside each other, the states at the end one after the other."""
-        steps, *last = [self._side_by_side(each, 2 if k == 0 else 0) for k, each in enumerate(zip(*parts))]
+        steps, *last = [self._concatenate_parts(each, 2 if k == 0 else 0) for k, each in enumerate(zip(*parts))]
         rows, batch, cells = [size if isinstance(size, int) else -1 for size in parts[0][0].dims]
-        return (self._shaped(steps, (rows, batch, len(parts), cells)), *last)
+        return (self._reshape_rows(steps, (rows, batch, len(parts), cells)), *last)
 
-    def _side_by_side(self, parts: Sequence[Handle], axis: int) -> Handle:
-        return parts[0] if len(parts) == 1 else self._joined(parts[0], parts[1:], axis)
+    def _concatenate_parts(self, parts: Sequence[Handle], axis: int) -> Handle:
+        return parts[0] if len(parts) == 1 else self._concatenate(parts[0], parts[1:], axis)
 
 
 def _dims(X: Handle, R: Handle) -> Tuple[Any, ...]:

@@ -4,7 +4,7 @@ from typing import Any, Callable, List, Sequence
 
 import numpy as np
 
-from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.base import widen_for
 from onnx_compat_tflite.emitter.means import Means, reduced_dims
 from onnx_compat_tflite.subgraph_builder import Handle
 
@@ -15,13 +15,13 @@ Method = Callable[..., Handle]
 
 def _reduction(builtin: str, neutral: Any) -> Method:
     def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        if x.empty and x.static:
-            return self.nothing(x, axes, keepdims, neutral(np.dtype(x.dtype)))
+        if x.is_empty and x.is_static:
+            return self.fill_reduced(x, axes, keepdims, neutral(np.dtype(x.dtype)))
         return reduce(self, x, axes, keepdims)
 
-    @through(builtin)
+    @widen_for(builtin)
     def reduce(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        return self.reduced(builtin, x, axes, keepdims)
+        return self.reduce_axes(builtin, x, axes, keepdims)
 
     return method
 
@@ -31,17 +31,17 @@ def _extreme(builtin: str, logical: str, neutral: Any) -> Method:
     plain = _reduction(builtin, neutral)
 
     def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        if x.dtype == "bool" and not (x.empty and x.static):
-            return self.reduced(logical, x, axes, keepdims)
+        if x.dtype == "bool" and not (x.is_empty and x.is_static):
+            return self.reduce_axes(logical, x, axes, keepdims)
         result = plain(self, x, axes, keepdims)
-        if np.dtype(x.dtype).kind != "f" or (x.empty and x.static):
+        if np.dtype(x.dtype).kind != "f" or (x.is_empty and x.is_static):
             return result
         # Some kernels begin with the least of the finite numbers, or the greatest.
         if not (self.kernels.manners.extremes and self.accepts(builtin, "float32", "none")):
             end = self.like(x, neutral(np.dtype(x.dtype)))
-            some = self.reduced("REDUCE_ANY", self.logical_not(self.equal(x, end)), axes, keepdims)
+            some = self.reduce_axes("REDUCE_ANY", self.logical_not(self.equal(x, end)), axes, keepdims)
             result = self.where(some, result, end)
-        lost = self.reduced("REDUCE_ANY", self.is_nan(x), axes, keepdims)
+        lost = self.reduce_axes("REDUCE_ANY", self.is_nan(x), axes, keepdims)
         return self.where(lost, self.like(x, np.nan), result)
 
     return method
@@ -63,7 +63,7 @@ class Reduction(Means):
     reduce_max = _extreme("REDUCE_MAX", "REDUCE_ANY", _least)
     reduce_min = _extreme("REDUCE_MIN", "REDUCE_ALL", _greatest)
 
-    def nothing(self, x: Handle, axes: Sequence[int], keepdims: bool, value: Any) -> Handle:
+    def fill_reduced(self, x: Handle, axes: Sequence[int], keepdims: bool, value: Any) -> Handle:
         """What combining no elements gives, everywhere."""
         return Handle.of(np.full(reduced_dims(x.dims, axes, keepdims), value, x.dtype))
 
@@ -71,48 +71,48 @@ class Reduction(Means):
         if np.dtype(x.dtype).kind == "f":
             return self._mean(x, axes, keepdims)
         total = self.reduce_sum(self.to(x, "int64"), axes, keepdims)
-        return self.to(self.div(total, self.to(self._count_along(x, axes), "int64")), x.dtype)
+        return self.to(self.div(total, self.to(self._count_elements(x, axes), "int64")), x.dtype)
 
     def _mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        if x.empty and x.static:
-            return self.nothing(x, axes, keepdims, np.nan)
+        if x.is_empty and x.is_static:
+            return self.fill_reduced(x, axes, keepdims, np.nan)
         return self._float_mean(x, axes, keepdims)
 
-    @through("MEAN")
+    @widen_for("MEAN")
     def _float_mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         if self.kernels.manners.mean:
-            return self.reduced("MEAN", x, axes, keepdims)
-        count = self.to(self._count_along(x, axes), x.dtype)
+            return self.reduce_axes("MEAN", x, axes, keepdims)
+        count = self.to(self._count_elements(x, axes), x.dtype)
         return self.div(self.reduce_sum(x, axes, keepdims), count)
 
-    def _count_along(self, x: Handle, axes: Sequence[int]) -> Handle:
+    def _count_elements(self, x: Handle, axes: Sequence[int]) -> Handle:
         count = self.scalar(1)
         for axis in axes:
-            count = self._folded("MUL", count, self.scalar(self.dim(x, axis)))
+            count = self._fold_op("MUL", count, self.scalar(self.dim(x, axis)))
         return count
 
     # -- along one axis ----------------------------------------------------------------------------------------------------
     def softmax(self, x: Handle, axis: int) -> Handle:
-        return self._along_last(x, axis, "SOFTMAX", beta=1.0)
+        return self._apply_along(x, axis, "SOFTMAX", beta=1.0)
 
     def log_softmax(self, x: Handle, axis: int) -> Handle:
-        return self._along_last(x, axis, "LOG_SOFTMAX")
+        return self._apply_along(x, axis, "LOG_SOFTMAX")
 
-    def _along_last(self, x: Handle, axis: int, builtin: str, **options: Any) -> Handle:
+    def _apply_along(self, x: Handle, axis: int, builtin: str, **options: Any) -> Handle:
         last = x.rank - 1
-        if x.empty:
+        if x.is_empty:
             return x
-        if x.rank > 5 and x.static and axis == last:
-            flat = self.shaped(x, (int(np.prod(x.dims[:-1])), x.dims[-1]))
-            return self.shaped(self._normalised(flat, builtin, options), x.dims)
+        if x.rank > 5 and x.is_static and axis == last:
+            flat = self.reshape_to(x, (int(np.prod(x.dims[:-1])), x.dims[-1]))
+            return self.reshape_to(self._add_softmax(flat, builtin, options), x.dims)
         if axis == last:
-            return self._normalised(x, builtin, options)
+            return self._add_softmax(x, builtin, options)
         perm: List[int] = list(range(x.rank))
         perm[axis], perm[last] = last, axis
-        return self.transpose(self._normalised(self.transpose(x, perm), builtin, options), perm)
+        return self.transpose(self._add_softmax(self.transpose(x, perm), builtin, options), perm)
 
-    def _normalised(self, x: Handle, builtin: str, options: Any) -> Handle:
+    def _add_softmax(self, x: Handle, builtin: str, options: Any) -> Handle:
         if x.dtype == "float16":
-            return self.to(self._normalised(self.to(x, "float32"), builtin, options), "float16")
+            return self.to(self._add_softmax(self.to(x, "float32"), builtin, options), "float16")
         self.demand(builtin, x.dtype)
         return self.add_op(builtin, [x], x.dtype, x.dims, **options)

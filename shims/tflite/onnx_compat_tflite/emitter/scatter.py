@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat_tflite.emitter import narrowing
-from onnx_compat_tflite.emitter.base import through
+from onnx_compat_tflite.emitter.base import widen_for
 from onnx_compat_tflite.emitter.indexing import Indexing
 from onnx_compat_tflite.subgraph_builder import Handle
 
@@ -24,124 +24,126 @@ class Scatter(Indexing):
     loop: Callable[..., List[Handle]]  # see control
 
     def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
-        return self._scattered(x, updates, indices, reduction)
+        return self._scatter(x, updates, indices, reduction)
 
-    @through("SCATTER_ND", "SELECT_V2", "ADD")
-    def _scattered(self, x: Handle, updates: Handle, indices: Handle, reduction: str) -> Handle:
+    @widen_for("SCATTER_ND", "SELECT_V2", "ADD")
+    def _scatter(self, x: Handle, updates: Handle, indices: Handle, reduction: str) -> Handle:
         depth = int(indices.dims[-1])
-        places = self._places_of(indices, x, depth)
-        rows, values = self._rows(x, depth), self._rows(updates, indices.rank - 1)
+        places = self._row_indices(indices, x, depth)
+        rows, values = self._as_rows(x, depth), self._as_rows(updates, indices.rank - 1)
         if reduction == "add":
-            added = self._spread_rows(values, places, rows, self._count(x, depth))
-            return self._back(self.elementwise("ADD", [rows, added]), x)
-        distinct = places.constant and np.unique(places.array).size == places.array.size
+            added = self._sum_rows(values, places, rows, self._size_product(x, depth))
+            return self._restore_shape(self.elementwise("ADD", [rows, added]), x)
+        distinct = places.is_constant and np.unique(places.array).size == places.array.size
         if distinct and reduction == "none" and isinstance(rows.dims[0], int) and places.array.size:
-            return self._back(self._put(rows, values, places.array), x)
+            return self._restore_shape(self._put_rows(rows, values, places.array), x)
         if not distinct:
-            values, places = self._distinct(values, places, reduction, self._count(x, depth))
-        return self._back(self._replaced(rows, values, places, reduction, self._count(x, depth)), x)
+            values, places = self._merge_duplicates(values, places, reduction, self._size_product(x, depth))
+        return self._restore_shape(self._replace_rows(rows, values, places, reduction, self._size_product(x, depth)), x)
 
     # -- rows --------------------------------------------------------------------------------------------------------------
-    def _places_of(self, indices: Handle, x: Handle, depth: int) -> Handle:
+    def _row_indices(self, indices: Handle, x: Handle, depth: int) -> Handle:
         """The row of x that each row of indices names."""
-        if indices.constant:
+        if indices.is_constant:
             columns = np.moveaxis(indices.array.reshape(-1, depth), -1, 0) if depth else []
             count = int(np.prod(indices.dims[:-1]))
-            found = self.flat_places([Handle.of(narrowing.int32_array(c)) for c in columns], x)
+            found = self.flatten_coordinates([Handle.of(narrowing.int32_array(c)) for c in columns], x)
             return Handle.of(np.zeros(count, np.int32)) if depth == 0 else found
         if depth == 0:
             return Handle.of(np.zeros(int(np.prod(indices.dims[:-1])), np.int32))
-        rows = self._exact_places(indices)
+        rows = self._narrow_indices(indices)
         flat = self.add_op("RESHAPE", [rows, self.ints(-1, depth)], rows.dtype, (_product(indices.dims[:-1]), depth))
-        columns = [self._column_at(flat, k) for k in range(depth)]
-        return narrowing.clamped(self, self.flat_places(columns, x))
+        columns = [self._slice_column(flat, k) for k in range(depth)]
+        return narrowing.narrow_clamped(self, self.flatten_coordinates(columns, x))
 
-    def _column_at(self, x: Handle, k: int) -> Handle:
+    def _slice_column(self, x: Handle, k: int) -> Handle:
         ends = [self.ints(0, k), self.ints(0, k + 1), self.ints(1, 1)]
         options = {"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": 2}
         return self.add_op("STRIDED_SLICE", [x, *ends], x.dtype, x.dims[:1], **options)
 
-    def _rows(self, x: Handle, depth: int) -> Handle:
+    def _as_rows(self, x: Handle, depth: int) -> Handle:
         """x as a matrix, its first `depth` axes one."""
         width, count = _product(x.dims[depth:]), _product(x.dims[:depth])
         if isinstance(width, int) and isinstance(count, int):
-            return self.shaped(x, (count, width))
-        if x.constant:
+            return self.reshape_to(x, (count, width))
+        if x.is_constant:
             x = self.graph.copy(x)
-        shape = self.stack([self._count(x, depth), self._count(x, depth, True)])
+        shape = self.stack([self._size_product(x, depth), self._size_product(x, depth, True)])
         return self.add_op("RESHAPE", [x, shape], x.dtype, (count, width))
 
-    def _count(self, x: Handle, depth: int, after: bool = False) -> Any:
+    def _size_product(self, x: Handle, depth: int, after: bool = False) -> Any:
         """How many elements the first `depth` axes have together (or the others): an int, or a scalar."""
         axes = range(depth, x.rank) if after else range(depth)
         total: Any = 1
         for axis in axes:
             size = self.dim(x, axis)
             both = isinstance(total, int) and isinstance(size, int)
-            total = total * size if both else self._folded("MUL", self.scalar(total), self.scalar(size))
+            total = total * size if both else self._fold_op("MUL", self.scalar(total), self.scalar(size))
         return total
 
-    def _back(self, rows: Handle, x: Handle) -> Handle:
-        if x.static:
-            return self.shaped(rows, x.dims)
+    def _restore_shape(self, rows: Handle, x: Handle) -> Handle:
+        if x.is_static:
+            return self.reshape_to(rows, x.dims)
         return self.add_op("RESHAPE", [rows, self.shape_tensor(x)], x.dtype, x.dims)
 
-    def _spread_rows(self, values: Handle, places: Handle, rows: Handle, count: Any) -> Handle:
+    def _sum_rows(self, values: Handle, places: Handle, rows: Handle, count: Any) -> Handle:
         """The sums of the values at each place of a matrix of zeros like `rows`, `count` rows high."""
         dims = (count if isinstance(count, int) else None, rows.dims[1])
         shape = self.stack([count, self.dim(rows, 1)])
-        return self.add_op("SCATTER_ND", [self._unsqueezed(places), values, shape], values.dtype, dims)
+        return self.add_op("SCATTER_ND", [self._append_axis(places), values, shape], values.dtype, dims)
 
-    def _replaced(self, rows: Handle, values: Handle, places: Handle, reduction: str, count: Any) -> Handle:
+    def _replace_rows(self, rows: Handle, values: Handle, places: Handle, reduction: str, count: Any) -> Handle:
         """With distinct places (or places beyond the end): what is there is replaced by, or combined with, the values."""
-        more = count + 1 if isinstance(count, int) else self._folded("ADD", count, Handle.of(np.asarray(1, np.int32)))
+        more = count + 1 if isinstance(count, int) else self._fold_op("ADD", count, Handle.of(np.asarray(1, np.int32)))
         ones = Handle.of(np.ones((), np.int32))
-        marks = self._unsqueezed(self.spread(ones, self.shape_tensor(places), places.dims))
-        touched = self._spread_rows(marks, places, marks, more)
-        given = self._spread_rows(values, places, rows, more)
-        mask = self.less(Handle.of(np.zeros((), np.int32)), self._first_rows(touched, count))
-        given = self._first_rows(given, count)
+        marks = self._append_axis(self.broadcast(ones, self.shape_tensor(places), places.dims))
+        touched = self._sum_rows(marks, places, marks, more)
+        given = self._sum_rows(values, places, rows, more)
+        mask = self.less(Handle.of(np.zeros((), np.int32)), self._slice_first_rows(touched, count))
+        given = self._slice_first_rows(given, count)
         if reduction in _COMBINED:
             given = getattr(self, _COMBINED[reduction])(rows, given)
         return self.where(mask, given, rows)
 
-    def _first_rows(self, x: Handle, count: Any) -> Handle:
+    def _slice_first_rows(self, x: Handle, count: Any) -> Handle:
         size = self.stack([count, Handle.of(np.asarray(-1, np.int32))])
-        return self._boxed(x, self.ints(0, 0), size, (count if isinstance(count, int) else None, x.dims[1]))
+        return self._add_slice(x, self.ints(0, 0), size, (count if isinstance(count, int) else None, x.dims[1]))
 
-    def _put(self, rows: Handle, values: Handle, places: Any) -> Handle:
+    def _put_rows(self, rows: Handle, values: Handle, places: Any) -> Handle:
         """With values at known places: neighbours between what is beside them, others taken from both together."""
         count = rows.dims[0]
         first, last = int(places[0]), int(places[-1])
         if np.array_equal(places, np.arange(first, last + 1)):
-            return self.concat([self.part(rows, 0, 0, first), values, self.part(rows, 0, last + 1, count)], 0)
+            return self.concat(
+                [self.slice_axis(rows, 0, 0, first), values, self.slice_axis(rows, 0, last + 1, count)], 0
+            )
         order = np.arange(count, dtype=np.int32)
         order[places] = count + np.arange(len(places))
-        return self.gathered(self._joined(rows, [values], 0), Handle.of(order), 0)
+        return self.gather(self._concatenate(rows, [values], 0), Handle.of(order), 0)
 
     # -- rows that meet ----------------------------------------------------------------------------------------------------
-    def _distinct(self, values: Handle, places: Handle, reduction: str, count: Any) -> Tuple[Handle, Handle]:
+    def _merge_duplicates(self, values: Handle, places: Handle, reduction: str, count: Any) -> Tuple[Handle, Handle]:
         """The rows in the order of their places, of each run the first one as the result of all, the others sent away."""
         total = self.scalar(self.dim(places, 0))
         last = self.reverse(places, [0])
-        ordered, order = self.sorted(last, total)
+        ordered, order = self.sort_last(last, total)
         original = self.sub(self.sub(total, Handle.of(np.asarray(1, np.int32))), order)
-        rows = self.gathered(values, original, 0)
+        rows = self.gather(values, original, 0)
         if reduction in _COMBINED:
-            rows = self._combined(rows, ordered, reduction)
+            rows = self._combine_runs(rows, ordered, reduction)
         one = Handle.of(np.asarray([-1], np.int32))
-        shifted = self._joined(one, [self._shifted(ordered, 1)], 0)
+        shifted = self._concatenate(one, [self._drop_last(ordered, 1)], 0)
         shifted.dims = ordered.dims
         repeated = self.equal(ordered, shifted)
         return rows, self.where(repeated, self.scalar(count), ordered)
 
-    def _combined(self, rows: Handle, ordered: Handle, reduction: str) -> Handle:
+    def _combine_runs(self, rows: Handle, ordered: Handle, reduction: str) -> Handle:
         """Each row takes in the one that stands 1, 2, 4, … after it, where both belong to one place."""
         length = ordered.dims[0]
         if isinstance(length, int):
             step = 1
             while step < length:
-                rows = self._taken_in(rows, ordered, Handle.of(np.asarray(step, np.int32)), length, reduction)
+                rows = self._combine_with_later(rows, ordered, Handle.of(np.asarray(step, np.int32)), length, reduction)
                 step *= 2
             return rows
 
@@ -150,27 +152,27 @@ class Scatter(Indexing):
 
         def body(inner: Sequence[Handle], outside: Sequence[Handle]) -> Sequence[Handle]:
             step, count = inner[0], outside[1]
-            return [self.add(step, step), self._taken_in(inner[1], outside[0], step, count, reduction)]
+            return [self.add(step, step), self._combine_with_later(inner[1], outside[0], step, count, reduction)]
 
         first = Handle.of(np.ones((), np.int32))
         captures = [ordered, self.scalar(self.dim(ordered, 0))]
         return self.loop(test, body, [first, rows], captures, [(), rows.dims])[1]
 
-    def _taken_in(self, rows: Handle, ordered: Handle, step: Handle, length: Any, reduction: str) -> Handle:
+    def _combine_with_later(self, rows: Handle, ordered: Handle, step: Handle, length: Any, reduction: str) -> Handle:
         """Each row combined with the one `step` after it, if that has the same place."""
         count = self.scalar(length)
-        there = self.add(self.counted(length), step)
+        there = self.add(self.count_to(length), step)
         inside = self.elementwise("LESS", [there, count], "bool")
         there = self.minimum(self.sub(count, Handle.of(np.ones((), np.int32))), there)
-        meets = self.logical_and(inside, self.equal(self.gathered(ordered, there, 0), ordered))
-        taken = getattr(self, _COMBINED[reduction])(rows, self.gathered(rows, there, 0))
-        return self.where(self._unsqueezed(meets), taken, rows)
+        meets = self.logical_and(inside, self.equal(self.gather(ordered, there, 0), ordered))
+        taken = getattr(self, _COMBINED[reduction])(rows, self.gather(rows, there, 0))
+        return self.where(self._append_axis(meets), taken, rows)
 
-    def _shifted(self, x: Handle, step: int) -> Handle:
+    def _drop_last(self, x: Handle, step: int) -> Handle:
         """A vector without its last elements."""
         length = x.dims[0]
         dims = (length - step,) if isinstance(length, int) else (None,)
-        return self._cut(x, self.ints(0), self.ints(-step), [1], dims)
+        return self._add_strided_slice(x, self.ints(0), self.ints(-step), [1], dims)
 
 
 def _product(dims: Any) -> Optional[Any]:

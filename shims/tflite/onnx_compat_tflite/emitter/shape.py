@@ -6,9 +6,9 @@ import numpy as np
 
 from onnx_compat.shim import is_equal, is_nonnegative
 from onnx_compat_tflite.emitter import narrowing
-from onnx_compat_tflite.emitter.base import through
-from onnx_compat_tflite.emitter.broadcast import product, viewable
-from onnx_compat_tflite.emitter.elementary_functions import Functions
+from onnx_compat_tflite.emitter.base import widen_for
+from onnx_compat_tflite.emitter.broadcast import is_viewable, product
+from onnx_compat_tflite.emitter.elementary_functions import ElementaryFunctions
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Shape"]
@@ -27,37 +27,37 @@ def _merged_runs(moving: Sequence[bool]) -> List[List[int]]:
     return runs
 
 
-class Shape(Functions):
+class Shape(ElementaryFunctions):
     """Kernels take five axes everywhere; more are merged where they move together."""
 
     # -- another shape, another order ----------------------------------------------------------------------------------
     def reshape(self, x: Handle, sizes: Any) -> Handle:
         if sizes.known is not None:
-            return self.shaped(x, sizes.known)
-        if x.constant:
+            return self.reshape_to(x, sizes.known)
+        if x.is_constant:
             x = self.graph.copy(x)
         fixed = sizes.with_wildcard
         shape = sizes.tensor if fixed is None else self.ints(*fixed)
         return self.add_op("RESHAPE", [x, shape], x.dtype, self.out.shape)
 
     def transpose(self, x: Handle, perm: Sequence[int]) -> Handle:
-        if x.constant:
+        if x.is_constant:
             return Handle.of(x.array.transpose(perm))
         if list(perm) == sorted(perm):
             return x
-        if x.static and 0 in x.dims:  # nothing to move, and older kernels divide by the first size
-            return self.shaped(x, [x.dims[axis] for axis in perm])
-        if len(perm) > 5 and viewable(x.dims):
-            return self._transposed_in_groups(x, perm)
-        return self._transposed(x, tuple(perm))
+        if x.is_static and 0 in x.dims:  # nothing to move, and older kernels divide by the first size
+            return self.reshape_to(x, [x.dims[axis] for axis in perm])
+        if len(perm) > 5 and is_viewable(x.dims):
+            return self._transpose_merged(x, perm)
+        return self._add_transpose(x, tuple(perm))
 
-    @through("TRANSPOSE")
-    def _transposed(self, x: Handle, perm: Sequence[int]) -> Handle:
+    @widen_for("TRANSPOSE")
+    def _add_transpose(self, x: Handle, perm: Sequence[int]) -> Handle:
         if len(perm) > 5:
             self.demand("TRANSPOSE", x.dtype, "rank %d" % len(perm))
         return self.add_op("TRANSPOSE", [x, self.ints(*perm)], x.dtype, [x.dims[axis] for axis in perm])
 
-    def _transposed_in_groups(self, x: Handle, perm: Sequence[int]) -> Handle:
+    def _transpose_merged(self, x: Handle, perm: Sequence[int]) -> Handle:
         """Axes of length one are left out, and axes that stay neighbours are one."""
         groups: List[List[int]] = []
         for axis in perm:
@@ -72,15 +72,15 @@ class Shape(Functions):
             else:
                 groups.append([axis])
         order = sorted(groups)
-        merged = self.shaped(x, [product([x.dims[axis] for axis in group]) for group in order])
+        merged = self.reshape_to(x, [product([x.dims[axis] for axis in group]) for group in order])
         places = [order.index(group) for group in groups]
         if len(places) > 5 and not self.accepts("TRANSPOSE", x.dtype, "rank %d" % len(places)):
-            moved = self._transposed_in_steps(merged, places)
+            moved = self._transpose_stepwise(merged, places)
         else:
-            moved = self._transposed(merged, tuple(places)) if len(places) > 1 else merged
-        return self.shaped(moved, [x.dims[axis] for axis in perm])
+            moved = self._add_transpose(merged, tuple(places)) if len(places) > 1 else merged
+        return self.reshape_to(moved, [x.dims[axis] for axis in perm])
 
-    def _transposed_in_steps(self, x: Handle, perm: Sequence[int]) -> Handle:
+    def _transpose_stepwise(self, x: Handle, perm: Sequence[int]) -> Handle:
         """One axis next to the one that it will follow, which takes four axes at most; the two are one in what is left."""
         first, second = perm[:2]
         order = [axis for axis in range(x.rank) if axis != second]
@@ -91,40 +91,40 @@ class Shape(Functions):
         known = sizes.known
         target = self.ints(*known) if known is not None else sizes.tensor
         if x.dtype == "string":
-            return self._repeated_text(x, known, target)
+            return self._tile_text(x, known, target)
         if x.rank == 0 and self.accepts("FILL", x.dtype) and not (known is not None and int(np.prod(known)) <= 64):
             return self.add_op("FILL", [target, x], x.dtype, self.out.shape)
         if len(sizes) > 6 and known is not None:
-            return self._spread_in_groups(x, known)
-        return self.spread(x, target, self.out.shape if known is None else known)
+            return self._broadcast_merged(x, known)
+        return self.broadcast(x, target, self.out.shape if known is None else known)
 
-    def _spread_in_groups(self, x: Handle, sizes: Sequence[int]) -> Handle:
+    def _broadcast_merged(self, x: Handle, sizes: Sequence[int]) -> Handle:
         full = (1,) * (len(sizes) - x.rank) + x.dims
         runs = _merged_runs([here != there for here, there in zip(full, sizes)])
         narrow, wide = ([int(np.prod([dims[axis] for axis in run])) for run in runs] for dims in (full, sizes))
-        return self.shaped(self.spread(self.shaped(x, narrow), self.ints(*wide), wide), sizes)
+        return self.reshape_to(self.broadcast(self.reshape_to(x, narrow), self.ints(*wide), wide), sizes)
 
-    def _repeated_text(self, x: Handle, known: Optional[Sequence[int]], target: Handle) -> Handle:
+    def _tile_text(self, x: Handle, known: Optional[Sequence[int]], target: Handle) -> Handle:
         """Each axis as often as it goes into the wanted one."""
         dims = self.out.shape
-        if known is None or not x.static:
+        if known is None or not x.is_static:
             ones = self.ints(*[1] * (len(dims) - x.rank))
-            own = self.shape_tensor(x) if len(dims) == x.rank else self._joined(ones, [self.shape_tensor(x)], 0)
+            own = self.shape_tensor(x) if len(dims) == x.rank else self._concatenate(ones, [self.shape_tensor(x)], 0)
             repeats = self.elementwise("FLOOR_DIV", [target, self.maximum(self.like(own, 1), own)])
-            return self._tiled(self.add_op("RESHAPE", [x, own], x.dtype, (None,) * len(dims)), repeats, dims)
+            return self._add_tile(self.add_op("RESHAPE", [x, own], x.dtype, (None,) * len(dims)), repeats, dims)
         full = (1,) * (len(known) - x.rank) + x.dims
         repeats = self.ints(*[there if here == 1 else 1 for here, there in zip(full, known)])
-        return self._tiled(self.shaped(x, full), repeats, known)
+        return self._add_tile(self.reshape_to(x, full), repeats, known)
 
     # -- joining -----------------------------------------------------------------------------------------------------------
     def concat(self, xs: Sequence[Handle], axis: int) -> Handle:
         parts = [x for x in xs if not (isinstance(x.dims[axis], int) and x.dims[axis] == 0)] or list(xs[:1])
         if len(parts) == 1:
             return parts[0]
-        return self._joined(parts[0], parts[1:], axis)
+        return self._concatenate(parts[0], parts[1:], axis)
 
-    @through("CONCATENATION")
-    def _joined(self, first: Handle, others: Sequence[Handle], axis: int) -> Handle:
+    @widen_for("CONCATENATION")
+    def _concatenate(self, first: Handle, others: Sequence[Handle], axis: int) -> Handle:
         parts = [first, *others]
         dims: List[Any] = list(first.dims)
         lengths = [part.dims[axis] for part in parts]
@@ -133,75 +133,75 @@ class Shape(Functions):
 
     def tile(self, x: Handle, sizes: Any) -> Handle:
         repeats = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
-        return self._tiled(x, repeats, self.out.shape)
+        return self._add_tile(x, repeats, self.out.shape)
 
-    @through("TILE")
-    def _tiled(self, x: Handle, repeats: Handle, dims: Sequence[Any]) -> Handle:
+    @widen_for("TILE")
+    def _add_tile(self, x: Handle, repeats: Handle, dims: Sequence[Any]) -> Handle:
         return self.add_op("TILE", [x, repeats], x.dtype, dims)
 
     # -- cutting -----------------------------------------------------------------------------------------------------------
     def slice(self, x: Handle, starts: Any, ends: Any, steps: Sequence[int]) -> Handle:
         begin, end = starts.known, ends.known
-        if x.constant:
+        if x.is_constant:
             x = self.graph.copy(x)
         if begin is not None and end is not None:
-            return self._cut_known(x, begin, end, steps)
+            return self._slice_known(x, begin, end, steps)
         dims = self.out.shape
         if begin is not None and x.rank <= 5:
             sizes = [size for size in map(_size, x.dims, begin, ends.dims) if size is not None]
             if len(sizes) == x.rank and all(step == 1 for step in steps):
-                return self._boxed(x, self.ints(*begin), self.ints(*sizes), dims)
+                return self._add_slice(x, self.ints(*begin), self.ints(*sizes), dims)
             edges = [place for place in map(_edge, x.dims, ends.dims, steps) if place is not None]
             if len(edges) == x.rank:
-                return self._between(x, begin, edges, steps, dims)
-        return self._cut(x, starts.tensor, ends.tensor, steps, dims)
+                return self._slice_between(x, begin, edges, steps, dims)
+        return self._add_strided_slice(x, starts.tensor, ends.tensor, steps, dims)
 
-    def _cut_known(self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
+    def _slice_known(self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
         dims = [_span(*along) for along in zip(x.dims, begin, end, steps)]
         moving = [not is_equal(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]
         moving = [moves or step != 1 for moves, step in zip(moving, steps)]
-        if x.rank > 5 and x.static:
+        if x.rank > 5 and x.is_static:
             runs = _merged_runs(moving)
             sizes = [int(np.prod([x.dims[axis] for axis in run])) for run in runs]
             ends = [end[run[0]] if len(run) == 1 else size for run, size in zip(runs, sizes)]
-            parts = self.shaped(x, sizes), [begin[run[0]] for run in runs], ends, [steps[run[0]] for run in runs]
+            parts = self.reshape_to(x, sizes), [begin[run[0]] for run in runs], ends, [steps[run[0]] for run in runs]
             if len(runs) < x.rank:
-                return self.shaped(self._cut_known(*parts), dims)
-        if x.static and all(step == 1 for step in steps) and min(begin, default=0) >= 0:
-            return self._boxed(x, self.ints(*begin), self.ints(*dims), dims)
-        return self._between(x, begin, end, steps, dims)
+                return self.reshape_to(self._slice_known(*parts), dims)
+        if x.is_static and all(step == 1 for step in steps) and min(begin, default=0) >= 0:
+            return self._add_slice(x, self.ints(*begin), self.ints(*dims), dims)
+        return self._slice_between(x, begin, end, steps, dims)
 
-    def _between(
+    def _slice_between(
         self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int], dims: Sequence[Any]
     ) -> Handle:
         """With places in numbers, of which none is beyond a known axis: the XNNPACK of 2.14 ends the process of that."""
         spans = [_places(*along) for along in zip(x.dims, begin, end, steps)]
         mask = sum(1 << axis for axis, (_, last) in enumerate(spans) if last == _EDGE and steps[axis] > 0)
         first, last = ([places[k] for places in spans] for k in (0, 1))
-        return self._cut(x, self.ints(*first), self.ints(*last), steps, dims, end_mask=mask)
+        return self._add_strided_slice(x, self.ints(*first), self.ints(*last), steps, dims, end_mask=mask)
 
-    @through("SLICE")
-    def _boxed(self, x: Handle, begin: Handle, sizes: Handle, dims: Sequence[Any]) -> Handle:
+    @widen_for("SLICE")
+    def _add_slice(self, x: Handle, begin: Handle, sizes: Handle, dims: Sequence[Any]) -> Handle:
         if x.rank > 5:
             self.demand("SLICE", x.dtype, "rank 6")
         return self.add_op("SLICE", [x, begin, sizes], x.dtype, dims)
 
-    @through("STRIDED_SLICE")
-    def _cut(
+    @widen_for("STRIDED_SLICE")
+    def _add_strided_slice(
         self, x: Handle, begin: Handle, end: Handle, steps: Sequence[int], dims: Sequence[Any], **masks: int
     ) -> Handle:
         if x.rank > 5:
             self.demand("STRIDED_SLICE", x.dtype, "rank 6")
         return self.add_op("STRIDED_SLICE", [x, begin, end, self.ints(*steps)], x.dtype, dims, **masks)
 
-    def part(self, x: Handle, axis: int, start: int, stop: int) -> Handle:
+    def slice_axis(self, x: Handle, axis: int, start: int, stop: int) -> Handle:
         """x[start:stop] along one axis, of a known length."""
-        if x.constant:
+        if x.is_constant:
             return Handle.of(x.array[(slice(None),) * axis + (slice(start, stop),)])
         begin, size = [0] * x.rank, [-1] * x.rank
         begin[axis], size[axis] = start, stop - start
         dims = x.dims[:axis] + (stop - start,) + x.dims[axis + 1 :]
-        return self._boxed(x, self.ints(*begin), self.ints(*size), dims)
+        return self._add_slice(x, self.ints(*begin), self.ints(*size), dims)
 
     def reverse(self, x: Handle, axes: Sequence[int]) -> Handle:
         """Backward slices: of all axes at once, and of every type that can be cut."""
@@ -210,9 +210,9 @@ class Shape(Functions):
         begin = [-1 if axis in axes else 0 for axis in range(x.rank)]
         end = [far if axis in axes else 2**31 - 1 for axis in range(x.rank)]
         return (
-            self._cut_known(x, begin, end, steps)
+            self._slice_known(x, begin, end, steps)
             if x.rank > 5
-            else self._cut(x, self.ints(*begin), self.ints(*end), steps, x.dims)
+            else self._add_strided_slice(x, self.ints(*begin), self.ints(*end), steps, x.dims)
         )
 
     # -- counting ------------------------------------------------------------------------------------------------------------
@@ -224,26 +224,26 @@ class Shape(Functions):
         else:
             steps = distance if _is(step, 1) else self.neg(self.floordiv(self.neg(distance), step))
         if narrowing.may_overflow(steps):
-            count = narrowing.checked(self, self.maximum(self.like(steps, 0), steps))
+            count = narrowing.narrow_checked(self, self.maximum(self.like(steps, 0), steps))
         else:
             count = self.to(steps, "int32")
-            count = count if count.constant else self.maximum(self.like(count, 0), count)
-        places = self.counted(count)
+            count = count if count.is_constant else self.maximum(self.like(count, 0), count)
+        places = self.count_to(count)
         scaled = self.mul(self.to(places, start.dtype), step) if not _is(step, 1) else self.to(places, start.dtype)
         return scaled if _is(start, 0) else self.add(scaled, start)
 
-    def counted(self, length: Any) -> Handle:
+    def count_to(self, length: Any) -> Handle:
         """0, 1, … length - 1 in int32."""
         if isinstance(length, int):
             return Handle.of(np.arange(length, dtype=np.int32))
-        if length.constant:
+        if length.is_constant:
             return Handle.of(np.arange(max(int(length.array), 0), dtype=np.int32))
         zero, one = (Handle.of(np.asarray(number, np.int32)) for number in (0, 1))
         return self.add_op("RANGE", [zero, length, one], "int32", (None,))
 
 
 def _is(x: Handle, number: int) -> bool:
-    return x.constant and bool((x.array == number).all())
+    return x.is_constant and bool((x.array == number).all())
 
 
 def _size(extent: Any, begin: int, end: Any) -> Optional[int]:

@@ -47,7 +47,7 @@ class Suppression(Control):
     """Of known sizes, limit and overlap; all else is composed."""
 
     @native("NonMaxSuppression", _takes)
-    def suppressed(
+    def suppress_boxes(
         self,
         boxes: Handle,
         scores: Handle,
@@ -58,75 +58,75 @@ class Suppression(Control):
     ) -> Handle:
         batch, count = int(scores.dims[0]), int(scores.dims[2])
         most = min(int(limit.array.reshape(-1)[0]), count)
-        least = None if threshold is None else self.shaped(threshold, ())
-        corners = self._corners(boxes) if center_point_box else boxes
-        ranked, order = self._ranked_above(scores, least)
+        least = None if threshold is None else self.reshape_to(threshold, ())
+        corners = self._to_corners(boxes) if center_point_box else boxes
+        ranked, order = self._sort_scores(scores, least)
         above = None if least is None else self.less(least, ranked)
         places = self.add(order, Handle.of(np.arange(batch, dtype=np.int32).reshape(-1, 1, 1) * np.int32(count)))
-        whole = self.gathered(self.shaped(self._has_area(corners), (batch * count,)), places, 0)
+        whole = self.gather(self.reshape_to(self._has_area(corners), (batch * count,)), places, 0)
         down = self.sub(self.like(ranked, count), self.to(self.grid(ranked, 2), "float32"))
-        keys = self.where(self._both(whole, above), down, self.like(ranked, 0))
-        found = self.gathered(self.shaped(corners, (batch * count, 4)), places, 0)
-        chosen = self._chosen_of(found, keys, most, 0 if overlap is None else overlap.array.reshape(-1)[0])
-        chosen = self.logical_or(chosen, self._both(self.logical_not(whole), above))
+        keys = self.where(self._and_optional(whole, above), down, self.like(ranked, 0))
+        found = self.gather(self.reshape_to(corners, (batch * count, 4)), places, 0)
+        chosen = self._suppress_classes(found, keys, most, 0 if overlap is None else overlap.array.reshape(-1)[0])
+        chosen = self.logical_or(chosen, self._and_optional(self.logical_not(whole), above))
         if most < count:
             so_far = self.cumsum(self.to(chosen, "int32"), axis=2, exclusive=False, reverse=False)
             chosen = self.logical_and(chosen, self.less_equal(so_far, self.like(so_far, most)))
-        there = self._found(chosen)
-        box = self._unsqueezed(self.to(self._at(order, there, (None,)), "int64"))
-        return self._joined(self.part(there, 1, 0, 2), [box], 1)
+        there = self._add_where(chosen)
+        box = self._append_axis(self.to(self._add_gather_nd(order, there, (None,)), "int64"))
+        return self._concatenate(self.slice_axis(there, 1, 0, 2), [box], 1)
 
-    def _both(self, one: Handle, other: Optional[Handle]) -> Handle:
+    def _and_optional(self, one: Handle, other: Optional[Handle]) -> Handle:
         return one if other is None else self.logical_and(one, other)
 
-    def _corners(self, boxes: Handle) -> Handle:
+    def _to_corners(self, boxes: Handle) -> Handle:
         """The lower ends, and the upper ones that are not below them."""
         half = self.like(boxes, 0.5)
-        middle, size = self.part(boxes, 2, 0, 2), self.mul(self.part(boxes, 2, 2, 4), half)
+        middle, size = self.slice_axis(boxes, 2, 0, 2), self.mul(self.slice_axis(boxes, 2, 2, 4), half)
         low, high = self.sub(middle, size), self.add(middle, size)
-        return self._joined(low, [self.elementwise("MAXIMUM", [high, low])], 2)
+        return self._concatenate(low, [self.elementwise("MAXIMUM", [high, low])], 2)
 
     def _has_area(self, corners: Handle) -> Handle:
         """Whether it overlaps with itself. Some kernels make the greatest number of infinity."""
-        sides = self.abs(self.sub(self.part(corners, 2, 2, 4), self.part(corners, 2, 0, 2)))
-        area = self.mul(self.part(sides, 2, 0, 1), self.part(sides, 2, 1, 2))
+        sides = self.abs(self.sub(self.slice_axis(corners, 2, 2, 4), self.slice_axis(corners, 2, 0, 2)))
+        area = self.mul(self.slice_axis(sides, 2, 0, 1), self.slice_axis(sides, 2, 1, 2))
         finite = self.less(sides, self.like(sides, np.finfo(np.float32).max))
         whole = self.logical_and(self.less(self.like(area, 0), area), self.less(area, self.like(area, _NO_AREA)))
-        return self.logical_and(whole, self.reduced("REDUCE_ALL", finite, [2], True))
+        return self.logical_and(whole, self.reduce_axes("REDUCE_ALL", finite, [2], True))
 
-    def _ranked_above(self, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
+    def _sort_scores(self, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
         """The scores in order, and where they were: those above the threshold, and some more in most classes."""
         k = self.scalar(scores.dims[2])
         if threshold is not None:
             above = self.less(threshold, scores)
-            counts = self.reduced("SUM", self.to(above, "int32"), [2], False)
-            few = self.maximum(self.scalar(1), self.reduced("REDUCE_MAX", counts, [0, 1], False))
+            counts = self.reduce_axes("SUM", self.to(above, "int32"), [2], False)
+            few = self.maximum(self.scalar(1), self.reduce_axes("REDUCE_MAX", counts, [0, 1], False))
             k = self.where(self.less(self.scalar(scores.dims[2] // _FEW), few), k, few)
             scores = self.where(above, scores, self.like(scores, -np.inf))
-        return list(self._ordered(scores, k))
+        return list(self._add_top_k(scores, k))
 
-    def _rows_of(self, x: Handle, rows: int) -> List[Handle]:
+    def _unpack_classes(self, x: Handle, rows: int) -> List[Handle]:
         dims = (rows, *x.dims[2:])
         sizes = [size if isinstance(size, int) else -1 for size in dims]
         flat = self.add_op("RESHAPE", [x, self.ints(*sizes)], x.dtype, dims)
         return self.add_ops("UNPACK", [flat], [(x.dtype, dims[1:])] * rows, num=rows, axis=0)
 
-    def _chosen_of(self, boxes: Handle, keys: Handle, most: int, overlap: Any) -> Handle:
+    def _suppress_classes(self, boxes: Handle, keys: Handle, most: int, overlap: Any) -> Handle:
         """Which boxes the kernels choose, in the shape of the keys."""
         rows = int(keys.dims[0] * keys.dims[1])
         larger = np.nextafter(np.float32(overlap), np.float32(1))
         fixed = [self.scalar(most), Handle.of(larger), Handle.of(np.float32(0))]
         pairs = [
             self.add_ops("NON_MAX_SUPPRESSION_V4", [*row, *fixed], [("int32", (most,)), ("int32", ())])
-            for row in zip(self._rows_of(boxes, rows), self._rows_of(keys, rows))
+            for row in zip(self._unpack_classes(boxes, rows), self._unpack_classes(keys, rows))
         ]
-        ranks, counts = (self._packed(column[0], column[1:]) for column in zip(*pairs))
-        valid = self.to(self.less(Handle.of(np.arange(most, dtype=np.int32)), self._unsqueezed(counts)), "int32")
+        ranks, counts = (self._pack(column[0], column[1:]) for column in zip(*pairs))
+        valid = self.to(self.less(Handle.of(np.arange(most, dtype=np.int32)), self._append_axis(counts)), "int32")
         width = self.scalar(self.dim(keys, 2))
-        starts = self._folded("MUL", width, Handle.of(np.arange(rows, dtype=np.int32).reshape(-1, 1)))
-        places = self.shaped(self.add(ranks, starts), (rows * most, 1))
-        size = self.stack([width]) if rows == 1 else self._folded("MUL", width, self.ints(rows))
-        dims = (int(size.array[0]) if size.constant else None,)
-        marks = self.add_op("SCATTER_ND", [places, self.shaped(valid, (rows * most,)), size], "int32", dims)
+        starts = self._fold_op("MUL", width, Handle.of(np.arange(rows, dtype=np.int32).reshape(-1, 1)))
+        places = self.reshape_to(self.add(ranks, starts), (rows * most, 1))
+        size = self.stack([width]) if rows == 1 else self._fold_op("MUL", width, self.ints(rows))
+        dims = (int(size.array[0]) if size.is_constant else None,)
+        marks = self.add_op("SCATTER_ND", [places, self.reshape_to(valid, (rows * most,)), size], "int32", dims)
         shape = self.ints(*[axis if isinstance(axis, int) else -1 for axis in keys.dims])
         return self.add_op("RESHAPE", [self.less(self.like(marks, 0), marks), shape], "bool", keys.dims)

@@ -67,14 +67,14 @@ class Windows(Linear):
     ) -> Handle:
         def convolve(x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
             if len(where["strides"]) == 3:
-                return self._grouped(self._conv_3d, x, w, bias, groups, where)
+                return self._convolve_groups(self._add_conv_3d, x, w, bias, groups, where)
             if groups > 1 and not self.accepts("CONV_2D", x.dtype, "grouped"):
-                return self._grouped(self._conv_2d, x, w, bias, groups, where)
-            return self._conv_2d(x, w, bias, **where)
+                return self._convolve_groups(self._add_conv_2d, x, w, bias, groups, where)
+            return self._add_conv_2d(x, w, bias, **where)
 
-        if not x.constant and isinstance(w.dims[-1], int):  # else newer kernels would have to see for themselves
+        if not x.is_constant and isinstance(w.dims[-1], int):  # else newer kernels would have to see for themselves
             x = self.refine(x, (*x.dims[:-1], w.dims[-1] * groups))
-        return self._spatial(convolve, 0, x, w, bias, strides=strides, dilations=dilations, pads=pads)
+        return self._convolve(convolve, 0, x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
     def depthwise_conv(
         self,
@@ -90,72 +90,74 @@ class Windows(Linear):
         if len(strides) == 3:
             dense = self.transpose(w, [w.rank - 1, *range(1, w.rank - 1), 0])
             return self.conv(x, dense, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
-        return self._spatial(self._depthwise, -1, x, w, bias, strides=strides, dilations=dilations, pads=pads)
+        return self._convolve(self._add_depthwise, -1, x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
-    def _spatial(
+    def _convolve(
         self, method: Callable[..., Handle], outward: int, x: Handle, w: Handle, bias: Optional[Handle], **where: Any
     ) -> Handle:
         """What all of them share: the type, the number of axes, a bias (their kernels want one), and the padding. The
         channels of the result are an axis of the filter.
         """
         if x.dtype == "float16":
-            return self.in_float32(partial(self._spatial, method, outward), x, w, bias, **where)
+            return self.call_in_float32(partial(self._convolve, method, outward), x, w, bias, **where)
         if x.dtype != "float32":
-            raise self.lacking("CONV_2D", x.dtype)
+            raise self.kernel_error("CONV_2D", x.dtype)
         rank = len(where["strides"])
         if rank not in (1, 2, 3):
             raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % rank)
         if rank == 1:
-            result = self._spatial(method, outward, self.lifted(x), self.lifted(w), bias, **raised(where))
-            return self.lowered(result)
+            result = self._convolve(
+                method, outward, self.insert_height(x), self.insert_height(w), bias, **raise_parameters(where)
+            )
+            return self.remove_height(result)
         if bias is None:
-            bias = self._zeros(self.dim(w, range(w.rank)[outward]))
+            bias = self._zero_bias(self.dim(w, range(w.rank)[outward]))
         padding = padding_of(x.dims[1:-1], w.dims[1:-1], **where)
         if padding is None:
-            x = self.surrounded(x, [(0, 0), *where["pads"], (0, 0)])
+            x = self.pad_known(x, [(0, 0), *where["pads"], (0, 0)])
             padding = "VALID"
-        space = where_to(x.dims[1:-1], w.dims[1:-1], where, padding)
+        space = result_space(x.dims[1:-1], w.dims[1:-1], where, padding)
         where = {"strides": where["strides"], "dilations": where["dilations"], "padding": padding}
         dims = (x.dims[0], *space, w.dims[outward])
         if all(isinstance(size, int) for size in dims) and 0 in dims:  # of which kernels may end the process
             return Handle.of(np.zeros(dims, x.dtype))
         return method(x, w, bias, dims=dims, **where)
 
-    def _zeros(self, length: Any) -> Handle:
+    def _zero_bias(self, length: Any) -> Handle:
         if isinstance(length, int):
             return Handle.of(np.zeros(length, np.float32))
         return self.add_op("FILL", [self.stack([length]), Handle.of(np.float32(0))], "float32", (None,))
 
-    def lifted(self, x: Handle) -> Handle:
+    def insert_height(self, x: Handle) -> Handle:
         """With an axis of length one before the only spatial one."""
         dims = (x.dims[0], 1, *x.dims[1:])
-        if x.static:
-            return self.shaped(x, dims)
+        if x.is_static:
+            return self.reshape_to(x, dims)
         return self.add_op("EXPAND_DIMS", [x, Handle.of(np.asarray(1, np.int32))], x.dtype, dims)
 
-    def lowered(self, x: Handle) -> Handle:
+    def remove_height(self, x: Handle) -> Handle:
         dims = (x.dims[0], *x.dims[2:])
-        if x.static:
-            return self.shaped(x, dims)
+        if x.is_static:
+            return self.reshape_to(x, dims)
         return self.add_op("SQUEEZE", [x], x.dtype, dims, squeeze_dims=[1])
 
-    def _conv_2d(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+    def _add_conv_2d(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
         return self.add_op("CONV_2D", [x, w, bias], x.dtype, where["dims"], **_options(where))
 
-    def _depthwise(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+    def _add_depthwise(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
         multiplier = _told(w.dims[-1]) // _told(x.dims[-1])
         options = dict(_options(where), depth_multiplier=multiplier)
         return self.add_op("DEPTHWISE_CONV_2D", [x, w, bias], x.dtype, where["dims"], **options)
 
-    def _conv_3d(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+    def _add_conv_3d(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
         if any(step != 1 for step in where["dilations"]):
-            w = self.stuffed(w, where["dilations"])
+            w = self.dilate_filter(w, where["dilations"])
         depth, height, width = where["strides"]
         filters = self.transpose(w, (1, 2, 3, 4, 0))
         options = {"padding": where["padding"], "stride_d": depth, "stride_h": height, "stride_w": width}
         return self.add_op("CONV_3D", [x, filters, bias], x.dtype, where["dims"], **options)
 
-    def _grouped(
+    def _convolve_groups(
         self, method: Callable[..., Handle], x: Handle, w: Handle, bias: Handle, groups: int, where: Any
     ) -> Handle:
         """Group by group."""
@@ -165,12 +167,15 @@ class Windows(Linear):
         dims = (*where["dims"][:-1], filters)
         parts: List[Handle] = []
         for k in range(groups):
-            inner = self.part(x, x.rank - 1, k * channels, (k + 1) * channels)
-            own = self.part(w, 0, k * filters, (k + 1) * filters), self.part(bias, 0, k * filters, (k + 1) * filters)
+            inner = self.slice_axis(x, x.rank - 1, k * channels, (k + 1) * channels)
+            own = (
+                self.slice_axis(w, 0, k * filters, (k + 1) * filters),
+                self.slice_axis(bias, 0, k * filters, (k + 1) * filters),
+            )
             parts.append(method(inner, *own, **dict(where, dims=dims)))
         return self.concat(parts, x.rank - 1)
 
-    def stuffed(self, w: Handle, dilations: Ints) -> Handle:
+    def dilate_filter(self, w: Handle, dilations: Ints) -> Handle:
         """A filter with zeros between its taps."""
         for axis, dilation in enumerate(dilations, 1):
             taps = _told(w.dims[axis])
@@ -178,11 +183,11 @@ class Windows(Linear):
                 apart = (*w.dims[: axis + 1], 1, *w.dims[axis + 1 :])
                 pads = [(0, 0)] * (axis + 1) + [(0, dilation - 1)] + [(0, 0)] * (w.rank - axis - 1)
                 merged = (*w.dims[:axis], taps * dilation, *w.dims[axis + 1 :])
-                if w.constant:
+                if w.is_constant:
                     wide = Handle.of(np.pad(w.array.reshape(apart), pads).reshape(merged))
                 else:
-                    wide = self.shaped(self.surrounded(self.shaped(w, apart), pads), merged)
-                w = self.part(wide, axis, 0, (taps - 1) * dilation + 1)
+                    wide = self.reshape_to(self.pad_known(self.reshape_to(w, apart), pads), merged)
+                w = self.slice_axis(wide, axis, 0, (taps - 1) * dilation + 1)
         return w
 
     # -- transposed convolutions -------------------------------------------------------------------------------------------
@@ -200,22 +205,26 @@ class Windows(Linear):
         """In full; or, with `beyond`, that much longer than a stride for each place (see `conv_transpose_same`)."""
         if x.dtype == "float16":
             where: Any = {"strides": strides, "dilations": dilations, "groups": groups, "beyond": beyond}
-            return self.in_float32(self.conv_transpose, x, w, bias, **where)
+            return self.call_in_float32(self.conv_transpose, x, w, bias, **where)
         if x.dtype != "float32":
-            raise self.lacking("TRANSPOSE_CONV", x.dtype)
+            raise self.kernel_error("TRANSPOSE_CONV", x.dtype)
         if len(strides) > 3:
             raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % len(strides))
-        w = self.stuffed(w, dilations)
+        w = self.dilate_filter(w, dilations)
         if len(strides) == 1:
             more = None if beyond is None else (0, *beyond)
-            return self.lowered(self._spread_out(self.lifted(x), self.lifted(w), bias, (1, *strides), groups, more))
-        return self._spread_out(x, w, bias, strides, groups, beyond)
+            return self.remove_height(
+                self._conv_transpose_groups(
+                    self.insert_height(x), self.insert_height(w), bias, (1, *strides), groups, more
+                )
+            )
+        return self._conv_transpose_groups(x, w, bias, strides, groups, beyond)
 
     def conv_transpose_same(self, x: Handle, w: Handle, bias: Optional[Handle] = None, **params: Any) -> Handle:
         """Emit the primitive of the pass `transpose_conv_cropping`: a transposed convolution with the padding SAME."""
         return self.conv_transpose(x, w, bias, **params)
 
-    def _spread_out(
+    def _conv_transpose_groups(
         self, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int, beyond: Optional[Ints]
     ) -> Handle:
         """Group by group."""
@@ -227,23 +236,23 @@ class Windows(Linear):
             size * factor + extra if isinstance(size, int) else None
             for size, factor, extra in zip(x.dims, factors, more)
         ]
-        where["shape"] = self._scaled_shape(x, factors, more)
+        where["shape"] = self._scale_shape(x, factors, more)
         channels = _told(x.dims[-1]) // groups
         parts = []
         for k in range(groups):
-            inner = x if groups == 1 else self.part(x, x.rank - 1, k * channels, (k + 1) * channels)
-            own = w if groups == 1 else self.part(w, w.rank - 1, k * channels, (k + 1) * channels)
-            parts.append(self._transposed_conv(inner, own, bias if groups == 1 else None, **where))
-        joined = self.concat(parts, x.rank - 1)
-        return joined if bias is None or groups == 1 else self.add(joined, bias)
+            inner = x if groups == 1 else self.slice_axis(x, x.rank - 1, k * channels, (k + 1) * channels)
+            own = w if groups == 1 else self.slice_axis(w, w.rank - 1, k * channels, (k + 1) * channels)
+            parts.append(self._add_transpose_conv(inner, own, bias if groups == 1 else None, **where))
+        result = self.concat(parts, x.rank - 1)
+        return result if bias is None or groups == 1 else self.add(result, bias)
 
-    def _scaled_shape(self, x: Handle, factors: Ints, more: Ints) -> Handle:
+    def _scale_shape(self, x: Handle, factors: Ints, more: Ints) -> Handle:
         """The sizes of x, each times a factor and so much more."""
-        if x.static:
+        if x.is_static:
             return self.ints(*[size * factor + extra for size, factor, extra in zip(x.dims, factors, more)])
         return self.add(self.mul(self.shape_tensor(x), self.ints(*factors)), self.ints(*more))
 
-    def _transposed_conv(
+    def _add_transpose_conv(
         self,
         x: Handle,
         w: Handle,
@@ -270,13 +279,13 @@ def _told(size: Any) -> int:
     return size
 
 
-def raised(where: Any) -> Any:
+def raise_parameters(where: Any) -> Any:
     """The parameters of one spatial axis for two."""
     ones = {"strides": 1, "dilations": 1, "kernel": 1, "pads": (0, 0)}
     return {name: values if isinstance(values, str) else (ones[name], *values) for name, values in where.items()}
 
 
-def where_to(space: Sequence[Any], kernel: Ints, where: Any, padding: str) -> List[Any]:
+def result_space(space: Sequence[Any], kernel: Ints, where: Any, padding: str) -> List[Any]:
     """The spatial sizes of the result."""
     if padding == SAME:
         return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, where["strides"])]
