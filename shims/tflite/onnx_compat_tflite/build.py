@@ -1,4 +1,4 @@
-"""A recorded program as a TFLite model."""
+"""Compile a recorded program into a TFLite model."""
 
 from onnx_compat.passes import run_program_passes
 from onnx_compat.shim import Program, emit
@@ -16,10 +16,12 @@ SIGNATURE = "serving_default"
 
 
 def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec:
-    """The program in operators that these kernels have; weights are views of the program's until they are written. With
-    `own`, nobody else has the program: what a pass replaces by other weights is let go of.
+    """Return the program as a model of operators that these kernels have.
+
+    The weights of the model are views of the program's until they are written. With `own`, no other caller uses the
+    program: weights that a pass replaces are released.
     """
-    model = _emitted(program, kernels)
+    model = _emit_program(program, kernels)
     if own:
         program.region.release()
     optimize(model, kernels)
@@ -30,7 +32,8 @@ def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec
     return check_graph(model, "signatures")
 
 
-def _emitted(program: Program, kernels: Kernels) -> fb.ModelSpec:
+def _emit_program(program: Program, kernels: Kernels) -> fb.ModelSpec:
+    """Run the program passes, and emit the resulting region."""
     emitter = TFLiteEmitter(kernels)
     graph = emitter.graph
     handles = [
@@ -40,9 +43,9 @@ def _emitted(program: Program, kernels: Kernels) -> fb.ModelSpec:
     region = run_program_passes(PROGRAM, program.region, emitter)
     outputs = emit(region, emitter, handles)
     if region is not program.region:
-        region.release()  # nodes and values refer to each other: without this the weights would stay until a collection
-    taken = {port.name for port in program.inputs}
-    names = [port.name if port.name not in taken else port.name + ":0" for port in program.outputs]
+        region.release()  # nodes and values form cycles: without this the weights stay until a garbage collection
+    input_names = {port.name for port in program.inputs}
+    names = [port.name if port.name not in input_names else port.name + ":0" for port in program.outputs]
     graph.finish(outputs, names)
     graph.spec.name = program.name or "main"
-    return check_graph(fb.ModelSpec([one.spec for one in emitter.graphs], description=DESCRIPTION), "emission")
+    return check_graph(fb.ModelSpec([graph.spec for graph in emitter.graphs], description=DESCRIPTION), "emission")

@@ -1,10 +1,10 @@
-"""The rules of the dtypes and shapes of TFLite operators, which `graph_verifier` applies.
+"""The rules for dtypes and shapes of TFLite operators, which `graph_verifier` applies.
 
-A rule gets an operator as a `Use` and raises VerificationError by `require`. An open size is -1 and agrees with every size.
-An operator without a rule is checked by its tensors alone.
+A rule receives an operator as a `Use` and calls `require`, which raises VerificationError. A size of -1 is unknown and
+agrees with every size. An operator without a rule is checked by its tensors alone.
 """
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -17,36 +17,39 @@ Sizes = Sequence[int]
 
 
 class Use:
-    """An operator with its tensors."""
+    """An operator with the tensors that it reads and writes."""
 
     def __init__(self, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:
         self.options = operator.options
         self.inputs = [None if index is None else graph.tensors[index] for index in operator.inputs]
         self.outputs = [graph.tensors[index] for index in operator.outputs]
 
-    def has(self, place: int) -> bool:
-        return place < len(self.inputs) and self.inputs[place] is not None
+    def has(self, index: int) -> bool:
+        """Whether the operator has this input."""
+        return index < len(self.inputs) and self.inputs[index] is not None
 
-    def input(self, place: int) -> fb.TensorSpec:
-        require(self.has(place), "it has no input %d", place)
-        tensor = self.inputs[place]
+    def input(self, index: int) -> fb.TensorSpec:
+        """Return a tensor that the operator reads; raise VerificationError if it is absent."""
+        require(self.has(index), "it has no input %d", index)
+        tensor = self.inputs[index]
         assert tensor is not None
         return tensor
 
-    def sizes(self, place: int) -> Sizes:
-        return sizes_of(self.input(place))
+    def sizes(self, index: int) -> Sizes:
+        """Return the sizes of an input, -1 for an unknown size."""
+        return sizes_of(self.input(index))
 
-    def dtype(self, place: int) -> str:
-        return self.input(place).dtype
+    def dtype(self, index: int) -> str:
+        return self.input(index).dtype
 
-    def constant(self, place: int) -> Optional[List[int]]:
-        """The integers of a constant input; None where the run decides them."""
-        buffer = self.input(place).buffer
+    def constant(self, index: int) -> Optional[List[int]]:
+        """Return the integers of a constant input; None if the input is computed at run time."""
+        buffer = self.input(index).buffer
         return None if buffer is None else [int(value) for value in np.asarray(buffer).reshape(-1)]
 
-    def expect(self, sizes: Sizes, dtype: Optional[str] = None, place: int = 0) -> None:
-        """Refuse a result of another type."""
-        result = self.outputs[place]
+    def expect(self, sizes: Sizes, dtype: Optional[str] = None, index: int = 0) -> None:
+        """Raise VerificationError if a result has other sizes, or another dtype."""
+        result = self.outputs[index]
         require(
             agree(sizes, sizes_of(result)), "its result has the shape %s, not %s", list(sizes_of(result)), list(sizes)
         )
@@ -58,6 +61,8 @@ RULES: Dict[str, Rule] = {}
 
 
 def _rule(builtins: str) -> Callable[[Rule], Rule]:
+    """Register a function as the rule of these operators."""
+
     def declare(function: Rule) -> Rule:
         RULES.update((builtin, function) for builtin in builtins.split())
         return function
@@ -65,30 +70,35 @@ def _rule(builtins: str) -> Callable[[Rule], Rule]:
     return declare
 
 
-def require(holds: bool, defect: str, *values: Any) -> None:
+def require(holds: bool, defect: str, *values: object) -> None:
+    """Raise VerificationError with this text unless the condition holds."""
     if not holds:
         raise VerificationError(defect % values)
 
 
 def sizes_of(tensor: fb.TensorSpec) -> Sizes:
+    """Return the sizes of a tensor, -1 for an unknown size."""
     return tensor.shape if tensor.shape_signature is None else tensor.shape_signature
 
 
-def agree(one: Sizes, other: Sizes) -> bool:
-    """Whether two shapes may be the same at run time."""
-    return len(one) == len(other) and all(a == b or a < 0 or b < 0 for a, b in zip(one, other))
+def agree(lhs: Sizes, rhs: Sizes) -> bool:
+    """Whether two shapes can be equal at run time."""
+    return len(lhs) == len(rhs) and all(a == b or a < 0 or b < 0 for a, b in zip(lhs, rhs))
 
 
-def _count(sizes: Sizes) -> int:
+def _element_count(sizes: Sizes) -> int:
+    """Return the number of elements; -1 if a size is unknown."""
     return -1 if any(size < 0 for size in sizes) else int(np.prod(sizes, dtype=np.int64))
 
 
-def _axis(axis: int, rank: int) -> int:
+def _normalize_axis(axis: int, rank: int) -> int:
+    """Return the axis counted from the front; raise VerificationError if it is out of range."""
     require(-rank <= axis < rank, "the axis %d is out of range for the rank %d", axis, rank)
     return axis % rank
 
 
 def _broadcast(shapes: Sequence[Sizes]) -> Sizes:
+    """Return the sizes of the operands after broadcasting; raise VerificationError if they do not broadcast."""
     rank = max(map(len, shapes))
     result = []
     for axis in range(-rank, 0):
@@ -98,7 +108,7 @@ def _broadcast(shapes: Sequence[Sizes]) -> Sizes:
     return result
 
 
-# -- element by element ------------------------------------------------------------------------------------------------
+# -- elementwise operators ------------------------------------------------------------------------------------------------
 @_rule(
     "ABS NEG EXP LOG SQRT RSQRT SIN COS FLOOR CEIL ROUND SIGN SQUARE RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 ELU GELU LEAKY_RELU"
     " HARD_SWISH LOGISTIC TANH SOFTMAX LOG_SOFTMAX LOGICAL_NOT L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION REVERSE_V2 CUMSUM"
@@ -117,8 +127,8 @@ def _shape_of_first(use: Use) -> None:
 def _cast(use: Use) -> None:
     use.expect(use.sizes(0))
     for name, tensor in (("in_data_type", use.input(0)), ("out_data_type", use.outputs[0])):
-        told = use.options.get(name, tensor.dtype)
-        require(told == tensor.dtype, "its %s is %s for a tensor of %s", name, told, tensor.dtype)
+        declared_dtype = use.options.get(name, tensor.dtype)
+        require(declared_dtype == tensor.dtype, "its %s is %s for a tensor of %s", name, declared_dtype, tensor.dtype)
 
 
 @_rule(
@@ -140,8 +150,8 @@ def _select(use: Use) -> None:
 # -- shapes ------------------------------------------------------------------------------------------------------------
 @_rule("RESHAPE SQUEEZE EXPAND_DIMS")
 def _reshape(use: Use) -> None:
-    before, after = _count(use.sizes(0)), _count(sizes_of(use.outputs[0]))
-    require(before == after or min(before, after) < 0, "%d elements become %d", before, after)
+    before, after = _element_count(use.sizes(0)), _element_count(sizes_of(use.outputs[0]))
+    require(before == after or min(before, after) < 0, "it has %d elements, its result has %d", before, after)
     use.expect(sizes_of(use.outputs[0]), use.dtype(0))
 
 
@@ -155,10 +165,10 @@ def _transpose(use: Use) -> None:
 
 @_rule("CONCATENATION")
 def _concatenation(use: Use) -> None:
-    shapes = [list(use.sizes(place)) for place in range(len(use.inputs))]
-    axis = _axis(use.options.get("axis", 0), len(shapes[0]))
+    shapes = [list(use.sizes(index)) for index in range(len(use.inputs))]
+    axis = _normalize_axis(use.options.get("axis", 0), len(shapes[0]))
     total = [shape[axis] for shape in shapes]
-    require(len({use.dtype(place) for place in range(len(shapes))}) == 1, "its operands have several dtypes")
+    require(len({use.dtype(index) for index in range(len(shapes))}) == 1, "its operands have several dtypes")
     for shape in shapes:
         expected = list(shape)
         expected[axis] = -1 if min(total) < 0 else sum(total)
@@ -196,10 +206,10 @@ def _fill(use: Use) -> None:
 
 @_rule("TILE")
 def _tile(use: Use) -> None:
-    sizes, times = use.sizes(0), use.constant(1)
-    if times is not None:
-        require(len(times) == len(sizes), "%d repeats for the rank %d", len(times), len(sizes))
-        use.expect([size if size < 0 else size * many for size, many in zip(sizes, times)], use.dtype(0))
+    sizes, repeats = use.sizes(0), use.constant(1)
+    if repeats is not None:
+        require(len(repeats) == len(sizes), "%d repeats for the rank %d", len(repeats), len(sizes))
+        use.expect([size if size < 0 else size * many for size, many in zip(sizes, repeats)], use.dtype(0))
 
 
 @_rule("SHAPE")
@@ -210,7 +220,7 @@ def _shape(use: Use) -> None:
 @_rule("GATHER")
 def _gather(use: Use) -> None:
     sizes, batches = list(use.sizes(0)), use.options.get("batch_dims", 0)
-    axis = _axis(use.options.get("axis", 0), len(sizes))
+    axis = _normalize_axis(use.options.get("axis", 0), len(sizes))
     require(use.dtype(1) in ("int16", "int32", "int64"), "its indices are %s", use.dtype(1))
     use.expect([*sizes[:axis], *use.sizes(1)[batches:], *sizes[axis + 1 :]], use.dtype(0))
 
@@ -218,41 +228,41 @@ def _gather(use: Use) -> None:
 @_rule("PACK")
 def _pack(use: Use) -> None:
     sizes = list(use.sizes(0))
-    axis = _axis(use.options.get("axis", 0), len(sizes) + 1)
-    require(use.options.get("values_count", 0) == len(use.inputs), "it does not count its inputs")
-    for place in range(len(use.inputs)):
-        one = list(use.sizes(place))
-        use.expect([*one[:axis], len(use.inputs), *one[axis:]], use.dtype(place))
+    axis = _normalize_axis(use.options.get("axis", 0), len(sizes) + 1)
+    require(use.options.get("values_count", 0) == len(use.inputs), "its values_count is not the number of its inputs")
+    for index in range(len(use.inputs)):
+        operand_sizes = list(use.sizes(index))
+        use.expect([*operand_sizes[:axis], len(use.inputs), *operand_sizes[axis:]], use.dtype(index))
 
 
 @_rule("UNPACK")
 def _unpack(use: Use) -> None:
     sizes = list(use.sizes(0))
-    axis = _axis(use.options.get("axis", 0), len(sizes))
+    axis = _normalize_axis(use.options.get("axis", 0), len(sizes))
     require(agree([sizes[axis]], [len(use.outputs)]), "%d results of an axis of %d", len(use.outputs), sizes[axis])
-    for place in range(len(use.outputs)):
-        use.expect([*sizes[:axis], *sizes[axis + 1 :]], use.dtype(0), place)
+    for index in range(len(use.outputs)):
+        use.expect([*sizes[:axis], *sizes[axis + 1 :]], use.dtype(0), index)
 
 
 @_rule("SPLIT")
 def _split(use: Use) -> None:
     axes, sizes = use.constant(0), list(use.sizes(1))
-    require(use.options.get("num_splits", 0) == len(use.outputs), "it does not count its results")
+    require(use.options.get("num_splits", 0) == len(use.outputs), "its num_splits is not the number of its results")
     if axes is not None:
-        axis = _axis(axes[0], len(sizes))
+        axis = _normalize_axis(axes[0], len(sizes))
         part = -1 if sizes[axis] < 0 else sizes[axis] // len(use.outputs)
         require(
             sizes[axis] < 0 or part * len(use.outputs) == sizes[axis], "%d parts of %d", len(use.outputs), sizes[axis]
         )
-        for place in range(len(use.outputs)):
-            use.expect([*sizes[:axis], part, *sizes[axis + 1 :]], use.dtype(1), place)
+        for index in range(len(use.outputs)):
+            use.expect([*sizes[:axis], part, *sizes[axis + 1 :]], use.dtype(1), index)
 
 
 @_rule("SUM MEAN REDUCE_PROD REDUCE_MAX REDUCE_MIN REDUCE_ANY REDUCE_ALL")
 def _reduce(use: Use) -> None:
-    sizes, given = use.sizes(0), use.constant(1)
-    if given is not None:
-        axes = {_axis(axis, len(sizes)) for axis in given}
+    sizes, axis_list = use.sizes(0), use.constant(1)
+    if axis_list is not None:
+        axes = {_normalize_axis(axis, len(sizes)) for axis in axis_list}
         kept = use.options.get("keep_dims", False)
         use.expect([1 if k in axes else size for k, size in enumerate(sizes) if kept or k not in axes], use.dtype(0))
 
@@ -261,7 +271,7 @@ def _reduce(use: Use) -> None:
 def _arg(use: Use) -> None:
     sizes, axes = list(use.sizes(0)), use.constant(1)
     if axes is not None:
-        axis = _axis(axes[0], len(sizes))
+        axis = _normalize_axis(axes[0], len(sizes))
         use.expect([*sizes[:axis], *sizes[axis + 1 :]], use.options.get("output_type", "float32"))
 
 
@@ -271,27 +281,27 @@ def _fully_connected(use: Use) -> None:
     units, depth = use.sizes(1)
     result = sizes_of(use.outputs[0])
     require(len(result) > 0 and agree([units], result[-1:]), "%d units give the shape %s", units, list(result))
-    elements = _count(use.sizes(0))
+    elements = _element_count(use.sizes(0))
     require(elements < 0 or depth < 0 or elements % max(depth, 1) == 0, "%d elements in rows of %d", elements, depth)
     if use.has(2):
-        require(agree([units], [_count(use.sizes(2))]), "a bias %s for %d units", list(use.sizes(2)), units)
+        require(agree([units], [_element_count(use.sizes(2))]), "a bias %s for %d units", list(use.sizes(2)), units)
 
 
 @_rule("BATCH_MATMUL")
 def _batch_matmul(use: Use) -> None:
     x, y = list(use.sizes(0)), list(use.sizes(1))
     require(len(x) > 1 and len(y) > 1, "its operands have the ranks %d and %d", len(x), len(y))
-    (rows, inner), (other, columns) = x[-2:], y[-2:]
+    (rows, inner), (inner_of_y, columns) = x[-2:], y[-2:]
     if use.options.get("adj_x", False):
         rows, inner = inner, rows
     if use.options.get("adj_y", False):
-        other, columns = columns, other
-    require(agree([inner], [other]), "its inner sizes are %d and %d", inner, other)
+        inner_of_y, columns = columns, inner_of_y
+    require(agree([inner], [inner_of_y]), "its inner sizes are %d and %d", inner, inner_of_y)
     use.expect([*_broadcast([x[:-2] or [1], y[:-2] or [1]])[: max(len(x), len(y)) - 2], rows, columns])
 
 
-def _steps(use: Use, sizes: Sizes, kernel: Sizes) -> List[int]:
-    """The places of a window on the two spatial axes."""
+def _window_counts(use: Use, sizes: Sizes, kernel: Sizes) -> List[int]:
+    """Return how many windows there are along the two spatial axes."""
     result = []
     for size, taps, letter in zip(sizes, kernel, "hw"):
         stride = use.options.get("stride_" + letter, 0)
@@ -309,7 +319,7 @@ def _conv(use: Use) -> None:
     require(
         min(channels, depth) < 0 or channels % max(depth, 1) == 0, "a filter of %d channels for %d", depth, channels
     )
-    use.expect([batch, *_steps(use, space, kernel), output])
+    use.expect([batch, *_window_counts(use, space, kernel), output])
     _check_bias(use, output)
 
 
@@ -317,13 +327,13 @@ def _conv(use: Use) -> None:
 def _depthwise(use: Use) -> None:
     (batch, *space, channels), (_, *kernel, output) = use.sizes(0), use.sizes(1)
     require(channels < 0 or output % max(channels, 1) == 0, "a filter of %d channels for %d", output, channels)
-    use.expect([batch, *_steps(use, space, kernel), output])
+    use.expect([batch, *_window_counts(use, space, kernel), output])
     _check_bias(use, output)
 
 
-def _check_bias(use: Use, channels: int, place: int = 2) -> None:
-    if use.has(place):
-        require(agree(use.sizes(place), [channels]), "a bias %s for %d channels", list(use.sizes(place)), channels)
+def _check_bias(use: Use, channels: int, index: int = 2) -> None:
+    if use.has(index):
+        require(agree(use.sizes(index), [channels]), "a bias %s for %d channels", list(use.sizes(index)), channels)
 
 
 @_rule("TRANSPOSE_CONV")
@@ -339,7 +349,7 @@ def _transpose_conv(use: Use) -> None:
 def _pool(use: Use) -> None:
     batch, *space, channels = use.sizes(0)
     kernel = [use.options.get("filter_height", 0), use.options.get("filter_width", 0)]
-    use.expect([batch, *_steps(use, space, kernel), channels], use.dtype(0))
+    use.expect([batch, *_window_counts(use, space, kernel), channels], use.dtype(0))
 
 
 @_rule("RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR")

@@ -1,12 +1,14 @@
-"""The verifier of TFLite models: a defect of the emitter or of a pass is reported at the step that caused it.
+"""The verifier of TFLite models: it reports a defect at the step of the emitter, or at the pass, that caused it.
 
-It runs with ONNX_COMPAT_VERIFY=1: after emission, after the passes, and before a file is written. It checks that
+It runs with ONNX_COMPAT_VERIFY=1: after emission, after each pass, and before a file is written. It checks that
 
-- the indices of tensors and of subgraphs are in range, and no tensor is written twice, or written and constant or an input;
-- an operator reads what is an input, a constant, a variable, or written before it;
-- constants and quantization parameters fit their tensors, and inputs and outputs those of a signature;
-- a branch or a loop hands its subgraphs what they take;
-- types and sizes are those that the kernels give (`graph_rules`).
+- the indices of tensors and subgraphs are in range;
+- an operator writes a tensor once, and writes no constant and no input;
+- an operator reads only inputs, constants, variables, and tensors that an earlier operator wrote;
+- constants and quantization parameters fit their tensors;
+- the inputs and outputs of a signature are those of its subgraph;
+- a branch or a loop passes its subgraphs the values that they take;
+- dtypes and sizes follow the rules of the kernels (`graph_rules`).
 """
 
 from typing import Any, List, Sequence, Set
@@ -22,20 +24,20 @@ __all__ = ["check_graph", "verify_graph"]
 
 
 def check_graph(model: fb.ModelSpec, after: str) -> fb.ModelSpec:
-    """Verify the model if ONNX_COMPAT_VERIFY=1, and return it. `after` names the step that made or changed it."""
+    """Verify the model if ONNX_COMPAT_VERIFY=1, and return it. `after` names the step that built or changed it."""
     if is_verifying():
         verify_graph(model, after)
     return model
 
 
 def verify_graph(model: fb.ModelSpec, after: str = "") -> None:
-    """Raise VerificationError if a model has a defect."""
+    """Raise VerificationError, with the operator and the subgraph, if a model has a defect."""
     for number, graph in enumerate(model.subgraphs):
         where = "the subgraph %d '%s'" % (number, graph.name)
         try:
             _verify_subgraph(model, graph)
-        except _Located as error:
-            raise _defect_error("%s of %s: %s" % (error.place, where, error.reason), after) from error
+        except _OperatorDefect as error:
+            raise _defect_error("%s of %s: %s" % (error.operator, where, error.reason), after) from error
         except OnnxCompatError as error:
             raise _defect_error("%s: %s" % (where, error.reason), after) from error
     try:
@@ -47,19 +49,20 @@ def verify_graph(model: fb.ModelSpec, after: str = "") -> None:
 def _defect_error(defect: str, after: str) -> VerificationError:
     return VerificationError(
         "the TFLite graph has a defect%s: %s" % (" after %s" % after if after else "", defect),
-        hint="this is a defect of onnx-compat: please report it with the model",
+        hint="This is a defect of onnx-compat. Please report it with the model.",
     )
 
 
-class _Located(VerificationError):
-    """A defect of one operator."""
+class _OperatorDefect(VerificationError):
+    """A defect of an operator: the operator, and the reason."""
 
-    def __init__(self, place: str, reason: str) -> None:
+    def __init__(self, operator: str, reason: str) -> None:
         super().__init__(reason)
-        self.place = place
+        self.operator = operator
 
 
 def _verify_subgraph(model: fb.ModelSpec, graph: fb.SubGraph) -> None:
+    """Check the tensors of a subgraph, then its operators in order."""
     _check_indices(graph, [*graph.inputs, *graph.outputs])
     require(len(set(graph.inputs)) == len(graph.inputs), "a tensor is an input twice")
     for tensor in graph.tensors:
@@ -76,10 +79,10 @@ def _verify_subgraph(model: fb.ModelSpec, graph: fb.SubGraph) -> None:
             readable.update(operator.outputs)
             _verify_operator(model, graph, operator)
         except OnnxCompatError as error:
-            raise _Located("operator %d (%s)" % (number, operator.builtin), error.reason) from error
+            raise _OperatorDefect("operator %d (%s)" % (number, operator.builtin), error.reason) from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             reason = "its rule fails: %s: %s" % (type(error).__name__, error)
-            raise _Located("operator %d (%s)" % (number, operator.builtin), reason) from error
+            raise _OperatorDefect("operator %d (%s)" % (number, operator.builtin), reason) from error
     missing = [graph.tensors[index].name for index in graph.outputs if index not in readable]
     require(not missing, "nothing writes the outputs %s", missing)
 
@@ -90,11 +93,11 @@ def _check_indices(graph: fb.SubGraph, indices: Sequence[Any]) -> None:
 
 
 def _check_flow(graph: fb.SubGraph, operator: fb.OperatorSpec, readable: Set[int], written: Set[int]) -> None:
-    """Tensors are written once, and read after that."""
+    """Check that an operator reads available tensors, and writes tensors that no operator wrote before."""
     read = [index for index in operator.inputs if index is not None]
     _check_indices(graph, [*read, *operator.outputs, *operator.intermediates])
-    early = [graph.tensors[index].name for index in read if index not in readable]
-    require(not early, "it reads %s before anything writes that", early)
+    unavailable = [graph.tensors[index].name for index in read if index not in readable]
+    require(not unavailable, "it reads %s before anything writes that", unavailable)
     require(len(set(operator.outputs)) == len(operator.outputs), "it writes a tensor twice")
     for index in operator.outputs:
         tensor = graph.tensors[index]
@@ -114,49 +117,55 @@ def _verify_tensor(tensor: fb.TensorSpec) -> None:
 
 
 def _verify_quantization(tensor: fb.TensorSpec) -> None:
-    how = tensor.quantization
-    if how is None or how.details is not None or not how.scale:
+    quantization = tensor.quantization
+    if quantization is None or quantization.details is not None or not quantization.scale:
         return
-    many = len(how.scale)
+    count = len(quantization.scale)
     require(
-        len(how.zero_point) in (0, 1, many),
+        len(quantization.zero_point) in (0, 1, count),
         "'%s' has %d zero points for %d scales",
         tensor.name,
-        len(how.zero_point),
-        many,
+        len(quantization.zero_point),
+        count,
     )
-    require(bool(np.all(np.isfinite(how.scale))), "a scale of '%s' is not finite", tensor.name)
-    if many > 1:
-        require(0 <= how.axis < len(tensor.shape), "'%s' is quantised along the axis %d", tensor.name, how.axis)
-        size = tensor.shape[how.axis]
-        require(many == size, "'%s' has %d scales along an axis of %d", tensor.name, many, size)
+    require(bool(np.all(np.isfinite(quantization.scale))), "a scale of '%s' is not finite", tensor.name)
+    if count > 1:
+        require(
+            0 <= quantization.axis < len(tensor.shape),
+            "'%s' is quantised along the axis %d",
+            tensor.name,
+            quantization.axis,
+        )
+        size = tensor.shape[quantization.axis]
+        require(count == size, "'%s' has %d scales along an axis of %d", tensor.name, count, size)
 
 
 def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:
+    """Check the subgraphs that an operator calls, then its rule."""
     for name, value in operator.options.items():
         if "subgraph" in name:
             for number in value if isinstance(value, (list, tuple)) else [value]:
                 require(0 <= number < len(model.subgraphs), "there is no subgraph %d", number)
     options = operator.options
-    given = [graph.tensors[index] for index in operator.inputs if index is not None]
+    inputs = [graph.tensors[index] for index in operator.inputs if index is not None]
     results = [graph.tensors[index] for index in operator.outputs]
     if operator.builtin == "IF":
         for name in ("then_subgraph_index", "else_subgraph_index"):
             branch = model.subgraphs[options[name]]
-            _check_handed(given[1:], branch, branch.inputs, "takes")
-            _check_handed(results, branch, branch.outputs, "gives")
+            _check_passed_values(inputs[1:], branch, branch.inputs, "takes")
+            _check_passed_values(results, branch, branch.outputs, "gives")
     elif operator.builtin == "WHILE":
         test, body = (model.subgraphs[options[name]] for name in ("cond_subgraph_index", "body_subgraph_index"))
         for inner in (test, body):
-            _check_handed(given, inner, inner.inputs, "takes")
-        _check_handed(results, body, body.outputs, "gives")
-        _check_truth(test)
+            _check_passed_values(inputs, inner, inner.inputs, "takes")
+        _check_passed_values(results, body, body.outputs, "gives")
+        _check_condition(test)
     elif operator.builtin in RULES:
         RULES[operator.builtin](Use(graph, operator))
 
 
-def _check_handed(outer: List[fb.TensorSpec], graph: fb.SubGraph, indices: Sequence[int], verb: str) -> None:
-    """Values that go into or come out of another subgraph have their types there."""
+def _check_passed_values(outer: List[fb.TensorSpec], graph: fb.SubGraph, indices: Sequence[int], verb: str) -> None:
+    """Check that the values that go into or come out of another subgraph have their types there."""
     _check_indices(graph, indices)
     require(len(outer) == len(indices), "'%s' %s %d values, not %d", graph.name, verb, len(indices), len(outer))
     for tensor, inner in zip(outer, (graph.tensors[index] for index in indices)):
@@ -165,7 +174,8 @@ def _check_handed(outer: List[fb.TensorSpec], graph: fb.SubGraph, indices: Seque
         require(same, "'%s' %s %s for %s", graph.name, verb, *types)
 
 
-def _check_truth(test: fb.SubGraph) -> None:
+def _check_condition(test: fb.SubGraph) -> None:
+    """Check that a loop's test returns one boolean."""
     require(len(test.outputs) == 1, "the condition '%s' gives %d values", test.name, len(test.outputs))
     result = test.tensors[test.outputs[0]]
     require(result.dtype == "bool", "the condition '%s' is %s", test.name, result.dtype)
