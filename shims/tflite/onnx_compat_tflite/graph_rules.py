@@ -151,7 +151,7 @@ def _select(use: Use) -> None:
 @_rule("RESHAPE SQUEEZE EXPAND_DIMS")
 def _reshape(use: Use) -> None:
     before, after = _element_count(use.sizes(0)), _element_count(sizes_of(use.outputs[0]))
-    require(before == after or min(before, after) < 0, "it has %d elements, its result has %d", before, after)
+    require(before == after or min(before, after) < 0, "%d elements become %d", before, after)
     use.expect(sizes_of(use.outputs[0]), use.dtype(0))
 
 

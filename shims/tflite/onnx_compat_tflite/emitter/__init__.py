@@ -1,4 +1,4 @@
-"""The primitives as TFLite operators."""
+"""The emitter: it writes each primitive as TFLite operators."""
 
 from onnx_compat_tflite.emitter.activations import Activations
 from onnx_compat_tflite.emitter.images import Images
@@ -12,4 +12,4 @@ __all__ = ["TFLiteEmitter"]
 
 
 class TFLiteEmitter(WideIntegers, Images, ImplicitPadding, Recurrent, Activations, Random, Suppression):
-    """Every primitive that some kernels can do, by its name."""
+    """Emit every primitive that TFLite kernels can compute. Each primitive is a method of its name."""

@@ -1,20 +1,20 @@
-"""What every family of primitives builds on: operators, constants, run-time sizes, and types that a kernel lacks.
+"""The base of all emitter classes: operators, constants, run-time sizes, and dtypes that a kernel lacks.
 
-A kernel that does not take a type is served with the next wider type that holds every value of it, and the result is
-brought back: integers wrap as they would have, and float16 is rounded once. Where there is no such type the primitive
-is unsupported; it is never computed in a type that holds less.
+If a kernel lacks a dtype, the operands are cast to the next wider dtype that holds all their values, and the result is
+cast back. Integers wrap as before, and float16 is rounded once. Without a wider dtype the primitive is unsupported: it
+is never computed in a dtype that holds less.
 """
 
 import functools
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 import numpy as np
 
 from onnx_compat.shim import DType, Emitter, Spec, UnsupportedError, dtypes, is_equal, is_static
 from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.subgraph_builder import Graph, Handle, storage_type
+from onnx_compat_tflite.subgraph_builder import Graph, Handle, Size, storage_type
 
 __all__ = ["Base", "widen_for"]
 
@@ -29,34 +29,37 @@ _WIDER = {
     "float16": "float32",
 }
 
-#: Of infinite elements these kernels make such.
-_HANDS_ON = frozenset(
+#: Operators whose result can be infinite where an operand is, also without XNNPACK.
+_KEEPS_INFINITY = frozenset(
     "SELECT_V2 ADD SUB RESHAPE TRANSPOSE BROADCAST_TO CONCATENATION SLICE STRIDED_SLICE TILE EXPAND_DIMS GATHER"
     " MAXIMUM MINIMUM PADV2 PACK SQUEEZE FILL REDUCE_MAX REDUCE_MIN".split()
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: A number that becomes a constant.
+Scalar = Union[bool, int, float, np.generic]
 
 
 def widen_for(*builtins: str) -> Callable[[F], F]:
-    """A method for types that these kernels all take (or a feature of theirs: "MIRROR_PAD reflect"); it serves other
-    types through a wider one.
+    """Decorate a method that needs these kernels: it widens the operands where a kernel lacks their dtype.
+
+    A name may have a feature of the kernel behind it: "MIRROR_PAD reflect". See `Base.call_widened`.
     """
 
-    def declare(method: F) -> F:
+    def decorate(method: F) -> F:
         @functools.wraps(method)
-        def applied(self: "Base", x: Handle, *rest: Any, **params: Any) -> Any:
+        def call(self: "Base", x: Handle, *arguments: Any, **params: Any) -> Any:
             if all(self.accepts(builtin, x.dtype) for builtin in builtins):
-                return method(self, x, *rest, **params)
-            return self.call_widened(applied, builtins, x, rest, params)
+                return method(self, x, *arguments, **params)
+            return self.call_widened(call, builtins, x, arguments, params)
 
-        return applied  # type: ignore[return-value]
+        return cast(F, call)
 
-    return declare
+    return decorate
 
 
 class Base(Emitter):
-    """Operators are appended to the innermost open subgraph."""
+    """Append operators to the innermost open subgraph."""
 
     layout = "channels_last"
     filter_layout = "OHWI"
@@ -67,17 +70,20 @@ class Base(Emitter):
         self.kernels = kernels
         self.graphs: List[Graph] = [Graph("main")]
         self._open_graphs: List[Graph] = [self.graphs[0]]
-        #: Older kernels of arithmetic hold their results between the least and the greatest of the finite numbers.
+        #: Without XNNPACK, kernels of arithmetic clamp their results to the finite numbers: see `kernels`.
         self.finite_arithmetic = not kernels.manners.infinite
 
     # -- subgraphs and operators ---------------------------------------------------------------------------------------
     @property
     def graph(self) -> Graph:
+        """The innermost open subgraph."""
         return self._open_graphs[-1]
 
     @contextmanager
     def subgraph(self, name: str) -> Iterator[Tuple[int, Graph]]:
-        """A new subgraph, with its number, into which operators go meanwhile."""
+        """Open a new subgraph as a context, and yield its index and its builder. Operators are appended to it
+        meanwhile.
+        """
         graph = Graph("%s_%d" % (name, len(self.graphs)))
         self.graphs.append(graph)
         self._open_graphs.append(graph)
@@ -92,10 +98,10 @@ class Base(Emitter):
     def add_op(
         self, builtin: str, inputs: Sequence[Optional[Handle]], dtype: str, dims: Sequence[Any], **options: Any
     ) -> Handle:
-        """Append an operator of one result."""
+        """Append an operator with one result, and return the result."""
         result = self.graph.add(builtin, inputs, self.require_type(dtype), dims, self._operator_name(), **options)
-        if self.finite_arithmetic and dtype == "float32" and builtin in _HANDS_ON:
-            result.has_infinite = any(one is not None and self.may_be_infinite(one) for one in inputs)
+        if self.finite_arithmetic and dtype == "float32" and builtin in _KEEPS_INFINITY:
+            result.has_infinite = any(operand is not None and self.may_be_infinite(operand) for operand in inputs)
         if self.finite_arithmetic and builtin == "LOG":
             result.has_infinite = True
         if dtype == "int64":
@@ -103,76 +109,87 @@ class Base(Emitter):
         return result
 
     def may_be_infinite(self, x: Handle) -> bool:
-        """Whether infinite constants are known to have gone into it, or a logarithm."""
+        """Whether x comes from infinite constants, or from a logarithm."""
         return bool(x.dtype == "float32" and np.isinf(x.array).any()) if x.is_constant else x.has_infinite
 
     def add_ops(
         self, builtin: str, inputs: Sequence[Optional[Handle]], results: Sequence[Tuple[str, Any]], **options: Any
     ) -> List[Handle]:
-        """Append an operator of several results."""
+        """Append an operator with several results, each of a (dtype, sizes) pair, and return them."""
         return self.graph.add_many(builtin, inputs, results, self._operator_name(), **options)
 
     def _operator_name(self) -> Optional[str]:
+        """Return the name of the ONNX node that is being emitted, None without one."""
         node = getattr(self, "node", None)
         return node.origin.node if node is not None and node.origin is not None else None
 
     # -- types -----------------------------------------------------------------------------------------------------------
     def accepts(self, builtin: str, dtype: str, feature: str = "plain") -> bool:
+        """Whether the kernel takes this dtype. A feature may follow the name of the operator: "MIRROR_PAD reflect"."""
         name, _, named = builtin.partition(" ")
         return self.kernels.accepts(name, dtype, named or feature)
 
     def require_type(self, dtype: str) -> str:
-        """The type, if the runtime has it at all."""
+        """Return the dtype; raise UnsupportedError if the runtime has no tensors of it."""
         if not self.accepts("RESHAPE", dtype):
             raise UnsupportedError("this TFLite runtime has no tensors of %s" % dtype)
         return dtype
 
     def demand(self, builtin: str, dtype: str, feature: str = "plain") -> None:
+        """Raise UnsupportedError if the kernel does not take this dtype."""
         if not self.accepts(builtin, dtype, feature):
             raise self.kernel_error(builtin, dtype, feature)
 
     def kernel_error(self, builtin: str, dtype: str, feature: str = "plain") -> UnsupportedError:
-        what = "" if feature == "plain" else " (%s)" % feature
-        return UnsupportedError("the %s kernel of TFLite does not take %s%s" % (builtin, dtype, what))
+        """Return the error for a kernel that does not take this dtype, to be raised."""
+        suffix = "" if feature == "plain" else " (%s)" % feature
+        return UnsupportedError("the %s kernel of TFLite does not take %s%s" % (builtin, dtype, suffix))
 
     def call_widened(
         self,
         method: Callable[..., Any],
         builtins: Sequence[str],
         x: Handle,
-        rest: Sequence[Any],
+        arguments: Sequence[Any],
         params: Dict[str, Any],
     ) -> Any:
-        """What `method` gives in the next wider type, in x's own."""
+        """Call a method with x, and each operand of its dtype, cast to the next wider dtype; cast the results back.
+
+        `builtins` are the operators that the method needs; the error names the first that lacks x's dtype.
+        """
         builtin = next(name for name in builtins if not self.accepts(name, x.dtype))
         wider = self._wider_type(x.dtype, builtin)
 
-        def up(item: Any) -> Any:
+        def widen_item(item: Any) -> Any:
             if isinstance(item, (list, tuple)):
-                return [up(part) for part in item]
+                return [widen_item(part) for part in item]
             return self.to(item, wider) if isinstance(item, Handle) and item.dtype == x.dtype else item
 
-        result = method(self, up(x), *up(rest), **params)
+        result = method(self, widen_item(x), *widen_item(arguments), **params)
         if isinstance(result, tuple):
             return tuple(self.to(part, x.dtype) if part.dtype == wider else part for part in result)
         return self.to(result, x.dtype) if result.dtype == wider else result
 
     def _wider_type(self, dtype: str, builtin: str) -> str:
+        """Return the next wider dtype; raise UnsupportedError if there is none."""
         if dtype not in _WIDER:
             raise self.kernel_error(builtin, dtype)
         return _WIDER[dtype]
 
     def widen(self, x: Handle, builtin: str) -> Handle:
-        """x in the next wider type, for a kernel that does not take its own."""
+        """Cast x to the next wider dtype, for a kernel that lacks its own."""
         return self.to(x, self._wider_type(x.dtype, builtin))
 
     def call_in_float32(self, method: Callable[..., Handle], *operands: Optional[Handle], **params: Any) -> Handle:
-        """What a method gives in float32, as float16."""
+        """Call a method with the operands in float32, and return its result in float16."""
         single = [None if operand is None else self.to(operand, "float32") for operand in operands]
         return self.to(method(*single, **params), "float16")
 
     def to(self, x: Handle, dtype: str) -> Handle:
-        """A CAST, as C does it. One of int8 that the kernel does not know is spelt in int32 (`passes.int8_casts`)."""
+        """Cast x to a dtype, as C does it.
+
+        A kernel that lacks int8 casts it as int32 (pass `int8_casts`).
+        """
         if x.dtype == dtype:
             return x
         if x.is_constant and x.array.dtype.kind != "f" and x.dtype != "string":
@@ -180,24 +197,26 @@ class Base(Emitter):
         if x.dtype == "float16" and not self.accepts("CAST", "float16", "to float32"):
             single = self.add_op("DEQUANTIZE", [x], "float32", x.dims)
             return single if dtype == "float32" else self.to(single, dtype)
-        before, after = ("int32" if one == "int8" else one for one in (x.dtype, dtype))
+        before, after = ("int32" if name == "int8" else name for name in (x.dtype, dtype))
         self.demand("CAST", before, "to %s" % after)
         return self.add_op("CAST", [x], dtype, x.dims, in_data_type=x.dtype, out_data_type=dtype)
 
     # -- constants -------------------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Handle:
+        """Return a handle with known elements."""
         return Handle(self.require_type(storage_type(array)), array.shape, array=array)
 
-    def like(self, x: Handle, value: Any) -> Handle:
-        """A scalar of x's type."""
+    def like(self, x: Handle, value: Scalar) -> Handle:
+        """Return a constant scalar of x's dtype."""
         return Handle.of(np.asarray(value, x.dtype))
 
     def ints(self, *values: int) -> Handle:
-        """A vector of int32: what shapes, axes and permutations are given as."""
+        """Return a constant int32 vector: the form of shapes, axes and permutations."""
         return Handle.of(narrowing.int32_array(values))
 
     # -- sizes at run time -------------------------------------------------------------------------------------------------
     def dim(self, handle: Handle, axis: int) -> Any:
+        """Return the size of an axis: an int if it is known, else an int32 scalar."""
         size = handle.dims[axis]
         if isinstance(size, int):
             return size
@@ -210,16 +229,18 @@ class Base(Emitter):
         return self.graph.cache[key]
 
     def shape_tensor(self, handle: Handle) -> Handle:
-        """The shape as an int32 vector."""
+        """Return the shape as an int32 vector."""
         if handle.is_static:
             return self.ints(*handle.dims)
         if handle.index not in self.graph.cache:
             self.graph.cache[handle.index] = self.add_op("SHAPE", [handle], "int32", (handle.rank,), out_type="int32")
-        found: Handle = self.graph.cache[handle.index]
-        return found
+        return self.graph.cache[handle.index]
 
     def element(self, handle: Handle, index: Optional[int]) -> Any:
-        """One element as a scalar: int64 where it may be beyond int32, else int32. See `promoted` and `stack`."""
+        """Return an element of an integer vector: an int if it is known, else a scalar.
+
+        The scalar is int64 where the element may exceed int32, else int32. See `promoted` and `stack`.
+        """
         if handle.is_constant:
             return int(handle.array.reshape(-1)[index or 0])
         vector = handle if narrowing.may_overflow(handle) else self.to(handle, "int32")
@@ -229,13 +250,15 @@ class Base(Emitter):
         return self.add_op("STRIDED_SLICE", [vector, *ends], vector.dtype, (), shrink_axis_mask=1)
 
     def promoted(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
-        """Sizes beside an int64 element are computed in int64, and narrowed where a kernel takes them."""
+        """Return two sizes in one dtype: int64 if either is int64. They are narrowed where a kernel takes them."""
         if a.dtype == b.dtype:
             return a, b
         return self.to(a, "int64"), self.to(b, "int64")
 
     def stack(self, scalars: Sequence[Any]) -> Handle:
-        """Sizes as one int32 vector. Of int64 elements, the bounds of a slice are clamped, and other sizes checked."""
+        """Return sizes as an int32 vector. Among int64 elements, bounds of a slice are clamped, and other sizes
+        checked.
+        """
         if any(isinstance(size, Handle) and size.dtype == "int64" for size in scalars):
             return narrowing.narrow_stack(self, scalars)
         handles = [self.scalar(value) for value in scalars]
@@ -243,31 +266,33 @@ class Base(Emitter):
             return self.ints(*[int(handle.array) for handle in handles])
         return self.add_op("PACK", handles, "int32", (len(handles),), values_count=len(handles), axis=0)
 
-    def scalar(self, size: Any) -> Handle:
-        """A size as an int32 scalar."""
+    def scalar(self, size: Union[int, Handle]) -> Handle:
+        """Return a size as an int32 scalar."""
         if isinstance(size, Handle):
             return narrowing.narrow_checked(self, size) if size.dtype == "int64" else size
         return Handle.of(narrowing.int32_array(size))
 
     def placeholder(self, spec: Spec) -> Handle:
+        """Return an input of the subgraph that stands for an unknown value."""
         dims = tuple(size if is_static(size) else None for size in spec.shape)
         return self.graph.add_input("scratch", self.require_type(storage_type(spec.dtype.numpy)), dims)
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
-        """Take over what the trace knows of the sizes."""
+        """Round a result to its dtype, and take over the sizes that the trace knows."""
         dims = handle.dims
         handle = super().finish(handle, dtype)
-        handle.dims = dims  # the program that rounds is one for all sizes, and its own are not told apart
+        handle.dims = dims  # the program that rounds serves all sizes, and knows none of them
         if len(self.node.outputs) == 1 and not handle.is_constant:
             self.refine(handle, self.out.shape)
         return handle
 
     def called(self, handle: Handle, name: str) -> None:
+        """Name the tensor of a value of the main subgraph."""
         if not handle.is_constant and self.graph is self.graphs[0]:
             self.graph.name_tensor(handle, name)
 
     def refine(self, handle: Handle, dims: Sequence[Any]) -> Handle:
-        """Sizes that are known better than the operator could tell."""
+        """Replace unknown sizes of a result by those that the caller knows, and return the result."""
         if len(dims) == handle.rank:
             handle.dims = tuple(choose_known_size(a, b) for a, b in zip(handle.dims, dims))
             tensor = self.graph.spec.tensors[handle.index]
@@ -276,11 +301,11 @@ class Base(Emitter):
         return handle
 
 
-def choose_known_size(a: Any, b: Any) -> Any:
-    """Of two descriptions of one size, the one that says more."""
+def choose_known_size(a: Size, b: Size) -> Any:
+    """Return the more informative of two descriptions of a size."""
     return a if isinstance(a, int) or b is None else b
 
 
 def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two shapes are provably the same."""
+    """Whether two shapes are provably equal."""
     return len(a) == len(b) and all(x is not None and y is not None and is_equal(x, y) for x, y in zip(a, b))

@@ -1,7 +1,7 @@
-"""Primitives of one element at a time that a kernel does, or a few."""
+"""Elementwise primitives that consist of a kernel or a few."""
 
 import functools
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
 import numpy as np
 
@@ -16,6 +16,8 @@ Method = Callable[..., Handle]
 
 
 def _unary(builtin: str) -> Method:
+    """Return a method that emits a unary operator."""
+
     @widen_for(builtin)
     def method(self: "Elementwise", x: Handle) -> Handle:
         return self.unary(builtin, x)
@@ -24,7 +26,9 @@ def _unary(builtin: str) -> Method:
 
 
 def _precise(builtin: str) -> Method:
-    """The kernels of float16 are off by more than a rounding."""
+    """Return a method that emits a unary operator, in float32 for float16: the float16 kernel is off by more than a
+    rounding.
+    """
 
     @widen_for(builtin)
     def method(self: "Elementwise", x: Handle) -> Handle:
@@ -36,6 +40,8 @@ def _precise(builtin: str) -> Method:
 
 
 def _binary(builtin: str) -> Method:
+    """Return a method that emits a binary operator."""
+
     @widen_for(builtin)
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         return self.elementwise(builtin, [x, y])
@@ -44,6 +50,8 @@ def _binary(builtin: str) -> Method:
 
 
 def _compare(builtin: str) -> Method:
+    """Return a method that emits a comparison."""
+
     @widen_for(builtin)
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         return self.elementwise(builtin, [x, y], "bool")
@@ -52,7 +60,11 @@ def _compare(builtin: str) -> Method:
 
 
 def _extreme(builtin: str, logical: str) -> Method:
-    """The kernels keep a NaN of the second operand only, some not even that of more than one, and that of float16 none."""
+    """Return a method that emits MAXIMUM or MINIMUM and keeps a NaN of either operand.
+
+    The kernels keep a NaN of the second operand only. If operands broadcast, some kernels lose that NaN too. For
+    float16 all do. For booleans the method emits `logical`.
+    """
 
     def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         if x.dtype == "bool":
@@ -67,17 +79,19 @@ def _extreme(builtin: str, logical: str) -> Method:
     @widen_for(builtin)
     def extreme(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         result = self.elementwise(builtin, [x, y])
-        lost = [x] if self.kernels.manners.maximum or is_same_shape(x.dims, y.dims) else [x, y]
-        for one in lost if x.dtype == "float32" else []:
-            if not (one.is_constant and not np.isnan(one.array).any()):
-                result = self.where(self.is_nan(one), one, result)
+        operands_with_nan = [x] if self.kernels.manners.maximum or is_same_shape(x.dims, y.dims) else [x, y]
+        for operand in operands_with_nan if x.dtype == "float32" else []:
+            if not (operand.is_constant and not np.isnan(operand.array).any()):
+                result = self.where(self.is_nan(operand), operand, result)
         return result
 
     return method
 
 
 class Elementwise(Broadcasting):
-    """Everything but the mathematics that no kernel has (see functions) and the division of integers (see integers)."""
+    """Emit elementwise primitives, except functions without a kernel (`elementary_functions`) and division
+    (`integers`).
+    """
 
     log = _unary("LOG")
     sqrt = _unary("SQRT")
@@ -100,6 +114,7 @@ class Elementwise(Broadcasting):
     logical_or = _compare("LOGICAL_OR")
 
     def unary(self, builtin: str, x: Handle) -> Handle:
+        """Append an operator that keeps shape and dtype."""
         return self.add_op(builtin, [x], x.dtype, x.dims)
 
     def add(self, x: Handle, y: Handle) -> Handle:
@@ -112,27 +127,28 @@ class Elementwise(Broadcasting):
         )
 
     def _may_lose_infinity(self, x: Handle) -> bool:
+        """Whether kernels of arithmetic would clamp an infinite element of x."""
         return self.finite_arithmetic and self.may_be_infinite(x)
 
     def _keep_infinite(self, total: Handle, *operands: Handle) -> Handle:
-        """What an infinite operand makes of a sum, where the kernel cannot."""
-        for one in operands:
-            if self._may_lose_infinity(one):
-                number = self.elementwise("EQUAL", [total, total], "bool")
-                total = self.where(self.logical_and(self.is_inf(one), number), one, total)
+        """Return the sum, with the operand in place of elements where the operand is infinite and the kernel clamps."""
+        for operand in operands:
+            if self._may_lose_infinity(operand):
+                is_number = self.elementwise("EQUAL", [total, total], "bool")
+                total = self.where(self.logical_and(self.is_inf(operand), is_number), operand, total)
         return total
 
     def sigmoid(self, x: Handle) -> Handle:
-        """Older kernels give 1 from where another float32 is below it."""
-        found = self.logistic(x)
+        """Emit LOGISTIC. Its older kernels return 1 from 15.9 on, so 1 - e^-x replaces it above 15."""
+        result = self.logistic(x)
         if not self.finite_arithmetic or x.dtype != "float32":
-            return found
+            return result
         near_one = self.plain_sub(self.like(x, 1), self.unary("EXP", self.neg(x)))
-        return self.where(self.less(self.like(x, 15), x), near_one, found)
+        return self.where(self.less(self.like(x, 15), x), near_one, result)
 
     @widen_for("EXP")
     def exp(self, x: Handle) -> Handle:
-        """XNNPACK makes zero of NaN; the larger one of e^x and x is e^x, or that NaN."""
+        """Emit max(e^x, x), which is e^x, and NaN for NaN: XNNPACK returns 0 for e^NaN."""
         return self.elementwise("MAXIMUM", [self.unary("EXP", x), x])
 
     @widen_for("NEG")
@@ -200,7 +216,10 @@ class Elementwise(Broadcasting):
         return x
 
     def _clip_keeping_nan(self, x: Handle, low: Optional[float], high: Optional[float]) -> Handle:
-        """Where the kernels would lose NaN: it is put back once (`passes.hard_activations` knows this form too)."""
+        """Clip, then restore NaN once, for kernels of MAXIMUM and MINIMUM that lose it.
+
+        The pass `hard_activations` recognises this form.
+        """
         bounded = x
         if low is not None:
             bounded = self.elementwise("MAXIMUM", [_bound(x, low, np.ceil), bounded])
@@ -209,8 +228,8 @@ class Elementwise(Broadcasting):
         return self.where(self.is_nan(x), x, bounded)
 
 
-def _bound(x: Handle, value: float, rounding: Any) -> Handle:
-    """A bound as a scalar; for integers, the nearest one inside that the type has."""
+def _bound(x: Handle, value: float, rounding: Callable[[float], float]) -> Handle:
+    """Return a bound as a scalar of x's dtype. For integers it is the nearest integer inside the range of the dtype."""
     kind = np.dtype(x.dtype)
     if kind.kind == "f":
         return Handle.of(np.asarray(value).astype(kind))
