@@ -29,7 +29,7 @@ _WIDER = {
     "float16": "float32",
 }
 
-#: Operators whose result can be infinite where an operand is, also without XNNPACK.
+#: Operators whose result can be infinite where an operand is.
 _KEEPS_INFINITY = frozenset(
     "SELECT_V2 ADD SUB RESHAPE TRANSPOSE BROADCAST_TO CONCATENATION SLICE STRIDED_SLICE TILE EXPAND_DIMS GATHER"
     " MAXIMUM MINIMUM PADV2 PACK SQUEEZE FILL REDUCE_MAX REDUCE_MIN".split()

@@ -43,12 +43,12 @@ class Broadcasting(Base):
         """Append an operator over operands that broadcast together. The result has `dtype`, or that of the last
         operand.
         """
-        operands_in_shape, restore = self.align_operands(operands)
+        aligned, restore = self.align_operands(operands)
         result = self.add_op(
             builtin,
-            operands_in_shape,
+            aligned,
             dtype or operands[-1].dtype,
-            broadcast_dims([h.dims for h in operands_in_shape]),
+            broadcast_dims([h.dims for h in aligned]),
             **options,
         )
         return restore(result)
@@ -147,7 +147,7 @@ def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[i
 
 
 def _group_axes(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
-    """Group adjacent axes along which the same operands broadcast. An axis of size 1 in all operands joins any group."""
+    """Group adjacent axes along which the same operands broadcast. An axis of size 1 everywhere joins any group."""
     groups: List[List[int]] = []
     last_pattern: Any = None
     for axis in range(rank):

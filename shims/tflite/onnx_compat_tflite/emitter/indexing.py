@@ -1,9 +1,10 @@
-"""Primitives that select and order elements."""
+"""Primitives that select and sort elements."""
 
 from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat.shim import Sizes
 from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.emitter.base import widen_for
 from onnx_compat_tflite.emitter.padding import Padding
@@ -13,8 +14,10 @@ __all__ = ["Indexing"]
 
 
 class Indexing(Padding):
-    """Places are computed in int32, since no tensor has more elements; those of int64 indices that may not fit, in int64,
-    so that the kernel sees an index out of range as it is.
+    """Emit gathers, coordinates and sorting.
+
+    Indices are computed in int32, since no tensor has more elements. An int64 index that may not fit stays int64, so
+    that the kernel detects an index out of range.
     """
 
     def take(self, x: Handle, indices: Handle, axis: int) -> Handle:
@@ -27,13 +30,13 @@ class Indexing(Padding):
         return self.gather(x, indices, axis)
 
     def _take_text(self, x: Handle, indices: Handle, axis: int) -> Handle:
-        """Strings are gathered by coordinates only: along the first axis."""
+        """Gather strings by GATHER_ND, the only kernel for them: along the first axis."""
         if axis != 0:
             raise self.kernel_error("GATHER", x.dtype)
         return self._add_gather_nd(x, self._append_axis(indices), indices.dims + x.dims[1:])
 
     def _append_axis(self, x: Handle) -> Handle:
-        """With a last axis of length one."""
+        """Append an axis of length 1."""
         if x.is_static:
             return self.reshape_to(x, (*x.dims, 1))
         last = Handle.of(np.asarray(x.rank, np.int32))
@@ -44,23 +47,26 @@ class Indexing(Padding):
         return self.add_op("GATHER_ND", [x, coordinates], x.dtype, dims)
 
     def take_along(self, x: Handle, indices: Handle, axis: int) -> Handle:
+        """Emit GatherElements: gather by flattened coordinates, or by GATHER_ND for strings."""
         indices = self._narrow_indices(indices)
         coordinates = [self.grid(indices, k) if k != axis else indices for k in range(x.rank)]
         if x.dtype == "string":
-            alike = [self.to(c, indices.dtype) for c in coordinates]
-            spread = [self.broadcast(c, self.shape_tensor(indices), indices.dims) for c in alike]
+            same_dtype_coordinates = [self.to(c, indices.dtype) for c in coordinates]
+            columns = [self.broadcast(c, self.shape_tensor(indices), indices.dims) for c in same_dtype_coordinates]
             dims = (*indices.dims, x.rank)
-            coordinates_table = self.add_op("PACK", spread, indices.dtype, dims, values_count=x.rank, axis=indices.rank)
+            coordinates_table = self.add_op(
+                "PACK", columns, indices.dtype, dims, values_count=x.rank, axis=indices.rank
+            )
             return self._add_gather_nd(x, coordinates_table, indices.dims)
-        places = self.flatten_coordinates(coordinates, x)
-        return self.gather(self.flatten(x), places, 0)
+        flat_indices = self.flatten_coordinates(coordinates, x)
+        return self.gather(self.flatten(x), flat_indices, 0)
 
     def _narrow_indices(self, indices: Handle) -> Handle:
-        """Indices as int32 where they provably fit, else as they are."""
+        """Return indices as int32 where they provably fit, else unchanged."""
         return indices if narrowing.may_overflow(indices) else self.to(indices, "int32")
 
     def grid(self, x: Handle, axis: int, rank: Optional[int] = None) -> Handle:
-        """0, 1, 2, … along one axis of x, in a shape that broadcasts to x's (with more axes of length one after it)."""
+        """Return 0, 1, 2, ... along an axis of x, in a shape that broadcasts to x, with axes of length 1 up to `rank`."""
         length = self.dim(x, axis)
         shape = [1] * (x.rank if rank is None else rank)
         if isinstance(length, int):
@@ -71,12 +77,13 @@ class Indexing(Padding):
         return self.add_op("RESHAPE", [self.count_to(length), self.ints(*shape)], "int32", dims)
 
     def flatten(self, x: Handle) -> Handle:
+        """Reshape x to a vector."""
         if x.is_static:
             return self.reshape_to(x, (int(np.prod(x.dims)),))
         return self.add_op("RESHAPE", [x, self.ints(-1)], x.dtype, (None,))
 
     def flatten_coordinates(self, coordinates: Sequence[Handle], x: Handle) -> Handle:
-        """Where in x, in row-major order, the elements at these coordinates lie (one for each of the first axes)."""
+        """Return the row-major index of the elements at coordinates of the first axes of x."""
         total: Any = None
         for axis, coordinate in enumerate(coordinates):
             if total is not None:
@@ -85,6 +92,7 @@ class Indexing(Padding):
         return total if total is not None else Handle.of(np.zeros((), np.int32))
 
     def _fold_op(self, builtin: str, x: Handle, y: Handle) -> Handle:
+        """Append ADD or MUL of two sizes, or fold it if both are known."""
         x, y = self.promoted(x, y)
         if x.is_constant and y.is_constant:
             return Handle.of((x.array * y.array if builtin == "MUL" else x.array + y.array).astype(x.dtype))
@@ -99,19 +107,19 @@ class Indexing(Padding):
         if depth == 0:
             return self._repeat_batch(x, indices, batch_dims, dims)
         if batch_dims:
-            heads = [
+            batch_columns = [
                 self._coordinate_column(self.grid(indices, axis, indices.rank - 1), indices)
                 for axis in range(batch_dims)
             ]
             last = self._narrow_indices(indices)
-            parts = [*(self.to(head, last.dtype) for head in heads), last]
+            parts = [*(self.to(column, last.dtype) for column in batch_columns), last]
             indices = self._concatenate(parts[0], parts[1:], indices.rank - 1)
         elif indices.dtype not in ("int32", "int64"):
             indices = self.to(indices, "int32")
         return self._add_gather_nd(x, indices, dims)
 
     def _coordinate_column(self, grid: Handle, indices: Handle) -> Handle:
-        """A grid over the rows of `indices` as a column of coordinates."""
+        """Return a grid over the rows of `indices` as a column of coordinates."""
         dims = indices.dims[:-1]
         column = (*dims, 1)
         if all(isinstance(size, int) for size in dims):
@@ -122,7 +130,7 @@ class Indexing(Padding):
         return self.broadcast(self._append_axis(grid), target, column)
 
     def _repeat_batch(self, x: Handle, indices: Handle, batch_dims: int, dims: Sequence[Any]) -> Handle:
-        """All of x (of its batch) for every row of coordinates that is empty."""
+        """Return all of x, or of its batch, for every empty row of coordinates."""
         if not all(isinstance(size, int) for size in dims) or not x.is_static:
             raise self.kernel_error("GATHER_ND", x.dtype, "no coordinates, unknown sizes")
         between = len(dims) - x.rank
@@ -143,33 +151,38 @@ class Indexing(Padding):
         return self.add_op("WHERE", [x], "int64", (None, x.rank))
 
     # -- order -------------------------------------------------------------------------------------------------------------
-    def top_k(self, x: Handle, sizes: Any, axis: int, largest: bool) -> Tuple[Handle, ...]:
+    def top_k(self, x: Handle, sizes: Sizes, axis: int, largest: bool) -> Tuple[Handle, ...]:
         (count,) = sizes.scalars
-        # Of a negative k, the kernel of LiteRT gives no elements; it refuses one beyond the axis.
+        # For a negative k, the kernel of LiteRT returns no elements. It refuses a k beyond the axis.
         k = narrowing.narrow_clamped(self, count) if isinstance(count, Handle) else self.scalar(count)
         last = x.rank - 1
         perm = [a for a in range(x.rank) if a != axis] + [axis]
         back = [perm.index(a) for a in range(x.rank)]
         moved = self.transpose(x, perm) if axis != last else x
-        values, places = self.sort_last(moved, k, largest)
+        values, indices = self.sort_last(moved, k, largest)
         if axis != last:
-            values, places = self.transpose(values, back), self.transpose(places, back)
-        results = values, self.to(places, "int64")
+            values, indices = self.transpose(values, back), self.transpose(indices, back)
+        results = values, self.to(indices, "int64")
         for handle, ref in zip(results, self.node.outputs):
             self.refine(handle, ref.spec.shape)
         return results
 
     def sort_last(self, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
-        """The first k along the last axis in order, and their int32 places; of equal ones the first comes first."""
+        """Return the first k elements in order along the last axis, and their int32 indices. Equal elements keep their
+        order.
+        """
         if not largest:
-            values, places = self.sort_last(self._reverse_order(x), k)
-            return self._reverse_order(values), places
+            values, indices = self.sort_last(self._reverse_order(x), k)
+            return self._reverse_order(values), indices
         first: Tuple[Handle, Handle] = self._safe_top_k(x, k)
         return first
 
     @widen_for("TOPK_V2")
     def _safe_top_k(self, x: Handle, k: Handle) -> Any:
-        """Where the kernel ends the process of none of several rows, one is taken at least, and left out again."""
+        """Append TOPK_V2; where k may be 0, sort one element at least and slice it off.
+
+        The kernels from 2.11 to LiteRT 2.1.0 end the process for k = 0 of several rows.
+        """
         if self.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.is_constant and k.array > 0):
             return self._add_top_k(x, k)
         if k.is_constant:
@@ -185,7 +198,7 @@ class Indexing(Padding):
         return tuple(self.add_ops("TOPK_V2", [x, k], [(x.dtype, dims), ("int32", dims)]))
 
     def _reverse_order(self, x: Handle) -> Handle:
-        """In the opposite order; its own inverse. No integer overflows."""
+        """Return values in the opposite order. The function is its own inverse, and no integer overflows."""
         if np.dtype(x.dtype).kind == "f":
             return self.neg(x)
         last = np.iinfo(x.dtype).max if x.dtype.startswith("uint") else -1
@@ -202,18 +215,19 @@ class Indexing(Padding):
     def _add_arg(self, x: Handle, axis: int, builtin: str) -> Handle:
         if not self.accepts(builtin, x.dtype):
             return self._arg_in_wider_type(self.widen(x, builtin), axis, builtin)
-        place = Handle.of(np.asarray(axis, np.int32))
+        axis_tensor = Handle.of(np.asarray(axis, np.int32))
         dims = x.dims[:axis] + x.dims[axis + 1 :]
-        return self.add_op(builtin, [x, place], "int64", dims, output_type="int64")
+        return self.add_op(builtin, [x, axis_tensor], "int64", dims, output_type="int64")
 
     def _arg_in_wider_type(self, x: Handle, axis: int, builtin: str) -> Handle:
         return self.argmax(x, axis) if builtin == "ARG_MAX" else self.argmin(x, axis)
 
     def _arg_by_sorting(self, x: Handle, axis: int, largest: bool) -> Handle:
+        """Return the index of the extreme element from a TOPK_V2 with k = 1."""
         perm = [a for a in range(x.rank) if a != axis] + [axis]
         moved = self.transpose(x, perm)
-        _, places = self.sort_last(moved, Handle.of(np.asarray(1, np.int32)), largest)
-        first = self.add_op("SQUEEZE", [places], "int32", places.dims[:-1], squeeze_dims=[x.rank - 1])
+        _, indices = self.sort_last(moved, Handle.of(np.asarray(1, np.int32)), largest)
+        first = self.add_op("SQUEEZE", [indices], "int32", indices.dims[:-1], squeeze_dims=[x.rank - 1])
         return self.to(first, "int64")
 
     @widen_for("CUMSUM")

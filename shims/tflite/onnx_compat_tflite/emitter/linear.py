@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -13,8 +13,10 @@ __all__ = ["Linear"]
 
 
 class Linear(Reduction):
-    """A known matrix on the right is the weights of a FULLY_CONNECTED; other floats go to BATCH_MATMUL, and integers,
-    for which there is no kernel, are multiplied and summed.
+    """Emit matrix products.
+
+    A known matrix on the right becomes the weights of a FULLY_CONNECTED. Other float products become BATCH_MATMUL.
+    Integers have no kernel: they are multiplied and summed.
     """
 
     def matmul(
@@ -30,7 +32,7 @@ class Linear(Reduction):
         return self._add_bias(self._batch_matmul(x, y, transpose_x, transpose_y), bias)
 
     def _swap_last_axes(self, x: Handle) -> Handle:
-        """With the last two axes exchanged; a constant is only looked at otherwise."""
+        """Swap the last two axes. A constant is transposed as a view."""
         last = x.rank - 1
         return self.transpose(x, [*range(last - 1), last, last - 1])
 
@@ -38,15 +40,17 @@ class Linear(Reduction):
         return product if bias is None else self.add(product, bias)
 
     def _fully_connected(self, x: Handle, weights: Handle, bias: Optional[Handle]) -> Handle:
+        """Append FULLY_CONNECTED for weights [units, depth]."""
         dims = (*x.dims[:-1], weights.dims[0])
         if x.is_constant and not x.array.any() and bias is None and np.isfinite(weights.array).all():
-            return Handle.of(np.zeros(dims, x.dtype))  # the state before the first step of a recurrent network
+            return Handle.of(np.zeros(dims, x.dtype))  # seen for the initial state of a recurrent network
         options = {"keep_num_dims": True} if x.rank > 2 else {}
         return self.add_op("FULLY_CONNECTED", [x, weights, bias], x.dtype, dims, **options)
 
     def _batch_matmul(self, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
+        """Append BATCH_MATMUL; merge the batch axes of a rank above 4."""
         rank = max(x.rank, y.rank)
-        # Kernels get a transposed x wrong that meets a y of fewer matrices.
+        # The kernels give wrong results for a transposed x whose batch axes broadcast with those of y.
         if transpose_x and not is_same_shape(x.dims[:-2], y.dims[:-2]):
             x, transpose_x = self._swap_last_axes(x), False
         x, y = self._prepend_axes(x, rank), self._prepend_axes(y, rank)
@@ -61,7 +65,7 @@ class Linear(Reduction):
         return self.add_op("BATCH_MATMUL", [x, y], x.dtype, dims, adj_x=transpose_x, adj_y=transpose_y)
 
     def _prepend_axes(self, x: Handle, rank: int) -> Handle:
-        """With axes of length one before, for `rank` in all."""
+        """Reshape x to a rank by axes of length 1 before its own."""
         if x.rank == rank:
             return x
         dims: Tuple[Any, ...] = (1,) * (rank - x.rank) + x.dims
@@ -74,30 +78,32 @@ class Linear(Reduction):
         return self.add_op("RESHAPE", [x, shape], x.dtype, dims)
 
     def _matmul_merged(self, x: Handle, y: Handle, dims: Sequence[int], transpose_x: bool, transpose_y: bool) -> Handle:
-        """All the leading axes as one."""
+        """Multiply with all batch axes merged into a single axis."""
         count = int(np.prod(dims[:-2]))
         flat: List[Handle] = []
         for operand in (x, y):
             whole = (*dims[:-2], *operand.dims[-2:])
-            spread = self.broadcast_known(operand, whole)
-            flat.append(self.reshape_to(spread, (count, *operand.dims[-2:])))
+            operand_in_shape = self.broadcast_known(operand, whole)
+            flat.append(self.reshape_to(operand_in_shape, (count, *operand.dims[-2:])))
         return self.reshape_to(self._batch_matmul(flat[0], flat[1], transpose_x, transpose_y), dims)
 
     def broadcast_known(self, x: Handle, sizes: Sequence[int]) -> Handle:
+        """Broadcast x to known sizes."""
         if x.dims == tuple(sizes):
             return x
         return self._broadcast_merged(x, sizes) if len(sizes) > 6 else self.broadcast(x, self.ints(*sizes), sizes)
 
     def _sum_products(self, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
+        """Return the matrix product as the sum of elementwise products."""
         left = self._swap_last_axes(x) if transpose_x else x
         right = y if transpose_y else self._swap_last_axes(y)
         products = self.mul(self._insert_axis(left, -1), self._insert_axis(right, -2))
         return self.reduce_sum(products, [products.rank - 1], False)
 
-    def _insert_axis(self, x: Handle, before: int) -> Handle:
-        """With an axis of length one before the last, or before the last two."""
-        place = x.rank + before
-        dims = x.dims[:place] + (1,) + x.dims[place:]
+    def _insert_axis(self, x: Handle, offset: int) -> Handle:
+        """Insert an axis of length 1: before the last for -1, before the last two for -2, at the end for 0."""
+        axis = x.rank + offset
+        dims = x.dims[:axis] + (1,) + x.dims[axis:]
         if x.is_static:
             return self.reshape_to(x, dims)
-        return self.add_op("EXPAND_DIMS", [x, Handle.of(np.asarray(place, np.int32))], x.dtype, dims)
+        return self.add_op("EXPAND_DIMS", [x, Handle.of(np.asarray(axis, np.int32))], x.dtype, dims)

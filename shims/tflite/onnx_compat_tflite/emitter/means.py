@@ -1,11 +1,12 @@
-"""Sums and means, in two steps where one step would lose digits.
+"""Sums and means, reduced in two steps where a single step would lose digits.
 
-The kernels of MEAN and SUM add up one element after the other, and so does XNNPACK along axes that are not the last.
-The mean of 800 x 800 positive numbers is then off by 3e-5 of its size, and an InstanceNormalization by 7e-4. A mean along
-one axis and then along the other is off by 5e-7.
+The kernels of MEAN and SUM add the elements one by one, and so does XNNPACK along every axis but the last. The mean of
+800 x 800 positive numbers then has a relative error of 3e-5, and an InstanceNormalization of 7e-4. A mean along the
+first axis and then along the second has an error of 5e-7.
 
-Time for 1 x 400 x 400 x 16, one thread: LiteRT 2.3 0.15 ms in one step, 0.14 ms axis by axis, 0.29 ms with the shape
-of images. tflite-runtime 2.7, whose MEAN is fast for the middle axes of an image alone: 1.3 ms, 21 ms, 1.3 ms.
+Time for 1 x 400 x 400 x 16 with a single thread: LiteRT 2.3 takes 0.15 ms in a single step, 0.14 ms axis by axis, and
+0.29 ms as images. tflite-runtime 2.7 takes 1.3 ms, 21 ms and 1.3 ms: its MEAN is fast only along the middle axes of an
+image.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence
@@ -17,12 +18,12 @@ from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Means", "reduced_dims"]
 
-#: Elements that one step adds up with an error below 1e-5 of their size.
+#: The number of elements that a single step sums with a relative error below 1e-5.
 _ONE_STEP = 2**14
 
 
-class _Run(NamedTuple):
-    """Neighbouring axes as one, cut into `first` times `second` elements; `outer` and `inner` elements are around it."""
+class _AxisRun(NamedTuple):
+    """Adjacent axes as an axis of `first * second` elements, with `outer` elements before and `inner` after it."""
 
     outer: Any
     first: int
@@ -31,20 +32,20 @@ class _Run(NamedTuple):
 
 
 class Means(Scatter):
-    """The reduction operators."""
+    """Emit reductions."""
 
     def reduce_axes(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        """Reduce x along axes with one operator; MEAN and SUM of many floats with two or more."""
+        """Reduce x along axes with a single operator; MEAN and SUM of many floats with two or more."""
         long = [axis for axis in axes if not is_equal(x.dims[axis], 1)]
         if builtin not in ("MEAN", "SUM") or x.dtype != "float32" or not long or self._is_dequantized():
             return self._add_reduction(builtin, x, axes, keepdims)
         count = product([x.dims[axis] for axis in long])
         if isinstance(count, int) and count <= _ONE_STEP:
             return self._add_reduction(builtin, x, axes, keepdims)
-        run, newest = _run(x.dims, long), self.accepts("REDUCE_MAX", "float32", "none")
+        run, newest = _axis_run(x.dims, long), self.accepts("REDUCE_MAX", "float32", "none")
         if newest and long == list(range(x.rank - len(long), x.rank)):
-            return self._add_reduction(builtin, x, axes, keepdims)  # XNNPACK has several sums for what is in a row
-        # That a MEAN is fast along any axis was seen on LiteRT 2.3; runtimes between it and 2.7 were not measured.
+            return self._add_reduction(builtin, x, axes, keepdims)  # XNNPACK uses several accumulators for a row
+        # MEAN is fast along any axis on LiteRT 2.3. Runtimes between it and 2.7 were not measured.
         by_axis = builtin == "SUM" or newest or (run is not None and run.inner == 1)
         if run is not None and (len(long) == 1 or not by_axis):
             return self._reduce_as_images(builtin, x, axes, keepdims, run)
@@ -55,11 +56,12 @@ class Means(Scatter):
         return x
 
     def _add_reduction(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+        """Append a reduction operator."""
         dims = reduced_dims(x.dims, axes, keepdims)
         return self.add_op(builtin, [x, self.ints(*axes)], x.dtype, dims, keep_dims=bool(keepdims))
 
-    def _reduce_as_images(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _Run) -> Handle:
-        """RESHAPE to images of one row, reduce each, and again to images of what is left of them."""
+    def _reduce_as_images(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _AxisRun) -> Handle:
+        """Reshape to images of a single row and reduce each; then reduce the partial results in the same way."""
         rows = run.outer * run.first if isinstance(run.outer, int) else None
         part = self._add_reduction(builtin, self.reshape_to(x, (rows, 1, run.second, run.inner)), [1, 2], True)
         image = self.reshape_to(part, (run.outer, 1, run.first, run.inner))
@@ -67,7 +69,7 @@ class Means(Scatter):
         return self.reshape_to(whole, reduced_dims(x.dims, axes, keepdims))
 
     def _is_dequantized(self) -> bool:
-        """Whether the node reads dequantized numbers: the kernels of integers add up exactly (`passes.integers`)."""
+        """Whether the node reads dequantized numbers, which the integer kernels sum exactly (pass `integers`)."""
         producer = _producer(self.node)
         while producer is not None and producer.primitive in ("transpose", "reshape"):
             producer = _producer(producer)
@@ -76,12 +78,16 @@ class Means(Scatter):
 
 
 def _producer(node: Node) -> Optional[Node]:
-    """The node whose result is the first argument."""
+    """Return the node that computes the first argument; None for an input or a constant."""
     return getattr(node.args[0], "node", None) if node.args else None
 
 
-def _run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_Run]:
-    """The axes as a run whose length is cut near its root; None where they are apart, or the sizes are not known."""
+def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
+    """Return the axes as a run whose length is factored near its square root.
+
+    None if the axes are not adjacent, if sizes after the first axis are unknown, or if a step would sum too many
+    elements.
+    """
     first, last = axes[0], axes[-1]
     around, inside, after = list(dims[:first]), list(dims[first : last + 1]), list(dims[last + 1 :])
     if not all(isinstance(size, int) for size in inside + after) or 0 in inside + after:
@@ -94,10 +100,11 @@ def _run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_Run]:
     if length // second > _ONE_STEP:
         return None
     outer = None if open_sizes else product(around or [1])
-    return _Run(outer, length // second, second, product(after or [1]))
+    return _AxisRun(outer, length // second, second, product(after or [1]))
 
 
 def reduced_dims(dims: Sequence[Any], axes: Sequence[int], keepdims: bool) -> List[Any]:
+    """Return the sizes after a reduction."""
     if keepdims:
         return [1 if axis in axes else size for axis, size in enumerate(dims)]
     return [size for axis, size in enumerate(dims) if axis not in axes]

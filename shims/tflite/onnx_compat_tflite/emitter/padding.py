@@ -1,9 +1,10 @@
-"""Elements added at the ends of axes."""
+"""Primitives that add elements at the ends of axes."""
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Optional, Sequence, Union
 
 import numpy as np
 
+from onnx_compat.shim import Sizes
 from onnx_compat_tflite.emitter.base import widen_for
 from onnx_compat_tflite.emitter.shape import Shape
 from onnx_compat_tflite.subgraph_builder import Handle
@@ -11,15 +12,15 @@ from onnx_compat_tflite.subgraph_builder import Handle
 __all__ = ["Padding"]
 
 
-#: The elements of a mirror image that MIRROR_PAD may have to find, one by one: forty times as slow as to copy rows.
-_FEW = 256
-_LONG = 8  # elements of a row that is worth to be copied
+#: The elements up to which MIRROR_PAD is used. It computes each index: forty times slower than copying rows.
+_MIRROR_PAD_ELEMENTS = 256
+_ROW_ELEMENTS = 8  # from here on a row is long enough that GATHER copies it fast
 
 
 class Padding(Shape):
-    """A constant by PADV2, a small mirror image by MIRROR_PAD where it fits; everything else by gathering along each axis."""
+    """Emit padding: constants by PADV2, a small reflection by MIRROR_PAD, everything else by GATHER along each axis."""
 
-    def pad(self, x: Handle, before: Any, after: Any, value: Handle, mode: str) -> Handle:
+    def pad(self, x: Handle, before: Sizes, after: Sizes, value: Handle, mode: str) -> Handle:
         low, high = before.known, after.known
         if mode == "constant":
             if low is not None and high is not None:
@@ -29,19 +30,19 @@ class Padding(Shape):
             return self._add_padv2(x, value, ends, self.out.shape)
         dims = self.out.shape
         if mode == "reflect" and low is not None and high is not None and _mirrors(x, low, high):
-            if _known_elements(dims) <= _FEW:
+            if _known_elements(dims) <= _MIRROR_PAD_ELEMENTS:
                 return self._add_mirror_pad(x, Handle.of(np.asarray([low, high], np.int32).T), dims)
             for axis in range(x.rank):
                 x = self._mirror_axis(x, axis, low[axis], high[axis])
             return x
         for axis, (first, last) in enumerate(zip(before.scalars, after.scalars)):
             if not (first == 0 and last == 0 and isinstance(first, int) and isinstance(last, int)):
-                places = self._source_indices(self.dim(x, axis), first, last, mode)
-                x = self.gather(x, places, axis)
+                indices = self._source_indices(self.dim(x, axis), first, last, mode)
+                x = self.gather(x, indices, axis)
         return x
 
     def pad_known(self, x: Handle, pads: Sequence[Any], value: Optional[Handle] = None) -> Handle:
-        """x with (before, after) known numbers of elements at each axis; of zeros without a value."""
+        """Pad x with known (before, after) numbers of elements at each axis: with the value, or with zeros."""
         if not any(low or high for low, high in pads):
             return x
         dims = [size + low + high if isinstance(size, int) else None for size, (low, high) in zip(x.dims, pads)]
@@ -52,8 +53,8 @@ class Padding(Shape):
             return self._add_pad(x, ends, dims)
         return self._add_padv2(x, value, ends, dims)
 
-    def _pad_merged(self, x: Handle, pads: Sequence[Any], value: Any, dims: Sequence[Any]) -> Handle:
-        """Axes that are not padded are one with their neighbours."""
+    def _pad_merged(self, x: Handle, pads: Sequence[Any], value: Optional[Handle], dims: Sequence[Any]) -> Handle:
+        """Pad with adjacent axes merged that are not padded."""
         sizes: List[int] = []
         ends: List[Any] = []
         for size, pair in zip(x.dims, pads):
@@ -79,45 +80,53 @@ class Padding(Shape):
         return self.add_op("MIRROR_PAD", [x, ends], x.dtype, dims, mode="REFLECT")
 
     def _mirror_axis(self, x: Handle, axis: int, before: int, after: int) -> Handle:
-        """Whole rows are gathered; of short ones only those of the images, since each takes as long as a long one."""
+        """Reflect x at the ends of an axis: by gathering all rows if they are long, else only the reflected rows.
+
+        Each row that is gathered takes the same time, however short it is.
+        """
         if not before and not after:
             return x
-        places = self._source_indices(x.dims[axis], before, after, "reflect").array
-        if _known_elements(x.dims[axis + 1 :]) >= _LONG:
-            return self.gather(x, Handle.of(places), axis)
-        images = (places[:before], places[len(places) - after :])
-        first, last = ([self.gather(x, Handle.of(part), axis)] if part.size else [] for part in images)
+        indices = self._source_indices(x.dims[axis], before, after, "reflect").array
+        if _known_elements(x.dims[axis + 1 :]) >= _ROW_ELEMENTS:
+            return self.gather(x, Handle.of(indices), axis)
+        reflected_indices = (indices[:before], indices[len(indices) - after :])
+        first, last = ([self.gather(x, Handle.of(part), axis)] if part.size else [] for part in reflected_indices)
         parts = [*first, x, *last]
         return self._concatenate(parts[0], parts[1:], axis)
 
     @widen_for("GATHER")
-    def gather(self, x: Handle, places: Handle, axis: int) -> Handle:
-        """The slices of x at these places of an axis."""
-        dims = x.dims[:axis] + places.dims + x.dims[axis + 1 :]
-        return self.add_op("GATHER", [x, places], x.dtype, dims, axis=axis)
+    def gather(self, x: Handle, indices: Handle, axis: int) -> Handle:
+        """Return the slices of x at indices of an axis."""
+        dims = x.dims[:axis] + indices.dims + x.dims[axis + 1 :]
+        return self.add_op("GATHER", [x, indices], x.dtype, dims, axis=axis)
 
-    def _source_indices(self, length: Any, before: Any, after: Any, mode: str) -> Handle:
-        """Which element stands at each place of a padded axis."""
-        if all(isinstance(size, int) for size in (length, before, after)):
-            named: Any = mode  # as numpy names them too
-            return Handle.of(np.pad(np.arange(length, dtype=np.int32), (before, after), named))
+    def _source_indices(
+        self, length: Union[int, Handle], before: Union[int, Handle], after: Union[int, Handle], mode: str
+    ) -> Handle:
+        """Return the index of the source element for each position of a padded axis."""
+        if isinstance(length, int) and isinstance(before, int) and isinstance(after, int):
+            numpy_mode: Any = mode  # numpy has the same names of modes
+            return Handle.of(np.pad(np.arange(length, dtype=np.int32), (before, after), numpy_mode))
         size, first, last = (self.scalar(value) for value in (length, before, after))
-        place = self.sub(self.count_to(self.add(self.add(first, size), last)), first)
+        position = self.sub(self.count_to(self.add(self.add(first, size), last)), first)
         end = self.sub(size, self.like(size, 1))
         if mode == "edge":
-            return self.minimum(end, self.maximum(self.like(size, 0), place))
+            return self.minimum(end, self.maximum(self.like(size, 0), position))
         if mode == "wrap":
-            return self.mod(place, size)
+            return self.mod(position, size)
         period = self.maximum(self.like(size, 1), self.mul(end, self.like(end, 2)))
-        turned = self.mod(place, period)
-        return self.minimum(turned, self.sub(period, turned)) if mode == "reflect" else turned
+        periodic = self.mod(position, period)
+        return self.minimum(periodic, self.sub(period, periodic)) if mode == "reflect" else periodic
 
 
 def _known_elements(dims: Sequence[Any]) -> int:
+    """Return the product of the known sizes."""
     return int(np.prod([size for size in dims if isinstance(size, int)]))
 
 
 def _mirrors(x: Handle, low: Sequence[int], high: Sequence[int]) -> bool:
-    """Whether every mirror image is within its axis (and the kernel's tensors have few axes). A batch may be open."""
+    """Whether each reflection fits its axis, and the rank fits the kernel. The size of an axis without padding may be
+    unknown.
+    """
     padded = [(max(a, b), size) for a, b, size in zip(low, high, x.dims) if a or b]
     return x.rank <= 5 and all(isinstance(size, int) and most < size for most, size in padded)

@@ -1,19 +1,23 @@
-"""Primitives that combine the elements along axes."""
+"""Primitives that combine elements along axes."""
 
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, List, Mapping, Sequence
 
 import numpy as np
 
-from onnx_compat_tflite.emitter.base import widen_for
+from onnx_compat_tflite.emitter.base import Scalar, widen_for
 from onnx_compat_tflite.emitter.means import Means, reduced_dims
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Reduction"]
 
 Method = Callable[..., Handle]
+#: dtype -> the result of reducing no elements.
+Neutral = Callable[["np.dtype[Any]"], Scalar]
 
 
-def _reduction(builtin: str, neutral: Any) -> Method:
+def _reduction(builtin: str, neutral: Neutral) -> Method:
+    """Return a method that emits a reduction; `neutral` gives the result of reducing no elements, for a dtype."""
+
     def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         if x.is_empty and x.is_static:
             return self.fill_reduced(x, axes, keepdims, neutral(np.dtype(x.dtype)))
@@ -26,45 +30,50 @@ def _reduction(builtin: str, neutral: Any) -> Method:
     return method
 
 
-def _extreme(builtin: str, logical: str, neutral: Any) -> Method:
-    """The kernels lose a NaN here or there."""
-    plain = _reduction(builtin, neutral)
+def _extreme(builtin: str, logical: str, neutral: Neutral) -> Method:
+    """Return a method that emits REDUCE_MAX or REDUCE_MIN and keeps NaN and infinity, which some kernels lose.
+
+    For booleans the method emits `logical`.
+    """
+    reduce_elements = _reduction(builtin, neutral)
 
     def method(self: "Reduction", x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         if x.dtype == "bool" and not (x.is_empty and x.is_static):
             return self.reduce_axes(logical, x, axes, keepdims)
-        result = plain(self, x, axes, keepdims)
+        result = reduce_elements(self, x, axes, keepdims)
         if np.dtype(x.dtype).kind != "f" or (x.is_empty and x.is_static):
             return result
-        # Some kernels begin with the least of the finite numbers, or the greatest.
+        # tflite-runtime 2.7 starts from the least (or greatest) finite number, so it returns that for infinities.
         if not (self.kernels.manners.extremes and self.accepts(builtin, "float32", "none")):
-            end = self.like(x, neutral(np.dtype(x.dtype)))
-            some = self.reduce_axes("REDUCE_ANY", self.logical_not(self.equal(x, end)), axes, keepdims)
-            result = self.where(some, result, end)
-        lost = self.reduce_axes("REDUCE_ANY", self.is_nan(x), axes, keepdims)
-        return self.where(lost, self.like(x, np.nan), result)
+            infinity = self.like(x, neutral(np.dtype(x.dtype)))
+            has_finite = self.reduce_axes("REDUCE_ANY", self.logical_not(self.equal(x, infinity)), axes, keepdims)
+            result = self.where(has_finite, result, infinity)
+        has_nan = self.reduce_axes("REDUCE_ANY", self.is_nan(x), axes, keepdims)
+        return self.where(has_nan, self.like(x, np.nan), result)
 
     return method
 
 
-def _least(kind: Any) -> Any:
+def _least_value(kind: "np.dtype[Any]") -> Scalar:
+    """Return the least value of a dtype."""
     return -np.inf if kind.kind == "f" else False if kind.kind == "b" else np.iinfo(kind).min
 
 
-def _greatest(kind: Any) -> Any:
+def _greatest_value(kind: "np.dtype[Any]") -> Scalar:
+    """Return the greatest value of a dtype."""
     return np.inf if kind.kind == "f" else True if kind.kind == "b" else np.iinfo(kind).max
 
 
 class Reduction(Means):
-    """Axes are physical, sorted and not negative."""
+    """Emit reductions. Axes are physical, sorted and not negative."""
 
     reduce_sum = _reduction("SUM", lambda kind: 0)
     reduce_prod = _reduction("REDUCE_PROD", lambda kind: 1)
-    reduce_max = _extreme("REDUCE_MAX", "REDUCE_ANY", _least)
-    reduce_min = _extreme("REDUCE_MIN", "REDUCE_ALL", _greatest)
+    reduce_max = _extreme("REDUCE_MAX", "REDUCE_ANY", _least_value)
+    reduce_min = _extreme("REDUCE_MIN", "REDUCE_ALL", _greatest_value)
 
-    def fill_reduced(self, x: Handle, axes: Sequence[int], keepdims: bool, value: Any) -> Handle:
-        """What combining no elements gives, everywhere."""
+    def fill_reduced(self, x: Handle, axes: Sequence[int], keepdims: bool, value: Scalar) -> Handle:
+        """Return a constant of the reduced shape, for a reduction of no elements."""
         return Handle.of(np.full(reduced_dims(x.dims, axes, keepdims), value, x.dtype))
 
     def reduce_mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
@@ -86,6 +95,7 @@ class Reduction(Means):
         return self.div(self.reduce_sum(x, axes, keepdims), count)
 
     def _count_elements(self, x: Handle, axes: Sequence[int]) -> Handle:
+        """Return the number of elements that are reduced to each element of the result, as a scalar."""
         count = self.scalar(1)
         for axis in axes:
             count = self._fold_op("MUL", count, self.scalar(self.dim(x, axis)))
@@ -99,6 +109,9 @@ class Reduction(Means):
         return self._apply_along(x, axis, "LOG_SOFTMAX")
 
     def _apply_along(self, x: Handle, axis: int, builtin: str, **options: Any) -> Handle:
+        """Append an operator that works along the last axis: other axes are transposed, and a rank above 5 is
+        flattened.
+        """
         last = x.rank - 1
         if x.is_empty:
             return x
@@ -111,7 +124,8 @@ class Reduction(Means):
         perm[axis], perm[last] = last, axis
         return self.transpose(self._add_softmax(self.transpose(x, perm), builtin, options), perm)
 
-    def _add_softmax(self, x: Handle, builtin: str, options: Any) -> Handle:
+    def _add_softmax(self, x: Handle, builtin: str, options: Mapping[str, Any]) -> Handle:
+        """Append SOFTMAX or LOG_SOFTMAX, in float32 for float16."""
         if x.dtype == "float16":
             return self.to(self._add_softmax(self.to(x, "float32"), builtin, options), "float16")
         self.demand(builtin, x.dtype)

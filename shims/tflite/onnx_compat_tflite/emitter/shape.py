@@ -1,23 +1,23 @@
-"""Primitives that move, repeat, join or cut data."""
+"""Primitives that reshape, reorder, repeat, join or slice tensors."""
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from onnx_compat.shim import is_equal, is_nonnegative
+from onnx_compat.shim import Extent, Sizes, is_equal, is_nonnegative
 from onnx_compat_tflite.emitter import narrowing
 from onnx_compat_tflite.emitter.base import widen_for
 from onnx_compat_tflite.emitter.broadcast import is_viewable, product
 from onnx_compat_tflite.emitter.elementary_functions import ElementaryFunctions
-from onnx_compat_tflite.subgraph_builder import Handle
+from onnx_compat_tflite.subgraph_builder import Handle, Size
 
 __all__ = ["Shape"]
 
-_EDGE = 2**31 - 1  # an end beyond every axis
+_OPEN_END = 2**31 - 1  # an end beyond every axis
 
 
-def _merged_runs(moving: Sequence[bool]) -> List[List[int]]:
-    """The axes, neighbours that both stay as they are together."""
+def _merge_unchanged_axes(moving: Sequence[bool]) -> List[List[int]]:
+    """Group the axes: adjacent axes that do not change form a group."""
     runs: List[List[int]] = []
     for axis, moves in enumerate(moving):
         if runs and not moves and not moving[runs[-1][-1]]:
@@ -28,10 +28,10 @@ def _merged_runs(moving: Sequence[bool]) -> List[List[int]]:
 
 
 class Shape(ElementaryFunctions):
-    """Kernels take five axes everywhere; more are merged where they move together."""
+    """Emit primitives that move elements. All kernels take five axes; for more, axes that move together are merged."""
 
     # -- another shape, another order ----------------------------------------------------------------------------------
-    def reshape(self, x: Handle, sizes: Any) -> Handle:
+    def reshape(self, x: Handle, sizes: Sizes) -> Handle:
         if sizes.known is not None:
             return self.reshape_to(x, sizes.known)
         if x.is_constant:
@@ -58,7 +58,7 @@ class Shape(ElementaryFunctions):
         return self.add_op("TRANSPOSE", [x, self.ints(*perm)], x.dtype, [x.dims[axis] for axis in perm])
 
     def _transpose_merged(self, x: Handle, perm: Sequence[int]) -> Handle:
-        """Axes of length one are left out, and axes that stay neighbours are one."""
+        """Transpose with axes of length 1 dropped, and axes that stay adjacent merged."""
         groups: List[List[int]] = []
         for axis in perm:
             if is_equal(x.dims[axis], 1):
@@ -73,21 +73,21 @@ class Shape(ElementaryFunctions):
                 groups.append([axis])
         order = sorted(groups)
         merged = self.reshape_to(x, [product([x.dims[axis] for axis in group]) for group in order])
-        places = [order.index(group) for group in groups]
-        if len(places) > 5 and not self.accepts("TRANSPOSE", x.dtype, "rank %d" % len(places)):
-            moved = self._transpose_stepwise(merged, places)
+        order_of_groups = [order.index(group) for group in groups]
+        if len(order_of_groups) > 5 and not self.accepts("TRANSPOSE", x.dtype, "rank %d" % len(order_of_groups)):
+            moved = self._transpose_stepwise(merged, order_of_groups)
         else:
-            moved = self._add_transpose(merged, tuple(places)) if len(places) > 1 else merged
+            moved = self._add_transpose(merged, tuple(order_of_groups)) if len(order_of_groups) > 1 else merged
         return self.reshape_to(moved, [x.dims[axis] for axis in perm])
 
     def _transpose_stepwise(self, x: Handle, perm: Sequence[int]) -> Handle:
-        """One axis next to the one that it will follow, which takes four axes at most; the two are one in what is left."""
+        """Move an axis behind its predecessor, which takes four axes at most; the two axes are then merged."""
         first, second = perm[:2]
         order = [axis for axis in range(x.rank) if axis != second]
         order.insert(order.index(first) + 1, second)
         return self.transpose(self.transpose(x, order), [order.index(axis) for axis in perm])
 
-    def broadcast_to(self, x: Handle, sizes: Any) -> Handle:
+    def broadcast_to(self, x: Handle, sizes: Sizes) -> Handle:
         known = sizes.known
         target = self.ints(*known) if known is not None else sizes.tensor
         if x.dtype == "string":
@@ -99,21 +99,26 @@ class Shape(ElementaryFunctions):
         return self.broadcast(x, target, self.out.shape if known is None else known)
 
     def _broadcast_merged(self, x: Handle, sizes: Sequence[int]) -> Handle:
+        """Broadcast with adjacent axes merged where neither or both are repeated."""
         full = (1,) * (len(sizes) - x.rank) + x.dims
-        runs = _merged_runs([here != there for here, there in zip(full, sizes)])
+        runs = _merge_unchanged_axes([source_size != target_size for source_size, target_size in zip(full, sizes)])
         narrow, wide = ([int(np.prod([dims[axis] for axis in run])) for run in runs] for dims in (full, sizes))
         return self.reshape_to(self.broadcast(self.reshape_to(x, narrow), self.ints(*wide), wide), sizes)
 
     def _tile_text(self, x: Handle, known: Optional[Sequence[int]], target: Handle) -> Handle:
-        """Each axis as often as it goes into the wanted one."""
+        """Broadcast strings by TILE."""
         dims = self.out.shape
         if known is None or not x.is_static:
             ones = self.ints(*[1] * (len(dims) - x.rank))
-            own = self.shape_tensor(x) if len(dims) == x.rank else self._concatenate(ones, [self.shape_tensor(x)], 0)
-            repeats = self.elementwise("FLOOR_DIV", [target, self.maximum(self.like(own, 1), own)])
-            return self._add_tile(self.add_op("RESHAPE", [x, own], x.dtype, (None,) * len(dims)), repeats, dims)
+            source_shape = (
+                self.shape_tensor(x) if len(dims) == x.rank else self._concatenate(ones, [self.shape_tensor(x)], 0)
+            )
+            repeats = self.elementwise("FLOOR_DIV", [target, self.maximum(self.like(source_shape, 1), source_shape)])
+            return self._add_tile(
+                self.add_op("RESHAPE", [x, source_shape], x.dtype, (None,) * len(dims)), repeats, dims
+            )
         full = (1,) * (len(known) - x.rank) + x.dims
-        repeats = self.ints(*[there if here == 1 else 1 for here, there in zip(full, known)])
+        repeats = self.ints(*[target_size if source_size == 1 else 1 for source_size, target_size in zip(full, known)])
         return self._add_tile(self.reshape_to(x, full), repeats, known)
 
     # -- joining -----------------------------------------------------------------------------------------------------------
@@ -131,7 +136,7 @@ class Shape(ElementaryFunctions):
         dims[axis] = sum(lengths) if all(isinstance(length, int) for length in lengths) else None
         return self.add_op("CONCATENATION", parts, first.dtype, dims, axis=axis)
 
-    def tile(self, x: Handle, sizes: Any) -> Handle:
+    def tile(self, x: Handle, sizes: Sizes) -> Handle:
         repeats = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
         return self._add_tile(x, repeats, self.out.shape)
 
@@ -140,7 +145,7 @@ class Shape(ElementaryFunctions):
         return self.add_op("TILE", [x, repeats], x.dtype, dims)
 
     # -- cutting -----------------------------------------------------------------------------------------------------------
-    def slice(self, x: Handle, starts: Any, ends: Any, steps: Sequence[int]) -> Handle:
+    def slice(self, x: Handle, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Handle:
         begin, end = starts.known, ends.known
         if x.is_constant:
             x = self.graph.copy(x)
@@ -148,20 +153,21 @@ class Shape(ElementaryFunctions):
             return self._slice_known(x, begin, end, steps)
         dims = self.out.shape
         if begin is not None and x.rank <= 5:
-            sizes = [size for size in map(_size, x.dims, begin, ends.dims) if size is not None]
+            sizes = [size for size in map(_slice_size, x.dims, begin, ends.dims) if size is not None]
             if len(sizes) == x.rank and all(step == 1 for step in steps):
                 return self._add_slice(x, self.ints(*begin), self.ints(*sizes), dims)
-            edges = [place for place in map(_edge, x.dims, ends.dims, steps) if place is not None]
-            if len(edges) == x.rank:
-                return self._slice_between(x, begin, edges, steps, dims)
+            known_ends = [stop for stop in map(_slice_end, x.dims, ends.dims, steps) if stop is not None]
+            if len(known_ends) == x.rank:
+                return self._slice_between(x, begin, known_ends, steps, dims)
         return self._add_strided_slice(x, starts.tensor, ends.tensor, steps, dims)
 
     def _slice_known(self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
-        dims = [_span(*along) for along in zip(x.dims, begin, end, steps)]
-        moving = [not is_equal(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]
-        moving = [moves or step != 1 for moves, step in zip(moving, steps)]
+        """Slice with known bounds, with unchanged axes merged for a rank above 5."""
+        dims = [_slice_length(*along) for along in zip(x.dims, begin, end, steps)]
+        is_changed = [not is_equal(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]
+        is_changed = [changes or step != 1 for changes, step in zip(is_changed, steps)]
         if x.rank > 5 and x.is_static:
-            runs = _merged_runs(moving)
+            runs = _merge_unchanged_axes(is_changed)
             sizes = [int(np.prod([x.dims[axis] for axis in run])) for run in runs]
             ends = [end[run[0]] if len(run) == 1 else size for run, size in zip(runs, sizes)]
             parts = self.reshape_to(x, sizes), [begin[run[0]] for run in runs], ends, [steps[run[0]] for run in runs]
@@ -174,10 +180,10 @@ class Shape(ElementaryFunctions):
     def _slice_between(
         self, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int], dims: Sequence[Any]
     ) -> Handle:
-        """With places in numbers, of which none is beyond a known axis: the XNNPACK of 2.14 ends the process of that."""
-        spans = [_places(*along) for along in zip(x.dims, begin, end, steps)]
-        mask = sum(1 << axis for axis, (_, last) in enumerate(spans) if last == _EDGE and steps[axis] > 0)
-        first, last = ([places[k] for places in spans] for k in (0, 1))
+        """Append STRIDED_SLICE with known bounds, clamped to known axes: XNNPACK of 2.14 ends the process otherwise."""
+        spans = [_slice_bounds(*along) for along in zip(x.dims, begin, end, steps)]
+        mask = sum(1 << axis for axis, (_, last) in enumerate(spans) if last == _OPEN_END and steps[axis] > 0)
+        first, last = ([bounds[k] for bounds in spans] for k in (0, 1))
         return self._add_strided_slice(x, self.ints(*first), self.ints(*last), steps, dims, end_mask=mask)
 
     @widen_for("SLICE")
@@ -195,7 +201,7 @@ class Shape(ElementaryFunctions):
         return self.add_op("STRIDED_SLICE", [x, begin, end, self.ints(*steps)], x.dtype, dims, **masks)
 
     def slice_axis(self, x: Handle, axis: int, start: int, stop: int) -> Handle:
-        """x[start:stop] along one axis, of a known length."""
+        """Return x[start:stop] along an axis, for known bounds."""
         if x.is_constant:
             return Handle.of(x.array[(slice(None),) * axis + (slice(start, stop),)])
         begin, size = [0] * x.rank, [-1] * x.rank
@@ -204,7 +210,7 @@ class Shape(ElementaryFunctions):
         return self._add_slice(x, self.ints(*begin), self.ints(*size), dims)
 
     def reverse(self, x: Handle, axes: Sequence[int]) -> Handle:
-        """Backward slices: of all axes at once, and of every type that can be cut."""
+        """Reverse axes by slices with negative steps: all axes at once, for every dtype that has a STRIDED_SLICE."""
         steps = [-1 if axis in axes else 1 for axis in range(x.rank)]
         far = -(2**31) + 1
         begin = [-1 if axis in axes else 0 for axis in range(x.rank)]
@@ -217,23 +223,25 @@ class Shape(ElementaryFunctions):
 
     # -- counting ------------------------------------------------------------------------------------------------------------
     def arange(self, start: Handle, stop: Handle, step: Handle) -> Handle:
-        """Counted first, in int32: kernels add up steps, and their rounding with them."""
-        distance = stop if _is(start, 0) else self.sub(stop, start)
+        """Count the elements in int32, then scale: the kernel adds the step repeatedly, and sums up its rounding."""
+        distance = stop if _is_number(start, 0) else self.sub(stop, start)
         if np.dtype(start.dtype).kind == "f":
             steps = self.ceil(self.div(distance, step))
         else:
-            steps = distance if _is(step, 1) else self.neg(self.floordiv(self.neg(distance), step))
+            steps = distance if _is_number(step, 1) else self.neg(self.floordiv(self.neg(distance), step))
         if narrowing.may_overflow(steps):
             count = narrowing.narrow_checked(self, self.maximum(self.like(steps, 0), steps))
         else:
             count = self.to(steps, "int32")
             count = count if count.is_constant else self.maximum(self.like(count, 0), count)
-        places = self.count_to(count)
-        scaled = self.mul(self.to(places, start.dtype), step) if not _is(step, 1) else self.to(places, start.dtype)
-        return scaled if _is(start, 0) else self.add(scaled, start)
+        indices = self.count_to(count)
+        scaled = (
+            self.mul(self.to(indices, start.dtype), step) if not _is_number(step, 1) else self.to(indices, start.dtype)
+        )
+        return scaled if _is_number(start, 0) else self.add(scaled, start)
 
-    def count_to(self, length: Any) -> Handle:
-        """0, 1, … length - 1 in int32."""
+    def count_to(self, length: Union[int, Handle]) -> Handle:
+        """Return 0, 1, ..., length - 1 in int32."""
         if isinstance(length, int):
             return Handle.of(np.arange(length, dtype=np.int32))
         if length.is_constant:
@@ -242,37 +250,40 @@ class Shape(ElementaryFunctions):
         return self.add_op("RANGE", [zero, length, one], "int32", (None,))
 
 
-def _is(x: Handle, number: int) -> bool:
+def _is_number(x: Handle, number: int) -> bool:
+    """Whether x is a constant whose elements all equal the number."""
     return x.is_constant and bool((x.array == number).all())
 
 
-def _size(extent: Any, begin: int, end: Any) -> Optional[int]:
-    """How many elements a cut has, -1 for an axis of open length that stays whole; None if it is not known."""
+def _slice_size(extent: Size, begin: int, end: Size) -> Optional[int]:
+    """Return the number of elements of a slice; -1 for an axis of unknown length that stays whole; None if unknown."""
     if isinstance(extent, int) and isinstance(end, int) and 0 <= begin <= end <= extent:
         return end - begin
     return -1 if begin == 0 and extent is not None and end is not None and is_equal(extent, end) else None
 
 
-def _edge(extent: Any, end: Any, step: int) -> Optional[int]:
-    """Where a cut ends, in numbers that hold for every length of an axis; None where there is none."""
+def _slice_end(extent: Size, end: Extent, step: int) -> Optional[int]:
+    """Return the end of a slice as an integer that holds for every length of the axis; None if there is no such
+    integer.
+    """
     if isinstance(end, int):
         return end
     if step < 0 or extent is None or not is_nonnegative(end):
         return None
-    left = extent - end
-    return None if not isinstance(left, int) or left < 0 else -left or _EDGE
+    remainder = extent - end
+    return None if not isinstance(remainder, int) or remainder < 0 else -remainder or _OPEN_END
 
 
-def _places(size: Any, begin: int, end: int, step: int) -> Tuple[int, int]:
-    """Where a forward cut of an axis of known length begins and ends; others stay as they are."""
+def _slice_bounds(size: Size, begin: int, end: int, step: int) -> Tuple[int, int]:
+    """Return the bounds of a slice, clamped if it runs forward along an axis of known length."""
     if step > 0 and isinstance(size, int):
         begin, end = slice(begin, end).indices(size)[:2]
-    # Nothing at all: an end of 0 is the edge for XNNPACK from LiteRT 2.0 on.
+    # An empty slice: XNNPACK from LiteRT 2.0 on reads an end of 0 as the end of the axis.
     return (1, 1) if step > 0 and end == 0 else (begin, end)
 
 
-def _span(extent: Any, begin: int, end: int, step: int) -> Any:
-    """How many elements a slice has; None if the axis is not known well enough."""
+def _slice_length(extent: Size, begin: int, end: int, step: int) -> Any:
+    """Return the number of elements of a slice; None if the length of the axis is not known well enough."""
     if isinstance(extent, int):
         return len(range(*slice(begin, None if step < 0 and end < -extent else end, step).indices(extent)))
     if step == 1 and begin == 0 and end == 2**31 - 1:
