@@ -7,7 +7,21 @@ is never computed in a dtype that holds less.
 
 import functools
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+    cast,
+)
 
 import numpy as np
 
@@ -36,6 +50,8 @@ _KEEPS_INFINITY = frozenset(
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: The attributes of an ONNX node by name, as a native gets them.
+Attributes = Mapping[str, Any]
 #: A number that becomes a constant.
 Scalar = Union[bool, int, float, np.generic]
 
@@ -56,6 +72,17 @@ def widen_for(*builtins: str) -> Callable[[F], F]:
         return cast(F, call)
 
     return decorate
+
+
+if TYPE_CHECKING:
+    from typing import Protocol  # Python 3.7 has none at run time
+
+    class OnnxNode(Protocol):
+        """An ONNX node, as the predicate of a native gets it. An output that no operator reads has no name."""
+
+        operator: str
+        opset: int
+        outputs: Sequence[str]
 
 
 class Base(Emitter):

@@ -1,10 +1,10 @@
-"""Pools: kernels for two axes of floats; otherwise axis by axis, as the largest (or the sum) of shifted slices."""
+"""Pools: kernels for two axes of floats; otherwise the maximum or the sum of shifted slices, axis by axis."""
 
 from typing import Any, Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat_tflite.emitter.windows import Windows, padding_of, raise_parameters, result_space
+from onnx_compat_tflite.emitter.windows import Parameters, Windows, padding_of, raise_parameters, result_space
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Pools"]
@@ -13,7 +13,7 @@ Ints = Sequence[int]
 
 
 class Pools(Windows):
-    """The same trick as for convolutions serves one spatial axis; three are pooled two and one."""
+    """Emit pools. A single spatial axis becomes two axes; three axes are pooled in two steps."""
 
     def max_pool(
         self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints, pads: Sequence[Tuple[int, int]]
@@ -23,19 +23,19 @@ class Pools(Windows):
             return self.call_in_float32(self.max_pool, x, **where)
         if len(kernel) == 1:
             return self.remove_height(self.max_pool(self.insert_height(x), **raise_parameters(where)))
-        fits = self.accepts("MAX_POOL_2D", x.dtype) and len(kernel) == 2 and _dense(kernel, dilations)
-        padding = padding_of(x.dims[1:-1], kernel, strides, dilations, pads) if fits else None
+        has_kernel = self.accepts("MAX_POOL_2D", x.dtype) and len(kernel) == 2 and _is_dense(kernel, dilations)
+        padding = padding_of(x.dims[1:-1], kernel, strides, dilations, pads) if has_kernel else None
         if padding is None:
             x = self._pad_with_least(x, [(0, 0), *pads, (0, 0)])
             padding = "VALID"
-        if fits:
+        if has_kernel:
             return self._add_pool("MAX_POOL_2D", x, padding, where)
-        if len(kernel) == 3 and x.dtype == "float32" and _told_apart(x) and _dense(kernel, dilations):
+        if len(kernel) == 3 and x.dtype == "float32" and _can_merge_axes(x) and _is_dense(kernel, dilations):
             return self._pool_3d("MAX_POOL_2D", x, where)
         return self._pool_by_slices(x, where, self.maximum)
 
     def _pad_with_least(self, x: Handle, pads: Sequence[Tuple[int, int]]) -> Handle:
-        """With what never wins around it; beside numbers that are not negative that is zero."""
+        """Pad with the least value of the dtype, or with zeros beside numbers that are not negative."""
         if x.is_nonnegative:
             return self.pad_known(x, pads)
         kind = np.dtype(x.dtype)
@@ -49,20 +49,21 @@ class Pools(Windows):
         if x.dtype != "float32":
             raise self.kernel_error("AVERAGE_POOL_2D", x.dtype)
         if len(kernel) == 1:
-            parts = raise_parameters(where)
+            raised = raise_parameters(where)
             return self.remove_height(
-                self.avg_pool(self.insert_height(x), parts["kernel"], parts["strides"], parts["dilations"])
+                self.avg_pool(self.insert_height(x), raised["kernel"], raised["strides"], raised["dilations"])
             )
-        if len(kernel) == 2 and _dense(kernel, dilations):
+        if len(kernel) == 2 and _is_dense(kernel, dilations):
             return self._add_pool("AVERAGE_POOL_2D", x, "VALID", where)
-        if len(kernel) == 3 and _told_apart(x) and _dense(kernel, dilations):
+        if len(kernel) == 3 and _can_merge_axes(x) and _is_dense(kernel, dilations):
             return self._pool_3d("AVERAGE_POOL_2D", x, where)
         total = self._pool_by_slices(x, where, self.add)
         return self.mul(total, self.like(x, 1 / np.prod(kernel)))
 
-    def _add_pool(self, builtin: str, x: Handle, padding: str, where: Any) -> Handle:
+    def _add_pool(self, builtin: str, x: Handle, padding: str, where: Parameters) -> Handle:
+        """Append a pool operator."""
         kernel, strides = where["kernel"], where["strides"]
-        if all(size == 1 for size in (*kernel, *strides)):  # along the other axes of three
+        if all(size == 1 for size in (*kernel, *strides)):  # a step of `_pool_3d` without an effect
             return x
         space = result_space(x.dims[1:-1], kernel, where, padding)
         options = {"padding": padding, "filter_height": kernel[0], "filter_width": kernel[1]}
@@ -74,8 +75,8 @@ class Pools(Windows):
         result.is_nonnegative = x.is_nonnegative
         return result
 
-    def _pool_3d(self, builtin: str, x: Handle, where: Any) -> Handle:
-        """Height and width, then depth: windows are boxes."""
+    def _pool_3d(self, builtin: str, x: Handle, where: Parameters) -> Handle:
+        """Pool height and width, then depth."""
         batch, depth, height, width, channels = x.dims
         kernel, strides = where["kernel"], where["strides"]
         rows = batch * depth if isinstance(batch, int) else None
@@ -88,7 +89,8 @@ class Pools(Windows):
         second = self._add_pool(builtin, deep, "VALID", outer)
         return self.reshape_to(second, (batch, second.dims[1], high, wide, channels))
 
-    def _pool_by_slices(self, x: Handle, where: Any, combine: Callable[[Handle, Handle], Handle]) -> Handle:
+    def _pool_by_slices(self, x: Handle, where: Parameters, combine: Callable[[Handle, Handle], Handle]) -> Handle:
+        """Combine shifted slices, axis by axis."""
         for axis, along in enumerate(zip(where["kernel"], where["strides"], where["dilations"]), 1):
             if along[:2] != (1, 1):
                 x = self._pool_axis(x, axis, along, combine)
@@ -97,26 +99,28 @@ class Pools(Windows):
     def _pool_axis(
         self, x: Handle, axis: int, along: Tuple[int, int, int], combine: Callable[[Handle, Handle], Handle]
     ) -> Handle:
+        """Combine the slices of each tap along an axis."""
         taps, stride, dilation = along
         total: Optional[Handle] = None
         for k in range(taps):
             left_over = (taps - 1 - k) * dilation
-            seen = self._slice_every(x, axis, k * dilation, -left_over if left_over else 2**31 - 1, stride)
-            total = seen if total is None else combine(total, seen)
+            tap = self._slice_every(x, axis, k * dilation, -left_over if left_over else 2**31 - 1, stride)
+            total = tap if total is None else combine(total, tap)
         assert total is not None
         return total
 
     def _slice_every(self, x: Handle, axis: int, start: int, stop: int, stride: int) -> Handle:
+        """Return every `stride`-th element along an axis."""
         begin, end, steps = [0] * x.rank, [2**31 - 1] * x.rank, [1] * x.rank
         begin[axis], end[axis], steps[axis] = start, stop, stride
         return self._slice_known(x, begin, end, steps)
 
 
-def _told_apart(x: Handle) -> bool:
-    """Whether axes can be merged and parted again: all are known, or all but the batch."""
+def _can_merge_axes(x: Handle) -> bool:
+    """Whether axes can be merged and split again: all sizes are known, or all but the batch."""
     return x.is_static or all(isinstance(size, int) and size for size in x.dims[1:])
 
 
-def _dense(kernel: Ints, dilations: Ints) -> bool:
+def _is_dense(kernel: Ints, dilations: Ints) -> bool:
     """Whether no window has gaps."""
     return all(dilation == 1 or taps == 1 for taps, dilation in zip(kernel, dilations))

@@ -1,28 +1,30 @@
-"""Convolutions: of one, two or three spatial axes, channels last, filters [O, kernel..., I]."""
+"""Convolutions along one, two or three spatial axes: channels last, filters [O, kernel..., I]."""
 
 import itertools
 from functools import partial
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from onnx_compat.shim import UnsupportedError
 from onnx_compat_tflite.emitter.linear import Linear
-from onnx_compat_tflite.subgraph_builder import Handle
+from onnx_compat_tflite.subgraph_builder import Handle, Size
 
 __all__ = ["SAME", "Windows", "padding_of"]
 
-#: In the place of pads: such as the kernel itself finds for ceil(size / stride) windows, whatever the size.
+#: A value of `pads`: the kernel computes the padding for ceil(size / stride) windows from the run-time size.
 SAME = "SAME"
 
 Ints = Sequence[int]
+#: The parameters of a window operator by name: strides, dilations, pads or padding, kernel, dims.
+Parameters = Mapping[str, Any]
 Pads = Union[Sequence[Tuple[int, int]], str]
 
 
 def padding_of(
     space: Sequence[Any], kernel: Sequence[Any], strides: Ints, dilations: Ints, pads: Pads
 ) -> Optional[str]:
-    """TFLite's name for the padding: VALID, SAME where it means just these pads, or None."""
+    """Return TFLite's name of a padding: VALID; SAME if it means these pads; None for other pads."""
     if isinstance(pads, str):
         return pads
     if not any(itertools.chain.from_iterable(pads)):
@@ -30,28 +32,28 @@ def padding_of(
     for size, taps, stride, dilation, pair in zip(space, kernel, strides, dilations, pads):
         if not isinstance(taps, int):
             return None
-        reach = (taps - 1) * dilation
+        span = (taps - 1) * dilation
         if stride == 1:
-            total = reach
+            total = span
         elif isinstance(size, int):
-            total = (-(-size // stride) - 1) * stride + reach + 1 - size
+            total = (-(-size // stride) - 1) * stride + span + 1 - size
         else:
             return None
-        # A total below zero (the last places are no window's) is no pads: XNNPACK up to LiteRT 2.0 cuts them off wrongly.
+        # A negative total (no window reads the last elements) is not SAME: XNNPACK up to LiteRT 2.0 crops them wrongly.
         if tuple(pair) != (total // 2, total - total // 2):
             return None
     return SAME
 
 
-def places(size: Any, kernel: Any, stride: int, dilation: int) -> Any:
-    """How many places a window has on an axis; None where that is not known."""
+def window_count(size: Size, kernel: Size, stride: int, dilation: int) -> Any:
+    """Return the number of windows along an axis; None if it is unknown."""
     if not isinstance(size, int) or not isinstance(kernel, int):
         return None
     return max((size - (kernel - 1) * dilation - 1) // stride + 1, 0)
 
 
 class Windows(Linear):
-    """One spatial axis is treated as two, of which the first has length one."""
+    """Emit convolutions. A single spatial axis becomes two axes, of which the first has length 1."""
 
     # -- convolutions ------------------------------------------------------------------------------------------------------
     def conv(
@@ -72,7 +74,7 @@ class Windows(Linear):
                 return self._convolve_groups(self._add_conv_2d, x, w, bias, groups, where)
             return self._add_conv_2d(x, w, bias, **where)
 
-        if not x.is_constant and isinstance(w.dims[-1], int):  # else newer kernels would have to see for themselves
+        if not x.is_constant and isinstance(w.dims[-1], int):  # kernels read the number of groups from these channels
             x = self.refine(x, (*x.dims[:-1], w.dims[-1] * groups))
         return self._convolve(convolve, 0, x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
@@ -93,13 +95,21 @@ class Windows(Linear):
         return self._convolve(self._add_depthwise, -1, x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
     def _convolve(
-        self, method: Callable[..., Handle], outward: int, x: Handle, w: Handle, bias: Optional[Handle], **where: Any
+        self,
+        method: Callable[..., Handle],
+        channel_axis: int,
+        x: Handle,
+        w: Handle,
+        bias: Optional[Handle],
+        **where: Any,
     ) -> Handle:
-        """What all of them share: the type, the number of axes, a bias (their kernels want one), and the padding. The
-        channels of the result are an axis of the filter.
+        """Prepare the operands of a convolution, and call the method that appends the operator.
+
+        It casts float16, gives a single spatial axis a second axis, adds a zero bias, which the kernels require, and
+        pads. The axis `outward` of the filter has the channels of the result.
         """
         if x.dtype == "float16":
-            return self.call_in_float32(partial(self._convolve, method, outward), x, w, bias, **where)
+            return self.call_in_float32(partial(self._convolve, method, channel_axis), x, w, bias, **where)
         if x.dtype != "float32":
             raise self.kernel_error("CONV_2D", x.dtype)
         rank = len(where["strides"])
@@ -107,35 +117,37 @@ class Windows(Linear):
             raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % rank)
         if rank == 1:
             result = self._convolve(
-                method, outward, self.insert_height(x), self.insert_height(w), bias, **raise_parameters(where)
+                method, channel_axis, self.insert_height(x), self.insert_height(w), bias, **raise_parameters(where)
             )
             return self.remove_height(result)
         if bias is None:
-            bias = self._zero_bias(self.dim(w, range(w.rank)[outward]))
+            bias = self._zero_bias(self.dim(w, range(w.rank)[channel_axis]))
         padding = padding_of(x.dims[1:-1], w.dims[1:-1], **where)
         if padding is None:
             x = self.pad_known(x, [(0, 0), *where["pads"], (0, 0)])
             padding = "VALID"
         space = result_space(x.dims[1:-1], w.dims[1:-1], where, padding)
         where = {"strides": where["strides"], "dilations": where["dilations"], "padding": padding}
-        dims = (x.dims[0], *space, w.dims[outward])
-        if all(isinstance(size, int) for size in dims) and 0 in dims:  # of which kernels may end the process
+        dims = (x.dims[0], *space, w.dims[channel_axis])
+        if all(isinstance(size, int) for size in dims) and 0 in dims:  # some kernels end the process for it
             return Handle.of(np.zeros(dims, x.dtype))
         return method(x, w, bias, dims=dims, **where)
 
-    def _zero_bias(self, length: Any) -> Handle:
+    def _zero_bias(self, length: Union[int, Handle]) -> Handle:
+        """Return zeros of a length."""
         if isinstance(length, int):
             return Handle.of(np.zeros(length, np.float32))
         return self.add_op("FILL", [self.stack([length]), Handle.of(np.float32(0))], "float32", (None,))
 
     def insert_height(self, x: Handle) -> Handle:
-        """With an axis of length one before the only spatial one."""
+        """Insert an axis of length 1 before a single spatial axis."""
         dims = (x.dims[0], 1, *x.dims[1:])
         if x.is_static:
             return self.reshape_to(x, dims)
         return self.add_op("EXPAND_DIMS", [x, Handle.of(np.asarray(1, np.int32))], x.dtype, dims)
 
     def remove_height(self, x: Handle) -> Handle:
+        """Remove the axis that `insert_height` inserted."""
         dims = (x.dims[0], *x.dims[2:])
         if x.is_static:
             return self.reshape_to(x, dims)
@@ -145,7 +157,7 @@ class Windows(Linear):
         return self.add_op("CONV_2D", [x, w, bias], x.dtype, where["dims"], **_options(where))
 
     def _add_depthwise(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
-        multiplier = _told(w.dims[-1]) // _told(x.dims[-1])
+        multiplier = _require_known(w.dims[-1]) // _require_known(x.dims[-1])
         options = dict(_options(where), depth_multiplier=multiplier)
         return self.add_op("DEPTHWISE_CONV_2D", [x, w, bias], x.dtype, where["dims"], **options)
 
@@ -158,36 +170,36 @@ class Windows(Linear):
         return self.add_op("CONV_3D", [x, filters, bias], x.dtype, where["dims"], **options)
 
     def _convolve_groups(
-        self, method: Callable[..., Handle], x: Handle, w: Handle, bias: Handle, groups: int, where: Any
+        self, method: Callable[..., Handle], x: Handle, w: Handle, bias: Handle, groups: int, where: Parameters
     ) -> Handle:
-        """Group by group."""
+        """Convolve each group of channels, and concatenate the results."""
         if groups == 1:
             return method(x, w, bias, **where)
-        channels, filters = _told(x.dims[-1]) // groups, _told(w.dims[0]) // groups
+        channels, filters = _require_known(x.dims[-1]) // groups, _require_known(w.dims[0]) // groups
         dims = (*where["dims"][:-1], filters)
         parts: List[Handle] = []
         for k in range(groups):
-            inner = self.slice_axis(x, x.rank - 1, k * channels, (k + 1) * channels)
-            own = (
+            group_input = self.slice_axis(x, x.rank - 1, k * channels, (k + 1) * channels)
+            filter_and_bias = (
                 self.slice_axis(w, 0, k * filters, (k + 1) * filters),
                 self.slice_axis(bias, 0, k * filters, (k + 1) * filters),
             )
-            parts.append(method(inner, *own, **dict(where, dims=dims)))
+            parts.append(method(group_input, *filter_and_bias, **dict(where, dims=dims)))
         return self.concat(parts, x.rank - 1)
 
     def dilate_filter(self, w: Handle, dilations: Ints) -> Handle:
-        """A filter with zeros between its taps."""
+        """Insert zeros between the taps of a filter."""
         for axis, dilation in enumerate(dilations, 1):
-            taps = _told(w.dims[axis])
+            taps = _require_known(w.dims[axis])
             if dilation > 1 and taps > 1:
-                apart = (*w.dims[: axis + 1], 1, *w.dims[axis + 1 :])
+                spread_dims = (*w.dims[: axis + 1], 1, *w.dims[axis + 1 :])
                 pads = [(0, 0)] * (axis + 1) + [(0, dilation - 1)] + [(0, 0)] * (w.rank - axis - 1)
                 merged = (*w.dims[:axis], taps * dilation, *w.dims[axis + 1 :])
                 if w.is_constant:
-                    wide = Handle.of(np.pad(w.array.reshape(apart), pads).reshape(merged))
+                    padded = Handle.of(np.pad(w.array.reshape(spread_dims), pads).reshape(merged))
                 else:
-                    wide = self.reshape_to(self.pad_known(self.reshape_to(w, apart), pads), merged)
-                w = self.slice_axis(wide, axis, 0, (taps - 1) * dilation + 1)
+                    padded = self.reshape_to(self.pad_known(self.reshape_to(w, spread_dims), pads), merged)
+                w = self.slice_axis(padded, axis, 0, (taps - 1) * dilation + 1)
         return w
 
     # -- transposed convolutions -------------------------------------------------------------------------------------------
@@ -202,7 +214,11 @@ class Windows(Linear):
         groups: int,
         beyond: Optional[Ints] = None,
     ) -> Handle:
-        """In full; or, with `beyond`, that much longer than a stride for each place (see `conv_transpose_same`)."""
+        """Emit a transposed convolution: the full result, or the padding SAME with `beyond`.
+
+        `beyond` is the length of the result less stride times length of the input, for each axis (see
+        `conv_transpose_same`).
+        """
         if x.dtype == "float16":
             where: Any = {"strides": strides, "dilations": dilations, "groups": groups, "beyond": beyond}
             return self.call_in_float32(self.conv_transpose, x, w, bias, **where)
@@ -227,30 +243,30 @@ class Windows(Linear):
     def _conv_transpose_groups(
         self, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int, beyond: Optional[Ints]
     ) -> Handle:
-        """Group by group."""
+        """Apply the transposed convolution to each group of channels, and concatenate the results."""
         where: Any = {"strides": strides, "padding": "VALID" if beyond is None else SAME}
         if beyond is None:
-            beyond = [_told(taps) - stride for taps, stride in zip(w.dims[1:], strides)]
-        factors, more = (1, *strides, 0), (0, *beyond, _told(w.dims[0]))
+            beyond = [_require_known(taps) - stride for taps, stride in zip(w.dims[1:], strides)]
+        factors, extra_sizes = (1, *strides, 0), (0, *beyond, _require_known(w.dims[0]))
         where["dims"] = [
             size * factor + extra if isinstance(size, int) else None
-            for size, factor, extra in zip(x.dims, factors, more)
+            for size, factor, extra in zip(x.dims, factors, extra_sizes)
         ]
-        where["shape"] = self._scale_shape(x, factors, more)
-        channels = _told(x.dims[-1]) // groups
+        where["shape"] = self._scale_shape(x, factors, extra_sizes)
+        channels = _require_known(x.dims[-1]) // groups
         parts = []
         for k in range(groups):
-            inner = x if groups == 1 else self.slice_axis(x, x.rank - 1, k * channels, (k + 1) * channels)
-            own = w if groups == 1 else self.slice_axis(w, w.rank - 1, k * channels, (k + 1) * channels)
-            parts.append(self._add_transpose_conv(inner, own, bias if groups == 1 else None, **where))
+            group_input = x if groups == 1 else self.slice_axis(x, x.rank - 1, k * channels, (k + 1) * channels)
+            group_filter = w if groups == 1 else self.slice_axis(w, w.rank - 1, k * channels, (k + 1) * channels)
+            parts.append(self._add_transpose_conv(group_input, group_filter, bias if groups == 1 else None, **where))
         result = self.concat(parts, x.rank - 1)
         return result if bias is None or groups == 1 else self.add(result, bias)
 
-    def _scale_shape(self, x: Handle, factors: Ints, more: Ints) -> Handle:
-        """The sizes of x, each times a factor and so much more."""
+    def _scale_shape(self, x: Handle, factors: Ints, extra_sizes: Ints) -> Handle:
+        """Return the sizes of x as a vector, each times a factor plus an extra size."""
         if x.is_static:
-            return self.ints(*[size * factor + extra for size, factor, extra in zip(x.dims, factors, more)])
-        return self.add(self.mul(self.shape_tensor(x), self.ints(*factors)), self.ints(*more))
+            return self.ints(*[size * factor + extra for size, factor, extra in zip(x.dims, factors, extra_sizes)])
+        return self.add(self.mul(self.shape_tensor(x), self.ints(*factors)), self.ints(*extra_sizes))
 
     def _add_transpose_conv(
         self,
@@ -268,31 +284,32 @@ class Windows(Linear):
             operands = [shape, w, x] if bias is None else [shape, w, x, bias]
             return self.add_op("TRANSPOSE_CONV", operands, x.dtype, dims, **options)
         filters = self.transpose(w, (1, 2, 3, 0, 4))
-        spread = self.add_op("CONV_3D_TRANSPOSE", [shape, filters, x], x.dtype, dims, stride_d=strides[0], **options)
-        return spread if bias is None else self.add(spread, bias)
+        result = self.add_op("CONV_3D_TRANSPOSE", [shape, filters, x], x.dtype, dims, stride_d=strides[0], **options)
+        return result if bias is None else self.add(result, bias)
 
 
-def _told(size: Any) -> int:
-    """A size that is part of an operator's options or constants."""
+def _require_known(size: Size) -> int:
+    """Return a size that becomes an option or a constant; raise UnsupportedError if it is unknown."""
     if not isinstance(size, int):
-        raise UnsupportedError("this convolution of TFLite wants its filter's sizes and its channels to be known")
+        raise UnsupportedError("TFLite needs fixed sizes of the filter and of the channels for this convolution")
     return size
 
 
-def raise_parameters(where: Any) -> Any:
-    """The parameters of one spatial axis for two."""
+def raise_parameters(where: Parameters) -> Any:
+    """Return the parameters of a single spatial axis for two axes."""
     ones = {"strides": 1, "dilations": 1, "kernel": 1, "pads": (0, 0)}
     return {name: values if isinstance(values, str) else (ones[name], *values) for name, values in where.items()}
 
 
-def result_space(space: Sequence[Any], kernel: Ints, where: Any, padding: str) -> List[Any]:
-    """The spatial sizes of the result."""
+def result_space(space: Sequence[Any], kernel: Ints, where: Parameters, padding: str) -> List[Any]:
+    """Return the spatial sizes of the result."""
     if padding == SAME:
         return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, where["strides"])]
-    return [places(*along) for along in zip(space, kernel, where["strides"], where["dilations"])]
+    return [window_count(*along) for along in zip(space, kernel, where["strides"], where["dilations"])]
 
 
-def _options(where: Any) -> Any:
+def _options(where: Parameters) -> Any:
+    """Return the options of a convolution operator."""
     (stride_h, stride_w), (dilation_h, dilation_w) = where["strides"], where["dilations"]
     return {
         "padding": where["padding"],
