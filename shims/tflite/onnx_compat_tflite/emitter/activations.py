@@ -37,10 +37,10 @@ class Activations(Control):
         return self.add(self.clip(x, 0), logarithm)
 
     def mish(self, x: Handle) -> Handle:
-        """Emit mish: x tanh(softplus(x)) = x q / (2 - q) with q = s (2 - s) and s = sigmoid(x), which does not overflow
-        or cancel.
+        """Emit mish: x tanh(softplus(x)) = x q / (2 - q), with q = s (2 - s) and s = sigmoid(x).
 
-        Without XNNPACK the sigmoid has a relative error of 5e-4 for small results, so tanh and softplus are emitted.
+        This form does not overflow or cancel. Without XNNPACK the sigmoid has a relative error of 5e-4 for small
+        results, so tanh and softplus are emitted.
         """
         if self.finite_arithmetic:
             return self.mul(x, self.tanh(self.softplus(x)))

@@ -1,8 +1,8 @@
 """The base of all emitter classes: operators, constants, run-time sizes, and dtypes that a kernel lacks.
 
-If a kernel lacks a dtype, the operands are cast to the next wider dtype that holds all their values, and the result is
-cast back. Integers wrap as before, and float16 is rounded once. Without a wider dtype the primitive is unsupported: it
-is never computed in a dtype that holds less.
+If a kernel lacks a dtype, the operands are cast to the next wider dtype that holds all their values. The result is cast
+back. Integers wrap as before, and float16 is rounded once. Without a wider dtype the primitive is unsupported: it is
+never computed in a dtype that holds less.
 """
 
 import functools
@@ -198,7 +198,7 @@ class Base(Emitter):
         return self.to(result, x.dtype) if result.dtype == wider else result
 
     def _wider_type(self, dtype: str, builtin: str) -> str:
-        """Return the next wider dtype; raise UnsupportedError if there is none."""
+        """Return the next wider dtype; raise UnsupportedError without one."""
         if dtype not in _WIDER:
             raise self.kernel_error(builtin, dtype)
         return _WIDER[dtype]

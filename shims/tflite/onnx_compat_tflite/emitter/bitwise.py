@@ -133,7 +133,7 @@ def _powers(count: int) -> List[int]:
 def _run_of_bits(mask: Handle) -> Optional[Tuple[int, Optional[int]]]:
     """Return the first and the end bit of a constant scalar whose set bits are adjacent; None for another mask.
 
-    The end is None for a run up to the sign.
+    A run up to the sign has the end None.
     """
     if not mask.is_constant or mask.array.size != 1:
         return None

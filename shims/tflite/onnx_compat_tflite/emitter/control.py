@@ -203,10 +203,10 @@ class Control(Pools):
         """Stack rows of equal shape along a new first axis."""
         return self._pack(rows[0], rows[1:])
 
-    def _pack(self, first: Handle, others: Sequence[Handle]) -> Handle:
-        rows = [first, *others]
+    def _pack(self, first: Handle, other_rows: Sequence[Handle]) -> Handle:
+        rows = [first, *other_rows]
         if not self.accepts("PACK", first.dtype):
-            packed: Handle = self.call_widened(type(self)._pack, ["PACK"], first, (others,), {})
+            packed: Handle = self.call_widened(type(self)._pack, ["PACK"], first, (other_rows,), {})
             return packed
         dims = (len(rows), *first.dims)
         return self.add_op("PACK", rows, first.dtype, dims, values_count=len(rows), axis=0)

@@ -73,23 +73,23 @@ class ElementaryFunctions(Integers):
 
     @_widen_for_arithmetic
     def asin(self, x: Handle) -> Handle:
-        one = self.like(x, 1)
-        return self.atan(self.div(x, self.sqrt(self.mul(self.sub(one, x), self.add(one, x)))))
+        unit = self.like(x, 1)
+        return self.atan(self.div(x, self.sqrt(self.mul(self.sub(unit, x), self.add(unit, x)))))
 
     @_widen_for_arithmetic
     def acos(self, x: Handle) -> Handle:
-        one = self.like(x, 1)
+        unit = self.like(x, 1)
         # The quotient of the roots: the root of the quotient is infinite at -1, and NaN in some kernels.
-        return self._multiply_number(self.atan(self.div(self.sqrt(self.sub(one, x)), self.sqrt(self.add(one, x)))), 2)
+        return self._multiply_number(self.atan(self.div(self.sqrt(self.sub(unit, x)), self.sqrt(self.add(unit, x)))), 2)
 
     @_widen_for_arithmetic
     def atan2(self, x: Handle, y: Handle) -> Handle:
         """Emit the angle of the first octant, then reflect it at the diagonal, the ordinate and the abscissa."""
-        zero, one = self.like(x, 0), self.like(x, 1)
+        zero, unit = self.like(x, 0), self.like(x, 1)
         up, right = self.abs(x), self.abs(y)
         longer, shorter = self.maximum(up, right), self.minimum(up, right)
         ratio = self.where(
-            self.equal(up, right), self.where(self.equal(up, zero), zero, one), self.div(shorter, longer)
+            self.equal(up, right), self.where(self.equal(up, zero), zero, unit), self.div(shorter, longer)
         )
         angle = self.atan(ratio)
         angle = self.where(self.less(right, up), self.sub(self.like(x, np.pi / 2), angle), angle)
@@ -151,8 +151,8 @@ class ElementaryFunctions(Integers):
     def atanh(self, x: Handle) -> Handle:
         size = self.abs(x)
         near = self._odd_polynomial(self.minimum(self.like(x, 0.5), size), _ATANH)
-        one = self.like(x, 1)
-        far = self._multiply_number(self.log(self.div(self.add(one, size), self.sub(one, size))), 0.5)
+        unit = self.like(x, 1)
+        far = self._multiply_number(self.log(self.div(self.add(unit, size), self.sub(unit, size))), 0.5)
         return self._copy_sign(self.where(self.less(size, self.like(x, 0.5)), near, far), x)
 
     # -- the error function ------------------------------------------------------------------------------------------------

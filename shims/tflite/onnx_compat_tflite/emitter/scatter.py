@@ -105,8 +105,8 @@ class Scatter(Indexing):
         padded_count = (
             count + 1 if isinstance(count, int) else self._fold_op("ADD", count, Handle.of(np.asarray(1, np.int32)))
         )
-        one = Handle.of(np.ones((), np.int32))
-        marks = self._append_axis(self.broadcast(one, self.shape_tensor(row_indices), row_indices.dims))
+        marker = Handle.of(np.ones((), np.int32))
+        marks = self._append_axis(self.broadcast(marker, self.shape_tensor(row_indices), row_indices.dims))
         update_counts = self._sum_rows(marks, row_indices, marks, padded_count)
         updates = self._sum_rows(values, row_indices, rows, padded_count)
         mask = self.less(Handle.of(np.zeros((), np.int32)), self._slice_first_rows(update_counts, count))

@@ -109,9 +109,11 @@ class Shape(ElementaryFunctions):
         """Broadcast strings by TILE."""
         dims = self.out.shape
         if known is None or not x.is_static:
-            ones = self.ints(*[1] * (len(dims) - x.rank))
+            leading_ones = self.ints(*[1] * (len(dims) - x.rank))
             source_shape = (
-                self.shape_tensor(x) if len(dims) == x.rank else self._concatenate(ones, [self.shape_tensor(x)], 0)
+                self.shape_tensor(x)
+                if len(dims) == x.rank
+                else self._concatenate(leading_ones, [self.shape_tensor(x)], 0)
             )
             repeats = self.elementwise("FLOOR_DIV", [target, self.maximum(self.like(source_shape, 1), source_shape)])
             return self._add_tile(
@@ -129,8 +131,8 @@ class Shape(ElementaryFunctions):
         return self._concatenate(parts[0], parts[1:], axis)
 
     @widen_for("CONCATENATION")
-    def _concatenate(self, first: Handle, others: Sequence[Handle], axis: int) -> Handle:
-        parts = [first, *others]
+    def _concatenate(self, first: Handle, other_parts: Sequence[Handle], axis: int) -> Handle:
+        parts = [first, *other_parts]
         dims: List[Any] = list(first.dims)
         lengths = [part.dims[axis] for part in parts]
         dims[axis] = sum(lengths) if all(isinstance(length, int) for length in lengths) else None
@@ -246,8 +248,8 @@ class Shape(ElementaryFunctions):
             return Handle.of(np.arange(length, dtype=np.int32))
         if length.is_constant:
             return Handle.of(np.arange(max(int(length.array), 0), dtype=np.int32))
-        zero, one = (Handle.of(np.asarray(number, np.int32)) for number in (0, 1))
-        return self.add_op("RANGE", [zero, length, one], "int32", (None,))
+        zero, unit = (Handle.of(np.asarray(number, np.int32)) for number in (0, 1))
+        return self.add_op("RANGE", [zero, length, unit], "int32", (None,))
 
 
 def _is_number(x: Handle, number: int) -> bool:

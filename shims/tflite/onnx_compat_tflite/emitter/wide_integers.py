@@ -1,9 +1,10 @@
-"""Types of 64 bits that next to no kernel takes: they are looked at as int64, which is moved and computed exactly.
+"""64-bit dtypes that hardly any kernel takes: uint64, float64 and complex64 are viewed as int64.
 
-What only moves does not care. uint64 is added and multiplied as int64 is. And bits can be made numbers of the same order.
+Operators that only move elements work on the bits. uint64 is added and multiplied as int64. For comparisons, the bits
+are mapped to integers of the same order.
 """
 
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from onnx_compat_tflite.subgraph_builder import Handle
 __all__ = ["WideIntegers"]
 
 _LEAST = -(2**63)
-_INFINITY = 0x7FF << 52  # the bits of infinity, of a float64
+_INFINITY = 0x7FF << 52  # the bits of the float64 infinity
 
 _MOVING = frozenset(
     "TRANSPOSE CONCATENATION TILE SLICE STRIDED_SLICE GATHER GATHER_ND BROADCAST_TO SELECT_V2 PACK PAD PADV2"
@@ -24,13 +25,14 @@ _ORDERED = frozenset("LESS LESS_EQUAL EQUAL MAXIMUM MINIMUM REDUCE_MAX REDUCE_MI
 
 
 class WideIntegers(Bitwise):
-    """Needs the BITCAST of newer runtimes."""
+    """Emit 64-bit dtypes on runtimes with BITCAST."""
 
     def _has_bitcast(self) -> bool:
+        """Whether the runtime has BITCAST."""
         return self.accepts("BITCAST", "float32", "float32")
 
     def _view_as(self, x: Handle, dtype: str) -> Handle:
-        """The same bits as another type of as many."""
+        """Return the same bits as another dtype of the same width."""
         if x.dtype == dtype:
             return x
         if x.is_constant:
@@ -43,26 +45,31 @@ class WideIntegers(Bitwise):
         method: Callable[..., Any],
         builtins: Sequence[str],
         x: Handle,
-        rest: Sequence[Any],
+        arguments: Sequence[Any],
         params: Dict[str, Any],
     ) -> Any:
-        ways = self._int64_views(x.dtype, {name.partition(" ")[0] for name in builtins})
-        if ways is None:
-            return super().call_widened(method, builtins, x, rest, params)
-        there, back = ways
+        """Call a method with the operands viewed as int64 if the kernels permit it; else see `Base.call_widened`."""
+        views = self._int64_views(x.dtype, {name.partition(" ")[0] for name in builtins})
+        if views is None:
+            return super().call_widened(method, builtins, x, arguments, params)
+        to_int64, from_int64 = views
 
-        def seen(item: Any) -> Any:
+        def view_item(item: Any) -> Any:
             if isinstance(item, (list, tuple)):
-                return type(item)(seen(part) for part in item)
-            return there(item) if isinstance(item, Handle) and item.dtype == x.dtype else item
+                return type(item)(view_item(part) for part in item)
+            return to_int64(item) if isinstance(item, Handle) and item.dtype == x.dtype else item
 
-        result = method(self, seen(x), *seen(list(rest)), **params)
+        result = method(self, view_item(x), *view_item(list(arguments)), **params)
         if isinstance(result, tuple):
-            return tuple(back(part) if part.dtype == "int64" else part for part in result)
-        return back(result) if result.dtype == "int64" else result
+            return tuple(from_int64(part) if part.dtype == "int64" else part for part in result)
+        return from_int64(result) if result.dtype == "int64" else result
 
-    def _int64_views(self, dtype: str, builtins: Any) -> Optional[Tuple[Callable[..., Handle], Callable[..., Handle]]]:
-        """How values become int64 for these kernels, and how their results come back."""
+    def _int64_views(
+        self, dtype: str, builtins: Set[str]
+    ) -> Optional[Tuple[Callable[..., Handle], Callable[..., Handle]]]:
+        """Return the functions that view operands of these kernels as int64, and results as the dtype; None without a
+        view.
+        """
         if dtype not in ("uint64", "float64", "complex64") or not self._has_bitcast():
             return None
         if builtins <= (_MODULAR if dtype == "uint64" else _MOVING):
@@ -75,7 +82,7 @@ class WideIntegers(Bitwise):
 
     # -- order -----------------------------------------------------------------------------------------------------------
     def _to_rank(self, x: Handle) -> Handle:
-        """int64 in the order of the values: of uint64 with half the range less, of float64 as a sign and a magnitude."""
+        """Map values to int64 in the same order: uint64 less half its range, float64 as two's complement."""
         bits = self._view_as(x, "int64")
         least = self.like(bits, _LEAST)
         if x.dtype == "uint64":
@@ -83,21 +90,21 @@ class WideIntegers(Bitwise):
         return self.where(self.less(bits, self.like(bits, 0)), self.sub(least, bits), bits)
 
     def _from_rank(self, rank: Handle, dtype: str) -> Handle:
-        """The same step leads back."""
+        """Map ranks back to values, by the same step."""
         least = self.like(rank, _LEAST)
         if dtype == "uint64":
             return self._view_as(self.add(rank, least), dtype)
         return self._view_as(self.where(self.less(rank, self.like(rank, 0)), self.sub(least, rank), rank), dtype)
 
     def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
-        """The larger of two uint64 is not that of the same bits as int64."""
+        """Emit ScatterND; the maximum and minimum of uint64 are taken of their ranks."""
         if x.dtype != "uint64" or reduction not in ("max", "min") or not self._has_bitcast():
             return super().scatter_nd(x, indices, updates, reduction)
         rank = super().scatter_nd(self._to_rank(x), indices, self._to_rank(updates), reduction)
         return self._from_rank(rank, "uint64")
 
     def _clip_rank(self, rank: Handle) -> Handle:
-        """The ends of int64, which are the extremes of nothing, as those of float64."""
+        """Clip ranks to those of infinity. The reduction of no elements gives the ends of int64."""
         return self.clip(rank, -_INFINITY, _INFINITY)
 
     def less(self, x: Handle, y: Handle) -> Handle:
@@ -110,12 +117,12 @@ class WideIntegers(Bitwise):
         return self._false_on_nan(super().equal, x, y)
 
     def _false_on_nan(self, method: Callable[..., Handle], x: Handle, y: Handle) -> Handle:
-        """Nothing is true of a NaN."""
-        found = method(x, y)
-        for one in (x, y):
-            if one.dtype == "float64" and not (one.is_constant and not np.isnan(one.array).any()):
-                found = self.logical_and(found, self.logical_not(self.is_nan(one)))
-        return found
+        """Return a comparison, false where an operand is a NaN of float64."""
+        result = method(x, y)
+        for operand in (x, y):
+            if operand.dtype == "float64" and not (operand.is_constant and not np.isnan(operand.array).any()):
+                result = self.logical_and(result, self.logical_not(self.is_nan(operand)))
+        return result
 
     def maximum(self, x: Handle, y: Handle) -> Handle:
         return self._propagate_nan(super().maximum(x, y), x, y)
@@ -124,23 +131,24 @@ class WideIntegers(Bitwise):
         return self._propagate_nan(super().minimum(x, y), x, y)
 
     def _propagate_nan(self, extreme: Handle, *operands: Handle) -> Handle:
-        for one in operands:
-            if one.dtype == "float64" and not (one.is_constant and not np.isnan(one.array).any()):
-                extreme = self.where(self.is_nan(one), one, extreme)
+        """Return an extreme, NaN where an operand is a NaN of float64."""
+        for operand in operands:
+            if operand.dtype == "float64" and not (operand.is_constant and not np.isnan(operand.array).any()):
+                extreme = self.where(self.is_nan(operand), operand, extreme)
         return extreme
 
     # -- float64 by its bits ---------------------------------------------------------------------------------------------
     def is_nan(self, x: Handle) -> Handle:
         if not self._is_double(x):
             return super().is_nan(x)
-        size = self._magnitude_bits(x)
-        return self.less(self.like(size, _INFINITY), size)
+        magnitude = self._magnitude_bits(x)
+        return self.less(self.like(magnitude, _INFINITY), magnitude)
 
     def is_inf(self, x: Handle) -> Handle:
         if not self._is_double(x):
             return super().is_inf(x)
-        size = self._magnitude_bits(x)
-        return self.equal(size, self.like(size, _INFINITY))
+        magnitude = self._magnitude_bits(x)
+        return self.equal(magnitude, self.like(magnitude, _INFINITY))
 
     def abs(self, x: Handle) -> Handle:
         return self._view_as(self._magnitude_bits(x), x.dtype) if self._is_double(x) else super().abs(x)
@@ -155,18 +163,19 @@ class WideIntegers(Bitwise):
         return x.dtype == "float64" and self._has_bitcast()
 
     def _magnitude_bits(self, x: Handle) -> Handle:
-        """Without the sign."""
+        """Return the bits of a float64 without the sign."""
         bits = self._view_as(x, "int64")
         return self._clear_sign(bits)
 
     def _clear_sign(self, bits: Handle) -> Handle:
+        """Return bits with the sign cleared."""
         flipped = self.add(bits, self.like(bits, _LEAST))
         return self.where(self.less(bits, self.like(bits, 0)), flipped, bits)
 
     # -- uint64 to and from other types ------------------------------------------------------------------------------------
     def to(self, x: Handle, dtype: str) -> Handle:
-        whole = x.is_constant and x.array.dtype.kind != "f"
-        if x.dtype == dtype or whole or "uint64" not in (x.dtype, dtype) or not self._has_bitcast():
+        is_known_integer = x.is_constant and x.array.dtype.kind != "f"
+        if x.dtype == dtype or is_known_integer or "uint64" not in (x.dtype, dtype) or not self._has_bitcast():
             return super().to(x, dtype)
         if x.dtype == "uint64":
             if dtype in ("float32", "float16"):
@@ -179,7 +188,7 @@ class WideIntegers(Bitwise):
         return super().to(x, dtype) if x.dtype == "float64" else self._view_as(self.to(x, "int64"), dtype)
 
     def _round_to_float32(self, bits: Handle) -> Handle:
-        """As float32: of a number beyond int64 twice its half, whose last bit still says if there was more."""
+        """Return uint64 bits as float32: above the range of int64 twice the half, whose last bit is rounded to odd."""
         odd = self.mod(bits, self.like(bits, 2))
         half = self._halve(bits)
         half = self.where(self.equal(self.mod(half, self.like(half, 2)), self.like(half, 0)), self.add(half, odd), half)
@@ -187,7 +196,7 @@ class WideIntegers(Bitwise):
         return self.where(self.less(bits, self.like(bits, 0)), large, super().to(bits, "float32"))
 
     def _truncate_float32(self, x: Handle) -> Handle:
-        """The bits of a float32 as an integer: what lies beyond int64 is cast without 2^63."""
+        """Return the uint64 bits of a float32: above the range of int64, 2^63 is subtracted before the cast."""
         beyond = self.like(x, 2.0**63)
         small = self.less(x, beyond)
         bits = super().to(self.where(small, x, self.sub(x, beyond)), "int64")
@@ -195,21 +204,21 @@ class WideIntegers(Bitwise):
 
     # -- division of uint64 ------------------------------------------------------------------------------------------------
     def _halve(self, bits: Handle) -> Handle:
-        """Shifted by one; zeros come in."""
+        """Return the bits shifted right by one, with a zero as the highest bit."""
         half = super().floordiv(bits, self.like(bits, 2))
         return self._clear_sign(half)
 
     def div(self, x: Handle, y: Handle) -> Handle:
         if x.dtype != "uint64" or not self._has_bitcast():
             return super().div(x, y)
-        over, under = self._view_as(x, "int64"), self._view_as(y, "int64")
-        zero = self.like(over, 0)
-        once = self.to(self.less_equal(y, x), "int64")
-        quotient = super().div(self._halve(over), under)
+        dividend, divisor = self._view_as(x, "int64"), self._view_as(y, "int64")
+        zero = self.like(dividend, 0)
+        is_one = self.to(self.less_equal(y, x), "int64")
+        quotient = super().div(self._halve(dividend), divisor)
         quotient = self.add(quotient, quotient)
-        rest = self._view_as(self.sub(over, self.mul(quotient, under)), "uint64")
-        quotient = self.add(quotient, self.to(self.less_equal(y, rest), "int64"))
-        return self._view_as(self.where(self.less(under, zero), once, quotient), "uint64")
+        remainder = self._view_as(self.sub(dividend, self.mul(quotient, divisor)), "uint64")
+        quotient = self.add(quotient, self.to(self.less_equal(y, remainder), "int64"))
+        return self._view_as(self.where(self.less(divisor, zero), is_one, quotient), "uint64")
 
     def floordiv(self, x: Handle, y: Handle) -> Handle:
         return self.div(x, y) if x.dtype == "uint64" and self._has_bitcast() else super().floordiv(x, y)
@@ -227,16 +236,16 @@ class WideIntegers(Bitwise):
         return super().shift_left(x, self._limit_shift(y))
 
     def _limit_shift(self, y: Handle) -> Handle:
-        """No more than there are, as int64 looks at them."""
+        """Return the shift, at most 64, so that int64 kernels read it as positive."""
         return self.minimum(self.like(y, 64), y) if y.dtype == "uint64" and self._has_bitcast() else y
 
     def shift_right(self, x: Handle, y: Handle) -> Handle:
-        """By one, then as int64 by the rest."""
+        """Emit a shift: by one bit as uint64, then by the others as int64."""
         if x.dtype != "uint64" or not self._has_bitcast():
             return super().shift_right(x, y)
-        bits, places = self._view_as(x, "int64"), self._view_as(self._limit_shift(y), "int64")
-        none = self.equal(places, self.like(places, 0))
-        one = self.like(places, 1)
-        rest = self.where(none, self.like(places, 0), self.sub(places, one))
-        shifted = super().shift_right(self._halve(bits), rest)
-        return self._view_as(self.where(none, bits, shifted), "uint64")
+        bits, shift = self._view_as(x, "int64"), self._view_as(self._limit_shift(y), "int64")
+        is_zero = self.equal(shift, self.like(shift, 0))
+        unit = self.like(shift, 1)
+        remaining_shift = self.where(is_zero, self.like(shift, 0), self.sub(shift, unit))
+        shifted = super().shift_right(self._halve(bits), remaining_shift)
+        return self._view_as(self.where(is_zero, bits, shifted), "uint64")

@@ -297,8 +297,8 @@ def _require_known(size: Size) -> int:
 
 def raise_parameters(where: Parameters) -> Any:
     """Return the parameters of a single spatial axis for two axes."""
-    ones = {"strides": 1, "dilations": 1, "kernel": 1, "pads": (0, 0)}
-    return {name: values if isinstance(values, str) else (ones[name], *values) for name, values in where.items()}
+    neutral = {"strides": 1, "dilations": 1, "kernel": 1, "pads": (0, 0)}
+    return {name: values if isinstance(values, str) else (neutral[name], *values) for name, values in where.items()}
 
 
 def result_space(space: Sequence[Any], kernel: Ints, where: Parameters, padding: str) -> List[Any]:
