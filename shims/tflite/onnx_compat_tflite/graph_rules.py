@@ -209,7 +209,7 @@ def _tile(use: Use) -> None:
     sizes, repeats = use.sizes(0), use.constant(1)
     if repeats is not None:
         require(len(repeats) == len(sizes), "%d repeats for the rank %d", len(repeats), len(sizes))
-        use.expect([size if size < 0 else size * many for size, many in zip(sizes, repeats)], use.dtype(0))
+        use.expect([size if size < 0 else size * count for size, count in zip(sizes, repeats)], use.dtype(0))
 
 
 @_rule("SHAPE")
@@ -263,8 +263,10 @@ def _reduce(use: Use) -> None:
     sizes, axis_list = use.sizes(0), use.constant(1)
     if axis_list is not None:
         axes = {_normalize_axis(axis, len(sizes)) for axis in axis_list}
-        kept = use.options.get("keep_dims", False)
-        use.expect([1 if k in axes else size for k, size in enumerate(sizes) if kept or k not in axes], use.dtype(0))
+        keeps_axes = use.options.get("keep_dims", False)
+        use.expect(
+            [1 if k in axes else size for k, size in enumerate(sizes) if keeps_axes or k not in axes], use.dtype(0)
+        )
 
 
 @_rule("ARG_MAX ARG_MIN")

@@ -241,7 +241,7 @@ class Base(Emitter):
         """Return a constant int32 vector: the form of shapes, axes and permutations."""
         return Handle.of(narrowing.int32_array(values))
 
-    # -- sizes at run time -------------------------------------------------------------------------------------------------
+    # -- run-time sizes ------------------------------------------------------------------------------------------------
     def dim(self, handle: Handle, axis: int) -> Any:
         """Return the size of an axis: an int if it is known, else an int32 scalar."""
         size = handle.dims[axis]

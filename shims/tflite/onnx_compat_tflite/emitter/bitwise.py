@@ -93,11 +93,11 @@ class Bitwise(Linear):
         start = self.add(self.mul(x, zero), unit)
         start = self.add(start, self.mul(y, zero))
         state = [start, self.add(x, self.mul(start, zero)), self.maximum(zero, self.add(y, self.mul(start, zero)))]
-        whole = self.loop(test, body, state, [], [shape] * 3)[0]
+        power = self.loop(test, body, state, [], [shape] * 3)[0]
         odd = self.where(self.equal(self.mod(y, self.like(y, 2)), zero), unit, x)
         least = self.like(x, -1 if np.dtype(x.dtype).kind == "i" else 0)  # clipped: x * x can wrap to 1
         is_unit = self.equal(self.mul(x, self.minimum(self.maximum(x, least), unit)), unit)
-        return self.where(self.less(y, zero), self.where(is_unit, odd, zero), whole)
+        return self.where(self.less(y, zero), self.where(is_unit, odd, zero), power)
 
     # -- shifts ------------------------------------------------------------------------------------------------------------
     @widen_for("FLOOR_MOD", "MUL")

@@ -60,22 +60,24 @@ class Broadcasting(Base):
         broadcast alike. Otherwise each operand is broadcast to the whole shape.
         """
         shapes = [handle.dims for handle in operands]
-        whole = broadcast_dims(shapes)
-        if len(whole) <= _BROADCAST_AXES or all(is_same_shape(shape, shapes[0]) for shape in shapes[1:]):
+        result_dims = broadcast_dims(shapes)
+        if len(result_dims) <= _BROADCAST_AXES or all(is_same_shape(shape, shapes[0]) for shape in shapes[1:]):
             return list(operands), lambda result: result
-        if all(map(is_viewable, [*shapes, whole])) and _knows_repeated_axes(shapes, len(whole)):
-            groups = _group_axes(shapes, len(whole))
+        if all(map(is_viewable, [*shapes, result_dims])) and _knows_repeated_axes(shapes, len(result_dims)):
+            groups = _group_axes(shapes, len(result_dims))
             if len(groups) <= _BROADCAST_AXES:
-                merged = [self.reshape_to(handle, _merge_dims(handle.dims, groups, len(whole))) for handle in operands]
-                return merged, lambda result: self.reshape_to(result, whole)
+                merged = [
+                    self.reshape_to(handle, _merge_dims(handle.dims, groups, len(result_dims))) for handle in operands
+                ]
+                return merged, lambda result: self.reshape_to(result, result_dims)
         if all(handle.is_static for handle in operands):
-            target = self.ints(*whole)
+            target = self.ints(*result_dims)
         else:
             target = self.shape_tensor(operands[0])
             for handle in operands[1:]:
                 dims = (max(handle.rank, target.dims[0]),)
                 target = self.add_op("BROADCAST_ARGS", [target, self.shape_tensor(handle)], "int32", dims)
-        return [self.broadcast(handle, target, whole) for handle in operands], lambda result: result
+        return [self.broadcast(handle, target, result_dims) for handle in operands], lambda result: result
 
     def reshape_to(self, x: Handle, dims: Sequence[Any]) -> Handle:
         """Return x with another shape, of which one size may be unknown if none is zero."""
@@ -111,18 +113,18 @@ class Broadcasting(Base):
 
         BROADCAST_TO kernels write out of bounds where an axis becomes empty.
         """
-        own = self.shape_tensor(x)
+        source_shape = self.shape_tensor(x)
         if x.rank < len(dims):
             leading_ones = Handle.of(np.ones(len(dims) - x.rank, np.int32))
-            own = (
-                self.add_op("CONCATENATION", [leading_ones, own], "int32", (len(dims),), axis=0)
+            source_shape = (
+                self.add_op("CONCATENATION", [leading_ones, source_shape], "int32", (len(dims),), axis=0)
                 if x.rank
                 else leading_ones
             )
-        least = self.add_op("MINIMUM", [Handle.of(np.ones((), np.int32)), own], "int32", (len(dims),))
-        padded_shape = self.add_op("MAXIMUM", [least, target], "int32", (len(dims),))
-        whole = self.add_op("BROADCAST_TO", [x, padded_shape], x.dtype, [None] * len(dims))
-        result: Handle = self._add_slice(whole, Handle.of(np.zeros(len(dims), np.int32)), target, dims)
+        capped_shape = self.add_op("MINIMUM", [Handle.of(np.ones((), np.int32)), source_shape], "int32", (len(dims),))
+        padded_shape = self.add_op("MAXIMUM", [capped_shape, target], "int32", (len(dims),))
+        padded = self.add_op("BROADCAST_TO", [x, padded_shape], x.dtype, [None] * len(dims))
+        result: Handle = self._add_slice(padded, Handle.of(np.zeros(len(dims), np.int32)), target, dims)
         return result
 
     _add_slice: Callable[..., Handle]  # defined in `shape`

@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Sequence, Tuple, Union
 
 import numpy as np
 
-from onnx_compat.shim import Const, Ref, Sizes, atoms_of
+from onnx_compat.shim import Const, Node, Ref, Sizes, atoms_of
 from onnx_compat_tflite.emitter.pools import Pools
 from onnx_compat_tflite.subgraph_builder import Graph, Handle
 
@@ -90,7 +90,7 @@ class Control(Pools):
         No runtime passes a tensor without elements through a loop: see `EmptyState`.
         """
         empty_states = [_empty_state(handle, dims) for handle, dims in zip(state, shapes)]
-        if any(state_kind is not None for state_kind in empty_states):
+        if any(empty_state is not None for empty_state in empty_states):
             return self._loop_with_empty_states(empty_states, test, body, state, captures, shapes)
         fixed = _non_constants(captures)
         start = [Handle(handle.dtype, dims) for handle, dims in zip(state, shapes)]
@@ -117,7 +117,7 @@ class Control(Pools):
         captures: Sequence[Handle],
         shapes: Sequence[Sequence[Any]],
     ) -> List[Handle]:
-        """Append WHILE without the states that stay empty, and with a first row before states that start empty."""
+        """Append WHILE without the states that stay empty, and with a first row before states that are empty at first."""
         passed_indices = [k for k, empty_state in enumerate(empty_states) if not isinstance(empty_state, Handle)]
 
         def restore_states(inner: Sequence[Handle]) -> List[Handle]:
@@ -130,7 +130,7 @@ class Control(Pools):
                 for x, empty_state in zip(states, empty_states)
             ]
 
-        def non_empty_states(states: Sequence[Handle]) -> List[Handle]:
+        def prepend_first_rows(states: Sequence[Handle]) -> List[Handle]:
             passed = [(states[k], empty_states[k]) for k in passed_indices]
             return [self._prepend(x, *empty) if isinstance(empty, tuple) else x for x, empty in passed]
 
@@ -138,10 +138,10 @@ class Control(Pools):
             return test(restore_states(inner), outside)
 
         def inner_body(inner: Sequence[Handle], outside: Sequence[Handle]) -> Sequence[Handle]:
-            return non_empty_states(body(restore_states(inner), outside))
+            return prepend_first_rows(body(restore_states(inner), outside))
 
         return restore_states(
-            self.loop(inner_test, inner_body, non_empty_states(state), captures, [shapes[k] for k in passed_indices])
+            self.loop(inner_test, inner_body, prepend_first_rows(state), captures, [shapes[k] for k in passed_indices])
         )
 
     def _drop_first(self, x: Handle, axis: int) -> Handle:
@@ -254,8 +254,8 @@ class Control(Pools):
         begin, end = [0] * buffer.rank, [-rows, *[2**31 - 1] * (buffer.rank - 1)]
         return self._add_strided_slice(buffer, self.ints(*begin), self.ints(*end), [1] * buffer.rank, ref.spec.shape)
 
-    def _steps_per_iteration(self, length: Sizes, collected: Sequence[Any]) -> int:
-        """Return how many steps an iteration runs: each iteration passes on all tensors that the loop reads and
+    def _steps_per_iteration(self, length: Sizes, collected: Sequence[Ref]) -> int:
+        """Return how many steps an iteration runs. Each iteration passes on every tensor that the loop reads or
         collects.
         """
         nodes = self.node.regions[0].live()
@@ -332,7 +332,7 @@ class Control(Pools):
         return state, [list(ys) for ys in zip(*(steps[::-1] if reverse else steps))]
 
     def _zero_buffers(
-        self, refs: Sequence[Any], length: Sizes, spares: Sequence[int], run_first: Callable[[], Sequence[Handle]]
+        self, refs: Sequence[Ref], length: Sizes, spares: Sequence[int], run_first: Callable[[], Sequence[Handle]]
     ) -> List[Handle]:
         """Return zeros into which the rows are written, with spare rows at the end.
 
@@ -386,7 +386,7 @@ class Control(Pools):
         return self.add_op("RESHAPE", [row, shape], row.dtype, (1, *row.dims))
 
 
-def _constant_bytes(nodes: Sequence[Any]) -> int:
+def _constant_bytes(nodes: Sequence[Node]) -> int:
     """Return the size of the constants that nodes read, in bytes."""
     return sum(arg.array.nbytes for node in nodes for arg in node.args if isinstance(arg, Const))
 
@@ -402,7 +402,7 @@ def _stored_type(ref: Ref) -> str:
     return "string" if name == "object" else str(name)
 
 
-def _empty_state(handle: Handle, dims: Sequence[Any]) -> Any:
+def _empty_state(handle: Handle, dims: Sequence[Any]) -> EmptyState:
     """Return how a loop passes a state that is empty at first: see `EmptyState`.
 
     None for a state with elements, or if its size is not known.

@@ -54,10 +54,8 @@ class Indexing(Padding):
             same_dtype_coordinates = [self.to(c, indices.dtype) for c in coordinates]
             columns = [self.broadcast(c, self.shape_tensor(indices), indices.dims) for c in same_dtype_coordinates]
             dims = (*indices.dims, x.rank)
-            coordinates_table = self.add_op(
-                "PACK", columns, indices.dtype, dims, values_count=x.rank, axis=indices.rank
-            )
-            return self._add_gather_nd(x, coordinates_table, indices.dims)
+            coordinate_rows = self.add_op("PACK", columns, indices.dtype, dims, values_count=x.rank, axis=indices.rank)
+            return self._add_gather_nd(x, coordinate_rows, indices.dims)
         flat_indices = self.flatten_coordinates(coordinates, x)
         return self.gather(self.flatten(x), flat_indices, 0)
 
@@ -158,8 +156,8 @@ class Indexing(Padding):
         last = x.rank - 1
         perm = [a for a in range(x.rank) if a != axis] + [axis]
         back = [perm.index(a) for a in range(x.rank)]
-        moved = self.transpose(x, perm) if axis != last else x
-        values, indices = self.sort_last(moved, k, largest)
+        transposed = self.transpose(x, perm) if axis != last else x
+        values, indices = self.sort_last(transposed, k, largest)
         if axis != last:
             values, indices = self.transpose(values, back), self.transpose(indices, back)
         results = values, self.to(indices, "int64")
@@ -168,9 +166,7 @@ class Indexing(Padding):
         return results
 
     def sort_last(self, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
-        """Return the first k elements in order along the last axis, and their int32 indices. Equal elements keep their
-        order.
-        """
+        """Return the first k elements in order along the last axis, and their int32 indices. The sort is stable."""
         if not largest:
             values, indices = self.sort_last(self._reverse_order(x), k)
             return self._reverse_order(values), indices
@@ -190,8 +186,8 @@ class Indexing(Padding):
             zero = Handle.of(np.zeros((), np.int32))
             return values, self.add_op("FILL", [self.shape_tensor(values), zero], "int32", values.dims)
         size = self.stack([*[-1] * (x.rank - 1), k])
-        more = self._add_top_k(x, self.maximum(self.like(k, 1), k))
-        return tuple(self._add_slice(part, self.ints(*[0] * x.rank), size, (*x.dims[:-1], None)) for part in more)
+        parts = self._add_top_k(x, self.maximum(self.like(k, 1), k))
+        return tuple(self._add_slice(part, self.ints(*[0] * x.rank), size, (*x.dims[:-1], None)) for part in parts)
 
     def _add_top_k(self, x: Handle, k: Handle) -> Tuple[Handle, ...]:
         dims = (*x.dims[:-1], int(k.array) if k.is_constant else None)
@@ -225,12 +221,12 @@ class Indexing(Padding):
     def _arg_by_sorting(self, x: Handle, axis: int, largest: bool) -> Handle:
         """Return the index of the extreme element from a TOPK_V2 with k = 1."""
         perm = [a for a in range(x.rank) if a != axis] + [axis]
-        moved = self.transpose(x, perm)
-        _, indices = self.sort_last(moved, Handle.of(np.asarray(1, np.int32)), largest)
+        transposed = self.transpose(x, perm)
+        _, indices = self.sort_last(transposed, Handle.of(np.asarray(1, np.int32)), largest)
         first = self.add_op("SQUEEZE", [indices], "int32", indices.dims[:-1], squeeze_dims=[x.rank - 1])
         return self.to(first, "int64")
 
     @widen_for("CUMSUM")
     def cumsum(self, x: Handle, axis: int, exclusive: bool, reverse: bool) -> Handle:
-        along = Handle.of(np.asarray(axis, np.int32))
-        return self.add_op("CUMSUM", [x, along], x.dtype, x.dims, exclusive=exclusive, reverse=reverse)
+        axis_tensor = Handle.of(np.asarray(axis, np.int32))
+        return self.add_op("CUMSUM", [x, axis_tensor], x.dtype, x.dims, exclusive=exclusive, reverse=reverse)

@@ -30,10 +30,10 @@ class Integers(Elementwise):
     def _truncated_quotient(self, x: Handle, y: Handle) -> Handle:
         safe = self._safe_divisor(y)
         if x.dtype == "int32":
-            whole = self.elementwise("DIV", [x, safe])
+            quotient = self.elementwise("DIV", [x, safe])
         else:
-            whole = self._exact_quotient(self.sub(x, self._remainder(x, safe)), safe)
-        return self._divide_by_minus_one(x, y, whole)
+            quotient = self._exact_quotient(self.sub(x, self._remainder(x, safe)), safe)
+        return self._divide_by_minus_one(x, y, quotient)
 
     def floordiv(self, x: Handle, y: Handle) -> Handle:
         return self._floored_quotient(x, y) if _is_integer(x) else self.floor(self.div(x, y))
@@ -42,12 +42,14 @@ class Integers(Elementwise):
     def _floored_quotient(self, x: Handle, y: Handle) -> Handle:
         safe = self._safe_divisor(y)
         if x.dtype == "int32":
-            whole = self.elementwise("FLOOR_DIV", [x, safe])
+            quotient = self.elementwise("FLOOR_DIV", [x, safe])
         else:
-            rest = self._remainder(x, safe)
-            whole = self._exact_quotient(self.sub(x, rest), safe)
-            whole = self.where(self._has_opposite_signs(rest, safe), self.sub(whole, self.like(x, 1)), whole)
-        return self._divide_by_minus_one(x, y, whole)
+            remainder = self._remainder(x, safe)
+            quotient = self._exact_quotient(self.sub(x, remainder), safe)
+            quotient = self.where(
+                self._has_opposite_signs(remainder, safe), self.sub(quotient, self.like(x, 1)), quotient
+            )
+        return self._divide_by_minus_one(x, y, quotient)
 
     @widen_for("FLOOR_MOD")
     def mod(self, x: Handle, y: Handle) -> Handle:
@@ -120,5 +122,5 @@ class Integers(Elementwise):
         if exponent == 1:
             return x
         half = self._power_by_squaring(x, exponent // 2)
-        whole = self.mul(half, half)
-        return self.mul(whole, x) if exponent % 2 else whole
+        square = self.mul(half, half)
+        return self.mul(square, x) if exponent % 2 else square

@@ -82,8 +82,8 @@ class Linear(Reduction):
         count = int(np.prod(dims[:-2]))
         flat: List[Handle] = []
         for operand in (x, y):
-            whole = (*dims[:-2], *operand.dims[-2:])
-            operand_in_shape = self.broadcast_known(operand, whole)
+            batched_dims = (*dims[:-2], *operand.dims[-2:])
+            operand_in_shape = self.broadcast_known(operand, batched_dims)
             flat.append(self.reshape_to(operand_in_shape, (count, *operand.dims[-2:])))
         return self.reshape_to(self._batch_matmul(flat[0], flat[1], transpose_x, transpose_y), dims)
 

@@ -63,10 +63,10 @@ class Means(Scatter):
     def _reduce_as_images(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _AxisRun) -> Handle:
         """Reshape to images of a single row and reduce each; then reduce the partial results in the same way."""
         rows = run.outer * run.first if isinstance(run.outer, int) else None
-        part = self._add_reduction(builtin, self.reshape_to(x, (rows, 1, run.second, run.inner)), [1, 2], True)
-        image = self.reshape_to(part, (run.outer, 1, run.first, run.inner))
-        whole = self._add_reduction(builtin, image, [1, 2], True)
-        return self.reshape_to(whole, reduced_dims(x.dims, axes, keepdims))
+        row_results = self._add_reduction(builtin, self.reshape_to(x, (rows, 1, run.second, run.inner)), [1, 2], True)
+        image = self.reshape_to(row_results, (run.outer, 1, run.first, run.inner))
+        image_results = self._add_reduction(builtin, image, [1, 2], True)
+        return self.reshape_to(image_results, reduced_dims(x.dims, axes, keepdims))
 
     def _is_dequantized(self) -> bool:
         """Whether the node reads dequantized numbers, which the integer kernels sum exactly (pass `integers`)."""

@@ -38,8 +38,8 @@ class Pools(Windows):
         """Pad with the least value of the dtype, or with zeros beside numbers that are not negative."""
         if x.is_nonnegative:
             return self.pad_known(x, pads)
-        kind = np.dtype(x.dtype)
-        least = -np.inf if kind.kind == "f" else np.iinfo(kind).min
+        dtype = np.dtype(x.dtype)
+        least = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
         return self.pad_known(x, pads, self.like(x, least))
 
     def avg_pool(self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints) -> Handle:

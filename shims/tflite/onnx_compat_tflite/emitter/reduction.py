@@ -101,7 +101,7 @@ class Reduction(Means):
             count = self._fold_op("MUL", count, self.scalar(self.dim(x, axis)))
         return count
 
-    # -- along one axis ----------------------------------------------------------------------------------------------------
+    # -- along an axis -------------------------------------------------------------------------------------------------
     def softmax(self, x: Handle, axis: int) -> Handle:
         return self._apply_along(x, axis, "SOFTMAX", beta=1.0)
 

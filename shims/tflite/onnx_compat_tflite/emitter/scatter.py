@@ -131,7 +131,7 @@ class Scatter(Indexing):
         order[row_indices] = count + np.arange(len(row_indices))
         return self.gather(self._concatenate(rows, [values], 0), Handle.of(order), 0)
 
-    # -- rows that meet ----------------------------------------------------------------------------------------------------
+    # -- rows of equal index -------------------------------------------------------------------------------------------
     def _merge_duplicates(
         self, values: Handle, row_indices: Handle, reduction: str, count: Union[int, Handle]
     ) -> Tuple[Handle, Handle]:

@@ -16,11 +16,11 @@ __all__ = ["Shape"]
 _OPEN_END = 2**31 - 1  # an end beyond every axis
 
 
-def _merge_unchanged_axes(moving: Sequence[bool]) -> List[List[int]]:
+def _merge_unchanged_axes(changes: Sequence[bool]) -> List[List[int]]:
     """Group the axes: adjacent axes that do not change form a group."""
     runs: List[List[int]] = []
-    for axis, moves in enumerate(moving):
-        if runs and not moves and not moving[runs[-1][-1]]:
+    for axis, is_changed in enumerate(changes):
+        if runs and not is_changed and not changes[runs[-1][-1]]:
             runs[-1].append(axis)
         else:
             runs.append([axis])
@@ -30,7 +30,7 @@ def _merge_unchanged_axes(moving: Sequence[bool]) -> List[List[int]]:
 class Shape(ElementaryFunctions):
     """Emit primitives that move elements. All kernels take five axes; for more, axes that move together are merged."""
 
-    # -- another shape, another order ----------------------------------------------------------------------------------
+    # -- shape and order of axes ---------------------------------------------------------------------------------------
     def reshape(self, x: Handle, sizes: Sizes) -> Handle:
         if sizes.known is not None:
             return self.reshape_to(x, sizes.known)
@@ -75,13 +75,16 @@ class Shape(ElementaryFunctions):
         merged = self.reshape_to(x, [product([x.dims[axis] for axis in group]) for group in order])
         order_of_groups = [order.index(group) for group in groups]
         if len(order_of_groups) > 5 and not self.accepts("TRANSPOSE", x.dtype, "rank %d" % len(order_of_groups)):
-            moved = self._transpose_stepwise(merged, order_of_groups)
+            transposed = self._transpose_stepwise(merged, order_of_groups)
         else:
-            moved = self._add_transpose(merged, tuple(order_of_groups)) if len(order_of_groups) > 1 else merged
-        return self.reshape_to(moved, [x.dims[axis] for axis in perm])
+            transposed = self._add_transpose(merged, tuple(order_of_groups)) if len(order_of_groups) > 1 else merged
+        return self.reshape_to(transposed, [x.dims[axis] for axis in perm])
 
     def _transpose_stepwise(self, x: Handle, perm: Sequence[int]) -> Handle:
-        """Move an axis behind its predecessor, which takes four axes at most; the two axes are then merged."""
+        """Move the axis that comes second behind the first, then transpose the rest with the two merged.
+
+        The first step has at most four groups of axes.
+        """
         first, second = perm[:2]
         order = [axis for axis in range(x.rank) if axis != second]
         order.insert(order.index(first) + 1, second)
@@ -99,14 +102,14 @@ class Shape(ElementaryFunctions):
         return self.broadcast(x, target, self.out.shape if known is None else known)
 
     def _broadcast_merged(self, x: Handle, sizes: Sequence[int]) -> Handle:
-        """Broadcast with adjacent axes merged where neither or both are repeated."""
+        """Broadcast with adjacent axes merged that are not repeated."""
         full = (1,) * (len(sizes) - x.rank) + x.dims
         runs = _merge_unchanged_axes([source_size != target_size for source_size, target_size in zip(full, sizes)])
         narrow, wide = ([int(np.prod([dims[axis] for axis in run])) for run in runs] for dims in (full, sizes))
         return self.reshape_to(self.broadcast(self.reshape_to(x, narrow), self.ints(*wide), wide), sizes)
 
     def _tile_text(self, x: Handle, known: Optional[Sequence[int]], target: Handle) -> Handle:
-        """Broadcast strings by TILE."""
+        """Broadcast strings by TILE: each axis is repeated target size / size times."""
         dims = self.out.shape
         if known is None or not x.is_static:
             leading_ones = self.ints(*[1] * (len(dims) - x.rank))
@@ -146,7 +149,7 @@ class Shape(ElementaryFunctions):
     def _add_tile(self, x: Handle, repeats: Handle, dims: Sequence[Any]) -> Handle:
         return self.add_op("TILE", [x, repeats], x.dtype, dims)
 
-    # -- cutting -----------------------------------------------------------------------------------------------------------
+    # -- slicing -------------------------------------------------------------------------------------------------------
     def slice(self, x: Handle, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Handle:
         begin, end = starts.known, ends.known
         if x.is_constant:
@@ -214,9 +217,9 @@ class Shape(ElementaryFunctions):
     def reverse(self, x: Handle, axes: Sequence[int]) -> Handle:
         """Reverse axes by slices with negative steps: all axes at once, for every dtype that has a STRIDED_SLICE."""
         steps = [-1 if axis in axes else 1 for axis in range(x.rank)]
-        far = -(2**31) + 1
+        before_start = -(2**31) + 1
         begin = [-1 if axis in axes else 0 for axis in range(x.rank)]
-        end = [far if axis in axes else 2**31 - 1 for axis in range(x.rank)]
+        end = [before_start if axis in axes else 2**31 - 1 for axis in range(x.rank)]
         return (
             self._slice_known(x, begin, end, steps)
             if x.rank > 5

@@ -2,12 +2,13 @@
 
 The kernel differs from ONNX on every runtime from 2.7 to LiteRT 2.3:
 
-- Equal scores have no defined order. So the boxes are sorted first, and the kernel gets their ranks as scores. - An
-overlap that equals the threshold suppresses. So the kernel gets the next larger number as threshold. - A box that does
-not overlap with itself is selected repeatedly: a box without an area, or with an infinite one. In ONNX   such a box
-neither suppresses nor is suppressed, so all of them are selected beside those of the kernel. (From 2^127   on, half of
-the largest float32, the sum of two areas is infinite. Boxes of that area are treated alike.) - Boxes that are given by
-their centre are converted to corners. A box of negative size then has no area, and suppresses   no box either.
+- Equal scores have no defined order. So the boxes are sorted first, and the kernel gets their ranks as scores.
+- An overlap that equals the threshold suppresses. So the kernel gets the next larger number as threshold.
+- A box that does not overlap with itself is selected repeatedly: a box without an area, or with an infinite area.
+  In ONNX such a box neither suppresses nor is suppressed, so all of them are selected beside those of the kernel.
+  From 2^127 on, half of the largest float32, the sum of two areas is infinite. Boxes of that area are treated alike.
+- Boxes that are given by their centre are converted to corners. A box of negative size then has no area, and
+  suppresses no box either.
 
 The number of boxes that are sorted is the largest number of boxes above the score threshold in any class. It is small
 for the output of a trained detector.
@@ -107,9 +108,11 @@ class Suppression(Control):
         """Return where a box overlaps with itself. Some kernels clamp infinity to the largest number."""
         sides = self.abs(self.sub(self.slice_axis(corners, 2, 2, 4), self.slice_axis(corners, 2, 0, 2)))
         area = self.mul(self.slice_axis(sides, 2, 0, 1), self.slice_axis(sides, 2, 1, 2))
-        finite = self.less(sides, self.like(sides, np.finfo(np.float32).max))
-        whole = self.logical_and(self.less(self.like(area, 0), area), self.less(area, self.like(area, _LARGEST_AREA)))
-        return self.logical_and(whole, self.reduce_axes("REDUCE_ALL", finite, [2], True))
+        has_finite_sides = self.less(sides, self.like(sides, np.finfo(np.float32).max))
+        is_finite_area = self.logical_and(
+            self.less(self.like(area, 0), area), self.less(area, self.like(area, _LARGEST_AREA))
+        )
+        return self.logical_and(is_finite_area, self.reduce_axes("REDUCE_ALL", has_finite_sides, [2], True))
 
     def _sort_scores(self, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
         """Return the k highest scores in order, and their indices, where k covers all scores above the threshold."""

@@ -39,7 +39,7 @@ class WideIntegers(Bitwise):
             return Handle.of(np.ascontiguousarray(x.array).view(dtype).reshape(x.array.shape))
         return self.add_op("BITCAST", [x], dtype, x.dims)
 
-    # -- what a kernel does not take -----------------------------------------------------------------------------------
+    # -- kernels without the dtype -------------------------------------------------------------------------------------
     def call_widened(
         self,
         method: Callable[..., Any],
@@ -84,17 +84,17 @@ class WideIntegers(Bitwise):
     def _to_rank(self, x: Handle) -> Handle:
         """Map values to int64 in the same order: uint64 less half its range, float64 as two's complement."""
         bits = self._view_as(x, "int64")
-        least = self.like(bits, _LEAST)
+        sign = self.like(bits, _LEAST)
         if x.dtype == "uint64":
-            return self.add(bits, least)
-        return self.where(self.less(bits, self.like(bits, 0)), self.sub(least, bits), bits)
+            return self.add(bits, sign)
+        return self.where(self.less(bits, self.like(bits, 0)), self.sub(sign, bits), bits)
 
     def _from_rank(self, rank: Handle, dtype: str) -> Handle:
         """Map ranks back to values, by the same step."""
-        least = self.like(rank, _LEAST)
+        sign = self.like(rank, _LEAST)
         if dtype == "uint64":
-            return self._view_as(self.add(rank, least), dtype)
-        return self._view_as(self.where(self.less(rank, self.like(rank, 0)), self.sub(least, rank), rank), dtype)
+            return self._view_as(self.add(rank, sign), dtype)
+        return self._view_as(self.where(self.less(rank, self.like(rank, 0)), self.sub(sign, rank), rank), dtype)
 
     def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
         """Emit ScatterND; the maximum and minimum of uint64 are taken of their ranks."""
@@ -137,7 +137,7 @@ class WideIntegers(Bitwise):
                 extreme = self.where(self.is_nan(operand), operand, extreme)
         return extreme
 
-    # -- float64 by its bits ---------------------------------------------------------------------------------------------
+    # -- bits of float64 -----------------------------------------------------------------------------------------------
     def is_nan(self, x: Handle) -> Handle:
         if not self._is_double(x):
             return super().is_nan(x)
@@ -172,7 +172,7 @@ class WideIntegers(Bitwise):
         flipped = self.add(bits, self.like(bits, _LEAST))
         return self.where(self.less(bits, self.like(bits, 0)), flipped, bits)
 
-    # -- uint64 to and from other types ------------------------------------------------------------------------------------
+    # -- casts of uint64 -----------------------------------------------------------------------------------------------
     def to(self, x: Handle, dtype: str) -> Handle:
         is_known_integer = x.is_constant and x.array.dtype.kind != "f"
         if x.dtype == dtype or is_known_integer or "uint64" not in (x.dtype, dtype) or not self._has_bitcast():

@@ -228,10 +228,10 @@ class Windows(Linear):
             raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % len(strides))
         w = self.dilate_filter(w, dilations)
         if len(strides) == 1:
-            more = None if beyond is None else (0, *beyond)
+            extra_sizes = None if beyond is None else (0, *beyond)
             return self.remove_height(
                 self._conv_transpose_groups(
-                    self.insert_height(x), self.insert_height(w), bias, (1, *strides), groups, more
+                    self.insert_height(x), self.insert_height(w), bias, (1, *strides), groups, extra_sizes
                 )
             )
         return self._conv_transpose_groups(x, w, bias, strides, groups, beyond)
