@@ -85,7 +85,7 @@ def _producer(node: Node) -> Optional[Node]:
 def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
     """Return the axes as a run whose length is factored near its square root.
 
-    None if the axes are not adjacent, if sizes after the first axis are unknown, or if a step would sum too many
+    None if the axes are not adjacent, if a size from the first axis on is unknown, or if a step would sum too many
     elements.
     """
     first, last = axes[0], axes[-1]
