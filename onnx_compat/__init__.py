@@ -1,4 +1,4 @@
-"""One ONNX model, any TensorFlow-family runtime, any version of it.
+"""Convert and run ONNX models on TensorFlow 1 and 2, TF Lite, Keras and numpy.
 
     import onnx_compat
 
@@ -6,9 +6,9 @@
     outputs = model.run({"image": array})               # numpy arrays, in the model's order and by name
     onnx_compat.convert("model.onnx", "model.tflite")   # or a SavedModel folder, .pb, .keras
     onnx_compat.load_converted("model.tflite").run({"image": array})
-    onnx_compat.verify("model.onnx").ok                 # beside onnxruntime, at a stated tolerance
+    onnx_compat.verify("model.onnx").ok                 # compared with onnxruntime, at a stated tolerance
 
-Importing this package imports no framework, and nothing that is not used.
+Importing this package imports no framework. Each name of the API is imported when it is first used.
 """
 
 from typing import TYPE_CHECKING, Any, List
@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from onnx_compat.conversion.convert import convert, load_converted
     from onnx_compat.conversion.join import join
     from onnx_compat.discovery.selection import shims
-    from onnx_compat.errors import OnnxCompatError
+    from onnx_compat.errors import (
+        ConversionError,
+        InputError,
+        InvalidModelError,
+        MissingDependencyError,
+        NeedsKnownError,
+        OnnxCompatError,
+        ShimError,
+        TargetError,
+        UnsupportedError,
+        VerificationError,
+    )
     from onnx_compat.execution.runnable import Runnable, prepare, run
     from onnx_compat.execution.support import support
     from onnx_compat.model import Model, load
@@ -27,9 +38,18 @@ if TYPE_CHECKING:
     from onnx_compat.verification import verify
 
 __all__ = [
+    "ConversionError",
+    "InputError",
+    "InvalidModelError",
+    "MissingDependencyError",
     "Model",
+    "NeedsKnownError",
     "OnnxCompatError",
     "Runnable",
+    "ShimError",
+    "TargetError",
+    "UnsupportedError",
+    "VerificationError",
     "convert",
     "join",
     "load",
@@ -42,10 +62,20 @@ __all__ = [
     "verify",
 ]
 
-_WHERE = {
+#: Name of the API -> the module that defines it.
+_MODULES = {
+    "ConversionError": "onnx_compat.errors",
+    "InputError": "onnx_compat.errors",
+    "InvalidModelError": "onnx_compat.errors",
+    "MissingDependencyError": "onnx_compat.errors",
     "Model": "onnx_compat.model",
+    "NeedsKnownError": "onnx_compat.errors",
     "OnnxCompatError": "onnx_compat.errors",
     "Runnable": "onnx_compat.execution.runnable",
+    "ShimError": "onnx_compat.errors",
+    "TargetError": "onnx_compat.errors",
+    "UnsupportedError": "onnx_compat.errors",
+    "VerificationError": "onnx_compat.errors",
     "convert": "onnx_compat.conversion.convert",
     "join": "onnx_compat.conversion.join",
     "load": "onnx_compat.model",
@@ -60,14 +90,15 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Each name is imported when it is first used."""
-    if name not in _WHERE:
+    """Import a name of the API when it is first used."""
+    if name not in _MODULES:
         raise AttributeError("module 'onnx_compat' has no attribute '%s'" % name)
     from importlib import import_module
 
-    value = globals()[name] = getattr(import_module(_WHERE[name]), name)
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value
 
 
 def __dir__() -> List[str]:
-    return sorted(set(globals()) | set(_WHERE))
+    """Return the names of the API, without submodules and helpers."""
+    return list(__all__)

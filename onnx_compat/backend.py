@@ -1,4 +1,4 @@
-"""The official ONNX Backend API (`onnx.backend.base`) over the shim that is selected.
+"""Implement the ONNX Backend API (`onnx.backend.base`) with the selected shim.
 
 import onnx_compat.backend as backend
 rep = backend.prepare(model_proto, device="CPU")
@@ -21,23 +21,27 @@ __all__ = ["BackendRep", "OnnxCompatBackend", "is_compatible", "prepare", "run_m
 
 
 class BackendRep(base.BackendRep):
-    """A prepared model, as the Backend API knows it."""
+    """A prepared model with the interface of the Backend API."""
 
     def __init__(self, runnable: Runnable) -> None:
         super().__init__()
         self.runnable = runnable
 
     def run(self, inputs: Any, **kwargs: Any) -> Tuple[Any, ...]:
+        """Run the model. Return its outputs in order."""
         return tuple(self.runnable.run(inputs))
 
 
 class OnnxCompatBackend(base.Backend):
-    """`ONNX_COMPAT_SHIM`, or the keyword `shim`, says which shim runs it. Devices are named as for
+    """The backend of the Backend API.
+
+    The environment variable `ONNX_COMPAT_SHIM`, or the keyword `shim`, selects the shim. Devices are named as for
     `onnx_compat.prepare`: "CPU", "CUDA", "CUDA:1".
     """
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> bool:
+        """Whether the shim and the fallback together can run every node of the model."""
         if not cls.supports_device(device, shim):
             return False
         try:
@@ -47,10 +51,12 @@ class OnnxCompatBackend(base.Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> BackendRep:
+        """Prepare a model for runs on a device."""
         return BackendRep(prepare_runnable(model, shim, device))
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> Tuple[Any, ...]:
+        """Prepare a model and run it once."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
@@ -62,24 +68,24 @@ class OnnxCompatBackend(base.Backend):
         outputs_info: Optional[Sequence[Any]] = None,
         **kwargs: Any,
     ) -> Tuple[Any, ...]:
-        """One operator, under the newest opset that the installed onnx knows (or `opset_version`)."""
+        """Run one operator in `opset_version`, by default in the newest opset that the installed onnx knows."""
         import numpy as np
 
         arrays = list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
         names = [name for name in node.input if name]
-        given = [
+        inputs_info = [
             helper.make_tensor_value_info(name, DType.of(np.asarray(a)).onnx, np.shape(a))
             for name, a in zip(names, arrays)
         ]
-        asked = [ValueInfoProto(name=name) for name in node.output if name]
-        graph = helper.make_graph([node], "node", given, asked)
+        requested_outputs = [ValueInfoProto(name=name) for name in node.output if name]
+        graph = helper.make_graph([node], "node", inputs_info, requested_outputs)
         opsets = [helper.make_opsetid(node.domain, kwargs.pop("opset_version"))] if "opset_version" in kwargs else None
         model = helper.make_model(graph, **({"opset_imports": opsets} if opsets else {}))
         return cls.run_model(model, arrays, device, **kwargs)
 
     @classmethod
     def supports_device(cls, device: str, shim: Optional[str] = None) -> bool:
-        """Whether the framework of the shim has this device here."""
+        """Whether the framework of the shim has this device on this machine."""
         try:
             selection.find(selection.decide(shim).name).resolve_device(device)
         except ShimError:

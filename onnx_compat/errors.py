@@ -1,10 +1,13 @@
-"""Every error that this library raises on purpose.
+"""The errors that this library raises on purpose.
 
-A message answers four questions, in this order: what happened, where (node, operator, opset, shim), why, and what to
-do about it. `OnnxCompatError` carries them as fields, so a program can read them and a person gets one plain text.
+A message says what is wrong, where (node, operator, opset, shim), and what to do. `OnnxCompatError` holds these parts as
+fields for programs; `str(error)` joins them for users.
 """
 
-from typing import Any, Optional, Set
+from typing import TYPE_CHECKING, Any, Optional, Set, Union
+
+if TYPE_CHECKING:
+    from onnx_compat.tracing.values import Tensor
 
 __all__ = [
     "ConversionError",
@@ -57,8 +60,8 @@ class OnnxCompatError(Exception):
         self.opset = opset
         self.shim = shim
 
-    def at(self, **where: Any) -> "OnnxCompatError":
-        """Fill in the places that the raiser did not know; what is already said stays."""
+    def at(self, **where: Union[str, int, None]) -> "OnnxCompatError":
+        """Set the fields `node`, `operator`, `opset` or `shim` that are still None. Return the error."""
         for field, value in where.items():
             if getattr(self, field) is None:
                 setattr(self, field, value)
@@ -76,7 +79,7 @@ class OnnxCompatError(Exception):
         if where:
             text += "\n  where: " + ", ".join(where)
         if self.hint:
-            text += "\n  to do: " + self.hint
+            text += "\n  hint: " + self.hint
         return text
 
 
@@ -92,7 +95,7 @@ class InvalidModelError(OnnxCompatError):
 
 
 class UnsupportedError(OnnxCompatError):
-    """The model is valid, and this shim or this version of the library cannot express a part of it.
+    """A part of a valid model cannot be expressed by this shim, or by this version of the library.
 
     Examples:
         >>> from onnx import helper
@@ -108,7 +111,9 @@ class UnsupportedError(OnnxCompatError):
 
 
 class NeedsKnownError(UnsupportedError):
-    """A meaning needs a value that is known only at run time. The library catches it and specialises the trace.
+    """The meaning of an operator needs a value that is known only at run time.
+
+    The library catches this error and traces the model again with the value as a constant.
 
     Examples:
         >>> from onnx_compat.errors import NeedsKnownError
@@ -116,11 +121,12 @@ class NeedsKnownError(UnsupportedError):
         set()
     """
 
-    def __init__(self, reason: str, value: Any = None, **where: Any) -> None:
+    def __init__(self, reason: str, value: "Optional[Tensor]" = None, **where: Any) -> None:
         super().__init__(reason, **where)
         self.value = value
-        #: The graph inputs that the value comes from: through their values, and through their sizes.
+        #: The graph inputs whose values the value depends on.
         self.values: Set[str] = set()
+        #: The graph inputs whose sizes the value depends on.
         self.sizes: Set[str] = set()
 
 
@@ -136,7 +142,7 @@ class InputError(OnnxCompatError, ValueError):
 
 
 class ShimError(OnnxCompatError):
-    """No shim fits, or the shim that was asked for does not work here.
+    """No shim can run the model, or the requested shim does not work on this machine.
 
     Examples:
         >>> onnx_compat.prepare("digits.onnx", shim="no-such-shim")
@@ -147,7 +153,7 @@ class ShimError(OnnxCompatError):
 
 
 class TargetError(ShimError):
-    """A program was recorded for another target (layout, filter layout, integers) than that of the emitter.
+    """A program was recorded for another target (layout, filter layout, integers) than the emitter has.
 
     Examples:
         >>> from onnx_compat.errors import ShimError, TargetError
@@ -157,7 +163,7 @@ class TargetError(ShimError):
 
 
 class VerificationError(OnnxCompatError):
-    """The verifier found a defect in a program or in a target graph: a defect of this library, never of the model.
+    """The verifier found a defect in a program or in a target graph. The defect is in this library, not in the model.
 
     Examples:
         >>> from onnx_compat.errors import VerificationError
@@ -167,7 +173,7 @@ class VerificationError(OnnxCompatError):
 
 
 class ConversionError(OnnxCompatError):
-    """The model cannot be written in the format that was asked for.
+    """The model cannot be written in the requested format.
 
     Examples:
         >>> onnx_compat.convert("digits.onnx", "digits.unknown")
@@ -178,11 +184,11 @@ class ConversionError(OnnxCompatError):
 
 
 class MissingDependencyError(OnnxCompatError, ImportError):
-    """An optional package is needed. It is an ImportError too.
+    """An optional package is not installed. It is an ImportError too.
 
     Examples:
         >>> from onnx_compat.errors import MissingDependencyError
         >>> print(MissingDependencyError("Pillow is needed", hint="pip install 'onnx-compat[images]'"))
         Pillow is needed
-          to do: pip install 'onnx-compat[images]'
+          hint: pip install 'onnx-compat[images]'
     """

@@ -1,8 +1,11 @@
-"""Text that comes from a file, as text that does nothing."""
+"""Escape control characters in text that comes from a file."""
 
 __all__ = ["printable"]
 
 
 def printable(text: str) -> str:
-    """Without what a terminal would take for a command, or a page for a change of direction; lines stay."""
-    return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
+    """Return the text with escapes for all characters that are not printable, except line feeds.
+
+    A terminal would execute them, and a page would change its text direction.
+    """
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)

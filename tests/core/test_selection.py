@@ -89,7 +89,7 @@ def test_a_requested_shim_that_does_not_work_is_never_replaced(environment: Any)
     with pytest.raises(ShimError, match=r"libframework\.so") as caught:
         decide("broken")
     assert caught.value.shim == "broken"
-    assert "to do: install the system's package that has libframework.so in it" in str(caught.value)
+    assert "hint: install the system's package that has libframework.so in it" in str(caught.value)
 
 
 def test_a_framework_that_asks_the_process_to_end_is_broken(environment: Any, monkeypatch: pytest.MonkeyPatch) -> None:

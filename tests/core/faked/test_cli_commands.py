@@ -227,7 +227,7 @@ def test_doctor_where_the_choice_cannot_be_met(command, monkeypatch):
     ("arguments", "code", "text"),
     [
         (["verify", "broken.onnx"], 3, "cut short"),
-        (["run", "m.onnx", "--shim", "none"], 5, "to do: choose one of"),
+        (["run", "m.onnx", "--shim", "none"], 5, "hint: choose one of"),
         (["run", "m.onnx", "--inputs", "absent.npz"], 6, "no file 'absent.npz'"),
         (["convert", "m.onnx", "no/such/folder/m.tflite"], 6, "no/such/folder"),
         (["run"], 2, "MODEL"),
