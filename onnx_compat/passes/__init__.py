@@ -1,15 +1,19 @@
-"""Rewrites of recorded programs and of target graphs, behind one contract.
+"""Passes: rewrites of recorded programs and of target graphs, with one contract.
 
-`contract` declares what a pass is, `schedule` checks the order of passes and selects those that run, `report` counts
-their rewrites. `CORE` holds the passes that run for every shim. docs/passes.md lists all passes of this repository.
+`contract` defines a pass, `schedule` checks the order of passes and selects those that run, `report` counts their
+rewrites. `CORE` holds the passes that run for every shim. docs/passes.md lists all passes of this repository. A shim
+imports from here whatever its own passes need.
 """
 
 from typing import TYPE_CHECKING, List
 
+from onnx_compat.ir.rewriter import Replacement, rewrite_region
 from onnx_compat.passes.contract import EVERY, Pass, ProgramPass, program_pass
-from onnx_compat.passes.report import Entry, Report, recording
+from onnx_compat.passes.report import Entry, Report, count_rewrites, recording
+from onnx_compat.passes.rewriting import count_uses
 from onnx_compat.passes.schedule import VARIABLE, Schedule, check_names, leaving_out, run_program_passes
 from onnx_compat.passes.weight_folding import weight_folding
+from onnx_compat.tracing.recording import record_program
 
 __all__ = [
     "CORE",
@@ -18,13 +22,18 @@ __all__ = [
     "Entry",
     "Pass",
     "ProgramPass",
+    "Replacement",
     "Report",
     "Schedule",
     "check_names",
+    "count_rewrites",
+    "count_uses",
     "leaving_out",
     "passes_of",
     "program_pass",
+    "record_program",
     "recording",
+    "rewrite_region",
     "run_program_passes",
 ]
 
@@ -36,5 +45,5 @@ CORE = Schedule([weight_folding])
 
 
 def passes_of(shim: "Shim") -> List[Pass]:
-    """The passes of a conversion by a shim, each once, in the order in which they run."""
+    """Return the distinct passes of a conversion by a shim, in the order of their first runs."""
     return [*CORE.distinct, *shim.passes]

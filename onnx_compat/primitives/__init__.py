@@ -1,12 +1,12 @@
-"""The primitives: everything that the meaning of an operator may be made of, and all that a shim has to offer.
+"""The primitives: the functions over Tensors that meanings are composed of, and that a shim implements.
 
-Each is a function over Tensors with an exact meaning (its docstring), a rule for the shape and dtype of its result and
-one for the layout. The numpy shim (`onnx_compat.reference`) is the executable definition. `PRIMITIVES` lists those that
-a shim implements; the other functions here are made of them.
+The docstring of a primitive is its exact specification. It has a rule for the dtype and the shape of its result, and
+a rule for the layout. The numpy shim (`onnx_compat.reference`) is the executable definition. `PRIMITIVES` lists the
+primitives that a shim implements; the other functions of this package are composed of them.
 """
 
 from onnx_compat.primitives import rules
-from onnx_compat.primitives.base import PRIMITIVES, Primitive
+from onnx_compat.primitives.base import PRIMITIVES, Application, Primitive, rule
 from onnx_compat.primitives.bits import bitcast
 from onnx_compat.primitives.carried import power_of_two, to_odd
 from onnx_compat.primitives.control import cond, scan, while_loop
@@ -127,6 +127,7 @@ from onnx_compat.primitives.text import (
 
 __all__ = [
     "PRIMITIVES",
+    "Application",
     "Primitive",
     "abs",
     "acos",
@@ -208,6 +209,7 @@ __all__ = [
     "reshape",
     "reverse",
     "round",
+    "rule",
     "scan",
     "scatter_nd",
     "shape_of",

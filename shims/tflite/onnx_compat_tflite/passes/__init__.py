@@ -5,8 +5,7 @@ results of a subgraph, and its inputs and outputs. docs/passes.md lists all pass
 one.
 """
 
-from onnx_compat.passes import CORE, Schedule, check_names
-from onnx_compat.passes.report import count_rewrites
+from onnx_compat.passes import CORE, Schedule, check_names, count_rewrites
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels

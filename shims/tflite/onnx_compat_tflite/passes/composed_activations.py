@@ -10,9 +10,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from onnx_compat.ir.rewriter import Replacement, rewrite_region
-from onnx_compat.passes import program_pass
-from onnx_compat.primitives.base import Application, rule
+from onnx_compat.passes import Replacement, program_pass, record_program, rewrite_region
+from onnx_compat.primitives import Application, rule
 from onnx_compat.shim import Const, Emitter, Node, Port, Program, Ref, Region, Spec, is_equal
 from onnx_compat_tflite.emitter import TFLiteEmitter
 
@@ -32,7 +31,6 @@ _Found = Optional[Tuple[str, List[Any], Dict[str, Any]]]
 def _example(target: Emitter) -> Program:
     from onnx_compat import primitives as p
     from onnx_compat.shim import dtypes
-    from onnx_compat.tracing.recording import record_program
 
     zero, slope = np.float32(0), np.float32(0.5)
     return record_program(

@@ -9,10 +9,8 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.ir.rewriter import Replacement, rewrite_region
-from onnx_compat.passes import program_pass
-from onnx_compat.passes.rewriting import count_uses
-from onnx_compat.primitives.base import Application, rule
+from onnx_compat.passes import Replacement, count_uses, program_pass, record_program, rewrite_region
+from onnx_compat.primitives import Application, rule
 from onnx_compat.shim import (
     Emitter,
     Extent,
@@ -34,7 +32,6 @@ __all__ = ["transpose_conv_cropping"]
 def _example(target: Emitter) -> Program:
     from onnx_compat import primitives as p
     from onnx_compat.shim import dtypes
-    from onnx_compat.tracing.recording import record_program
 
     filters = np.ones((2, 3, 3, 3), np.float32)
 
