@@ -1,15 +1,17 @@
-"""Symbolic sizes: what is known of an axis whose length is only known at run time.
+"""Symbolic sizes: polynomials for the lengths of axes that are known at run time only.
 
-A `Dim` is a polynomial with integer coefficients over atoms. An atom is one run-time integer: the length of an axis of
-some value, an element of an integer vector, or an expression that does not simplify (`a // 3`). Two sizes that are the
-same polynomial are the same size, which is what lets `Shape -> Gather -> Mul -> Concat -> Reshape` chains disappear at
-trace time. A question that the algebra cannot answer raises `Undecided`; nothing is ever guessed.
+A `Dim` is a polynomial with integer coefficients over atoms. An atom is a run-time integer: the length of an axis of a
+value, an element of an integer vector, or an expression that does not simplify (`a // 3`). Equal polynomials are equal
+sizes. So chains like `Shape -> Gather -> Mul -> Concat -> Reshape` fold while tracing. A comparison that depends on
+run-time values raises `Undecided`.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union, cast
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
+
+    from onnx_compat.ir.program import Ref
 
 __all__ = [
     "Atom",
@@ -31,6 +33,10 @@ __all__ = [
 ]
 
 Extent = Union[int, "Dim"]
+#: The source of an axis or an element, its index, or an operand of an operation.
+AtomArg = Union["Ref", Extent, None]
+#: A nested tuple of strings and ints that orders atoms.
+_Key = Tuple[Any, ...]
 
 
 class Undecided(Exception):
@@ -38,25 +44,32 @@ class Undecided(Exception):
 
 
 class Atom:
-    """One run-time integer. `kind` is 'axis' (length, never negative), 'element', or an operation over Dims."""
+    """A run-time integer.
 
-    __slots__ = ("_hash", "args", "kind")
+    kind: "axis", the length of an axis, which is never negative; "element", an element of an integer vector; or the name
+        of an operation over sizes.
+    args: the `Ref` and the axis, the `Ref` and the index (None for a scalar), or the operands.
+    key: orders atoms by the creation of their values. It is the same in every process, which a hash is not.
+    """
+
+    __slots__ = ("_hash", "args", "key", "kind")
 
     def __init__(self, kind: str, *args: Any) -> None:
         self.kind = kind
         self.args = args
+        self.key = _atom_key(kind, args)
         self._hash = hash((kind, args))
 
-    def __eq__(self, other: object) -> bool:
-        # Structural, so that it can never be Undecided as a comparison of Dims can.
+    def __eq__(self, rhs: object) -> bool:
+        # Structural, because a comparison of Dims can raise Undecided.
         return (
-            isinstance(other, Atom)
-            and self._hash == other._hash
-            and self.kind == other.kind
-            and len(self.args) == len(other.args)
+            isinstance(rhs, Atom)
+            and self._hash == rhs._hash
+            and self.kind == rhs.kind
+            and len(self.args) == len(rhs.args)
             and all(
                 is_equal(a, b) if isinstance(a, Dim) or isinstance(b, Dim) else a == b
-                for a, b in zip(self.args, other.args)
+                for a, b in zip(self.args, rhs.args)
             )
         )
 
@@ -64,13 +77,14 @@ class Atom:
         return self._hash
 
     def __repr__(self) -> str:
-        if self.kind in ("axis", "element"):  # its source is a whole graph: a short label that tells atoms apart
-            return "%s%04x" % (self.kind[0], self._hash & 0xFFFF)
+        if self.kind in ("axis", "element"):  # the source is a whole graph: its number is enough
+            _, number, index = self.key
+            return "%s%d.%d" % (self.kind[0], number, index)
         return "%s(%s)" % (self.kind, ", ".join(map(repr, self.args)))
 
     @property
     def lower(self) -> Optional[int]:
-        """The least value it can have, if there is one."""
+        """A lower bound for every run-time value; None if no bound is known."""
         if self.kind == "axis":
             return 0
         if self.kind == "max":
@@ -90,7 +104,7 @@ _Monomial = Tuple[Atom, ...]
 
 
 class Dim:
-    """An immutable polynomial over atoms. Arithmetic gives an `int` again as soon as nothing is unknown."""
+    """An immutable polynomial over atoms. Arithmetic returns an `int` where all atoms cancel out."""
 
     __slots__ = ("_hash", "terms")
 
@@ -99,23 +113,24 @@ class Dim:
         self._hash = hash(frozenset(terms.items()))
 
     @staticmethod
-    def atom(kind: str, *args: Any) -> "Dim":
+    def atom(kind: str, *args: AtomArg) -> "Dim":
+        """Return the size that is a single atom."""
         return Dim({(Atom(kind, *args),): 1})
 
     # -- arithmetic ------------------------------------------------------------------------------------------------
-    def __add__(self, other: Extent) -> Extent:
+    def __add__(self, rhs: Extent) -> Extent:
         terms = dict(self.terms)
-        for monomial, factor in _terms(other).items():
+        for monomial, factor in _terms(rhs).items():
             terms[monomial] = terms.get(monomial, 0) + factor
-        return _simplified(terms)
+        return _simplify(terms)
 
-    def __mul__(self, other: Extent) -> Extent:
+    def __mul__(self, rhs: Extent) -> Extent:
         terms: Dict[_Monomial, int] = {}
         for left, a in self.terms.items():
-            for right, b in _terms(other).items():
-                monomial = tuple(sorted(left + right, key=_order))
+            for right, b in _terms(rhs).items():
+                monomial = tuple(sorted(left + right, key=_sort_key))
                 terms[monomial] = terms.get(monomial, 0) + a * b
-        return _simplified(terms)
+        return _simplify(terms)
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -123,48 +138,48 @@ class Dim:
     def __neg__(self) -> Extent:
         return self * -1
 
-    def __sub__(self, other: Extent) -> Extent:
-        return self + (other * -1)
+    def __sub__(self, rhs: Extent) -> Extent:
+        return self + (rhs * -1)
 
-    def __rsub__(self, other: Extent) -> Extent:
-        return (self * -1) + other
+    def __rsub__(self, rhs: Extent) -> Extent:
+        return (self * -1) + rhs
 
-    def __floordiv__(self, other: Extent) -> Extent:
-        return floordiv(self, other)
+    def __floordiv__(self, rhs: Extent) -> Extent:
+        return floordiv(self, rhs)
 
-    def __rfloordiv__(self, other: Extent) -> Extent:
-        return floordiv(other, self)
+    def __rfloordiv__(self, rhs: Extent) -> Extent:
+        return floordiv(rhs, self)
 
-    def __mod__(self, other: Extent) -> Extent:
-        return 0 if _exact(self, other) is not None else Dim.atom("mod", self, other)
+    def __mod__(self, rhs: Extent) -> Extent:
+        return 0 if _exact(self, rhs) is not None else Dim.atom("mod", self, rhs)
 
-    def __rmod__(self, other: Extent) -> Extent:
-        return Dim.atom("mod", other, self)
+    def __rmod__(self, rhs: Extent) -> Extent:
+        return Dim.atom("mod", rhs, self)
 
-    # -- comparison: decided for every run-time value, or Undecided ---------------------------------------------------
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, (Dim, int)) and not hasattr(other, "__index__"):
+    # -- comparison: the same answer for all run-time values, or Undecided --------------------------------------------
+    def __eq__(self, rhs: object) -> bool:
+        if not isinstance(rhs, (Dim, int)) and not hasattr(rhs, "__index__"):
             return NotImplemented
-        return decide_equal(self, other)  # type: ignore[arg-type]
+        return decide_equal(self, cast(Extent, rhs))
 
-    def __ne__(self, other: object) -> bool:
-        result = self.__eq__(other)
+    def __ne__(self, rhs: object) -> bool:
+        result = self.__eq__(rhs)
         return result if result is NotImplemented else not result
 
     def __hash__(self) -> int:
         return self._hash
 
-    def __lt__(self, other: Extent) -> bool:
-        return _less(self, other)
+    def __lt__(self, rhs: Extent) -> bool:
+        return _less(self, rhs)
 
-    def __le__(self, other: Extent) -> bool:
-        return not _less(other, self)
+    def __le__(self, rhs: Extent) -> bool:
+        return not _less(rhs, self)
 
-    def __gt__(self, other: Extent) -> bool:
-        return _less(other, self)
+    def __gt__(self, rhs: Extent) -> bool:
+        return _less(rhs, self)
 
-    def __ge__(self, other: Extent) -> bool:
-        return not _less(self, other)
+    def __ge__(self, rhs: Extent) -> bool:
+        return not _less(self, rhs)
 
     def __bool__(self) -> bool:
         return not decide_equal(self, 0)
@@ -176,23 +191,25 @@ class Dim:
         )
 
 
-def is_static(value: Any) -> "TypeIs[int]":
-    """Whether a size is an int; the other sizes are symbolic."""
+def is_static(value: Union[Extent, None]) -> "TypeIs[int]":
+    """Whether a size is an int, not a symbolic `Dim`."""
     return not isinstance(value, Dim)
 
 
-def is_equal(a: Any, b: Any) -> bool:
-    """Whether the two are provably equal; False means 'not provably', and never raises."""
+def is_equal(a: object, b: object) -> bool:
+    """Whether two sizes are equal for all run-time values. Never raises; False also means that it is not known."""
     if not isinstance(a, Dim) and not isinstance(b, Dim):
         return bool(a == b)
     return isinstance(a, Dim) and isinstance(b, Dim) and a.terms == b.terms
 
 
 def is_equal_shape(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
+    """Whether two shapes have one rank, and sizes that are equal for all run-time values."""
     return len(a) == len(b) and all(map(is_equal, a, b))
 
 
 def decide_equal(a: Extent, b: Extent) -> bool:
+    """Whether two sizes are equal. Raise Undecided if that depends on run-time values."""
     if is_equal(a, b):
         return True
     if is_static(a) and is_static(b):
@@ -203,6 +220,7 @@ def decide_equal(a: Extent, b: Extent) -> bool:
 
 
 def floordiv(a: Extent, b: Extent) -> Extent:
+    """Return a / b rounded down."""
     if is_static(a) and is_static(b):
         return int(a) // int(b)
     exact = _exact(a, b)
@@ -210,24 +228,26 @@ def floordiv(a: Extent, b: Extent) -> Extent:
 
 
 def ceildiv(a: Extent, b: Extent) -> Extent:
-    if is_nonnegative(b):  # in this form it is also seen not to be negative
+    """Return a / b rounded up."""
+    if is_nonnegative(b):  # `is_nonnegative` can prove a bound for this form, not for the other
         return floordiv(a + b - 1, b)
     return -floordiv(-a, b)
 
 
 def exact_quotient(a: Extent, b: Extent) -> Optional[int]:
-    """How many times b is a, if that is a whole number whatever the run-time values."""
+    """Return a / b if that is a positive int for all run-time values, else None."""
     monomial, factor = next(iter(_terms(b).items()), ((), 0))
     times = _terms(a).get(monomial, 0) // factor if factor else 0
     return times if times > 0 and is_equal(b * times, a) else None
 
 
 def truncdiv(a: Extent, b: Extent) -> Extent:
-    """a / b toward zero, for a positive b: what is below zero is raised, to zero at most, before it is rounded down."""
+    """Return a / b rounded toward zero, for a positive b. A negative a grows by at most b - 1 before it is rounded down."""
     return floordiv(maximum(a, minimum(a + b - 1, 0)), b)
 
 
 def maximum(a: Extent, b: Extent) -> Extent:
+    """Return the larger size: one of the two where that is decided, else a symbolic maximum."""
     try:
         return max(a, b)
     except Undecided:
@@ -235,6 +255,7 @@ def maximum(a: Extent, b: Extent) -> Extent:
 
 
 def minimum(a: Extent, b: Extent) -> Extent:
+    """Return the smaller size: one of the two where that is decided, else a symbolic minimum."""
     try:
         return min(b, a)
     except Undecided:
@@ -242,7 +263,7 @@ def minimum(a: Extent, b: Extent) -> Extent:
 
 
 def is_at_most(a: Extent, b: Extent) -> bool:
-    """Whether a is min(b, ...)."""
+    """Whether a is a symbolic minimum over b and another size: min(b, c) <= b."""
     if not isinstance(a, Dim) or len(a.terms) != 1:
         return False
     ((monomial, factor),) = a.terms.items()
@@ -250,12 +271,12 @@ def is_at_most(a: Extent, b: Extent) -> bool:
         factor == 1
         and len(monomial) == 1
         and monomial[0].kind == "min"
-        and any(is_equal(b, one) for one in monomial[0].args)
+        and any(is_equal(b, operand) for operand in monomial[0].args)
     )
 
 
 def atoms_of(value: Extent) -> Iterable[Atom]:
-    """The run-time values it depends on: its 'axis' and 'element' atoms, also those inside operations."""
+    """Yield the 'axis' and 'element' atoms that a size depends on, also those inside of operations."""
     for monomial in _terms(value):
         for atom in monomial:
             if atom.kind in ("axis", "element"):
@@ -272,7 +293,7 @@ def _terms(value: Extent) -> Dict[_Monomial, int]:
     return {(): int(value)} if value else {}
 
 
-def _simplified(terms: Dict[_Monomial, int]) -> Extent:
+def _simplify(terms: Dict[_Monomial, int]) -> Extent:
     kept = {monomial: factor for monomial, factor in terms.items() if factor}
     if not kept:
         return 0
@@ -281,12 +302,24 @@ def _simplified(terms: Dict[_Monomial, int]) -> Extent:
     return Dim(kept)
 
 
-def _order(atom: Atom) -> Tuple[str, int]:
-    return (atom.kind, hash(atom))
+def _sort_key(atom: Atom) -> _Key:
+    return atom.key
+
+
+def _atom_key(kind: str, args: Sequence[Any]) -> _Key:
+    """Return a key that is equal for equal atoms alone: the serial number of the value and the index, or the operands."""
+    if kind in ("axis", "element"):
+        source, index = args
+        return (kind, source.serial, -1 if index is None else index)
+    return (kind, *map(_extent_key, args))
+
+
+def _extent_key(extent: Extent) -> _Key:
+    return tuple(sorted((tuple(map(_sort_key, monomial)), factor) for monomial, factor in _terms(extent).items()))
 
 
 def _exact(a: Extent, b: Extent) -> Optional[Extent]:
-    """a / b where b is one monomial that divides every term of a."""
+    """Return a / b if b is a monomial that divides every term of a, else None."""
     divisor = _terms(b)
     if len(divisor) != 1:
         return 1 if is_equal(a, b) and divisor else None
@@ -297,11 +330,11 @@ def _exact(a: Extent, b: Extent) -> Optional[Extent]:
         if count % factor or any(_remove(rest, atom) for atom in monomial):
             return None
         terms[tuple(rest)] = count // factor
-    return _simplified(terms)
+    return _simplify(terms)
 
 
-def _remove(atoms: Any, atom: Atom) -> bool:
-    """Take one `atom` out of the list; True if it was not there."""
+def _remove(atoms: List[Atom], atom: Atom) -> bool:
+    """Remove the first occurrence of `atom` from the list. Return True if the list does not contain it."""
     if atom in atoms:
         atoms.remove(atom)
         return False
@@ -309,7 +342,7 @@ def _remove(atoms: Any, atom: Atom) -> bool:
 
 
 def _lower(value: Extent) -> Optional[int]:
-    """A lower bound, from the bounds of the atoms."""
+    """Return a lower bound that follows from the bounds of the atoms; else None."""
     total = 0
     for monomial, factor in _terms(value).items():
         if monomial and factor < 0:
@@ -324,7 +357,7 @@ def _lower(value: Extent) -> Optional[int]:
 
 
 def is_nonnegative(value: Extent) -> bool:
-    """Whether it is provably at least zero, whatever the run-time values."""
+    """Whether a size is at least zero for all run-time values. False also means that it is not known."""
     bound = _lower(value)
     return bound is not None and bound >= 0
 

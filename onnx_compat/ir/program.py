@@ -1,9 +1,10 @@
-"""The intermediate representation in SSA form: applications of primitives, in the order in which a trace recorded them.
+"""The intermediate representation in SSA form: nodes that apply primitives to values, in recording order.
 
-Nothing here knows ONNX, and nothing knows a framework. Shapes are physical (as laid out for the target); sizes may be
-symbolic. A `Region` is a straight line of nodes with inputs and outputs: the body of the model, a branch, a loop body.
+It depends neither on ONNX nor on a framework. Shapes are physical (in the layout of the target); sizes may be symbolic.
+A `Region` is a straight-line sequence of nodes with inputs and outputs: the body of the model, a branch, a loop body.
 """
 
+import itertools
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
@@ -12,6 +13,10 @@ from onnx_compat.ir.dims import Extent, atoms_of, is_static
 from onnx_compat.ir.dtypes import DType
 
 __all__ = ["Arg", "Const", "Extents", "Node", "Origin", "Ref", "Region", "Spec", "Target", "input_dependencies", "refs"]
+
+
+#: Serial numbers of values, in the order of their creation. An iterator of itertools is safe among threads.
+_SERIALS = itertools.count()
 
 
 class Target(NamedTuple):
@@ -29,8 +34,10 @@ class Target(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """The type of a tensor: its dtype, and its shape with `Dim`s where a size is unknown. (Before it is recorded a
-    size may also be None, 'not told by any rule', or the name of an unknown one: see `Trace`.)
+    """The type of a tensor: its dtype and its shape. A size is an int or a symbolic `Dim`.
+
+    Before a node is recorded, a size may also be None (no rule decides it) or a name (equal names are equal sizes): see
+    `Trace.region`.
     """
 
     dtype: DType
@@ -38,15 +45,17 @@ class Spec(NamedTuple):
 
     @property
     def rank(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def static(self) -> bool:
+        """Whether no size is symbolic."""
         return all(map(is_static, self.shape))
 
 
 class Origin(NamedTuple):
-    """The ONNX node that a primitive was recorded for; where an error is reported."""
+    """The ONNX node that a primitive was recorded for. Errors name it."""
 
     node: str
     operator: str
@@ -54,22 +63,29 @@ class Origin(NamedTuple):
 
 
 class Ref:
-    """One value that is computed at run time: an output of a node, or an input of a region."""
+    """A value that is computed at run time: an output of a node, or an input of a region.
 
-    __slots__ = ("handle", "name", "node", "spec")
+    node: the producer; None for an input of a region.
+    name: the name of the value in the model, if it has a name there.
+    handle: the framework's tensor, if the trace executes each node at once.
+    serial: numbers values in the order of their creation, so that symbolic sizes are ordered alike in every process.
+    """
+
+    __slots__ = ("handle", "name", "node", "serial", "spec")
 
     def __init__(self, spec: Spec, node: "Optional[Node]" = None) -> None:
         self.spec = spec
         self.node = node
-        self.name: Optional[str] = None  # of the value of the model that this is, if of any
-        self.handle: Any = None  # the framework's tensor, when the trace executes as it goes
+        self.name: Optional[str] = None
+        self.handle: Any = None
+        self.serial = next(_SERIALS)
 
     def __repr__(self) -> str:
         return "%s%s" % (self.spec.dtype.name, list(self.spec.shape))
 
 
 class Const:
-    """A value that is known now. Compared by identity: one array is one constant of the result."""
+    """A value that is known while tracing. It is compared by identity: each array becomes one constant of the result."""
 
     __slots__ = ("array", "spec")
 
@@ -79,7 +95,7 @@ class Const:
 
 
 class Extents:
-    """A list of sizes as an argument: ints, and Dims that are computed from run-time shapes when the node is emitted."""
+    """A list of sizes as an argument: ints, and `Dim`s that emission computes from run-time shapes."""
 
     __slots__ = ("dims",)
 
@@ -87,11 +103,12 @@ class Extents:
         self.dims = tuple(dims)
 
 
+#: An argument of a node; a tuple is a list of tensors.
 Arg = Union[Ref, Const, Extents, None, Tuple[Any, ...]]
 
 
 class Node:
-    """One application of a primitive."""
+    """An application of a primitive to arguments."""
 
     __slots__ = ("args", "origin", "outputs", "params", "primitive", "regions")
 
@@ -115,14 +132,17 @@ class Node:
         return "%s(%s) -> %s" % (self.primitive, ", ".join(map(repr, self.args)), list(self.outputs))
 
     def uses(self) -> Iterator[Ref]:
-        """Every run-time value that this node reads, also for a symbolic size and inside its regions."""
+        """Yield every run-time value that this node reads, also for symbolic sizes and inside of its regions."""
         yield from _refs(self.args)
         for region in self.regions:
             yield from region.captures()
 
 
 class Region:
-    """A straight line of nodes from inputs to outputs. `target`: the target of the recording; None: every target."""
+    """A straight-line sequence of nodes with inputs and outputs.
+
+    target: the target that the nodes were recorded for; None if they fit every target.
+    """
 
     def __init__(self, inputs: Sequence[Ref], target: Optional[Target] = None) -> None:
         self.inputs = tuple(inputs)
@@ -133,27 +153,28 @@ class Region:
         self._spent: Optional[List[Tuple[Ref, ...]]] = None
 
     def replace(self, nodes: Sequence[Node]) -> None:
-        """Other nodes for the same inputs and outputs."""
+        """Replace the nodes. The inputs and outputs stay."""
         self.nodes = list(nodes)
         self._live = self._spent = None
 
     def release(self) -> None:
-        """Let go of all that the nodes read: what was made of the region has its weights now."""
+        """Drop the arguments of all nodes, to free the weights once the region is compiled or exported."""
         for node in self.nodes:
             node.args = ()
             for inner in node.regions:
                 inner.release()
 
     def live(self) -> List[Node]:
-        """The nodes that the outputs need, in order. Whatever only served a folded value is gone. (Asked for only when
-        the region is complete, and kept: an execution asks every time.)
+        """Return the nodes that the outputs depend on, in order: dead code elimination.
+
+        Call it on a complete region: the result is cached, because each execution of the region reads it.
         """
         if self._live is None:
-            self._live = self._needed()
+            self._live = self._live_nodes()
         return self._live
 
     def spent(self) -> List[Tuple[Ref, ...]]:
-        """For each live node, the values that nobody reads after it."""
+        """Return for each live node the values that no later node and no output reads."""
         if self._spent is None:
             kept = set(_refs(self.outputs))
             last = {ref: k for k, node in enumerate(self.live()) for ref in node.uses()}
@@ -161,10 +182,10 @@ class Region:
             for ref, k in last.items():
                 if ref not in kept:
                     ends[k].append(ref)
-            self._spent = [tuple(refs) for refs in ends]
+            self._spent = [tuple(last_read) for last_read in ends]
         return self._spent
 
-    def _needed(self) -> List[Node]:
+    def _live_nodes(self) -> List[Node]:
         needed: Set[Ref] = set(_refs(self.outputs))
         kept = []
         for node in reversed(self.nodes):
@@ -174,37 +195,37 @@ class Region:
         return kept[::-1]
 
     def captures(self) -> List[Ref]:
-        """The values of an enclosing region that this one reads, each once."""
+        """Return the distinct values of enclosing regions that this region reads."""
         own: Set[Ref] = set(self.inputs)
-        found: Dict[Ref, None] = {}
+        captured: Dict[Ref, None] = {}
         for node in self.live():
             for ref in node.uses():
                 if ref not in own:
-                    found[ref] = None
+                    captured[ref] = None
             own.update(node.outputs)
         for ref in _refs(self.outputs):
             if ref not in own:
-                found[ref] = None
-        return list(found)
+                captured[ref] = None
+        return list(captured)
 
 
-def input_dependencies(arg: Any) -> Tuple[Set[Ref], Set[Ref]]:
-    """The inputs of the outermost region that something depends on: through their values, and through their sizes."""
-    found: Dict[Tuple[Ref, bool], None] = {}
-    waiting = [(ref, kind) for ref, kind in _reads((arg,))]
-    while waiting:
-        ref, sized = waiting.pop()
-        if (ref, sized) not in found:
-            found[ref, sized] = None
+def input_dependencies(arg: Arg) -> Tuple[Set[Ref], Set[Ref]]:
+    """Return the inputs of the outermost region whose values an argument depends on, and those whose sizes it depends on."""
+    visited: Dict[Tuple[Ref, bool], None] = {}
+    pending = [(ref, by_size) for ref, by_size in _reads((arg,))]
+    while pending:
+        ref, sized = pending.pop()
+        if (ref, sized) not in visited:
+            visited[ref, sized] = None
             if ref.node is not None:
-                waiting.extend((inner, sized or kind) for inner, kind in _reads(ref.node.args))
-                waiting.extend((inner, sized) for region in ref.node.regions for inner in region.captures())
-    ends = [(ref, sized) for ref, sized in found if ref.node is None]
-    return {ref for ref, sized in ends if not sized}, {ref for ref, sized in ends if sized}
+                pending.extend((inner, sized or by_size) for inner, by_size in _reads(ref.node.args))
+                pending.extend((inner, sized) for region in ref.node.regions for inner in region.captures())
+    inputs = [(ref, sized) for ref, sized in visited if ref.node is None]
+    return {ref for ref, sized in inputs if not sized}, {ref for ref, sized in inputs if sized}
 
 
 def _reads(args: Iterable[Any]) -> Iterator[Tuple[Ref, bool]]:
-    """The values that are read, and whether only a size of each is."""
+    """Yield the values that the arguments read, each with True if only a size of the value is read."""
     for arg in args:
         if isinstance(arg, Ref):
             yield arg, False
@@ -216,7 +237,8 @@ def _reads(args: Iterable[Any]) -> Iterator[Tuple[Ref, bool]]:
             yield from _reads(arg)
 
 
-def refs(arg: Any) -> Iterable[Ref]:
+def refs(arg: Arg) -> Iterable[Ref]:
+    """Return the run-time values that an argument reads, also for symbolic sizes."""
     return _refs((arg,))
 
 

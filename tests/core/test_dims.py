@@ -1,16 +1,20 @@
-"""Symbolic sizes agree with the ints that they stand for, whatever those are; what cannot be decided is not guessed."""
+"""Symbolic sizes agree with the ints that replace their atoms, and have one order of terms in every process."""
 
+import os
+import subprocess
+import sys
 from typing import Any, Dict, List
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_compat.ir import dims
+from onnx_compat.ir import Ref, Spec, dims
 from onnx_compat.ir.dims import Dim, Undecided
+from onnx_compat.ir.dtypes import int64
 
-AXES = [Dim.atom("axis", "x%d" % k, 0) for k in range(3)]  # never negative
-ELEMENTS = [Dim.atom("element", "v%d" % k, 0) for k in range(2)]  # any integer
+AXES = [Dim.atom("axis", Ref(Spec(int64, (None,))), 0) for _ in range(3)]  # never negative
+ELEMENTS = [Dim.atom("element", Ref(Spec(int64, (1,))), 0) for _ in range(2)]  # any integer
 
 _BINARY = {
     "+": lambda a, b: a + b,
@@ -43,22 +47,22 @@ class Undefined(Exception):
     """A division by zero."""
 
 
-def _evaluated(tree: Any, values: Any) -> Any:
-    """The tree with its leaves replaced: by themselves to get a Dim, by ints to get an int."""
+def _evaluate(tree: Any, values: Any) -> Any:
+    """Return the value of a tree: a Dim if `values` keeps the leaves, an int if `values` replaces them by ints."""
     if not isinstance(tree, tuple):
         return values(tree)
     operation, left, right = tree
-    return _applied(operation, _evaluated(left, values), _evaluated(right, values))
+    return _apply(operation, _evaluate(left, values), _evaluate(right, values))
 
 
-def _applied(operation: str, a: Any, b: Any) -> Any:
+def _apply(operation: str, a: Any, b: Any) -> Any:
     if operation in ("//", "%", "ceildiv") and not isinstance(b, Dim) and b == 0:
         raise Undefined
     return _BINARY[operation](a, b)
 
 
 def _value(size: Any, numbers: Dict[Any, int]) -> int:
-    """A size with its atoms replaced by ints, by what the atoms say they are."""
+    """Return the value of a size whose atoms are replaced by these ints."""
     total = 0
     for monomial, factor in dims._terms(size).items():
         product = factor
@@ -67,33 +71,33 @@ def _value(size: Any, numbers: Dict[Any, int]) -> int:
                 product *= numbers[atom]
             else:
                 left, right = (_value(arg, numbers) for arg in atom.args)
-                product *= _applied(_KINDS[atom.kind], left, right)
+                product *= _apply(_KINDS[atom.kind], left, right)
         total += product
     return total
 
 
-def _atoms(sizes: List[int], others: List[int]) -> Dict[Any, int]:
-    return {next(iter(dims.atoms_of(dim))): number for dim, number in zip([*AXES, *ELEMENTS], [*sizes, *others])}
+def _atoms(sizes: List[int], elements: List[int]) -> Dict[Any, int]:
+    return {next(iter(dims.atoms_of(dim))): number for dim, number in zip([*AXES, *ELEMENTS], [*sizes, *elements])}
 
 
 def _both(tree: Any, known: Dict[Any, int]) -> Any:
-    """The tree's value as it is computed symbolically and then replaced, and as it is computed with ints."""
-    symbolic = _evaluated(tree, lambda leaf: leaf)
-    return _value(symbolic, known), _evaluated(tree, lambda leaf: _value(leaf, known)), symbolic
+    """Return the value of a tree that is computed symbolically and then replaced, its value over ints, and the Dim."""
+    symbolic = _evaluate(tree, lambda leaf: leaf)
+    return _value(symbolic, known), _evaluate(tree, lambda leaf: _value(leaf, known)), symbolic
 
 
 @given(trees, lengths, numbers)
-def test_arithmetic_agrees_with_ints(tree: Any, sizes: List[int], others: List[int]) -> None:
+def test_arithmetic_agrees_with_ints(tree: Any, sizes: List[int], elements: List[int]) -> None:
     try:
-        replaced, plain, _ = _both(tree, _atoms(sizes, others))
+        replaced, plain, _ = _both(tree, _atoms(sizes, elements))
     except Undefined:
         return
     assert replaced == plain
 
 
 @given(trees, st.integers(1, 9), lengths, numbers)
-def test_division_toward_zero_agrees_with_ints(tree: Any, by: int, sizes: List[int], others: List[int]) -> None:
-    known = _atoms(sizes, others)
+def test_division_toward_zero_agrees_with_ints(tree: Any, by: int, sizes: List[int], elements: List[int]) -> None:
+    known = _atoms(sizes, elements)
     try:
         _, plain, symbolic = _both(tree, known)
     except Undefined:
@@ -103,9 +107,9 @@ def test_division_toward_zero_agrees_with_ints(tree: Any, by: int, sizes: List[i
 
 @given(trees, trees, st.sampled_from(sorted(_COMPARED)), lengths, numbers)
 def test_a_decided_comparison_holds_for_every_value(
-    left: Any, right: Any, operation: str, sizes: List[int], others: List[int]
+    left: Any, right: Any, operation: str, sizes: List[int], elements: List[int]
 ) -> None:
-    known = _atoms(sizes, others)
+    known = _atoms(sizes, elements)
     try:
         a, plain_a, symbolic_a = _both(left, known)
         b, plain_b, symbolic_b = _both(right, known)
@@ -117,9 +121,9 @@ def test_a_decided_comparison_holds_for_every_value(
 
 
 @given(trees, lengths, numbers)
-def test_a_size_that_is_never_negative_is_not(tree: Any, sizes: List[int], others: List[int]) -> None:
+def test_a_size_that_is_never_negative_is_not(tree: Any, sizes: List[int], elements: List[int]) -> None:
     try:
-        replaced, _, symbolic = _both(tree, _atoms(sizes, others))
+        replaced, _, symbolic = _both(tree, _atoms(sizes, elements))
     except Undefined:
         return
     if dims.is_nonnegative(symbolic):
@@ -129,7 +133,7 @@ def test_a_size_that_is_never_negative_is_not(tree: Any, sizes: List[int], other
 @given(trees, trees)
 def test_equal_polynomials_are_the_same_size(left: Any, right: Any) -> None:
     try:
-        a, b = (_evaluated(tree, lambda leaf: leaf) for tree in (left, right))
+        a, b = (_evaluate(tree, lambda leaf: leaf) for tree in (left, right))
     except Undefined:
         return
     assert dims.is_equal(a + b, b + a)
@@ -139,26 +143,26 @@ def test_equal_polynomials_are_the_same_size(left: Any, right: Any) -> None:
 
 
 @given(trees, st.integers(1, 9), lengths, numbers)
-def test_a_multiple_is_seen(tree: Any, times: int, sizes: List[int], others: List[int]) -> None:
+def test_a_multiple_is_seen(tree: Any, times: int, sizes: List[int], elements: List[int]) -> None:
     try:
-        _, plain, symbolic = _both(tree, _atoms(sizes, others))
+        _, plain, symbolic = _both(tree, _atoms(sizes, elements))
     except Undefined:
         return
     if isinstance(symbolic, Dim) or plain:
         assert dims.exact_quotient(symbolic * times, symbolic) == times
-    for other in (symbolic * times + 1, symbolic * -times):
-        found = dims.exact_quotient(other, symbolic)
-        assert found is None or dims.is_equal(symbolic * found, other)
+    for dividend in (symbolic * times + 1, symbolic * -times):
+        quotient = dims.exact_quotient(dividend, symbolic)
+        assert quotient is None or dims.is_equal(symbolic * quotient, dividend)
 
 
-def test_what_depends_on_the_values_is_undecided() -> None:
+def test_a_comparison_that_depends_on_run_time_values_is_undecided() -> None:
     n, m, _ = AXES
     for question in (lambda: n == m, lambda: n < 3, lambda: n == 0, lambda: bool(n), lambda: ELEMENTS[0] >= 0):
         with pytest.raises(Undecided):
             question()
 
 
-def test_what_does_not_is_decided() -> None:
+def test_a_comparison_that_holds_for_all_run_time_values_is_decided() -> None:
     n, m, _ = AXES
     assert n + 1 > 0 and n >= 0 and n != n + 1 and n * m + 3 > 2 and n - 1 < n
     assert n - n == 0 and isinstance(n - n, int)
@@ -173,5 +177,34 @@ def test_what_does_not_is_decided() -> None:
 
 def test_atoms_inside_operations_are_found() -> None:
     n, m, k = AXES
-    found = set(dims.atoms_of(dims.floordiv(n + m, 3) * dims.maximum(k, n)))
-    assert found == {next(iter(dims.atoms_of(dim))) for dim in (n, m, k)}
+    atoms = set(dims.atoms_of(dims.floordiv(n + m, 3) * dims.maximum(k, n)))
+    assert atoms == {next(iter(dims.atoms_of(dim))) for dim in (n, m, k)}
+
+
+def test_atoms_are_ordered_by_the_creation_of_their_values() -> None:
+    n, m, k = AXES
+    (product,) = (k * m * n * m).terms
+    assert product == tuple(atom for dim in (n, m, m, k) for atom in dims.atoms_of(dim))
+    assert list((dims.floordiv(k, 2) * dims.floordiv(n, 2)).terms) == list(
+        (dims.floordiv(n, 2) * dims.floordiv(k, 2)).terms
+    )
+
+
+_SCRIPT = """
+from onnx_compat.ir import Ref, Spec
+from onnx_compat.ir.dims import Dim, maximum
+from onnx_compat.ir.dtypes import int64
+
+a, b, c, d = (Dim.atom("axis", Ref(Spec(int64, (None,))), 0) for _ in range(4))
+e, f = (Dim.atom("element", Ref(Spec(int64, (2,))), k) for k in range(2))
+print((d + 1) * c * (b // 3) * (a // 2) * f * e * (d % 5) * maximum(a, b))
+"""
+
+
+def test_a_size_has_one_form_in_every_process() -> None:
+    forms = set()
+    for seed in "012":  # changes the hashes of strings; the addresses of values change by themselves
+        environment = dict(os.environ, PYTHONHASHSEED=seed)
+        result = subprocess.run([sys.executable, "-c", _SCRIPT], env=environment, stdout=subprocess.PIPE, check=True)
+        forms.add(result.stdout)
+    assert len(forms) == 1

@@ -7,8 +7,9 @@ import pytest
 
 from onnx_compat import primitives
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir import Ref, Spec
 from onnx_compat.ir.dims import Dim, is_equal, truncdiv
-from onnx_compat.ir.dtypes import DType, float32
+from onnx_compat.ir.dtypes import DType, float32, int64
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import SHIM
 from onnx_compat.shim.emission import emit
@@ -18,7 +19,7 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def _sizes() -> Any:
-    n, m = (Dim.atom("axis", name, 0) for name in "nm")
+    n, m = (Dim.atom("axis", Ref(Spec(int64, (None,))), 0) for _ in range(2))
     return n, m, lift([n, 3, m])
 
 
