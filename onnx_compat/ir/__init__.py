@@ -1,4 +1,4 @@
-"""The intermediate representation: what a trace records, a rewrite changes and a shim emits.
+"""The intermediate representation of a model: a trace records it, passes rewrite it and a shim emits it.
 
 `printer` writes a program as text, `verifier` checks it, `rewriter` replaces nodes.
 """
@@ -15,6 +15,7 @@ from onnx_compat.ir.program import (
     Region,
     Spec,
     Target,
+    TensorArg,
     input_dependencies,
     refs,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "Region",
     "Spec",
     "Target",
+    "TensorArg",
     "input_dependencies",
     "is_verifying",
     "refs",
@@ -36,5 +38,5 @@ __all__ = [
 
 
 def is_verifying() -> bool:
-    """Whether programs and target graphs are verified: the environment variable ONNX_COMPAT_VERIFY is 1."""
+    """Whether programs and target graphs are verified: the environment variable ONNX_COMPAT_VERIFY is set and not 0."""
     return os.environ.get("ONNX_COMPAT_VERIFY", "0") not in ("", "0")

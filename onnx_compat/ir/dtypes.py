@@ -1,12 +1,16 @@
-"""The element types of ONNX tensors, one interned `DType` each, and how the library carries their values in numpy.
+"""The element types of ONNX tensors: one interned `DType` each, and the numpy type that carries its values.
 
-Types that numpy has are carried as themselves. The others are carried in a numpy type that holds every value of theirs
-exactly: the sub-byte integers as int8 or uint8, the small floats (bfloat16, float8*, float6*, float4*) as float32,
-strings as Python `str` in an object array. A carrier says nothing about the type: keep the `DType` beside the array, and
-after arithmetic on carried values call `DType.round` to come back to values that the type has.
+A type that numpy has is its own carrier. Every other type is carried in a numpy type that holds all its values exactly:
 
-`to_public` and `from_public` translate to what users hold: ml_dtypes arrays where that package is installed, the
-carriers otherwise. Nothing here imports ml_dtypes until then.
+- sub-byte integers in int8 or uint8
+- small floats (bfloat16, float8*, float6*, float4*) in float32
+- strings as Python `str` in an object array
+
+An array of a carrier does not know the type: keep the `DType` with it. After arithmetic on carried values, call
+`DType.round` to round them to values of the type.
+
+`to_public` and `from_public` convert between carriers and the arrays of users: ml_dtypes arrays where that package is
+installed, else the carriers. ml_dtypes is imported on first use.
 """
 
 import importlib
@@ -19,20 +23,21 @@ from onnx_compat.ir.minifloat import FORMATS, Format
 
 __all__ = ["ALL", "DType", "from_public", "to_public"]
 
-Array = Any
+Array = Any  # numpy's stubs lose the dtype in most arithmetic
 
 
 class DType:
-    """One ONNX element type.
+    """An ONNX element type.
 
-    name       "float32", "int64", "bool", "string", "bfloat16", "float8e4m3fn", "int4", "complex64" …
-    onnx       its number in TensorProto.DataType
-    bits       the width of one element where it is stored packed (0 for strings)
-    kind       'f' float, 'i' signed, 'u' unsigned, 'b' bool, 's' string, 'c' complex
-    numpy      np.dtype of the arrays that carry it inside the library
-    storage    the same in words
-    format     the small float format, or None
-    native     numpy has the type itself, the carrier is no stand-in
+    Attributes:
+        name: "float32", "int64", "bool", "string", "bfloat16", "float8e4m3fn", "int4", "complex64" …
+        onnx: the number in TensorProto.DataType.
+        bits: the width of a packed element (0 for strings).
+        kind: 'f' float, 'i' signed, 'u' unsigned, 'b' bool, 's' string, 'c' complex.
+        numpy: the np.dtype of the arrays that carry the type.
+        storage: the carrier in words.
+        format: the small float format, or None.
+        native: whether numpy has the type itself, so that it is its own carrier.
     """
 
     __slots__ = ("bits", "format", "kind", "name", "native", "numpy", "onnx")
@@ -47,33 +52,37 @@ class DType:
         self.native = carrier == name or kind == "s"
 
     @staticmethod
-    def of(what: Any) -> "DType":
-        """The type of an onnx number (a Python int), a name, a numpy or ml_dtypes dtype, or of an array."""
-        if isinstance(what, DType):
-            return what
-        if isinstance(what, int) and not isinstance(what, bool):
-            return _look(_BY_ONNX, what)
-        if isinstance(what, str):
-            text = what[7:-1] if what.startswith("tensor(") else what
-            return _look(_BY_NAME, _ALIASES.get(text, text))
-        held = what if isinstance(what, type) else getattr(what, "dtype", what)
+    def of(value: Any) -> "DType":
+        """Return the type for an ONNX number (a Python int), a name, a numpy or ml_dtypes dtype, or an array.
+
+        Raises UnsupportedError if ONNX has no such element type.
+        """
+        if isinstance(value, DType):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return _lookup(_BY_ONNX, value)
+        if isinstance(value, str):
+            text = value[7:-1] if value.startswith("tensor(") else value
+            return _lookup(_BY_NAME, _ALIASES.get(text, text))
+        source = value if isinstance(value, type) else getattr(value, "dtype", value)
         try:
-            kind = np.dtype("V" if held is None else held)  # numpy would take None for float64
+            kind = np.dtype("V" if source is None else source)  # numpy reads None as float64
         except TypeError:
-            return _look(_BY_NAME, what)
+            return _lookup(_BY_NAME, value)
         if kind.kind in "OUS":
             return string
-        return _look(_BY_NAME, _ALIASES.get(kind.name, kind.name))
+        return _lookup(_BY_NAME, _ALIASES.get(kind.name, kind.name))
 
     @property
     def storage(self) -> str:
+        """The carrier in words: "float32 values"."""
         if self.native:
             return "str objects" if self.kind == "s" else self.name
         return "%s values" % self.numpy.name
 
     @property
     def spelling(self) -> str:
-        """The name in ONNX's own type strings: tensor(float), tensor(double)."""
+        """The name in the type strings of ONNX: tensor(float), tensor(double)."""
         return {"float32": "float", "float64": "double"}.get(self.name, self.name)
 
     @property
@@ -101,9 +110,9 @@ class DType:
         raise UnsupportedError("the type %s has no smallest and largest value" % self.name)
 
     def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Bring computed numbers back to values of a carried type; an array of a native type is only cast.
+        """Round computed numbers to values of this type, in an array of the carrier.
 
-        Small floats are rounded correctly (see `Format.encode`); the sub-byte integers wrap, as integers do.
+        Small floats round to the nearest value (see `Format.encode`), sub-byte integers wrap, native types are cast.
         """
         values = np.asarray(values)
         if self.format is not None:
@@ -122,16 +131,16 @@ class DType:
         return (DType.of, (self.name,))
 
 
-def _look(table: Mapping[Any, DType], key: Any) -> DType:
-    found = table.get(key) if isinstance(key, (int, str)) else None
-    if found is None:
-        newest = max(ALL, key=lambda one: one.onnx)
+def _lookup(table: Mapping[Any, DType], key: object) -> DType:
+    dtype = table.get(key) if isinstance(key, (int, str)) else None
+    if dtype is None:
+        newest = max(ALL, key=lambda candidate: candidate.onnx)
         raise UnsupportedError(
             "ONNX has no tensor element type %r that this release knows" % (key,),
             hint="known are numbers 1 to %d (the newest is %s); a later onnx-compat may know it"
             % (newest.onnx, newest.name),
         )
-    return found
+    return dtype
 
 
 float32 = DType("float32", 1, 32, "f", "float32")
@@ -170,7 +179,7 @@ ALL: Tuple[DType, ...] = tuple(
 _BY_ONNX = {d.onnx: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL}
 
-#: The names that ml_dtypes gives to the types that numpy lacks.
+#: Name of a type -> its name in ml_dtypes, where the two differ.
 _ML_DTYPES = {
     "float8e4m3fn": "float8_e4m3fn",
     "float8e4m3fnuz": "float8_e4m3fnuz",
@@ -186,19 +195,19 @@ _ALIASES.update(float="float32", double="float64", str="string")
 
 
 def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
-    """What a user is given for a carried array: an ml_dtypes array if that package knows the type, else the carrier."""
+    """Convert a carried array for a user: to an ml_dtypes array if that package has the type, else keep the carrier."""
     kind = DType.of(dtype)
-    theirs = None if kind.native else _ml_dtype(kind)
+    ml_dtype = None if kind.native else _ml_dtype(kind)
     array = np.asarray(array)
-    if theirs is None:
+    if ml_dtype is None:
         return array
     if kind.format is None:
-        return array.astype(theirs)
-    return kind.format.encode(array, saturate=False).view(theirs)  # a carried infinity stays one
+        return array.astype(ml_dtype)
+    return kind.format.encode(array, saturate=False).view(ml_dtype)  # a carried infinity stays an infinity
 
 
-def from_public(array: Any) -> Tuple[Array, DType]:
-    """The carrier and the type of what a user holds: numpy or ml_dtypes arrays, scalars, lists, strings."""
+def from_public(array: Array) -> Tuple[Array, DType]:
+    """Convert a user's numpy or ml_dtypes array, scalar, list or string. Return the carrier and the type."""
     array = np.asarray(array)
     kind = DType.of(array)
     if kind.kind == "s":
@@ -209,10 +218,10 @@ def from_public(array: Any) -> Tuple[Array, DType]:
 
 
 def _text(array: Array) -> Array:
-    """An object array of `str`, from numpy's own text and bytes types too."""
+    """Convert an array of text or bytes to an object array of `str`."""
     out = np.empty(array.shape, object)
-    for place in np.ndindex(*array.shape):
-        item = array[place]
+    for index in np.ndindex(*array.shape):
+        item = array[index]
         if isinstance(item, bytes):
             item = item.decode("utf-8", "surrogateescape")
         elif not isinstance(item, str):
@@ -220,14 +229,14 @@ def _text(array: Array) -> Array:
                 "an array of Python objects holds a %s, not text" % type(item).__name__,
                 hint="give numbers in an array of a numeric type, and strings in an array of str",
             )
-        out[place] = str(item)
+        out[index] = str(item)
     return out
 
 
 def _ml_dtype(kind: DType) -> Optional[Any]:
-    """ml_dtypes' own type, or None where the package is absent or too old to know it."""
+    """Return the ml_dtypes type, or None where the package is absent or too old to have it."""
     try:
-        found = getattr(importlib.import_module("ml_dtypes"), _ML_DTYPES.get(kind.name, kind.name), None)
+        scalar_type = getattr(importlib.import_module("ml_dtypes"), _ML_DTYPES.get(kind.name, kind.name), None)
     except ImportError:
         return None
-    return None if found is None else np.dtype(found)
+    return None if scalar_type is None else np.dtype(scalar_type)

@@ -1,8 +1,7 @@
-"""The small floating-point formats that numpy lacks: what their bits mean, and correct rounding into them.
+"""The small floating-point formats that numpy lacks: decode their bits, and round numbers to them correctly.
 
-A format is nothing but the sorted list of the magnitudes it can hold. Rounding is then a search in the list of the points
-between them where the answer changes, which makes every rounding mode and every tie rule a matter of that table alone,
-for inputs of any width and without double rounding.
+A format is the sorted list of its magnitudes. To round is to search the list of thresholds between them. The rounding
+mode and the rule for ties change only these thresholds, so inputs of any width are rounded once.
 """
 
 from typing import Any, Dict, Optional, Tuple
@@ -11,18 +10,19 @@ import numpy as np
 
 __all__ = ["FORMATS", "Format"]
 
-Array = Any
+Array = Any  # numpy's stubs lose the dtype in most arithmetic
 
 
 class Format:
-    """One format: `exponent` and `mantissa` bits, and what its top codes are spent on.
+    """A floating-point format: the widths of exponent and mantissa, the bias, and the use of the top codes.
 
-    special    the top of the code space
-    ieee       a whole exponent for infinity and NaN (bfloat16, float8e5m2)
-    fn         the last code of each sign is NaN, there is no infinity (float8e4m3fn)
-    fnuz       nothing, and the code of negative zero is NaN (float8e4m3fnuz, float8e5m2fnuz)
-    finite     nothing: no NaN at all (float4e2m1, float6*); a NaN becomes negative zero, as ml_dtypes does
-    scale      unsigned powers of two without zero; the last code is NaN (float8e8m0)
+    `special` names the use of the top codes:
+
+    - ieee: the largest exponent is for infinity and NaN (bfloat16, float8e5m2).
+    - fn: the last code of each sign is NaN, and there is no infinity (float8e4m3fn).
+    - fnuz: no special top code; the code of negative zero is NaN (float8e4m3fnuz, float8e5m2fnuz).
+    - finite: no infinity and no NaN (float4e2m1, float6*); a NaN becomes negative zero, as ml_dtypes does.
+    - scale: unsigned powers of two without zero; the last code is NaN (float8e8m0).
     """
 
     def __init__(self, exponent: int, mantissa: int, bias: int, special: str) -> None:
@@ -35,12 +35,12 @@ class Format:
         reserved = {"ieee": 1 << mantissa, "fn": 1, "fnuz": 0, "finite": 0, "scale": 1}[special]
         self.top = codes - reserved - 1  # the code of the largest finite magnitude
         self.code_type = np.dtype(np.uint16 if self.bits > 8 else np.uint8)
-        self.saturates = self.bits <= 8  # bfloat16 goes to infinity like every wide float
+        self.saturates = self.bits <= 8  # bfloat16 overflows to infinity, like wide floats
         self._thresholds: Dict[str, Array] = {}
         self._values: Optional[Array] = None
 
     def magnitude(self, code: Array) -> Array:
-        """The value of codes without sign, as float64; one above `top` is what the next larger value would be."""
+        """Return the float64 values of codes without a sign. `top + 1` gives the value that would follow the largest."""
         code = np.asarray(code, np.int64)
         power, fraction = code >> self.mantissa, code & ((1 << self.mantissa) - 1)
         if self.special == "scale":
@@ -51,22 +51,23 @@ class Format:
 
     @property
     def max(self) -> float:
+        """The largest finite value."""
         return float(self.magnitude(self.top))
 
     @property
     def min(self) -> float:
-        """The most negative finite value; of a scale, the smallest."""
+        """The most negative finite value; for a scale, the smallest positive value."""
         return -self.max if self.signed else float(self.magnitude(0))
 
     @property
     def nan(self) -> int:
-        """The code of NaN with the sign bit clear (or the only one there is)."""
+        """The code of NaN, with a clear sign bit if there are two."""
         if self.special == "ieee":
             return self.top + 1 + (1 << max(self.mantissa - 1, 0))
         return self.top + 1 if self.special in ("fn", "scale") else 1 << (self.bits - 1)
 
     def decode(self, codes: Array) -> Array:
-        """The float32 values of an array of codes; every value of every format is one."""
+        """Return the float32 values of an array of codes. The conversion is exact."""
         codes = np.asarray(codes, self.code_type)
         if self.bits == 16:
             return np.asarray(codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -87,9 +88,11 @@ class Format:
         return table
 
     def encode(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Round to the nearest code. Too large: the largest when saturating, else infinity, else NaN.
+        """Round numbers to codes.
 
-        mode: "nearest" (ties to even, those of a scale upwards), "up" (away from zero) or "down" (towards zero).
+        saturate: whether a number that is too large becomes the largest value. Otherwise it becomes infinity, or NaN in a
+            format without infinity.
+        mode: "nearest" (ties to even; in a scale, upwards), "up" (away from zero) or "down" (towards zero).
         """
         values = np.asarray(values)
         if self.bits == 16 and mode == "nearest" and values.dtype == np.float32:
@@ -104,12 +107,12 @@ class Format:
             return np.where(unfit, self.code_type.type(self.nan), code)
         code = np.where(np.isnan(values), self.code_type.type(self.nan), code)
         negative: Array = np.signbit(values)
-        if self.special == "fnuz":  # the code that negative zero would have is NaN
+        if self.special == "fnuz":  # the code of negative zero is NaN
             negative &= code != 0
         return code | (negative.astype(self.code_type) << self.code_type.type(self.bits - 1))
 
     def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """The nearest values that the format holds, as float32."""
+        """Round numbers to values of the format, as float32."""
         return self.decode(self.encode(values, saturate, mode))
 
     def _too_large(self, saturate: bool) -> int:
@@ -118,14 +121,14 @@ class Format:
         return self.top + 1 if self.special == "ieee" else self.nan
 
     def _steps(self, mode: str) -> Array:
-        """For each code, the smallest magnitude that is rounded to the next one."""
+        """Return for each code the smallest magnitude that rounds to a larger code."""
         if mode not in self._thresholds:
             values = self.magnitude(np.arange(self.top + 2))
             low, high = values[:-1], values[1:]
             if mode == "nearest":
                 steps = low + (high - low) / 2
                 if self.special != "scale":
-                    steps[::2] = np.nextafter(steps[::2], np.inf)  # a tie above an even code stays there
+                    steps[::2] = np.nextafter(steps[::2], np.inf)  # a tie above an even code rounds down
             elif mode == "up":
                 steps = np.nextafter(low, np.inf)
             elif mode == "down":
@@ -137,7 +140,7 @@ class Format:
 
 
 def _bfloat16_bits(values: Array) -> Array:
-    """Round half to even on the bits of a float32: the common case, without a search."""
+    """Round float32 to bfloat16, half to even, on the bits: the common case, without a search."""
     bits = np.ascontiguousarray(values).view(np.uint32).reshape(values.shape)
     rounded = bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))
     return (np.where(np.isnan(values), bits | np.uint32(0x400000), rounded) >> 16).astype(np.uint16)
@@ -147,7 +150,7 @@ def _formats(**table: Tuple[int, int, int, str]) -> Dict[str, Format]:
     return {name: Format(*row) for name, row in table.items()}
 
 
-#: name -> (exponent bits, mantissa bits, exponent bias, what the top codes are)
+#: Name -> (exponent bits, mantissa bits, exponent bias, use of the top codes).
 FORMATS = _formats(
     bfloat16=(8, 7, 127, "ieee"),
     float8e4m3fn=(4, 3, 7, "fn"),

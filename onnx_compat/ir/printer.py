@@ -1,15 +1,21 @@
-"""Programs as text: one line for each node, in SSA form.
+"""Print programs in SSA form, with a line for each node.
 
     program main for channels_first, filters OIHW
     input %0 "x": float32[N, 3]
     %1: float32[N, 3] = mul(%0, const float32 2.0)  # Mul 'twice' -> 'y'
     output "y" = %1
 
-A size is a number, the name of an open size of an input, `%3.shape[0]` (the length of an axis), `%4[1]` (an element of an
-integer vector), or arithmetic of such sizes. The regions of a node follow it, indented.
+A size is one of these, or arithmetic over them:
+
+- a number
+- the name of a symbolic size of an input
+- `%3.shape[0]`: the length of an axis
+- `%4[1]`: an element of an integer vector
+
+The regions of a node follow it, indented.
 """
 
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -17,15 +23,18 @@ from onnx_compat.ir.dims import Atom, Dim, Extent
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.program import Const, Extents, Node, Ref, Region, Spec
 
+if TYPE_CHECKING:
+    from onnx_compat.shim.interface import Program
+
 __all__ = ["Printer", "format_program"]
 
-_SHORT = 4  # elements up to which a constant is written out
-_WIDTH = 60  # characters up to which the value of a parameter is written out
+_SHORT = 4  # the most elements of a constant that are printed
+_WIDTH = 60  # the most characters of the value of a parameter
 _INFIX = {"floordiv": "//", "mod": "%"}
 
 
-def format_program(program: Any) -> str:
-    """The text of an `onnx_compat.shim.interface.Program`."""
+def format_program(program: "Program") -> str:
+    """Return the text of a program."""
     printer, region = Printer(), program.region
     lines = ["program %s for %s" % (program.name, "any target" if program.target is None else program.target)]
     for port, ref in zip(program.inputs, region.inputs):
@@ -41,24 +50,25 @@ def format_program(program: Any) -> str:
 
 
 class Printer:
-    """Numbers values in the order in which they are defined."""
+    """Print the parts of a program. Values are numbered in the order of their definitions."""
 
     def __init__(self) -> None:
         self._names: Dict[Ref, str] = {}
         self._sizes: Dict[Atom, str] = {}
 
     def define(self, ref: Ref) -> str:
+        """Return the number of a value, a new number if it has none."""
         return self._names.setdefault(ref, "%%%d" % len(self._names))
 
-    def name_sizes(self, ref: Ref, shape: Sequence[Any]) -> None:
-        """Give the open sizes of an input the names that the model has for them."""
+    def name_sizes(self, ref: Ref, shape: Sequence[Union[int, str, None]]) -> None:
+        """Use the names of the model for the symbolic sizes of an input."""
         for extent, name in zip(ref.spec.shape, shape):
             if isinstance(name, str) and isinstance(extent, Dim):
                 (((atom,), _),) = extent.terms.items()
                 self._sizes.setdefault(atom, name)
 
     def node(self, node: Node, indent: str = "") -> Iterator[str]:
-        """The lines of a node and of its regions."""
+        """Yield the lines of a node and of its regions."""
         yield indent + self.line(node)
         for k, region in enumerate(node.regions):
             inputs = ", ".join("%s: %s" % (self.define(ref), self.spec(ref.spec)) for ref in region.inputs)
@@ -66,22 +76,24 @@ class Printer:
             yield from self.region(region, indent + "    ")
 
     def region(self, region: Region, indent: str = "") -> Iterator[str]:
-        """The lines of a region whose inputs are defined."""
+        """Yield the lines of a region. Its inputs must be defined."""
         for node in region.live():
             yield from self.node(node, indent)
         yield "%sreturn %s" % (indent, ", ".join(map(self.arg, region.outputs)))
 
     def line(self, node: Node) -> str:
-        """The node without its regions."""
+        """Return the line of a node, without its regions."""
         args = ", ".join(map(self.arg, node.args))
         results = [self.define(ref) for ref in node.outputs]
         types = ["%s: %s" % (name, self.spec(ref.spec)) for name, ref in zip(results, node.outputs)]
         return "%s = %s(%s)%s%s" % (", ".join(types), node.primitive, args, _params(node.params), _source(node))
 
     def spec(self, spec: Spec) -> str:
+        """Return the text of a type: "float32[N, 3]"."""
         return "%s%s" % (spec.dtype.name, self._shape(spec.shape))
 
-    def arg(self, arg: Any) -> str:
+    def arg(self, arg: object) -> str:
+        """Return the text of an argument of a node."""
         if isinstance(arg, Ref):
             return self._names.get(arg, "%undefined")
         if isinstance(arg, Const):
@@ -97,7 +109,7 @@ class Printer:
         return "[%s]" % ", ".join(map(self.size, shape))
 
     def size(self, extent: Extent) -> str:
-        """A size; its terms in the order of their text, since their own order changes from run to run."""
+        """Return the text of a size. Its terms are sorted as text, so equal sizes have equal texts."""
         if not isinstance(extent, Dim):
             return str(extent)
         terms = sorted(
@@ -115,15 +127,15 @@ class Printer:
         if atom.kind == "axis":
             return "%s.shape[%d]" % (self.arg(atom.args[0]), atom.args[1])
         if atom.kind == "element":
-            place: Optional[int] = atom.args[1]
-            return self.arg(atom.args[0]) + ("" if place is None else "[%d]" % place)
+            index: Optional[int] = atom.args[1]
+            return self.arg(atom.args[0]) + ("" if index is None else "[%d]" % index)
         left, right = map(self.size, atom.args)
         if atom.kind in _INFIX:
-            return "(%s %s %s)" % (_grouped(left), _INFIX[atom.kind], _grouped(right))
+            return "(%s %s %s)" % (_parenthesize(left), _INFIX[atom.kind], _parenthesize(right))
         return "%s(%s)" % (atom.kind, ", ".join(sorted([left, right])))
 
 
-def _grouped(size: str) -> str:
+def _parenthesize(size: str) -> str:
     return "(%s)" % size if " " in size and not size.startswith("(") else size
 
 
@@ -137,13 +149,13 @@ def _constant(const: Const) -> str:
     )
 
 
-def _params(params: Dict[str, Any]) -> str:
+def _params(params: Mapping[str, object]) -> str:
     if not params:
         return ""
     return " {%s}" % ", ".join("%s=%s" % (name, _param(params[name])) for name in sorted(params))
 
 
-def _param(value: Any) -> str:
+def _param(value: object) -> str:
     if isinstance(value, DType):
         return value.name
     if isinstance(value, np.generic):
@@ -153,7 +165,7 @@ def _param(value: Any) -> str:
 
 
 def _source(node: Node) -> str:
-    """The ONNX node that the primitive was recorded for, and the names of the results in the model."""
+    """Return a comment with the ONNX node that the primitive was recorded for, and the names of the results."""
     if node.origin is None:
         return ""
     names = ["'%s'" % ref.name for ref in node.outputs if ref.name is not None]

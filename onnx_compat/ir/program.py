@@ -103,6 +103,8 @@ class Extents:
         self.dims = tuple(dims)
 
 
+#: A tensor argument of a node.
+TensorArg = Union[Ref, Const]
 #: An argument of a node; a tuple is a list of tensors.
 Arg = Union[Ref, Const, Extents, None, Tuple[Any, ...]]
 

@@ -1,10 +1,10 @@
-"""Rewrites of a region: other nodes for the same results, in a new region or in place.
+"""Rewrite a region: replace nodes in a copy, or replace values in sizes in place.
 
-`Ref.node` is the producer of a value. So a rewrite that keeps the old region copies all values, and a rewrite in place that
+`Ref.node` is the producer of a value. So a rewrite that keeps the old region copies all values. A rewrite in place that
 drops a value replaces it in the sizes that depend on it.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat.ir import is_verifying
 from onnx_compat.ir.dims import Atom, Dim, Extent, atoms_of
@@ -14,7 +14,7 @@ __all__ = ["Replacement", "replace_values_in_sizes", "rewrite_region"]
 
 
 class Replacement(NamedTuple):
-    """A primitive that gives the results of a node from values before it."""
+    """A primitive that computes the results of a node from earlier values."""
 
     primitive: str
     args: List[Arg]
@@ -24,9 +24,8 @@ class Replacement(NamedTuple):
 def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacement]]) -> Tuple[Region, int]:
     """Return a copy of the region in which `rewrite` replaces nodes, and the number of replaced nodes.
 
-    Without a replacement the region itself is returned.
-
-    `rewrite` gets the live nodes of the region, not those of inner regions, and returns None for a node that stays.
+    `rewrite` gets the live nodes of the region, not those of inner regions. It returns None for a node that stays. If no
+    node is replaced, the region itself is returned.
     """
     replacements = {node: rewrite(node) for node in region.live()}
     count = sum(replacement is not None for replacement in replacements.values())
@@ -42,7 +41,7 @@ def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacemen
 
 
 def replace_values_in_sizes(region: Region, values: Dict[Ref, Ref]) -> None:
-    """Replace each key by its value in the sizes of a region, in place: in the types of results and in arguments."""
+    """Replace each key of `values` by its value in all sizes of a region, in place: in types and in arguments."""
     sizes = _Sizes(values)
     for node in region.nodes:
         node.args = tuple(map(sizes.arg, node.args))
@@ -55,7 +54,7 @@ def replace_values_in_sizes(region: Region, values: Dict[Ref, Ref]) -> None:
 
 
 class _Sizes:
-    """Sizes in which values are replaced by others."""
+    """Replace values in sizes."""
 
     def __init__(self, values: Mapping[Ref, Ref]) -> None:
         self.values = values
@@ -68,8 +67,8 @@ class _Sizes:
     def spec(self, spec: Spec) -> Spec:
         return Spec(spec.dtype, tuple(map(self.extent, spec.shape)))
 
-    def arg(self, arg: Any) -> Any:
-        """An argument whose sizes alone are replaced."""
+    def arg(self, arg: Arg) -> Arg:
+        """Replace values in the sizes of an argument. Its tensors stay."""
         if isinstance(arg, Extents):
             return Extents([self.extent(dim) for dim in arg.dims])
         return tuple(map(self.arg, arg)) if isinstance(arg, tuple) else arg
@@ -92,14 +91,15 @@ class _Sizes:
 
 
 class _Copy(_Sizes):
-    """A copy under construction. `values` maps each copied value to its copy."""
+    """Copy a region. `values` maps each copied value to its copy."""
 
     def __init__(self, replacements: Mapping[Node, Optional[Replacement]]) -> None:
         self.copied: Dict[Ref, Ref] = {}
         super().__init__(self.copied)
         self.replacements = replacements
 
-    def arg(self, arg: Any) -> Any:
+    def arg(self, arg: Arg) -> Arg:
+        """Replace an argument by its copy, in tensors and in sizes."""
         return self.value(arg) if isinstance(arg, Ref) else super().arg(arg)
 
     def fill(self, new: Region, region: Region) -> None:
@@ -121,8 +121,8 @@ class _Copy(_Sizes):
         self.fill(copy, region)
         return copy
 
-    def _values(self, refs: Any, node: Optional[Node] = None) -> Any:
-        """New values for these. Their sizes come last: each may depend on any of them."""
+    def _values(self, refs: Sequence[Ref], node: Optional[Node] = None) -> Tuple[Ref, ...]:
+        """Copy values. Their sizes are copied last, because a size may depend on any of these values."""
         values = tuple(Ref(ref.spec, node) for ref in refs)
         self.copied.update(zip(refs, values))
         for value, ref in zip(values, refs):

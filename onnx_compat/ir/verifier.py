@@ -1,26 +1,30 @@
-"""The verifier of programs: a defect of a trace or of a rewrite is reported at the step that caused it.
+"""Verify programs, to report a defect of a trace or of a rewrite at the step that caused it.
 
-It runs with ONNX_COMPAT_VERIFY=1: after a trace, after every rewrite, and before a program is emitted. It checks that
+The verifier runs with ONNX_COMPAT_VERIFY=1: after a trace, after every rewrite, and before a program is emitted. It
+checks that
 
 - a value is defined once, before it is used (by a node, by a size, inside a region), and its node is its producer;
-- dtypes and shapes are those of the primitive's own rule (`primitives.rules`), which recorded the node;
-- the arguments are what the primitive takes (`primitives.conditions`): axes in range, permutations, regions;
+- dtypes and shapes are those of the primitive's rule (`primitives.rules`);
+- the arguments meet the primitive's conditions (`primitives.conditions`): axes in range, permutations, regions;
 - sizes depend on values in scope only;
-- the ports of a program are those of its region.
+- the ports of a program match the inputs and outputs of its region.
 """
 
-from typing import Any, Iterable, List, NoReturn, Optional, Sequence, Set
+from typing import TYPE_CHECKING, Iterable, List, NoReturn, Optional, Set
 
 from onnx_compat.errors import OnnxCompatError, VerificationError
 from onnx_compat.ir.dims import Dim, atoms_of, is_equal, is_static
 from onnx_compat.ir.printer import Printer
-from onnx_compat.ir.program import Const, Node, Ref, Region, Spec, Target, refs
+from onnx_compat.ir.program import Arg, Const, Node, Ref, Region, Spec, Target, refs
+
+if TYPE_CHECKING:
+    from onnx_compat.shim.interface import Port, Program
 
 __all__ = ["verify_program", "verify_region"]
 
 
-def verify_program(program: Any) -> None:
-    """Raise VerificationError if an `onnx_compat.shim.interface.Program` has a defect."""
+def verify_program(program: "Program") -> None:
+    """Raise VerificationError if a program has a defect."""
     region = program.region
     for kind, ports, values in (("input", program.inputs, region.inputs), ("output", program.outputs, region.outputs)):
         if len(ports) != len(values):
@@ -32,7 +36,8 @@ def verify_program(program: Any) -> None:
     verify_region(region)
 
 
-def _port_defect(port: Any, value: Any) -> str:
+def _port_defect(port: "Port", value: Arg) -> str:
+    """Return what is wrong between a port and its value, or an empty text."""
     if not isinstance(value, (Ref, Const)):
         return "is no value"
     spec = value.spec
@@ -44,7 +49,7 @@ def _port_defect(port: Any, value: Any) -> str:
 
 
 def verify_region(region: Region) -> None:
-    """Raise VerificationError if a region that reads nothing from outside has a defect."""
+    """Raise VerificationError if a region without captures has a defect."""
     _Verifier(region.target).region(region, set())
 
 
@@ -54,7 +59,7 @@ class _Verifier:
         self.printer = Printer()
 
     def region(self, region: Region, outer: Set[Ref]) -> None:
-        """Check a region in the scope of the values of the regions around it."""
+        """Check a region. `outer` are the values of the enclosing regions."""
         scope = set(outer)
         for ref in region.inputs:
             self._define(ref, None, scope)
@@ -85,7 +90,7 @@ class _Verifier:
             self._refuse("the node of %s is not its producer, but %s" % (name, ref.node and ref.node.primitive), node)
         scope.add(ref)
 
-    def _check_uses(self, args: Sequence[Any], scope: Set[Ref], node: Optional[Node]) -> None:
+    def _check_uses(self, args: Iterable[Arg], scope: Set[Ref], node: Optional[Node]) -> None:
         for arg in args:
             for ref in refs(arg):
                 if ref not in scope:
@@ -105,7 +110,7 @@ class _Verifier:
                 self._refuse("the size %s depends on a value that is not in scope" % self.printer.size(extent), node)
 
     def _check_rule(self, node: Node) -> None:
-        """Compare the types of the results with those of the primitive's rule. A native has none."""
+        """Compare the types of the results with those of the primitive's rule. A native has no rule."""
         from onnx_compat.primitives.base import RULES, Application
         from onnx_compat.primitives.conditions import check_conditions
 
@@ -123,7 +128,7 @@ class _Verifier:
         if len(specs) != len(node.outputs):
             self._refuse("it has %d results; by its rule there are %d" % (len(node.outputs), len(specs)), node)
         for ref, spec in zip(node.outputs, specs):
-            if not _agrees(ref, spec):
+            if not _has_inferred_type(ref, spec):
                 by_rule = "%s%s" % (spec.dtype, [None if d is None else self.printer.size(d) for d in spec.shape])
                 self._refuse("the type of %s is, by its rule, %s" % (self.printer.define(ref), by_rule), node)
 
@@ -141,24 +146,27 @@ class _Verifier:
 _HINT = "this is a defect of onnx-compat: please report it with the model"
 
 
-def _constants(args: Iterable[Any]) -> List[Const]:
-    found: List[Const] = []
+def _constants(args: Iterable[Arg]) -> List[Const]:
+    """Return the constants among arguments, also inside of tuples."""
+    constants: List[Const] = []
     for arg in args:
         if isinstance(arg, Const):
-            found.append(arg)
+            constants.append(arg)
         elif isinstance(arg, tuple):
-            found.extend(_constants(arg))
-    return found
+            constants.extend(_constants(arg))
+    return constants
 
 
-def _agrees(ref: Ref, inferred: Spec) -> bool:
-    """Whether the type of a result is that of the rule. A size that the rule leaves open must be open; one that is symbolic
-    by the rule may be the length of this very axis, which says less.
+def _has_inferred_type(ref: Ref, inferred: Spec) -> bool:
+    """Whether the type of a result agrees with its rule.
+
+    A size that the rule does not decide must be symbolic. A size that is symbolic by the rule may also be the length of
+    the result's own axis, which is less specific.
     """
     if ref.spec.dtype != inferred.dtype or ref.spec.rank != inferred.rank:
         return False
     for axis, (size, by_rule) in enumerate(zip(ref.spec.shape, inferred.shape)):
-        says_less = not is_static(by_rule) and is_equal(size, Dim.atom("axis", ref, axis))
-        if not (not is_static(size) if by_rule is None else says_less or is_equal(size, by_rule)):
+        is_own_axis = not is_static(by_rule) and is_equal(size, Dim.atom("axis", ref, axis))
+        if not (not is_static(size) if by_rule is None else is_own_axis or is_equal(size, by_rule)):
             return False
     return True

@@ -1,1 +1,1 @@
-"""Recording: traced values, pending layouts, the interpreter of ONNX graphs, weight folding."""
+"""Tracing: record an ONNX graph as a program. Traced values, pending layouts, and the interpreter of ONNX graphs."""

@@ -1,4 +1,4 @@
-"""Walking an ONNX graph: every node's meaning is applied to traced values, in order."""
+"""Interpret an ONNX graph: apply the meaning of each node to traced values, in order."""
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -22,7 +22,7 @@ Scope = Dict[str, Any]
 
 
 class Context:
-    """What the meaning of an operator may ask about the node that it is applied for."""
+    """The node that a meaning is applied for: its outputs, its opset and its subgraphs."""
 
     def __init__(self, interpreter: "Interpreter", node: GraphNode, scope: Scope, graph: Graph) -> None:
         self.node = node
@@ -32,30 +32,33 @@ class Context:
         self.interpreter = interpreter
 
     def wants(self, output: int) -> bool:
-        """Whether the output of this number is used by anybody."""
+        """Whether the node names the output with this number."""
         return output < len(self.node.outputs) and bool(self.node.outputs[output])
 
     @property
     def outputs(self) -> int:
-        """How many outputs the node names."""
+        """The number of outputs that the node names."""
         return len(self.node.outputs)
 
     def body(self, graph: Graph) -> Callable[..., List[Any]]:
-        """A subgraph as a function of its inputs; it sees the values around the node."""
+        """Return a subgraph as a function of its inputs. It can read the values in scope of the node."""
         return lambda *inputs: self.interpreter.run(graph, inputs, self.scope)
 
 
-class _Missing:
-    """The output of a node that could not be applied."""
+class _Unavailable:
+    """The output of a node whose meaning could not be applied."""
 
 
-_MISSING = _Missing()
+_UNAVAILABLE = _Unavailable()
 
 
 class Interpreter:
-    """Applies the nodes of a graph to values. When it is `tolerant`, an operator that cannot be applied does not end
-    the walk: it is noted in `failed`, and what reads its outputs in `unseen`. `watch` is told each input and each result
-    of the outermost graph, by name.
+    """Apply the nodes of a graph to values.
+
+    natives: the operators that the shim implements as a whole.
+    tolerant: whether to go on after an operator that cannot be applied. `failed` lists these nodes, and `unseen` the
+        nodes that read their outputs.
+    watch: called with the name and the value of each input and each result of the outermost graph.
     """
 
     def __init__(
@@ -67,27 +70,27 @@ class Interpreter:
         self.natives: Natives = natives or {}
         self.tolerant = tolerant
         self.watch = watch
-        #: Node name -> 'native' or 'composed', as it was done.
+        #: Node name -> "native" or "composed".
         self.done: Dict[str, str] = {}
         self.failed: Dict[str, OnnxCompatError] = {}
         self.unseen: Set[str] = set()
-        #: The values that failed and unseen nodes read: the walk must go on computing them.
+        #: The values that failed and unseen nodes read: the program must compute them for the fallback.
         self.read: List[Tensor] = []
 
     def run(self, graph: Graph, inputs: Sequence[Any], outer: Optional[Scope] = None) -> List[Any]:
-        """The graph's outputs for these inputs (missing ones take their default)."""
+        """Return the outputs of a graph for these inputs. An input of None takes its default."""
         scope: Scope = dict(outer or {})
-        scope.update((one.name, value) for one, value in zip(graph.inputs, inputs) if value is not None)
-        if self.tolerant and outer is None:  # an input of which not even the rank is told
-            scope.update((name, _MISSING) for name in (one.name for one in graph.required) if name not in scope)
+        scope.update((port.name, value) for port, value in zip(graph.inputs, inputs) if value is not None)
+        if self.tolerant and outer is None:  # not even the rank of these inputs is known
+            scope.update((name, _UNAVAILABLE) for name in (port.name for port in graph.required) if name not in scope)
         for name, initializer in graph.initializers.items():
-            if not (scope.get(name) is not None and name in {one.name for one in graph.inputs}):
+            if not (scope.get(name) is not None and name in {port.name for port in graph.inputs}):
                 array = initializer.array()
                 scope[name] = Tensor(initializer.dtype, array.shape, array)
         watch = self.watch if outer is None else None
         if watch is not None:
-            for one in graph.inputs:
-                watch(one.name, scope.get(one.name))
+            for port in graph.inputs:
+                watch(port.name, scope.get(port.name))
         last = self._last_uses(graph)
         for k, node in enumerate(graph.nodes):
             for name, value in zip(node.outputs, self._apply(node, scope, graph)):
@@ -99,21 +102,21 @@ class Interpreter:
                         watch(name, value)
             for name in last.get(k, ()):
                 scope.pop(name, None)
-        return [scope[one.name] for one in graph.outputs]
+        return [scope[port.name] for port in graph.outputs]
 
     @staticmethod
     def _last_uses(graph: Graph) -> Dict[int, List[str]]:
-        """After which node each value is needed no more; so that an execution does not hold what nobody reads."""
+        """Return for each node index the values that no later node reads, so that an execution can free them."""
         last: Dict[str, int] = {}
         for k, node in enumerate(graph.nodes):
             for name in node.inputs + tuple(node.captures()) + node.outputs:
                 last[name] = k
-        for one in graph.outputs:
-            last.pop(one.name, None)
-        found: Dict[int, List[str]] = {}
+        for port in graph.outputs:
+            last.pop(port.name, None)
+        expiring: Dict[int, List[str]] = {}
         for name, k in last.items():
-            found.setdefault(k, []).append(name)
-        return found
+            expiring.setdefault(k, []).append(name)
+        return expiring
 
     def _apply(self, node: GraphNode, scope: Scope, graph: Graph) -> Sequence[Any]:
         trace = current_trace()
@@ -121,29 +124,29 @@ class Interpreter:
         try:
             inputs = [scope[name] if name else None for name in node.inputs]
             meaning = lookup(node.domain, node.operator, node.opset)
-            if any(scope.get(name) is _MISSING for name in node.inputs + tuple(node.captures())):
+            if any(scope.get(name) is _UNAVAILABLE for name in node.inputs + tuple(node.captures())):
                 self.unseen.add(node.name)
-                return self._missing(node, scope)
+                return self._mark_unavailable(node, scope)
             if is_own(meaning.function):
                 dtype_constraints.check(node.domain, node.operator, inputs)
-            attributes = meaning.bind(inputs, {name: _value(v) for name, v in node.attributes.items()})
-            results = self._composed(meaning, Context(self, node, scope, graph), inputs, attributes)
-            return self._native(node, graph, inputs, attributes, results)
+            attributes = meaning.bind(inputs, {name: _attribute(v) for name, v in node.attributes.items()})
+            results = self._apply_meaning(meaning, Context(self, node, scope, graph), inputs, attributes)
+            return self._apply_native(node, graph, inputs, attributes, results)
         except OnnxCompatError as error:
             error.at(**node.where)
             if not self.tolerant or isinstance(error, InvalidModelError):
                 raise
             self.failed[node.name] = error
-            return self._missing(node, scope)
+            return self._mark_unavailable(node, scope)
         finally:
             trace.origin = outer
 
-    def _missing(self, node: GraphNode, scope: Scope) -> Sequence[Any]:
+    def _mark_unavailable(self, node: GraphNode, scope: Scope) -> Sequence[Any]:
         read = [scope.get(name) for name in node.inputs + tuple(node.captures())]
         self.read.extend(value for value in read if isinstance(value, Tensor) and not value.known)
-        return [_MISSING] * len(node.outputs)
+        return [_UNAVAILABLE] * len(node.outputs)
 
-    def _composed(
+    def _apply_meaning(
         self, meaning: Operator, context: Context, inputs: Sequence[Any], attributes: Mapping[str, Any]
     ) -> Sequence[Any]:
         if meaning.context:
@@ -161,7 +164,7 @@ class Interpreter:
         _check_results(context.node, results, meaning)
         return results  # type: ignore[no-any-return]
 
-    def _native(
+    def _apply_native(
         self,
         node: GraphNode,
         graph: Graph,
@@ -169,19 +172,20 @@ class Interpreter:
         attributes: Mapping[str, Any],
         composed: Sequence[Any],
     ) -> Sequence[Any]:
-        """The shim's own version of the operator, if it takes this case. What the composed meaning recorded says what
-        the results are; nobody uses it then, so it is not emitted: a size that comes from its nodes is not told, but the
-        result's own.
+        """Apply the shim's native operator, if it accepts the node. Return the composed results otherwise.
+
+        The composed results give the types of the native's results. Dead code elimination drops their nodes, so a size
+        that depends on these nodes becomes a size of the native's own result.
         """
         native = self.natives.get((node.domain, node.operator))
         if native is None:
             return composed
-        read = _as_read(node, graph)
+        read = _drop_unread_outputs(node, graph)
         wanted = max((k for k, name in enumerate(read.outputs) if name), default=0) + 1
         results = [value for value in composed[:wanted] if value is not None]
         if any(not isinstance(value, Tensor) or value.known for value in results):
             return composed
-        if not _accepted(native, read, inputs, attributes):
+        if not _is_accepted(native, read, inputs, attributes):
             return composed
         first = spatial_order(results[0].rank) if native.spatial and results[0].rank > 2 else native.stored
         orders = [first, *[None] * (len(results) - 1)]
@@ -194,18 +198,18 @@ class Interpreter:
             for k, v in enumerate(inputs)
         ]
         origin = current_trace().origin
-        specs = [Spec(v.dtype, tuple(None if _comes_from(origin, size) else size for size in v.shape)) for v in results]
+        specs = [Spec(v.dtype, tuple(None if _depends_on(origin, size) else size for size in v.shape)) for v in results]
         self.done[node.name] = "native"
         return apply(native.method, args, dict(attributes), specs, orders)
 
 
-def _comes_from(origin: Optional[Origin], size: Extent) -> bool:
-    made = [atom.args[0].node for atom in atoms_of(size)]
-    return any(node is not None and node.origin is origin for node in made)
+def _depends_on(origin: Optional[Origin], size: Extent) -> bool:
+    producers = [atom.args[0].node for atom in atoms_of(size)]
+    return any(node is not None and node.origin is origin for node in producers)
 
 
-def _as_read(node: GraphNode, graph: Graph) -> GraphNode:
-    """The node, without the names of results that nobody reads."""
+def _drop_unread_outputs(node: GraphNode, graph: Graph) -> GraphNode:
+    """Return the node without the names of the outputs that no node reads."""
     if len(node.outputs) == 1:
         return node
     readers = graph.consumers()
@@ -215,8 +219,8 @@ def _as_read(node: GraphNode, graph: Graph) -> GraphNode:
     )
 
 
-def _accepted(native: Native, node: GraphNode, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
-    """A native that asks for a size which is not known yet does not take the case."""
+def _is_accepted(native: Native, node: GraphNode, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
+    """Whether a native accepts a node. If the decision depends on a symbolic size, it does not."""
     try:
         return native.accepts(node, inputs, attributes)
     except Undecided:
@@ -247,8 +251,8 @@ def _hint(meaning: Operator) -> str:
     )
 
 
-def _value(value: Any) -> Any:
-    """An attribute as a meaning takes it: a stored tensor becomes a Tensor."""
+def _attribute(value: Any) -> Any:
+    """Convert an attribute for a meaning: a stored tensor becomes a Tensor."""
     if isinstance(value, Constant):
         return Tensor(value.dtype, value.array.shape, value.array)
     return value

@@ -1,8 +1,8 @@
-"""Pending permutations: which order an operation works in, and how an axis or a shape looks there.
+"""Pending permutations: choose the physical order in which an operation works, and map axes and shapes to it.
 
-An order is a tuple that says, for each physical axis, which logical axis lies there; None is the order as written.
-The rule of the whole library: an operation takes its operands in an order in which they already are, and says in which
-order its result is. A permutation is carried out only where two operands disagree, or where the order truly matters.
+An order is a tuple with the logical axis of each physical axis; None is the logical order. An operation accepts its
+operands in an order that they already have, and declares the order of its result. A transpose is recorded only where
+two operands disagree, or where the operation needs one order.
 """
 
 from typing import List, Optional, Sequence, Tuple
@@ -27,48 +27,54 @@ __all__ = [
 
 
 def normalize_order(order: Optional[Sequence[int]]) -> Order:
-    """None for the order as written."""
+    """Return an order as a tuple, and the logical order as None."""
     return None if order is None or list(order) == sorted(order) else tuple(order)
 
 
 def channels_last_order(rank: int) -> Order:
-    """[N, C, spatial...] stored as [N, spatial..., C]."""
+    """Return the order in which [N, C, spatial...] is stored as [N, spatial..., C]."""
     return normalize_order((0,) + tuple(range(2, rank)) + (1,))
 
 
 def physical_axis(axis: int, order: Order) -> int:
-    """The physical place of a logical axis."""
+    """Return the physical axis of a logical axis."""
     return axis if order is None else order.index(axis)
 
 
 def permute_shape(values: Sequence[Extent], order: Order) -> Tuple[Extent, ...]:
-    """A logical shape (or any list with an entry per axis) in physical order."""
+    """Permute a logical shape, or another list with an entry for each axis, to the physical order."""
     return tuple(values) if order is None else tuple(values[axis] for axis in order)
 
 
 def common_order(tensors: Sequence[Tensor], rank: int) -> Order:
-    """The order in which operands of one shape meet: the pending one of most elements, else as written. One that no
-    convolution asks for gives way to an operand that is as written: products of matrices, which made it, ask for that.
+    """Return the order for operands of one shape: the pending order of the largest operand, else the logical order.
+
+    A pending order that is not channels-last loses to an operand of equal size in the logical order. Matrix products
+    make these orders, and they need operands in the logical order.
     """
     whole = [t for t in tensors if t.ref is not None and t.rank == rank]
     pending = [t for t in whole if t.order is not None]
     if not pending:
         return None
-    most = max(pending, key=_weight)
-    if most.order != channels_last_order(rank) and any(t.order is None and _weight(t) >= _weight(most) for t in whole):
+    most = max(pending, key=_element_count)
+    if most.order != channels_last_order(rank) and any(
+        t.order is None and _element_count(t) >= _element_count(most) for t in whole
+    ):
         return None
     return most.order
 
 
-def _weight(tensor: Tensor) -> int:
+def _element_count(tensor: Tensor) -> int:
     return int(np.prod([int(d) if is_static(d) else 64 for d in tensor.shape]))
 
 
 def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
-    """An operand for broadcasting to `rank` in `order`: lower ranks are filled with leading axes of length one."""
+    """Return an operand for broadcasting to `rank` in `order`. A lower rank gets leading axes of length one."""
     if tensor.known and tensor.value is not None:
         array = tensor.value
-        if array.size == 1 and array.ndim < rank:  # of full rank, it may be what gives the result its rank
+        if (
+            array.size == 1 and array.ndim < rank
+        ):  # at full rank it may be the operand that decides the rank of the result
             return current_trace().constant(array.reshape(()), tensor.dtype)
         if order is not None and array.ndim < rank:
             array = array.reshape((1,) * (rank - array.ndim) + array.shape)
@@ -81,86 +87,93 @@ def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
 
 
 def order_without_axes(order: Order, axes: Sequence[int]) -> Order:
-    """The order of what is left when logical axes are taken out."""
+    """Return the order of the remaining axes when logical axes are removed."""
     if order is None:
         return None
-    left = [axis for axis in range(len(order)) if axis not in axes]
-    return normalize_order([left.index(axis) for axis in order if axis not in axes])
+    kept = [axis for axis in range(len(order)) if axis not in axes]
+    return normalize_order([kept.index(axis) for axis in order if axis not in axes])
 
 
 def order_with_axes(order: Order, axes: Sequence[int], rank: int) -> Order:
-    """The order when axes of length one are put in at these places of the new shape (stored before their neighbour)."""
+    """Return the order when axes of length one are inserted at these axes of the new shape.
+
+    Each is stored before the next axis of the new shape.
+    """
     if order is None:
         return None
     old = [axis for axis in range(rank) if axis not in axes]
     result: List[int] = [old[axis] for axis in order]
     for axis in sorted(axes):
-        following = [other for other in range(axis + 1, rank) if other in result]
+        following = [later_axis for later_axis in range(axis + 1, rank) if later_axis in result]
         result.insert(result.index(following[0]) if following else len(result), axis)
     return normalize_order(result)
 
 
 def reshape_orders(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -> Tuple[Order, Order]:
-    """In which order to take `before`, stored in `order`, so that it can be reshaped to `after` as it lies; and the
-    order of the result.
+    """Return the order in which a reshape from `before` to `after` reads its operand, and the order of its result.
 
-    The two shapes are cut into groups of axes with equal products ([N, C, H, W] -> [N, g, C/g, H*W] is N; C -> g, C/g;
-    H, W -> H*W). A group that is stored together is put in order where it is (mostly it is already: nothing moves) and
-    its new axes take its place; if one is scattered, everything is taken as written, or an image with its channels last.
+    `order` is the order in which the operand is stored. The shapes are divided into groups of axes with equal products:
+    [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N; C -> g, C/g; H, W -> H*W. If the axes of each group are
+    stored side by side, the groups keep their storage order: mostly the data does not move. Otherwise both orders are
+    logical, or channels-last for an image.
     """
     if order is None:
         return None, None
     groups = _groups(before, after)
-    taken: List[int] = []
-    place: List[int] = []
-    physical = [axis for axis in order if not _unit(before[axis])]
-    while len(taken) < len(physical):
-        group = next((g for g in groups if physical[len(taken)] in g[0]), None)
-        if group is None or sorted(physical[len(taken) : len(taken) + len(group[0])]) != group[0]:
-            return _as_image(groups, physical, before, after)
-        taken.extend(group[0])
-        place.extend(group[1])
-    if any(not _unit(extent) for axis, extent in enumerate(after) if axis not in place):
+    consumed: List[int] = []
+    produced: List[int] = []
+    physical = [axis for axis in order if not _is_unit(before[axis])]
+    while len(consumed) < len(physical):
+        group = next((g for g in groups if physical[len(consumed)] in g[0]), None)
+        if group is None or sorted(physical[len(consumed) : len(consumed) + len(group[0])]) != group[0]:
+            return _image_orders(groups, physical, before, after)
+        consumed.extend(group[0])
+        produced.extend(group[1])
+    if any(not _is_unit(extent) for axis, extent in enumerate(after) if axis not in produced):
         return None, None
-    return order if taken == physical else _completed(taken, len(before)), _completed(place, len(after))
+    return order if consumed == physical else _insert_unit_axes(consumed, len(before)), _insert_unit_axes(
+        produced, len(after)
+    )
 
 
-def _as_image(
+def _image_orders(
     groups: Sequence[Tuple[List[int], List[int]]],
     physical: List[int],
     before: Sequence[Extent],
     after: Sequence[Extent],
 ) -> Tuple[Order, Order]:
-    """What has to be moved anyway (blocks of channels that become pixels, or pixels that become channels) is moved to where
-    the next convolution wants it: if pixels begin in that order as they are stored, and some of the channels are behind.
+    """Return channels-last orders for a reshape to an image whose groups are scattered; (None, None) if they do not fit.
+
+    The data has to move in any case: blocks of channels become pixels, or pixels become channels. So it moves to the
+    layout of the next convolution, if the stored axes of batch and pixels have that order already.
     """
     last = channels_last_order(4)
     if current_trace().layout != "channels_last" or len(after) != 4 or any(len(group[1]) != 1 for group in groups):
         return None, None
-    places = {outs[0]: [physical.index(axis) for axis in ins] for ins, outs in groups}
-    ranked = sorted(groups, key=lambda group: max(places[1]) if group[1] == [1] else places[group[1][0]][0])
-    if [axis for _, (axis,) in ranked] != [axis for axis in last or () if not _unit(after[axis])]:
+    positions = {outs[0]: [physical.index(axis) for axis in ins] for ins, outs in groups}
+    ranked = sorted(groups, key=lambda group: max(positions[1]) if group[1] == [1] else positions[group[1][0]][0])
+    if [axis for _, (axis,) in ranked] != [axis for axis in last or () if not _is_unit(after[axis])]:
         return None, None
-    return _completed([axis for ins, _ in ranked for axis in ins], len(before)), last
+    return _insert_unit_axes([axis for ins, _ in ranked for axis in ins], len(before)), last
 
 
-def _completed(place: List[int], rank: int) -> Order:
-    """With the axes of length one that are missing, each before its neighbour."""
+def _insert_unit_axes(order: List[int], rank: int) -> Order:
+    """Insert the missing axes, which have length one, each before the next axis."""
     for axis in range(rank):
-        if axis not in place:
-            following = [k for k, other in enumerate(place) if other > axis]
-            place.insert(following[0] if following else len(place), axis)
-    return normalize_order(place)
+        if axis not in order:
+            following = [k for k, present in enumerate(order) if present > axis]
+            order.insert(following[0] if following else len(order), axis)
+    return normalize_order(order)
 
 
-def _unit(extent: Extent) -> bool:
+def _is_unit(extent: Extent) -> bool:
     return is_equal(extent, 1)
 
 
 def _groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[List[int], List[int]]]:
-    """Axes of the one shape beside the axes of the other that hold the same elements, as finely as can be told."""
-    ins = [axis for axis in range(len(before)) if not _unit(before[axis])]
-    outs = [axis for axis in range(len(after)) if not _unit(after[axis])]
+    """Divide two shapes into groups of axes that hold the same elements, as finely as their sizes decide."""
+    ins = [axis for axis in range(len(before)) if not _is_unit(before[axis])]
+    outs = [axis for axis in range(len(after)) if not _is_unit(after[axis])]
     groups = []
     i = j = 0
     while i < len(ins) and j < len(outs):
@@ -176,7 +189,7 @@ def _groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[Lis
                 right = right * after[outs[j]]
                 group[1].append(outs[j])
                 j += 1
-            else:  # no telling: the rest is one group
+            else:  # symbolic sizes do not decide it: the rest is one group
                 group[0].extend(ins[i:])
                 group[1].extend(outs[j:])
                 i, j = len(ins), len(outs)

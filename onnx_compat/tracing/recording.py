@@ -1,9 +1,10 @@
-"""Recording a function over Tensors as a program that a shim can compile."""
+"""Record a function over Tensors as a program that a shim can compile."""
 
-from typing import Any, Callable, Optional, Sequence
+from typing import Callable, Optional, Sequence
 
 from onnx_compat.ir import Spec, is_verifying
 from onnx_compat.ir.dims import is_static
+from onnx_compat.primitives.control import result_specs
 from onnx_compat.shim.interface import Emitter, Port, Program
 from onnx_compat.tracing.trace import Trace
 from onnx_compat.tracing.values import Tensor
@@ -12,7 +13,7 @@ __all__ = ["check_program", "record_program", "start_trace"]
 
 
 def start_trace(emitter: Emitter, immediate: bool = False) -> Trace:
-    """A trace that lays things out as the emitter wants them, and executes as it goes if asked to."""
+    """Return a trace for the target of an emitter. With `immediate`, the emitter executes each node at once."""
     return Trace(emitter.target, emitter if immediate else None)
 
 
@@ -22,14 +23,14 @@ def record_program(
     emitter: Emitter,
     output_names: Optional[Sequence[str]] = None,
     name: str = "model",
-    trace: Any = None,
+    trace: Optional[Trace] = None,
 ) -> Program:
-    """The program of `function`, called with one Tensor for each input."""
+    """Call `function` with a Tensor for each input, and return its program. Raises VerificationError: see `check_program`."""
     trace = trace or start_trace(emitter)
     with trace.active():
         region = trace.region([Spec(port.dtype, port.shape) for port in inputs], function)
     names = output_names or ["output_%d" % k for k in range(len(region.outputs))]
-    specs = [output.spec for output in region.outputs]
+    specs = result_specs(region)
     outputs = [
         Port(name, spec.dtype, tuple(size if is_static(size) else None for size in spec.shape))
         for name, spec in zip(names, specs)

@@ -1,63 +1,67 @@
-"""Which integers of a program are never negative: what counts places from the front needs no care for the others."""
+"""Find the integer values of a program that are never negative: as indices they need no wrap-around from the end."""
 
-from typing import Any, Dict
+from typing import Dict, Iterable
 
-from onnx_compat.ir import Const, Extents, Node, Ref, dims
+from onnx_compat.ir import Arg, Const, Extents, Node, Ref, dims
 from onnx_compat.tracing.values import Tensor
 
 __all__ = ["is_nonnegative_tensor"]
 
-#: What gives nothing but elements of its first argument.
-_MOVES = frozenset("reshape transpose broadcast_to slice take tile reverse take_along gather_nd concat extents".split())
-#: What gives nothing negative of arguments that are not. (What overflows is no place of anything.)
-_HOLDS = frozenset("add mul floordiv minimum cumsum reduce_sum reduce_prod".split())
-_MANY = 64  # values that are looked at, of a long computation
+#: Primitives whose results are elements of their first argument.
+_MOVING = frozenset(
+    "reshape transpose broadcast_to slice take tile reverse take_along gather_nd concat extents".split()
+)
+#: Primitives whose results are not negative if no argument is. (A sum that overflows is no valid index.)
+_PRESERVING = frozenset("add mul floordiv minimum cumsum reduce_sum reduce_prod".split())
+_MOST_VALUES = 64  # the most values that are analysed of a long computation
 
 
 def is_nonnegative_tensor(x: Tensor) -> bool:
-    """Whether no element can be, provably, from how they were made."""
+    """Whether no element can be negative, by the primitives that compute the tensor. False also means not known."""
     if x.value is None:
-        return _told(x.ref, {})
+        return _is_nonnegative(x.ref, {})
     if x.known:
         return x.value.size == 0 or bool(x.value.min() >= 0)
     return all(map(dims.is_nonnegative, x.value.reshape(-1)))
 
 
-def _told(arg: Any, known: Dict[Ref, bool]) -> bool:
+def _is_nonnegative(arg: Arg, known: Dict[Ref, bool]) -> bool:
+    """Whether no element of an argument can be negative. `known` caches the answers for values."""
     if isinstance(arg, tuple):
-        return all(_told(one, known) for one in arg)
+        return all(_is_nonnegative(item, known) for item in arg)
     if isinstance(arg, Const):
         return arg.spec.dtype.kind in "iub" and (arg.array.size == 0 or bool(arg.array.min() >= 0))
     if isinstance(arg, Extents):
         return all(map(dims.is_nonnegative, arg.dims))
     if not isinstance(arg, Ref) or arg.spec.dtype.kind not in "iub":
         return False
-    if arg not in known and len(known) < _MANY:
+    if arg not in known and len(known) < _MOST_VALUES:
         known[arg] = arg.spec.dtype.kind in "ub"
         if arg.node is not None and not known[arg]:
-            known[arg] = _made(arg.node, known)
+            known[arg] = _gives_nonnegative(arg.node, known)
     return known.get(arg, False)
 
 
-def _made(node: Node, known: Dict[Ref, bool]) -> bool:
+def _gives_nonnegative(node: Node, known: Dict[Ref, bool]) -> bool:
+    """Whether the first result of a node cannot be negative."""
     name, args = node.primitive, node.args
-    if name in _MOVES:
-        return _told(args[0], known)
-    if name in _HOLDS:
-        return _told(args, known)
-    if name == "mod":  # which has the sign of what divides
-        return _told(args[1], known)
+    if name in _MOVING:
+        return _is_nonnegative(args[0], known)
+    if name in _PRESERVING:
+        return _is_nonnegative(args, known)
+    if name == "mod":  # the result has the sign of the divisor
+        return _is_nonnegative(args[1], known)
     if name == "maximum":
-        return any(_told(one, known) for one in args)
+        return any(_is_nonnegative(operand, known) for operand in args)
     if name == "where":
-        return _told(args[1:], known)
+        return _is_nonnegative(args[1:], known)
     if name == "arange":
-        return _told((args[0], args[2]), known)
-    return name == "cast" and _widened(args[0], node.outputs[0]) and _told(args[0], known)
+        return _is_nonnegative((args[0], args[2]), known)
+    return name == "cast" and _is_widening(args[0], node.outputs[0]) and _is_nonnegative(args[0], known)
 
 
-def _widened(before: Any, after: Ref) -> bool:
-    """Whether a type holds all that the other one does; else a number may become another one."""
+def _is_widening(before: Arg, after: Ref) -> bool:
+    """Whether the type of `after` has every value of the type of `before`, so that a cast keeps all numbers."""
     if not isinstance(before, Ref) or before.spec.dtype.kind not in "iub":
         return False
     narrow, wide = before.spec.dtype, after.spec.dtype

@@ -1,20 +1,23 @@
-"""Recording what a function over Tensors does: as nodes to be emitted later, or executed as it goes.
+"""Record the primitives that a function over Tensors applies: as nodes to emit later, or to execute at once.
 
-A trace belongs to one thread and one conversion; nothing is shared between two of them. `current()` is how a primitive
-finds it.
+A trace belongs to one thread and one conversion, and shares no state with another trace. A primitive gets its trace from
+`current_trace()`.
 """
 
 import threading
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat.errors import NeedsKnownError
-from onnx_compat.ir import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target
+from onnx_compat.ir import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, TensorArg
 from onnx_compat.ir.dims import Dim, is_static
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.tracing.values import Order, Tensor
+
+if TYPE_CHECKING:
+    from onnx_compat.shim.interface import Emitter
 
 __all__ = ["Trace", "current_trace"]
 
@@ -22,29 +25,32 @@ _STATE = threading.local()
 
 
 def current_trace() -> "Trace":
-    """The trace under way in this thread."""
+    """Return the innermost active trace of this thread. Without one, only known values can be computed."""
     stack = getattr(_STATE, "stack", None)
     return stack[-1] if stack else _KNOWN_ONLY
 
 
 class Trace:
-    """Records nodes into the innermost open region. With `immediate` set, also executes each one at once: then every
-    size is a number and every value can be looked at, which is how a model runs that no compiled form can express.
+    """Record nodes into the innermost open region, or execute them.
+
+    target: the target of the recording; None if nothing in it depends on a target.
+    immediate: an emitter that executes each node at once. Then every size is an int and every value can be read, so a
+        model runs that no compiled form can express.
     """
 
-    def __init__(self, target: Optional[Target] = None, immediate: Any = None) -> None:
-        """`target`: what the recording is for; None: nothing in it depends on a target."""
+    def __init__(self, target: Optional[Target] = None, immediate: "Optional[Emitter]" = None) -> None:
         self.target = target
         self.layout, self.filter_layout, self.integers = target or Target()
         self.immediate = immediate
         self.origin: Optional[Origin] = None
         self.regions: List[Region] = []
         self._constants: Dict[Tuple[int, Order], Tuple[np.ndarray, Const]] = {}
-        self._arranged: Dict[Tuple[Ref, Tuple[int, ...]], Ref] = {}
-        self._sources: Dict[Ref, Tensor] = {}
+        self._permuted: Dict[Tuple[Ref, Tuple[int, ...]], Ref] = {}
+        self._reshape_sources: Dict[Ref, Tensor] = {}
 
     @contextmanager
     def active(self) -> Iterator["Trace"]:
+        """Make this the current trace of the thread inside the block."""
         stack = _STATE.__dict__.setdefault("stack", [])
         stack.append(self)
         try:
@@ -54,20 +60,23 @@ class Trace:
 
     # -- regions -------------------------------------------------------------------------------------------------------
     def region(self, specs: Sequence[Spec], body: Callable[..., Sequence[Tensor]]) -> Region:
-        """Record `body`, called with one Tensor per spec, as a region of its own. Its outputs have no pending order.
+        """Call `body` with a Tensor for each spec, and return what it records as a region.
 
-        A size may be a name: the same name is the same unknown size.
+        The outputs have no pending order. A size may be a name: equal names are equal symbolic sizes.
         """
         names: Dict[str, Dim] = {}
-        region = Region([_settled(Ref(spec), names) for spec in specs], self.target)
-        arranged, self._arranged = self._arranged, dict(self._arranged)  # made inside, it does not exist outside
+        region = Region([_name_open_sizes(Ref(spec), names) for spec in specs], self.target)
+        outer_permuted, self._permuted = (
+            self._permuted,
+            dict(self._permuted),
+        )  # a value of the region is not in scope outside
         self.regions.append(region)
         try:
             outputs = body(*[Tensor(ref.spec.dtype, ref.spec.shape, ref=ref) for ref in region.inputs])
             region.outputs = tuple(self.argument(output) for output in outputs)
         finally:
             self.regions.pop()
-            self._arranged = arranged
+            self._permuted = outer_permuted
         return region
 
     # -- recording -----------------------------------------------------------------------------------------------------
@@ -79,25 +88,28 @@ class Trace:
         specs: Sequence[Spec],
         regions: Sequence[Region] = (),
     ) -> List[Ref]:
-        """One application of a primitive to physical arguments. Sizes that are unknown are the result's own."""
-        node = Node(primitive, args, params, specs, self.origin or _made_for(args), regions)
+        """Record an application of a primitive to physical arguments. Return its results.
+
+        A size of None in `specs` becomes a symbolic size: the length of the result's axis.
+        """
+        node = Node(primitive, args, params, specs, self.origin or _producer_origin(args), regions)
         if self.immediate is not None:
             from onnx_compat.shim.emission import execute
 
             execute(node, self.immediate)
         else:
             self.regions[-1].nodes.append(node)
-        return [_settled(ref) for ref in node.outputs]
+        return [_name_open_sizes(ref) for ref in node.outputs]
 
     def constant(self, array: np.ndarray, dtype: DType, order: Order = None) -> Const:
-        """The array as an argument, in a physical order. A view of it: nothing is copied until it is written."""
+        """Return an array as a constant argument in a physical order. It is a view: nothing is copied before the export."""
         key = (id(array), order)
         if key not in self._constants:
             self._constants[key] = (array, Const(array if order is None else array.transpose(order), dtype))
         return self._constants[key][1]
 
-    def argument(self, tensor: Tensor, order: Order = None) -> Arg:
-        """The tensor as an argument laid out in `order`. Only here is a pending permutation ever carried out."""
+    def argument(self, tensor: Tensor, order: Order = None) -> TensorArg:
+        """Return a tensor as an argument that is stored in `order`. This alone records pending permutations."""
         if tensor.value is not None:
             if tensor.known:
                 return self.constant(tensor.value, tensor.dtype, order)
@@ -108,15 +120,15 @@ class Trace:
         if here == there:
             return tensor.ref
         perm = tuple(here.index(axis) for axis in there)
-        if (tensor.ref, perm) not in self._arranged:
-            self._arranged[tensor.ref, perm] = self._transposed(tensor.ref, perm)
-        return self._arranged[tensor.ref, perm]
+        if (tensor.ref, perm) not in self._permuted:
+            self._permuted[tensor.ref, perm] = self._transpose(tensor.ref, perm)
+        return self._permuted[tensor.ref, perm]
 
-    def _transposed(self, ref: Ref, perm: Tuple[int, ...]) -> Ref:
+    def _transpose(self, ref: Ref, perm: Tuple[int, ...]) -> Ref:
         shape = tuple(ref.spec.shape[axis] for axis in perm)
         spec = Spec(ref.spec.dtype, shape)
-        moved = [axis for axis in perm if not (is_static(ref.spec.shape[axis]) and ref.spec.shape[axis] == 1)]
-        if moved == sorted(moved):  # only axes of length one change place: the data stays where it is
+        long_axes = [axis for axis in perm if not (is_static(ref.spec.shape[axis]) and ref.spec.shape[axis] == 1)]
+        if long_axes == sorted(long_axes):  # only axes of length one move, so the data does not
             return self.record("reshape", (ref, Extents(shape)), {}, [spec])[0]
         return self.record("transpose", (ref,), {"perm": perm}, [spec])[0]
 
@@ -128,18 +140,21 @@ class Trace:
         sizes = Extents(tuple(values.reshape(-1)))
         return self.record("extents", (sizes,), {"shape": spec.shape, "dtype": spec.dtype}, [spec])[0]
 
-    def remember(self, made: Tensor, source: Tensor) -> None:
-        """That a value is another one under another shape, for which it had to be put in order. (An execution has done it.)"""
-        if self.immediate is None and made.ref is not None and source.order is not None and made.order is None:
-            self._sources[made.ref] = source
+    def remember(self, result: Tensor, source: Tensor) -> None:
+        """Remember that `result` is a reshape of `source`, for which a pending order of `source` was recorded.
+
+        A reshape back to the first shape can then use `source` and its pending order again. An execution has no use for it.
+        """
+        if self.immediate is None and result.ref is not None and source.order is not None and result.order is None:
+            self._reshape_sources[result.ref] = source
 
     def source(self, tensor: Tensor) -> Optional[Tensor]:
-        """What a value is another shape of, as it was before it was put in order; None where there is no such value."""
-        return None if tensor.ref is None or tensor.order is not None else self._sources.get(tensor.ref)
+        """Return the tensor that `remember` noted for a reshaped tensor, or None."""
+        return None if tensor.ref is None or tensor.order is not None else self._reshape_sources.get(tensor.ref)
 
     # -- values --------------------------------------------------------------------------------------------------------
     def peek(self, tensor: Tensor) -> Optional[np.ndarray]:
-        """Its numbers if they can be had now, else None."""
+        """Return the numbers of a tensor if it is known or executed, else None."""
         if tensor.known:
             return tensor.value
         if self.immediate is None:
@@ -147,12 +162,12 @@ class Trace:
         array: np.ndarray = self.immediate.fetch(self._handle(tensor))
         return array.astype(tensor.dtype.numpy, copy=False)
 
-    def demand(self, tensor: Tensor, what: str) -> np.ndarray:
-        """Its numbers, now; or the error that makes the caller specialise on them."""
+    def demand(self, tensor: Tensor, subject: str) -> np.ndarray:
+        """Return the numbers of a tensor. Raise NeedsKnownError, on which the caller specialises, if they are not known."""
         array = self.peek(tensor)
         if array is None:
             raise NeedsKnownError(
-                "%s must be known when the model is prepared, and depends on run-time values" % what,
+                "%s must be known when the model is prepared, and depends on run-time values" % subject,
                 tensor,
                 hint="give the graph input that it comes from a fixed value (an initializer)",
             )
@@ -164,13 +179,16 @@ class Trace:
         return arg.handle
 
 
-def _made_for(args: Sequence[Arg]) -> Optional[Origin]:
-    """What is recorded after the last node (an output that is put in order) belongs to the node that made the value."""
+def _producer_origin(args: Sequence[Arg]) -> Optional[Origin]:
+    """Return the origin of the first computed argument, for a node that is recorded outside of any ONNX node.
+
+    A transpose of a graph output is recorded after the last ONNX node.
+    """
     return next((arg.node.origin for arg in args if isinstance(arg, Ref) and arg.node is not None), None)
 
 
-def _settled(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
-    """A size that no rule could tell (None) is a symbol of its own: the length of this very axis."""
+def _name_open_sizes(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
+    """Replace open sizes of a value by symbols, in place: None by the length of its own axis, a name by a shared symbol."""
     if any(extent is None or isinstance(extent, str) for extent in ref.spec.shape):
         shape: List[Any] = list(ref.spec.shape)
         for axis, extent in enumerate(shape):
@@ -183,9 +201,10 @@ def _settled(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
 
 
 class _KnownOnly(Trace):
-    """Outside of any trace only known values can be computed with."""
+    """The trace outside of any active trace: it computes with known values alone."""
 
     def record(self, primitive: str, *args: Any, **kwargs: Any) -> List[Ref]:
+        """Raise NeedsKnownError."""
         raise NeedsKnownError("primitive '%s' was applied to an unknown value outside of a trace" % primitive)
 
 

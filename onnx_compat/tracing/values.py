@@ -1,8 +1,8 @@
-"""The traced value: what an operator's meaning is written over.
+"""Traced values: the arguments and results of meanings.
 
-A `Tensor` is one of two things. Known: `value` holds a numpy array, of numbers, or of ints and symbolic sizes (`Dim`)
-for the shape arithmetic that a graph does. Or computed at run time: `ref` names the recorded result. `order` is its
-pending permutation: physical axis j of the recorded result is logical axis `order[j]`; None means as written.
+A `Tensor` either has a `value` or a `ref`. `value` is a numpy array of numbers, or an object array of ints and symbolic
+sizes (`Dim`) for the shape arithmetic of a graph. `ref` is a value that is computed at run time. `order` is its pending
+permutation: physical axis j of the recorded value is logical axis `order[j]`; None is the logical order.
 """
 
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -30,13 +30,13 @@ Order = Optional[Tuple[int, ...]]
 
 
 def _arithmetic(name: str, reflected: bool = False) -> Callable[[Any, Any], "Tensor"]:
-    """An operator of Tensors: the primitive of this name."""
+    """Return a method that applies the primitive of this name; with `reflected`, to swapped operands."""
 
-    def method(self: Any, other: Any) -> "Tensor":
+    def method(self: Any, operand: Any) -> "Tensor":
         from onnx_compat.primitives import elementwise
 
         function: Callable[[Any, Any], Tensor] = getattr(elementwise, name)
-        return function(other, self) if reflected else function(self, other)
+        return function(operand, self) if reflected else function(self, operand)
 
     return method
 
@@ -62,19 +62,24 @@ class Tensor:
 
     @property
     def rank(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def spec(self) -> Spec:
+        """The dtype and the logical shape."""
         return Spec(self.dtype, self.shape)
 
     @property
     def known(self) -> bool:
-        """Whether every element is a number now."""
-        return self.value is not None and (self.value.dtype != object or self.dtype.kind == "s" or not _symbolic(self))
+        """Whether every element is a number that is available while tracing."""
+        return self.value is not None and (
+            self.value.dtype != object or self.dtype.kind == "s" or not _has_symbols(self)
+        )
 
     @property
     def size(self) -> Extent:
+        """The number of elements."""
         total: Extent = 1
         for extent in self.shape:
             total = total * extent
@@ -103,39 +108,41 @@ class Tensor:
         return elementwise.neg(self)
 
 
+#: A value that `lift` converts to a Tensor.
 TensorLike = Union[Tensor, np.ndarray, int, float, bool, str, Sequence[Any]]
 
 
 class SequenceValue(NamedTuple):
-    """An ONNX sequence: its length is always known to the trace."""
+    """An ONNX sequence. Its length is known while tracing."""
 
     dtype: DType
     items: Tuple[Any, ...]
 
 
 class MapValue(NamedTuple):
-    """An ONNX map: a vector of keys in ascending order, and a vector of the value of each."""
+    """An ONNX map: a vector of keys in ascending order, and the vector of their values."""
 
     keys: Tensor
     values: Tensor
 
     @property
     def dtype(self) -> DType:
+        """The dtype of the values."""
         return self.values.dtype
 
 
-class _Nothing:
-    """An optional that is there and holds nothing (None stands for an input that was left out)."""
+class _EmptyOptional:
+    """An ONNX optional without an element. (None is an omitted input.)"""
 
     def __repr__(self) -> str:
         return "NOTHING"
 
 
-EMPTY_OPTIONAL = _Nothing()
+EMPTY_OPTIONAL = _EmptyOptional()
 
 
 def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
-    """A Tensor of what may be one already, an array, a Python number, a size, or a list of sizes."""
+    """Convert an array, a Python number, a size or a list of sizes to a Tensor. A Tensor is returned unchanged."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, Dim) or (isinstance(value, (list, tuple)) and any(isinstance(v, Dim) for v in value)):
@@ -150,23 +157,26 @@ def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
     return Tensor(dtype, array.shape, array)
 
 
-def scalar_like(value: Any, like: Tensor) -> Tensor:
-    """A Python number in the dtype of the tensor that it meets."""
+def scalar_like(value: TensorLike, like: Tensor) -> Tensor:
+    """Convert a Python number or an array to a Tensor with the dtype of `like`. A Tensor is returned unchanged."""
     return value if isinstance(value, Tensor) else lift(value, like.dtype)
 
 
-def known_array(tensor: Tensor, what: str) -> np.ndarray:
-    """Its numbers, now. When they are not known the trace is told which value to specialise on."""
+def known_array(tensor: Tensor, subject: str) -> np.ndarray:
+    """Return the numbers of a tensor. Raise NeedsKnownError, which names the tensor, if they are not known.
+
+    `subject` describes the tensor in the error: "the axes of a Squeeze".
+    """
     from onnx_compat.tracing.trace import current_trace
 
     if tensor.known:
         assert tensor.value is not None
         return tensor.value
-    return current_trace().demand(tensor, what)
+    return current_trace().demand(tensor, subject)
 
 
 def as_sizes(tensor: Tensor) -> List[Extent]:
-    """The elements of an integer vector (or scalar) as sizes: numbers where known, symbols where not."""
+    """Return the elements of an integer vector or scalar as sizes: ints where they are known, else symbols."""
     if tensor.value is not None:
         return [v if isinstance(v, Dim) else int(v) for v in tensor.value.reshape(-1)]
     if tensor.rank == 0:
@@ -178,6 +188,6 @@ def as_sizes(tensor: Tensor) -> List[Extent]:
     return [Dim.atom("element", tensor.ref, k) for k in range(int(tensor.shape[0]))]
 
 
-def _symbolic(tensor: Tensor) -> bool:
+def _has_symbols(tensor: Tensor) -> bool:
     assert tensor.value is not None
     return any(isinstance(v, Dim) for v in tensor.value.reshape(-1))
