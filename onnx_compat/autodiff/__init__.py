@@ -1,16 +1,16 @@
-"""Derivatives of what a trace has recorded, by reverse accumulation, as primitives of the same trace.
+"""Reverse-mode automatic differentiation of recorded nodes, by primitives of the same trace.
 
-Works on values as they are stored (no pending order): every recorded node is known by its own arguments and
-parameters. The rules are in `elementwise`, `structure` and `linear`: one for each primitive.
+It works on physical values without a pending order, because recorded nodes have physical arguments and parameters. The
+rules of the primitives are in `elementwise`, `structure` and `linear`.
 """
 
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 import onnx_compat.autodiff.elementwise
 import onnx_compat.autodiff.linear
 import onnx_compat.autodiff.structure
 from onnx_compat import primitives as p
-from onnx_compat.autodiff.rules import RULES, Application
+from onnx_compat.autodiff.rules import RULES, RecordedNode
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import Extents, Node, Ref
 from onnx_compat.primitives.base import apply
@@ -21,24 +21,24 @@ __all__ = ["gradients", "variable"]
 
 
 def variable(x: Tensor) -> Tensor:
-    """The same value as one that is computed at run time: what is made of it is recorded, even if x is known."""
+    """Return x as a run-time value, so that every computation on it is recorded even if x is known."""
     arg = current_trace().argument(x)
     return apply("reshape", [arg, Extents(x.shape)], {}, [x.spec])[0]
 
 
 def gradients(y: Tensor, xs: Sequence[Tensor]) -> List[Tensor]:
-    """The derivative of the sum of y's elements with respect to each of the xs (`variable`s that y was made of)."""
+    """Return the derivative of the sum of y's elements with respect to each of the xs, which `variable` returned."""
     wanted = {x.ref for x in xs if x.ref is not None}
     known: Dict[Ref, Tensor] = {}
     if y.ref is not None:
         known[y.ref] = p.full(y.ref.spec.shape, 1, y.dtype)
-        for node in reversed(_between(y.ref, wanted)):
-            _through(node, known)
+        for node in reversed(_path_nodes(y.ref, wanted)):
+            _backpropagate(node, known)
     return [known[x.ref] if x.ref in known else p.full(x.shape, 0, x.dtype) for x in xs]
 
 
-def _between(y: Ref, xs: Set[Any]) -> List[Node]:
-    """The nodes that lead from the xs to y, each after those that it reads."""
+def _path_nodes(y: Ref, xs: Iterable[Ref]) -> List[Node]:
+    """Return the nodes on the paths from the xs to y, in topological order."""
     ordered: List[Node] = []
     depends: Dict[Ref, bool] = dict.fromkeys(xs, True)
     stack = [(y, False)]
@@ -59,10 +59,10 @@ def _between(y: Ref, xs: Set[Any]) -> List[Node]:
     return ordered
 
 
-def _through(node: Node, known: Dict[Ref, Tensor]) -> None:
-    """Pass the derivatives of a node's outputs on to its arguments."""
-    coming = [known.get(output) for output in node.outputs]
-    if all(one is None for one in coming):
+def _backpropagate(node: Node, known: Dict[Ref, Tensor]) -> None:
+    """Add the derivatives of a node's arguments to `known`, from those of its outputs."""
+    output_derivatives = [known.get(output) for output in node.outputs]
+    if all(g is None for g in output_derivatives):
         return
     rule = RULES.get(node.primitive)
     if rule is None:
@@ -70,12 +70,13 @@ def _through(node: Node, known: Dict[Ref, Tensor]) -> None:
             "the derivative of the primitive '%s' is not known" % node.primitive,
             hint="compute this gradient outside of the model",
         )
-    for arg, derivative in zip(_leaves(node.args), _leaves(rule(Application(node), *coming))):
+    for arg, derivative in zip(_leaves(node.args), _leaves(rule(RecordedNode(node), *output_derivatives))):
         if isinstance(arg, Ref) and derivative is not None:
             known[arg] = derivative if arg not in known else p.add(known[arg], derivative)
 
 
 def _leaves(args: Sequence[Any]) -> List[Optional[Any]]:
+    """Return the arguments with lists of tensors flattened."""
     flat: List[Any] = []
     for arg in args:
         flat.extend(arg if isinstance(arg, (tuple, list)) else [arg])

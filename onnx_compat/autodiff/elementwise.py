@@ -1,12 +1,13 @@
-"""Derivatives of the primitives that work element by element."""
+"""Derivatives of elementwise primitives."""
 
 import math
 from typing import Any, Callable, Dict, List
 
 from onnx_compat import primitives as p
-from onnx_compat.autodiff.rules import RULES, Application, rule, summed_to
+from onnx_compat.autodiff.rules import RULES, RecordedNode, rule, sum_to
+from onnx_compat.tracing.values import Tensor
 
-#: Of one operand: its derivative at x, where the value is y.
+#: Primitive y = f(x) -> the derivative f'(x).
 _UNARY: Dict[str, Callable[..., Any]] = {
     "neg": lambda x, y: -1,
     "abs": lambda x, y: p.sign(x),
@@ -29,7 +30,7 @@ _UNARY: Dict[str, Callable[..., Any]] = {
     "sigmoid": lambda x, y: y * (1 - y),
 }
 
-#: Of two operands: the derivatives by x and by y, times g, where the value is z.
+#: Primitive z = f(x, y) -> its derivatives with respect to x and y, times the derivative g of z.
 _BINARY: Dict[str, Callable[..., List[Any]]] = {
     "add": lambda x, y, z, g: [g, g],
     "sub": lambda x, y, z, g: [g, -g],
@@ -44,12 +45,12 @@ _BINARY: Dict[str, Callable[..., List[Any]]] = {
 }
 
 
-def _unary(slope: Callable[..., Any]) -> Callable[[Application, Any], List[Any]]:
+def _unary(slope: Callable[..., Any]) -> Callable[[RecordedNode, Any], List[Any]]:
     return lambda at, g: [p.mul(g, slope(*at.args, at.y))]
 
 
-def _binary(slopes: Callable[..., List[Any]]) -> Callable[[Application, Any], List[Any]]:
-    return lambda at, g: [summed_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
+def _binary(slopes: Callable[..., List[Any]]) -> Callable[[RecordedNode, Any], List[Any]]:
+    return lambda at, g: [sum_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
 
 
 RULES.update({name: _unary(slope) for name, slope in _UNARY.items()})
@@ -58,26 +59,26 @@ RULES.update({name: _binary(slopes) for name, slopes in _BINARY.items()})
 
 @rule("sign", "floor", "ceil", "round", "floordiv", "is_nan", "is_inf", "equal", "less", "less_equal")
 @rule("logical_not", "logical_and", "logical_or", "logical_xor", "argmax", "argmin", "nonzero", "one_hot")
-def _flat(at: Application, _: Any) -> List[Any]:
-    """A step: nothing changes for a small change of an operand."""
+def _zero_derivative(at: RecordedNode, _: Tensor) -> List[Any]:
+    """Return no derivative: the primitive is a step function."""
     return [None] * len(at.args)
 
 
 @rule("where")
-def _where(at: Application, g: Any) -> List[Any]:
+def _where(at: RecordedNode, g: Tensor) -> List[Any]:
     condition, x, y = at.args
-    return [None, summed_to(p.where(condition, g, 0), x.shape), summed_to(p.where(condition, 0, g), y.shape)]
+    return [None, sum_to(p.where(condition, g, 0), x.shape), sum_to(p.where(condition, 0, g), y.shape)]
 
 
 @rule("cast")
-def _cast(at: Application, g: Any) -> List[Any]:
+def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
     (x,) = at.args
     return [p.cast(g, x.dtype) if x.dtype.kind == at.y.dtype.kind == "f" else None]
 
 
 @rule("clip")
-def _clip(at: Application, g: Any) -> List[Any]:
-    """Nothing moves at a bound itself, as frameworks have it for a Relu."""
+def _clip(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Differentiate a clip. The derivative at a bound is zero, as frameworks define it for Relu."""
     (x,) = at.args
     low, high = at.params["low"], at.params["high"]
     if low is not None:

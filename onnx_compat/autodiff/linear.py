@@ -6,118 +6,121 @@ from typing import Any, List, Sequence
 import numpy as np
 
 from onnx_compat import primitives as p
-from onnx_compat.autodiff.rules import Application, rule, stored_as_is, summed_to
+from onnx_compat.autodiff.rules import RecordedNode, apply_pending_order, rule, sum_to
 from onnx_compat.ir.dims import Extent, floordiv, maximum
 from onnx_compat.primitives.linear import spatial_order
 from onnx_compat.tracing.trace import current_trace
-from onnx_compat.tracing.values import Order, lift
+from onnx_compat.tracing.values import Order, Tensor, lift
 
 
 @rule("matmul")
-def _matmul(at: Application, g: Any) -> List[Any]:
+def _matmul(at: RecordedNode, g: Tensor) -> List[Any]:
     x, y = at.args[:2]
     tx, ty = at.params["transpose_x"], at.params["transpose_y"]
     dx = p.matmul(y, g, None, ty, True) if tx else p.matmul(g, y, None, False, not ty)
     dy = p.matmul(g, x, None, True, tx) if ty else p.matmul(x, g, None, not tx, False)
-    bias = [summed_to(g, one.shape) for one in at.args[2:]]
-    return [summed_to(dx, x.shape), summed_to(dy, y.shape), *bias]
+    bias = [sum_to(g, arg.shape) for arg in at.args[2:]]
+    return [sum_to(dx, x.shape), sum_to(dy, y.shape), *bias]
 
 
-# -- images: the rules speak of [N, C, spatial...] and [M, C, kernel...]; a transposition to that stays pending --------
-def _as_written(x: Any, order: Order) -> Any:
+# -- images: the rules use [N, C, spatial...] and [M, C, kernel...]; the transposes to these orders stay pending -------
+def _to_logical(x: Tensor, order: Order) -> Any:
     return x if order is None else p.transpose(x, [order.index(axis) for axis in range(x.rank)])
 
 
-def _as_stored(x: Any, order: Order) -> Any:
-    return stored_as_is(x if order is None else p.transpose(x, order))
+def _to_stored(x: Tensor, order: Order) -> Any:
+    return apply_pending_order(x if order is None else p.transpose(x, order))
 
 
-def _filter_order(at: Application) -> Order:
-    """How the recorded filter lies, whose first two axes are (M, C), or (C, M) of a transposed convolution."""
+def _filter_order(at: RecordedNode) -> Order:
+    """Return the order of the recorded filter. Its logical axes start with (M, C), or (C, M) in a transposed convolution."""
     rank = at.args[1].rank
     if at.primitive == "depthwise_conv" and spatial_order(rank) is not None:
         return (*range(1, rank), 0)
-    places = {"O": [0], "I": [1], "H": list(range(2, rank)), "W": []}
-    order = [axis for letter in current_trace().filter_layout for axis in places[letter]]
+    letter_axes = {"O": [0], "I": [1], "H": list(range(2, rank)), "W": []}
+    order = [axis for letter in current_trace().filter_layout for axis in letter_axes[letter]]
     return tuple({0: 1, 1: 0}.get(axis, axis) for axis in order) if at.primitive == "conv_transpose" else tuple(order)
 
 
-def _fitted(x: Any, sizes: Sequence[Extent], start: Sequence[Extent]) -> Any:
-    """Spatial axes cut to these sizes from `start` on, zeros where there is nothing."""
+def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -> Any:
+    """Slice the spatial axes to these sizes from `start` on, and pad them with zeros at the end."""
     missing = [maximum(low + size - have, 0) for low, size, have in zip(start, sizes, x.shape[2:])]
     x = p.pad(x, [0] * x.rank, [0, 0, *missing])
     ends = [x.shape[0], x.shape[1], *(low + size for low, size in zip(start, sizes))]
     return p.slice(x, [0, 0, *start], ends, [1] * x.rank)
 
 
-def _by_filter(large: Any, small: Any, kernel: Sequence[Extent], params: Any) -> Any:
-    """[channels of small, channels of large / groups, kernel...]: what one filter weight connects, added up."""
+def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], params: Any) -> Any:
+    """Return the derivative of a filter: [channels of small, channels of large / groups, kernel...].
+
+    The derivative of a weight is the sum of the products of all elements that the weight connects.
+    """
     parts = []
     for k in range(params["groups"]):
         wide, narrow = (_group(x, k, params["groups"]) for x in (large, small))
         swapped = [p.transpose(x, [1, 0, *range(2, x.rank)]) for x in (wide, narrow)]
         pads = [(0, 0)] * len(kernel)
-        found = p.conv(*swapped, strides=params["dilations"], dilations=params["strides"], pads=pads)
-        parts.append(p.transpose(_fitted(found, kernel, [0] * len(kernel)), [1, 0, *range(2, found.rank)]))
+        products = p.conv(*swapped, strides=params["dilations"], dilations=params["strides"], pads=pads)
+        parts.append(p.transpose(_crop_and_pad(products, kernel, [0] * len(kernel)), [1, 0, *range(2, products.rank)]))
     return p.concat(parts, 0)
 
 
-def _group(x: Any, k: int, groups: int) -> Any:
+def _group(x: Tensor, k: int, groups: int) -> Any:
     size = floordiv(x.shape[1], groups)
     return p.slice_axis(x, 1, size * k, size * (k + 1))
 
 
 @rule("conv", "depthwise_conv")
-def _conv(at: Application, g: Any) -> List[Any]:
+def _conv(at: RecordedNode, g: Tensor) -> List[Any]:
     order, filters = spatial_order(g.rank), _filter_order(at)
-    x, w, g = _as_written(at.args[0], order), _as_written(at.args[1], filters), _as_written(g, order)
+    x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
     low, high = zip(*at.params["pads"])
     steps = {name: at.params[name] for name in ("strides", "dilations", "groups")}
-    dx = _fitted(p.conv_transpose(g, w, **steps), x.shape[2:], low)
-    dw = _by_filter(p.pad(x, [0, 0, *low], [0, 0, *high]), g, w.shape[2:], at.params)
+    dx = _crop_and_pad(p.conv_transpose(g, w, **steps), x.shape[2:], low)
+    dw = _filter_derivative(p.pad(x, [0, 0, *low], [0, 0, *high]), g, w.shape[2:], at.params)
     bias = [p.reduce_sum(g, [0, *range(2, g.rank)]) for _ in at.args[2:]]
-    return [_as_stored(dx, order), _as_stored(dw, filters), *map(stored_as_is, bias)]
+    return [_to_stored(dx, order), _to_stored(dw, filters), *map(apply_pending_order, bias)]
 
 
 @rule("conv_transpose")
-def _conv_transpose(at: Application, g: Any) -> List[Any]:
+def _conv_transpose(at: RecordedNode, g: Tensor) -> List[Any]:
     order, filters = spatial_order(g.rank), _filter_order(at)
-    x, w, g = _as_written(at.args[0], order), _as_written(at.args[1], filters), _as_written(g, order)
+    x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
     dx = p.conv(g, w, pads=[(0, 0)] * (g.rank - 2), **at.params)
-    dw = _by_filter(g, x, w.shape[2:], at.params)
+    dw = _filter_derivative(g, x, w.shape[2:], at.params)
     bias = [p.reduce_sum(g, [0, *range(2, g.rank)]) for _ in at.args[2:]]
-    return [_as_stored(dx, order), _as_stored(dw, filters), *map(stored_as_is, bias)]
+    return [_to_stored(dx, order), _to_stored(dw, filters), *map(apply_pending_order, bias)]
 
 
 @rule("avg_pool")
-def _avg_pool(at: Application, g: Any) -> List[Any]:
-    """Each mean spreads evenly: a transposed convolution, channel by channel, with a filter of equal weights."""
+def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Spread each mean evenly over its window, by a depthwise transposed convolution with equal weights."""
     order = spatial_order(g.rank)
-    x, g = _as_written(at.args[0], order), _as_written(g, order)
+    x, g = _to_logical(at.args[0], order), _to_logical(g, order)
     kernel, channels = at.params["kernel"], int(x.shape[1])
     w = p.cast(lift(np.full((channels, 1, *kernel), 1 / np.prod(kernel))), g.dtype)
     spread = p.conv_transpose(g, w, strides=at.params["strides"], dilations=at.params["dilations"], groups=channels)
-    return [_as_stored(_fitted(spread, x.shape[2:], [0] * len(kernel)), order)]
+    return [_to_stored(_crop_and_pad(spread, x.shape[2:], [0] * len(kernel)), order)]
 
 
 @rule("max_pool")
-def _max_pool(at: Application, g: Any) -> List[Any]:
-    """Shared by all elements of a window that are equal to the largest, each put back where it was."""
+def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Divide each derivative among the elements of the window that equal the maximum, and add it at their positions."""
     order = spatial_order(g.rank)
-    x, y, g = (_as_written(one, order) for one in (at.args[0], at.y, g))
+    x, y, g = (_to_logical(image, order) for image in (at.args[0], at.y, g))
     kernel, strides, dilations = (at.params[name] for name in ("kernel", "strides", "dilations"))
     low, high = zip(*at.params["pads"])
     padded = p.pad(x, [0, 0, *low], [0, 0, *high], value=x.dtype.min)
     hits = []
-    for place in itertools.product(*map(range, kernel)):
-        starts = [k * d for k, d in zip(place, dilations)]
+    for offsets in itertools.product(*map(range, kernel)):
+        starts = [k * d for k, d in zip(offsets, dilations)]
         ends = [start + (count - 1) * s + 1 for start, count, s in zip(starts, y.shape[2:], strides)]
         patch = p.slice(padded, [0, 0, *starts], [*x.shape[:2], *ends], [1, 1, *strides])
         hits.append(p.cast(p.equal(patch, y), g.dtype))
-    together = p.stack(hits, 2)
-    shares = p.mul(p.div(together, p.reduce_sum(together, [2], keepdims=True)), p.unsqueeze(g, [2]))
+    stacked = p.stack(hits, 2)
+    shares = p.mul(p.div(stacked, p.reduce_sum(stacked, [2], keepdims=True)), p.unsqueeze(g, [2]))
     channels, count = int(x.shape[1]), len(hits)
     flat = p.reshape(shares, (x.shape[0], channels * count, *y.shape[2:]))
     w = p.cast(lift(np.tile(np.eye(count).reshape(count, 1, *kernel), (channels, 1) + (1,) * len(kernel))), g.dtype)
     spread = p.conv_transpose(flat, w, strides=strides, dilations=dilations, groups=channels)
-    return [_as_stored(_fitted(spread, x.shape[2:], low), order)]
+    return [_to_stored(_crop_and_pad(spread, x.shape[2:], low), order)]

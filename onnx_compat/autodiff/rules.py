@@ -1,23 +1,27 @@
-"""What a rule is: a function from a recorded application of a primitive and the derivative of its result (of each
-result) to a list with the derivative of each argument, None where there is none.
+"""The registry of derivative rules.
+
+A rule is a function of a recorded node and of the derivatives of its results. It returns a list with the derivative of
+each argument; None for an argument without a derivative.
 """
 
 from typing import Any, Callable, Dict, List, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.ir import Const, Extents, Node, Ref
+from onnx_compat.ir import Arg, Const, Extents, Node, Ref
 from onnx_compat.ir.dims import Extent, is_equal
 from onnx_compat.primitives.base import result
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Tensor
 
-__all__ = ["RULES", "Application", "rule", "stored_as_is", "summed_to"]
+__all__ = ["RULES", "RecordedNode", "apply_pending_order", "rule", "sum_to"]
 
 Rule = Callable[..., Sequence[Any]]
 RULES: Dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register a function as the derivative rule of these primitives."""
+
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
         return function
@@ -25,8 +29,8 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def stored(arg: Any) -> Any:
-    """A recorded argument as a Tensor in the order in which it is stored, or as a list of sizes."""
+def to_tensors(arg: Arg) -> Any:
+    """Convert a recorded argument: a value to a Tensor in its stored order, sizes to a list, a tuple element by element."""
     if isinstance(arg, Ref):
         return Tensor(arg.spec.dtype, arg.spec.shape, ref=arg)
     if isinstance(arg, Const):
@@ -34,31 +38,36 @@ def stored(arg: Any) -> Any:
     if isinstance(arg, Extents):
         return list(arg.dims)
     if isinstance(arg, tuple):
-        return [stored(item) for item in arg]
+        return [to_tensors(item) for item in arg]
     return arg
 
 
-def stored_as_is(x: Tensor) -> Tensor:
-    """Without a pending order: a derivative is added to others as it lies."""
-    return x if x.order is None else result(current_trace().argument(x))  # type: ignore[arg-type]
+def apply_pending_order(x: Tensor) -> Tensor:
+    """Return x without a pending order, because derivatives are added in storage order."""
+    if x.order is None:
+        return x
+    stored = current_trace().argument(x)
+    assert isinstance(stored, Ref)  # only a computed tensor has a pending order
+    return result(stored)
 
 
-class Application:
-    """A recorded node, with everything as it is stored: its arguments, parameters and results."""
+class RecordedNode:
+    """A recorded node as a rule sees it: Tensors in their stored order, and parameters with physical axes."""
 
     def __init__(self, node: Node) -> None:
-        self.args: List[Any] = [stored(arg) for arg in node.args]
+        self.args: List[Any] = [to_tensors(arg) for arg in node.args]
         self.primitive = node.primitive
         self.params: Any = node.params
-        self.outputs: List[Any] = [stored(output) for output in node.outputs]
+        self.outputs: List[Any] = [to_tensors(output) for output in node.outputs]
 
     @property
     def y(self) -> Any:
+        """The first result."""
         return self.outputs[0]
 
 
-def summed_to(g: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """What was broadcast from a shape, added up to it again."""
+def sum_to(g: Tensor, shape: Sequence[Extent]) -> Tensor:
+    """Sum g over the axes along which a tensor of this shape was broadcast."""
     lead = g.rank - len(shape)
     axes = [axis for axis in range(lead, g.rank) if is_equal(shape[axis - lead], 1) and not is_equal(g.shape[axis], 1)]
     total = p.reduce_sum(g, [*range(lead), *axes], keepdims=True)

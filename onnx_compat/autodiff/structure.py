@@ -3,67 +3,67 @@
 from typing import Any, List, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.autodiff.rules import Application, rule, stored_as_is, summed_to
+from onnx_compat.autodiff.rules import RecordedNode, apply_pending_order, rule, sum_to
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.ir.dtypes import int64
-from onnx_compat.tracing.values import lift
+from onnx_compat.tracing.values import Tensor, known_array, lift
 
 
 @rule("reshape")
-def _reshape(at: Application, g: Any) -> List[Any]:
+def _reshape(at: RecordedNode, g: Tensor) -> List[Any]:
     return [p.reshape(g, at.args[0].shape), None]
 
 
 @rule("transpose")
-def _transpose(at: Application, g: Any) -> List[Any]:
+def _transpose(at: RecordedNode, g: Tensor) -> List[Any]:
     perm = at.params["perm"]
-    return [stored_as_is(p.transpose(g, [perm.index(axis) for axis in range(len(perm))]))]
+    return [apply_pending_order(p.transpose(g, [perm.index(axis) for axis in range(len(perm))]))]
 
 
 @rule("broadcast_to")
-def _broadcast_to(at: Application, g: Any) -> List[Any]:
-    return [summed_to(g, at.args[0].shape), None]
+def _broadcast_to(at: RecordedNode, g: Tensor) -> List[Any]:
+    return [sum_to(g, at.args[0].shape), None]
 
 
 @rule("concat")
-def _concat(at: Application, g: Any) -> List[Any]:
+def _concat(at: RecordedNode, g: Tensor) -> List[Any]:
     axis = at.params["axis"]
     return [p.split(g, axis, [x.shape[axis] for x in at.args[0]])]
 
 
 @rule("slice")
-def _slice(at: Application, g: Any) -> List[Any]:
-    """Each element goes back to where it was taken from."""
+def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Add each element at its position in the operand."""
     x, starts, ends = at.args
     for axis, (start, end, step) in enumerate(zip(starts, ends, at.params["steps"])):
         line = p.slice_axis(p.iota(x.shape[axis]), 0, start, end, step)
-        g = _put_back(g, line, axis, x.shape[axis])
+        g = _scatter_add(g, line, axis, x.shape[axis])
     return [g, None, None]
 
 
-def _put_back(g: Any, indices: Any, axis: int, extent: Extent) -> Any:
-    """The derivative of taking a vector of indices along an axis: the slices added up where they belong."""
-    if indices.known and is_static(extent) and indices.value.tolist() == list(range(extent)):
+def _scatter_add(g: Tensor, indices: Tensor, axis: int, extent: Extent) -> Any:
+    """Differentiate a take by a vector of indices: add the slices of g at their indices along the axis."""
+    if indices.known and is_static(extent) and known_array(indices, "an index").tolist() == list(range(extent)):
         return g
-    first = [axis, *[k for k in range(g.rank) if k != axis]]
-    moved = p.transpose(g, first)
-    empty = p.full((extent, *moved.shape[1:]), 0, g.dtype)
-    summed = p.scatter_nd(empty, p.unsqueeze(p.cast(indices, int64), [1]), moved, "add")
-    return stored_as_is(p.transpose(summed, [first.index(k) for k in range(g.rank)]))
+    axis_first = [axis, *[k for k in range(g.rank) if k != axis]]
+    updates = p.transpose(g, axis_first)
+    zeros = p.full((extent, *updates.shape[1:]), 0, g.dtype)
+    total = p.scatter_nd(zeros, p.unsqueeze(p.cast(indices, int64), [1]), updates, "add")
+    return apply_pending_order(p.transpose(total, [axis_first.index(k) for k in range(g.rank)]))
 
 
 @rule("take")
-def _take(at: Application, g: Any) -> List[Any]:
+def _take(at: RecordedNode, g: Tensor) -> List[Any]:
     x, indices = at.args
     axis = at.params["axis"]
     count = indices.size
     flat = p.reshape(g, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
-    return [_put_back(flat, p.reshape(indices, (count,)), axis, x.shape[axis]), None]
+    return [_scatter_add(flat, p.reshape(indices, (count,)), axis, x.shape[axis]), None]
 
 
 @rule("gather_nd")
-def _gather_nd(at: Application, g: Any) -> List[Any]:
+def _gather_nd(at: RecordedNode, g: Tensor) -> List[Any]:
     x, indices = at.args
     if at.params["batch_dims"]:
         raise UnsupportedError("the derivative of gather_nd with batch_dims is not known")
@@ -71,19 +71,19 @@ def _gather_nd(at: Application, g: Any) -> List[Any]:
 
 
 @rule("reverse")
-def _reverse(at: Application, g: Any) -> List[Any]:
+def _reverse(at: RecordedNode, g: Tensor) -> List[Any]:
     return [p.reverse(g, at.params["axes"])]
 
 
 @rule("tile")
-def _tile(at: Application, g: Any) -> List[Any]:
+def _tile(at: RecordedNode, g: Tensor) -> List[Any]:
     x, repeats = at.args
     shape: List[Extent] = [size for pair in zip(repeats, x.shape) for size in pair]
     return [p.reduce_sum(p.reshape(g, shape), range(0, 2 * x.rank, 2)), None]
 
 
 @rule("pad")
-def _pad(at: Application, g: Any) -> List[Any]:
+def _pad(at: RecordedNode, g: Tensor) -> List[Any]:
     x, before, _after, _ = at.args
     if at.params["mode"] != "constant":
         raise UnsupportedError("the derivative of padding with mode '%s' is not known" % at.params["mode"])
@@ -92,20 +92,20 @@ def _pad(at: Application, g: Any) -> List[Any]:
 
 
 @rule("cumsum")
-def _cumsum(at: Application, g: Any) -> List[Any]:
+def _cumsum(at: RecordedNode, g: Tensor) -> List[Any]:
     return [p.cumsum(g, at.params["axis"], at.params["exclusive"], not at.params["reverse"])]
 
 
 @rule("top_k")
-def _top_k(at: Application, g: Any, _: Any) -> List[Any]:
+def _top_k(at: RecordedNode, g: Tensor, _: Tensor) -> List[Any]:
     x, axis = at.args[0], at.params["axis"]
     hot = p.cast(p.one_hot(at.outputs[1], x.shape[axis], axis + 1), x.dtype)
     return [p.reduce_sum(p.mul(hot, p.unsqueeze(g, [axis + 1])), [axis]), None]
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
-def _spread(at: Application, value: Any) -> Any:
-    """A reduced value with its axes back, as long as one."""
+def _restore_axes(at: RecordedNode, value: Tensor) -> Any:
+    """Insert the reduced axes, with length one, into a reduced value."""
     return value if at.params["keepdims"] else p.unsqueeze(value, at.params["axes"])
 
 
@@ -117,39 +117,39 @@ def _count(shape: Sequence[Extent], axes: Sequence[int]) -> Extent:
 
 
 @rule("reduce_sum")
-def _reduce_sum(at: Application, g: Any) -> List[Any]:
-    return [p.broadcast_to(_spread(at, g), at.args[0].shape)]
+def _reduce_sum(at: RecordedNode, g: Tensor) -> List[Any]:
+    return [p.broadcast_to(_restore_axes(at, g), at.args[0].shape)]
 
 
 @rule("reduce_mean")
-def _reduce_mean(at: Application, g: Any) -> List[Any]:
+def _reduce_mean(at: RecordedNode, g: Tensor) -> List[Any]:
     (x,) = at.args
     count = p.cast(lift(_count(x.shape, at.params["axes"])), g.dtype)
-    return [p.broadcast_to(p.div(_spread(at, g), count), x.shape)]
+    return [p.broadcast_to(p.div(_restore_axes(at, g), count), x.shape)]
 
 
 @rule("reduce_max", "reduce_min")
-def _reduce_extreme(at: Application, g: Any) -> List[Any]:
-    """Shared by all that are equal to it."""
+def _reduce_extreme(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Divide the derivative among the elements that equal the extreme."""
     (x,) = at.args
-    among = p.cast(p.equal(x, _spread(at, at.y)), x.dtype)
-    share = p.div(_spread(at, g), p.reduce_sum(among, at.params["axes"], keepdims=True))
-    return [p.mul(among, share)]
+    is_extreme = p.cast(p.equal(x, _restore_axes(at, at.y)), x.dtype)
+    share = p.div(_restore_axes(at, g), p.reduce_sum(is_extreme, at.params["axes"], keepdims=True))
+    return [p.mul(is_extreme, share)]
 
 
 @rule("reduce_prod")
-def _reduce_prod(at: Application, g: Any) -> List[Any]:
+def _reduce_prod(at: RecordedNode, g: Tensor) -> List[Any]:
     (x,) = at.args
-    return [p.div(p.mul(_spread(at, g), _spread(at, at.y)), x)]
+    return [p.div(p.mul(_restore_axes(at, g), _restore_axes(at, at.y)), x)]
 
 
 @rule("softmax")
-def _softmax(at: Application, g: Any) -> List[Any]:
+def _softmax(at: RecordedNode, g: Tensor) -> List[Any]:
     axis = [at.params["axis"]]
     return [p.mul(at.y, p.sub(g, p.reduce_sum(p.mul(g, at.y), axis, keepdims=True)))]
 
 
 @rule("log_softmax")
-def _log_softmax(at: Application, g: Any) -> List[Any]:
+def _log_softmax(at: RecordedNode, g: Tensor) -> List[Any]:
     axis = [at.params["axis"]]
     return [p.sub(g, p.mul(p.exp(at.y), p.reduce_sum(g, axis, keepdims=True)))]

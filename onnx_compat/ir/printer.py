@@ -15,7 +15,7 @@ A size is one of these, or arithmetic over them:
 The regions of a node follow it, indented.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 

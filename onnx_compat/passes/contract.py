@@ -1,4 +1,4 @@
-"""What a pass is: a rewrite that keeps the results, with a name, a summary, constraints on the order, and an example."""
+"""The contract of a pass: a rewrite that keeps the results, with a name, a summary, order constraints and an example."""
 
 from typing import TYPE_CHECKING, Any, Callable, Sequence, Tuple
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EVERY", "Pass", "ProgramPass", "program_pass"]
 
-#: In `after`: the pass runs behind every other pass of its schedule.
+#: In `after`: the pass runs after every other pass of its schedule.
 EVERY = "*"
 
 
@@ -25,7 +25,7 @@ class Pass:
         faster.
     """
 
-    #: What is rewritten: "program" or "graph".
+    #: "program" or "graph": the object of the rewrite.
     kind = ""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The number of rewrites of each pass while a report is open: what `onnx-compat convert --explain` prints."""
+"""Count the rewrites of each pass while a report is open; `onnx-compat convert --explain` prints them."""
 
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,6 +27,7 @@ class Report:
 
     @property
     def entries(self) -> List[Entry]:
+        """The entries in the order in which the passes first ran."""
         return list(self._entries.values())
 
     def add(self, pass_: Pass, rewrites: int, left_out: bool = False) -> None:
@@ -36,7 +37,7 @@ class Report:
         self._entries[pass_.name] = Entry(pass_.name, pass_.kind, pass_.summary, total, left_out)
 
     def to_list(self) -> List[Dict[str, Any]]:
-        """Plain JSON values."""
+        """Return the entries as plain JSON values."""
         return [dict(entry._asdict()) for entry in self.entries]
 
 
@@ -55,7 +56,7 @@ def recording() -> Iterator[Report]:
 
 
 def count_rewrites(pass_: Pass, rewrites: int, left_out: bool = False) -> None:
-    """Add to the report that is open, if there is one."""
+    """Add the rewrites of one run of a pass to the open report, if a report is open."""
     report = _OPEN.get()
     if report is not None:
         report.add(pass_, rewrites, left_out)

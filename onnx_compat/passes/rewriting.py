@@ -1,4 +1,4 @@
-"""The rewriting interface of recorded programs: passes change nodes and regions through these functions alone."""
+"""The rewriting interface for recorded programs. Passes change nodes and regions by these functions alone."""
 
 from collections import Counter
 
@@ -8,19 +8,19 @@ __all__ = ["count_uses", "release_arguments", "take_outputs"]
 
 
 def count_uses(region: Region) -> "Counter[Ref]":
-    """The number of reads of each value, by live nodes and by the outputs of the region."""
+    """Count the reads of each value, by live nodes and by the outputs of the region."""
     uses: Counter[Ref] = Counter(ref for node in region.live() for ref in node.uses())
     uses.update(ref for output in region.outputs for ref in refs(output))
     return uses
 
 
-def take_outputs(node: Node, other: Node) -> None:
-    """Let a node compute the outputs of another, and be their producer."""
-    node.outputs = other.outputs
+def take_outputs(node: Node, original: Node) -> None:
+    """Make `node` the producer of the outputs of the `original` node."""
+    node.outputs = original.outputs
     for output in node.outputs:
         output.node = node
 
 
 def release_arguments(node: Node) -> None:
-    """Drop what a dead node reads, so that its weights are freed before the pass ends."""
+    """Drop the arguments of a dead node, so that its weights are freed before the pass ends."""
     node.args = ()

@@ -1,4 +1,4 @@
-"""The order of passes, which is checked against their constraints, and the passes that the user leaves out."""
+"""Schedules: check the order of passes against their constraints, and skip the passes that the user leaves out."""
 
 import os
 from contextlib import contextmanager
@@ -20,8 +20,9 @@ VARIABLE = "ONNX_COMPAT_PASSES"
 
 
 class Schedule:
-    """Passes in the order in which they run. A pass may run several times. Raises ConversionError if the order breaks a
-    constraint of a pass.
+    """Passes in the order in which they run. A pass may run several times.
+
+    Raises ConversionError if the order breaks a constraint of a pass.
     """
 
     def __init__(self, passes: Sequence[Pass]) -> None:
@@ -30,11 +31,11 @@ class Schedule:
 
     @property
     def distinct(self) -> List[Pass]:
-        """Each pass once, in the order of their first runs."""
+        """The passes without repetitions, in the order of their first runs."""
         return list({pass_.name: pass_ for pass_ in self.passes}.values())
 
     def selected(self) -> Iterator[Pass]:
-        """The passes that run now. Those that are left out are reported and skipped."""
+        """Yield the passes that run. The passes that the user leaves out are reported and skipped."""
         names = left_out()
         for pass_ in self.passes:
             if pass_.name in names:
@@ -45,13 +46,13 @@ class Schedule:
 
 def _check_order(passes: Sequence[Pass]) -> None:
     first: Dict[str, int] = {}
-    for place, pass_ in enumerate(passes):
-        first.setdefault(pass_.name, place)
-    last = {pass_.name: place for place, pass_ in enumerate(passes)}
+    for position, pass_ in enumerate(passes):
+        first.setdefault(pass_.name, position)
+    last = {pass_.name: position for position, pass_ in enumerate(passes)}
     for pass_ in passes:
         earlier = [name for name in first if name != pass_.name] if EVERY in pass_.after else pass_.after
         for name in earlier:
-            # Behind every other pass: behind all of their runs. Else one run of the other pass has to come first.
+            # EVERY: after all runs of every other pass. A name: after one run of that pass.
             if name not in first or (last if EVERY in pass_.after else first)[name] > first[pass_.name]:
                 raise _order_error(name, pass_.name)
         for name in pass_.before:
@@ -80,22 +81,22 @@ def leaving_out(names: Iterable[str]) -> Iterator[None]:
 
 
 def left_out() -> FrozenSet[str]:
-    """The names of the passes that do not run now. Raises InputError if the environment variable is malformed."""
+    """Return the names of the passes to skip. Raises InputError if the environment variable is malformed."""
     names = _LEFT_OUT.get()
     if names is not None:
         return names
     words = [word.strip() for word in os.environ.get(VARIABLE, "").split(",") if word.strip()]
-    wrong = next((word for word in words if not word.startswith("-") or word == "-"), None)
-    if wrong is not None:
+    malformed = next((word for word in words if not word.startswith("-") or word == "-"), None)
+    if malformed is not None:
         raise InputError(
-            "%s has '%s', which leaves no pass out" % (VARIABLE, wrong),
+            "%s has '%s', which leaves no pass out" % (VARIABLE, malformed),
             hint="write the names of passes with a minus before each: %s=-identities,-dead_code" % VARIABLE,
         )
     return frozenset(word[1:] for word in words)
 
 
 def check_names(passes: Iterable[Pass]) -> None:
-    """Raise InputError if a name that is left out belongs to none of these passes."""
+    """Raise InputError if the user leaves out a name that none of these passes has."""
     known = sorted(pass_.name for pass_ in passes)
     unknown = sorted(left_out() - set(known))
     if unknown:
@@ -106,7 +107,7 @@ def check_names(passes: Iterable[Pass]) -> None:
 
 
 def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
-    """Apply the passes of a schedule that are not left out; verify the region between two passes. Return the last region."""
+    """Apply the selected passes of a schedule, and verify the region after each rewrite. Return the last region."""
     for pass_ in schedule.selected():
         region, rewrites = pass_.apply(region, target)
         count_rewrites(pass_, rewrites)

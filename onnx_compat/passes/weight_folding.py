@@ -27,7 +27,7 @@ _LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
 
 
 class _Layer(NamedTuple):
-    """A linear node, and the slice between it and the scale or shift, if there is a slice."""
+    """A linear node, and the slice between the node and the scale or shift, if there is a slice."""
 
     node: Node
     cut: Optional[Node] = None
@@ -75,7 +75,7 @@ def _dropped_values(layer: _Layer, node: Node, result: Ref) -> Dict[Ref, Ref]:
 
 
 def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
-    """The layer whose result this node scales or shifts by a constant. None if another node reads the result too."""
+    """Return the layer whose result this node scales or shifts by a constant. None if another node reads the result too."""
     if node.primitive not in ("mul", "div", "add", "sub"):
         return None
     left, right = node.args
@@ -94,7 +94,7 @@ def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
 
 
 def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> Optional[Sequence[Arg]]:
-    """The arguments of the layer with the scale or shift folded in. None if the constant is not one number per channel."""
+    """Return the arguments of the layer with the scale or shift folded in. None if the constant varies along other axes."""
     producer, shape = layer.node, layer.node.outputs[0].spec.shape
     channel = len(shape) - 1 if producer.primitive == "matmul" or layout == "channels_last" else 1
     constant = next(arg for arg in node.args if isinstance(arg, Const))
@@ -129,8 +129,9 @@ def _keeps_channels(cut: Optional[Node], channel: int, size: int) -> bool:
 
 
 def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: Node) -> Ref:
-    """Replace the layer by a layer with these arguments, which computes the outputs of `node` in its place. Returns the
-    output of the new layer, which is a value without a name if a slice follows it.
+    """Replace the layer by a layer with these arguments, which computes the outputs of `node`.
+
+    Return the output of the new layer. If a slice follows the layer, that is a value without a name.
     """
     old = layer.node
     new = Node(old.primitive, args, old.params, [old.outputs[0].spec], old.origin)
@@ -145,7 +146,7 @@ def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: N
 
 
 def _per_channel(array: np.ndarray, channel: int, rank: int, size: int) -> Optional[np.ndarray]:
-    """The constant as a vector over channels. None if it varies along another axis."""
+    """Return the constant as a vector over channels. None if it varies along another axis."""
     if array.ndim > rank:
         return None
     full = array.reshape((1,) * (rank - array.ndim) + array.shape)
@@ -155,7 +156,7 @@ def _per_channel(array: np.ndarray, channel: int, rank: int, size: int) -> Optio
 
 
 def _scale_weights(weights: np.ndarray, factor: np.ndarray, producer: Node, filter_layout: str) -> Optional[np.ndarray]:
-    """The weights with each output channel multiplied. None if the channels are not one axis of the weights."""
+    """Multiply each output channel of the weights. None if the channels are not a whole axis of the weights."""
     if producer.primitive == "matmul":
         axis = weights.ndim - 2 if producer.params["transpose_y"] else weights.ndim - 1
         if weights.ndim != 2:

@@ -1,4 +1,4 @@
-"""What a shim can tell of a converted file: what the file is, and which values come about inside it when it runs."""
+"""The description of a converted file by a shim: its facts, and its intermediate values when it runs."""
 
 import abc
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
@@ -9,8 +9,9 @@ __all__ = ["Description", "OpenedFile", "Step"]
 
 
 class Description(NamedTuple):
-    """A file in plain JSON values: single facts, and tables whose rows have the same keys. Names in it are the file's own,
-    which nobody has looked at.
+    """A file in plain JSON values: facts, and tables whose rows have the same keys.
+
+    Names come from the file unchecked: escape them before they are printed.
     """
 
     facts: Dict[str, Any]
@@ -18,7 +19,7 @@ class Description(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An operator of a file, by the names of the tensors that it computes from, constants left out, and computes."""
+    """An operator of a file, with the names of its inputs, without constants, and of its outputs."""
 
     operator: str
     inputs: Tuple[str, ...]
@@ -26,19 +27,20 @@ class Step(NamedTuple):
 
 
 class OpenedFile(abc.ABC):
-    """A file that is run to look at it. A tensor that holds a value of the model has that value's name, but not always the
-    value's order of axes.
+    """A file that is opened to read the intermediate values of a run.
+
+    A tensor that holds a value of the model has the name of that value. Its order of axes can differ.
     """
 
     #: The operators, in the order in which they run.
     steps: Sequence[Step] = ()
-    #: What a reader of the values should know.
+    #: Remarks for a reader of the values.
     notes: Sequence[str] = ()
 
     @abc.abstractmethod
     def values(self, inputs: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
-        """Every tensor that comes about, by name; quantised ones as the numbers that they stand for."""
+        """Run the file. Return every tensor by name; a quantised tensor is dequantised."""
 
     @abc.abstractmethod
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
-        """One tensor, computed from these (each in the file's order of axes) by no more operators than that takes."""
+        """Compute a tensor from `given` tensors, in the file's order of axes, by the operators between them alone."""

@@ -1,7 +1,7 @@
-"""Device names: parse them, and resolve a name to a device that a framework has here."""
+"""Parse device names, and resolve a name to a device of a framework on this machine."""
 
 import re
-from typing import Any, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 from onnx_compat.errors import ShimError
 
@@ -13,9 +13,11 @@ _ALIASES = {"cuda": "gpu", "rocm": "gpu"}
 _NAME = re.compile(r"/?(?:device:)?([a-z]+)(?::([0-9]+))?")
 
 
-def resolve(name: Any, available: Sequence[str], shim: str) -> str:
-    """Return the entry of `available` that a device name means. Case is ignored, "cuda" is "gpu", and a name without a
-    number is number 0. Raise `ShimError`, which lists the available devices, if there is none.
+def resolve(name: object, available: Sequence[str], shim: str) -> str:
+    """Return the entry of `available` that a device name means.
+
+    Case is ignored, "cuda" is "gpu", and a name without a number means number 0. Raises `ShimError`, which lists the
+    available devices, if no entry fits.
     """
     device = _parse(str(name))
     for entry in available:

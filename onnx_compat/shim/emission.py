@@ -1,43 +1,52 @@
-"""From recorded nodes to a framework's own: a walk over the nodes that calls one method of the shim's emitter for each.
+"""Emit recorded nodes: walk over the nodes, and call a method of the shim's emitter for each.
 
-With an emitter whose tensors are concrete, the same walk is an execution.
+If the tensors of the emitter are concrete, the walk executes the nodes.
 """
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from onnx_compat.errors import OnnxCompatError, TargetError, UnsupportedError
-from onnx_compat.ir import Const, Extents, Node, Ref, Region, Spec, is_verifying
+from onnx_compat.ir import Arg, Const, Extents, Node, Ref, Region, Spec, is_verifying
 from onnx_compat.ir.dims import Atom, Dim, Extent, is_static
+
+if TYPE_CHECKING:
+    from onnx_compat.shim.interface import Emitter
+
+Handle = Any  # a tensor of a framework: the core knows no framework
+EmitterLike = Any  # an Emitter, or an object with its methods (`execution.type_emitter`)
 
 __all__ = ["Sizes", "check_primitives", "check_target", "emission_errors", "emit", "execute"]
 
 
 class Sizes:
-    """A list of sizes, as an emitter's method gets it: ask for the form that the framework can use."""
+    """A list of sizes as an argument of an emitter's method, in the forms that frameworks can use.
+
+    `dims` holds the ints and `Dim`s, to compare with the types of the node.
+    """
 
     def __init__(self, dims: Sequence[Extent], walk: "_Walk") -> None:
-        self.dims = tuple(dims)  # ints and Dims, to compare with the specs of the node
+        self.dims = tuple(dims)
         self._walk = walk
 
     def __len__(self) -> int:
         return len(self.dims)
 
     def also(self, dims: Sequence[Extent]) -> "Sizes":
-        """Other sizes of the same program: those of a result, say, from `emitter.node`."""
+        """Return other sizes of the same program in these forms, for example those of a result of `emitter.node`."""
         return Sizes(dims, self._walk)
 
     @property
     def known(self) -> Optional[Tuple[int, ...]]:
-        """All of them as ints; None when one is only known inside the framework."""
+        """All sizes as ints; None if the framework computes a size at run time."""
         values = [self._walk.size(dim) for dim in self.dims] if self._walk.emitter.concrete else self.dims
         ints = [int(v) for v in values if isinstance(v, (int, np.integer))]
         return tuple(ints) if len(ints) == len(self.dims) else None
 
     @property
     def with_wildcard(self) -> Optional[Tuple[int, ...]]:
-        """As ints with -1 in the place of a single unknown (as Reshape takes it); None when there are more."""
+        """All sizes as ints, with -1 for a single symbolic size, as Reshape takes them. None if there are several."""
         known = self.known
         if known is not None:
             return known
@@ -47,19 +56,20 @@ class Sizes:
         return tuple(int(dim) if is_static(dim) else -1 for dim in self.dims)
 
     @property
-    def scalars(self) -> List[Any]:
-        """Each as an int, or as a scalar tensor of the emitter's index dtype."""
+    def scalars(self) -> List[Handle]:
+        """Each size as an int, or as a scalar tensor of the emitter's index dtype."""
         return [self._walk.size(dim) for dim in self.dims]
 
     @property
-    def tensor(self) -> Any:
-        """All of them as one vector of the emitter's index dtype."""
+    def tensor(self) -> Handle:
+        """All sizes as a vector of the emitter's index dtype."""
         return self._walk.vector(self.dims)
 
 
-def emit(region: Region, emitter: Any, handles: Sequence[Any]) -> List[Any]:
-    """Emit the region's live nodes for these inputs; return a handle for each of its outputs. Raises TargetError if the
-    region was recorded for another target.
+def emit(region: Region, emitter: "Emitter", handles: Sequence[Handle]) -> List[Handle]:
+    """Emit the live nodes of a region for these inputs. Return a handle for each output.
+
+    Raises TargetError if the region was recorded for another target.
     """
     check_target(region, emitter)
     if region.target is not None and is_verifying():
@@ -69,8 +79,8 @@ def emit(region: Region, emitter: Any, handles: Sequence[Any]) -> List[Any]:
     return _Walk(emitter, {}).region(region, handles)
 
 
-def check_target(region: Region, emitter: Any) -> None:
-    """Raise TargetError if the region was recorded for another target than the emitter's."""
+def check_target(region: Region, emitter: "Emitter") -> None:
+    """Raise TargetError if the region was recorded for another target than the emitter has."""
     if region.target is not None and region.target != emitter.target:
         raise TargetError(
             "the program was recorded for %s; this emitter needs %s" % (region.target, emitter.target),
@@ -78,37 +88,38 @@ def check_target(region: Region, emitter: Any) -> None:
         )
 
 
-def check_primitives(region: Region, emitter: Any) -> None:
-    """Every primitive that the region needs has its method."""
+def check_primitives(region: Region, emitter: "Emitter") -> None:
+    """Raise UnsupportedError if the emitter has no method for a primitive of the region."""
     for node in region.live():
         if node.primitive != "extents" and not hasattr(emitter, node.primitive):
-            raise _located(UnsupportedError(_NOT_OFFERED % node.primitive), node)
+            raise _add_origin(UnsupportedError(_MISSING_METHOD % node.primitive), node)
         for inner in node.regions:
             check_primitives(inner, emitter)
 
 
-_NOT_OFFERED = "the shim does not offer the primitive '%s'"
+_MISSING_METHOD = "the shim does not offer the primitive '%s'"
 
 
-class _Refused:
-    """In the place of a handle that the framework cannot hold; whatever reads it fails with the reason."""
+class _Unsupported:
+    """A stand-in for a handle that the framework cannot hold. A node that reads it fails with the same reason."""
 
     def __init__(self, error: OnnxCompatError) -> None:
         self.error = error
 
 
-def emission_errors(region: Region, emitter: Any) -> Dict[str, OnnxCompatError]:
-    """Emit what can be emitted, in a scratch place: the errors by the name of the ONNX node that they came from ("" if
-    from none: an input that has to be put in order).
+def emission_errors(region: Region, emitter: EmitterLike) -> Dict[str, OnnxCompatError]:
+    """Emit every node with placeholders as inputs. Return the errors by the name of the ONNX node.
+
+    The name is "" for a node without an origin, for example the transpose of an input.
     """
     walk = _Walk(emitter, {})
     walk.failed = {}
-    walk.region(region, [walk.stand_in(ref) for ref in region.inputs])
+    walk.region(region, [walk.placeholder(ref) for ref in region.inputs])
     return walk.failed
 
 
-def execute(node: Node, emitter: Any) -> None:
-    """Run one node at once: its arguments' handles are on their refs, and so will its results' be."""
+def execute(node: Node, emitter: "Emitter") -> None:
+    """Execute a node. The handles of its arguments and results are stored in `Ref.handle`."""
     walk = _Walk(emitter, {})
     walk.node(node)
     for ref in node.outputs:
@@ -117,15 +128,19 @@ def execute(node: Node, emitter: Any) -> None:
 
 
 class _Walk:
-    """The handles of one region: what each recorded value and each symbolic size is in the framework."""
+    """The walk over a region, with the handle of each value and of each symbolic size.
 
-    def __init__(self, emitter: Any, env: Dict[Ref, Any]) -> None:
+    `failed` collects the errors by node name. Without it, an error ends the walk.
+    """
+
+    def __init__(self, emitter: EmitterLike, env: Dict[Ref, Handle]) -> None:
         self.emitter = emitter
         self.env = env
-        self.failed: Optional[Dict[str, OnnxCompatError]] = None  # errors are collected here, if anywhere
-        self._sizes: Dict[Atom, Any] = {}
+        self.failed: Optional[Dict[str, OnnxCompatError]] = None
+        self._sizes: Dict[Atom, Handle] = {}
 
-    def region(self, region: Region, handles: Sequence[Any]) -> List[Any]:
+    def region(self, region: Region, handles: Sequence[Handle]) -> List[Handle]:
+        """Emit the live nodes. Return the handles of the outputs, or nothing if errors are collected."""
         self.env.update(zip(region.inputs, handles))
         for node, spent in zip(region.live(), region.spent()):
             try:
@@ -134,13 +149,17 @@ class _Walk:
                 if self.failed is None:
                     raise
                 self.failed.setdefault(node.origin.node if node.origin is not None else "", error)
-                self.env.update((ref, self.stand_in(ref)) for ref in node.outputs)
-            if self.emitter.concrete:  # what nobody reads any more is memory
+                self.env.update((ref, self.placeholder(ref)) for ref in node.outputs)
+            if self.emitter.concrete:  # frees the memory of values that no later node reads
                 for ref in spent:
                     self.env.pop(ref, None)
         return [] if self.failed is not None else [self.argument(output) for output in region.outputs]
 
     def node(self, node: Node) -> None:
+        """Emit a node: call the method of its primitive, and store the handles of the results.
+
+        Raises UnsupportedError, with the origin of the node, for any error of the framework.
+        """
         emitter = self.emitter
         emitter.node = node
         try:
@@ -149,7 +168,7 @@ class _Walk:
             else:
                 method = getattr(emitter, node.primitive, None)
                 if method is None:
-                    raise UnsupportedError(_NOT_OFFERED % node.primitive)
+                    raise UnsupportedError(_MISSING_METHOD % node.primitive)
                 args = [self.argument(arg) for arg in node.args]
                 if node.regions:
                     bodies = [self._body(region) for region in node.regions]
@@ -167,13 +186,13 @@ class _Walk:
                 if ref.name is not None:
                     emitter.called(handle, ref.name)
         except OnnxCompatError as error:
-            raise _located(error, node) from error.__cause__
+            raise _add_origin(error, node) from error.__cause__
         except Exception as error:
             reason = "the framework refused the primitive '%s': %s" % (node.primitive, _first_line(error))
-            raise _located(UnsupportedError(reason), node) from error
+            raise _add_origin(UnsupportedError(reason), node) from error
 
     def _body(self, region: Region) -> Callable[..., List[Any]]:
-        """The region as a function of its inputs, then of what it captures (the same handles may be passed through)."""
+        """Return the region as a function of its inputs and then of its captures."""
 
         def body(*handles: Any) -> List[Any]:
             inputs, captured = handles[: len(region.inputs)], handles[len(region.inputs) :]
@@ -183,18 +202,19 @@ class _Walk:
 
         return body
 
-    def stand_in(self, ref: Ref) -> Any:
-        """A handle of an unknown value of this type."""
+    def placeholder(self, ref: Ref) -> Handle:
+        """Return a handle of an unknown value with the type of `ref`."""
         try:
             return self.emitter.placeholder(ref.spec)
         except UnsupportedError as error:
-            return _Refused(error)
+            return _Unsupported(error)
 
     # -- arguments -----------------------------------------------------------------------------------------------------
-    def argument(self, arg: Any) -> Any:
+    def argument(self, arg: Arg) -> Handle:
+        """Return an argument in the form that an emitter's method gets it."""
         if isinstance(arg, Ref):
             handle = self.env.get(arg, arg.handle)
-            if isinstance(handle, _Refused):
+            if isinstance(handle, _Unsupported):
                 raise UnsupportedError(handle.error.reason, hint=handle.error.hint)
             return handle
         if isinstance(arg, Const):
@@ -205,8 +225,8 @@ class _Walk:
             return [self.argument(item) for item in arg]
         return arg
 
-    def size(self, dim: Extent) -> Any:
-        """A size as an int, or as a scalar of the emitter's index dtype."""
+    def size(self, dim: Extent) -> Handle:
+        """Return a size as an int, or as a scalar of the emitter's index dtype."""
         if not isinstance(dim, Dim):
             return int(dim)
         total: Any = None
@@ -230,7 +250,8 @@ class _Walk:
             self._sizes[atom] = value
         return self._sizes[atom]
 
-    def _apply(self, operation: str, a: Any, b: Any) -> Any:
+    def _apply(self, operation: str, a: Handle, b: Handle) -> Handle:
+        """Apply an operation to two sizes: in Python if both are ints, else by the primitive."""
         python = {
             "add": lambda: a + b,
             "mul": lambda: a * b,
@@ -244,11 +265,11 @@ class _Walk:
         method = {"max": "maximum", "min": "minimum", "mod": "mod", "floordiv": "floordiv"}.get(operation, operation)
         return getattr(self.emitter, method)(*self.emitter.promoted(self._scalar(a), self._scalar(b)))
 
-    def _scalar(self, value: Any) -> Any:
-        return self._known(value) if isinstance(value, (int, np.integer)) else value
+    def _scalar(self, value: Handle) -> Handle:
+        return self._constant_sizes(int(value)) if isinstance(value, (int, np.integer)) else value
 
-    def _known(self, values: Any) -> Any:
-        """Known sizes as a constant. Raises UnsupportedError for a size that the index dtype does not hold."""
+    def _constant_sizes(self, values: Union[int, Sequence[int]]) -> Handle:
+        """Return known sizes as a constant. Raises UnsupportedError for a size that exceeds the index dtype."""
         index = self.emitter.index_dtype
         exact = np.asarray(values, np.int64)
         array = exact.astype(index.numpy)
@@ -256,21 +277,23 @@ class _Walk:
             raise UnsupportedError("a size of %d is beyond %s" % (max(exact.reshape(-1).tolist(), key=abs), index))
         return self.emitter.constant(array, index)
 
-    def vector(self, dims: Sequence[Extent]) -> Any:
+    def vector(self, dims: Sequence[Extent]) -> Handle:
+        """Return sizes as a vector of the emitter's index dtype."""
         values = [self.size(dim) for dim in dims]
         if all(isinstance(v, (int, np.integer)) for v in values):
-            return self._known(values)
+            return self._constant_sizes(values)
         return self.emitter.stack([self._scalar(v) for v in values])
 
     def _extents(self, node: Node) -> Any:
         shape, dtype = node.params["shape"], node.params["dtype"]
-        vector = self.vector(node.args[0].dims)  # type: ignore[union-attr]
+        sizes: Any = node.args[0]  # the trace records Extents here
+        vector = self.vector(sizes.dims)
         if dtype != self.emitter.index_dtype:
             vector = self.emitter.cast(vector, dtype)
         return vector if len(shape) == 1 else self.emitter.reshape(vector, Sizes(shape, self))
 
 
-def _located(error: OnnxCompatError, node: Node) -> OnnxCompatError:
+def _add_origin(error: OnnxCompatError, node: Node) -> OnnxCompatError:
     if node.origin is None:
         return error
     return error.at(node=node.origin.node, operator=node.origin.operator, opset=node.origin.opset)

@@ -1,4 +1,4 @@
-"""Geometry of windows and of resized axes: what the meanings of Conv, pooling and Resize compute, for native operators."""
+"""Geometry of windows and of resized axes, from the meanings of Conv, pooling and Resize, for native operators."""
 
 from onnx_compat.ops.resize_scales import Scaled, by_scales, by_sizes
 from onnx_compat.ops.resize_weights import nearest, origins

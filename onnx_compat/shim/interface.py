@@ -1,8 +1,11 @@
-"""What a shim is: a framework's side of the seam.
+"""The interface of a shim, which adapts a framework to the core.
 
-A shim brings four things. A probe: does the framework work here, which one is it, what can it do (`devices`: where can
-it compute). An emitter: one method for each primitive, over the framework's own tensors. `compile`: how a recorded
-program becomes something that runs. And, where the framework has file formats, exporters and a loader of what they wrote.
+A shim has
+
+- a probe: whether the framework works on this machine, its version, its features; `devices`: its devices;
+- an emitter: a method for each primitive, over the framework's tensors;
+- `compile`: make a recorded program runnable;
+- exporters and a loader, if the framework has file formats.
 """
 
 import abc
@@ -12,7 +15,6 @@ from typing import (
     Any,
     Callable,
     Dict,
-    Iterable,
     Iterator,
     List,
     Mapping,
@@ -30,26 +32,34 @@ from onnx_compat.ir import Node, Region, Spec, Target, dtypes
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.shim import devices, emission
 from onnx_compat.shim.description import Description, OpenedFile
+from onnx_compat.shim.schemes import Quantization, Scheme
 
 if TYPE_CHECKING:
     from onnx_compat.passes import Pass
 
 __all__ = ["Compiled", "Emitter", "Native", "Port", "Probe", "Program", "Quantization", "Scheme", "Shim", "native"]
 
+Handle = Any  # a tensor of a framework: the core knows no framework
+
 
 class Probe(NamedTuple):
-    """What was found when the framework was looked for."""
+    """The result of a search for the framework.
+
+    reason: why the framework is available, or why it is not.
+    framework: the name of the framework: "tensorflow".
+    """
 
     available: bool
-    reason: str  # why (not), in words
-    framework: str = ""  # "tensorflow"
+    reason: str
+    framework: str = ""
     version: str = ""
     features: Mapping[str, Any] = {}
 
 
 class Port(NamedTuple):
-    """A tensor that goes into or comes out of a program. A size is an int; or it is only known at run time: None, or a
-    name, where equal names are equal sizes.
+    """An input or an output of a program.
+
+    A size is an int, or it is symbolic: None, or a name. Equal names are equal sizes.
     """
 
     name: str
@@ -58,12 +68,12 @@ class Port(NamedTuple):
 
     @property
     def sizes(self) -> Tuple[Optional[int], ...]:
-        """The sizes, None for all that are only known at run time."""
+        """The sizes, with None for every symbolic size."""
         return tuple(size if isinstance(size, int) else None for size in self.shape)
 
 
 class Program(NamedTuple):
-    """A recorded model: what a shim compiles. Emit it with `onnx_compat.shim.emission.emit(region, emitter, handles)`."""
+    """A recorded model for a shim to compile. `emission.emit(region, emitter, handles)` emits it."""
 
     name: str
     inputs: Tuple[Port, ...]
@@ -72,7 +82,7 @@ class Program(NamedTuple):
 
     @property
     def target(self) -> Optional[Target]:
-        """What the program was recorded for: the emitter that emits it must have this target."""
+        """The target of the recording. The emitter that emits the program must have this target."""
         return self.region.target
 
     def __str__(self) -> str:
@@ -81,47 +91,31 @@ class Program(NamedTuple):
         return format_program(self)
 
 
-class Scheme(NamedTuple):
-    """A way to quantise what a shim writes."""
-
-    kind: str
-    meaning: str
-    #: The signal-to-noise ratio in dB that an output must have beside the model's where no tolerance is given.
-    fidelity: float
-    calibrated: bool = False  # whether it learns from samples
-    blocks: bool = False  # whether a block of weights may have a scale of its own
-
-
-class Quantization(NamedTuple):
-    """How a file is to be quantised: one of the shim's schemes, and what that takes."""
-
-    scheme: Scheme
-    #: Feeds by name, as `Program.inputs` are called; nothing where the scheme learns from none.
-    samples: Iterable[Mapping[str, np.ndarray]] = ()
-    block: Optional[int] = None  # how many weights share a scale; None: those of an output channel
-
-
 class Compiled(abc.ABC):
-    """A program that runs. `native` is the framework's own object."""
+    """A runnable program.
+
+    native: the framework's own object.
+    scheme: the quantization scheme of a loaded file.
+    """
 
     native: Any = None
-    #: How the file that was loaded is quantised.
     scheme: Optional[Scheme] = None
 
     @abc.abstractmethod
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Carrier arrays for the inputs in, carrier arrays of the outputs out, in the program's order. Several threads may
-        call it at once.
+        """Run the program on carrier arrays. Return the carrier arrays of the outputs, in the program's order.
+
+        Several threads may call it at once.
         """
 
     @property
     def traces(self) -> int:
-        """How often the framework has traced or compiled the program so far."""
+        """The number of times that the framework has traced or compiled the program."""
         return 1
 
 
 class Native(NamedTuple):
-    """A whole ONNX operator that a shim does itself (see `native`)."""
+    """An ONNX operator that a shim implements as a whole (see `native`)."""
 
     accepts: Callable[..., bool]
     method: str
@@ -130,72 +124,81 @@ class Native(NamedTuple):
 
 
 class Emitter:
-    """The primitives over a framework's tensors ("handles"): a method for each name in `primitives.PRIMITIVES`. What
-    the primitive takes as tensors and as sizes comes first, by position, as handles and as `emission.Sizes` (a list of
-    tensors as a list); everything else comes by name, axes physical and never None. `reference.Reference` shows each.
-    A method may look at `self.node` for the types of arguments and results.
+    """The primitives over a framework's tensors ("handles"): a method for each name in `primitives.PRIMITIVES`.
 
-    A method gives a handle, or a tuple of handles where the primitive has several results (so a handle itself must not
-    be a tuple). One that cannot do a case raises `UnsupportedError`; the node then runs in the fallback, as it does
-    where there is no method. `compile` walks a program with `emission.emit`. Beside the primitives a shim needs
-    `constant`, `dim`, `element` and `stack`, a symbolic one `placeholder` too (for `support`), a concrete one `shape`
-    and `fetch`.
+    Arguments:
+        Tensors and sizes come first, by position: a tensor as a handle, a list of tensors as a list, and sizes as
+        `emission.Sizes`. Every other argument comes by name. Axes are physical and never None. `self.node` has the types
+        of arguments and results. `reference.Reference` implements each primitive.
+    Result:
+        A handle, or a tuple of handles if the primitive has several results. So a handle itself must not be a tuple.
+
+    Raises:
+        UnsupportedError for a case that the framework cannot express. The node then runs in the fallback, as it does if
+        there is no method.
+
+    `compile` walks over a program with `emission.emit`. Besides the primitives, an emitter has `constant`, `dim`,
+    `element` and `stack`. A symbolic emitter also has `placeholder` (for `support`), a concrete emitter `shape` and
+    `fetch`.
     """
 
-    #: 'channels_last' or 'channels_first': how convolutions and pools want an image.
+    #: 'channels_last' or 'channels_first': the layout of the images of convolutions and pools.
     layout = "channels_last"
-    #: How they want a filter: O output channels, I input channels, HW all spatial axes.
+    #: The layout of their filters: O output channels, I input channels, HW all spatial axes.
     filter_layout = "HWIO"
     #: The dtype in which sizes are computed at run time.
     index_dtype = dtypes.int64
-    #: Whether an operator between a DequantizeLinear and a QuantizeLinear becomes a kernel on integers: operators on
-    #: quantized numbers are then recorded as such three.
+    #: Whether an operator between DequantizeLinear and QuantizeLinear becomes an integer kernel. Then operators on
+    #: quantized numbers are recorded as DequantizeLinear, operator, QuantizeLinear.
     integers = False
-    #: Whether handles hold values now: sizes are then ints, and emitting is executing.
+    #: Whether handles hold values. Then sizes are ints, and to emit a node is to execute it.
     concrete = False
 
     node: Node
 
     @property
     def target(self) -> Target:
-        """What a program is recorded for when this emitter is to emit it."""
+        """The target for which a program is recorded that this emitter emits."""
         return Target(self.layout, self.filter_layout, self.integers)
 
     @property
     def out(self) -> Spec:
-        """The type of the (first) result of the node under way, as the shim lays it out."""
+        """The physical type of the (first) result of the node that is being emitted."""
         return self.node.outputs[0].spec
 
-    # -- what every emitter provides beside the primitives ---------------------------------------------------------
-    def constant(self, array: np.ndarray, dtype: DType) -> Any:
-        """A handle of a known value."""
+    # -- methods of every emitter besides the primitives -----------------------------------------------------------
+    def constant(self, array: np.ndarray, dtype: DType) -> Handle:
+        """Return a handle of a known value."""
         raise NotImplementedError
 
-    def dim(self, handle: Any, axis: int) -> Any:
-        """The length of an axis: an int if it is known, else a scalar handle of `index_dtype`."""
+    def dim(self, handle: Handle, axis: int) -> Handle:
+        """Return the length of an axis: an int if it is known, else a scalar handle of `index_dtype`."""
         raise NotImplementedError
 
-    def element(self, handle: Any, index: Optional[int]) -> Any:
-        """An element of an integer vector (None: of a scalar): an int if concrete, else a scalar of `index_dtype`
-        (or of the vector's own dtype, where that holds more: see `promoted`).
+    def element(self, handle: Handle, index: Optional[int]) -> Handle:
+        """Return an element of an integer vector; an `index` of None reads a scalar.
+
+        The result is an int if the emitter is concrete. Otherwise it is a scalar handle of `index_dtype`, or of the
+        vector's dtype if that is wider (see `promoted`).
         """
         raise NotImplementedError
 
-    def stack(self, scalars: Sequence[Any]) -> Any:
-        """Scalar handles of `index_dtype` as one vector."""
+    def stack(self, scalars: Sequence[Handle]) -> Handle:
+        """Stack scalar handles of `index_dtype` to a vector."""
         raise NotImplementedError
 
-    def promoted(self, a: Any, b: Any) -> Tuple[Any, Any]:
-        """Two scalar sizes in one dtype. A shim whose `element` has more than one dtype overrides this."""
+    def promoted(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
+        """Cast two scalar sizes to their common dtype. A shim whose `element` has several dtypes overrides this."""
         return a, b
 
-    def placeholder(self, spec: Spec) -> Any:
-        """A handle of an unknown value of this type, in a scratch place. Sizes that are not ints are unknown."""
+    def placeholder(self, spec: Spec) -> Handle:
+        """Return a handle of an unknown value of this type, inside of `Shim.scratch`. Sizes that are not ints are unknown."""
         raise NotImplementedError
 
-    def finish(self, handle: Any, dtype: DType) -> Any:
-        """What a primitive gave, as values of its dtype: where arithmetic on the carrier left them, they are rounded. An
-        emitter whose framework has the dtype itself need not do that. Called for every result.
+    def finish(self, handle: Handle, dtype: DType) -> Handle:
+        """Round a result of a primitive to values of its dtype, after arithmetic on a carrier. Called for every result.
+
+        An emitter whose framework has the dtype itself overrides this.
         """
         from onnx_compat.primitives.carried import MOVES, to_values
 
@@ -209,26 +212,32 @@ class Emitter:
 
     @contextmanager
     def placed(self) -> Iterator[None]:
-        """Context in which a concrete emitter executes a whole model: on the device that it was made for."""
+        """Return a context in which a concrete emitter executes a whole model on its device."""
         yield
 
-    def called(self, handle: Any, name: str) -> None:
-        """Told of a handle that holds a value of the model under this name; where tensors have names, it may be theirs."""
+    def called(self, handle: Handle, name: str) -> None:
+        """Receive the name that the model has for the value of a handle. An emitter may use it to name the tensor."""
 
-    # -- a primitive that the core does itself ----------------------------------------------------------------------
-    def gradient(self, *xs: Any, bodies: Sequence[Any], captures: Sequence[Any], refusal: str) -> Tuple[Any, ...]:
-        """By the core's rules. An emitter whose framework differentiates does it in its own way."""
+    # -- a primitive that the core implements -----------------------------------------------------------------------
+    def gradient(
+        self,
+        *xs: Handle,
+        bodies: Sequence[Callable[..., Sequence[Handle]]],
+        captures: Sequence[Handle],
+        refusal: str,
+    ) -> Tuple[Handle, ...]:
+        """Compute the gradient by the core's rules. An emitter whose framework differentiates overrides this."""
         if refusal:
             raise UnsupportedError(refusal, hint="compute this gradient outside of the model")
         return tuple(bodies[1](*xs, *captures))
 
     # -- concrete emitters only -------------------------------------------------------------------------------------
-    def shape(self, handle: Any) -> Tuple[int, ...]:
-        """The shape of a handle that holds a value."""
+    def shape(self, handle: Handle) -> Tuple[int, ...]:
+        """Return the shape of the value of a handle."""
         raise NotImplementedError
 
-    def fetch(self, handle: Any) -> np.ndarray:
-        """The value that a handle holds."""
+    def fetch(self, handle: Handle) -> np.ndarray:
+        """Return the value of a handle."""
         raise NotImplementedError
 
 
@@ -240,14 +249,17 @@ def native(
     available: Optional[Callable[[Any], bool]] = None,
     stored: Optional[Tuple[int, ...]] = None,
 ) -> Callable[[Any], Any]:
-    """Declare a method of an emitter as a fast path for a whole operator. With `spatial`, its first input and output
-    are images in the shim's layout; `stored` is the order of axes in which it gives the first output; everything else is in
-    the order as written.
+    """Declare a method of an emitter as a native operator. Where it does not apply, the composed meaning is used.
 
-    `available(emitter)` says whether the framework at hand has what it takes, `accepts(node, inputs, attributes)` whether
-    it takes this case (`inputs`: the traced Tensors, None where left out; of `node.outputs`, those that nobody reads have
-    no name); the composed meaning serves otherwise. The method gets the inputs' handles, then the attributes by name; it
-    gives the results in their order, the last ones only if somebody reads them.
+    The method gets the handles of the inputs, and the attributes by name. It returns the results in order; it may omit
+    trailing results that no node reads.
+
+    operator, domain: the ONNX operator.
+    accepts: `accepts(node, inputs, attributes)` says whether the method can compute a node. `inputs` are Tensors, or
+        None for an omitted input. In `node.outputs`, outputs that no node reads have no name.
+    spatial: whether the first input and output are images in the shim's layout.
+    available: `available(emitter)` says whether the installed framework can run the method.
+    stored: the order of axes of the first output. All other tensors are in the logical order.
     """
 
     def declare(method: Any) -> Any:
@@ -257,80 +269,85 @@ def native(
     return declare
 
 
-def declared_natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
-    """The fast paths that an emitter's class declares, and its framework has."""
-    found = {}
+def declared_natives(emitter: Emitter) -> Dict[Tuple[str, str], Native]:
+    """Return the natives that an emitter's class declares, and that the installed framework can run."""
+    natives = {}
     for name in dir(type(emitter)):
         declared = getattr(getattr(type(emitter), name), "native", None)
         if isinstance(declared, tuple):
             domain, operator, accepts, spatial, available, stored = declared
             if available is None or available(emitter):
-                found[domain, operator] = Native(accepts, name, spatial, stored)
-    return found
+                natives[domain, operator] = Native(accepts, name, spatial, stored)
+    return natives
 
 
 class Shim(abc.ABC):
-    """A framework, as the core sees it. One instance, named by the entry point, lives in each distribution."""
+    """The adapter of a framework. Each distribution has one instance, which its entry point names."""
 
     name: str = ""
-    #: The modules that tell that the user works with this framework, e.g. ("tensorflow",).
+    #: Modules whose import shows that the user works with this framework, e.g. ("tensorflow",).
     modules: Tuple[str, ...] = ()
-    #: Format name -> (suffix of the path, "" for a folder; what it is), e.g. {"tflite": (".tflite", "TF Lite file")}.
+    #: Format name -> (suffix of the path, "" for a folder; description), e.g. {"tflite": (".tflite", "TF Lite file")}.
     formats: Mapping[str, Tuple[str, str]] = {}
-    #: Format name -> how its files can be quantised.
+    #: Format name -> the quantization schemes for its files.
     schemes: Mapping[str, Tuple[Scheme, ...]] = {}
 
     @property
     def passes(self) -> "Sequence[Pass]":
-        """The rewrites of this shim, each once, in the order in which they run. Those of the core are not among them."""
+        """The distinct passes of this shim in the order in which they run, without the passes of the core."""
         return ()
 
     @abc.abstractmethod
     def probe(self) -> Probe:
-        """Import the framework and find out what it can do. Never raises."""
+        """Import the framework and determine its version and features. Never raises."""
 
     @abc.abstractmethod
     def emitter(self) -> Emitter:
-        """An emitter as `compile` uses it; the trace reads its layouts and fast paths."""
+        """Return an emitter as `compile` uses it. The trace reads its layouts and natives."""
 
     @abc.abstractmethod
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
-        """The program in the framework's compiled form, whose `run` and `native` compute on `device`: an entry of
-        `devices()`, or None for the framework's own choice. `UnsupportedError` names a node that cannot be expressed.
+        """Compile the program for `device`: an entry of `devices()`, or None for the framework's choice.
+
+        Raises UnsupportedError, which names the node, if the framework cannot express a node.
         """
 
     def executor(self, device: Optional[str] = None) -> Optional[Emitter]:
-        """Return a new concrete emitter that executes on `device` as it goes, for models that no compiled form can express.
+        """Return a new concrete emitter that executes each node at once, for models that no compiled form can express.
 
-        None: the framework has no such mode, and the part runs in the fallback. Each run has an emitter of its own.
+        None if the framework has no such mode; the partition then runs in the fallback. Each run uses a new emitter.
         """
         return None
 
     def devices(self) -> Sequence[str]:
-        """Names of the framework's devices here, logical devices included: "cpu:0", "cpu:1", "gpu:0". A name without a
-        number is the only device of its kind.
+        """Return the names of the framework's devices on this machine, with logical devices: "cpu:0", "cpu:1", "gpu:0".
+
+        A name without a number is the only device of its kind.
         """
         return ("cpu",)
 
     def resolve_device(self, name: Optional[str]) -> Optional[str]:
-        """Return the entry of `devices()` that a name like "cpu", "CUDA:1" or "gpu" means; None for None. Raise
-        `ShimError`, which lists the devices, if there is none. Not to be overridden.
+        """Return the entry of `devices()` that a name like "cpu", "CUDA:1" or "gpu" means; None for None.
+
+        Raises `ShimError`, which lists the devices, if no entry fits. Do not override it.
         """
         return None if name is None else devices.resolve(name, self.devices(), self.name)
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        """A place to try out what can be emitted, without running anything and without a trace of it left behind."""
+        """Return a context with an emitter for trials: it executes nothing, and leaves no state in the framework."""
         yield self.emitter()
 
     def export(self, program: Program, path: str, form: str) -> None:
-        """Write the program in one of `formats` to `path` (which does not exist yet; the caller renames it). Nobody needs
-        the program afterwards.
+        """Write the program to `path` in the format `form`.
+
+        `path` does not exist; the caller renames the result. The program is not used afterwards, so its weights may be
+        freed.
         """
         raise UnsupportedError("the shim %s writes no file format" % self.name)
 
     def portable(self) -> "Shim":
-        """The same, but its files are for the oldest runtime of the framework, and all since, and not for the one here."""
+        """Return a copy of the shim that writes files for the oldest supported runtime of the framework and all later ones."""
         raise ConversionError(
             "the files of the shim %s are for one version of the framework" % self.name,
             hint="leave `portable` (--portable) out; .tflite files have it",
@@ -338,35 +355,37 @@ class Shim(abc.ABC):
         )
 
     def quantize(self, path: str, form: str, how: Quantization) -> None:
-        """Quantise what `export` has just written, in place."""
+        """Quantise a file that `export` has written, in place."""
         raise UnsupportedError("the shim %s quantises no file" % self.name)
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-        """Load what `export` wrote: the thing that runs, its inputs and its outputs."""
+        """Load a file that `export` wrote. Return the runnable program, its inputs and its outputs."""
         raise UnsupportedError("the shim %s reads no file format" % self.name)
 
     def load_signature(
         self, path: str, form: str, signature: str
     ) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-        """The same of one of several models in a file (see `join`)."""
+        """Load a model of a file that holds several models (see `join`), as `load_converted` does."""
         raise UnsupportedError("a file of the format '%s' holds one model" % form, hint="leave the signature out")
 
     def join(self, parts: Mapping[str, str], path: str, form: str) -> None:
-        """Write files of the format as one, in which each has a signature of this name."""
+        """Join files of the format into a single file. `parts` maps the name of each signature to its file."""
         raise UnsupportedError("a file of the format '%s' holds one model" % form, hint="keep the files apart")
 
     def describe(self, path: str, form: str) -> Description:
-        """What a file in one of `formats` is. Here: what goes in and comes out; a shim that can read more tells more."""
-        found = self.probe()
-        if not found.available:
-            raise ShimError(found.reason, shim=self.name)
+        """Describe a file of the format `form`: by default its inputs and outputs."""
+        probe = self.probe()
+        if not probe.available:
+            raise ShimError(probe.reason, shim=self.name)
         _, inputs, outputs = self.load_converted(path, form)
         ports = [("input", port) for port in inputs] + [("output", port) for port in outputs]
-        rows = [{"": kind, "name": one.name, "type": str(one.dtype), "shape": list(one.shape)} for kind, one in ports]
+        rows = [
+            {"": kind, "name": port.name, "type": str(port.dtype), "shape": list(port.shape)} for kind, port in ports
+        ]
         return Description({"format": self.formats[form][1]}, {"inputs and outputs": rows})
 
     def look_inside(self, path: str, form: str) -> OpenedFile:
-        """A file in one of `formats`, to be run with all that comes about in between."""
+        """Open a file of the format `form`, to run it and read its intermediate values."""
         raise UnsupportedError(
             "the shim %s cannot look inside a file" % self.name, hint="leave `--layers` out, or look at a .tflite file"
         )

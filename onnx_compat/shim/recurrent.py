@@ -1,4 +1,4 @@
-"""The recogniser of a standard LSTM, GRU or RNN: the cases that the fused kernels and layers of frameworks compute."""
+"""Recognise a standard LSTM, GRU or RNN: the cases that the fused kernels and layers of frameworks compute."""
 
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -48,7 +48,7 @@ def directions(attributes: Mapping[str, Any]) -> Tuple[bool, ...]:
 
 
 def activations(operator: str, attributes: Mapping[str, Any]) -> Tuple[Tuple[str, ...], ...]:
-    """Return the activations of each direction in lower case. RNN's default has one name too many for one direction."""
+    """Return the activations of each direction in lower case. ONNX's default for RNN lists two, also for one direction."""
     default = _ACTIVATIONS[operator][0]
     count, size = len(directions(attributes)), len(default)
     names = tuple(str(name).lower() for name in attributes.get("activations") or default * count)

@@ -1,6 +1,6 @@
 """Find the integer values of a program that are never negative: as indices they need no wrap-around from the end."""
 
-from typing import Dict, Iterable
+from typing import Dict
 
 from onnx_compat.ir import Arg, Const, Extents, Node, Ref, dims
 from onnx_compat.tracing.values import Tensor
