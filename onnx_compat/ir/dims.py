@@ -34,7 +34,7 @@ __all__ = [
 
 Extent = Union[int, "Dim"]
 #: The source of an axis or an element, its index, or an operand of an operation.
-AtomArg = Union["Ref", Extent, None]
+AtomArg = Union["Ref", str, Extent, None]
 #: A nested tuple of strings and ints that orders atoms.
 _Key = Tuple[Any, ...]
 
@@ -48,7 +48,8 @@ class Atom:
 
     kind: "axis", the length of an axis, which is never negative; "element", an element of an integer vector; or the name
         of an operation over sizes.
-    args: the `Ref` and the axis, the `Ref` and the index (None for a scalar), or the operands.
+    args: the `Ref` and the axis, the `Ref` and the index (None for a scalar), or the operands. A name can replace a `Ref`
+        to use the algebra without a program.
     key: orders atoms by the creation of their values. It is the same in every process, which a hash is not.
     """
 
@@ -78,8 +79,8 @@ class Atom:
 
     def __repr__(self) -> str:
         if self.kind in ("axis", "element"):  # the source is a whole graph: its number is enough
-            _, number, index = self.key
-            return "%s%d.%d" % (self.kind[0], number, index)
+            _, source, index = self.key
+            return "%s(%s, %d)" % (self.kind, source, index)
         return "%s(%s)" % (self.kind, ", ".join(map(repr, self.args)))
 
     @property
@@ -310,7 +311,7 @@ def _atom_key(kind: str, args: Sequence[Any]) -> _Key:
     """Return a key that is equal for equal atoms alone: the serial number of the value and the index, or the operands."""
     if kind in ("axis", "element"):
         source, index = args
-        return (kind, source.serial, -1 if index is None else index)
+        return (kind, getattr(source, "serial", source), -1 if index is None else index)
     return (kind, *map(_extent_key, args))
 
 
