@@ -1,7 +1,6 @@
-"""How a primitive is declared and applied: fold it if everything is known, otherwise record it.
+"""Declare and apply primitives: constant folding if all arguments are known, else recording.
 
-The catalogue `PRIMITIVES` is filled by the declarations themselves; tests, documentation and the check that a shim is
-complete are generated from it.
+The declarations fill the catalogue `PRIMITIVES`. Tests, documentation and the check that a shim is complete use it.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
@@ -33,7 +32,11 @@ __all__ = [
 
 
 class Primitive(NamedTuple):
-    """An entry of the catalogue. `kinds`: the dtype kinds it is defined for (f, i, u, b, s, c)."""
+    """An entry of the catalogue.
+
+    kinds: the dtype kinds for which the primitive is defined (f, i, u, b, s, c).
+    meaning: its exact specification.
+    """
 
     name: str
     kinds: str
@@ -45,7 +48,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Application(NamedTuple):
-    """A primitive applied to physical arguments, as its rule sees it."""
+    """A primitive with its physical arguments: the input of its rule and of its conditions."""
 
     primitive: str
     args: Sequence[Any]
@@ -53,31 +56,32 @@ class Application(NamedTuple):
     regions: Sequence[Region]
     target: Target
 
-    def spec(self, place: int) -> Spec:
-        """The type of a tensor argument."""
-        return spec_of(self.args[place])
+    def spec(self, index: int) -> Spec:
+        """Return the type of a tensor argument. Raises InvalidModelError for another kind of argument."""
+        return spec_of(self.args[index])
 
-    def sizes(self, place: int) -> Tuple[Extent, ...]:
-        """An argument that is a list of sizes."""
-        arg = self.args[place]
+    def sizes(self, index: int) -> Tuple[Extent, ...]:
+        """Return an argument that is a list of sizes. Raises InvalidModelError for another kind of argument."""
+        arg = self.args[index]
         if not isinstance(arg, Extents):
-            raise InvalidModelError("argument %d is not a list of sizes" % place)
+            raise InvalidModelError("argument %d is not a list of sizes" % index)
         return arg.dims
 
 
-def spec_of(arg: Any) -> Spec:
+def spec_of(arg: object) -> Spec:
+    """Return the type of an argument. Raises InvalidModelError if it is not a tensor."""
     if not isinstance(arg, (Ref, Const)):
         raise InvalidModelError("%r is not a tensor" % (arg,))
     return arg.spec
 
 
 Rule = Callable[[Application], Sequence[Spec]]
-#: Primitive -> its rule: the dtypes and physical shapes of the results, None for a size that nothing decides before run time.
+#: Primitive -> its rule. The rule returns the dtypes and physical shapes of the results; None for a run-time size.
 RULES: Dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Declare the inference rule of these primitives. Recording applies it, and the verifier applies it again."""
+    """Declare a function as the type inference rule of these primitives. Recording and the verifier apply it."""
 
     def declare(function: Rule) -> Rule:
         RULES.update((name, function) for name in names)
@@ -87,8 +91,10 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def primitive(kinds: str = "fiub", infer: Optional[Rule] = None) -> Callable[[F], F]:
-    """Declare that a shim has to offer a primitive of this function's name; its docstring is the exact meaning. `infer`:
-    its rule, where that is not in `primitives.rules`.
+    """Declare a function as a primitive that shims implement. Its docstring is the exact specification.
+
+    kinds: the dtype kinds for which it is defined.
+    infer: its rule, unless `primitives.rules` declares the rule.
     """
 
     def declare(function: F) -> F:
@@ -102,7 +108,7 @@ def primitive(kinds: str = "fiub", infer: Optional[Rule] = None) -> Callable[[F]
 
 
 def elementwise_rule(dtype: Optional[DType] = None) -> Rule:
-    """The rule of a primitive whose operands broadcast: of this dtype, or of that of the last operand."""
+    """Return the rule of a primitive whose operands broadcast. The default dtype is that of the last operand."""
 
     def infer(at: Application) -> Sequence[Spec]:
         specs = [spec_of(arg) for arg in at.args]
@@ -111,7 +117,7 @@ def elementwise_rule(dtype: Optional[DType] = None) -> Rule:
     return infer
 
 
-# The integer arithmetic that shape computations are made of: folded also when some of the ints are symbols.
+# The integer primitives of shape computations: they fold also if some of the ints are symbolic sizes.
 _SYMBOLIC = frozenset(
     [
         "neg",
@@ -145,9 +151,9 @@ _SYMBOLIC = frozenset(
 
 
 def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any) -> Optional[Tuple[Tensor, ...]]:
-    """The results if every argument is known, by the reference; None otherwise.
+    """Fold a primitive by the numpy reference if every argument is known. Return None otherwise.
 
-    `args` are Tensors, lists of Tensors, lists of sizes, or None; axes in `params` are logical here.
+    `args` are Tensors, lists of Tensors, lists of sizes, or None. Axes in `params` are logical.
     """
     from onnx_compat.reference import REFERENCE
 
@@ -160,11 +166,11 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
     if symbolic and name not in _SYMBOLIC:
         return None
     try:
-        results = getattr(REFERENCE, name)(*[_plain(arg) for arg in args], **params)
+        results = getattr(REFERENCE, name)(*[_reference_arg(arg) for arg in args], **params)
     except Undecided:
         return None
     except (IndexError, TypeError, ValueError) as error:
-        if symbolic:  # a size of the result is itself a symbol: not a thing that numpy can build
+        if symbolic:  # a size of the result is symbolic, so numpy cannot build the array
             return None
         if isinstance(error, TypeError):
             raise
@@ -186,18 +192,19 @@ def _tensors(args: Sequence[Any]) -> List[Tensor]:
     return flat
 
 
-def _plain(arg: Any) -> Any:
+def _reference_arg(arg: object) -> Any:
+    """Convert an argument of `fold` for the reference: a Tensor to its array, sizes to `KnownSizes`."""
     if isinstance(arg, Tensor):
         return arg.value
     if isinstance(arg, Extents):
         return KnownSizes(arg.dims)
     if isinstance(arg, (list, tuple)):
-        return [_plain(item) for item in arg]
+        return [_reference_arg(item) for item in arg]
     return arg
 
 
 class KnownSizes:
-    """What an emitter's method gets for a list of sizes, when all of them are numbers (see emission.Sizes)."""
+    """A list of known sizes in the forms of `emission.Sizes`, as an argument of the reference."""
 
     def __init__(self, dims: Sequence[Extent]) -> None:
         self.dims = tuple(dims)
@@ -219,7 +226,10 @@ def apply_primitive(
     orders: Sequence[Order] = (None,),
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
-    """Record a primitive on physical arguments; its rule gives the results' types, `orders` says how each is stored."""
+    """Record a primitive on physical arguments. Its rule gives the types of the results.
+
+    `orders` are the orders in which the results are stored.
+    """
     trace = current_trace()
     specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
     return [result(ref, order) for ref, order in zip(trace.record(name, args, params, specs, regions), orders)]
@@ -233,35 +243,42 @@ def apply(
     orders: Sequence[Order] = (None,),
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
-    """Record a native, which has no rule, on physical arguments; `specs` are logical, `orders` say how each result is stored."""
+    """Record a native, which has no rule, on physical arguments.
+
+    `specs` are the logical types of the results, `orders` the orders in which they are stored.
+    """
     physical = [Spec(spec.dtype, permute_shape(spec.shape, order)) for spec, order in zip(specs, orders)]
     refs = current_trace().record(name, args, params, physical, regions)
     return [result(ref, order) for ref, order in zip(refs, orders)]
 
 
 def result(ref: Ref, order: Order = None) -> Tensor:
-    """The Tensor of a recorded value that is stored in `order`."""
+    """Return the Tensor of a recorded value that is stored in `order`."""
     shape = list(ref.spec.shape)
     if order is not None:
-        for place, axis in enumerate(order):
-            shape[axis] = ref.spec.shape[place]
+        for position, axis in enumerate(order):
+            shape[axis] = ref.spec.shape[position]
     return Tensor(ref.spec.dtype, shape, ref=ref, order=order)
 
 
 def broadcast(*shapes: Sequence[Extent]) -> Tuple[Extent, ...]:
-    """The shape that these have in common by numpy's rule; where two unknown sizes meet, whichever can be told."""
+    """Return the shape to which shapes broadcast by numpy's rule. None stands for a size that is not decided.
+
+    Raises InvalidModelError if two static sizes differ and neither is one.
+    """
     rank = max(len(shape) for shape in shapes)
     merged: List[Any] = []
     for axis in range(rank):
         extents = [shape[axis - rank + len(shape)] for shape in shapes if axis - rank + len(shape) >= 0]
-        merged.append(_meet(extents, shapes))
+        merged.append(_merge_extents(extents, shapes))
     return tuple(merged)
 
 
-def _meet(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Any:
+def _merge_extents(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Optional[Extent]:
+    """Return the size of a broadcast axis; None if symbolic sizes do not decide it."""
     different: List[Extent] = []
     for extent in extents:
-        if not is_equal(extent, 1) and not any(is_equal(extent, other) for other in different):
+        if not is_equal(extent, 1) and not any(is_equal(extent, known) for known in different):
             different.append(extent)
     numbers = [extent for extent in different if is_static(extent)]
     if len(numbers) > 1:
@@ -270,15 +287,15 @@ def _meet(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Any:
         )
     if len(different) <= 1:
         return different[0] if different else 1
-    if numbers:  # the unknown one is this number or one (or the model is wrong, and fails when it runs)
+    if numbers:  # the symbolic size is this number or 1; otherwise the model is invalid, and fails at run time
         return numbers[0]
-    return _largest(different)
+    return _upper_bound(different)
 
 
-def _largest(different: Sequence[Extent]) -> Any:
-    """Of sizes that must be equal or one: min(512, n) beside n is n; otherwise nothing can be told (None)."""
+def _upper_bound(different: Sequence[Extent]) -> Optional[Extent]:
+    """Return the largest of sizes that are each equal to it or 1: n for min(512, n) and n. None if it is not decided."""
     for extent in different:
-        others = [other for other in different if other is not extent]
-        if all(is_at_most(other, extent) for other in others):
+        rivals = [rival for rival in different if rival is not extent]
+        if all(is_at_most(rival, extent) for rival in rivals):
             return extent
     return None

@@ -1,6 +1,6 @@
-"""The conditions on the arguments of the primitives, which only the verifier checks: a trace meets them by construction.
+"""The conditions on the arguments of primitives. Only the verifier checks them: a trace meets them by construction.
 
-Like the rules (`primitives.rules`) they speak of physical axes. A size that is not known meets every condition.
+Axes and shapes are physical, as in the rules (`primitives.rules`). A symbolic size meets every condition.
 """
 
 from typing import Any, Callable, Dict, List, Sequence
@@ -22,7 +22,7 @@ _PAD_MODES = ("constant", "edge", "reflect", "wrap")
 
 
 def check_conditions(at: Application) -> None:
-    """Raise VerificationError if the primitive does not take these arguments."""
+    """Raise VerificationError if the arguments do not meet the conditions of the primitive."""
     _check_dtypes(at)
     for condition in _CONDITIONS.get(at.primitive, ()):
         condition(at)
@@ -37,13 +37,14 @@ def _condition(*names: str) -> Callable[[Condition], Condition]:
     return declare
 
 
-def _require(holds: bool, defect: str, *values: Any) -> None:
+def _require(holds: bool, defect: str, *values: object) -> None:
+    """Raise VerificationError with this text, which `values` complete, if the condition does not hold."""
     if not holds:
         raise VerificationError(defect % values)
 
 
 def _check_dtypes(at: Application) -> None:
-    """The dtype kinds of the declaration; operands of one dtype."""
+    """Check that the operands have one dtype, of a kind that the primitive declares."""
     declared = PRIMITIVES.get(at.primitive)
     specs = [spec_of(arg) for arg in at.args if hasattr(arg, "spec")]
     if declared is None or at.primitive in _CONTROL or not specs:
@@ -59,9 +60,11 @@ def _equal(a: Extent, b: Extent) -> bool:
     return not is_static(a) or not is_static(b) or a == b
 
 
-def _fits(one: Spec, other: Spec) -> bool:
-    """Whether a value of the one type may be taken for one of the other."""
-    return one.dtype == other.dtype and one.rank == other.rank and all(map(_equal, one.shape, other.shape))
+def _is_compatible(given: Spec, declared: Spec) -> bool:
+    """Whether a value of the given type can have the declared type."""
+    return (
+        given.dtype == declared.dtype and given.rank == declared.rank and all(map(_equal, given.shape, declared.shape))
+    )
 
 
 def _check_axes(axes: Sequence[int], rank: int) -> None:
@@ -183,7 +186,9 @@ def _scatter_nd(at: Application) -> None:
     x, indices, updates = (at.spec(k) for k in range(3))
     _require(updates.dtype == x.dtype, "its updates are %s", updates.dtype)
     shape = indices.shape[:-1] + x.shape[int(indices.shape[-1]) :]
-    _require(_fits(Spec(x.dtype, shape), updates), "its updates have the shape %s, not %s", updates.shape, shape)
+    _require(
+        _is_compatible(Spec(x.dtype, shape), updates), "its updates have the shape %s, not %s", updates.shape, shape
+    )
 
 
 @_condition("top_k")
@@ -239,16 +244,16 @@ def _pool(at: Application) -> None:
 
 # -- control flow ------------------------------------------------------------------------------------------------------
 def _check_regions(at: Application, *counts: int) -> None:
-    """The number of regions and of the inputs of each."""
-    found = [len(region.inputs) for region in at.regions]
-    _require(found == list(counts), "its regions take %s values, not %s", found, list(counts))
+    """Check the number of regions, and the number of inputs of each."""
+    given = [len(region.inputs) for region in at.regions]
+    _require(given == list(counts), "its regions take %s values, not %s", given, list(counts))
 
 
-def _check_flow(given: Sequence[Spec], taken: Sequence[Spec], role: str) -> None:
-    """Values that are handed over have the types that are declared for them."""
-    _require(len(given) == len(taken), "%d values %s, not %d", len(given), role, len(taken))
-    for one, other in zip(given, taken):
-        _require(_fits(one, other), "a value of type %s %s %s", one, role, other)
+def _check_flow(given: Sequence[Spec], declared: Sequence[Spec], role: str) -> None:
+    """Check that the given values have the declared types. `role` is a verb phrase for the error."""
+    _require(len(given) == len(declared), "%d values %s, not %d", len(given), role, len(declared))
+    for given_spec, declared_spec in zip(given, declared):
+        _require(_is_compatible(given_spec, declared_spec), "a value of type %s %s %s", given_spec, role, declared_spec)
 
 
 def _input_specs(region: Region) -> List[Spec]:
@@ -263,8 +268,8 @@ def _check_condition(spec: Spec) -> None:
 def _cond(at: Application) -> None:
     _check_condition(at.spec(0))
     _check_regions(at, 0, 0)
-    then, other = (result_specs(region) for region in at.regions)
-    _require(len(then) == len(other), "its branches give %d and %d values", len(then), len(other))
+    then, orelse = (result_specs(region) for region in at.regions)
+    _require(len(then) == len(orelse), "its branches give %d and %d values", len(then), len(orelse))
 
 
 @_condition("while_loop")
@@ -282,9 +287,9 @@ def _while_loop(at: Application) -> None:
 def _scan(at: Application) -> None:
     states, xs = ([spec_of(arg) for arg in group] for group in at.args[:2])
     _check_regions(at, len(states) + len(xs))
-    taken = _input_specs(at.regions[0])
-    _check_flow(states + [Spec(x.dtype, x.shape[1:]) for x in xs], taken, "enter its body as")
-    _check_flow(result_specs(at.regions[0])[: len(states)], taken[: len(states)], "leave its body as")
+    declared = _input_specs(at.regions[0])
+    _check_flow(states + [Spec(x.dtype, x.shape[1:]) for x in xs], declared, "enter its body as")
+    _check_flow(result_specs(at.regions[0])[: len(states)], declared[: len(states)], "leave its body as")
 
 
 @_condition("gradient")

@@ -1,7 +1,7 @@
 """Control flow: branches and loops over functions of Tensors.
 
-A condition that is known now is decided now. Otherwise the bodies are recorded as regions; an emitter gets them as
-functions (`bodies`) that take their inputs and then the handles of `captures`, the outer values that they read.
+A known condition is decided while tracing. Otherwise the bodies are recorded as regions. An emitter gets them as
+functions (`bodies`) of their inputs and then of the handles of `captures`, the outer values that they read.
 """
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple
@@ -9,17 +9,17 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir import Extents, Region, Spec
 from onnx_compat.ir.dims import Extent, atoms_of, is_equal
-from onnx_compat.primitives.base import apply_primitive, primitive
+from onnx_compat.primitives.base import apply_primitive, primitive, spec_of
 from onnx_compat.primitives.shape import slice_axis, squeeze, stack
 from onnx_compat.tracing.trace import current_trace
-from onnx_compat.tracing.values import Tensor, lift
+from onnx_compat.tracing.values import Tensor, TensorLike, lift
 
 Body = Callable[..., Sequence[Tensor]]
 
 
 @primitive("b")
-def cond(pred: Any, then_body: Body, else_body: Body) -> List[Tensor]:
-    """The results of one of two functions without arguments, as the scalar says; only that one is executed.
+def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
+    """The results of `then_body()` if the scalar is true, else those of `else_body()`. Only that function is executed.
 
     Emitter: cond(pred, bodies=[then, else], captures=[...]).
     """
@@ -28,14 +28,14 @@ def cond(pred: Any, then_body: Body, else_body: Body) -> List[Tensor]:
     if decided is not None:
         return list(then_body() if decided.reshape(()) else else_body())
     regions = [current_trace().region([], body) for body in (then_body, else_body)]
-    for then, other in zip(*map(result_specs, regions)):
-        merge_specs(then, other, pred)
+    for then, orelse in zip(*map(result_specs, regions)):
+        merge_specs(then, orelse, pred)
     return apply_primitive("cond", [current_trace().argument(pred)], {}, [None] * len(regions[0].outputs), regions)
 
 
 @primitive("b")
 def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) -> List[Tensor]:
-    """`state = body(*state)` for as long as `test(*state)` holds. Sizes may change on the way, ranks and dtypes not.
+    """`state = body(*state)` as long as `test(*state)` holds. Sizes may change between rounds, ranks and dtypes may not.
 
     Emitter: while_loop(*state, bodies=[test, body], captures=[...]).
     """
@@ -48,7 +48,7 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
     while True:
         loop = current_trace().region(specs, body)
         after = result_specs(loop)
-        widened = [merge_specs(one, other, tensor) for one, other, tensor in zip(specs, after, state)]
+        widened = [merge_specs(before, changed, tensor) for before, changed, tensor in zip(specs, after, state)]
         if widened == specs:
             break
         specs = widened
@@ -59,14 +59,14 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
 
 @primitive("b")
 def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, reverse: bool = False) -> List[Tensor]:
-    """`*state, *ys = body(*state, *slices)` for each slice of the xs along their first axis (from the last one if
-    `reverse`): gives the final states, then the ys stacked along a new first axis, each where its slice was.
+    """`*state, *ys = body(*state, *slices)` for each slice of the xs along their first axis, from the last slice if
+    `reverse`. The results are the final states, then the ys stacked along a new first axis, in the order of the slices.
 
     Emitter: scan(state, xs, sizes_of_length, count of states, reverse, bodies=[body], captures=[...]).
     """
     state, xs = [lift(value) for value in state], [lift(x) for x in xs]
     if current_trace().immediate is not None or (isinstance(length, int) and length <= 1):
-        return _unrolled(body, state, xs, int(length), reverse)  # type: ignore[arg-type]
+        return _unroll(body, state, xs, int(length), reverse)  # type: ignore[arg-type]  # an executed size is an int
     specs = [tensor.spec for tensor in state] + [Spec(x.dtype, x.shape[1:]) for x in xs]
     region = current_trace().region(specs, body)
     for before, after in zip(specs[: len(state)], result_specs(region)):
@@ -80,7 +80,8 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
     return apply_primitive("scan", args, {"reverse": reverse}, [None] * len(region.outputs), [region])
 
 
-def _unrolled(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reverse: bool) -> List[Tensor]:
+def _unroll(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reverse: bool) -> List[Tensor]:
+    """Apply the body of a scan `length` times."""
     steps: List[Sequence[Tensor]] = []
     for k in reversed(range(length)) if reverse else range(length):
         results = list(body(*state, *[squeeze(slice_axis(x, 0, k, k + 1), [0]) for x in xs]))
@@ -92,12 +93,12 @@ def _unrolled(body: Body, state: List[Tensor], xs: List[Tensor], length: int, re
 
 
 def result_specs(region: Region) -> List[Spec]:
-    """The types of the results of a region."""
-    return [output.spec for output in region.outputs]  # type: ignore[union-attr]
+    """Return the types of the outputs of a region."""
+    return [spec_of(output) for output in region.outputs]
 
 
 def specs_from_outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
-    """The types as seen from outside of the region: a size that only the region knows is unknown there (None)."""
+    """Return types of a region for use outside of it: a size that depends on a value inside becomes None."""
     own = set(region.inputs).union(*[node.outputs for node in region.nodes])
     return [
         Spec(spec.dtype, tuple(None if any(atom.args[0] in own for atom in atoms_of(d)) else d for d in spec.shape))
@@ -106,7 +107,10 @@ def specs_from_outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
 
 
 def merge_specs(a: Spec, b: Spec, pred: Optional[Tensor] = None) -> Spec:
-    """The type of a value that is one of two: sizes that differ are unknown (None)."""
+    """Return the common type of two values: sizes that differ become None.
+
+    Raises InvalidModelError for two dtypes, and NeedsKnownError, which names `pred`, for two ranks.
+    """
     if a.dtype != b.dtype:
         raise InvalidModelError("two branches, or two rounds of a loop, give %s and %s" % (a.dtype.name, b.dtype.name))
     if a.rank != b.rank:

@@ -1,4 +1,4 @@
-"""The derivative of a function of Tensors: a framework's own where it has one, else what the core's rules record."""
+"""Differentiate a function of Tensors, by the framework if it can, else by the rules of `onnx_compat.autodiff`."""
 
 from typing import Any, Callable, Dict, List, Sequence
 
@@ -13,11 +13,11 @@ __all__ = ["gradient"]
 
 @primitive("f")
 def gradient(body: Callable[..., Tensor], xs: Sequence[Any]) -> List[Tensor]:
-    """The derivative of the sum of all elements of `body(*xs)` by each of the xs: zeros for one that it does not depend
-    on, or that is no float.
+    """The derivative of the sum of all elements of `body(*xs)` with respect to each of the xs. It is zero for an x that the
+    sum does not depend on, and for an x that is no float.
 
     Emitter: gradient(*xs, bodies=[body, its derivative by the core's rules], captures=[...], refusal=""). Where a rule
-    is missing the second body is too, and `refusal` says which. `Emitter.gradient` does it by the rules.
+    is missing, the second body is missing too, and `refusal` names the rule. `Emitter.gradient` applies the rules.
     """
     from onnx_compat import autodiff
 

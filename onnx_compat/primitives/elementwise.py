@@ -1,6 +1,6 @@
-"""Primitives that work element by element, with numpy's broadcasting. Any layout goes through.
+"""Elementwise primitives with numpy's broadcasting. They keep a pending layout.
 
-Two operands have one dtype; integers wrap; nothing is promoted. A Python number takes the dtype of the tensor it meets.
+All operands have one dtype: nothing is promoted, and integers wrap. A Python number takes the dtype of the other operand.
 """
 
 import functools
@@ -11,9 +11,9 @@ from onnx_compat.ir import dtypes
 from onnx_compat.ir.dims import is_equal_shape
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.primitives.base import apply_primitive, broadcast, elementwise_rule, fold, primitive
-from onnx_compat.primitives.shape import broadcast_to, spread_from, spreads
+from onnx_compat.primitives.shape import broadcast_source, broadcast_to, is_broadcastable
 from onnx_compat.tracing.layout import broadcast_operand, common_order
-from onnx_compat.tracing.values import Tensor, lift, scalar_like
+from onnx_compat.tracing.values import Tensor, TensorLike, lift, scalar_like
 
 Unary = Callable[[Any], Tensor]
 _Meaning = Callable[..., Any]
@@ -23,15 +23,16 @@ Binary = Callable[[Any, Any], Tensor]
 def elementwise(
     name: str, operands: Sequence[Tensor], result: DType, params: Optional[Dict[str, Any]] = None
 ) -> Tensor:
+    """Fold or record an elementwise primitive. `result` is the dtype of its result."""
     params = params or {}
     folded = fold(name, operands, [result], **params)
     if folded is not None:
         return folded[0]
     shape = broadcast(*[operand.shape for operand in operands])
-    narrow = [spread_from(operand) for operand in operands]
-    if any(one is not operand for one, operand in zip(narrow, operands)) and spreads(
-        broadcast(*[one.shape for one in narrow]), shape
-    ):  # what was repeated is not computed with so often; mostly another operand repeats it anyway
+    narrow = [broadcast_source(operand) for operand in operands]
+    if any(source is not operand for source, operand in zip(narrow, operands)) and is_broadcastable(
+        broadcast(*[source.shape for source in narrow]), shape
+    ):  # computes on the smaller operand; mostly another operand broadcasts it anyway
         return broadcast_to(elementwise(name, narrow, result, params), shape)
     order = common_order(operands, len(shape))
     args = [broadcast_operand(operand, order, len(shape)) for operand in operands]
@@ -39,16 +40,16 @@ def elementwise(
 
 
 def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Unary]:
-    """Declare a primitive of one operand; its result has the operand's dtype, or the one given."""
+    """Declare a primitive with a single operand. Its result has `dtype`, by default the operand's dtype."""
 
     def declare(function: _Meaning) -> Unary:
         name = function.__name__
 
-        def applied(x: Any) -> Tensor:
+        def apply_unary(x: TensorLike) -> Tensor:
             x = lift(x)
-            return elementwise(name, [_checked(name, x, kinds)], dtype or x.dtype)
+            return elementwise(name, [_check_kind(name, x, kinds)], dtype or x.dtype)
 
-        return functools.update_wrapper(applied, primitive(kinds, elementwise_rule(dtype))(function))
+        return functools.update_wrapper(apply_unary, primitive(kinds, elementwise_rule(dtype))(function))
 
     return declare
 
@@ -56,26 +57,26 @@ def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Una
 def binary(
     kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = None, either: bool = False
 ) -> Callable[[_Meaning], Binary]:
-    """Declare a primitive of two operands of one dtype. `neutral` as the right operand (as `either` one) does nothing."""
+    """Declare a primitive with two operands. `neutral`: its right neutral element; with `either`, also the left one."""
 
     def declare(function: _Meaning) -> Binary:
         name = function.__name__
 
-        def applied(x: Any, y: Any) -> Tensor:
-            left, right = paired(name, x, y)
-            _checked(name, left, kinds)
-            for one, other in () if neutral is None else ((left, right), (right, left))[: 1 + either]:
-                if _is(other, neutral) and is_equal_shape(broadcast(one.shape, other.shape), one.shape):
-                    return one
+        def apply_binary(x: TensorLike, y: TensorLike) -> Tensor:
+            left, right = lift_pair(name, x, y)
+            _check_kind(name, left, kinds)
+            for kept, factor in () if neutral is None else ((left, right), (right, left))[: 1 + either]:
+                if _is_number(factor, neutral) and is_equal_shape(broadcast(kept.shape, factor.shape), kept.shape):
+                    return kept
             return elementwise(name, [left, right], dtype or left.dtype)
 
-        return functools.update_wrapper(applied, primitive(kinds, elementwise_rule(dtype))(function))
+        return functools.update_wrapper(apply_binary, primitive(kinds, elementwise_rule(dtype))(function))
 
     return declare
 
 
-def paired(name: str, x: Any, y: Any) -> "tuple[Tensor, Tensor]":
-    """Both as tensors of one dtype."""
+def lift_pair(name: str, x: TensorLike, y: TensorLike) -> "tuple[Tensor, Tensor]":
+    """Convert two operands to tensors of one dtype. Raises InvalidModelError if they have two."""
     if not isinstance(x, Tensor) and isinstance(y, Tensor):
         x = scalar_like(x, y)
     x = lift(x)
@@ -85,285 +86,285 @@ def paired(name: str, x: Any, y: Any) -> "tuple[Tensor, Tensor]":
     return x, y
 
 
-def _checked(name: str, x: Tensor, kinds: str) -> Tensor:
+def _check_kind(name: str, x: Tensor, kinds: str) -> Tensor:
     if x.dtype.kind not in kinds:
         raise InvalidModelError("%s is not defined for %s" % (name, x.dtype.name))
     return x
 
 
-def _is(y: Tensor, number: Optional[int]) -> bool:
+def _is_number(y: Tensor, number: Optional[int]) -> bool:
     return y.known and y.value is not None and y.value.size == 1 and bool(y.value.reshape(()) == number)
 
 
 # -- one operand -------------------------------------------------------------------------------------------------------
 @unary("fiuc")
-def neg(x: Any) -> Any:
+def neg(x: TensorLike) -> Any:
     """-x."""
 
 
 @unary("fiuc")
-def abs(x: Any) -> Any:
-    """|x|; the least integer stays itself."""
+def abs(x: TensorLike) -> Any:
+    """|x|; the least integer stays as it is, because its absolute value overflows."""
 
 
 @unary("fiu")
-def sign(x: Any) -> Any:
+def sign(x: TensorLike) -> Any:
     """-1, 0 or 1; NaN stays NaN."""
 
 
 @unary("fc")
-def exp(x: Any) -> Any:
+def exp(x: TensorLike) -> Any:
     """e to the x."""
 
 
 @unary("fc")
-def log(x: Any) -> Any:
+def log(x: TensorLike) -> Any:
     """The natural logarithm: NaN below zero, -inf at zero."""
 
 
 @unary("fc")
-def sqrt(x: Any) -> Any:
+def sqrt(x: TensorLike) -> Any:
     """The square root: NaN below zero."""
 
 
 @unary("f")
-def sin(x: Any) -> Any:
+def sin(x: TensorLike) -> Any:
     """The sine of radians."""
 
 
 @unary("f")
-def cos(x: Any) -> Any:
+def cos(x: TensorLike) -> Any:
     """The cosine of radians."""
 
 
 @unary("f")
-def tan(x: Any) -> Any:
+def tan(x: TensorLike) -> Any:
     """The tangent of radians."""
 
 
 @unary("f")
-def asin(x: Any) -> Any:
+def asin(x: TensorLike) -> Any:
     """The inverse sine, NaN outside of [-1, 1]."""
 
 
 @unary("f")
-def acos(x: Any) -> Any:
+def acos(x: TensorLike) -> Any:
     """The inverse cosine, NaN outside of [-1, 1]."""
 
 
 @unary("f")
-def atan(x: Any) -> Any:
+def atan(x: TensorLike) -> Any:
     """The inverse tangent."""
 
 
 @unary("f")
-def sinh(x: Any) -> Any:
+def sinh(x: TensorLike) -> Any:
     """The hyperbolic sine."""
 
 
 @unary("f")
-def cosh(x: Any) -> Any:
+def cosh(x: TensorLike) -> Any:
     """The hyperbolic cosine."""
 
 
 @unary("f")
-def tanh(x: Any) -> Any:
+def tanh(x: TensorLike) -> Any:
     """The hyperbolic tangent."""
 
 
 @unary("f")
-def asinh(x: Any) -> Any:
+def asinh(x: TensorLike) -> Any:
     """The inverse hyperbolic sine."""
 
 
 @unary("f")
-def acosh(x: Any) -> Any:
+def acosh(x: TensorLike) -> Any:
     """The inverse hyperbolic cosine, NaN below one."""
 
 
 @unary("f")
-def atanh(x: Any) -> Any:
+def atanh(x: TensorLike) -> Any:
     """The inverse hyperbolic tangent, NaN outside of [-1, 1]."""
 
 
 @unary("f")
-def erf(x: Any) -> Any:
+def erf(x: TensorLike) -> Any:
     """The error function."""
 
 
 @unary("f")
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: TensorLike) -> Any:
     """1 / (1 + e^-x), without overflow for any x."""
 
 
 @unary("f")
-def floor(x: Any) -> Any:
+def floor(x: TensorLike) -> Any:
     """The greatest integer not above x."""
 
 
 @unary("f")
-def ceil(x: Any) -> Any:
+def ceil(x: TensorLike) -> Any:
     """The least integer not below x."""
 
 
 @unary("f")
-def round(x: Any) -> Any:
-    """The nearest integer; of two, the even one."""
+def round(x: TensorLike) -> Any:
+    """The nearest integer; halves round to the even integer."""
 
 
 @unary("f", dtypes.bool_)
-def is_nan(x: Any) -> Any:
+def is_nan(x: TensorLike) -> Any:
     """Whether x is not a number."""
 
 
 @unary("f", dtypes.bool_)
-def is_inf(x: Any) -> Any:
+def is_inf(x: TensorLike) -> Any:
     """Whether x is an infinity of either sign."""
 
 
 @unary("b")
-def logical_not(x: Any) -> Any:
+def logical_not(x: TensorLike) -> Any:
     """not x."""
 
 
 @unary("iu")
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: TensorLike) -> Any:
     """All bits flipped."""
 
 
 # -- two operands ------------------------------------------------------------------------------------------------------
 @binary("fiuc")
-def add(x: Any, y: Any) -> Any:
+def add(x: TensorLike, y: TensorLike) -> Any:
     """x + y."""
 
 
 @binary("fiuc")
-def sub(x: Any, y: Any) -> Any:
+def sub(x: TensorLike, y: TensorLike) -> Any:
     """x - y."""
 
 
 @binary("fiuc", neutral=1)
-def mul(x: Any, y: Any) -> Any:
+def mul(x: TensorLike, y: TensorLike) -> Any:
     """x * y."""
 
 
 @binary("fiuc", neutral=1)
-def div(x: Any, y: Any) -> Any:
+def div(x: TensorLike, y: TensorLike) -> Any:
     """x / y; integers are divided exactly and truncated toward zero (by zero: any number, no exception)."""
 
 
 @binary("fiu", neutral=1)
-def floordiv(x: Any, y: Any) -> Any:
+def floordiv(x: TensorLike, y: TensorLike) -> Any:
     """x / y rounded down (integers by zero: any number, no exception)."""
 
 
 @binary("fiu")
-def mod(x: Any, y: Any) -> Any:
+def mod(x: TensorLike, y: TensorLike) -> Any:
     """x - floor(x / y) * y: the remainder with the sign of y (integers by zero: any number, no exception)."""
 
 
 @binary("fiu")
-def fmod(x: Any, y: Any) -> Any:
+def fmod(x: TensorLike, y: TensorLike) -> Any:
     """The exact remainder with the sign of x, as in C (integers by zero: any number, no exception)."""
 
 
 @binary("fiu", neutral=1)
-def pow(x: Any, y: Any) -> Any:
+def pow(x: TensorLike, y: TensorLike) -> Any:
     """x to the y."""
 
 
 @binary("f")
-def atan2(x: Any, y: Any) -> Any:
+def atan2(x: TensorLike, y: TensorLike) -> Any:
     """The angle of the point (y, x): the first operand is the ordinate, as in C."""
 
 
 @binary("fiub")
-def maximum(x: Any, y: Any) -> Any:
-    """The larger one; NaN if either is NaN."""
+def maximum(x: TensorLike, y: TensorLike) -> Any:
+    """The larger operand; NaN if either is NaN."""
 
 
 @binary("fiub")
-def minimum(x: Any, y: Any) -> Any:
-    """The smaller one; NaN if either is NaN."""
+def minimum(x: TensorLike, y: TensorLike) -> Any:
+    """The smaller operand; NaN if either is NaN."""
 
 
 @binary("fiubsc", dtypes.bool_)
-def equal(x: Any, y: Any) -> Any:
+def equal(x: TensorLike, y: TensorLike) -> Any:
     """x == y; NaN equals nothing."""
 
 
 @binary("fiu", dtypes.bool_)
-def less(x: Any, y: Any) -> Any:
+def less(x: TensorLike, y: TensorLike) -> Any:
     """x < y."""
 
 
 @binary("fiu", dtypes.bool_)
-def less_equal(x: Any, y: Any) -> Any:
+def less_equal(x: TensorLike, y: TensorLike) -> Any:
     """x <= y."""
 
 
 @binary("b", neutral=1, either=True)
-def logical_and(x: Any, y: Any) -> Any:
+def logical_and(x: TensorLike, y: TensorLike) -> Any:
     """x and y."""
 
 
 @binary("b", neutral=0, either=True)
-def logical_or(x: Any, y: Any) -> Any:
+def logical_or(x: TensorLike, y: TensorLike) -> Any:
     """x or y."""
 
 
 @binary("b")
-def logical_xor(x: Any, y: Any) -> Any:
-    """Whether just one is true."""
+def logical_xor(x: TensorLike, y: TensorLike) -> Any:
+    """Whether exactly one operand is true."""
 
 
 @binary("iu")
-def bitwise_and(x: Any, y: Any) -> Any:
+def bitwise_and(x: TensorLike, y: TensorLike) -> Any:
     """The bits set in both."""
 
 
 @binary("iu")
-def bitwise_or(x: Any, y: Any) -> Any:
+def bitwise_or(x: TensorLike, y: TensorLike) -> Any:
     """The bits set in either."""
 
 
 @binary("iu")
-def bitwise_xor(x: Any, y: Any) -> Any:
-    """The bits set in just one."""
+def bitwise_xor(x: TensorLike, y: TensorLike) -> Any:
+    """The bits set in exactly one operand."""
 
 
 @binary("u")
-def shift_left(x: Any, y: Any) -> Any:
-    """x times two to the y, without the bits that leave; zero from the width of the dtype on."""
+def shift_left(x: TensorLike, y: TensorLike) -> Any:
+    """x times two to the y, modulo the range of the dtype; zero if y is at least the width of the dtype."""
 
 
 @binary("u")
-def shift_right(x: Any, y: Any) -> Any:
-    """x divided by two to the y, rounded down; zero from the width of the dtype on."""
+def shift_right(x: TensorLike, y: TensorLike) -> Any:
+    """x divided by two to the y, rounded down; zero if y is at least the width of the dtype."""
 
 
-def greater(x: Any, y: Any) -> Tensor:
+def greater(x: TensorLike, y: TensorLike) -> Tensor:
     """x > y."""
-    x, y = paired("greater", x, y)
+    x, y = lift_pair("greater", x, y)
     return less(y, x)
 
 
-def greater_equal(x: Any, y: Any) -> Tensor:
+def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
     """x >= y."""
-    x, y = paired("greater_equal", x, y)
+    x, y = lift_pair("greater_equal", x, y)
     return less_equal(y, x)
 
 
-def not_equal(x: Any, y: Any) -> Tensor:
+def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
     """x != y; NaN differs from everything."""
     return logical_not(equal(x, y))
 
 
-# -- the others --------------------------------------------------------------------------------------------------------
+# -- select, cast and clip ---------------------------------------------------------------------------------------------
 @primitive("fiubsc")
-def where(condition: Any, x: Any, y: Any) -> Tensor:
+def where(condition: TensorLike, x: Any, y: Any) -> Tensor:
     """x where the condition holds, else y; the three broadcast."""
-    yes, no = paired("where", x, y)
+    yes, no = lift_pair("where", x, y)
     test = lift(condition)
     if test.known and test.value is not None and test.value.size == 1:
         chosen = yes if test.value.reshape(()) else no
@@ -373,10 +374,10 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
 
 
 @primitive("fiubc")
-def cast(x: Any, dtype: DType) -> Tensor:
-    """x in another numeric dtype, as C does: floats to integers truncate toward zero, wider integers to narrower ones
-    wrap, anything but zero is True; a float out of the integer's range, or NaN, gives any number but no exception. To a
-    float it rounds to the nearest, half to even; too large is infinity, else NaN, else the largest there is.
+def cast(x: TensorLike, dtype: DType) -> Tensor:
+    """x in another numeric dtype, as C converts it. To an integer, floats truncate and wider integers wrap; NaN, or a float
+    out of range, gives any number but no exception. To bool, all numbers but zero give True. To a float, numbers round
+    half to even; too large gives infinity, or NaN if there is no infinity, or the largest value if there is neither.
     """
     x = lift(x)
     if dtype.format is not None and not x.known and x.dtype.name in ("float64", "int32", "uint32", "int64", "uint64"):
@@ -387,12 +388,12 @@ def cast(x: Any, dtype: DType) -> Tensor:
 
 
 @primitive("fiu")
-def clip(x: Any, low: Optional[float] = None, high: Optional[float] = None) -> Tensor:
-    """x held between two Python numbers, of which either may be absent: min(max(x, low), high); NaN stays NaN."""
+def clip(x: TensorLike, low: Optional[float] = None, high: Optional[float] = None) -> Tensor:
+    """min(max(x, low), high) for two Python numbers, of which either may be absent; NaN stays NaN."""
     x = lift(x)
     return x if low is None and high is None else elementwise("clip", [x], x.dtype, {"low": low, "high": high})
 
 
-def relu(x: Any) -> Tensor:
+def relu(x: TensorLike) -> Tensor:
     """x where positive, else zero."""
     return clip(x, 0, None)

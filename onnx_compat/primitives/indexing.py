@@ -1,4 +1,4 @@
-"""Primitives that select, scatter and order elements. Indices are int32 or int64; out of range is the model's error."""
+"""Primitives that select, scatter and sort elements. Indices are int32 or int64; a model must keep them in range."""
 
 from typing import List, Sequence
 
@@ -16,7 +16,10 @@ from onnx_compat.tracing.values import Tensor, TensorLike, lift, scalar_like
 
 
 def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Tensor:
-    """Indices counted from the front, as ONNX allows them from the end too. Unless `checked`, they may be out of range."""
+    """Return indices counted from the front. ONNX also counts from the end: -1 is the last element.
+
+    Unless `checked`, they may be out of range. Raises InvalidModelError for a known index that is out of range.
+    """
     indices = lift(indices)
     if checked:
         check_indices(indices, extent, from_end=True)
@@ -28,7 +31,7 @@ def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Te
 
 @primitive("fiubsc")
 def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
-    """The slices of x at these (non-negative) indices of an axis; the indices' axes stand in its place."""
+    """The slices of x at these non-negative indices of an axis. The axes of the indices replace the axis."""
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
     if not x.rank:
@@ -37,7 +40,7 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     folded = fold("take", [x, indices], [x.dtype], axis=axis)
     if folded is not None:
         return folded[0]
-    # One index or a vector of them leaves the other axes where they are; a matrix of them would need a new order.
+    # A scalar or a vector of indices keeps the order of the other axes. Indices of a higher rank need the logical order.
     order = order_without_axes(x.order, [axis]) if indices.rank == 0 else x.order if indices.rank == 1 else None
     inside = x.order if indices.rank < 2 else None
     args = [current_trace().argument(x, inside), current_trace().argument(indices)]
@@ -46,8 +49,8 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiubsc")
 def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
-    """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1: one index an element; the indices' other axes may be
-    shorter than those of x.
+    """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1: an index for each element of the result. The other axes of
+    the indices may be shorter than those of x.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -63,7 +66,7 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiubsc")
 def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
-    """The slices of x whose leading coordinates are the rows of `indices`, after `batch_dims` axes that both have."""
+    """The slices of x whose leading coordinates are the rows of `indices`, after `batch_dims` common batch axes."""
     x, indices = lift(x), lift(indices)
     check_rows(indices, x.shape[batch_dims:])
     for mine, theirs in zip(indices.shape[: min(batch_dims, indices.rank - 1)], x.shape):
@@ -77,8 +80,8 @@ def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor
 
 @primitive("fiubsc")
 def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reduction: str = "none") -> Tensor:
-    """x with the slices at the rows of `indices` replaced by, or combined with, `updates`: 'none' (the last one wins),
-    'add', 'mul', 'max', 'min'.
+    """x with the slices at the rows of `indices` replaced by `updates` ('none'; of equal rows the last wins), or combined
+    with them ('add', 'mul', 'max', 'min').
     """
     x, indices, updates = lift(x), lift(indices), scalar_like(updates, lift(x))
     check_rows(indices, x.shape)
@@ -91,15 +94,15 @@ def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reductio
     return apply_primitive("scatter_nd", args, {"reduction": reduction})[0]
 
 
-def _check_updates(found: Sequence[Extent], expected: Sequence[Extent]) -> None:
-    differ = any(is_static(a) and is_static(b) and a != b for a, b in zip(found, expected))
-    if differ or len(found) != len(expected):
-        raise InvalidModelError("updates of the shape %s do not fill slices of %s" % (list(found), list(expected)))
+def _check_updates(shape: Sequence[Extent], expected: Sequence[Extent]) -> None:
+    differ = any(is_static(a) and is_static(b) and a != b for a, b in zip(shape, expected))
+    if differ or len(shape) != len(expected):
+        raise InvalidModelError("updates of the shape %s do not fill slices of %s" % (list(shape), list(expected)))
 
 
 @primitive("fiub")
 def nonzero(x: TensorLike) -> Tensor:
-    """The coordinates of the elements that are not zero, one column each, in row-major order: int64 [rank, count]."""
+    """The coordinates of the elements that are not zero, as columns in row-major order: int64 [rank, count]."""
     x = lift(x)
     folded = fold("nonzero", [x], [int64])
     if folded is not None:
@@ -109,8 +112,8 @@ def nonzero(x: TensorLike) -> Tensor:
 
 @primitive("fiu")
 def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
-    """The k largest (or smallest) elements along an axis, in that order, and their int64 indices; of equal elements the
-    one with the lower index comes first.
+    """The k largest (or smallest) elements along an axis, sorted, and their int64 indices. Of equal elements, the element
+    with the lower index comes first.
     """
     from onnx_compat.ir import Extents
 
@@ -141,19 +144,19 @@ def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiu")
 def argmax(x: TensorLike, axis: int) -> Tensor:
-    """The int64 index of the first largest element along an axis, which is dropped."""
+    """The int64 index of the first largest element along an axis. The axis is removed."""
     return _arg("argmax", x, axis)
 
 
 @primitive("fiu")
 def argmin(x: TensorLike, axis: int) -> Tensor:
-    """The int64 index of the first smallest element along an axis, which is dropped."""
+    """The int64 index of the first smallest element along an axis. The axis is removed."""
     return _arg("argmin", x, axis)
 
 
 @primitive("fi")
 def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running sum along an axis, without the element itself if exclusive, from the far end if reversed."""
+    """The running sum along an axis: without the element itself if `exclusive`, from the end if `reverse`."""
     x = lift(x)
     axis = axis_of(axis, x.rank)
     params = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
@@ -165,13 +168,13 @@ def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = Fa
 
 
 def one_hot(indices: TensorLike, depth: Extent, axis: int = -1) -> Tensor:
-    """Whether each index is 0, 1, … depth - 1: booleans along a new axis."""
+    """Return booleans along a new axis of length `depth`: element k says whether the index is k."""
     from onnx_compat.primitives.elementwise import equal
     from onnx_compat.primitives.shape import iota, reshape, unsqueeze
 
     indices = lift(indices)
     axis = axis_of(axis, indices.rank + 1)
-    places: Sequence[Extent] = [depth if k == axis else 1 for k in range(indices.rank + 1)]
-    result = equal(unsqueeze(indices, [axis]), reshape(iota(depth, indices.dtype), places))
+    shape: Sequence[Extent] = [depth if k == axis else 1 for k in range(indices.rank + 1)]
+    result = equal(unsqueeze(indices, [axis]), reshape(iota(depth, indices.dtype), shape))
     assert result.dtype == bool_
     return result

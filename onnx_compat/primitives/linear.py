@@ -1,10 +1,10 @@
-"""Primitives of linear algebra and of windows that slide over space: products, convolutions, pools.
+"""Primitives of linear algebra and of sliding windows: matrix products, convolutions, pools.
 
-Convolutions and pools work in the order that the shim prefers (`Trace.layout`); their filter is handed over in
-`Trace.filter_layout`. Spatial padding is a pair (before, after) of sizes for each spatial axis.
+Convolutions and pools work in the layout of the target (`Trace.layout`), with filters in `Trace.filter_layout`. Spatial
+padding is a pair (before, after) of sizes for each spatial axis.
 """
 
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Arg
@@ -22,10 +22,14 @@ Pads = Sequence[Tuple[Extent, Extent]]
 
 @primitive("fiuc")
 def matmul(
-    x: TensorLike, y: TensorLike, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False
+    x: TensorLike,
+    y: TensorLike,
+    bias: Optional[TensorLike] = None,
+    transpose_x: bool = False,
+    transpose_y: bool = False,
 ) -> Tensor:
-    """The matrix product over the last two axes (ranks of two at least), leading axes broadcast; the flags swap an
-    operand's last two axes first; the bias, a vector as long as the last axis of the result, is added.
+    """The matrix product over the last two axes, plus a bias. Ranks are at least two, and leading axes broadcast. The flags
+    first swap the last two axes of an operand. The bias is a vector along the last axis of the result.
     """
     x, y = lift(x), lift(y)
     if x.dtype != y.dtype:
@@ -44,7 +48,7 @@ def matmul(
 
 
 def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
-    """An operand whose pending order swaps just its last two axes is taken as it lies, with the flag turned."""
+    """Return the operand and its transpose flag. A pending order that swaps only the last two axes flips the flag."""
     swapped = tuple(range(x.rank - 2)) + (x.rank - 1, x.rank - 2)
     if x.ref is not None and x.order == swapped:
         return current_trace().argument(x, swapped), not transposed
@@ -52,14 +56,14 @@ def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
 
 
 def spatial_order(rank: int) -> Order:
-    """How the shim lays out an image: as written, or channels last."""
+    """Return the order of images in the layout of the target: logical, or channels last."""
     return channels_last_order(rank) if current_trace().layout == "channels_last" else None
 
 
 def filter_axes(filter_layout: str, rank: int) -> List[int]:
-    """The logical axis (O, I, spatial...) that lies at each place of a filter in this layout."""
-    places = {"O": [0], "I": [1], "H": list(range(2, rank)), "W": []}
-    return [axis for letter in filter_layout for axis in places[letter]]
+    """Return the logical axis (O, I, spatial...) of each physical axis of a filter in this layout."""
+    letter_axes = {"O": [0], "I": [1], "H": list(range(2, rank)), "W": []}
+    return [axis for letter in filter_layout for axis in letter_axes[letter]]
 
 
 def _filter_order(rank: int) -> Order:
@@ -67,14 +71,14 @@ def _filter_order(rank: int) -> Order:
 
 
 def window(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tuple[Extent, Extent]) -> Extent:
-    """How many places a window has on a padded axis."""
+    """Return the number of positions of a window on a padded axis."""
     return floordiv(extent + pads[0] + pads[1] - (kernel - 1) * dilation - 1, stride) + 1
 
 
-def _settled(x: Tensor, pads: Pads, value: Any = 0) -> Tuple[Tensor, List[Tuple[int, int]]]:
-    """Padding whose size is a symbol, or negative, is not the window's: pad (or crop) first."""
+def _pad_explicitly(x: Tensor, pads: Pads, value: float = 0) -> Tuple[Tensor, List[Tuple[int, int]]]:
+    """Apply padding that is symbolic or negative by a pad or a crop before the window. Return x and the window's padding."""
     if all(is_static(size) and size >= 0 for pair in pads for size in pair):
-        return x, [(int(low), int(high)) for low, high in pads]  # type: ignore[arg-type]
+        return x, [(int(low), int(high)) for low, high in pads]  # type: ignore[arg-type]  # all are static
     before = [0, 0] + [low for low, _ in pads]
     after = [0, 0] + [high for _, high in pads]
     return pad_(x, before, after, value=value), [(0, 0)] * len(pads)
@@ -91,11 +95,11 @@ def _check_filters(
     check_same("the number of channels of the image", x.shape[1], "that of the filters", channels)
     if is_static(w.shape[0]) and w.shape[0] % groups:
         raise InvalidModelError("%s filters cannot be divided into %d groups" % (w.shape[0], groups))
-    for one in bias:
-        check_same("the length of the bias", one.shape[0] if one.rank else 1, "the number of results", outputs)
+    for tensor in bias:
+        check_same("the length of the bias", tensor.shape[0] if tensor.rank else 1, "the number of results", outputs)
 
 
-def _check_places(name: str, extents: Sequence[Extent], kernel: Sequence[Extent], *geometry: Any) -> None:
+def _check_positions(name: str, extents: Sequence[Extent], kernel: Sequence[Extent], *geometry: Any) -> None:
     """Raise InvalidModelError if a window has a negative number of positions on an axis."""
     check_shape(tuple(map(window, extents, kernel, *geometry)), name)
 
@@ -104,24 +108,24 @@ def _check_places(name: str, extents: Sequence[Extent], kernel: Sequence[Extent]
 def conv(
     x: TensorLike,
     w: TensorLike,
-    bias: Any = None,
+    bias: Optional[TensorLike] = None,
     *,
     strides: Sequence[int],
     dilations: Sequence[int],
     pads: Pads,
     groups: int = 1,
 ) -> Tensor:
-    """The cross-correlation of x [N, C, spatial...] with w [M, C / groups, kernel...], zeros around, plus bias [M].
+    """The cross-correlation of x [N, C, spatial...] with w [M, C / groups, kernel...], padded with zeros, plus bias [M].
 
-    The emitter sees x in the shim's layout and w in its filter layout; a depthwise one (groups = C > 1) comes as
-    `depthwise_conv`, its filter as [1, kernel..., M] for channels-last shims.
+    The emitter gets x in the shim's layout and w in its filter layout. A channels-last emitter gets a depthwise
+    convolution (groups = C > 1) as `depthwise_conv`, with the filter [1, kernel..., M].
     """
     x, w = lift(x), lift(w)
     rank = x.rank
-    x, pads = _settled(x, pads)
+    x, pads = _pad_explicitly(x, pads)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
     _check_filters(x, w, groups, w.shape[1] * groups, w.shape[0], operands[2:])
-    _check_places("conv", x.shape[2:], w.shape[2:], strides, dilations, pads)
+    _check_positions("conv", x.shape[2:], w.shape[2:], strides, dilations, pads)
     params = {"strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(pads), "groups": groups}
     folded = fold("conv", operands, [x.dtype], **params)
     if folded is not None:
@@ -136,19 +140,25 @@ def conv(
 
 
 @primitive("f")
-def depthwise_conv(x: TensorLike, w: TensorLike, bias: Any = None, **params: Any) -> Tensor:
-    """A convolution in which every output channel reads one input channel: M / C consecutive ones the same."""
+def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, **params: Any) -> Tensor:
+    """A convolution in which every output channel reads a single input channel: M / C consecutive outputs share it."""
     return conv(x, w, bias, **params)
 
 
 @primitive("f")
 def conv_transpose(
-    x: TensorLike, w: TensorLike, bias: Any = None, *, strides: Sequence[int], dilations: Sequence[int], groups: int = 1
+    x: TensorLike,
+    w: TensorLike,
+    bias: Optional[TensorLike] = None,
+    *,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int = 1,
 ) -> Tensor:
-    """The gradient of a convolution with respect to its input, in full (nothing cropped): x [N, C, spatial...] with
-    w [C, M / groups, kernel...] gives [N, M, (size - 1) * stride + (kernel - 1) * dilation + 1 ...], plus bias [M].
+    """The gradient of a convolution with respect to its input, without cropping, plus bias [M].
 
-    The filter comes in the shim's filter layout, where I is C and O is M / groups.
+    x is [N, C, spatial...] and w is [C, M / groups, kernel...]. The result is [N, M, spatial...] with the sizes
+    (size - 1) * stride + (kernel - 1) * dilation + 1. The filter is in the shim's filter layout; I is C, O is M / groups.
     """
     x, w = lift(x), lift(w)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
@@ -166,9 +176,9 @@ def conv_transpose(
     return apply_primitive("conv_transpose", args, params, [order])[0]
 
 
-def _pool(name: str, x: Tensor, params: Any) -> Tensor:
+def _pool(name: str, x: Tensor, params: Dict[str, Any]) -> Tensor:
     pads = params.get("pads", [(0, 0)] * len(params["kernel"]))
-    _check_places(name, x.shape[2:], params["kernel"], params["strides"], params["dilations"], pads)
+    _check_positions(name, x.shape[2:], params["kernel"], params["strides"], params["dilations"], pads)
     folded = fold(name, [x], [x.dtype], **params)
     if folded is not None:
         return folded[0]
@@ -180,17 +190,17 @@ def _pool(name: str, x: Tensor, params: Any) -> Tensor:
 def max_pool(
     x: TensorLike, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Pads
 ) -> Tensor:
-    """The largest element under a window that slides over [N, C, spatial...]; padding never wins. `kernel` and the
-    others have an entry for each spatial axis.
+    """The largest element under a window that slides over [N, C, spatial...]; padding is ignored. `kernel`, `strides`,
+    `dilations` and `pads` have an entry for each spatial axis.
     """
     x = lift(x)
-    x, settled = _settled(x, pads, x.dtype.min if x.dtype.kind != "f" else -float("inf"))
+    x, settled = _pad_explicitly(x, pads, x.dtype.min if x.dtype.kind != "f" else -float("inf"))
     params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(settled)}
     return _pool("max_pool", x, params)
 
 
 @primitive("f")
 def avg_pool(x: TensorLike, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Tensor:
-    """The mean under a window that slides over [N, C, spatial...], only where it fits in full."""
+    """The mean under a window that slides over [N, C, spatial...], at the positions where the whole window fits."""
     params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations)}
     return _pool("avg_pool", lift(x), params)

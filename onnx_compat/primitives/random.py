@@ -1,6 +1,6 @@
-"""Random numbers: a seed gives the same numbers each time in one framework, no seed gives new ones at every run."""
+"""Random numbers: a seed gives the same numbers at every run of a framework; without a seed, each run gives new numbers."""
 
-from typing import Any, Optional, Sequence
+from typing import Optional, Sequence
 
 from onnx_compat.ir import Extents
 from onnx_compat.ir.dims import Extent
@@ -21,5 +21,5 @@ def random_normal(shape: Sequence[Extent], dtype: DType, seed: Optional[float] =
     return _random("random_normal", shape, dtype, seed)
 
 
-def _random(name: str, shape: Sequence[Extent], dtype: DType, seed: Any) -> Tensor:
+def _random(name: str, shape: Sequence[Extent], dtype: DType, seed: Optional[float]) -> Tensor:
     return apply_primitive(name, [Extents(shape)], {"dtype": dtype, "seed": seed})[0]

@@ -1,10 +1,12 @@
-"""Checks of known values against known sizes, once for all operators; what is not known passes.
+"""Check known values against static sizes, for all operators.
 
-Each check raises InvalidModelError; the interpreter adds the node. A size that is a symbol, or an index that is computed at
-run time, is not checked: the reference checks it when it runs, other runtimes do what they do.
+Each check raises InvalidModelError; the interpreter adds the node. Symbolic sizes and run-time indices pass: the
+reference checks them when it runs, and the behaviour of other runtimes is undefined.
 """
 
-from typing import Any, Optional, Sequence
+from typing import Optional, Sequence
+
+import numpy as np
 
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent, is_static
@@ -13,7 +15,7 @@ from onnx_compat.tracing.values import Tensor
 __all__ = ["check_indices", "check_pieces", "check_rows", "check_same", "check_shape", "outside"]
 
 
-def outside(indices: Any, least: Extent, most: Extent) -> Optional[int]:
+def outside(indices: np.ndarray, least: Extent, most: Extent) -> Optional[int]:
     """Return the first index that is below `least` or above `most`, or None."""
     if not indices.size:
         return None
@@ -26,7 +28,7 @@ def outside(indices: Any, least: Extent, most: Extent) -> Optional[int]:
 
 
 def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> None:
-    """Check indices of an axis; `from_end`: negative ones count from its end."""
+    """Check indices of an axis. With `from_end`, negative indices count from its end."""
     if indices.value is None or not is_static(extent) or not indices.known:
         return
     wrong = outside(indices.value, -extent if from_end else 0, extent - 1)
@@ -38,7 +40,7 @@ def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> No
 
 
 def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False) -> None:
-    """Check the coordinates in the last axis of `indices`, each against its axis of the shape."""
+    """Check the coordinates in the last axis of `indices`, each against its axis of `shape`."""
     depth = indices.shape[-1] if indices.rank else 0
     if not indices.rank or (is_static(depth) and int(depth) > len(shape)):
         raise InvalidModelError(
@@ -52,7 +54,7 @@ def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False)
 
 
 def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
-    """Check the lengths of consecutive pieces that make up an axis."""
+    """Check that the lengths of consecutive pieces add up to the length of an axis."""
     if any(is_static(size) and size < 0 for size in sizes):
         raise InvalidModelError("an axis cannot be split into pieces of %s" % list(sizes))
     if all(map(is_static, (*sizes, extent))) and sum(map(int, sizes)) != extent:  # type: ignore[arg-type]
@@ -62,14 +64,14 @@ def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
         )
 
 
-def check_same(what: str, found: Extent, other: str, expected: Extent) -> None:
-    """Check that two sizes that belong together agree."""
-    if is_static(found) and is_static(expected) and found != expected:
-        raise InvalidModelError("%s is %s, %s is %s: they must be equal" % (what, found, other, expected))
+def check_same(subject: str, size: Extent, other_subject: str, expected: Extent) -> None:
+    """Check that two sizes are equal. The subjects describe them in the error."""
+    if is_static(size) and is_static(expected) and size != expected:
+        raise InvalidModelError("%s is %s, %s is %s: they must be equal" % (subject, size, other_subject, expected))
 
 
-def check_shape(shape: Sequence[Any], name: str) -> None:
-    """Check that no size, or number of repetitions, is negative; `name` is the primitive that is given it."""
+def check_shape(shape: Sequence[Extent], name: str) -> None:
+    """Check that no size or repeat count is negative. `name` is the primitive in the error."""
     for size in shape:
         if isinstance(size, int) and size < 0:
             raise InvalidModelError(

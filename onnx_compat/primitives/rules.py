@@ -1,12 +1,12 @@
-"""The inference rules of the primitives: the dtype and the physical shape of each result, from the arguments.
+"""The type inference rules of the primitives: the dtype and the physical shape of each result, from the arguments.
 
-Recording applies them, and so does the verifier (`onnx_compat.ir.verifier`). Axes and shapes are physical. A size is None
-where only the run decides it. Elementwise primitives have their rule from their declaration (`base.elementwise_rule`).
+Recording and the verifier (`onnx_compat.ir.verifier`) apply them. Axes and shapes are physical. None stands for a size
+that is decided at run time. The declaration of an elementwise primitive contains its rule (`base.elementwise_rule`).
 """
 
-from typing import Any, List, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
-from onnx_compat.ir import Const, Ref, Region, Spec
+from onnx_compat.ir import Arg, Const, Extents, Ref, Region, Spec
 from onnx_compat.ir.dims import Extent, ceildiv, is_equal, is_nonnegative, is_static, maximum, minimum
 from onnx_compat.ir.dtypes import bool_, int64, string, uint8
 from onnx_compat.primitives.base import Application, broadcast, elementwise_rule, rule, spec_of
@@ -60,7 +60,7 @@ def _concat(at: Application) -> List[Spec]:
 
 
 def _known_or_first(extents: Sequence[Extent]) -> Extent:
-    """Of sizes that must be equal, a known one if there is one."""
+    """Return a static size of sizes that must be equal; the first size if all are symbolic."""
     return next((extent for extent in extents if is_static(extent)), extents[0])
 
 
@@ -68,18 +68,18 @@ def _known_or_first(extents: Sequence[Extent]) -> Extent:
 def _slice(at: Application) -> List[Spec]:
     x = at.spec(0)
     along = zip(x.shape, at.sizes(1), at.sizes(2), at.params["steps"])
-    return [Spec(x.dtype, tuple(_slice_length(*one) for one in along))]
+    return [Spec(x.dtype, tuple(_slice_length(*bounds) for bounds in along))]
 
 
-def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Any:
-    """The length of a slice; None where its bounds leave it to the run."""
+def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Optional[Extent]:
+    """Return the length of a slice; None if its bounds decide it at run time."""
     if is_static(begin) and is_static(stop) and is_static(extent):
         return len(range(int(begin), -1 if stop == -FAR else int(stop), step))
     if step < 0:
         return ceildiv(extent, -step) if is_equal(begin, -1) and is_equal(stop, -FAR) else None
     if is_static(begin) and begin < 0 and is_static(stop) and stop < 0:
         return None
-    if is_static(begin) and begin < 0:  # the last elements: all of a shorter axis
+    if is_static(begin) and begin < 0:  # the last -begin elements, or all elements of a shorter axis
         return ceildiv(minimum(-begin, extent), step) if is_equal(stop, extent) else None
     if is_equal(stop, extent):
         return ceildiv(maximum(extent - begin, 0), step) if not is_equal(begin, 0) else ceildiv(extent, step)
@@ -110,18 +110,21 @@ def _arange(at: Application) -> List[Spec]:
     return [Spec(dtype, (_count(*map(_known_integer, at.args)) if dtype.kind == "i" else None,))]
 
 
-def _count(start: Any, stop: Any, step: Any) -> Any:
+def _count(start: Optional[Extent], stop: Optional[Extent], step: Optional[Extent]) -> Optional[Extent]:
+    """Return the number of elements of a range with a positive step; None if it is not known."""
     if start is None or stop is None or step is None or not is_static(step):
         return None
     return maximum(ceildiv(stop - start, int(step)), 0) if step > 0 else None
 
 
-def _known_integer(arg: Any) -> Any:
-    """A scalar argument as a size, if the trace knows it as one."""
+def _known_integer(arg: Arg) -> Optional[Extent]:
+    """Return a scalar argument as a size; None if it is computed at run time."""
     if isinstance(arg, Const):
         return int(arg.array.reshape(()))
     if isinstance(arg, Ref) and arg.node is not None and arg.node.primitive == "extents":
-        return arg.node.args[0].dims[0]  # type: ignore[union-attr]
+        sizes = arg.node.args[0]
+        assert isinstance(sizes, Extents)
+        return sizes.dims[0]
     return None
 
 
@@ -193,22 +196,22 @@ def _matmul(at: Application) -> List[Spec]:
 
 
 def image_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
-    """The batch, the channels and the spatial sizes of the first argument, in the target's layout."""
-    batch, *others = at.spec(0).shape
+    """Return the batch, the channels and the spatial sizes of the first argument, an image in the target's layout."""
+    batch, *sizes = at.spec(0).shape
     if at.target.layout == "channels_last":
-        return batch, others[-1], others[:-1]
-    return batch, others[0], others[1:]
+        return batch, sizes[-1], sizes[:-1]
+    return batch, sizes[0], sizes[1:]
 
 
 def image_specs(at: Application, batch: Extent, channels: Extent, spatial: Sequence[Extent]) -> List[Spec]:
-    """An image of these sizes in the target's layout."""
+    """Return the type of an image of these sizes in the target's layout."""
     last = at.target.layout == "channels_last"
     shape = (batch, *spatial, channels) if last else (batch, channels, *spatial)
     return [Spec(at.spec(0).dtype, shape)]
 
 
 def filter_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
-    """The output channels, the input channels and the kernel of the filter, in the target's filter layout."""
+    """Return the output channels, the input channels and the kernel of a filter in the target's filter layout."""
     shape = at.spec(1).shape
     if at.primitive == "depthwise_conv":
         return shape[-1], shape[0], shape[1:-1]

@@ -1,4 +1,4 @@
-"""Primitives that move, repeat, join or cut data without computing with it."""
+"""Primitives that move, repeat, join or slice data without arithmetic."""
 
 import builtins
 from typing import Any, List, Optional, Sequence, Tuple
@@ -20,13 +20,13 @@ from onnx_compat.tracing.layout import (
     reshape_orders,
 )
 from onnx_compat.tracing.trace import current_trace
-from onnx_compat.tracing.values import Tensor, TensorLike, lift
+from onnx_compat.tracing.values import Order, Tensor, TensorLike, lift
 
 Sizes = Sequence[Extent]
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """A logical axis counted from the front."""
+    """Return a logical axis counted from the front. Raises InvalidModelError if it is out of range."""
     if not -rank <= axis < max(rank, 1):
         raise InvalidModelError("axis %d is out of range for a tensor of rank %d" % (axis, rank))
     return axis % rank if rank else 0
@@ -34,8 +34,8 @@ def axis_of(axis: int, rank: int) -> int:
 
 @primitive("fiubsc")
 def reshape(x: TensorLike, shape: Sizes) -> Tensor:
-    """The same elements, in row-major order, under another shape of the same size. A size of -1 is what the others leave;
-    an emitter gets it as a number or a symbol.
+    """The elements, in row-major order, in another shape with the same number of elements. A size of -1 follows from the
+    other sizes; an emitter gets it as an int or a symbolic size.
     """
     x = lift(x)
     shape = _without_wildcard(x, shape)
@@ -48,12 +48,12 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     source = current_trace().source(x)
     if source is not None and is_equal_shape(source.shape, shape):
         return source
-    taken, order = reshape_orders(x.shape, x.order, shape)
-    arg = current_trace().argument(x, taken)
+    operand_order, order = reshape_orders(x.shape, x.order, shape)
+    arg = current_trace().argument(x, operand_order)
     sizes = Extents(permute_shape(shape, order))
-    made = apply_primitive("reshape", [arg, sizes], {}, [order])[0]
-    current_trace().remember(made, x)
-    return made
+    reshaped = apply_primitive("reshape", [arg, sizes], {}, [order])[0]
+    current_trace().remember(reshaped, x)
+    return reshaped
 
 
 def _check_count(here: Sizes, there: Sizes) -> None:
@@ -71,41 +71,42 @@ def _check_count(here: Sizes, there: Sizes) -> None:
 
 
 def _without_wildcard(x: Tensor, shape: Sizes) -> Tuple[Extent, ...]:
-    others = [size for size in shape if not is_equal(size, -1)]
-    if len(others) == len(shape):
+    """Replace a size of -1 by the size that the elements of x leave."""
+    known = [size for size in shape if not is_equal(size, -1)]
+    if len(known) == len(shape):
         return tuple(shape)
     total: Extent = 1
-    for size in others:
+    for size in known:
         total = total * size
-    if len(shape) - len(others) > 1 or is_equal(total, 0):
+    if len(shape) - len(known) > 1 or is_equal(total, 0):
         raise InvalidModelError("the shape %s leaves more than one size open" % list(shape))
-    left = floordiv(x.size, total)
-    return tuple(left if is_equal(size, -1) else size for size in shape)
+    wildcard = floordiv(x.size, total)
+    return tuple(wildcard if is_equal(size, -1) else size for size in shape)
 
 
 def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    """Axes of length one put in at these places of the new shape."""
+    """Insert axes of length one. `axes` are axes of the result."""
     x = lift(x)
     rank = x.rank + len(axes)
-    places = sorted(axis_of(axis, rank) for axis in axes)
-    if len(set(places)) < len(places):
+    new_axes = sorted(axis_of(axis, rank) for axis in axes)
+    if len(set(new_axes)) < len(new_axes):
         raise InvalidModelError("an axis is put in twice: %s" % list(axes))
     shape = list(x.shape)
-    for axis in places:
+    for axis in new_axes:
         shape.insert(axis, 1)
-    return _restored(x, shape, order_with_axes(x.order, places, rank))
+    return _reshape_unit_axes(x, shape, order_with_axes(x.order, new_axes, rank))
 
 
 def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    """These axes, of length one, taken out."""
+    """Remove these axes, which have length one."""
     x = lift(x)
-    places = [axis_of(axis, x.rank) for axis in axes]
-    shape = [extent for axis, extent in enumerate(x.shape) if axis not in places]
-    return _restored(x, shape, order_without_axes(x.order, places))
+    removed_axes = [axis_of(axis, x.rank) for axis in axes]
+    shape = [extent for axis, extent in enumerate(x.shape) if axis not in removed_axes]
+    return _reshape_unit_axes(x, shape, order_without_axes(x.order, removed_axes))
 
 
-def _restored(x: Tensor, shape: Sizes, order: Any) -> Tensor:
-    """A reshape by axes of length one, where the caller knows the order of the result."""
+def _reshape_unit_axes(x: Tensor, shape: Sizes, order: Order) -> Tensor:
+    """Fold or record a reshape that inserts or removes axes of length one. `order` is the order of the result."""
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
@@ -115,7 +116,7 @@ def _restored(x: Tensor, shape: Sizes, order: Any) -> Tensor:
 
 @primitive("fiubsc")
 def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
-    """Axis i of the result is axis perm[i] of x. Recorded only when an operation needs the order: it stays pending."""
+    """Axis i of the result is axis perm[i] of x. It stays pending, and is recorded where an operation needs the order."""
     x = lift(x)
     perm = tuple(axis_of(axis, x.rank) for axis in perm)
     if sorted(perm) != list(range(x.rank)):
@@ -131,7 +132,7 @@ def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
-    """x repeated along axes of length one, and along new leading axes, until it has the shape."""
+    """x repeated along axes of length one and along new leading axes, so that it has this shape."""
     x = lift(x)
     shape = tuple(shape)
     if is_equal_shape(x.shape, shape):
@@ -148,8 +149,8 @@ def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
     return apply_primitive("broadcast_to", [arg, Extents(permute_shape(shape, order))], {}, [order])[0]
 
 
-def spread_from(x: Tensor) -> Tensor:
-    """What was repeated to make x, where that is known; else x."""
+def broadcast_source(x: Tensor) -> Tensor:
+    """Return the operand of the `broadcast_to` that computes x; x itself if another primitive computes it."""
     node = None if x.ref is None else x.ref.node
     if node is None or node.primitive != "broadcast_to":
         return x
@@ -163,15 +164,15 @@ def spread_from(x: Tensor) -> Tensor:
     return x if x.order is not None else result(source)
 
 
-def spreads(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
-    """Whether the one shape provably broadcasts to the other one."""
+def is_broadcastable(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
+    """Whether the narrow shape broadcasts to the wide shape for all run-time values."""
     pairs = zip(list(narrow)[::-1], list(wide)[::-1])
-    told = all(n is not None and w is not None and (is_equal(n, w) or is_equal(n, 1)) for n, w in pairs)
-    return told and len(narrow) <= len(wide)
+    is_decided = all(n is not None and w is not None and (is_equal(n, w) or is_equal(n, 1)) for n, w in pairs)
+    return is_decided and len(narrow) <= len(wide)
 
 
-def full(shape: Sizes, value: Any, dtype: DType) -> Tensor:
-    """A tensor of this shape with one value everywhere."""
+def full(shape: Sizes, value: TensorLike, dtype: DType) -> Tensor:
+    """Return a tensor of this shape that is filled with `value`."""
     return broadcast_to(lift(value, dtype), shape)
 
 
@@ -203,15 +204,14 @@ def _check_joinable(tensors: Sequence[Tensor], axis: int) -> None:
 
 
 def stack(xs: Sequence[Any], axis: int) -> Tensor:
-    """The tensors joined along a new axis."""
+    """Join tensors along a new axis."""
     return concat([unsqueeze(x, [axis]) for x in xs], axis)
 
 
 @primitive("fiubsc")
 def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]) -> Tensor:
-    """x[start:end:step] on every axis, by Python's rules: negative counts from the end, and out of range is clamped.
-
-    Steps are numbers; an end of None goes to the edge in the direction of the step.
+    """x[start:end:step] on every axis, by Python's rules: a negative bound counts from the end, and a bound that is out of
+    range is clamped. Steps are ints. An end of None is the last element in the direction of the step.
     """
     x = lift(x)
     begin, stop = _bounds(x.shape, starts, ends, steps)
@@ -237,9 +237,9 @@ FAR = 2**31 - 1  # beyond every axis, and within the index type of every framewo
 def _bounds(
     shape: Sizes, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]
 ) -> Tuple[List[Extent], List[Extent]]:
-    """The bounds as far as they can be normalised now: known ones into range, for a known axis; edges spelled out.
+    """Normalise the bounds of a slice: clamp static bounds of static axes into range, and replace None.
 
-    A backward slice that includes element 0 ends at -FAR, which every framework clamps to 'before the first'.
+    A backward slice that includes element 0 ends at -FAR, which every framework clamps to the position before it.
     """
     begin: List[Extent] = []
     stop: List[Extent] = []
@@ -250,22 +250,22 @@ def _bounds(
             end = extent if step > 0 else -FAR
         if is_static(extent) and is_static(start) and is_static(end):
             begin_k, stop_k, _ = builtins.slice(int(start), int(end), step).indices(int(extent))
-            if begin_k < 0:  # backward from before the first element: nothing
+            if begin_k < 0:  # a backward slice from before the first element is empty
                 begin_k = stop_k = 0
             begin.append(begin_k)
             stop.append(-FAR if stop_k < 0 else max(stop_k, begin_k) if step > 0 else stop_k)
         else:
-            begin.append(_clamped(start))
-            stop.append(extent if is_static(end) and step > 0 and end >= FAR else _clamped(end))
+            begin.append(_clamp(start))
+            stop.append(extent if is_static(end) and step > 0 and end >= FAR else _clamp(end))
     return begin, stop
 
 
-def _clamped(bound: Extent) -> Extent:
+def _clamp(bound: Extent) -> Extent:
     return max(-FAR, min(FAR, int(bound))) if is_static(bound) else bound
 
 
 def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
-    """A slice along one axis."""
+    """Slice along a single axis."""
     x = lift(x)
     axis = axis_of(axis, x.rank)
     starts: List[Extent] = [0] * x.rank
@@ -276,7 +276,7 @@ def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], s
 
 
 def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
-    """Consecutive pieces of these sizes along an axis."""
+    """Split into consecutive pieces of these sizes along an axis."""
     x = lift(x)
     check_pieces(sizes, x.shape[axis_of(axis, x.rank)])
     pieces, start = [], 0  # type: Tuple[List[Tensor], Extent]
@@ -300,7 +300,7 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def tile(x: TensorLike, repeats: Sizes) -> Tensor:
-    """x repeated that many times along each axis."""
+    """x repeated along each axis; `repeats` has a count for each axis."""
     x = lift(x)
     if len(repeats) != x.rank:
         raise InvalidModelError("%d repeat counts are given for the axes %s" % (len(repeats), list(x.shape)))
@@ -315,9 +315,12 @@ def tile(x: TensorLike, repeats: Sizes) -> Tensor:
 
 
 @primitive("fiubsc")
-def pad(x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", value: Any = None) -> Tensor:
-    """Elements added at both ends of each axis: a constant, the edge, the mirror image without ('reflect') the edge, or
-    the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype: zero, or no text, by default.
+def pad(
+    x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", value: Optional[TensorLike] = None
+) -> Tensor:
+    """x with elements added at both ends of each axis: a constant ('constant'), the edge ('edge'), the mirror image without
+    the edge ('reflect'), or the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype, by default
+    zero or the empty text.
     """
     x = lift(x)
     if all(is_equal(size, 0) for size in (*before, *after)):
@@ -340,7 +343,7 @@ def pad(x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", valu
 
 @primitive("fi")
 def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
-    """start, start + step, … up to but not including stop; three scalars of one dtype."""
+    """start, start + step, … before stop; three scalars of one dtype."""
     start, stop, step = lift(start), lift(stop), lift(step)
     folded = fold("arange", [start, stop, step], [start.dtype])
     if folded is not None:
@@ -350,10 +353,10 @@ def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
 
 
 def iota(length: Extent, dtype: DType = int64) -> Tensor:
-    """0, 1, … length - 1."""
+    """Return 0, 1, … length - 1."""
     return arange(lift(0, dtype), lift(length, dtype), lift(1, dtype))
 
 
 def shape_of(x: TensorLike) -> Tensor:
-    """The shape as an int64 vector; nothing is computed for it until somebody needs the numbers at run time."""
+    """Return the shape as an int64 vector of ints and symbolic sizes. Nothing is recorded for it."""
     return lift(list(lift(x).shape), int64) if lift(x).rank else lift(np.zeros(0, np.int64))

@@ -5,7 +5,7 @@ import pytest
 
 from onnx_compat import primitives as p
 from onnx_compat.ir import dtypes
-from onnx_compat.primitives.carried import narrowed, power_of_two, to_odd, to_values
+from onnx_compat.primitives.carried import narrow, power_of_two, to_odd, to_values
 from onnx_compat.reference import REFERENCE
 from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Emitter, Port
@@ -43,13 +43,13 @@ _ENDS = np.float32([-np.inf, np.inf])
 def test_narrowed_is_the_search_in_the_table(dtype):
     values = floats()
     with np.errstate(all="ignore"):
-        same(narrowed(lift(values), dtype).value, dtype.round(values, saturate=False))
+        same(narrow(lift(values), dtype).value, dtype.round(values, saturate=False))
 
 
 @pytest.mark.parametrize("dtype", [one for one in CARRIED if one.format is None], ids=str)
 def test_narrowed_integers_wrap(dtype):
     values = np.arange(256).astype(np.uint8).view(dtype.numpy)
-    assert np.array_equal(narrowed(lift(values), dtype).value, dtype.round(values))
+    assert np.array_equal(narrow(lift(values), dtype).value, dtype.round(values))
 
 
 @pytest.mark.parametrize("mode", ["nearest", "up", "down"])
@@ -68,9 +68,9 @@ def test_to_odd_then_nearest_rounds_once(dtype):
     middle = (exact[1:] + exact[:-1]) / 2
     values = np.concatenate([np.nextafter(middle, end) for end in (-np.inf, np.inf)] + [middle, exact, [1e300, -1e300]])
     with np.errstate(all="ignore"):
-        same(narrowed(to_odd(lift(values)), dtype).value, dtype.round(values, saturate=False))
+        same(narrow(to_odd(lift(values)), dtype).value, dtype.round(values, saturate=False))
     whole = np.int64([2**24 + 1, -(2**24) - 1, 2**53 + 1, 257 * 2**40 + 1, 0])
-    same(narrowed(to_odd(lift(whole)), dtype).value, dtype.round(whole, saturate=False))
+    same(narrow(to_odd(lift(whole)), dtype).value, dtype.round(whole, saturate=False))
 
 
 class Unfinished(type(REFERENCE)):
