@@ -1,7 +1,7 @@
-"""The primitives in numpy: the executable definition of each, the folder of constants, and the shim that is always there.
+"""The primitives in numpy: their executable definition, used for constant folding and as a shim.
 
-`REFERENCE` takes numpy arrays as handles. Arithmetic that shapes are made of also works on object arrays of ints and
-symbolic sizes; a comparison of sizes that cannot be decided raises `dims.Undecided`.
+The handles of `REFERENCE` are numpy arrays. The arithmetic of shape computations also accepts object arrays of ints and
+symbolic sizes. A comparison of sizes that is not decided raises `dims.Undecided`.
 """
 
 from typing import Any, Optional, Sequence, Tuple
@@ -11,6 +11,7 @@ import numpy as np
 from onnx_compat.ir import Spec
 from onnx_compat.ir.dims import is_static
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.reference.arrays import Array
 from onnx_compat.reference.bits import Bits
 from onnx_compat.reference.control import Control
 from onnx_compat.reference.elementwise import Elementwise
@@ -28,38 +29,44 @@ __all__ = ["REFERENCE", "Reference"]
 
 
 class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Control, Random, Text, Images, Bits, Emitter):
-    """Every primitive, by its name."""
+    """The emitter that implements every primitive in numpy."""
 
     layout = "channels_first"
     filter_layout = "OIHW"
     concrete = True
 
     def constant(self, array: np.ndarray, dtype: DType) -> Any:
+        """Return the array itself."""
         return array
 
-    def finish(self, handle: Any, dtype: DType) -> Any:
-        """Always an array, never a numpy scalar; of values that the dtype has."""
+    def finish(self, handle: Array, dtype: DType) -> Any:
+        """Convert a result to an array with values of the dtype. A primitive may return a numpy scalar."""
         array = np.asarray(handle, object if dtype.kind == "s" else None)
         return array if dtype.native or array.dtype == object else dtype.round(array, saturate=False)
 
-    def dim(self, handle: Any, axis: int) -> int:
+    def dim(self, handle: Array, axis: int) -> int:
+        """Return the length of an axis."""
         return int(handle.shape[axis])
 
-    def element(self, handle: Any, index: Optional[int]) -> int:
+    def element(self, handle: Array, index: Optional[int]) -> int:
+        """Return an element of a vector, or a scalar."""
         return int(handle.reshape(-1)[index or 0])
 
     def stack(self, scalars: Sequence[Any]) -> Any:
+        """Return scalars as a vector."""
         return np.asarray(scalars, self.index_dtype.numpy)
 
     def placeholder(self, spec: Spec) -> Any:
-        """Zeros, one long where the size is unknown; they take no memory."""
+        """Return zeros of this type, with length one for symbolic sizes. The array is broadcast, so it takes no memory."""
         shape = [size if is_static(size) else 1 for size in spec.shape]
         return np.broadcast_to(np.zeros((), spec.dtype.numpy), shape)
 
-    def shape(self, handle: Any) -> Tuple[int, ...]:
+    def shape(self, handle: Array) -> Tuple[int, ...]:
+        """Return the shape of an array."""
         return tuple(handle.shape)
 
-    def fetch(self, handle: Any) -> np.ndarray:
+    def fetch(self, handle: Array) -> np.ndarray:
+        """Return the array itself."""
         return np.asarray(handle)
 
 

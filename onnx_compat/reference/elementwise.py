@@ -1,42 +1,43 @@
-"""Element by element. Numpy's ufuncs say most of it; what they leave open, or do otherwise, is said here."""
+"""Elementwise primitives: numpy's ufuncs, and functions where a ufunc differs from the primitive."""
 
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import numpy as np
 
 from onnx_compat.ir import dims
-from onnx_compat.ir.dims import Undecided, is_nonnegative, is_static
+from onnx_compat.ir.dims import Extent, Undecided, is_nonnegative, is_static
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.reference.arrays import Array
 from onnx_compat.reference.erf import erf
-from onnx_compat.reference.quiet import quiet, widened
+from onnx_compat.reference.quiet import quiet, widen
 
 __all__ = ["Elementwise"]
 
 
-def _ufunc(function: Any) -> Any:
-    """A ufunc, or a function like one, as a method."""
+def _ufunc(function: Callable[..., Any]) -> Any:
+    """Return a ufunc, or a function like a ufunc, as a method without floating-point warnings."""
     return staticmethod(quiet(function))
 
 
-def _through(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], Any]) -> Any:
-    """Two operands of numbers, or of ints and symbolic sizes in object arrays."""
+def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], Any]) -> Any:
+    """Return a method of two operands: numbers, or ints and symbolic sizes in object arrays."""
     symbolic = np.frompyfunc(sizes, 2, 1)
 
-    def applied(x: Any, y: Any) -> Any:
+    def apply_numbers_or_sizes(x: Array, y: Array) -> Any:
         return symbolic(x, y) if object in (x.dtype, y.dtype) else numbers(x, y)
 
-    return staticmethod(quiet(applied))
+    return staticmethod(quiet(apply_numbers_or_sizes))
 
 
 # -- integer division ------------------------------------------------------------------------------------------------
-def _divisor(x: Any, y: Any) -> Any:
-    """y where x can be divided by it, else 1: division by zero is left open, by -1 the least integer overflows."""
-    one = np.ones((), y.dtype)
+def _divisor(x: Array, y: Array) -> Any:
+    """Return y with 1 in place of 0, for which any quotient is allowed, and of -1, for which the least integer overflows."""
+    unit = np.ones((), y.dtype)
     unfit = y == 0 if x.dtype.kind == "u" else (y == 0) | (y == -1)
-    return np.where(unfit, one, y)
+    return np.where(unfit, unit, y)
 
 
-def _quotient(x: Any, y: Any, rounded_down: bool) -> Any:
+def _quotient(x: Array, y: Array, rounded_down: bool) -> Any:
     safe = _divisor(x, y)
     whole = np.floor_divide(x, safe)
     if x.dtype.kind == "u":
@@ -46,23 +47,23 @@ def _quotient(x: Any, y: Any, rounded_down: bool) -> Any:
     return np.where(y == -1, np.negative(x), whole)
 
 
-def _div(x: Any, y: Any) -> Any:
+def _div(x: Array, y: Array) -> Any:
     return _quotient(x, y, False) if x.dtype.kind in "iu" else np.true_divide(x, y)
 
 
-def _floordiv(x: Any, y: Any) -> Any:
+def _floordiv(x: Array, y: Array) -> Any:
     return _quotient(x, y, True) if x.dtype.kind in "iu" else np.floor(np.true_divide(x, y))
 
 
-def _mod(x: Any, y: Any) -> Any:
+def _mod(x: Array, y: Array) -> Any:
     return np.mod(x, _divisor(x, y) if x.dtype.kind in "iu" else y)
 
 
-def _fmod(x: Any, y: Any) -> Any:
+def _fmod(x: Array, y: Array) -> Any:
     return np.fmod(x, _divisor(x, y) if x.dtype.kind in "iu" else y)
 
 
-def _div_sizes(a: Any, b: Any) -> Any:
+def _div_sizes(a: Extent, b: Extent) -> Extent:
     if is_static(b) and b == 0:
         raise Undecided("division by zero")
     if is_static(a) and is_static(b):
@@ -74,40 +75,40 @@ def _div_sizes(a: Any, b: Any) -> Any:
     raise Undecided("truncated division of a size by one that may be negative")
 
 
-def _floordiv_sizes(a: Any, b: Any) -> Any:
+def _floordiv_sizes(a: Extent, b: Extent) -> Extent:
     if is_static(b) and b == 0:
         raise Undecided("division by zero")
     return dims.floordiv(a, b)
 
 
-def _mod_sizes(a: Any, b: Any) -> Any:
+def _mod_sizes(a: Extent, b: Extent) -> Extent:
     if is_static(b) and b == 0:
         raise Undecided("division by zero")
     return a % b
 
 
-# -- the others ------------------------------------------------------------------------------------------------------
-def _pow(x: Any, y: Any) -> Any:
+# -- powers, shifts and bounds ---------------------------------------------------------------------------------------
+def _pow(x: Array, y: Array) -> Any:
     if x.dtype.kind != "i":
         return np.power(x, y)
-    whole = np.power(x, np.maximum(y, 0, dtype=y.dtype), dtype=x.dtype)  # numpy 1 makes int64 of two scalars
+    whole = np.power(x, np.maximum(y, 0, dtype=y.dtype), dtype=x.dtype)  # numpy 1 returns int64 for two scalars
     if np.all(y >= 0):
         return whole
-    odd = np.where(y & 1, x, np.ones((), x.dtype))  # 1 / x^n is 1 or -1 for these two, and less than one for all others
+    odd = np.where(y & 1, x, np.ones((), x.dtype))  # 1 / x^n is 1 or -1 for x = 1 and x = -1, else a fraction below 1
     return np.where(y >= 0, whole, np.where((x == 1) | (x == -1), odd, np.zeros((), x.dtype)))
 
 
-def _shift(shift: Any) -> Any:
-    def shifted(x: Any, y: Any) -> Any:
+def _shift(shift: Callable[..., Any]) -> Any:
+    def shift_within_width(x: Array, y: Array) -> Any:
         bits = 8 * x.dtype.itemsize
         last = np.asarray(bits - 1, y.dtype)
         return np.where(y > last, np.zeros((), x.dtype), shift(x, np.minimum(y, last)))
 
-    return staticmethod(shifted)
+    return staticmethod(shift_within_width)
 
 
-def _within(value: float, x: Any, rounding: Callable[[float], float]) -> Any:
-    """A bound as a scalar of the dtype; for integers, the nearest one inside that the dtype has."""
+def _bound_in_range(value: float, x: Array, rounding: Callable[[float], float]) -> Any:
+    """Return a bound as a scalar of the dtype. For an integer dtype it is rounded, and clamped into the dtype's range."""
     if x.dtype.kind == "f":
         return np.asarray(value).astype(x.dtype)
     info = np.iinfo(x.dtype)
@@ -115,8 +116,8 @@ def _within(value: float, x: Any, rounding: Callable[[float], float]) -> Any:
     return np.asarray(int(rounding(value)), x.dtype)
 
 
-def _sigmoid(x: Any) -> Any:
-    wide = np.asarray(np.exp(np.negative(widened(x))))
+def _sigmoid(x: Array) -> Any:
+    wide = np.asarray(np.exp(np.negative(widen(x))))
     wide += np.ones((), wide.dtype)
     return np.reciprocal(wide).astype(x.dtype, copy=False)
 
@@ -155,14 +156,14 @@ class Elementwise:
     add = _ufunc(np.add)
     sub = _ufunc(np.subtract)
     mul = _ufunc(np.multiply)
-    div = _through(_div, _div_sizes)
-    floordiv = _through(_floordiv, _floordiv_sizes)
-    mod = _through(_mod, _mod_sizes)
+    div = _with_sizes(_div, _div_sizes)
+    floordiv = _with_sizes(_floordiv, _floordiv_sizes)
+    mod = _with_sizes(_mod, _mod_sizes)
     fmod = _ufunc(_fmod)
     pow = _ufunc(_pow)
     atan2 = _ufunc(np.arctan2)
-    maximum = _through(np.maximum, dims.maximum)
-    minimum = _through(np.minimum, dims.minimum)
+    maximum = _with_sizes(np.maximum, dims.maximum)
+    minimum = _with_sizes(np.minimum, dims.minimum)
     equal = _ufunc(np.equal)
     less = _ufunc(np.less)
     less_equal = _ufunc(np.less_equal)
@@ -175,11 +176,11 @@ class Elementwise:
     shift_left = _shift(np.left_shift)
     shift_right = _shift(np.right_shift)
 
-    def where(self, condition: Any, x: Any, y: Any) -> Any:
+    def where(self, condition: Array, x: Array, y: Array) -> Any:
         return np.where(condition, x, y)
 
     @quiet
-    def cast(self, x: Any, dtype: DType) -> Any:
+    def cast(self, x: Array, dtype: DType) -> Any:
         if x.dtype == object:  # sizes
             if dtype.name not in ("int32", "int64"):
                 raise TypeError("a symbolic size is an integer")
@@ -191,7 +192,7 @@ class Elementwise:
         return dtype.round(x, saturate=False)
 
     @quiet
-    def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:
+    def clip(self, x: Array, low: Optional[float] = None, high: Optional[float] = None) -> Any:
         if low is not None:
-            x = np.maximum(x, _within(low, x, np.ceil))
-        return x if high is None else np.minimum(x, _within(high, x, np.floor))
+            x = np.maximum(x, _bound_in_range(low, x, np.ceil))
+        return x if high is None else np.minimum(x, _bound_in_range(high, x, np.floor))

@@ -1,7 +1,7 @@
-"""The error function, to the last bits of float64, of whole arrays.
+"""The error function of arrays, accurate to the last bits of float64.
 
-Its Taylor series about the nearest point of a grid: the values at the grid are the standard library's, and every
-derivative there follows from erf'(x) = 2 / sqrt(pi) * exp(-x^2).
+It is computed by a Taylor series around the nearest point of a grid. `math.erf` gives the values at the grid points.
+Their derivatives follow from erf'(x) = 2 / sqrt(pi) * exp(-x^2).
 """
 
 import functools
@@ -10,19 +10,22 @@ from typing import Any, List
 
 import numpy as np
 
+from onnx_compat.reference.arrays import Array
+
 __all__ = ["erf"]
 
-_STEPS = 16  # grid points to one
-_END = 6  # from here on erf is 1 in float64
+_STEPS = 16  # grid points between two integers
+_END = 6  # erf is 1 in float64 from here on
 
 
-def erf(x: Any) -> Any:
+def erf(x: Array) -> Any:
+    """Return the error function of each element, in the dtype of x."""
     wide = x if x.dtype.itemsize > 2 else x.astype(np.float32)
     series = _series(wide.dtype.char)
-    size = np.fmin(np.abs(wide), np.asarray(_END, wide.dtype))  # a NaN comes back by its sign
-    place = np.rint(size * np.asarray(_STEPS, wide.dtype))
-    offset = size - place / np.asarray(_STEPS, wide.dtype)
-    index = place.astype(np.intp)
+    size = np.fmin(np.abs(wide), np.asarray(_END, wide.dtype))  # the last line restores a NaN
+    grid_point = np.rint(size * np.asarray(_STEPS, wide.dtype))
+    offset = size - grid_point / np.asarray(_STEPS, wide.dtype)
+    index = grid_point.astype(np.intp)
     total = series[-1].take(index)
     for coefficients in series[-2::-1]:
         total = total * offset + coefficients.take(index)
@@ -31,11 +34,11 @@ def erf(x: Any) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def _series(char: str) -> List[Any]:
-    """For each power of the offset, its coefficient at every grid point."""
+    """Return for each power of the offset the coefficients at all grid points."""
     degree = 10 if char == "d" else 5
     points = [k / _STEPS for k in range(_END * _STEPS + 1)]
     rows = [[math.erf(point) for point in points]]
-    # The n-th derivative of exp(-x^2) is (-1)^n H_n(x) exp(-x^2), by Hermite's polynomials.
+    # The n-th derivative of exp(-x^2) is (-1)^n H_n(x) exp(-x^2), with the Hermite polynomials H_n.
     before, hermite = [0.0] * len(points), [1.0] * len(points)
     for n in range(degree):
         scale = 2 / math.sqrt(math.pi) * (-1) ** n / math.factorial(n + 1)

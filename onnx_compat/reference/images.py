@@ -1,4 +1,4 @@
-"""Decoding image files, by Pillow where it is installed."""
+"""Decode image files by Pillow, if it is installed."""
 
 import importlib
 import io
@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 
 from onnx_compat.errors import MissingDependencyError, UnsupportedError
+from onnx_compat.reference.arrays import Array
 
 __all__ = ["Images"]
 
-#: Nothing beyond what ONNX names: some of Pillow's other readers start programs.
+#: The formats of ONNX alone: some of Pillow's other readers start programs.
 _FORMATS = ["BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM"]
 
 
 class Images:
     """The primitive of `onnx_compat.primitives.images`."""
 
-    def image_decode(self, data: Any, channels: int) -> Any:
+    def image_decode(self, data: Array, channels: int) -> Any:
         try:
             Image: Any = importlib.import_module("PIL.Image")
         except ImportError:
@@ -30,6 +31,6 @@ class Images:
         except Image.DecompressionBombError as error:
             hint = "raise PIL.Image.MAX_IMAGE_PIXELS if the file can be trusted"
             raise UnsupportedError("the image is too large: %s" % error, hint=hint) from None
-        except (OSError, SyntaxError, ValueError):  # what Pillow's readers raise for a file that is broken
+        except (OSError, SyntaxError, ValueError):  # Pillow's readers raise these for a broken file
             return np.zeros((0, 0, channels), np.uint8)
         return pixels.reshape((*pixels.shape[:2], channels))

@@ -1,30 +1,34 @@
-"""Products of matrices."""
+"""Matrix products."""
 
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
-from onnx_compat.reference.quiet import quiet, widened
+from onnx_compat.reference.arrays import Array
+from onnx_compat.reference.quiet import quiet, widen
 
 __all__ = ["Linear", "product"]
 
 
 class Linear:
-    """The matrix product; the windows of `onnx_compat.primitives.linear` have a file of their own."""
+    """The matrix product of `onnx_compat.primitives.linear`; `windows` has its convolutions and pools."""
 
     @quiet
-    def matmul(self, x: Any, y: Any, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False) -> Any:
+    def matmul(
+        self, x: Array, y: Array, bias: Optional[Array] = None, transpose_x: bool = False, transpose_y: bool = False
+    ) -> Any:
         left = np.swapaxes(x, -1, -2) if transpose_x else x
         right = np.swapaxes(y, -1, -2) if transpose_y else y
         out = product(left, right)
         if bias is not None:
-            out = out + widened(bias)
+            out = out + widen(bias)
         return out.astype(x.dtype, copy=False)
 
 
-def product(x: Any, y: Any) -> Any:
-    """x @ y by the linear algebra library where it can be had: one call for a stack of rows, integers as float64 as
-    long as that is exact. float16 gives float32.
+def product(x: Array, y: Array) -> Any:
+    """Return x @ y, by BLAS where possible. float16 operands give float32.
+
+    A stack of matrices times a single matrix becomes a single call. Integers are multiplied as float64 if that is exact.
     """
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
         return product(x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]), y).reshape(x.shape[:-1] + y.shape[-1:])
@@ -33,8 +37,8 @@ def product(x: Any, y: Any) -> Any:
             exact = np.matmul(x.astype(np.float64), y.astype(np.float64))
             return exact.astype(np.int64).astype(x.dtype)
         return np.matmul(x, y)
-    return np.matmul(widened(x), widened(y))
+    return np.matmul(widen(x), widen(y))
 
 
-def _magnitude(x: Any) -> int:
+def _magnitude(x: Array) -> int:
     return max(abs(int(x.min())), abs(int(x.max()))) if x.size else 0

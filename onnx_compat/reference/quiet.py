@@ -1,17 +1,19 @@
-"""Arithmetic without warnings: what a primitive gives for NaN, overflow or division by zero is its meaning."""
+"""Arithmetic without warnings, because primitives define their results for NaN, overflow and division by zero."""
 
 import functools
 from typing import Any, Callable, TypeVar, cast
 
 import numpy as np
 
-__all__ = ["quiet", "widened"]
+from onnx_compat.reference.arrays import Array
+
+__all__ = ["quiet", "widen"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def quiet(function: F) -> F:
-    """The function with numpy's floating-point warnings off."""
+    """Return the function with numpy's floating-point warnings off."""
 
     @functools.wraps(function)
     def silent(*args: Any, **kwargs: Any) -> Any:
@@ -21,6 +23,6 @@ def quiet(function: F) -> F:
     return cast(F, silent)
 
 
-def widened(x: Any) -> Any:
-    """float16 as float32, in which sums of it are made; anything else as it is."""
+def widen(x: Array) -> Any:
+    """Cast float16 to float32, in which its sums are computed. Return another dtype unchanged."""
     return x.astype(np.float32) if x.dtype == np.float16 else x

@@ -5,6 +5,7 @@ from typing import Any, Optional
 import numpy as np
 
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.reference.arrays import SizesArg
 
 __all__ = ["Random"]
 
@@ -12,15 +13,15 @@ __all__ = ["Random"]
 class Random:
     """The primitives of `onnx_compat.primitives.random`."""
 
-    def random_uniform(self, shape: Any, dtype: DType, seed: Optional[float]) -> Any:
+    def random_uniform(self, shape: SizesArg, dtype: DType, seed: Optional[float]) -> Any:
         digits = np.finfo(dtype.numpy).nmant if dtype.format is None else dtype.format.mantissa
-        scale = 2.0 ** (digits + 1)  # rounded down to what the dtype can tell apart below one: never one itself
+        scale = 2.0 ** (digits + 1)  # rounds down to the spacing of the dtype below 1, so that no number becomes 1
         return (np.floor(_generator(seed).random(shape.known) * scale) / scale).astype(dtype.numpy)
 
-    def random_normal(self, shape: Any, dtype: DType, seed: Optional[float]) -> Any:
+    def random_normal(self, shape: SizesArg, dtype: DType, seed: Optional[float]) -> Any:
         return _generator(seed).standard_normal(shape.known).astype(dtype.numpy)
 
 
 def _generator(seed: Optional[float]) -> Any:
-    """ONNX's seeds are floats: their bits are the seed."""
+    """Return a generator for a seed of ONNX, which is a float: the bits of the float are the seed."""
     return np.random.default_rng(None if seed is None else int(np.asarray(seed, np.float64).view(np.uint64)))

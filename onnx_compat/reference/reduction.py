@@ -1,27 +1,28 @@
-"""Combining elements along axes. Sums of float16 are made in float32."""
+"""Reductions along axes. Sums of float16 are computed in float32."""
 
 from typing import Any, Sequence
 
 import numpy as np
 
+from onnx_compat.reference.arrays import Array
 from onnx_compat.reference.elementwise import Elementwise
-from onnx_compat.reference.quiet import quiet, widened
+from onnx_compat.reference.quiet import quiet, widen
 
 __all__ = ["Reduction"]
 
 
-def _least(dtype: Any) -> Any:
+def _least(dtype: np.dtype) -> Any:
     return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
 
 
-def _greatest(dtype: Any) -> Any:
+def _greatest(dtype: np.dtype) -> Any:
     return np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
 
 
-def _reduced(ufunc: Any, x: Any, axes: Sequence[int], keepdims: bool, initial: Any) -> Any:
-    """Symbolic sizes are combined as the objects that they are; everything else as the dtype that it has."""
+def _reduce(ufunc: np.ufunc, x: Array, axes: Sequence[int], keepdims: bool, initial: float) -> Any:
+    """Reduce an array in its own dtype; float16 in float32, and symbolic sizes as objects."""
     dtype = None if x.dtype == object else x.dtype
-    wide = None if dtype is None else widened(x).dtype
+    wide = None if dtype is None else widen(x).dtype
     return np.asarray(ufunc.reduce(x, tuple(axes), wide, keepdims=keepdims, initial=initial), dtype)
 
 
@@ -29,40 +30,40 @@ class Reduction:
     """The primitives of `onnx_compat.primitives.reduction`."""
 
     @quiet
-    def reduce_sum(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-        return _reduced(np.add, x, axes, keepdims, 0)
+    def reduce_sum(self, x: Array, axes: Sequence[int], keepdims: bool) -> Any:
+        return _reduce(np.add, x, axes, keepdims, 0)
 
     @quiet
-    def reduce_prod(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-        return _reduced(np.multiply, x, axes, keepdims, 1)
+    def reduce_prod(self, x: Array, axes: Sequence[int], keepdims: bool) -> Any:
+        return _reduce(np.multiply, x, axes, keepdims, 1)
 
     @quiet
-    def reduce_mean(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    def reduce_mean(self, x: Array, axes: Sequence[int], keepdims: bool) -> Any:
         count = np.prod([x.shape[axis] for axis in axes], dtype=np.int64)
-        wide = {"i": np.int64, "u": np.uint64}.get(x.dtype.kind, widened(x).dtype)
-        total = _reduced(np.add, x.astype(wide, copy=False), axes, keepdims, 0)
+        wide = {"i": np.int64, "u": np.uint64}.get(x.dtype.kind, widen(x).dtype)
+        total = _reduce(np.add, x.astype(wide, copy=False), axes, keepdims, 0)
         return Elementwise.div(total, np.asarray(count, total.dtype)).astype(x.dtype, copy=False)
 
-    def reduce_max(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-        return _reduced(np.maximum, x, axes, keepdims, _least(x.dtype))
+    def reduce_max(self, x: Array, axes: Sequence[int], keepdims: bool) -> Any:
+        return _reduce(np.maximum, x, axes, keepdims, _least(x.dtype))
 
-    def reduce_min(self, x: Any, axes: Sequence[int], keepdims: bool) -> Any:
-        return _reduced(np.minimum, x, axes, keepdims, _greatest(x.dtype))
+    def reduce_min(self, x: Array, axes: Sequence[int], keepdims: bool) -> Any:
+        return _reduce(np.minimum, x, axes, keepdims, _greatest(x.dtype))
 
     @quiet
-    def softmax(self, x: Any, axis: int) -> Any:
-        e = _shifted(widened(x), axis)
+    def softmax(self, x: Array, axis: int) -> Any:
+        e = _subtract_maximum(widen(x), axis)
         np.exp(e, e)
         e /= np.add.reduce(e, axis, keepdims=True)
         return e.astype(x.dtype, copy=False)
 
     @quiet
-    def log_softmax(self, x: Any, axis: int) -> Any:
-        z = _shifted(widened(x), axis)
+    def log_softmax(self, x: Array, axis: int) -> Any:
+        z = _subtract_maximum(widen(x), axis)
         z -= np.log(np.add.reduce(np.exp(z), axis, keepdims=True))
         return z.astype(x.dtype, copy=False)
 
 
-def _shifted(x: Any, axis: int) -> Any:
-    """x less its largest element, so that no exponential overflows; a new array."""
+def _subtract_maximum(x: Array, axis: int) -> Any:
+    """Return x minus its largest element, as a new array, so that no exponential overflows."""
     return np.asarray(x - np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf))

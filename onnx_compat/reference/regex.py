@@ -1,7 +1,7 @@
-"""Regular expressions in RE2's syntax, as Python's module understands them.
+"""Translate regular expressions from RE2's syntax to that of Python's `re`.
 
-RE2 knows no memory of what was matched and no looking around; what Python alone would understand is refused, and so are
-the few things that only RE2 has. How greedy a repetition is makes no difference to whether a whole text matches.
+RE2 has no backreferences and no lookaround. Syntax that only Python accepts is refused; so are the few features that only
+RE2 has. Greedy and lazy repetitions match the same whole texts.
 """
 
 import re
@@ -9,14 +9,14 @@ from typing import Any, Dict, List, NoReturn, Sequence, Tuple
 
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 
-__all__ = ["translated"]
+__all__ = ["translate"]
 
 _Ranges = Sequence[Tuple[int, int]]
 _LAST = 0x10FFFF
 
 
 def _ranges(text: str) -> _Ranges:
-    """Pairs of characters, first and last."""
+    """Return the ranges that a text lists as pairs of their first and last characters."""
     return [(ord(first), ord(last)) for first, last in zip(text[::2], text[1::2])]
 
 
@@ -32,8 +32,11 @@ _COUNT = re.compile(r"\{\d+(,\d*)?\}")
 _GROUP = re.compile(r"\?(?:P?<(\w+)>|([imsU]*)(?:-([imsU]+))?([:)]))")
 
 
-def translated(pattern: str) -> str:
-    """The same in Python's syntax, for a match of the whole text."""
+def translate(pattern: str) -> str:
+    """Return a pattern of RE2 in Python's syntax, for a match of the whole text.
+
+    Raises InvalidModelError for a pattern that RE2 does not accept, and UnsupportedError for a feature of RE2 alone.
+    """
     return _Translation(pattern).result
 
 
@@ -43,72 +46,75 @@ def _complement(ranges: _Ranges) -> _Ranges:
     return [(first, last) for first, last in zip(starts, ends) if first <= last]
 
 
-def _members(ranges: _Ranges) -> str:
+def _format_ranges(ranges: _Ranges) -> str:
     return "".join("\\U%08x-\\U%08x" % pair for pair in ranges)
 
 
 class _Translation:
-    """One walk over a pattern. `groups` holds for each open group what flags were switched on inside of it: each opens a
-    group of Python's own, which ends with the group, and at `|` is interrupted.
+    """The state of a walk over a pattern.
+
+    groups: for each open group the flag groups "(?i:" inside of it. RE2 switches flags on until the end of the group.
+        Python needs a group for them, which is closed at the end of the group, and closed and opened again at `|`.
+    lines: for each open group whether ^ and $ also match at line ends.
     """
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self.place = 0
+        self.position = 0
         self.groups: List[List[str]] = [[]]
-        self.lines = [False]  # whether ^ and $ also mean lines, in each open group
+        self.lines = [False]
         parts: List[str] = []
-        while self.place < len(pattern):
+        while self.position < len(pattern):
             parts.append(self._next())
         if len(self.groups) > 1:
-            self._refused("a missing )")
+            self._refuse("a missing )")
         self.result = "".join(parts) + ")" * len(self.groups[0])
         try:
             re.compile(self.result)
         except re.error as error:
-            self._refused(str(error))
+            self._refuse(str(error))
 
-    def _refused(self, what: str) -> NoReturn:
-        raise InvalidModelError("%r is no regular expression of RE2: %s" % (self.pattern, what))
+    def _refuse(self, defect: str) -> NoReturn:
+        raise InvalidModelError("%r is no regular expression of RE2: %s" % (self.pattern, defect))
 
     def _next(self) -> str:
-        char = self.pattern[self.place]
-        self.place += 1
+        char = self.pattern[self.position]
+        self.position += 1
         simple: Dict[str, Any] = {
-            "\\": self._escaped, "[": self._class, "(": self._opened, ")": self._closed, "|": self._alternative,
+            "\\": self._escape, "[": self._character_class, "(": self._open_group, ")": self._close_group, "|": self._alternative,
             "$": lambda: "$" if self.lines[-1] else r"\Z", "{": self._count,
         }  # fmt: skip
-        if char in "*+?" and self.pattern[self.place : self.place + 1] == "+":
-            self._refused("two repetitions in a row")
+        if char in "*+?" and self.pattern[self.position : self.position + 1] == "+":
+            self._refuse("two repetitions in a row")
         return str(simple[char]()) if char in simple else char
 
     def _count(self) -> str:
-        """Braces that are no count stand for themselves."""
-        found = _COUNT.match(self.pattern, self.place - 1)
-        if found is None:
+        """Translate a repetition count. Other braces are literals."""
+        match = _COUNT.match(self.pattern, self.position - 1)
+        if match is None:
             return r"\{"
-        self.place = found.end()
-        return found.group()
+        self.position = match.end()
+        return match.group()
 
     # -- characters ----------------------------------------------------------------------------------------------------
-    def _escaped(self) -> str:
-        rest = self.pattern[self.place :]
+    def _escape(self) -> str:
+        rest = self.pattern[self.position :]
         if rest[:1] == "Q":
             text = rest[1:].split("\\E", 1)[0]
-            self.place += min(len(text) + 3, len(rest))
+            self.position += min(len(text) + 3, len(rest))
             return re.escape(text)
         if rest[:1] in ("A", "z", "b", "B"):
-            self.place += 1
+            self.position += 1
             return {"A": r"\A", "z": r"\Z", "b": r"(?a:\b)", "B": r"(?a:\B)"}[rest[0]]
-        return "[%s]" % _members(self._named())
+        return "[%s]" % _format_ranges(self._escape_ranges())
 
-    def _named(self) -> _Ranges:
-        """What an escape stands for, inside of a class or not."""
-        found = _ESCAPE.match(self.pattern, self.place)
-        if found is None:
-            self._refused(r"a trailing \ ")
-        self.place = found.end()
-        wide, narrow, octal, char = found.groups()
+    def _escape_ranges(self) -> _Ranges:
+        """Return the characters that an escape matches, inside or outside of a class."""
+        match = _ESCAPE.match(self.pattern, self.position)
+        if match is None:
+            self._refuse(r"a trailing \ ")
+        self.position = match.end()
+        wide, narrow, octal, char = match.groups()
         if char is None:
             code = int(octal, 8) if octal is not None else int(wide or narrow, 16)
             return [(code, code)]
@@ -120,74 +126,74 @@ class _Translation:
             code = ord({"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}[char])
             return [(code, code)]
         if char.isalnum() and ord(char) < 128:
-            self._refused("\\%s" % char)
+            self._refuse("\\%s" % char)
         return [(ord(char), ord(char))]
 
-    def _class(self) -> str:
+    def _character_class(self) -> str:
         text = "["
-        if self.pattern[self.place : self.place + 1] == "^":
-            self.place += 1
+        if self.pattern[self.position : self.position + 1] == "^":
+            self.position += 1
             text += "^"
         first = True
-        while first or self.pattern[self.place : self.place + 1] != "]":
-            if self.place >= len(self.pattern):
-                self._refused("a missing ]")
-            text += self._member()
+        while first or self.pattern[self.position : self.position + 1] != "]":
+            if self.position >= len(self.pattern):
+                self._refuse("a missing ]")
+            text += self._class_member()
             first = False
-        self.place += 1
+        self.position += 1
         return text + "]"
 
-    def _member(self) -> str:
-        posix = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.place)
+    def _class_member(self) -> str:
+        posix = re.compile(r"\[:(\^?)(\w+):\]").match(self.pattern, self.position)
         if posix is not None:
-            self.place = posix.end()
+            self.position = posix.end()
             if posix.group(2) not in _POSIX:
-                self._refused(posix.group())
+                self._refuse(posix.group())
             ranges = _POSIX[posix.group(2)]
-            return _members(_complement(ranges) if posix.group(1) else ranges)
-        low = self._one()
-        end = self.pattern[self.place : self.place + 2]
+            return _format_ranges(_complement(ranges) if posix.group(1) else ranges)
+        low = self._character()
+        end = self.pattern[self.position : self.position + 2]
         if len(low) == 1 and low[0][0] == low[0][1] and end[:1] == "-" and end[1:] not in ("", "]"):
-            self.place += 1
-            high = self._one()
+            self.position += 1
+            high = self._character()
             if len(high) != 1 or high[0][1] < low[0][0]:
-                self._refused("a range that is none")
+                self._refuse("a range whose end is before its start")
             low = [(low[0][0], high[0][1])]
-        return _members(low)
+        return _format_ranges(low)
 
-    def _one(self) -> _Ranges:
-        char = self.pattern[self.place]
-        self.place += 1
-        return self._named() if char == "\\" else [(ord(char), ord(char))]
+    def _character(self) -> _Ranges:
+        char = self.pattern[self.position]
+        self.position += 1
+        return self._escape_ranges() if char == "\\" else [(ord(char), ord(char))]
 
     # -- groups --------------------------------------------------------------------------------------------------------
-    def _opened(self) -> str:
-        if self.pattern[self.place : self.place + 1] != "?":
-            self._entered(self.lines[-1])
+    def _open_group(self) -> str:
+        if self.pattern[self.position : self.position + 1] != "?":
+            self._enter_group(self.lines[-1])
             return "(?:"
-        found = _GROUP.match(self.pattern, self.place)
-        if found is None:
-            self._refused("the group (%s" % self.pattern[self.place : self.place + 3])
-        self.place = found.end()
-        _, on, off, end = found.groups()
+        match = _GROUP.match(self.pattern, self.position)
+        if match is None:
+            self._refuse("the group (%s" % self.pattern[self.position : self.position + 3])
+        self.position = match.end()
+        _, on, off, end = match.groups()
         lines = (self.lines[-1] or "m" in (on or "")) and "m" not in (off or "")
         flags = "".join(flag for flag in on or "" if flag != "U")
         without = "".join(flag for flag in off or "" if flag != "U")
         opening = "(?%s%s:" % (flags, "-" + without if without else "")
-        if end == ")":  # from here to the end of the group that is open
+        if end == ")":  # the flags hold until the end of the open group
             self.groups[-1].append(opening)
             self.lines[-1] = lines
         else:
-            self._entered(lines)
+            self._enter_group(lines)
         return opening
 
-    def _entered(self, lines: bool) -> None:
+    def _enter_group(self, lines: bool) -> None:
         self.groups.append([])
         self.lines.append(lines)
 
-    def _closed(self) -> str:
+    def _close_group(self) -> str:
         if len(self.groups) == 1:
-            self._refused("a ) that closes nothing")
+            self._refuse("a ) that closes nothing")
         self.lines.pop()
         return ")" * (len(self.groups.pop()) + 1)
 

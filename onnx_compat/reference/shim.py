@@ -1,4 +1,4 @@
-"""The reference as a shim: embedded, always available, and what is used when nothing else is there."""
+"""The reference as a shim: part of the core, always available, and used if no framework is."""
 
 from typing import List, Optional, Sequence
 
@@ -12,34 +12,39 @@ __all__ = ["SHIM", "ReferenceShim"]
 
 
 class Replayed(Compiled):
-    """A program that is executed node by node at every run."""
+    """A program that is executed node by node in every run."""
 
     def __init__(self, program: Program) -> None:
         self.native = program
         self.program = program
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        # Copies: a result may be a constant of the model, an input, or a view of either.
+        """Execute the program."""
+        # Copy, because a result may be a constant of the model, an input, or a view of either.
         return [np.array(output, order="C") for output in emit(self.program.region, Reference(), arrays)]
 
 
 class ReferenceShim(Shim):
-    """Numpy, as the core uses it itself."""
+    """The shim of numpy."""
 
     name = "reference"
 
     def probe(self) -> Probe:
+        """Return that numpy is available."""
         return Probe(True, "embedded in onnx-compat", "numpy", np.__version__)
 
     def emitter(self) -> Emitter:
+        """Return an emitter that executes."""
         return Reference()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
+        """Return the program as it is. It is executed node by node."""
         self.resolve_device(device)
         check_target(program.region, self.emitter())
         return Replayed(program)
 
     def executor(self, device: Optional[str] = None) -> Emitter:
+        """Return an emitter that executes."""
         return Reference()
 
 

@@ -1,4 +1,4 @@
-"""Strings, in object arrays."""
+"""String primitives on object arrays."""
 
 import re
 from typing import Any, Optional, Tuple
@@ -6,7 +6,8 @@ from typing import Any, Optional, Tuple
 import numpy as np
 
 from onnx_compat.ir.dtypes import DType
-from onnx_compat.reference.regex import translated
+from onnx_compat.reference.arrays import Array
+from onnx_compat.reference.regex import translate
 
 __all__ = ["Text"]
 
@@ -20,20 +21,20 @@ _CONCAT = np.frompyfunc(lambda x, y: x + y, 2, 1)
 class Text:
     """The primitives of `onnx_compat.primitives.text`."""
 
-    def string_lower(self, x: Any) -> Any:
+    def string_lower(self, x: Array) -> Any:
         return np.asarray(_LOWER(x), object)
 
-    def string_upper(self, x: Any) -> Any:
+    def string_upper(self, x: Array) -> Any:
         return np.asarray(_UPPER(x), object)
 
-    def string_concat(self, x: Any, y: Any) -> Any:
+    def string_concat(self, x: Array, y: Array) -> Any:
         return np.asarray(_CONCAT(x, y), object)
 
-    def string_match(self, x: Any, pattern: str) -> Any:
-        matcher = re.compile(translated(pattern))
+    def string_match(self, x: Array, pattern: str) -> Any:
+        matcher = re.compile(translate(pattern))
         return np.asarray(np.frompyfunc(lambda text: matcher.fullmatch(text) is not None, 1, 1)(x)).astype(bool)
 
-    def string_split(self, x: Any, delimiter: Optional[str], limit: Optional[int]) -> Tuple[Any, Any]:
+    def string_split(self, x: Array, delimiter: Optional[str], limit: Optional[int]) -> Tuple[Any, Any]:
         most = -1 if limit is None else limit
         if delimiter is None:
             rows = [
@@ -49,27 +50,29 @@ class Text:
         counts = np.asarray([len(row) for row in rows], np.int64)
         return pieces.reshape((*x.shape, longest)), counts.reshape(x.shape)
 
-    def string_rank(self, x: Any) -> Any:
-        place = {text: k for k, text in enumerate(sorted(set(x.reshape(-1))))}
-        return np.asarray([place[text] for text in x.reshape(-1)], np.int64).reshape(x.shape)
+    def string_rank(self, x: Array) -> Any:
+        ranks = {text: k for k, text in enumerate(sorted(set(x.reshape(-1))))}
+        return np.asarray([ranks[text] for text in x.reshape(-1)], np.int64).reshape(x.shape)
 
-    def to_text(self, x: Any, dtype: DType) -> Any:
+    def to_text(self, x: Array, dtype: DType) -> Any:
         if dtype.format is not None:
             x = np.asarray(x, np.float32)
         texts = np.empty(x.shape, object)
-        for place in np.ndindex(*x.shape):  # a scalar of numpy knows the digits of its type, a Python float does not
-            texts[place] = str(x[place])
+        for index in np.ndindex(
+            *x.shape
+        ):  # str of a numpy scalar has the digits of its dtype; str of a Python float has those of float64
+            texts[index] = str(x[index])
         return texts
 
-    def from_text(self, x: Any, dtype: DType) -> Any:
+    def from_text(self, x: Array, dtype: DType) -> Any:
         if dtype.kind == "f":
             values = np.asarray([float(text) for text in x.reshape(-1)], np.float64).astype(dtype.numpy)
         else:
-            values = np.asarray([_whole(text) for text in x.reshape(-1)], object).astype(dtype.numpy)
+            values = np.asarray([_parse_integer(text) for text in x.reshape(-1)], object).astype(dtype.numpy)
         return values.reshape(x.shape)
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:

@@ -1,24 +1,25 @@
-"""Windows that slide over space, for any number of spatial axes, channels first: convolutions and pools.
+"""Convolutions and pools, channels first, for any number of spatial axes.
 
-A convolution is a matrix product over a copy of what the windows see, made a few rows at a time so that it stays in the
-cache; one whose windows do not overlap needs no copy. Pools go axis by axis.
+A convolution is a matrix product with a copy of the windows. The copy is made for a few rows at a time, so that it stays
+in the cache. A convolution with a kernel of size one needs no copy. Pools are computed axis by axis.
 """
 
 import itertools
-from typing import Any, Callable, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.reference.quiet import quiet, widened
+from onnx_compat.reference.arrays import Array
+from onnx_compat.reference.quiet import quiet, widen
 
 __all__ = ["Windows"]
 
 Ints = Sequence[int]
 Pads = Sequence[Tuple[int, int]]
 
-_BYTES = 1 << 22  # of windows copied at a time
+_BYTES = 1 << 22  # the most bytes of windows that are copied at a time
 
 
 class Windows:
@@ -26,23 +27,31 @@ class Windows:
 
     @quiet
     def conv(
-        self, x: Any, w: Any, bias: Any = None, *, strides: Ints, dilations: Ints, pads: Pads, groups: int = 1
+        self,
+        x: Array,
+        w: Array,
+        bias: Optional[Array] = None,
+        *,
+        strides: Ints,
+        dilations: Ints,
+        pads: Pads,
+        groups: int = 1,
     ) -> Any:
-        wide, kernel = _padded(widened(x), pads, 0), w.shape[2:]
-        places = [_places(*along) for along in zip(wide.shape[2:], kernel, strides, dilations)]
-        out = np.zeros((x.shape[0], w.shape[0], *places), wide.dtype)
+        wide, kernel = _pad(widen(x), pads, 0), w.shape[2:]
+        positions = [_count_positions(*along) for along in zip(wide.shape[2:], kernel, strides, dilations)]
+        out = np.zeros((x.shape[0], w.shape[0], *positions), wide.dtype)
         if out.size:
             if w.shape[1] == 1 and groups > 1:
-                _depthwise(wide, widened(w), strides, dilations, out)
+                _depthwise(wide, widen(w), strides, dilations, out)
             else:
-                _dense(wide, widened(w), strides, dilations, groups, out)
-        return _biased(out, bias).astype(x.dtype, copy=False)
+                _dense(wide, widen(w), strides, dilations, groups, out)
+        return _add_bias(out, bias).astype(x.dtype, copy=False)
 
     depthwise_conv = conv
 
     @quiet
     def conv_transpose(
-        self, x: Any, w: Any, bias: Any = None, *, strides: Ints, dilations: Ints, groups: int = 1
+        self, x: Array, w: Array, bias: Optional[Array] = None, *, strides: Ints, dilations: Ints, groups: int = 1
     ) -> Any:
         batch, channels, space = x.shape[0], x.shape[1] // groups, x.shape[2:]
         filters, kernel = w.shape[0], w.shape[2:]
@@ -50,23 +59,23 @@ class Windows:
             (size - 1) * stride + (taps - 1) * dilation + 1
             for size, taps, stride, dilation in zip(space, kernel, strides, dilations)
         ]
-        wide = widened(x).reshape(batch, groups, channels, _size(space))
-        matrix = widened(w).reshape(filters, groups, channels, _size(kernel)).transpose(1, 0, 3, 2)
+        wide = widen(x).reshape(batch, groups, channels, _size(space))
+        matrix = widen(w).reshape(filters, groups, channels, _size(kernel)).transpose(1, 0, 3, 2)
         matrix = matrix.reshape(groups, filters * _size(kernel), channels)
         out = np.zeros((batch, groups, filters, *lengths), wide.dtype)
-        for image, into in zip(wide, out):  # what every element adds to the window that it spreads over
+        for image, into in zip(wide, out):  # each element adds a scaled filter to its window
             spread = np.matmul(matrix, image).reshape((groups, filters, *kernel, *space))
             for tap, seen in _taps(kernel, space, strides, dilations):
                 into[(Ellipsis, *seen)] += spread[(slice(None), slice(None), *tap)]
-        return _biased(out.reshape(batch, groups * filters, *lengths), bias).astype(x.dtype, copy=False)
+        return _add_bias(out.reshape(batch, groups * filters, *lengths), bias).astype(x.dtype, copy=False)
 
-    def max_pool(self, x: Any, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> Any:
+    def max_pool(self, x: Array, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> Any:
         least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-        return _pooled(np.maximum, _padded(x, pads, least), kernel, strides, dilations)
+        return _pool(np.maximum, _pad(x, pads, least), kernel, strides, dilations)
 
     @quiet
-    def avg_pool(self, x: Any, kernel: Ints, strides: Ints, dilations: Ints) -> Any:
-        total = _pooled(np.add, widened(x), kernel, strides, dilations)
+    def avg_pool(self, x: Array, kernel: Ints, strides: Ints, dilations: Ints) -> Any:
+        total = _pool(np.add, widen(x), kernel, strides, dilations)
         return (total / np.asarray(_size(kernel), total.dtype)).astype(x.dtype, copy=False)
 
 
@@ -77,15 +86,15 @@ def _size(shape: Ints) -> int:
     return size
 
 
-def _places(size: int, taps: int, stride: int, dilation: int) -> int:
-    """How many places a window has on an axis."""
+def _count_positions(size: int, taps: int, stride: int, dilation: int) -> int:
+    """Return the number of positions of a window on an axis. Raises InvalidModelError if it is negative."""
     count = (size - (taps - 1) * dilation - 1) // stride + 1
     if count < 0:
         raise InvalidModelError("a window of %d does not fit an axis of length %d" % ((taps - 1) * dilation + 1, size))
     return count
 
 
-def _padded(x: Any, pads: Pads, value: Any) -> Any:
+def _pad(x: Array, pads: Pads, value: float) -> Any:
     if not any(itertools.chain.from_iterable(pads)):
         return x
     space = x.shape[2:]
@@ -94,27 +103,29 @@ def _padded(x: Any, pads: Pads, value: Any) -> Any:
     return out
 
 
-def _biased(out: Any, bias: Any) -> Any:
+def _add_bias(out: Array, bias: Optional[Array]) -> Any:
     if bias is not None:
-        out += widened(bias).reshape([-1] + [1] * (out.ndim - 2))
+        out += widen(bias).reshape([-1] + [1] * (out.ndim - 2))
     return out
 
 
-def _taps(kernel: Ints, places: Ints, strides: Ints, dilations: Ints) -> Iterator[Tuple[Tuple[int, ...], List[slice]]]:
-    """Each tap of a kernel, and which elements of space it sees as the window moves."""
+def _taps(
+    kernel: Ints, positions: Ints, strides: Ints, dilations: Ints
+) -> Iterator[Tuple[Tuple[int, ...], List[slice]]]:
+    """Yield each tap of a kernel with the slices of the elements that it reads at all window positions."""
     for tap in itertools.product(*map(range, kernel)):
         starts = [k * dilation for k, dilation in zip(tap, dilations)]
-        yield tap, [slice(b, b + (n - 1) * s + 1, s) if n else slice(0) for b, n, s in zip(starts, places, strides)]
+        yield tap, [slice(b, b + (n - 1) * s + 1, s) if n else slice(0) for b, n, s in zip(starts, positions, strides)]
 
 
-def _depthwise(x: Any, w: Any, strides: Ints, dilations: Ints, out: Any) -> None:
-    """Tap by tap, a row of channels at a time: what is added to stays in the cache."""
+def _depthwise(x: Array, w: Array, strides: Ints, dilations: Ints, out: Array) -> None:
+    """Add a depthwise convolution to `out`, tap by tap, for a few channels at a time, so that the sums stay in the cache."""
     channels, per = x.shape[1], w.shape[0] // x.shape[1]
-    places, kernel = out.shape[2:], w.shape[2:]
-    into = out.reshape(out.shape[0], channels, per, *places)
-    weights = w.reshape((channels, per, *kernel) + (1,) * len(places))
-    taps = list(_taps(kernel, places, strides, dilations))
-    some = max(_BYTES // max(per * _size(places) * out.itemsize * 8, 1), 1)
+    positions, kernel = out.shape[2:], w.shape[2:]
+    into = out.reshape(out.shape[0], channels, per, *positions)
+    weights: Any = w.reshape((channels, per, *kernel) + (1,) * len(positions))
+    taps = list(_taps(kernel, positions, strides, dilations))
+    some = max(_BYTES // max(per * _size(positions) * out.itemsize * 8, 1), 1)
     for image, target in zip(x, into):
         for first in range(0, channels, some):
             part = slice(first, first + some)
@@ -125,9 +136,10 @@ def _depthwise(x: Any, w: Any, strides: Ints, dilations: Ints, out: Any) -> None
                 total += scratch
 
 
-def _dense(x: Any, w: Any, strides: Ints, dilations: Ints, groups: int, out: Any) -> None:
+def _dense(x: Any, w: Array, strides: Ints, dilations: Ints, groups: int, out: Array) -> None:
+    """Write a convolution to `out`, as matrix products with copies of the windows."""
     batch, channels = x.shape[:2]
-    places, kernel = out.shape[2:], w.shape[2:]
+    positions, kernel = out.shape[2:], w.shape[2:]
     depth = w.shape[1] * _size(kernel)
     matrix = w.reshape(groups, w.shape[0] // groups, depth)
     if _size(kernel) == 1:
@@ -137,28 +149,28 @@ def _dense(x: Any, w: Any, strides: Ints, dilations: Ints, groups: int, out: Any
     steps = x.strides[2:]
     windows = as_strided(
         x,
-        (batch, channels, *kernel, *places),
+        (batch, channels, *kernel, *positions),
         (*x.strides[:2], *(s * d for s, d in zip(steps, dilations)), *(s * k for s, k in zip(steps, strides))),
         writeable=False,
     )
-    row = _size(places[1:])
+    row = _size(positions[1:])
     some = max(_BYTES // max(channels * _size(kernel) * row * x.itemsize, 1), 1)
     before = (slice(None),) * (1 + len(kernel))
     for image, into in zip(windows, out.reshape(batch, *matrix.shape[:2], -1)):
-        for first in range(0, places[0], some):
-            last = min(first + some, places[0])
+        for first in range(0, positions[0], some):
+            last = min(first + some, positions[0])
             columns = image[(*before, slice(first, last))].reshape(groups, depth, (last - first) * row)
             np.matmul(matrix, columns, into[:, :, first * row : last * row])
 
 
-def _pooled(combine: Callable[..., Any], x: Any, kernel: Ints, strides: Ints, dilations: Ints) -> Any:
-    """Windows are boxes, so that each axis can be combined by itself."""
+def _pool(combine: Callable[..., Any], x: Array, kernel: Ints, strides: Ints, dilations: Ints) -> Any:
+    """Combine the elements of each window, axis by axis, because windows are boxes."""
     for axis, (taps, stride, dilation) in enumerate(zip(kernel, strides, dilations), 2):
-        places = _places(x.shape[axis], taps, stride, dilation)
+        positions = _count_positions(x.shape[axis], taps, stride, dilation)
         before = (slice(None),) * axis
-        seen = [x[(*before, *where)] for _, where in _taps([taps], [places], [stride], [dilation])]
+        seen = [x[(*before, *where)] for _, where in _taps([taps], [positions], [stride], [dilation])]
         total = np.array(seen[0])
-        for other in seen[1:]:
-            combine(total, other, out=total)
+        for tap_values in seen[1:]:
+            combine(total, tap_values, out=total)
         x = total
     return x

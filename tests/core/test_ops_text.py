@@ -7,7 +7,7 @@ import pytest
 from meanings import applied, meaning, recorded
 
 from onnx_compat.errors import InvalidModelError, UnsupportedError
-from onnx_compat.reference.regex import translated
+from onnx_compat.reference.regex import translate
 
 
 def _texts(*texts):
@@ -74,8 +74,8 @@ def test_without_a_pattern_only_the_empty_text_matches():
     ],
 )
 def test_matches_of_re2(pattern, yes, no):
-    assert re.fullmatch(translated(pattern), yes)
-    assert not re.fullmatch(translated(pattern), no)
+    assert re.fullmatch(translate(pattern), yes)
+    assert not re.fullmatch(translate(pattern), no)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_matches_of_re2(pattern, yes, no):
 )
 def test_patterns_that_re2_refuses(pattern):
     with pytest.raises(InvalidModelError, match="RE2"):
-        translated(pattern)
+        translate(pattern)
 
 
 def test_classes_of_unicode_are_left_to_others():
