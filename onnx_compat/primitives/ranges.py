@@ -57,7 +57,7 @@ def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
     """Check that the lengths of consecutive pieces add up to the length of an axis."""
     if any(is_static(size) and size < 0 for size in sizes):
         raise InvalidModelError("an axis cannot be split into pieces of %s" % list(sizes))
-    if all(map(is_static, (*sizes, extent))) and sum(map(int, sizes)) != extent:  # type: ignore[arg-type]
+    if all(map(is_static, (*sizes, extent))) and sum(map(int, sizes)) != extent:  # type: ignore[arg-type]  # all are static
         raise InvalidModelError(
             "an axis of length %s cannot be split into pieces of %s" % (extent, list(sizes)),
             hint="the lengths of the pieces add up to the length of the axis",

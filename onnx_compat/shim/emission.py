@@ -171,11 +171,9 @@ class _Walk:
                     raise UnsupportedError(_MISSING_METHOD % node.primitive)
                 args = [self.argument(arg) for arg in node.args]
                 if node.regions:
-                    bodies = [self._body(region) for region in node.regions]
                     captures = list(dict.fromkeys(ref for region in node.regions for ref in region.captures()))
+                    bodies = [self._body(region, captures) for region in node.regions]
                     params = dict(node.params, bodies=bodies, captures=[self.argument(ref) for ref in captures])
-                    for body in bodies:
-                        body.captures = captures  # type: ignore[attr-defined]
                 else:
                     params = node.params
                 results = method(*args, **params)
@@ -191,13 +189,13 @@ class _Walk:
             reason = "the framework refused the primitive '%s': %s" % (node.primitive, _first_line(error))
             raise _add_origin(UnsupportedError(reason), node) from error
 
-    def _body(self, region: Region) -> Callable[..., List[Any]]:
+    def _body(self, region: Region, captures: Sequence[Ref]) -> Callable[..., List[Handle]]:
         """Return the region as a function of its inputs and then of its captures."""
 
         def body(*handles: Any) -> List[Any]:
             inputs, captured = handles[: len(region.inputs)], handles[len(region.inputs) :]
             inner = _Walk(self.emitter, dict(self.env))
-            inner.env.update(zip(body.captures, captured))  # type: ignore[attr-defined]
+            inner.env.update(zip(captures, captured))
             return inner.region(region, inputs)
 
         return body

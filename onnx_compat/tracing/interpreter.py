@@ -159,10 +159,10 @@ class Interpreter:
             reason = "its meaning could not be applied to these inputs: %s: %s" % (type(error).__name__, error)
             raise UnsupportedError(reason, hint=_hint(meaning)) from error
         self.done[context.node.name] = "composed"
-        if not isinstance(results, (tuple, list)) or isinstance(results, (SequenceValue, MapValue)):
-            results = (results,)
-        _check_results(context.node, results, meaning)
-        return results  # type: ignore[no-any-return]
+        is_single = not isinstance(results, (tuple, list)) or isinstance(results, (SequenceValue, MapValue))
+        outputs: Sequence[Any] = (results,) if is_single else results
+        _check_results(context.node, outputs, meaning)
+        return outputs
 
     def _apply_native(
         self,
