@@ -1,4 +1,4 @@
-"""Small models for tests, in a line each."""
+"""Build small models for tests."""
 
 from typing import Any, Optional, Sequence
 

@@ -1,4 +1,4 @@
-"""A shim that can do less than the reference it is made of: for what happens around a framework's limits."""
+"""A shim with fewer primitives than the reference, to test fallbacks and errors."""
 
 from typing import Any, Optional, Sequence
 
@@ -11,7 +11,7 @@ from onnx_compat.reference.shim import ReferenceShim, Replayed
 
 
 class LimitedEmitter(Reference):
-    """Cannot take an exponential; says what it emits."""
+    """The reference without the primitive `exp`."""
 
     def exp(self, x: Any) -> Any:
         raise UnsupportedError("this framework has no exponential")
@@ -37,7 +37,7 @@ class LimitedShim(ReferenceShim):
         from contextlib import contextmanager
 
         class Symbolic(LimitedEmitter):
-            """Tells what it can do from the types alone."""
+            """An emitter for trials, which computes nothing."""
 
             concrete = False
 

@@ -1,4 +1,4 @@
-"""Operators applied in a line: to known values, or recorded for unknown ones and then run by the reference."""
+"""Apply operators to known values, or record them for unknown values and run the program by the reference."""
 
 from typing import Any, Callable, List, Sequence
 
@@ -16,12 +16,12 @@ __all__ = ["applied", "meaning", "primitives", "recorded"]
 
 
 def meaning(name: str, opset: int, domain: str = "") -> Callable[..., Any]:
-    """The operator as a function of Tensors, arrays and attributes."""
+    """Return the operator as a function of Tensors, arrays and attributes."""
     function = lookup(domain, name, opset).function
-    return lambda *inputs, **attributes: function(*map(_lifted, inputs), **attributes)
+    return lambda *inputs, **attributes: function(*map(_lift, inputs), **attributes)
 
 
-def _lifted(value: Any) -> Any:
+def _lift(value: Any) -> Any:
     if isinstance(value, (list, int, float, bool, str)):
         value = np.asarray(value)
         value = value.astype(np.float32) if value.dtype == np.float64 else value
@@ -30,7 +30,7 @@ def _lifted(value: Any) -> Any:
 
 
 def applied(name: str, opset: int, *inputs: Any, **attributes: Any) -> Any:
-    """The first result for known inputs, as an array."""
+    """Return the first result of an operator for known inputs, as an array."""
     result = meaning(name, opset)(*inputs, **attributes)
     return _array(result[0] if isinstance(result, (list, tuple)) and not isinstance(result, Tensor) else result)
 
@@ -47,23 +47,24 @@ class Recorded:
     def __init__(self, function: Callable[..., Any], shapes: Sequence[Sequence[Any]], dtype: str, emitter: Any) -> None:
         ports = [Port("x%d" % k, DType.of(dtype), tuple(shape)) for k, shape in enumerate(shapes)]
         self.emitter = emitter or SHIM.emitter()
-        self.program = record_program(lambda *xs: _listed(function(*xs)), ports, self.emitter)
+        self.program = record_program(lambda *xs: _to_list(function(*xs)), ports, self.emitter)
 
     def __call__(self, *arrays: Any) -> Any:
         results = emit(self.program.region, self.emitter, [np.asarray(array) for array in arrays])
         return results[0] if len(results) == 1 else results
 
 
-def _listed(results: Any) -> List[Tensor]:
-    return [one for one in results if one is not None] if isinstance(results, (list, tuple)) else [results]
+def _to_list(results: Any) -> List[Tensor]:
+    return [result for result in results if result is not None] if isinstance(results, (list, tuple)) else [results]
 
 
 def recorded(
     function: Callable[..., Any], *shapes: Sequence[Any], dtype: str = "float32", emitter: Any = None
 ) -> Recorded:
+    """Record a function for inputs of these shapes and a dtype."""
     return Recorded(function, shapes, dtype, emitter)
 
 
-def primitives(one: Recorded) -> List[str]:
-    """The primitives that are left of it, in order."""
-    return [node.primitive for node in one.program.region.live()]
+def primitives(record: Recorded) -> List[str]:
+    """Return the live primitives of a recorded function, in order."""
+    return [node.primitive for node in record.program.region.live()]

@@ -18,8 +18,8 @@ def test_prepare_and_run() -> None:
 def test_run_model_and_run_node() -> None:
     proto = model([node("Neg", ["x"], ["y"])], [value("x", ["n", 2])], [value("y")])
     np.testing.assert_array_equal(backend.run_model(proto, [X], shim="reference")[0], -X)
-    made = helper.make_node("Add", ["a", "b"], ["c"])
-    np.testing.assert_array_equal(backend.run_node(made, [X, X], shim="reference", opset_version=14)[0], X + X)
+    add = helper.make_node("Add", ["a", "b"], ["c"])
+    np.testing.assert_array_equal(backend.run_node(add, [X, X], shim="reference", opset_version=14)[0], X + X)
 
 
 def test_what_it_says_of_itself() -> None:

@@ -16,25 +16,25 @@ from onnx_compat.ir import dtypes
 from onnx_compat.ir.dtypes import DType, from_public, to_public
 from onnx_compat.ir.minifloat import FORMATS
 
-SMALL = [one for one in dtypes.ALL if one.format is not None]
+SMALL = [element_type for element_type in dtypes.ALL if element_type.format is not None]
 
 
 def every_code(dtype):
     return np.arange(1 << dtype.bits).astype(dtype.format.code_type)
 
 
-def same(one, other):
+def same(left, right):
     """Equal values with equal signs; NaN equals NaN."""
-    nan = np.isnan(one)
+    nan = np.isnan(left)
     return (
-        np.array_equal(nan, np.isnan(other))
-        and np.array_equal(np.where(nan, 0, one), np.where(nan, 0, other))
-        and np.array_equal(np.signbit(one) | nan, np.signbit(other) | nan)
+        np.array_equal(nan, np.isnan(right))
+        and np.array_equal(np.where(nan, 0, left), np.where(nan, 0, right))
+        and np.array_equal(np.signbit(left) | nan, np.signbit(right) | nan)
     )
 
 
 def test_every_type_of_onnx_is_known_by_number():
-    ours = {one.onnx: one for one in dtypes.ALL}
+    ours = {element_type.onnx: element_type for element_type in dtypes.ALL}
     for name, number in onnx.TensorProto.DataType.items():
         if number:
             spelling = {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())
@@ -42,12 +42,18 @@ def test_every_type_of_onnx_is_known_by_number():
     assert sorted(ours) == list(range(1, 29))
 
 
-@pytest.mark.parametrize("one", dtypes.ALL, ids=str)
-def test_lookup(one):
-    assert DType.of(one.onnx) is DType.of(one.name) is DType.of("tensor(%s)" % one.spelling) is DType.of(one) is one
-    assert pickle.loads(pickle.dumps(one)) is copy.deepcopy(one) is one  # noqa: S301
-    if one.native:
-        assert DType.of(one.numpy) is DType.of(np.zeros(2, one.numpy)) is one
+@pytest.mark.parametrize("element_type", dtypes.ALL, ids=str)
+def test_lookup(element_type):
+    assert (
+        DType.of(element_type.onnx)
+        is DType.of(element_type.name)
+        is DType.of("tensor(%s)" % element_type.spelling)
+        is DType.of(element_type)
+        is element_type
+    )
+    assert pickle.loads(pickle.dumps(element_type)) is copy.deepcopy(element_type) is element_type  # noqa: S301
+    if element_type.native:
+        assert DType.of(element_type.numpy) is DType.of(np.zeros(2, element_type.numpy)) is element_type
 
 
 def test_lookup_of_other_spellings():
@@ -67,32 +73,38 @@ def test_limits():
         _ = dtypes.string.max
 
 
-@pytest.mark.parametrize("one", SMALL, ids=str)
-def test_every_code_comes_back(one):
-    codes = every_code(one)
-    values = one.format.decode(codes)
+@pytest.mark.parametrize("element_type", SMALL, ids=str)
+def test_every_code_comes_back(element_type):
+    codes = every_code(element_type)
+    values = element_type.format.decode(codes)
     assert values.dtype == np.float32
     finite = ~np.isnan(values)
-    assert np.array_equal(one.format.encode(values, saturate=False)[finite], codes[finite])
-    assert np.isnan(one.format.decode(one.format.encode(values)))[~finite].all()
-    assert values[np.isfinite(values)].max() == one.max and values[np.isfinite(values)].min() == one.min
+    assert np.array_equal(element_type.format.encode(values, saturate=False)[finite], codes[finite])
+    assert np.isnan(element_type.format.decode(element_type.format.encode(values)))[~finite].all()
+    assert (
+        values[np.isfinite(values)].max() == element_type.max and values[np.isfinite(values)].min() == element_type.min
+    )
 
 
-@pytest.mark.parametrize("one", SMALL, ids=str)
-def test_every_code_against_ml_dtypes(one):
+@pytest.mark.parametrize("element_type", SMALL, ids=str)
+def test_every_code_against_ml_dtypes(element_type):
     pytest.importorskip("ml_dtypes")
-    theirs = to_public(one.format.decode(every_code(one)), one).dtype
-    assert same(one.format.decode(every_code(one)), every_code(one).view(theirs).astype(np.float32))
+    theirs = to_public(element_type.format.decode(every_code(element_type)), element_type).dtype
+    assert same(
+        element_type.format.decode(every_code(element_type)), every_code(element_type).view(theirs).astype(np.float32)
+    )
 
 
 @pytest.mark.parametrize("wide", [np.float32, np.float64])
-@pytest.mark.parametrize("one", [one for one in SMALL if one is not dtypes.float8e8m0], ids=str)
-def test_rounding_against_ml_dtypes(one, wide):
+@pytest.mark.parametrize(
+    "element_type", [element_type for element_type in SMALL if element_type is not dtypes.float8e8m0], ids=str
+)
+def test_rounding_against_ml_dtypes(element_type, wide):
     pytest.importorskip("ml_dtypes")
-    theirs = to_public(np.float32([1]), one).dtype
+    theirs = to_public(np.float32([1]), element_type).dtype
     random = np.random.RandomState(0)
     values = random.randint(0, 2**32, 100000, np.int64).astype(np.uint32).view(np.float32)
-    table = one.format.decode(every_code(one))
+    table = element_type.format.decode(every_code(element_type))
     middles = (
         np.unique(table[np.isfinite(table)])[:-1].astype(np.float64) + np.unique(table[np.isfinite(table)])[1:]
     ) / 2
@@ -102,7 +114,7 @@ def test_rounding_against_ml_dtypes(one, wide):
         values = values[~np.isnan(values)]
         values = values.astype(np.float32).astype(wide)
         expected = values.astype(theirs).astype(np.float32)
-    assert same(one.round(values, saturate=False), expected)
+    assert same(element_type.round(values, saturate=False), expected)
 
 
 def test_float64_is_not_rounded_twice():
@@ -123,52 +135,55 @@ def test_float64_is_not_rounded_twice():
     ],
 )
 def test_the_table_of_cast(name, saturated, plain):
-    one = DType.of(name)
+    element_type = DType.of(name)
     large = np.float32([np.inf, -np.inf, 3.4e38, -3.4e38])
     signs = np.float32([1, -1, 1, -1])
-    assert np.array_equal(one.round(large), saturated * signs)
-    assert np.array_equal(np.nan_to_num(one.round(large, saturate=False)), np.nan_to_num(plain * signs))
-    assert np.isnan(one.round(np.nan)) or name == "float4e2m1"
-    assert np.signbit(one.round(np.float32(-0.0))) == (not name.endswith("uz"))
+    assert np.array_equal(element_type.round(large), saturated * signs)
+    assert np.array_equal(np.nan_to_num(element_type.round(large, saturate=False)), np.nan_to_num(plain * signs))
+    assert np.isnan(element_type.round(np.nan)) or name == "float4e2m1"
+    assert np.signbit(element_type.round(np.float32(-0.0))) == (not name.endswith("uz"))
 
 
 def test_scales():
     values = np.float32([0.3, 1, 1.1, 1.5, 1.9, 3.0, 0, np.inf, 2.0**-127])
-    one = dtypes.float8e8m0
+    element_type = dtypes.float8e8m0
     low = 2.0**-127
-    up = [0.5, 1, 2, 2, 2, 4, low, one.max, low]
-    assert np.array_equal(one.round(values, mode="up"), np.float32(up))
-    assert np.array_equal(one.round(values[:6], mode="down"), np.float32([0.25, 1, 1, 1, 1, 2]))
-    assert np.array_equal(one.round(values[:6], mode="nearest"), np.float32([0.25, 1, 1, 2, 2, 4]))
-    assert np.isnan(one.round([0.0, np.inf, np.nan, -1.0], saturate=False)).all()
+    up = [0.5, 1, 2, 2, 2, 4, low, element_type.max, low]
+    assert np.array_equal(element_type.round(values, mode="up"), np.float32(up))
+    assert np.array_equal(element_type.round(values[:6], mode="down"), np.float32([0.25, 1, 1, 1, 1, 2]))
+    assert np.array_equal(element_type.round(values[:6], mode="nearest"), np.float32([0.25, 1, 1, 2, 2, 4]))
+    assert np.isnan(element_type.round([0.0, np.inf, np.nan, -1.0], saturate=False)).all()
     with pytest.raises(ValueError, match="sideways"):
-        one.round(1.0, mode="sideways")
+        element_type.round(1.0, mode="sideways")
 
 
-@given(st.lists(st.integers(-(2**40), 2**40)), st.sampled_from([one for one in dtypes.ALL if one.bits in (2, 4)]))
-def test_small_integers_wrap(values, one):
-    if one.kind == "f":
+@given(
+    st.lists(st.integers(-(2**40), 2**40)),
+    st.sampled_from([element_type for element_type in dtypes.ALL if element_type.bits in (2, 4)]),
+)
+def test_small_integers_wrap(values, element_type):
+    if element_type.kind == "f":
         return
-    wrapped = one.round(np.array(values, np.int64))
-    assert wrapped.dtype == one.numpy
+    wrapped = element_type.round(np.array(values, np.int64))
+    assert wrapped.dtype == element_type.numpy
     for value, got in zip(values, wrapped):
-        assert one.min <= got <= one.max and (int(got) - value) % (1 << one.bits) == 0
+        assert element_type.min <= got <= element_type.max and (int(got) - value) % (1 << element_type.bits) == 0
 
 
-@pytest.mark.parametrize("one", dtypes.ALL, ids=str)
-def test_what_users_hold_comes_back(one):
-    if one.kind == "s":
+@pytest.mark.parametrize("element_type", dtypes.ALL, ids=str)
+def test_what_users_hold_comes_back(element_type):
+    if element_type.kind == "s":
         carrier = np.array(["a", "ü", ""], object)
-    elif one.format is not None:
-        carrier = one.format.decode(every_code(one))
+    elif element_type.format is not None:
+        carrier = element_type.format.decode(every_code(element_type))
     else:
-        carrier = np.array([0, 1, 1], one.numpy)
-    public = to_public(carrier, one)
+        carrier = np.array([0, 1, 1], element_type.numpy)
+    public = to_public(carrier, element_type)
     back, dtype = from_public(public)
-    assert back.dtype == one.numpy and back.shape == carrier.shape
-    if one.native or public.dtype != carrier.dtype:
-        assert dtype is one
-    assert same(back, carrier) if one.kind == "f" else np.array_equal(back, carrier)
+    assert back.dtype == element_type.numpy and back.shape == carrier.shape
+    if element_type.native or public.dtype != carrier.dtype:
+        assert dtype is element_type
+    assert same(back, carrier) if element_type.kind == "f" else np.array_equal(back, carrier)
 
 
 def test_from_public():
@@ -191,6 +206,6 @@ def test_ml_dtypes_is_not_imported_by_looking():
 
 
 def test_formats_are_those_of_the_types():
-    assert {one.name for one in SMALL} == set(FORMATS)
-    for one in SMALL:
-        assert one.format.bits == one.bits
+    assert {element_type.name for element_type in SMALL} == set(FORMATS)
+    for element_type in SMALL:
+        assert element_type.format.bits == element_type.bits

@@ -1,6 +1,4 @@
-"""Pending permutations: whatever a channels-last shim is given computes the same as the order as written, and a network
-of convolutions is given no transposition but those of its input and output.
-"""
+"""Pending permutations keep the results of a channels-last shim, and add no transpose inside a network of convolutions."""
 
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
@@ -90,10 +88,10 @@ class Making:
         filters = groups * self.number(1, 2)
         w = self.array(filters, shape[1] // groups, *[1 + (size > 1) * self.number(0, 1) for size in shape[2:]])
         bias = self.array(filters)
-        ones = [1] * (rank - 2)
-        pads = [(0, self.number(0, 1)) for _ in ones]
+        strides = [1] * (rank - 2)
+        pads = [(0, self.number(0, 1)) for _ in strides]
         return lambda x: primitives.conv(
-            _countable(x, shape), w, bias, strides=ones, dilations=ones, pads=pads, groups=groups
+            _countable(x, shape), w, bias, strides=strides, dilations=strides, pads=pads, groups=groups
         )
 
     def conv_transpose(self, shape: Any, rank: int) -> Step:
@@ -106,18 +104,18 @@ class Making:
     def pool(self, shape: Any, rank: int) -> Step:
         if rank < 3 or rank > 5:
             return self.relu(shape, rank)
-        kernel, ones = [min(2, size) for size in shape[2:]], [1] * (rank - 2)
+        kernel, strides = [min(2, size) for size in shape[2:]], [1] * (rank - 2)
         if self.number(0, 1):
-            return lambda x: primitives.avg_pool(x, kernel, ones, ones)
-        return lambda x: primitives.max_pool(x, kernel, ones, ones, [(0, 0)] * (rank - 2))
+            return lambda x: primitives.avg_pool(x, kernel, strides, strides)
+        return lambda x: primitives.max_pool(x, kernel, strides, strides, [(0, 0)] * (rank - 2))
 
     def relu(self, shape: Any, rank: int) -> Step:
         return primitives.relu
 
     def add(self, shape: Any, rank: int) -> Step:
         cut = self.number(0, rank)
-        other = self.array(*[size if self.number(0, 1) else 1 for size in shape[cut:]])
-        return lambda x: primitives.add(x, other)
+        operand = self.array(*[size if self.number(0, 1) else 1 for size in shape[cut:]])
+        return lambda x: primitives.add(x, operand)
 
     def against_itself(self, shape: Any, rank: int) -> Step:
         axis = self.number(0, rank - 1)
@@ -198,8 +196,8 @@ class Making:
         return (lambda x: primitives.unsqueeze(x, [axis])) if rank < 6 else primitives.relu
 
     def squeeze(self, shape: Any, rank: int) -> Step:
-        ones = [axis for axis, size in enumerate(shape) if size == 1]
-        return (lambda x: primitives.squeeze(x, ones[:1])) if rank > 1 else primitives.relu
+        unit_axes = [axis for axis, size in enumerate(shape) if size == 1]
+        return (lambda x: primitives.squeeze(x, unit_axes[:1])) if rank > 1 else primitives.relu
 
     def tile(self, shape: Any, rank: int) -> Step:
         repeats = [self.number(1, 2) for _ in shape]
@@ -225,7 +223,7 @@ def _countable(x: Any, shape: Sequence[int]) -> Any:
     return x if is_static(x.shape[1]) else primitives.reshape(x, [x.shape[0], shape[1], *x.shape[2:]])
 
 
-def _emitted(program: Program, *arrays: Any) -> List[Any]:
+def _run(program: Program, *arrays: Any) -> List[Any]:
     return emit(program.region, ChannelsLast(), list(arrays))
 
 
@@ -255,7 +253,7 @@ def test_any_sequence_computes_the_same(data: Any, names: List[str], shape: List
 
     sizes: Any = ["n", *shape[1:2], *[None] * (len(shape) - 2)] if symbolic else shape
     program = record_program(function, [Port("x", float32, tuple(sizes))], ChannelsLast())
-    (result,) = _emitted(program, x)
+    (result,) = _run(program, x)
     np.testing.assert_allclose(result, eager.value, rtol=1e-4, atol=1e-4)
 
 
@@ -313,7 +311,7 @@ def _as_one_row(x: Any) -> Any:
 
 
 def _pixels(x: Any) -> Any:
-    """Channels to pixels and back. Each is one transposition, whose result the next convolution takes as it lies."""
+    """Channels to pixels and back. Each is a single transpose, whose result the next convolution reads in storage order."""
     y = depth_to_space(_same(x, _weights(8, 3, 3, 3)), blocksize=2, mode="CRD")
     y = depth_to_space(_same(y, _weights(8, 2, 3, 3)), blocksize=2)
     y = space_to_depth(_same(y, _weights(2, 2, 3, 3)), blocksize=2)
@@ -333,10 +331,10 @@ def test_networks_of_convolutions_are_not_transposed(network: Any, most: int, si
         counts[node.primitive] = counts.get(node.primitive, 0) + 1
     assert counts.get("transpose", 0) <= most, counts
     x = _weights(2, 3, 8, 8)
-    np.testing.assert_allclose(_emitted(program, x)[0], network(lift(x)).value, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(_run(program, x)[0], network(lift(x)).value, rtol=1e-4, atol=1e-5)
 
 
-def _cached(x: Any, past: Any) -> Any:
+def _concat_cache(x: Any, past: Any) -> Any:
     """The keys of a decoder: those of before are as written, and so are all of them as an output."""
     heads = primitives.reshape(primitives.matmul(x, _weights(6, 6)), [x.shape[0], x.shape[1], 2, 3])
     return primitives.concat([past, primitives.transpose(heads, [0, 2, 1, 3])], 2)
@@ -351,9 +349,9 @@ def _patches(x: Any, past: Any) -> Any:
     return primitives.add(primitives.reduce_mean(rows, [0, 1, 2]), past)
 
 
-@pytest.mark.parametrize(("network", "most"), [(_cached, 1), (_patches, 1)])
+@pytest.mark.parametrize(("network", "most"), [(_concat_cache, 1), (_patches, 1)])
 def test_products_of_matrices_are_as_written_and_stay_so(network: Any, most: int) -> None:
-    """What is beside them is put in order once; they would be put out of it each time, and a cache as well."""
+    """The other operand is transposed once, into the logical order of the product or of the cache."""
     shapes = (2, 4, 6), (2, 2, 5, 3)
     ports = [Port(name, float32, shape) for name, shape in zip("xy", shapes)]
     program = record_program(lambda x, y: [network(x, y)], ports, ChannelsLast())
@@ -373,12 +371,12 @@ def test_a_reshape_of_the_order_that_is_taken_is_in_the_order_that_is_said(data:
         k = data.draw(st.integers(0, len(after) - 2))
         after[k : k + 2] = [after[k] * after[k + 1]]
     order = tuple(data.draw(st.permutations(range(len(shape)))))
-    taken, there = reshape_orders(shape, order, after)
+    operand_order, result_order = reshape_orders(shape, order, after)
     logical = np.arange(int(np.prod(shape))).reshape(shape)
-    physical = logical.transpose(taken or range(len(shape)))
-    place = there or tuple(range(len(after)))
-    moved = physical.reshape([after[axis] for axis in place])
-    assert np.array_equal(moved.transpose(np.argsort(place)), logical.reshape(after))
+    physical = logical.transpose(operand_order or range(len(shape)))
+    stored_axes = result_order or tuple(range(len(after)))
+    moved = physical.reshape([after[axis] for axis in stored_axes])
+    assert np.array_equal(moved.transpose(np.argsort(stored_axes)), logical.reshape(after))
 
 
 def _factors(data: Any, size: int) -> List[int]:
@@ -405,7 +403,7 @@ def test_rows_of_groups_that_are_read_as_rows_are_in_order() -> None:
         program = record_program(
             lambda x, groups=groups: [read(x, groups)], [Port("x", float32, x.shape)], ChannelsLast()
         )
-        np.testing.assert_allclose(_emitted(program, x)[0], read(lift(x), groups).value, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(_run(program, x)[0], read(lift(x), groups).value, rtol=1e-3, atol=1e-4)
 
 
 def test_axes_of_length_one_keep_an_image_channels_last() -> None:

@@ -57,9 +57,9 @@ def symbolic(shape: Sequence[int]) -> Operand:
     count = int(np.prod(shape))
 
     def make(x: Tensor, d: Tensor) -> Tensor:
-        made = primitives.reshape(primitives.slice(primitives.shape_of(d), [0], [count], [1]), shape)
-        assert made.value is not None and not made.known, "this operand is meant to be symbolic"
-        return made
+        sizes = primitives.reshape(primitives.slice(primitives.shape_of(d), [0], [count], [1]), shape)
+        assert sizes.value is not None and not sizes.known, "this operand is meant to be symbolic"
+        return sizes
 
     return Operand("symbolic%s" % (tuple(shape),), make, np.array(SIZES[:count], np.int64).reshape(shape))
 
@@ -71,9 +71,7 @@ SYMBOLIC = [symbolic(s) for s in ((2, 2, 2), (2, 2), (2,), (), (1, 2, 2), (2, 1,
 OTHERS = [*PENDING, *LOWER, *[constant(rank) for rank in range(RANK + 1)], *SYMBOLIC]
 
 
-def computed(
-    function: Callable[..., Any], operands: Sequence[Operand], emitter: Any = Reference, size: Any = None
-) -> Any:
+def run(function: Callable[..., Any], operands: Sequence[Operand], emitter: Any = Reference, size: Any = None) -> Any:
     """The results of a function of these operands, recorded and then run; the sizes of x are `size`, those of d open."""
     ports = [Port("x", int64, (size,) * RANK), Port("d", int64, (None,) * len(SIZES))]
 
@@ -92,11 +90,11 @@ def check(
     wanted = wanted if isinstance(wanted, list) else [wanted]
     names = [operand.name for operand in operands]
     for size in sizes:
-        for got, want in zip(computed(function, operands, size=size), wanted):
+        for got, want in zip(run(function, operands, size=size), wanted):
             np.testing.assert_array_equal(got, want, err_msg=str(names))
 
 
-def _divided(x: Any, y: Any) -> Any:
+def _divide(x: Any, y: Any) -> Any:
     return np.trunc(x / np.where(y == 0, 1, y)).astype(np.int64)
 
 
@@ -107,7 +105,7 @@ BINARY: Dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 #: Not defined where the divisor is zero.
 DIVIDING: Dict[str, Callable[[Any, Any], Any]] = {
-    "div": _divided, "floordiv": np.floor_divide, "mod": np.mod, "fmod": np.fmod
+    "div": _divide, "floordiv": np.floor_divide, "mod": np.mod, "fmod": np.fmod
 }  # fmt: skip
 
 
@@ -137,11 +135,11 @@ def test_powers_take_exponents_in_their_order() -> None:
         check(primitives.pow, np.power, [base, exponent])
 
 
-@pytest.mark.parametrize("place", range(3))
-def test_where(place: int) -> None:
+@pytest.mark.parametrize("position", range(3))
+def test_where(position: int) -> None:
     """A pending operand at one place, each kind of operand at the other two."""
-    for one, *others in itertools.product(PENDING, OTHERS, OTHERS[::3]):
-        operands = [*others[:place], one, *others[place:]]
+    for pending, *rest in itertools.product(PENDING, OTHERS, OTHERS[::3]):
+        operands = [*rest[:position], pending, *rest[position:]]
         check(
             lambda c, x, y: primitives.where(primitives.less(c, 5), x, y),
             lambda c, x, y: np.where(c < 5, x, y),
@@ -178,25 +176,25 @@ def _rows(x: Any, indices: Any) -> Any:
     return x[tuple(np.moveaxis(indices, -1, 0))]
 
 
-def _scattered(x: Any, indices: Any, updates: Any) -> Any:
-    made = x.copy()
-    made[tuple(np.moveaxis(indices, -1, 0))] = updates
-    return made
+def _scatter(x: Any, indices: Any, updates: Any) -> Any:
+    result = x.copy()
+    result[tuple(np.moveaxis(indices, -1, 0))] = updates
+    return result
 
 
 def test_rows_of_coordinates() -> None:
-    """Coordinates that are wrapped by sizes, in any order: what boolean masks and detectors do after a NonZero."""
+    """Coordinates that are wrapped by sizes, in any order, as boolean masks and detectors compute after a NonZero."""
     whole = [operand for operand in OTHERS if operand.value.shape == (2, 2)]
-    for x, rows, other in itertools.product([*PENDING, SYMBOLIC[0]], LOWER, whole):
+    for x, rows, shift in itertools.product([*PENDING, SYMBOLIC[0]], LOWER, whole):
         check(
             lambda x, i, k: primitives.gather_nd(x, primitives.mod(primitives.add(i, k), 2)),
             lambda x, i, k: _rows(x, (i + k) % 2),
-            [x, rows, other],
+            [x, rows, shift],
             sizes=[2],  # how many coordinates a row has must be known
         )
     distinct = Operand("rows", lambda x, d: lift([[0, 1], [1, 0]], int64), np.array([[0, 1], [1, 0]]))
     for x, updates in itertools.product([*PENDING, SYMBOLIC[0]], whole):
-        check(primitives.scatter_nd, _scattered, [x, distinct, updates])
+        check(primitives.scatter_nd, _scatter, [x, distinct, updates])
 
 
 def test_products_of_matrices() -> None:
@@ -216,11 +214,11 @@ CASTS = [(float32, np.float32), (int32, np.int32), (bool_, np.bool_)]
 def test_another_dtype(dtype: Any) -> None:
     """A cast of sizes is done at run time where sizes are no longer integers."""
     ours, theirs = dtype
-    for x, other in itertools.product(PENDING, OTHERS):
+    for x, updates in itertools.product(PENDING, OTHERS):
         check(
             lambda x, y: primitives.equal(primitives.cast(x, ours), primitives.cast(y, ours)),
             lambda x, y: x.astype(theirs) == y.astype(theirs),
-            [x, other],
+            [x, updates],
         )
 
 
@@ -244,7 +242,7 @@ MOVES: Dict[str, Tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("name", sorted(MOVES))
 @pytest.mark.parametrize("perm", ORDERS)
 def test_moves_of_a_tensor_of_sizes(name: str, perm: Any) -> None:
-    """Of sizes that were put in another order before, beside a pending operand."""
+    """Move a tensor of sizes that has a pending order, together with a pending operand."""
     ours, theirs = MOVES[name]
     for x in PENDING:
         check(
@@ -277,9 +275,9 @@ def test_an_image_of_sizes_goes_into_a_convolution_channels_last() -> None:
 
     def network(x: Any, y: Any) -> List[Tensor]:
         x, y = primitives.cast(lift(x), float32), primitives.cast(lift(y), float32)
-        made = primitives.conv(y, weights, **steps)
-        return [primitives.add(primitives.conv(x, weights, **steps), y), made, primitives.conv(x, y, **steps)]
+        of_sizes = primitives.conv(y, weights, **steps)
+        return [primitives.add(primitives.conv(x, weights, **steps), y), of_sizes, primitives.conv(x, y, **steps)]
 
-    got = computed(network, [image, SYMBOLIC[0]], ChannelsLast)
+    got = run(network, [image, SYMBOLIC[0]], ChannelsLast)
     for array, want in zip(got, network(image.value, SYMBOLIC[0].value)):
         np.testing.assert_allclose(array, want.value, rtol=1e-4, atol=1e-5)

@@ -10,7 +10,7 @@ from onnx_compat.shim.interface import Native
 from onnx_compat.tracing.interpreter import Interpreter
 
 
-def done(size):
+def outcome(size):
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [size]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"], name="n")], "g", infos[:1], infos[1:])
     model = onnx_compat.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]).SerializeToString())
@@ -21,12 +21,12 @@ def done(size):
 
 
 def test_a_native_takes_the_cases_that_it_accepts():
-    assert done(1) == "native"
-    assert done(2) == "composed"
+    assert outcome(1) == "native"
+    assert outcome(2) == "composed"
 
 
 def test_a_native_that_asks_for_a_size_which_is_not_known_does_not_take_the_case():
-    assert done("n") == "composed"
+    assert outcome("n") == "composed"
 
 
 def test_a_native_gives_no_more_results_than_somebody_reads():
@@ -35,6 +35,6 @@ def test_a_native_gives_no_more_results_than_somebody_reads():
     graph = helper.make_graph([node], "g", infos[:1], infos[1:])
     model = onnx_compat.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
     ours = Interpreter({("", "Split"): Native(lambda *_: True, "Split", False)})
-    made = trace_model(model, find("reference").emitter(), declared_forms(model.graph), Specialisation(), ours)
-    (native,) = made.program.region.live()
+    trace = trace_model(model, find("reference").emitter(), declared_forms(model.graph), Specialisation(), ours)
+    (native,) = trace.program.region.live()
     assert native.primitive == "Split" and len(native.outputs) == 1

@@ -32,12 +32,12 @@ from onnx_compat.verification.bisection import bisect_passes, bisect_verificatio
 from onnx_compat.verification.oracle import Answer
 
 
-def named(name: str, after: Sequence[str] = (), before: Sequence[str] = (), legalizes: bool = False) -> Pass:
+def make_pass(name: str, after: Sequence[str] = (), before: Sequence[str] = (), legalizes: bool = False) -> Pass:
     return Pass(name, "a => b", lambda region, target: (region, 0), lambda: None, after, before, legalizes)
 
 
-A, B, C = named("a"), named("b", after=["a"]), named("c", before=["b"])
-LAST = named("last", after=[EVERY])
+A, B, C = make_pass("a"), make_pass("b", after=["a"]), make_pass("c", before=["b"])
+LAST = make_pass("last", after=[EVERY])
 
 
 def test_an_order_that_keeps_the_constraints_is_taken() -> None:
@@ -56,9 +56,11 @@ def test_an_order_that_breaks_a_constraint_is_refused(passes: Iterable[Pass], fi
 
 
 def test_every_declared_constraint_of_the_core_is_checked() -> None:
-    for one in CORE.distinct:
+    for pass_ in CORE.distinct:
         assert all(
-            name in {other.name for other in CORE.distinct} for name in (*one.after, *one.before) if name != EVERY
+            name in {core_pass.name for core_pass in CORE.distinct}
+            for name in (*pass_.after, *pass_.before)
+            if name != EVERY
         )
 
 
@@ -66,7 +68,7 @@ def test_names_that_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert left_out() == frozenset()
     monkeypatch.setenv(VARIABLE, " -a, -b,")
     assert left_out() == {"a", "b"}
-    assert [one.name for one in Schedule([A, C, B]).selected()] == ["c"]
+    assert [pass_.name for pass_ in Schedule([A, C, B]).selected()] == ["c"]
     check_names([A, B])
     with pytest.raises(InputError, match="'b', which does not exist"):
         check_names([A])
@@ -82,17 +84,17 @@ def test_a_name_without_a_minus_is_refused(monkeypatch: pytest.MonkeyPatch, text
         left_out()
 
 
-@pytest.mark.parametrize("one", CORE.distinct, ids=lambda one: one.name)
-def test_a_pass_acts_on_its_example_alone_and_keeps_the_results(one: Pass) -> None:
+@pytest.mark.parametrize("pass_", CORE.distinct, ids=lambda pass_: pass_.name)
+def test_a_pass_acts_on_its_example_alone_and_keeps_the_results(pass_: Pass) -> None:
     feeds = [np.random.RandomState(0).standard_normal((2, 4)).astype(np.float32)]
-    wanted = emit(one.example(Reference()).region, Reference(), feeds)
-    region, count = one.apply(one.example(Reference()).region, Reference())
+    wanted = emit(pass_.example(Reference()).region, Reference(), feeds)
+    region, count = pass_.apply(pass_.example(Reference()).region, Reference())
     assert count == 1
     np.testing.assert_allclose(emit(region, Reference(), feeds)[0], wanted[0], rtol=1e-6)
-    assert one.apply(region, Reference())[1] == 0
+    assert pass_.apply(region, Reference())[1] == 0
 
 
-def scaled() -> Any:
+def scale_product() -> Any:
     weights, scale = np.ones((4, 3), np.float32), np.arange(1, 4, dtype=np.float32)
     inputs = [value("x", [2, 4])]
     return model([node("MatMul", ["x", "w"], ["a"]), node("Mul", ["a", "s"], ["y"])], inputs, [value("y")],
@@ -102,11 +104,11 @@ def scaled() -> Any:
 def test_a_pass_is_counted_and_left_out_where_models_are_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     feed = {"x": np.ones((2, 4), np.float32)}
     with recording() as report:
-        prepare(scaled(), "reference").run(feed)
+        prepare(scale_product(), "reference").run(feed)
     assert [(entry.name, entry.rewrites, entry.left_out) for entry in report.entries] == [("weight_folding", 1, False)]
     monkeypatch.setenv(VARIABLE, "-weight_folding")
     with recording() as report:
-        prepare(scaled(), "reference").run(feed)
+        prepare(scale_product(), "reference").run(feed)
     assert [(entry.rewrites, entry.left_out) for entry in report.entries] == [(0, True)]
     assert report.to_list()[0]["name"] == "weight_folding"
 
@@ -114,51 +116,53 @@ def test_a_pass_is_counted_and_left_out_where_models_are_prepared(monkeypatch: p
 def test_runs_of_a_schedule_hand_the_region_on() -> None:
     program = record_program(lambda x: [p.mul(x, x)], [Port("x", float32, (2,))], Reference(), ["y"])
     seen: List[Any] = []
-    other = Pass("other", "a => b", lambda region, target: (seen.append(region) or region, 2), lambda: None)
+    counting_pass = Pass("other", "a => b", lambda region, target: (seen.append(region) or region, 2), lambda: None)
     with recording() as report:
-        assert run_program_passes(Schedule([other, other]), program.region, Reference()) is program.region
+        assert (
+            run_program_passes(Schedule([counting_pass, counting_pass]), program.region, Reference()) is program.region
+        )
     assert seen == [program.region] * 2
     assert report.entries[0].rewrites == 4
 
 
 # -- bisection -------------------------------------------------------------------------------------------------------------
-PASSES = [named("p%d" % k) for k in range(13)] + [named("legal", legalizes=True)]
+PASSES = [make_pass("p%d" % k) for k in range(13)] + [make_pass("legal", legalizes=True)]
 
 
 def verdicts(wrong: Set[str], passes: Sequence[Pass] = PASSES, needed: Iterable[str] = ()) -> Any:
     def agrees() -> bool:
-        running = {one.name for one in passes} - left_out()
+        running = {pass_.name for pass_ in passes} - left_out()
         return not (running & wrong) and running.issuperset(needed)
 
     return bisect_passes(passes, agrees)
 
 
-@pytest.mark.parametrize("name", [one.name for one in PASSES])
+@pytest.mark.parametrize("name", [pass_.name for pass_ in PASSES])
 def test_the_wrong_pass_is_named_wherever_it_runs(name: str) -> None:
-    found = verdicts({name}, needed=() if name == "legal" else ("legal",))
-    assert found.culprit == name
-    assert found.verdict == "the pass '%s' makes the result wrong" % name
-    assert len(found.trials) <= 7
+    bisection = verdicts({name}, needed=() if name == "legal" else ("legal",))
+    assert bisection.culprit == name
+    assert bisection.verdict == "the pass '%s' makes the result wrong" % name
+    assert len(bisection.trials) <= 7
 
 
 def test_of_two_wrong_passes_the_first_is_named() -> None:
-    found = verdicts({"p9", "p4"})
-    assert found.culprit == "p4"
-    assert "a later pass is at fault as well" in found.verdict
+    bisection = verdicts({"p9", "p4"})
+    assert bisection.culprit == "p4"
+    assert "a later pass is at fault as well" in bisection.verdict
 
 
 def test_where_no_pass_is_at_fault() -> None:
     assert verdicts(set()).culprit is None
-    other = verdicts(set(), needed=["absent"])
-    assert other.culprit is None
-    assert "no pass is at fault" in other.verdict
-    assert set(other.to_dict()) == {"culprit", "verdict", "trials"}
+    bisection = verdicts(set(), needed=["absent"])
+    assert bisection.culprit is None
+    assert "no pass is at fault" in bisection.verdict
+    assert set(bisection.to_dict()) == {"culprit", "verdict", "trials"}
 
 
 def test_what_the_user_leaves_out_stays_out() -> None:
     with leaving_out(["p4"]):
-        found = verdicts({"p9", "p4"})
-    assert found.culprit == "p9"
+        bisection = verdicts({"p9", "p4"})
+    assert bisection.culprit == "p9"
 
 
 def test_a_wrong_program_pass_is_found_where_a_model_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,11 +179,11 @@ def test_a_wrong_program_pass_is_found_where_a_model_is_compiled(monkeypatch: py
     wrong = Pass("wrong", "a => b", spoil, lambda: None)
     monkeypatch.setattr(CORE, "passes", (*CORE.passes, wrong))
     with leaving_out(["wrong"]):
-        assert verification.verify(scaled(), shim="reference").ok
-    assert not verification.verify(scaled(), shim="reference").ok
-    assert bisect_verification(scaled(), shim="reference").culprit == "wrong"
+        assert verification.verify(scale_product(), shim="reference").ok
+    assert not verification.verify(scale_product(), shim="reference").ok
+    assert bisect_verification(scale_product(), shim="reference").culprit == "wrong"
 
 
 def test_a_bundle_is_not_bisected(tmp_path: Any) -> None:
     with pytest.raises(InputError, match="is a bundle"):
-        bisect_verification(scaled(), tmp_path / "m.tflite.zip")
+        bisect_verification(scale_product(), tmp_path / "m.tflite.zip")

@@ -19,7 +19,7 @@ SHAPE = (2, 4, 7, 6)
 
 
 def primitives(function: Callable[[Any], List[Any]], *sizes: Any) -> List[str]:
-    """Those that are left, after the numbers were compared with those of the program as it was."""
+    """Return the primitives after the pass. The results are compared with those of the original program."""
 
     def program() -> Any:
         names = ["y%d" % k for k in range(len(function(RANDOM.standard_normal(SHAPE).astype(np.float32))))]
@@ -28,9 +28,9 @@ def primitives(function: Callable[[Any], List[Any]], *sizes: Any) -> List[str]:
     emitter, fused = Reference(), program()
     weight_folding.apply(fused.region, emitter)
     feeds = [RANDOM.standard_normal(SHAPE).astype(np.float32)]
-    wanted, found = (emit(region, Reference(), feeds) for region in (program().region, fused.region))
-    for one, other in zip(wanted, found):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    wanted, folded = (emit(region, Reference(), feeds) for region in (program().region, fused.region))
+    for before, after in zip(wanted, folded):
+        np.testing.assert_allclose(before, after, rtol=1e-5, atol=1e-5)
     return [node.primitive for node in fused.region.live()]
 
 
@@ -47,8 +47,8 @@ def cut(x: Any, *, channels: int = 3, step: int = 1) -> Any:
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("sizes", [(), (None, 4, None, None)])
 def test_scale_and_shift_go_into_a_layer_of_which_something_is_cut_off(transposed: bool, sizes: Any) -> None:
-    found = primitives(lambda x: [p.add(p.mul(cut(layer(x, transposed)), FACTOR), SUMMAND)], *sizes)
-    assert found == ["conv_transpose" if transposed else "conv", "slice"]
+    kinds = primitives(lambda x: [p.add(p.mul(cut(layer(x, transposed)), FACTOR), SUMMAND)], *sizes)
+    assert kinds == ["conv_transpose" if transposed else "conv", "slice"]
 
 
 def test_a_scale_for_all_channels_stays_behind_a_slice_of_them() -> None:
@@ -56,10 +56,10 @@ def test_a_scale_for_all_channels_stays_behind_a_slice_of_them() -> None:
 
 
 def test_a_scale_stays_behind_channels_in_reverse() -> None:
-    def turned(x: Any) -> List[Any]:
+    def transpose_first(x: Any) -> List[Any]:
         return [p.mul(p.slice(layer(x, False), [0, -1, 0, 0], [None] * 4, [1, -1, 1, 1]), FACTOR)]
 
-    assert primitives(turned) == ["conv", "slice", "mul"]
+    assert primitives(transpose_first) == ["conv", "slice", "mul"]
 
 
 @pytest.mark.parametrize("before_the_cut", [True, False])

@@ -89,8 +89,8 @@ def test_scattering_one_after_the_other(reduction: str, meaning: Any, dtype: Any
     x, rows = np.asarray([1, 2, 3, 4], dtype), np.asarray([[1], [3], [1]])
     updates = np.asarray([3, 5, 7], dtype)
     expected = x.tolist()
-    for (place,), update in zip(rows.tolist(), updates.tolist()):
-        expected[place] = meaning(expected[place], update)
+    for (index,), update in zip(rows.tolist(), updates.tolist()):
+        expected[index] = meaning(expected[index], update)
     result = primitives.scatter_nd(x, rows, updates, reduction).value
     assert result.dtype == dtype and result.tolist() == expected and x.tolist() == [1, 2, 3, 4]
 
@@ -99,9 +99,9 @@ def test_scattering_one_after_the_other(reduction: str, meaning: Any, dtype: Any
 def test_the_lower_index_comes_first_among_equals(numbers: Any, largest: bool, data: Any) -> None:
     k = data.draw(st.integers(0, len(numbers)))
     for dtype in (np.uint8, np.int64, np.float16):
-        values, places = primitives.top_k(np.asarray(numbers, dtype), k, 0, largest)
+        values, indices = primitives.top_k(np.asarray(numbers, dtype), k, 0, largest)
         ranked = sorted(range(len(numbers)), key=lambda n: (-numbers[n] if largest else numbers[n], n))[:k]
-        assert places.value.tolist() == ranked and places.value.dtype == np.int64
+        assert indices.value.tolist() == ranked and indices.value.dtype == np.int64
         assert values.value.tolist() == [numbers[n] for n in ranked] and values.value.dtype == dtype
         assert int(primitives.argmax(np.asarray(numbers, dtype), 0).value) == numbers.index(max(numbers))
 
@@ -191,8 +191,8 @@ def _windows(draw: Any, rank: int) -> Any:
     return kernel, strides, dilations, pads, space
 
 
-def _seen(place: Any, tap: Any, strides: Any, dilations: Any) -> Any:
-    return [p * s + t * d for p, s, t, d in zip(place, strides, tap, dilations)]
+def _tap_position(position: Any, tap: Any, strides: Any, dilations: Any) -> Any:
+    return [p * s + t * d for p, s, t, d in zip(position, strides, tap, dilations)]
 
 
 def _all(sizes: Any) -> Any:
@@ -210,14 +210,14 @@ def test_convolutions(data: Any) -> None:
         x, w, np.arange(groups * per, dtype=np.float32), strides=strides, dilations=dilations, pads=pads, groups=groups
     ).value
     wide = np.pad(x, [(0, 0), (0, 0), *pads], "constant")
-    places = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(wide.shape[2:], kernel, dilations, strides)]
-    assert result.shape == (2, groups * per, *places)
-    for m, place in itertools.product(range(groups * per), _all(places)):
+    positions = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(wide.shape[2:], kernel, dilations, strides)]
+    assert result.shape == (2, groups * per, *positions)
+    for m, position in itertools.product(range(groups * per), _all(positions)):
         total = np.full(2, m, np.float32)
         for c, tap in itertools.product(range(inner), _all(kernel)):
-            where = (slice(None), m // per * inner + c, *_seen(place, tap, strides, dilations))
+            where = (slice(None), m // per * inner + c, *_tap_position(position, tap, strides, dilations))
             total += wide[where] * w[(m, c, *tap)]
-        assert np.array_equal(result[(slice(None), m, *place)], total)
+        assert np.array_equal(result[(slice(None), m, *position)], total)
 
 
 @settings(max_examples=40, deadline=None)
@@ -231,9 +231,9 @@ def test_transposed_convolutions(data: Any) -> None:
     lengths = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(space, strides, kernel, dilations)]
     expected = np.zeros((2, groups * per, *lengths), np.float32)
     for c, m in itertools.product(range(groups * inner), range(per)):
-        for place, tap in itertools.product(_all(space), _all(kernel)):
-            where = (slice(None), c // inner * per + m, *_seen(place, tap, strides, dilations))
-            expected[where] += x[(slice(None), c, *place)] * w[(c, m, *tap)]
+        for position, tap in itertools.product(_all(space), _all(kernel)):
+            where = (slice(None), c // inner * per + m, *_tap_position(position, tap, strides, dilations))
+            expected[where] += x[(slice(None), c, *position)] * w[(c, m, *tap)]
     assert np.array_equal(result, expected)
 
 
@@ -249,14 +249,18 @@ def test_pools(data: Any, dtype: Any) -> None:
     for pool in ("max", "avg") if np.dtype(dtype).kind == "f" else ("max",):
         padding = pads if pool == "max" else [(0, 0)] * rank
         wide = np.pad(x, [(0, 0), (0, 0), *padding], "constant", constant_values=low)
-        places = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(wide.shape[2:], kernel, dilations, strides)]
+        positions = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(wide.shape[2:], kernel, dilations, strides)]
         more = {"pads": pads} if pool == "max" else {}
         result = getattr(primitives, pool + "_pool")(x, kernel, strides, dilations, **more).value
-        assert result.dtype == dtype and result.shape == (2, 2, *places)
-        for place in _all(places):
-            taps = np.stack([wide[(Ellipsis, *_seen(place, tap, strides, dilations))] for tap in _all(kernel)])
+        assert result.dtype == dtype and result.shape == (2, 2, *positions)
+        for position in _all(positions):
+            taps = np.stack(
+                [wide[(Ellipsis, *_tap_position(position, tap, strides, dilations))] for tap in _all(kernel)]
+            )
             expected = taps.max(0) if pool == "max" else taps.astype(np.float64).mean(0).astype(dtype)
-            np.testing.assert_allclose(result[(Ellipsis, *place)], expected, rtol=2e-3 if dtype == np.float16 else 1e-6)
+            np.testing.assert_allclose(
+                result[(Ellipsis, *position)], expected, rtol=2e-3 if dtype == np.float16 else 1e-6
+            )
 
 
 def test_many_rows_are_made_some_at_a_time() -> None:

@@ -12,24 +12,24 @@ from onnx_compat.shim.interface import Emitter, Port
 from onnx_compat.tracing.recording import record_program
 from onnx_compat.tracing.values import lift
 
-CARRIED = [one for one in dtypes.ALL if not one.native]
-SMALL = [one for one in CARRIED if one.format is not None]
+CARRIED = [carried for carried in dtypes.ALL if not carried.native]
+SMALL = [carried for carried in CARRIED if carried.format is not None]
 
 
-def same(one, other):
-    nan = np.isnan(one)
-    assert np.array_equal(nan, np.isnan(other))
-    assert np.array_equal(one[~nan], other[~nan])
-    assert np.array_equal(np.signbit(one[~nan]), np.signbit(other[~nan]))
+def same(left, right):
+    nan = np.isnan(left)
+    assert np.array_equal(nan, np.isnan(right))
+    assert np.array_equal(left[~nan], right[~nan])
+    assert np.array_equal(np.signbit(left[~nan]), np.signbit(right[~nan]))
 
 
 def floats(seed=0):
-    """Numbers of every size and kind, and all that a small float has, with their neighbours and what lies between."""
+    """Return numbers of every size and kind, and every value of the small floats with the numbers around and between."""
     random = np.random.RandomState(seed)
     values = [random.randint(0, 1 << 32, 200000, np.uint32).view(np.float32), random.randn(20000).astype(np.float32)]
-    for one in SMALL:
-        if one.bits <= 8:
-            exact = np.unique(one.format.decode(np.arange(1 << one.bits)))
+    for small in SMALL:
+        if small.bits <= 8:
+            exact = np.unique(small.format.decode(np.arange(1 << small.bits)))
             exact = exact[np.isfinite(exact)]
             middle = (exact[1:].astype(np.float64) + exact[:-1]) / 2
             values += [exact, middle.astype(np.float32), *[np.nextafter(middle.astype(np.float32), f) for f in _ENDS]]
@@ -46,7 +46,7 @@ def test_narrowed_is_the_search_in_the_table(dtype):
         same(narrow(lift(values), dtype).value, dtype.round(values, saturate=False))
 
 
-@pytest.mark.parametrize("dtype", [one for one in CARRIED if one.format is None], ids=str)
+@pytest.mark.parametrize("dtype", [carried for carried in CARRIED if carried.format is None], ids=str)
 def test_narrowed_integers_wrap(dtype):
     values = np.arange(256).astype(np.uint8).view(dtype.numpy)
     assert np.array_equal(narrow(lift(values), dtype).value, dtype.round(values))

@@ -33,7 +33,7 @@ def _extremes(dtype: Any) -> Any:
     return [info.min, info.min + 1, -3, -1, 0, 1, 2, 7, info.max - 1, info.max] if info.min else [0, 1, 2, 7, info.max]
 
 
-def _wrapped(number: int, dtype: Any) -> int:
+def _wrap(number: int, dtype: Any) -> int:
     info = np.iinfo(dtype)
     return (number - info.min) % (info.max - info.min + 1) + int(info.min)
 
@@ -63,21 +63,21 @@ def test_integers_are_exact_and_wrap(name: str, meaning: Any, dtype: Any) -> Non
     assert result.dtype == dtype
     for got, (left, right) in zip(result, pairs):
         if right != 0 or name not in ("div", "floordiv", "mod", "fmod"):
-            assert int(got) == _wrapped(meaning(left, right), dtype), (name, left, right)
+            assert int(got) == _wrap(meaning(left, right), dtype), (name, left, right)
 
 
 @pytest.mark.parametrize("dtype", SIGNED + UNSIGNED)
 def test_integers_of_one_operand_wrap(dtype: Any) -> None:
     x = _extremes(dtype)
     for name, meaning in [("neg", lambda n: -n), ("abs", abs), ("sign", lambda n: (n > 0) - (n < 0))]:
-        assert _of(name, np.asarray(x, dtype)).tolist() == [_wrapped(meaning(n), dtype) for n in x]
-    assert _of("bitwise_not", np.asarray(x, dtype)).tolist() == [_wrapped(~n, dtype) for n in x]
+        assert _of(name, np.asarray(x, dtype)).tolist() == [_wrap(meaning(n), dtype) for n in x]
+    assert _of("bitwise_not", np.asarray(x, dtype)).tolist() == [_wrap(~n, dtype) for n in x]
 
 
 @pytest.mark.parametrize("dtype", SIGNED)
 def test_integer_powers(dtype: Any) -> None:
     x, y = np.asarray([-2, -1, 0, 1, 2, 3], dtype)[:, None], np.asarray([0, 1, 2, 3, 5, 70], dtype)
-    expected = [[_wrapped(int(a) ** int(b), dtype) for b in y] for a in x[:, 0]]
+    expected = [[_wrap(int(a) ** int(b), dtype) for b in y] for a in x[:, 0]]
     assert _of("pow", x, y).tolist() == expected
     negative = _of("pow", np.asarray([-2, -1, -1, 1, 5], dtype), np.asarray([-1, -1, -2, -3, -2], dtype))
     assert negative.tolist() == [0, -1, 1, 1, 0]
@@ -88,7 +88,7 @@ def test_shifts_beyond_the_width_leave_nothing(dtype: Any) -> None:
     bits = 8 * np.dtype(dtype).itemsize
     y = np.asarray([0, 1, bits - 1, bits, bits + 1, 255], dtype)
     x = np.full(y.shape, np.iinfo(dtype).max - 4, dtype)
-    assert _of("shift_left", x, y).tolist() == [_wrapped(int(x[0]) << int(n), dtype) for n in y]
+    assert _of("shift_left", x, y).tolist() == [_wrap(int(x[0]) << int(n), dtype) for n in y]
     assert _of("shift_right", x, y).tolist() == [int(x[0]) >> int(n) for n in y]
 
 
@@ -141,8 +141,8 @@ def test_numbers_that_are_none(dtype: Any) -> None:
     np.testing.assert_array_equal(_of("sigmoid", x), np.asarray([nan, 1, 0, 0.5], dtype))
     np.testing.assert_array_equal(_of("sign", x), np.asarray([nan, 1, -1, 0], dtype))
     np.testing.assert_array_equal(_of("clip", x, -1, 2), np.asarray([nan, 2, -1, 0], dtype))
-    for name, other in [("maximum", 3), ("minimum", -3)]:
-        both = _of(name, x, np.asarray(other, dtype)), _of(name, np.asarray(other, dtype), x)
+    for name, bound in [("maximum", 3), ("minimum", -3)]:
+        both = _of(name, x, np.asarray(bound, dtype)), _of(name, np.asarray(bound, dtype), x)
         assert np.isnan(both[0][0]) and np.isnan(both[1][0])
     assert _of("equal", x, x).tolist() == [False, True, True, True]
     assert _of("less_equal", x, x).tolist() == [False, True, True, True]
@@ -202,8 +202,8 @@ def test_casts() -> None:
 
 
 def test_carried_dtypes_come_back_to_their_values() -> None:
-    one, small = lift(1.0, DType.of("bfloat16")), lift(0.00390625, DType.of("bfloat16"))
-    assert float(primitives.add(one, small).value) == 1.0
+    unit, small = lift(1.0, DType.of("bfloat16")), lift(0.00390625, DType.of("bfloat16"))
+    assert float(primitives.add(unit, small).value) == 1.0
     many = lift(np.full(1000, 0.25, np.float32), DType.of("bfloat16"))
     assert float(primitives.reduce_sum(many).value) == 250.0
     seven = lift(7, DType.of("int4"))

@@ -1,4 +1,4 @@
-"""What is known is computed at once, also when it is made of symbolic sizes; what cannot be decided stays."""
+"""Constant folding of known arguments and of symbolic sizes; undecided computations are recorded."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_a_decided_comparison_is_known_and_of_numbers_again() -> None:
 
 
 def test_a_truth_value_that_changes_nothing_is_not_computed_with() -> None:
-    """As in masks, of which some parts allow everything."""
+    """Masks have constant parts that are true everywhere."""
 
     def function(x: Any, y: Any) -> Any:
         yes, no = np.asarray(True), np.zeros((1, 1), bool)
@@ -124,8 +124,8 @@ def test_the_shim_gives_away_nothing_of_its_own() -> None:
 def test_carried_dtypes_are_rounded_when_they_run() -> None:
     kind = DType.of("bfloat16")
     program = record_program(lambda x, y: [primitives.add(x, y)], [Port(name, kind, ()) for name in "xy"], Reference())
-    one, small = np.asarray(1, np.float32), np.asarray(0.00390625, np.float32)
-    (result,) = SHIM.compile(program).run([one, small])
+    unit, small = np.asarray(1, np.float32), np.asarray(0.00390625, np.float32)
+    (result,) = SHIM.compile(program).run([unit, small])
     assert result.dtype == np.float32 and result == 1
 
 
@@ -155,6 +155,6 @@ def test_seeds(dtype: DType) -> None:
         [Port("x", dtype, (300,))],
         Reference(),
     )
-    first, again, other, another = SHIM.compile(program).run([np.zeros(300, dtype.numpy)])
-    assert np.array_equal(first, again) and not np.array_equal(other, another)
+    first, again, third, fourth = SHIM.compile(program).run([np.zeros(300, dtype.numpy)])
+    assert np.array_equal(first, again) and not np.array_equal(third, fourth)
     assert first.dtype == dtype.numpy and first.min() >= 0 and first.max() < 1

@@ -1,4 +1,4 @@
-"""What is repeated is computed with before it is repeated, also out of order and of open sizes, with the same numbers."""
+"""Broadcasts sink to their last consumer, also with pending orders and symbolic sizes, and keep the results."""
 
 from typing import Any, List
 
@@ -18,8 +18,8 @@ X, Y = (
 )
 
 
-def recorded(function: Any, sizes: Any = (X.shape, Y.shape)) -> List[Any]:
-    """The primitives and the sizes of what they give, after the numbers were compared."""
+def record(function: Any, sizes: Any = (X.shape, Y.shape)) -> List[Any]:
+    """Return the primitives and the sizes of their results. The numbers are compared with those of numpy."""
     program = record_program(
         lambda x, y: [function(x, y)], [Port("x", float32, sizes[0]), Port("y", float32, sizes[1])], Reference()
     )
@@ -35,26 +35,26 @@ def wide(x: Any, y: Any) -> Any:
 
 @pytest.mark.parametrize("sizes", [(X.shape, Y.shape), (("n", "m", 1), ("n", "m", 4))], ids=["fixed", "open"])
 def test_an_operand_is_not_repeated_that_another_one_repeats(sizes: Any) -> None:
-    found = recorded(lambda x, y: p.mul(p.cast(p.cast(wide(p.exp(x), y), int64), float32), y), sizes)
-    assert [name for name, _ in found] == ["exp", "cast", "cast", "mul"]
-    turned = recorded(lambda x, y: p.add(*[p.transpose(one, (2, 0, 1)) for one in (wide(x, y), y)]), sizes)
-    assert "broadcast_to" not in [name for name, _ in turned]
+    nodes = record(lambda x, y: p.mul(p.cast(p.cast(wide(p.exp(x), y), int64), float32), y), sizes)
+    assert [name for name, _ in nodes] == ["exp", "cast", "cast", "mul"]
+    transposed = record(lambda x, y: p.add(*[p.transpose(value, (2, 0, 1)) for value in (wide(x, y), y)]), sizes)
+    assert "broadcast_to" not in [name for name, _ in transposed]
 
 
 def test_it_is_repeated_last() -> None:
-    found = recorded(lambda x, y: p.reduce_sum(p.sqrt(p.add(wide(x, y), 1.0)), [1]))
-    assert found == [("add", X.shape), ("sqrt", X.shape), ("reduce_sum", (2, 1)), ("broadcast_to", (2, 4))]
-    assert recorded(lambda x, y: p.reduce_sum(wide(x, y), [2]))[0] == ("broadcast_to", Y.shape)
-    lower = recorded(lambda x, y: p.neg(p.broadcast_to(p.reshape(x, (6, 1)), (5, 6, 4))))
+    nodes = record(lambda x, y: p.reduce_sum(p.sqrt(p.add(wide(x, y), 1.0)), [1]))
+    assert nodes == [("add", X.shape), ("sqrt", X.shape), ("reduce_sum", (2, 1)), ("broadcast_to", (2, 4))]
+    assert record(lambda x, y: p.reduce_sum(wide(x, y), [2]))[0] == ("broadcast_to", Y.shape)
+    lower = record(lambda x, y: p.neg(p.broadcast_to(p.reshape(x, (6, 1)), (5, 6, 4))))
     assert [name for name, _ in lower] == ["reshape", "neg", "broadcast_to"]
 
 
 def test_a_number_that_is_repeated_is_a_number() -> None:
-    def masked(x: Any, y: Any) -> Any:
+    def mask(x: Any, y: Any) -> Any:
         least, none = (p.broadcast_to(lift(np.float32(number)), y.shape) for number in (-np.inf, 0))
         return p.exp(p.add(p.where(p.less(y, 1.5), least, none), y))
 
-    assert [name for name, _ in recorded(masked, (X.shape, ("n", "m", "k")))] == ["less", "where", "add", "exp"]
+    assert [name for name, _ in record(mask, (X.shape, ("n", "m", "k")))] == ["less", "where", "add", "exp"]
 
 
 def test_what_may_be_longer_than_the_other_operand_is_repeated() -> None:
@@ -65,5 +65,5 @@ def test_what_may_be_longer_than_the_other_operand_is_repeated() -> None:
         Reference(),
     )
     for many in (1, 4):
-        found = emit(program.region, Reference(), [np.ones((2, 1), np.float32), np.ones((2, many), np.float32)])[0]
-        assert found.shape == (2, 4)
+        result = emit(program.region, Reference(), [np.ones((2, 1), np.float32), np.ones((2, many), np.float32)])[0]
+        assert result.shape == (2, 4)

@@ -61,15 +61,15 @@ def test_the_command_line_prints_it(tmp_path: Path) -> None:
     onnx.save(network(), str(tmp_path / "m.onnx"))
     arguments = ["inspect", str(tmp_path / "m.onnx"), "--program", "--shim", "reference"]
     assert CliRunner().invoke(cli, arguments, obj=Settings()).output.strip() == NETWORK
-    found = json.loads(CliRunner().invoke(cli, [*arguments, "--json"], obj=Settings()).output)
-    assert found == {"ok": True, "program": NETWORK}
+    output = json.loads(CliRunner().invoke(cli, [*arguments, "--json"], obj=Settings()).output)
+    assert output == {"ok": True, "program": NETWORK}
 
 
 @pytest.mark.parametrize("arguments", [["--shim", "reference"], ["--program", "x.tflite"]])
 def test_the_command_line_refuses_what_has_no_program(tmp_path: Path, arguments: Any) -> None:
     onnx.save(network(), str(tmp_path / "m.onnx"))
     (tmp_path / "x.tflite").write_bytes(b"\0\0\0\0TFL3")
-    given = [str(tmp_path / one) if "." in one else one for one in arguments]
+    given = [str(tmp_path / argument) if "." in argument else argument for argument in arguments]
     assert (
         CliRunner()
         .invoke(cli, ["inspect", *given, *([] if "." in given[-1] else [str(tmp_path / "m.onnx")])])
@@ -79,22 +79,22 @@ def test_the_command_line_refuses_what_has_no_program(tmp_path: Path, arguments:
 
 
 def test_an_input_of_unknown_rank_is_refused_by_name() -> None:
-    made = model([node("Neg", ["x"], ["y"])], [value("x")], [value("y")])
+    network = model([node("Neg", ["x"], ["y"])], [value("x")], [value("y")])
     with pytest.raises(Exception, match="which rank the input 'x' has"):
-        program_of(made.SerializeToString(), "reference")
+        program_of(network.SerializeToString(), "reference")
 
 
 def test_control_flow_is_indented() -> None:
     then = onnx.helper.make_graph([node("Neg", ["x"], ["a"], name="minus")], "then", [], [value("a", [2])])
-    other = onnx.helper.make_graph([node("Add", ["x", "one"], ["b"], name="plus")], "else", [], [value("b", [2])])
-    made = model(
-        [node("If", ["p"], ["y"], name="if", then_branch=then, else_branch=other)],
+    otherwise = onnx.helper.make_graph([node("Add", ["x", "one"], ["b"], name="plus")], "else", [], [value("b", [2])])
+    network = model(
+        [node("If", ["p"], ["y"], name="if", then_branch=then, else_branch=otherwise)],
         [value("p", [], TensorProto.BOOL), value("x", [2])],
         [value("y", [2])],
         {"one": np.float32(1)},
     )
     assert (
-        str(program_of(made.SerializeToString(), "reference"))
+        str(program_of(network.SerializeToString(), "reference"))
         == """\
 program graph for channels_first, filters OIHW
 input %0 "p": bool[]
@@ -160,9 +160,9 @@ output "output_2" = %4"""
 def test_pending_layouts_are_carried_out_where_the_target_asks_for_them() -> None:
     w = np.ones((5, 3, 1, 1), np.float32)
     flat = {"strides": (1, 1), "dilations": (1, 1), "pads": [(0, 0), (0, 0)]}
-    found = text(lambda x: [p.relu(p.conv(x, w, **flat))], Port("x", float32, (1, 3, 8, 6)), emitter=ChannelsLast())
+    printed = text(lambda x: [p.relu(p.conv(x, w, **flat))], Port("x", float32, (1, 3, 8, 6)), emitter=ChannelsLast())
     assert (
-        found
+        printed
         == """\
 program model for channels_last, filters HWIO
 input %0 "x": float32[1, 3, 8, 6]
@@ -176,9 +176,9 @@ output "output_0" = %4"""
 
 
 def test_small_constants_are_written_out() -> None:
-    found = text(
+    printed = text(
         lambda x: [p.where(p.less(x, np.array([[1.0, 2.0]])), DType.of("float64").numpy.type(0), x)],
         Port("x", DType.of("float64"), (3, 2)),
     )
-    assert "less(%0, const float64 [1.0, 2.0] in [1, 2])" in found
-    assert "where(%1, const float64 0.0, %0)" in found
+    assert "less(%0, const float64 [1.0, 2.0] in [1, 2])" in printed
+    assert "where(%1, const float64 0.0, %0)" in printed

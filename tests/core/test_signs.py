@@ -1,4 +1,4 @@
-"""Indices that cannot be negative are told from those that can; both give what they point at."""
+"""The analysis of signs finds the indices that cannot be negative; all indices select the right elements."""
 
 from typing import Any, List
 
@@ -16,80 +16,80 @@ from onnx_compat.tracing.recording import record_program
 DATA = np.arange(12, dtype=np.float32)
 
 
-def taken(places: Any, operator: Any = gather) -> List[str]:
-    """The primitives of a Gather at places that are made of an input [n, 3] of numbers, after its result was compared."""
+def primitives_of(make_indices: Any, operator: Any = gather) -> List[str]:
+    """Return the primitives of a Gather whose indices `make_indices` computes from an input [n, 3]. Its result is checked."""
     ports = [Port("x", int64, ("n", 3)), Port("y", float32, (12,))]
     indices: List[Any] = []
 
     def function(x: Any, y: Any) -> Any:
-        indices.append(places(x))
+        indices.append(make_indices(x))
         return [operator(y, indices[0]), indices[0]]
 
     program = record_program(function, ports, Reference())
     x = np.asarray([[3, -4, 1], [0, 2, -1]])
-    found, at = emit(program.region, Reference(), [x, DATA])
-    np.testing.assert_array_equal(found, DATA[at] if operator is gather else DATA[at[..., 0]])
+    elements, at = emit(program.region, Reference(), [x, DATA])
+    np.testing.assert_array_equal(elements, DATA[at] if operator is gather else DATA[at[..., 0]])
     return [node.primitive for node in program.region.live()]
 
 
-def counted(x: Any) -> Any:
+def counts(x: Any) -> Any:
     return p.iota(x.shape[0])
 
 
 @pytest.mark.parametrize(
-    "places",
+    "make_indices",
     [
-        counted,
-        lambda x: p.add(p.mul(p.unsqueeze(counted(x), [1]), x.shape[1]), p.reshape(p.cast(counted(x), int64), (1, -1))),
+        counts,
+        lambda x: p.add(p.mul(p.unsqueeze(counts(x), [1]), x.shape[1]), p.reshape(p.cast(counts(x), int64), (1, -1))),
         lambda x: p.slice(np.arange(12), [0], [x.shape[0]], [1]),
         lambda x: p.cumsum(p.cast(p.less(x, 2), int64), 1),
         lambda x: p.maximum(x, 0),
         lambda x: p.mod(x, 5),
-        lambda x: p.floordiv(counted(x), 2),
+        lambda x: p.floordiv(counts(x), 2),
         lambda x: p.where(p.less(x, 0), np.asarray([[5, 6, 7]]), p.maximum(0, x)),
-        lambda x: p.concat([counted(x), np.asarray([4])], 0),
+        lambda x: p.concat([counts(x), np.asarray([4])], 0),
         lambda x: p.reduce_sum(p.cast(p.cast(x, bool_), int32), [1]),
     ],
 )
-def test_places_that_count_from_the_front_are_taken_as_they_are(places: Any) -> None:
-    unsure = taken(lambda x: p.neg(p.neg(places(x))))
-    assert len(taken(places)) == len(unsure) - len(["neg", "neg", "less", "add", "where"])
+def test_places_that_count_from_the_front_are_taken_as_they_are(make_indices: Any) -> None:
+    unsure = primitives_of(lambda x: p.neg(p.neg(make_indices(x))))
+    assert len(primitives_of(make_indices)) == len(unsure) - len(["neg", "neg", "less", "add", "where"])
 
 
 @pytest.mark.parametrize(
-    "places",
+    "make_indices",
     [
         lambda x: x,
-        lambda x: p.sub(counted(x), 1),
-        lambda x: p.mul(counted(x), -1),
+        lambda x: p.sub(counts(x), 1),
+        lambda x: p.mul(counts(x), -1),
         lambda x: p.fmod(x, 5),
         lambda x: p.mod(x, -5),
-        lambda x: p.floordiv(counted(x), -2),
-        lambda x: p.add(counted(x), -1),
-        lambda x: p.minimum(counted(x), p.reduce_min(x, [1])),
+        lambda x: p.floordiv(counts(x), -2),
+        lambda x: p.add(counts(x), -1),
+        lambda x: p.minimum(counts(x), p.reduce_min(x, [1])),
         lambda x: p.where(p.less(x, 2), x, 3),
-        lambda x: p.concat([counted(x), p.reduce_min(x, [0])], 0),
-        lambda x: p.clip(counted(x), None, -1),
+        lambda x: p.concat([counts(x), p.reduce_min(x, [0])], 0),
+        lambda x: p.clip(counts(x), None, -1),
         lambda x: p.cast(p.cast(x, float32), int64),
         lambda x: p.slice(np.arange(12) - 6, [0], [x.shape[0]], [1]),
         lambda x: p.arange(np.int64(1), np.int64(-3), np.int64(-1)) + p.mul(p.reduce_sum(x), 0),
-        lambda x: p.cast(p.add(p.cast(counted(x), int64), 2**32 - 1), int32),
+        lambda x: p.cast(p.add(p.cast(counts(x), int64), 2**32 - 1), int32),
     ],
 )
-def test_other_places_may_count_from_the_end(places: Any) -> None:
-    assert {"less", "where"} <= set(taken(places))
+def test_other_places_may_count_from_the_end(make_indices: Any) -> None:
+    assert {"less", "where"} <= set(primitives_of(make_indices))
 
 
 def test_rows_of_coordinates() -> None:
-    assert "less" not in taken(lambda x: p.unsqueeze(counted(x), [1]), gather_nd)
-    assert "less" in taken(lambda x: p.unsqueeze(p.sub(counted(x), 1), [1]), gather_nd)
+    assert "less" not in primitives_of(lambda x: p.unsqueeze(counts(x), [1]), gather_nd)
+    assert "less" in primitives_of(lambda x: p.unsqueeze(p.sub(counts(x), 1), [1]), gather_nd)
 
 
 def test_a_long_computation_is_not_looked_through() -> None:
     def long(x: Any) -> Any:
-        total = counted(x)
+        total = counts(x)
         for _ in range(2000):
             total = p.minimum(p.add(total, 1), 5)
         return total
 
-    assert "less" in taken(long)
+    assert "less" in primitives_of(long)

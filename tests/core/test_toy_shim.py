@@ -1,4 +1,4 @@
-"""The example of a shim, as a package from outside would be found."""
+"""The example shim, found by an entry point as an installed package is."""
 
 import sys
 from pathlib import Path
@@ -60,8 +60,8 @@ def test_it_does_its_part_and_the_fallback_the_rest() -> None:
 
 
 def test_support_tells_so_in_advance() -> None:
-    told = {one.operator: one.status for one in onnx_compat.support(network(), "toy")}
-    assert {operator for operator, status in told.items() if status == "fallback"} == {"Conv", "Erf"}
+    statuses = {node_support.operator: node_support.status for node_support in onnx_compat.support(network(), "toy")}
+    assert {operator for operator, status in statuses.items() if status == "fallback"} == {"Conv", "Erf"}
 
 
 def test_it_is_taken_where_nothing_else_is_installed() -> None:

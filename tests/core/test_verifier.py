@@ -30,7 +30,7 @@ class ChannelsLast(Reference):
     filter_layout = "HWIO"
 
 
-def program() -> Program:
+def build_program() -> Program:
     """A convolution, a softmax, a branch, a loop over a scanned axis, and a result whose size the run decides."""
 
     def function(x: Any, n: Any) -> List[Any]:
@@ -46,149 +46,153 @@ def program() -> Program:
 
 
 def nodes_of(region: Region) -> List[Node]:
-    return [node for one in region.live() for node in [one, *(n for inner in one.regions for n in nodes_of(inner))]]
+    return [
+        node
+        for outer_node in region.live()
+        for node in [outer_node, *(n for inner in outer_node.regions for n in nodes_of(inner))]
+    ]
 
 
-def first(made: Program, primitive: str) -> Node:
-    return next(node for node in nodes_of(made.region) if node.primitive == primitive)
+def first(program: Program, primitive: str) -> Node:
+    return next(node for node in nodes_of(program.region) if node.primitive == primitive)
 
 
-def retyped(node: Node, dtype: DType, *shape: Any) -> None:
+def set_type(node: Node, dtype: DType, *shape: Any) -> None:
     node.outputs[0].spec = Spec(dtype, shape or node.outputs[0].spec.shape)
 
 
-def use_before_definition(made: Program) -> None:
-    made.region.replace(made.region.live()[::-1])
+def use_before_definition(program: Program) -> None:
+    program.region.replace(program.region.live()[::-1])
 
 
-def use_of_a_value_of_nowhere(made: Program) -> None:
-    first(made, "matmul").args = (Ref(Spec(float32, (1, 5, 3, 5))), *first(made, "matmul").args[1:])
+def use_of_a_value_of_nowhere(program: Program) -> None:
+    first(program, "matmul").args = (Ref(Spec(float32, (1, 5, 3, 5))), *first(program, "matmul").args[1:])
 
 
-def a_result_of_another_dtype(made: Program) -> None:
-    retyped(first(made, "softmax"), DType.of("float16"))
+def a_result_of_another_dtype(program: Program) -> None:
+    set_type(first(program, "softmax"), DType.of("float16"))
 
 
-def a_result_of_another_size(made: Program) -> None:
-    retyped(first(made, "softmax"), float32, 1, 5, 4, 3)
+def a_result_of_another_size(program: Program) -> None:
+    set_type(first(program, "softmax"), float32, 1, 5, 4, 3)
 
 
-def a_result_of_another_rank(made: Program) -> None:
-    retyped(first(made, "reduce_sum"), float32, 1, 3)
+def a_result_of_another_rank(program: Program) -> None:
+    set_type(first(program, "reduce_sum"), float32, 1, 3)
 
 
-def a_known_size_that_only_the_run_decides(made: Program) -> None:
-    retyped(first(made, "nonzero"), int64, 4, 7)
+def a_known_size_that_only_the_run_decides(program: Program) -> None:
+    set_type(first(program, "nonzero"), int64, 4, 7)
 
 
-def an_open_size_of_another_value(made: Program) -> None:
-    node = first(made, "nonzero")
-    retyped(node, int64, 4, Dim.atom("axis", Ref(Spec(float32, (1,))), 0))
+def an_open_size_of_another_value(program: Program) -> None:
+    node = first(program, "nonzero")
+    set_type(node, int64, 4, Dim.atom("axis", Ref(Spec(float32, (1,))), 0))
 
 
-def an_axis_out_of_range(made: Program) -> None:
-    first(made, "softmax").params = {"axis": 4}
+def an_axis_out_of_range(program: Program) -> None:
+    first(program, "softmax").params = {"axis": 4}
 
 
-def a_negative_axis(made: Program) -> None:
-    first(made, "softmax").params = {"axis": -1}
+def a_negative_axis(program: Program) -> None:
+    first(program, "softmax").params = {"axis": -1}
 
 
-def axes_that_repeat(made: Program) -> None:
-    first(made, "reduce_sum").params = {"axes": (0, 0, 2), "keepdims": False}
+def axes_that_repeat(program: Program) -> None:
+    first(program, "reduce_sum").params = {"axes": (0, 0, 2), "keepdims": False}
 
 
-def a_permutation_that_repeats_an_axis(made: Program) -> None:
-    first(made, "transpose").params = {"perm": (0, 1, 3, 3)}
+def a_permutation_that_repeats_an_axis(program: Program) -> None:
+    first(program, "transpose").params = {"perm": (0, 1, 3, 3)}
 
 
-def a_capture_that_is_not_in_scope(made: Program) -> None:
-    inner = nodes_of(first(made, "scan").regions[0])[0]
-    first(made, "neg").args = (inner.outputs[0],)
+def a_capture_that_is_not_in_scope(program: Program) -> None:
+    inner = nodes_of(first(program, "scan").regions[0])[0]
+    first(program, "neg").args = (inner.outputs[0],)
 
 
-def a_branch_that_takes_a_value(made: Program) -> None:
-    node = first(made, "cond")
+def a_branch_that_takes_a_value(program: Program) -> None:
+    node = first(program, "cond")
     node.regions[0].inputs = (Ref(Spec(float32, ())),)
 
 
-def branches_of_different_arity(made: Program) -> None:
-    region = first(made, "cond").regions[0]
+def branches_of_different_arity(program: Program) -> None:
+    region = first(program, "cond").regions[0]
     region.outputs = region.outputs * 2
 
 
-def a_state_that_changes_its_dtype(made: Program) -> None:
-    first(made, "while_loop").regions[1].outputs = (Const(np.zeros((), np.int64), int64),)
+def a_state_that_changes_its_dtype(program: Program) -> None:
+    first(program, "while_loop").regions[1].outputs = (Const(np.zeros((), np.int64), int64),)
 
 
-def a_condition_that_is_no_truth_value(made: Program) -> None:
-    loop = first(made, "while_loop")
+def a_condition_that_is_no_truth_value(program: Program) -> None:
+    loop = first(program, "while_loop")
     loop.regions[0].outputs = (loop.regions[0].inputs[0],)
 
 
-def a_scan_that_takes_too_little(made: Program) -> None:
-    region = first(made, "scan").regions[0]
+def a_scan_that_takes_too_little(program: Program) -> None:
+    region = first(program, "scan").regions[0]
     region.inputs = region.inputs + (Ref(Spec(float32, ())),)
 
 
-def a_value_that_names_another_producer(made: Program) -> None:
-    first(made, "softmax").outputs[0].node = first(made, "conv")
+def a_value_that_names_another_producer(program: Program) -> None:
+    first(program, "softmax").outputs[0].node = first(program, "conv")
 
 
-def a_value_of_two_producers(made: Program) -> None:
-    made.region.replace([*made.region.live(), first(made, "nonzero")])
+def a_value_of_two_producers(program: Program) -> None:
+    program.region.replace([*program.region.live(), first(program, "nonzero")])
 
 
-def an_output_that_nothing_produces(made: Program) -> None:
-    made.region.outputs = (Ref(made.region.outputs[0].spec), *made.region.outputs[1:])  # type: ignore[union-attr]
+def an_output_that_nothing_produces(program: Program) -> None:
+    program.region.outputs = (Ref(program.region.outputs[0].spec), *program.region.outputs[1:])  # type: ignore[union-attr]
 
 
-def an_output_that_is_no_value(made: Program) -> None:
-    made.region.outputs = (None, *made.region.outputs[1:])
+def an_output_that_is_no_value(program: Program) -> None:
+    program.region.outputs = (None, *program.region.outputs[1:])
 
 
-def a_result_too_many(made: Program) -> None:
-    node = first(made, "softmax")
+def a_result_too_many(program: Program) -> None:
+    node = first(program, "softmax")
     node.outputs = (*node.outputs, Ref(node.outputs[0].spec, node))
 
 
-def operands_of_two_dtypes(made: Program) -> None:
-    node = first(made, "mul")
+def operands_of_two_dtypes(program: Program) -> None:
+    node = first(program, "mul")
     node.args = (node.args[0], Const(np.array(2, np.int64), int64))
 
 
-def an_operand_of_a_kind_that_is_not_defined(made: Program) -> None:
-    first(made, "softmax").args = (Const(np.ones((1, 5, 4, 3), bool), bool_),)
+def an_operand_of_a_kind_that_is_not_defined(program: Program) -> None:
+    first(program, "softmax").args = (Const(np.ones((1, 5, 4, 3), bool), bool_),)
 
 
-def a_constant_whose_array_has_another_type(made: Program) -> None:
-    node = first(made, "matmul")
+def a_constant_whose_array_has_another_type(program: Program) -> None:
+    node = first(program, "matmul")
     weights = Const(np.ones((5, 4), np.float64), float32)
     node.args = (node.args[0], weights)
 
 
-def a_product_of_matrices_that_do_not_fit(made: Program) -> None:
-    node = first(made, "matmul")
+def a_product_of_matrices_that_do_not_fit(program: Program) -> None:
+    node = first(program, "matmul")
     node.args = (node.args[0], Const(np.ones((4, 4), np.float32), float32))
 
 
-def a_filter_of_other_channels(made: Program) -> None:
-    node = first(made, "conv")
+def a_filter_of_other_channels(program: Program) -> None:
+    node = first(program, "conv")
     node.args = (node.args[0], Const(np.ones((5, 2, 2, 2), np.float32), float32))
 
 
-def a_reshape_to_other_elements(made: Program) -> None:
-    node = first(made, "reshape")
+def a_reshape_to_other_elements(program: Program) -> None:
+    node = first(program, "reshape")
     node.args = (Const(np.zeros((2, 3), np.float32), float32), Extents((2, 72)))
-    retyped(node, float32, 2, 72)
+    set_type(node, float32, 2, 72)
 
 
-def a_missing_parameter(made: Program) -> None:
-    first(made, "softmax").params = {}
+def a_missing_parameter(program: Program) -> None:
+    first(program, "softmax").params = {}
 
 
-def another_target(made: Program) -> None:
-    made.region.target = Target("channels_last", "HWIO")
+def another_target(program: Program) -> None:
+    program.region.target = Target("channels_last", "HWIO")
 
 
 DEFECTS = [
@@ -226,32 +230,32 @@ DEFECTS = [
 
 
 def test_a_sound_program_is_accepted() -> None:
-    verify_program(program())
+    verify_program(build_program())
 
 
-@pytest.mark.parametrize(("break_program", "defect"), DEFECTS, ids=[one.__name__ for one, _ in DEFECTS])
+@pytest.mark.parametrize(("break_program", "defect"), DEFECTS, ids=[value.__name__ for value, _ in DEFECTS])
 def test_a_defect_is_refused(break_program: Callable[[Program], None], defect: str) -> None:
-    made = program()
-    break_program(made)
+    program = build_program()
+    break_program(program)
     with pytest.raises(VerificationError, match=defect):
-        verify_program(made)
+        verify_program(program)
 
 
 def test_ports_are_those_of_the_region() -> None:
-    made = program()
-    port = made.inputs[0]
+    program = build_program()
+    port = program.inputs[0]
     for wrong in (port._replace(dtype=int64), port._replace(shape=("N", 3, 4)), port._replace(shape=("N", 3, 4, 5))):
         with pytest.raises(VerificationError, match="input 'x'"):
-            verify_program(made._replace(inputs=(wrong, *made.inputs[1:])))
+            verify_program(program._replace(inputs=(wrong, *program.inputs[1:])))
     with pytest.raises(VerificationError, match="1 input ports for 2 values"):
-        verify_program(made._replace(inputs=made.inputs[:1]))
+        verify_program(program._replace(inputs=program.inputs[:1]))
 
 
 def test_a_defect_names_the_line_and_the_node() -> None:
-    made = program()
-    an_axis_out_of_range(made)
+    program = build_program()
+    an_axis_out_of_range(program)
     with pytest.raises(VerificationError, match=r"in: %\d+: .* = softmax\(%\d+\) \{axis=4\}"):
-        verify_program(made)
+        verify_program(program)
 
 
 def test_every_primitive_has_a_rule() -> None:
@@ -260,9 +264,9 @@ def test_every_primitive_has_a_rule() -> None:
 
 # -- where it runs -----------------------------------------------------------------------------------------------------
 def test_a_program_is_verified_before_it_is_emitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = record_program(lambda x: [p.softmax(x, 1)], [Port("x", float32, (2, 3))], Reference())
-    retyped(first(made, "softmax"), float32, 3, 2)
-    compiled = SHIM.compile(made)
+    program = record_program(lambda x: [p.softmax(x, 1)], [Port("x", float32, (2, 3))], Reference())
+    set_type(first(program, "softmax"), float32, 3, 2)
+    compiled = SHIM.compile(program)
     with pytest.raises(VerificationError):
         compiled.run([np.zeros((2, 3), np.float32)])
     monkeypatch.setenv("ONNX_COMPAT_VERIFY", "0")
@@ -286,14 +290,14 @@ def convolution(emitter: Any) -> Program:
 
 def test_a_program_of_another_target_is_refused() -> None:
     x = np.ones((1, 3, 4, 6), np.float32)
-    made = convolution(ChannelsLast())
-    assert made.target == ChannelsLast().target == Target("channels_last", "HWIO")
+    program = convolution(ChannelsLast())
+    assert program.target == ChannelsLast().target == Target("channels_last", "HWIO")
     with pytest.raises(
         TargetError, match="channels_last, filters HWIO; this emitter needs channels_first, filters OIHW"
     ):
-        SHIM.compile(made)
+        SHIM.compile(program)
     with pytest.raises(TargetError):
-        emit(made.region, Reference(), [x])
+        emit(program.region, Reference(), [x])
     emit(convolution(Reference()).region, Reference(), [x])
 
 
@@ -308,12 +312,12 @@ def test_integers_are_a_target_of_their_own() -> None:
 # -- rewrites ----------------------------------------------------------------------------------------------------------
 def test_a_rewrite_leaves_the_program_as_it_is_and_every_producer_right() -> None:
     def function(x: Any, q: Any) -> List[Any]:
-        found = p.take(x, p.reshape(p.nonzero(p.neg(q)), (-1,)), 0)
-        (y,) = p.cond(p.less(found.shape[0], 5), lambda: [p.neg(found)], lambda: [p.add(found, found)])
-        return [p.neg(p.neg(y)), p.broadcast_to(np.float32(1), [found.shape[0] + 1])]
+        message = p.take(x, p.reshape(p.nonzero(p.neg(q)), (-1,)), 0)
+        (y,) = p.cond(p.less(message.shape[0], 5), lambda: [p.neg(message)], lambda: [p.add(message, message)])
+        return [p.neg(p.neg(y)), p.broadcast_to(np.float32(1), [message.shape[0] + 1])]
 
-    made = record_program(function, [Port("x", float32, ("n", 2)), Port("q", float32, (None,))], Reference())
-    before = str(made)
+    program = record_program(function, [Port("x", float32, ("n", 2)), Port("q", float32, (None,))], Reference())
+    before = str(program)
 
     def double(node: Node) -> Any:
         return (
@@ -322,18 +326,18 @@ def test_a_rewrite_leaves_the_program_as_it_is_and_every_producer_right() -> Non
             else None
         )
 
-    copy, count = rewrite_region(made.region, double)
+    copy, count = rewrite_region(program.region, double)
     assert count == 3
-    assert copy is not made.region and copy.target == made.target and str(made) == before
-    for region in (made.region, copy):
+    assert copy is not program.region and copy.target == program.target and str(program) == before
+    for region in (program.region, copy):
         verify_region(region)
     feeds = [np.arange(12, dtype=np.float32).reshape(6, 2), np.float32([0, 2, 0, 3])]
-    for one, other in zip(emit(made.region, Reference(), feeds), emit(copy, Reference(), feeds)):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(emit(program.region, Reference(), feeds), emit(copy, Reference(), feeds)):
+        np.testing.assert_array_equal(left, right)
     assert [node.primitive for node in copy.live()].count("mul") == 3
     inner = next(node for node in copy.live() if node.primitive == "cond").regions[0]
     assert [node.primitive for node in inner.live()] == ["neg"]  # a region inside stays
-    assert rewrite_region(made.region, lambda _: None) == (made.region, 0)
+    assert rewrite_region(program.region, lambda _: None) == (program.region, 0)
 
 
 def test_what_a_fold_drops_is_in_no_size() -> None:
@@ -343,10 +347,10 @@ def test_what_a_fold_drops_is_in_no_size() -> None:
         y = p.slice(p.conv(x, WEIGHTS, pads=[(1, 1), (0, 0)], **WINDOW), [0, 0, 1, 0], [None, 5, -1, 4], [1, 1, 1, 2])
         return [p.relu(p.add(p.mul(y, 2.0), 1.0))]
 
-    made = record_program(function, [Port("x", float32, (None, 3, None, None))], Reference())
+    program = record_program(function, [Port("x", float32, (None, 3, None, None))], Reference())
     x = np.random.RandomState(0).standard_normal((2, 3, 5, 7)).astype(np.float32)
-    wanted = emit(made.region, Reference(), [x])
-    weight_folding.apply(made.region, Reference())
-    assert [node.primitive for node in made.region.live()] == ["conv", "slice", "clip"]
-    verify_program(made)
-    np.testing.assert_allclose(emit(made.region, Reference(), [x])[0], wanted[0], rtol=1e-5)
+    wanted = emit(program.region, Reference(), [x])
+    weight_folding.apply(program.region, Reference())
+    assert [node.primitive for node in program.region.live()] == ["conv", "slice", "clip"]
+    verify_program(program)
+    np.testing.assert_allclose(emit(program.region, Reference(), [x])[0], wanted[0], rtol=1e-5)
