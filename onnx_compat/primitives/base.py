@@ -174,7 +174,7 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
             return None
         if isinstance(error, TypeError):
             raise
-        raise InvalidModelError("'%s' is not possible with these values: %s" % (name, error)) from error
+        raise InvalidModelError("the primitive '%s' cannot be applied to these values: %s" % (name, error)) from error
     if not isinstance(results, tuple):
         results = (results,)
     if symbolic:

@@ -88,7 +88,7 @@ def _unroll(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reve
         steps.append(results[len(state) :])
         state = results[: len(state)]
     if not steps:
-        raise NeedsKnownError("a scan over nothing has outputs of unknown shape")
+        raise NeedsKnownError("the outputs of a scan of length zero have an unknown shape")
     return state + [stack(list(ys), 0) for ys in zip(*(steps[::-1] if reverse else steps))]
 
 
@@ -112,7 +112,7 @@ def merge_specs(a: Spec, b: Spec, pred: Optional[Tensor] = None) -> Spec:
     Raises InvalidModelError for two dtypes, and NeedsKnownError, which names `pred`, for two ranks.
     """
     if a.dtype != b.dtype:
-        raise InvalidModelError("two branches, or two rounds of a loop, give %s and %s" % (a.dtype.name, b.dtype.name))
+        raise InvalidModelError("two branches or two rounds of a loop return %s and %s" % (a.dtype.name, b.dtype.name))
     if a.rank != b.rank:
         raise NeedsKnownError("a branch or a loop changes the rank of a value", pred)
     sizes: Tuple[Any, ...] = tuple(x if x is not None and is_equal(x, y) else None for x, y in zip(a.shape, b.shape))

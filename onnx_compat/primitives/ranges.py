@@ -35,7 +35,7 @@ def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> No
     if wrong is not None:
         raise InvalidModelError(
             "the index %d is out of range for an axis of length %s" % (wrong, extent),
-            hint="correct the indices in the model, or the shape of what they select from",
+            hint="correct the indices in the model, or the shape of the tensor that they select from",
         )
 
 
@@ -45,7 +45,7 @@ def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False)
     if not indices.rank or (is_static(depth) and int(depth) > len(shape)):
         raise InvalidModelError(
             "indices of the shape %s cannot select from the axes %s" % (list(indices.shape), list(shape)),
-            hint="the last axis of the indices has at most as many entries as there are axes",
+            hint="give the last axis of the indices at most as many entries as the tensor has axes",
         )
     if indices.known and indices.value is not None:
         for k in range(indices.value.shape[-1]):
@@ -60,7 +60,7 @@ def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
     if all(map(is_static, (*sizes, extent))) and sum(map(int, sizes)) != extent:  # type: ignore[arg-type]  # all are static
         raise InvalidModelError(
             "an axis of length %s cannot be split into pieces of %s" % (extent, list(sizes)),
-            hint="the lengths of the pieces add up to the length of the axis",
+            hint="choose lengths of the pieces that add up to the length of the axis",
         )
 
 
@@ -76,5 +76,5 @@ def check_shape(shape: Sequence[Extent], name: str) -> None:
         if isinstance(size, int) and size < 0:
             raise InvalidModelError(
                 "'%s' has the negative size %d in %s" % (name, size, list(shape)),
-                hint="a window, a crop, a shape or a repeat count does not fit the input",
+                hint="correct the window, the crop, the shape or the repeat count in the model, or give a larger input",
             )

@@ -59,7 +59,7 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
 def _check_count(here: Sizes, there: Sizes) -> None:
     """Raise InvalidModelError if two static shapes differ in their number of elements, or a size is negative."""
     if any(is_static(size) and size < 0 for size in there):
-        raise InvalidModelError("%s has a negative size" % list(there))
+        raise InvalidModelError("the shape %s has a negative size" % list(there))
     before: Extent = 1
     after: Extent = 1
     for size in here:
@@ -90,7 +90,7 @@ def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
     rank = x.rank + len(axes)
     new_axes = sorted(axis_of(axis, rank) for axis in axes)
     if len(set(new_axes)) < len(new_axes):
-        raise InvalidModelError("an axis is put in twice: %s" % list(axes))
+        raise InvalidModelError("an axis is inserted twice: %s" % list(axes))
     shape = list(x.shape)
     for axis in new_axes:
         shape.insert(axis, 1)
@@ -200,7 +200,7 @@ def _check_joinable(tensors: Sequence[Tensor], axis: int) -> None:
     for k in range(tensors[0].rank):
         sizes = {tensor.shape[k] for tensor in tensors if k != axis and is_static(tensor.shape[k])}
         if len(sizes) > 1:
-            raise InvalidModelError("tensors that differ in another axis cannot be joined: %s" % sorted(sizes))
+            raise InvalidModelError("tensors with the sizes %s on another axis cannot be joined" % sorted(sizes))
 
 
 def stack(xs: Sequence[Any], axis: int) -> Tensor:

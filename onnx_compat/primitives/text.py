@@ -74,5 +74,5 @@ def from_text(x: TensorLike, dtype: DType) -> Tensor:
     a float is truncated. Another text is an error of the model.
     """
     if dtype.kind not in "fiub":
-        raise InvalidModelError("no %s is read from text" % dtype.name)
+        raise InvalidModelError("text cannot be converted to %s" % dtype.name)
     return elementwise("from_text", [lift(x)], dtype, {"dtype": dtype})

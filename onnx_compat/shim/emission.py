@@ -272,7 +272,9 @@ class _Walk:
         exact = np.asarray(values, np.int64)
         array = exact.astype(index.numpy)
         if not np.array_equal(array, exact):
-            raise UnsupportedError("a size of %d is beyond %s" % (max(exact.reshape(-1).tolist(), key=abs), index))
+            raise UnsupportedError(
+                "the size %d exceeds the range of %s" % (max(exact.reshape(-1).tolist(), key=abs), index)
+            )
         return self.emitter.constant(array, index)
 
     def vector(self, dims: Sequence[Extent]) -> Handle:

@@ -134,7 +134,7 @@ def test_what_no_value_can_be_is_the_models_error() -> None:
         primitives.take(np.zeros(3, np.float32), np.asarray([7]), 0)
     with pytest.raises(InvalidModelError, match="cannot be reshaped"):
         primitives.reshape(np.zeros(3, np.float32), [2, 2])
-    with pytest.raises(InvalidModelError, match="'add' is not possible"):
+    with pytest.raises(InvalidModelError, match="the primitive 'add' cannot be applied"):
         primitives.add(np.zeros(3, np.float32), np.zeros(2, np.float32))
 
 
