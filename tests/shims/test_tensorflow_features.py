@@ -46,7 +46,7 @@ def test_a_missing_kernel_is_a_way_around_and_no_kernel_an_error(shim: Any) -> N
     features = shim.features
     assert features.route("AddV2", "float32", 2) is None
     assert features.route("MatMul", "uint8", 2).dtype in ("int32", "int64")
-    assert not features.offers("Conv2D", "string", 2)
+    assert not features.can_run("Conv2D", "string", 2)
     with pytest.raises(UnsupportedError, match="no kernel of Conv2D for string"):
         features.route("Conv2D", "string", 2)
 

@@ -86,5 +86,5 @@ class Emitted(Body):
             emits.hold(dict(zip(map(id, self._arrays), weights)))
             emits.entropy = entropy
         elif not self.empty:
-            emits.fed = frozenset(self.program.region.inputs)
+            emits.model_inputs = frozenset(self.program.region.inputs)
         return emit(self.program.region, emits, inputs)

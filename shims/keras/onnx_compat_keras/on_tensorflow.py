@@ -6,7 +6,7 @@ from typing import Any, Callable, List, Sequence, Tuple
 import numpy as np
 from onnx_compat_tensorflow.emitter import EagerEmitter, GraphEmitter
 from onnx_compat_tensorflow.features import Features
-from onnx_compat_tensorflow.importing import tensorflow
+from onnx_compat_tensorflow.importing import import_tensorflow
 
 from onnx_compat_keras.arrays.normalization import Normalization
 from onnx_compat_keras.arrays.recurrent import Recurrent
@@ -18,7 +18,7 @@ __all__ = ["TensorFlowExecutor", "TensorFlowGraph", "probed"]
 @functools.lru_cache(maxsize=None)
 def probed() -> Features:
     """What the TensorFlow under Keras can do, asked once."""
-    return Features(tensorflow())
+    return Features(import_tensorflow())
 
 
 class _FastPaths(Normalization, Resampling, Recurrent):

@@ -4,8 +4,8 @@ from typing import Any, List, Sequence
 
 import numpy as np
 import tensorflow as tf
-from onnx_compat_tensorflow.running import run_errors
-from onnx_compat_tensorflow.tensors import decoded, encoded, tf_dtype
+from onnx_compat_tensorflow.run_errors import run_errors
+from onnx_compat_tensorflow.tensors import decode, encode, tf_dtype
 
 from onnx_compat_keras.devices import scope
 from onnx_compat_keras.running import Running
@@ -26,8 +26,8 @@ class _Traced(Running):
 
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         with run_errors(tf):
-            outputs = self._function(*[tf.constant(encoded(array)) for array in arrays])
-        return [decoded(output.numpy()) for output in outputs]
+            outputs = self._function(*[tf.constant(encode(array)) for array in arrays])
+        return [decode(output.numpy()) for output in outputs]
 
 
 RUNNING = _Traced

@@ -1,33 +1,34 @@
-"""Branches and loops. Captured handles are read by the bodies as they are: TensorFlow carries them in."""
+"""Branches, loops and gradients. TensorFlow itself captures the handles that a body reads from outside."""
 
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Callable, List, Sequence, Tuple
 
+from onnx_compat.shim import Sizes, Spec
 from onnx_compat_tensorflow.base import Base
+from onnx_compat_tensorflow.framework_types import Bodies, TfShape, TfTensor, TfTensorArray
 from onnx_compat_tensorflow.tensors import static_shape, tf_dtype
 
 __all__ = ["Control"]
 
-Bodies = Sequence[Callable[..., Sequence[Any]]]
-Handles = Sequence[Any]
+Handles = Sequence[TfTensor]
 
 
 class Control(Base):
     """The primitives of `onnx_compat.primitives.control`."""
 
-    def cond(self, pred: Any, *, bodies: Bodies, captures: Handles) -> Tuple[Any, ...]:
+    def cond(self, pred: TfTensor, *, bodies: Bodies, captures: Handles) -> Tuple[TfTensor, ...]:
         shapes = [static_shape(output.spec.shape) for output in self.node.outputs]
 
-        def branch(body: Callable[..., Sequence[Any]]) -> Callable[[], List[Any]]:
-            # An identity: what passes through a branch unchanged has to belong to it.
+        def branch(body: Callable[..., Sequence[TfTensor]]) -> Callable[[], List[TfTensor]]:
+            # tf.cond needs outputs that belong to the branch: a value that passes through unchanged gets an Identity.
             return lambda: [
-                self._shaped_as(self.raw.Identity(input=result), shape)
+                self._set_shape(self.raw.Identity(input=result), shape)
                 for result, shape in zip(body(*captures), shapes)
             ]
 
         flag = self.raw.Reshape(tensor=pred, shape=self.vector([], self.tf.int32))
         return tuple(self.tf.compat.v1.cond(flag, branch(bodies[0]), branch(bodies[1]), strict=True))
 
-    def while_loop(self, *state: Any, bodies: Bodies, captures: Handles) -> Tuple[Any, ...]:
+    def while_loop(self, *state: TfTensor, bodies: Bodies, captures: Handles) -> Tuple[TfTensor, ...]:
         tf = self.tf
         shapes = [static_shape(output.spec.shape) for output in self.node.outputs]
         test, body = bodies
@@ -35,7 +36,7 @@ class Control(Base):
         return tuple(
             tf.compat.v1.while_loop(
                 lambda *values: self.raw.Reshape(tensor=test(*values, *captures)[0], shape=empty),
-                lambda *values: [self._shaped_as(*pair) for pair in zip(body(*values, *captures), shapes)],
+                lambda *values: [self._set_shape(*pair) for pair in zip(body(*values, *captures), shapes)],
                 list(state),
                 shape_invariants=[tf.TensorShape(shape) for shape in shapes],
                 return_same_structure=True,
@@ -43,62 +44,66 @@ class Control(Base):
         )
 
     def scan(
-        self, state: Handles, xs: Handles, length: Any, *, reverse: bool, bodies: Bodies, captures: Handles
-    ) -> Tuple[Any, ...]:
+        self, state: Handles, xs: Handles, length: Sizes, *, reverse: bool, bodies: Bodies, captures: Handles
+    ) -> Tuple[TfTensor, ...]:
         tf, raw, count = self.tf, self.raw, len(state)
-        specs = [output.spec for output in self.node.outputs[count:]]  # in a round `node` is the body's own
-        one, zero = [self.number(value, tf.int32) for value in (1, 0)]
+        # Inside an iteration `self.node` is a node of the body, so the types are read here.
+        specs = [output.spec for output in self.node.outputs[count:]]
+        increment, zero = [self.number(value, tf.int32) for value in (1, 0)]
         rounds = self.vector(length.scalars, tf.int32)[0]
         arrays = [
             tf.TensorArray(tf_dtype(tf, spec.dtype), rounds, element_shape=static_shape(spec.shape[1:]))
             for spec in specs
         ]
 
-        def step(done: Any, values: Handles, collected: Handles) -> Tuple[Any, Any, Any]:
-            place = raw.Sub(x=raw.Sub(x=rounds, y=one), y=done) if reverse else done
-            slices = [raw.GatherV2(params=x, indices=place, axis=zero) for x in xs]
+        def step(
+            done: TfTensor, values: Handles, collected: Handles
+        ) -> Tuple[TfTensor, List[TfTensor], List[TfTensorArray]]:
+            index = raw.Sub(x=raw.Sub(x=rounds, y=increment), y=done) if reverse else done
+            slices = [raw.GatherV2(params=x, indices=index, axis=zero) for x in xs]
             results = bodies[0](*values, *slices, *captures)
             for before, after in zip(values, results):
-                self._shaped_as(after, before.shape)
-            written = [array.write(place, value) for array, value in zip(collected, results[count:])]
-            return raw.AddV2(x=done, y=one), list(results[:count]), written
+                self._set_shape(after, before.shape)
+            written = [array.write(index, value) for array, value in zip(collected, results[count:])]
+            return raw.AddV2(x=done, y=increment), list(results[:count]), written
 
         _, states, collected = tf.compat.v1.while_loop(
             lambda done, *_: raw.Less(x=done, y=rounds), step, (zero, list(state), arrays), return_same_structure=True
         )
-        return (*states, *(self._stacked(array, rounds, length, spec) for array, spec in zip(collected, specs)))
+        return (*states, *(self._stack_elements(array, rounds, length, spec) for array, spec in zip(collected, specs)))
 
-    def gradient(self, *xs: Any, bodies: Bodies, captures: Handles, refusal: str) -> Tuple[Any, ...]:
-        """TensorFlow's own; by the core's rules where one of its kernels has none."""
+    def gradient(self, *xs: TfTensor, bodies: Bodies, captures: Handles, refusal: str) -> Tuple[TfTensor, ...]:
+        """Differentiate with TensorFlow; use the core's rules where a kernel has no gradient."""
         tf = self.tf
         try:
             if self.concrete:
                 with tf.GradientTape() as tape:
                     tape.watch(xs)
                     y = bodies[0](*xs, *captures)[0]
-                found = tape.gradient(y, xs)
+                gradients = tape.gradient(y, xs)
             else:
-                xs = tuple(self.raw.Identity(input=x) for x in xs)  # what else reads these values is no variable
-                found = tf.gradients(bodies[0](*xs, *captures)[0], xs)
+                # Identities, so that other readers of these values take no part in the derivative.
+                xs = tuple(self.raw.Identity(input=x) for x in xs)
+                gradients = tf.gradients(bodies[0](*xs, *captures)[0], xs)
         except LookupError:
             return super().gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)
-        return tuple(tf.zeros_like(x) if g is None else tf.convert_to_tensor(g) for x, g in zip(xs, found))
+        return tuple(tf.zeros_like(x) if g is None else tf.convert_to_tensor(g) for x, g in zip(xs, gradients))
 
-    def _stacked(self, array: Any, rounds: Any, length: Any, spec: Any) -> Any:
-        """The elements along a new first axis. Of none at all TensorFlow does not know the unknown sizes: zero."""
+    def _stack_elements(self, array: TfTensorArray, rounds: TfTensor, length: Sizes, spec: Spec) -> TfTensor:
+        """Stack the elements along a new first axis. Without elements, TensorFlow knows no unknown sizes; they become 0."""
         sizes = static_shape(spec.shape[1:])
         if None not in sizes or length.known:
             return array.stack()
         dtype = tf_dtype(self.tf, spec.dtype)
 
-        def nothing() -> Any:
+        def empty_stack() -> TfTensor:
             return self.tf.zeros([0, *(size or 0 for size in sizes)], dtype)
 
-        some = self.raw.Less(x=self.number(0, self.tf.int32), y=rounds)
-        return self.tf.compat.v1.cond(some, array.stack, nothing)
+        has_elements = self.raw.Less(x=self.number(0, self.tf.int32), y=rounds)
+        return self.tf.compat.v1.cond(has_elements, array.stack, empty_stack)
 
-    def _shaped_as(self, handle: Any, shape: Any) -> Any:
-        """With the shape that the model tells of it, which TensorFlow may have lost."""
+    def _set_shape(self, handle: TfTensor, shape: TfShape) -> TfTensor:
+        """Set the shape that the model declares, which TensorFlow may have lost; return the handle."""
         if not self.concrete:
             handle.set_shape(shape)
         return handle

@@ -1,9 +1,10 @@
-"""Convolutions, by TensorFlow's own kernels: padded, dilated and grouped there wherever the kernel at hand can."""
+"""Convolutions by TensorFlow's kernels, with padding, dilations and groups done by the kernel where it supports them."""
 
-from typing import Any, Sequence
+from typing import Callable, Optional, Sequence
 
 import numpy as np
 
+from onnx_compat_tensorflow.framework_types import TfTensor
 from onnx_compat_tensorflow.windows import Pads, Window, Windows, full
 
 __all__ = ["Convolution"]
@@ -16,100 +17,138 @@ class Convolution(Windows):
 
     # -- dense ---------------------------------------------------------------------------------------------------------
     def conv(
-        self, x: Any, w: Any, bias: Any = None, *, strides: Ints, dilations: Ints, pads: Pads, groups: int = 1
-    ) -> Any:
+        self,
+        x: TfTensor,
+        w: TfTensor,
+        bias: Optional[TfTensor] = None,
+        *,
+        strides: Ints,
+        dilations: Ints,
+        pads: Pads,
+        groups: int = 1,
+    ) -> TfTensor:
         window = self._window(w, strides, dilations, pads)
 
-        def apply(window: Window, x: Any, w: Any) -> Any:
-            convolve = {2: self._plane, 3: self._volume}.get(len(window.strides))
+        def apply(window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
+            convolve = {2: self._convolve_2d, 3: self._convolve_3d}.get(len(window.strides))
             if convolve is None:
                 raise self.unsupported_space("convolution", len(window.strides))
-            if groups == 1 or (len(window.strides) == 2 and self.features.holds("grouped Conv2D", self.computed(x))):
+            if groups == 1 or (
+                len(window.strides) == 2 and self.features.holds("grouped Conv2D", self.accumulation_dtype(x))
+            ):
                 return convolve(window, x, w)
-            return self.in_groups(lambda part, weight: convolve(window, part, weight), x, w, groups, -1)
+            return self.apply_to_groups(lambda part, weight: convolve(window, part, weight), x, w, groups, -1)
 
-        return self.biased(self.on_plane(window, apply, x, w), bias)
+        return self.add_bias(self.apply_on_plane(window, apply, x, w), bias)
 
-    def _window(self, w: Any, strides: Ints, dilations: Ints, pads: Pads) -> Window:
+    def _window(self, w: TfTensor, strides: Ints, dilations: Ints, pads: Pads) -> Window:
         kernel = self.shape_list(w)[: len(strides)]
-        return Window(tuple(kernel), tuple(strides), tuple(dilations), tuple(tuple(p) for p in pads))  # type: ignore[misc]
+        return Window(tuple(kernel), tuple(strides), tuple(dilations), tuple((low, high) for low, high in pads))
 
-    def _plane(self, window: Window, x: Any, w: Any) -> Any:
-        x, padding, window = self.padded(x, window, self.features.holds("explicit Conv2D", self.computed(x)))
-        return self.with_batch(lambda x: self.op("Conv2D", x, w, **self.options(padding, window)), x)
+    def _convolve_2d(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
+        x, padding, window = self.pad_for_kernel(
+            x, window, self.features.holds("explicit Conv2D", self.accumulation_dtype(x))
+        )
+        return self.with_nonempty_batch(lambda x: self.op("Conv2D", x, w, **self.options(padding, window)), x)
 
-    def _volume(self, window: Window, x: Any, w: Any) -> Any:
-        if window.dilated and not self.features.holds("dilated Conv3D", self.computed(x)):
-            return self._dilated(self.tf.nn.convolution, "dilations", [1] * len(window.strides), window, x, w)
-        x, padding, window = self.padded(x, window, explicit=False)
-        return self.with_batch(lambda x: self.op("Conv3D", x, w, **self.options(padding, window)), x)
+    def _convolve_3d(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
+        if window.is_dilated and not self.features.holds("dilated Conv3D", self.accumulation_dtype(x)):
+            return self._convolve_dilated(self.tf.nn.convolution, "dilations", [1] * len(window.strides), window, x, w)
+        x, padding, window = self.pad_for_kernel(x, window, explicit=False)
+        return self.with_nonempty_batch(lambda x: self.op("Conv3D", x, w, **self.options(padding, window)), x)
 
-    def _dilated(self, convolve: Any, dilations: str, strides: Ints, window: Window, x: Any, w: Any) -> Any:
-        """A dilated convolution by a function of TensorFlow that takes no strides beside dilations: computed with stride 1,
-        then every few places. The padding is that of stride 1: SAME of the strided window pads less.
+    def _convolve_dilated(
+        self, convolve: Callable[..., TfTensor], dilations: str, strides: Ints, window: Window, x: TfTensor, w: TfTensor
+    ) -> TfTensor:
+        """Compute a dilated convolution with stride 1, then subsample: `convolve` takes no strides beside dilations.
+
+        The padding is computed for stride 1, because SAME with strides pads less.
         """
-        x, padding, steps = self.padded(x, window.in_steps(), explicit=False)
+        x, padding, steps = self.pad_for_kernel(x, window.with_unit_strides(), explicit=False)
 
-        def apply(x: Any, w: Any) -> Any:
+        def apply(x: TfTensor, w: TfTensor) -> TfTensor:
             return convolve(x, w, strides=strides, padding=padding, **{dilations: list(steps.dilations)})
 
-        return self.every(self.with_batch(lambda x: self.precisely(apply, x, w), x), window.strides)
+        return self.subsample(
+            self.with_nonempty_batch(lambda x: self.in_accumulation_dtype(apply, x, w), x), window.strides
+        )
 
     # -- depthwise -----------------------------------------------------------------------------------------------------
     def depthwise_conv(
-        self, x: Any, w: Any, bias: Any = None, *, strides: Ints, dilations: Ints, pads: Pads, groups: int = 1
-    ) -> Any:
+        self,
+        x: TfTensor,
+        w: TfTensor,
+        bias: Optional[TfTensor] = None,
+        *,
+        strides: Ints,
+        dilations: Ints,
+        pads: Pads,
+        groups: int = 1,
+    ) -> TfTensor:
         if len(strides) > 2:
-            narrow = self.reshaped(w, [*self.lengths(w)[1:-1], 1, self.dim(w, -1)])
+            narrow = self.reshape_to(w, [*self.lengths(w)[1:-1], 1, self.dim(w, -1)])
             return self.conv(x, narrow, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
         filters = self.shape_list(w)[-1]
-        per = -1 if filters is None else filters // groups
-        table = self.reshaped(w, [*self.lengths(w)[1:-1], groups, per])
+        multiplier = -1 if filters is None else filters // groups
+        table = self.reshape_to(w, [*self.lengths(w)[1:-1], groups, multiplier])
         window = self._window(table, strides, dilations, pads)
-        return self.biased(self.on_plane(window, self._depthwise, x, table), bias)
+        return self.add_bias(self.apply_on_plane(window, self._convolve_depthwise, x, table), bias)
 
-    def _depthwise(self, window: Window, x: Any, w: Any) -> Any:
-        op, dtype, holds = "DepthwiseConv2dNative", self.computed(x), self.features.holds
+    def _convolve_depthwise(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
+        op, dtype, holds = "DepthwiseConv2dNative", self.accumulation_dtype(x), self.features.holds
         if window.strides[0] != window.strides[1] and not holds("unequal strides of " + op, dtype):
-            return self.every(self._depthwise(window.in_steps(), x, w), window.strides)
-        if window.dilated and not holds("dilated " + op, dtype):
-            return self._dilated(self.tf.compat.v1.nn.depthwise_conv2d, "rate", [1, 1, 1, 1], window, x, w)
-        # Not "EXPLICIT", although the kernel may know it: some releases fuse it with a bias, forget the padding on the
-        # way, and end the process.
-        x, padding, window = self.padded(x, window, explicit=False)
-        return self.with_batch(lambda x: self.op(op, x, w, **self.options(padding, window)), x)
+            return self.subsample(self._convolve_depthwise(window.with_unit_strides(), x, w), window.strides)
+        if window.is_dilated and not holds("dilated " + op, dtype):
+            return self._convolve_dilated(self.tf.compat.v1.nn.depthwise_conv2d, "rate", [1, 1, 1, 1], window, x, w)
+        # Not "EXPLICIT", although the kernel may know it: some releases fuse it with a bias, lose the padding, and end
+        # the process.
+        x, padding, window = self.pad_for_kernel(x, window, explicit=False)
+        return self.with_nonempty_batch(lambda x: self.op(op, x, w, **self.options(padding, window)), x)
 
     # -- transposed ----------------------------------------------------------------------------------------------------
     def conv_transpose(
-        self, x: Any, w: Any, bias: Any = None, *, strides: Ints, dilations: Ints, groups: int = 1
-    ) -> Any:
+        self,
+        x: TfTensor,
+        w: TfTensor,
+        bias: Optional[TfTensor] = None,
+        *,
+        strides: Ints,
+        dilations: Ints,
+        groups: int = 1,
+    ) -> TfTensor:
         window = self._window(w, strides, dilations, [(0, 0)] * len(strides))
 
-        def apply(window: Window, x: Any, w: Any) -> Any:
+        def apply(window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
             if len(window.strides) > 3:
                 raise self.unsupported_space("transposed convolution", len(window.strides))
-            whole = len(window.strides) == 2 and self.features.holds("grouped Conv2DBackpropInput", self.computed(x))
+            takes_groups = len(window.strides) == 2 and self.features.holds(
+                "grouped Conv2DBackpropInput", self.accumulation_dtype(x)
+            )
             if groups == 1:
-                return self._transposed(window, x, self._swapped(w), 1)
-            if whole:
-                return self._transposed(window, x, self._swapped(w), groups)
-            return self.in_groups(
-                lambda part, weight: self._transposed(window, part, self._swapped(weight), 1), x, w, groups, -2
+                return self._convolve_transposed(window, x, self._swap_channels(w), 1)
+            if takes_groups:
+                return self._convolve_transposed(window, x, self._swap_channels(w), groups)
+            return self.apply_to_groups(
+                lambda part, weight: self._convolve_transposed(window, part, self._swap_channels(weight), 1),
+                x,
+                w,
+                groups,
+                -2,
             )
 
-        return self.biased(self.on_plane(window, apply, x, w), bias)
+        return self.add_bias(self.apply_on_plane(window, apply, x, w), bias)
 
-    def _swapped(self, w: Any) -> Any:
-        """The kernel sees the convolution whose gradient this is: our input channels are its outputs."""
-        constant = self.derived(w, ("swapped",), lambda array: np.swapaxes(array, -1, -2))
+    def _swap_channels(self, w: TfTensor) -> TfTensor:
+        """Swap input and output channels of a filter: the kernel expects the filter of the convolution it differentiates."""
+        constant = self.derive_constant(w, ("swap channels",), lambda array: np.swapaxes(array, -1, -2))
         if constant is not None:
             return constant
         rank = self.rank(w)
         return self.op("Transpose", w, perm=self.vector([*range(rank - 2), rank - 1, rank - 2], self.tf.int32))
 
-    def _transposed(self, window: Window, x: Any, w: Any, groups: int) -> Any:
-        plane = len(window.strides) == 2
-        if not (plane and self.features.holds("dilated Conv2DBackpropInput", self.computed(x))):
+    def _convolve_transposed(self, window: Window, x: TfTensor, w: TfTensor, groups: int) -> TfTensor:
+        is_2d = len(window.strides) == 2
+        if not (is_2d and self.features.holds("dilated Conv2DBackpropInput", self.accumulation_dtype(x))):
             w = self.spread(w, window.dilations)
             window = window._replace(dilations=(1,) * len(window.strides))
         lengths, kernel = self.lengths(x), self.lengths(w)
@@ -119,7 +158,7 @@ class Convolution(Windows):
         ]
         sizes = self.vector([lengths[0], *space, kernel[-2] * groups], self.tf.int32)
         options = {"strides": full(window.strides), "padding": "VALID"}
-        if window.dilated:
+        if window.is_dilated:
             options["dilations"] = full(window.dilations)
-        op = "Conv2DBackpropInput" if plane else "Conv3DBackpropInputV2"
+        op = "Conv2DBackpropInput" if is_2d else "Conv3DBackpropInputV2"
         return self.op(op, x, w, input_sizes=sizes, **options)

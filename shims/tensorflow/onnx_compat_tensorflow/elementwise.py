@@ -1,4 +1,4 @@
-"""Element by element."""
+"""Element-wise primitives over TensorFlow tensors."""
 
 import math
 from typing import Any, Callable, Dict, Optional
@@ -7,6 +7,7 @@ import numpy as np
 
 from onnx_compat.shim import DType
 from onnx_compat_tensorflow.base import Base
+from onnx_compat_tensorflow.framework_types import TfDType, TfTensor
 from onnx_compat_tensorflow.tensors import tf_dtype
 
 __all__ = ["Elementwise"]
@@ -24,28 +25,28 @@ class Elementwise(Base):
     """The primitives of `onnx_compat.primitives.elementwise`."""
 
     # -- one operand ---------------------------------------------------------------------------------------------------
-    def neg(self, x: Any) -> Any:
+    def neg(self, x: TfTensor) -> TfTensor:
         if x.dtype.is_floating and not self.features.holds("Neg keeps zeros", x.dtype.name):
             return self.op("Mul", x, self.number(-1, x.dtype))
         return self.op("Neg", x)
 
-    def round(self, x: Any) -> Any:
+    def round(self, x: TfTensor) -> TfTensor:
         return self.op("Round" if self.features.holds("Round keeps zeros", x.dtype.name) else "Rint", x)
 
-    def sqrt(self, x: Any) -> Any:
+    def sqrt(self, x: TfTensor) -> TfTensor:
         name = x.dtype.base_dtype.name
         if name not in ("float16", "float32") or self.features.holds("Sqrt is exact", name):
             return self.op("Sqrt", x)
         return self.raw.Cast(x=self.raw.Sqrt(x=self.raw.Cast(x=x, DstT=self.tf.float64)), DstT=x.dtype)
 
-    def abs(self, x: Any) -> Any:
+    def abs(self, x: TfTensor) -> TfTensor:
         if x.dtype.is_unsigned:
             return x
         if not x.dtype.is_complex:
             return self.op("Abs", x)
         return self.raw.Cast(x=self.raw.ComplexAbs(x=x, Tout=x.dtype.real_dtype), DstT=x.dtype)
 
-    def sign(self, x: Any) -> Any:
+    def sign(self, x: TfTensor) -> TfTensor:
         if x.dtype.is_unsigned:
             return self.raw.Cast(x=self.op("NotEqual", x, self._zero(x)), DstT=x.dtype)
         signs = self.op("Sign", x)
@@ -53,53 +54,53 @@ class Elementwise(Base):
             signs = self.where(self.op("IsNan", x), x, signs)
         return signs
 
-    def erf(self, x: Any) -> Any:
-        if not self.features.holds("Erf is bounded", self.computed(x)):
-            x = self.clip(x, -8.0, 8.0)  # where it has long been one in every dtype
+    def erf(self, x: TfTensor) -> TfTensor:
+        if not self.features.holds("Erf is bounded", self.accumulation_dtype(x)):
+            x = self.clip(x, -8.0, 8.0)  # erf(8) rounds to 1 in every dtype
         return self.op("Erf", x)
 
-    def sigmoid(self, x: Any) -> Any:
+    def sigmoid(self, x: TfTensor) -> TfTensor:
         if x.dtype != self.tf.float32 or self.features.holds("Sigmoid stays below one"):
             return self.op("Sigmoid", x)
-        one = self.number(1, x.dtype)
-        return self.raw.RealDiv(x=one, y=self.raw.AddV2(x=one, y=self.raw.Exp(x=self.op("Neg", x))))
+        unit = self.number(1, x.dtype)
+        return self.raw.RealDiv(x=unit, y=self.raw.AddV2(x=unit, y=self.raw.Exp(x=self.op("Neg", x))))
 
-    def cast(self, x: Any, dtype: DType) -> Any:
+    def cast(self, x: TfTensor, dtype: DType) -> TfTensor:
         target = tf_dtype(self.tf, dtype)
         if x.dtype == target:
             return x
         return self.raw.Cast(x=x, DstT=target)
 
-    def bitcast(self, x: Any, dtype: DType) -> Any:
+    def bitcast(self, x: TfTensor, dtype: DType) -> TfTensor:
         return self.raw.Bitcast(input=x, type=tf_dtype(self.tf, dtype))
 
-    def clip(self, x: Any, low: Optional[float] = None, high: Optional[float] = None) -> Any:
-        if x.dtype.is_floating and low == 0 and self._rectifies(high):
+    def clip(self, x: TfTensor, low: Optional[float] = None, high: Optional[float] = None) -> TfTensor:
+        if x.dtype.is_floating and low == 0 and self._is_relu(high):
             return self.op("Relu" if high is None else "Relu6", x)
         if low is not None:
             x = self.maximum(x, self._bound(low, x.dtype, math.ceil))
         return x if high is None else self.minimum(x, self._bound(high, x.dtype, math.floor))
 
-    def _rectifies(self, high: Optional[float]) -> bool:
+    def _is_relu(self, high: Optional[float]) -> bool:
         if high is None:
             return self.features.holds("Relu keeps NaN")
         return high == 6 and self.features.holds("Relu6 keeps NaN")
 
-    def _bound(self, value: float, dtype: Any, rounding: Callable[[float], int]) -> Any:
-        """A bound in the dtype; for integers, the nearest one inside that the dtype has."""
+    def _bound(self, value: float, dtype: TfDType, rounding: Callable[[float], int]) -> TfTensor:
+        """Return a bound as a scalar of the dtype; for integers, the nearest integer inside the bound."""
         if dtype.is_integer:
             info = np.iinfo(dtype.as_numpy_dtype)
             value = rounding(min(max(value, int(info.min)), int(info.max)))
         return self.number(value, dtype)
 
-    def _zero(self, like: Any) -> Any:
+    def _zero(self, like: TfTensor) -> TfTensor:
         return self.number(0, like.dtype)
 
     # -- division ------------------------------------------------------------------------------------------------------
-    def div(self, x: Any, y: Any) -> Any:
+    def div(self, x: TfTensor, y: TfTensor) -> TfTensor:
         return self._quotient("TruncateDiv", x, y) if x.dtype.is_integer else self.op("RealDiv", x, y)
 
-    def floordiv(self, x: Any, y: Any) -> Any:
+    def floordiv(self, x: TfTensor, y: TfTensor) -> TfTensor:
         if not x.dtype.is_integer:
             return self.op("Floor", self.op("RealDiv", x, y))
         if x.dtype.is_unsigned or self.features.holds("FloorDiv is exact", "int8"):
@@ -111,17 +112,17 @@ class Elementwise(Base):
         below = self.raw.LogicalAnd(x=below, y=self.op("NotEqual", rest, zero))
         return self.op("Sub", whole, self.raw.Cast(x=below, DstT=x.dtype))
 
-    def mod(self, x: Any, y: Any) -> Any:
+    def mod(self, x: TfTensor, y: TfTensor) -> TfTensor:
         return self._remainder("FloorMod", x, y)
 
-    def fmod(self, x: Any, y: Any) -> Any:
+    def fmod(self, x: TfTensor, y: TfTensor) -> TfTensor:
         return self._remainder("TruncateMod", x, y)
 
-    def _quotient(self, op: str, x: Any, y: Any) -> Any:
-        """Division that never traps: not by zero, and not of the least integer by -1."""
-        if x.dtype == self.tf.uint64 and not self.features.offers(op, "uint64", 2):
+    def _quotient(self, op: str, x: TfTensor, y: TfTensor) -> TfTensor:
+        """Divide integers without a trap: neither division by zero nor of the least integer by -1 ends the process."""
+        if x.dtype == self.tf.uint64 and not self.features.can_run(op, "uint64", 2):
             return self._unsigned_quotient(x, self._divisor(y))
-        known = self.static(y)
+        known = self.known_value(y)
         if known is not None and not ((known == 0) | (known == -1)).any():
             return self.op(op, x, y)
         whole = self.op(op, x, self._divisor(y))
@@ -129,23 +130,23 @@ class Elementwise(Base):
             return whole
         return self.where(self.equal(y, self.number(-1, y.dtype)), self.op("Neg", x), whole)
 
-    def _remainder(self, op: str, x: Any, y: Any) -> Any:
+    def _remainder(self, op: str, x: TfTensor, y: TfTensor) -> TfTensor:
         if not x.dtype.is_integer:
             return self.op(op, x, y)
         safe = self._divisor(y)
-        if x.dtype == self.tf.uint64 and not self.features.offers(op, "uint64", 2):
+        if x.dtype == self.tf.uint64 and not self.features.can_run(op, "uint64", 2):
             return self.op("Sub", x, self.op("Mul", self._quotient("TruncateDiv", x, safe), safe))
         return self.op(op, x, safe)
 
-    def _divisor(self, y: Any) -> Any:
-        """y where it can be divided by, else 1."""
+    def _divisor(self, y: TfTensor) -> TfTensor:
+        """Replace a divisor of 0, or of -1 for signed integers, by 1."""
         unfit = self.equal(y, self._zero(y))
         if not y.dtype.is_unsigned:
             unfit = self.raw.LogicalOr(x=unfit, y=self.equal(y, self.number(-1, y.dtype)))
         return self.where(unfit, self.number(1, y.dtype), y)
 
-    def _unsigned_quotient(self, x: Any, y: Any) -> Any:
-        """Of 64 bits, by signed division of the upper 63: right but for at most one, which the remainder tells."""
+    def _unsigned_quotient(self, x: TfTensor, y: TfTensor) -> TfTensor:
+        """Divide uint64 by signed division of the upper 63 bits. The quotient is at most 1 too small; the remainder tells."""
         raw, tf = self.raw, self.tf
         upper = raw.Bitcast(input=raw.RightShift(x=x, y=self.number(1, x.dtype)), type=tf.int64)
         large = raw.Less(x=raw.Bitcast(input=y, type=tf.int64), y=self.number(0, tf.int64))
@@ -157,69 +158,71 @@ class Elementwise(Base):
         return self.where(large, raw.Cast(x=self.op("LessEqual", y, x), DstT=tf.uint64), more)
 
     # -- two operands --------------------------------------------------------------------------------------------------
-    def pow(self, x: Any, y: Any) -> Any:
-        known = self.static(y)
+    def pow(self, x: TfTensor, y: TfTensor) -> TfTensor:
+        known = self.known_value(y)
         most = 2 ** (8 * x.dtype.size - 1) - 1
         if not x.dtype.is_integer or (known is not None and ((known >= 0) & (known <= most)).all()):
             return self.op("Pow", x, y)
         if x.dtype.is_unsigned:
             return self._unsigned_pow(x, y, self.number(most, x.dtype))
-        zero, one = self._zero(x), self.number(1, x.dtype)
+        zero, unit = self._zero(x), self.number(1, x.dtype)
         whole = self.op("Pow", x, self.op("Maximum", y, zero))
-        odd = self.equal(self.raw.BitwiseAnd(x=y, y=one), one)
-        unit = self.equal(self.op("Abs", x), one)  # 1 / x^n is 1 or -1 for these two, and less than one for all others
-        inverse = self.where(unit, self.where(odd, x, one), zero)
+        is_odd = self.equal(self.raw.BitwiseAnd(x=y, y=unit), unit)
+        # 1 / x^n is an integer for x = 1 and x = -1 only; it truncates to 0 for every other x.
+        has_inverse = self.equal(self.op("Abs", x), unit)
+        inverse = self.where(has_inverse, self.where(is_odd, x, unit), zero)
         return self.where(self.op("Less", y, zero), inverse, whole)
 
-    def _unsigned_pow(self, x: Any, y: Any, most: Any) -> Any:
-        """The kernel is that of signed numbers, to which a larger exponent is negative. As many factors as its highest
-        bit stands for make one of an odd number, and zero of an even one.
+    def _unsigned_pow(self, x: TfTensor, y: TfTensor, most: TfTensor) -> TfTensor:
+        """Raise unsigned integers to powers with the kernel for signed ones, which takes the highest bit for a sign.
+
+        With 2^(bits - 1) factors more, the power of an odd number stays the same, and that of an even one becomes 0.
         """
-        zero, one = self._zero(x), self.number(1, x.dtype)
+        zero, unit = self._zero(x), self.number(1, x.dtype)
         whole = self.op("Pow", x, self.op("BitwiseAnd", y, most))
-        even = self.equal(self.op("BitwiseAnd", x, one), zero)
-        return self.where(self.raw.LogicalAnd(x=even, y=self.op("Less", most, y)), zero, whole)
+        is_even = self.equal(self.op("BitwiseAnd", x, unit), zero)
+        return self.where(self.raw.LogicalAnd(x=is_even, y=self.op("Less", most, y)), zero, whole)
 
-    def maximum(self, x: Any, y: Any) -> Any:
-        return self.raw.LogicalOr(x=x, y=y) if x.dtype.is_bool else self._extreme("Maximum", x, y)
+    def maximum(self, x: TfTensor, y: TfTensor) -> TfTensor:
+        return self.raw.LogicalOr(x=x, y=y) if x.dtype.is_bool else self._extremum_of_two("Maximum", x, y)
 
-    def minimum(self, x: Any, y: Any) -> Any:
-        return self.raw.LogicalAnd(x=x, y=y) if x.dtype.is_bool else self._extreme("Minimum", x, y)
+    def minimum(self, x: TfTensor, y: TfTensor) -> TfTensor:
+        return self.raw.LogicalAnd(x=x, y=y) if x.dtype.is_bool else self._extremum_of_two("Minimum", x, y)
 
-    def _extreme(self, op: str, x: Any, y: Any) -> Any:
+    def _extremum_of_two(self, op: str, x: TfTensor, y: TfTensor) -> TfTensor:
         chosen = self.op(op, x, y)
         if not x.dtype.is_floating or self.features.holds(op + " keeps NaN"):
             return chosen
         missing = self.raw.LogicalOr(x=self.op("IsNan", x), y=self.op("IsNan", y))
         return self.where(missing, self.op("AddV2", x, y), chosen)
 
-    def equal(self, x: Any, y: Any) -> Any:
+    def equal(self, x: TfTensor, y: TfTensor) -> TfTensor:
         return self.op("Equal", x, y)
 
-    def logical_not(self, x: Any) -> Any:
-        """Not LogicalNot: TensorFlow's optimiser turns that of "less" into "greater or equal", which NaN is not."""
+    def logical_not(self, x: TfTensor) -> TfTensor:
+        """Compare with False: TensorFlow's optimiser rewrites LogicalNot(Less) to GreaterEqual, which is wrong for NaN."""
         return self.raw.Equal(x=x, y=self.number(False, x.dtype))
 
-    def logical_xor(self, x: Any, y: Any) -> Any:
+    def logical_xor(self, x: TfTensor, y: TfTensor) -> TfTensor:
         return self.raw.NotEqual(x=x, y=y)
 
-    def shift_left(self, x: Any, y: Any) -> Any:
-        return self._shifted("LeftShift", x, y)
+    def shift_left(self, x: TfTensor, y: TfTensor) -> TfTensor:
+        return self._shift("LeftShift", x, y)
 
-    def shift_right(self, x: Any, y: Any) -> Any:
-        return self._shifted("RightShift", x, y)
+    def shift_right(self, x: TfTensor, y: TfTensor) -> TfTensor:
+        return self._shift("RightShift", x, y)
 
-    def _shifted(self, op: str, x: Any, y: Any) -> Any:
+    def _shift(self, op: str, x: TfTensor, y: TfTensor) -> TfTensor:
         last = self.number(8 * x.dtype.size - 1, y.dtype)
         shifted = self.op(op, x, self.op("Minimum", y, last))
         return self.where(self.op("Less", last, y), self._zero(x), shifted)
 
-    def where(self, condition: Any, x: Any, y: Any) -> Any:
-        wide = any(each.shape.rank is None or each.shape.rank > 5 for each in (condition, x, y))
-        if wide and not self.features.holds("SelectV2 takes six dimensions"):
+    def where(self, condition: TfTensor, x: TfTensor, y: TfTensor) -> TfTensor:
+        has_many_axes = any(handle.shape.rank is None or handle.shape.rank > 5 for handle in (condition, x, y))
+        if has_many_axes and not self.features.holds("SelectV2 takes six dimensions"):
             shape = self.tf.broadcast_dynamic_shape(self.tf.shape(condition), self.tf.shape(x))
             shape = self.tf.broadcast_dynamic_shape(shape, self.tf.shape(y))
-            parts = (self.raw.BroadcastTo(input=each, shape=shape) for each in (condition, x, y))
+            parts = (self.raw.BroadcastTo(input=handle, shape=shape) for handle in (condition, x, y))
             condition, x, y = (self.raw.Reshape(tensor=part, shape=[-1]) for part in parts)
             return self.raw.Reshape(tensor=self.op("SelectV2", x, y, condition=condition), shape=shape)
         return self.op("SelectV2", x, y, condition=condition)

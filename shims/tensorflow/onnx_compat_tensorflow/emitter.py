@@ -1,4 +1,4 @@
-"""The primitives over TensorFlow tensors: in a graph, or eagerly."""
+"""The emitters over TensorFlow tensors: `GraphEmitter` builds a graph, `EagerEmitter` executes."""
 
 import functools
 from contextlib import contextmanager
@@ -15,12 +15,13 @@ from onnx_compat_tensorflow.fast_lstm import FastLstm
 from onnx_compat_tensorflow.fast_paths import FastPaths
 from onnx_compat_tensorflow.fast_resize import FastResize
 from onnx_compat_tensorflow.features import Features
+from onnx_compat_tensorflow.framework_types import TfTensor
 from onnx_compat_tensorflow.indexing import Indexing
 from onnx_compat_tensorflow.names import scope
 from onnx_compat_tensorflow.pooling import Pooling
 from onnx_compat_tensorflow.random import Random
 from onnx_compat_tensorflow.reduction import Reduction
-from onnx_compat_tensorflow.tensors import decoded, static_shape
+from onnx_compat_tensorflow.tensors import decode, static_shape
 from onnx_compat_tensorflow.text import Text
 
 __all__ = ["EagerEmitter", "GraphEmitter"]
@@ -29,13 +30,13 @@ __all__ = ["EagerEmitter", "GraphEmitter"]
 class GraphEmitter(
     FastGrid, FastLstm, FastPaths, FastResize, Convolution, Pooling, Indexing, Reduction, Control, Random, Text
 ):
-    """Builds operations in the default graph, in a name scope for each ONNX node."""
+    """Build operations in the default graph, in a name scope for each ONNX node."""
 
-    _entered: Any = None
+    _entered_node: Any = None
 
 
 class EagerEmitter(GraphEmitter):
-    """Executes as it goes: handles hold values."""
+    """Execute each primitive at once: handles hold values."""
 
     concrete = True
 
@@ -48,45 +49,45 @@ class EagerEmitter(GraphEmitter):
         with placement(self.tf, self.device):
             yield
 
-    def dim(self, handle: Any, axis: int) -> int:
+    def dim(self, handle: TfTensor, axis: int) -> int:
         return int(handle.shape[axis])
 
-    def shape(self, handle: Any) -> Tuple[int, ...]:
+    def shape(self, handle: TfTensor) -> Tuple[int, ...]:
         return tuple(handle.shape.as_list())
 
-    def fetch(self, handle: Any) -> np.ndarray:
-        return decoded(handle.numpy())
+    def fetch(self, handle: TfTensor) -> np.ndarray:
+        return decode(handle.numpy())
 
 
-def _placed(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of a primitive, in the scope of its node, its results with the shapes that the model tells of them.
+def _in_node_scope(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the method of a primitive: it runs in the name scope of its node, and its results get their declared shapes.
 
-    Only where it is called for a node: methods also use each other, and sizes are computed with them.
+    The wrapper acts only on a call for a node; methods also call each other, and sizes are computed with them.
     """
 
     @functools.wraps(method)
-    def applied(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_in_scope(self: Any, *args: Any, **kwargs: Any) -> Any:
         node = getattr(self, "node", None)
-        if self.concrete or node is None or node.primitive != name or self._entered is node:
+        if self.concrete or node is None or node.primitive != name or self._entered_node is node:
             return method(self, *args, **kwargs)
-        self._entered = node
-        # A scope that ends in a slash is entered again as it is, not made anew.
-        place = scope(node.origin.node) if node.origin is not None else "onnx"
-        with self.tf.compat.v1.name_scope(place + "/"):
+        self._entered_node = node
+        # A name that ends in a slash enters the existing scope; without it TensorFlow would number a new scope.
+        scope_name = scope(node.origin.node) if node.origin is not None else "onnx"
+        with self.tf.compat.v1.name_scope(scope_name + "/"):
             results = method(self, *args, **kwargs)
-        together = results if isinstance(results, (tuple, list)) else (results,)
-        for handle, output in zip(together, node.outputs):
+        handles = results if isinstance(results, (tuple, list)) else (results,)
+        for handle, output in zip(handles, node.outputs):
             handle.set_shape(static_shape(output.spec.shape))
         return results
 
-    return applied
+    return call_in_scope
 
 
-def _whole(name: str) -> bool:
-    """Whether the method is a fast path for a whole operator."""
+def _is_native_operator(name: str) -> bool:
+    """Return whether the emitter's method of this name is native: a fast path for a whole operator."""
     return isinstance(getattr(getattr(GraphEmitter, name, None), "native", None), tuple)
 
 
-for _name in [*PRIMITIVES, *filter(_whole, dir(GraphEmitter))]:
+for _name in [*PRIMITIVES, *filter(_is_native_operator, dir(GraphEmitter))]:
     if hasattr(GraphEmitter, _name):  # a primitive that is new to the core runs in the fallback
-        setattr(GraphEmitter, _name, _placed(_name, getattr(GraphEmitter, _name)))
+        setattr(GraphEmitter, _name, _in_node_scope(_name, getattr(GraphEmitter, _name)))

@@ -1,18 +1,19 @@
-"""GridSample along straight lines by TensorFlow Probability, where that is faster."""
+"""Linear GridSample by TensorFlow Probability, where that is faster than the composed meaning."""
 
 from typing import Any, Sequence
 
 from onnx_compat.shim import is_static, native
 from onnx_compat_tensorflow.base import Base
-from onnx_compat_tensorflow.probability import installed, interpolation
+from onnx_compat_tensorflow.framework_types import Attributes, Size, TfTensor
+from onnx_compat_tensorflow.probability import interpolation, is_installed
 
 __all__ = ["FastGrid"]
 
-_CHANNELS = 3  # fewer, and what the points cost outweighs what the pixels do
+_CHANNELS = 3  # with fewer channels the cost of the points outweighs that of the pixels
 
 
-def _zeros_outside(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """Images of many channels, with zeros around: with other paddings no pixel has to be left out."""
+def _zeros_outside(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Accept images of many channels with zero padding: with other paddings the composed meaning masks no pixel."""
     x, grid = inputs
     mode, padding = attributes.get("mode", "linear"), attributes.get("padding_mode", "zeros")
     if mode not in ("linear", "bilinear") or padding != "zeros":
@@ -23,19 +24,19 @@ def _zeros_outside(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
 
 
 class FastGrid(Base):
-    """Zeros are laid around the image, two on each side: out there nothing of the image is near any more."""
+    """GridSample over an image with two zeros on each side: beyond them no sample reaches a pixel of the image."""
 
-    @native("GridSample", _zeros_outside, spatial=True, available=lambda _: installed())
-    def grid_sample(self, X: Any, grid: Any, **attributes: Any) -> Any:
+    @native("GridSample", _zeros_outside, spatial=True, available=lambda _: is_installed())
+    def grid_sample(self, X: TfTensor, grid: TfTensor, **attributes: Any) -> TfTensor:
         raw, dtype = self.raw, X.dtype
         batch, *points, count = self.lengths(grid)
         extents = self.lengths(X)[1:-1]
         last = raw.Cast(x=self.vector([extent - 1 for extent in extents]), DstT=dtype)
-        places = self._places(grid, last, bool(attributes.get("align_corners", 0)))
+        positions = self._pixel_positions(grid, last, bool(attributes.get("align_corners", 0)))
         function = interpolation().function
         assert function is not None
         sampled = function(
-            raw.Reshape(tensor=places, shape=self.vector([batch, self._product(points), count])),
+            raw.Reshape(tensor=positions, shape=self.vector([batch, self._product(points), count])),
             x_ref_min=raw.Sub(x=raw.ZerosLike(x=last), y=self.number(2, dtype)),
             x_ref_max=raw.AddV2(x=last, y=self.number(2, dtype)),
             y_ref=raw.Pad(input=X, paddings=[[0, 0], *[[2, 2]] * count, [0, 0]]),
@@ -44,22 +45,22 @@ class FastGrid(Base):
         )
         return raw.Reshape(tensor=sampled, shape=self.vector([batch, *points, self.lengths(X)[-1]]))
 
-    def _places(self, grid: Any, last: Any, aligned: bool) -> Any:
-        """From [-1, 1], the last axis first, to pixels. What is no number is nowhere: beyond the edge."""
+    def _pixel_positions(self, grid: TfTensor, last: TfTensor, aligned: bool) -> TfTensor:
+        """Convert coordinates in [-1, 1], last axis first, to pixels. NaN becomes a position beyond the edge."""
         raw = self.raw
-        one, half = self.number(1, grid.dtype), self.number(0.5, grid.dtype)
-        from_edge = raw.AddV2(x=raw.ReverseV2(tensor=grid, axis=[-1]), y=one)
+        unit, half = self.number(1, grid.dtype), self.number(0.5, grid.dtype)
+        from_edge = raw.AddV2(x=raw.ReverseV2(tensor=grid, axis=[-1]), y=unit)
         if aligned:
-            places = raw.Mul(x=raw.Mul(x=from_edge, y=half), y=last)
+            positions = raw.Mul(x=raw.Mul(x=from_edge, y=half), y=last)
         else:
-            extents = raw.AddV2(x=last, y=one)
-            places = raw.Mul(x=raw.Sub(x=raw.Mul(x=from_edge, y=extents), y=one), y=half)
+            extents = raw.AddV2(x=last, y=unit)
+            positions = raw.Mul(x=raw.Sub(x=raw.Mul(x=from_edge, y=extents), y=unit), y=half)
         outside = self.number(-2, grid.dtype)
-        return raw.SelectV2(condition=raw.IsNan(x=places), t=outside, e=places)
+        return raw.SelectV2(condition=raw.IsNan(x=positions), t=outside, e=positions)
 
-    def _product(self, sizes: Sequence[Any]) -> Any:
-        """Of ints and scalars."""
-        product: Any = 1
+    def _product(self, sizes: Sequence[Size]) -> Size:
+        """Multiply ints and scalars."""
+        product: Size = 1
         for size in sizes:
             product = product * size
         return product

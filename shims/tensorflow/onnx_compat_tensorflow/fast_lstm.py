@@ -1,15 +1,16 @@
-"""LSTM as one kernel, which runs all steps itself; the composed meaning is a loop of operations."""
+"""LSTM by the kernel BlockLSTMV2, which runs all steps; the composed meaning is a loop of operations."""
 
-from typing import Any, List, Sequence
+from typing import Any, List, Optional, Sequence
 
 from onnx_compat.shim import directions, is_static, native, standard_recurrent
 from onnx_compat_tensorflow.elementwise import Elementwise
+from onnx_compat_tensorflow.framework_types import Attributes, Size, TfTensor
 
 __all__ = ["FastLstm"]
 
 
-def _accepts(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """Whether BlockLSTMV2 computes this LSTM: float32, weights of static sizes that are not empty."""
+def _accepts(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Accept an LSTM that BlockLSTMV2 computes: float32, weights of static sizes that are not empty."""
     lstm = standard_recurrent("LSTM", inputs, attributes)
     return (
         lstm is not None
@@ -19,27 +20,27 @@ def _accepts(_: Any, inputs: Sequence[Any], attributes: Any) -> bool:
 
 
 class FastLstm(Elementwise):
-    """The kernel's gates are input, forget, cell, output; ONNX's are input, output, forget, cell."""
+    """LSTM. The kernel orders the gates input, forget, cell, output; ONNX orders them input, output, forget, cell."""
 
     @native("LSTM", _accepts, available=lambda emitter: emitter.features.has("BlockLSTMV2"))
     def lstm(
-        self, X: Any, W: Any, R: Any, B: Any = None, sequence_lens: Any = None,
-        initial_h: Any = None, initial_c: Any = None, P: Any = None, **attributes: Any
-    ) -> Any:  # fmt: skip
+        self, X: TfTensor, W: TfTensor, R: TfTensor, B: Optional[TfTensor] = None, sequence_lens: Optional[TfTensor] = None,
+        initial_h: Optional[TfTensor] = None, initial_c: Optional[TfTensor] = None, P: Optional[TfTensor] = None, **attributes: Any
+    ) -> TfTensor:  # fmt: skip
         raw = self.raw
         steps, batch = self.lengths(X)[:2]
         hidden = self.lengths(R)[2]
-        nothing = raw.Fill(dims=self.vector([batch, hidden]), value=self.number(0, X.dtype))
+        zero_state = raw.Fill(dims=self.vector([batch, hidden]), value=self.number(0, X.dtype))
         ys: List[Any] = []
         states: List[List[Any]] = [[], []]
         for k, backwards in enumerate(directions(attributes)):
-            weights = raw.Transpose(x=self._ordered(raw.ConcatV2(values=[W[k], R[k]], axis=1)), perm=[1, 0])
+            weights = raw.Transpose(x=self._reorder_gates(raw.ConcatV2(values=[W[k], R[k]], axis=1)), perm=[1, 0])
             bias = self.tf.zeros([4 * hidden], X.dtype)
             if B is not None:
-                bias = self._ordered(raw.AddV2(x=B[k, : 4 * hidden], y=B[k, 4 * hidden :]))
+                bias = self._reorder_gates(raw.AddV2(x=B[k, : 4 * hidden], y=B[k, 4 * hidden :]))
             peepholes = [bias[:hidden]] * 3 if P is None else raw.Split(axis=0, value=P[k], num_split=3)
-            start = [nothing if given is None else given[k] for given in (initial_h, initial_c)]
-            found = raw.BlockLSTMV2(
+            start = [zero_state if given is None else given[k] for given in (initial_h, initial_c)]
+            block = raw.BlockLSTMV2(
                 seq_len_max=self.vector([steps])[0],
                 x=raw.ReverseV2(tensor=X, axis=[0]) if backwards else X,
                 cs_prev=start[1],
@@ -52,18 +53,18 @@ class FastLstm(Elementwise):
                 cell_clip=0,
                 use_peephole=P is not None,
             )
-            ys.append(raw.ReverseV2(tensor=found.h, axis=[0]) if backwards else found.h)
-            for n, all_steps in enumerate((found.h, found.cs)):
+            ys.append(raw.ReverseV2(tensor=block.h, axis=[0]) if backwards else block.h)
+            for n, all_steps in enumerate((block.h, block.cs)):
                 states[n].append(self._last(all_steps, start[n], steps))
         results = [raw.Pack(values=ys, axis=1), *(raw.Pack(values=parts, axis=0) for parts in states)]
         return tuple(results[: len(self.node.outputs)])
 
-    def _last(self, states: Any, start: Any, steps: Any) -> Any:
-        """The state behind the last step, if there is one."""
+    def _last(self, states: TfTensor, start: TfTensor, steps: Size) -> TfTensor:
+        """Return the state after the last step; the start state if there is no step."""
         if not (isinstance(steps, int) and steps):
             states = self.raw.ConcatV2(values=[self.raw.ExpandDims(input=start, axis=0), states], axis=0)
         return states[-1]
 
-    def _ordered(self, gates: Any) -> Any:
+    def _reorder_gates(self, gates: TfTensor) -> TfTensor:
         i, o, f, c = self.raw.Split(axis=0, value=gates, num_split=4)
         return self.raw.ConcatV2(values=[i, f, c, o], axis=0)

@@ -1,26 +1,31 @@
-"""Resize of pictures along straight lines as one kernel."""
+"""Bilinear Resize of images by the kernel ResizeBilinear."""
 
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 from onnx_compat.shim import is_static, native
 from onnx_compat_tensorflow.base import Base
+from onnx_compat_tensorflow.framework_types import Attributes, OnnxNode, TfTensor
 
 __all__ = ["FastResize"]
 
-_PLACES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+_TRANSFORMATIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
 
 
-def _bilinear(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """A plane of known size, made larger to just the size that the scales say."""
+def _is_bilinear_enlargement(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Accept an image of static size that grows to exactly the size that the scales give."""
     x = inputs[0]
     if x.rank != 4 or x.dtype.name != "float32" or node.opset < 11 or attributes.get("mode") != "linear":
         return False
     if attributes.get("antialias") or attributes.get("axes") or attributes.get("exclude_outside"):
         return False
-    place = attributes.get("coordinate_transformation_mode", "half_pixel")
+    transformation = attributes.get("coordinate_transformation_mode", "half_pixel")
     policy = attributes.get("keep_aspect_ratio_policy", "stretch")
     scales, sizes = (*inputs, None, None, None)[2:4]
-    if place not in _PLACES or policy != "stretch" or not all(is_static(size) and size > 1 for size in x.shape[2:]):
+    if (
+        transformation not in _TRANSFORMATIONS
+        or policy != "stretch"
+        or not all(is_static(size) and size > 1 for size in x.shape[2:])
+    ):
         return False
     if scales is not None and scales.known and scales.value.size == 4:
         after = [float(factor) * int(size) for factor, size in zip(scales.value.reshape(-1)[2:], x.shape[2:])]
@@ -34,15 +39,22 @@ def _bilinear(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
 
 
 class FastResize(Base):
-    """The kernel has each pixel's place by the ratio of the sizes."""
+    """Resize. The kernel computes the position of a pixel from the ratio of the sizes."""
 
-    @native("Resize", _bilinear, spatial=True)
-    def resize(self, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, **attributes: Any) -> Any:
-        place = attributes.get("coordinate_transformation_mode", "half_pixel")
+    @native("Resize", _is_bilinear_enlargement, spatial=True)
+    def resize(
+        self,
+        x: TfTensor,
+        roi: Optional[TfTensor] = None,
+        scales: Optional[TfTensor] = None,
+        sizes: Optional[TfTensor] = None,
+        **attributes: Any,
+    ) -> TfTensor:
+        transformation = attributes.get("coordinate_transformation_mode", "half_pixel")
         after = self.node.outputs[0].spec.shape[1:-1]
         return self.raw.ResizeBilinear(
             images=x,
             size=self.vector(after, self.tf.int32),
-            align_corners=place == "align_corners",
-            half_pixel_centers=place.endswith("half_pixel"),
+            align_corners=transformation == "align_corners",
+            half_pixel_centers=transformation.endswith("half_pixel"),
         )

@@ -1,7 +1,7 @@
-"""What the TensorFlow at hand can do: each question is asked once, of TensorFlow itself, in a tiny graph on the CPU.
+"""Feature detection: probe once, in a tiny graph on the CPU, what the kernels of the imported TensorFlow do.
 
-Nothing is concluded from a version. What a release promises and what its kernels do are two things: one that ignores a
-dilation, or that loses a NaN, answers by giving the wrong numbers.
+Nothing is concluded from a version, because a kernel may not do what its release documents. A kernel that ignores a
+dilation, or that loses a NaN, gives wrong numbers in the probe.
 """
 
 import threading
@@ -10,38 +10,40 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 import numpy as np
 
 from onnx_compat.shim import DType, UnsupportedError
+from onnx_compat_tensorflow.framework_types import Key, RawOps, TensorFlow, TfDType, TfTensor
 from onnx_compat_tensorflow.kernels import ACCUMULATING, Route, call, kernel, routes, trial
 
 __all__ = ["Features"]
 
 
 class Features:
-    """The answers for one imported `tensorflow`."""
+    """The answers for one imported `tensorflow`, cached by question."""
 
-    def __init__(self, tf: Any) -> None:
+    def __init__(self, tf: TensorFlow) -> None:
         self.tf = tf
         self._answers: Dict[Any, Any] = {}
         self._lock = threading.RLock()
 
     # -- kernels -------------------------------------------------------------------------------------------------------
     def has(self, op: str) -> bool:
-        """Whether there is a raw op of this name."""
+        """Return whether there is a raw op of this name."""
         return hasattr(self.tf.raw_ops, op)
 
     def runs(self, op: str, dtype: str, operands: int) -> bool:
-        """Whether the op has a kernel for the dtype."""
+        """Return whether the op has a kernel for the dtype."""
 
-        def tried() -> bool:
+        def probe_answer() -> bool:
             arrays = trial(op, operands, DType.of(dtype).numpy)
             return self.run(lambda *xs: call(self.tf.raw_ops, op, xs, kernel(op).attributes), *arrays) is not None
 
-        return self.has(op) and (dtype == "float32" or bool(self._once((op, dtype), tried)))
+        return self.has(op) and (dtype == "float32" or bool(self._answer_once((op, dtype), probe_answer)))
 
     def route(self, op: str, dtype: str, operands: int) -> Optional[Route]:
-        """How the op is had for the dtype: None as it is, or through another dtype."""
-        return self._once(("route", op, dtype), lambda: self._route(op, dtype, operands))  # type: ignore[no-any-return]
+        """Return the route to a dtype that the op takes; None if it takes this one. Raise UnsupportedError without either."""
+        route: Optional[Route] = self._answer_once(("route", op, dtype), lambda: self._find_route(op, dtype, operands))
+        return route
 
-    def _route(self, op: str, dtype: str, operands: int) -> Optional[Route]:
+    def _find_route(self, op: str, dtype: str, operands: int) -> Optional[Route]:
         precise = not (dtype == "float16" and op in ACCUMULATING)
         if precise and self.runs(op, dtype, operands):
             return None
@@ -50,8 +52,8 @@ class Features:
                 return route
         raise UnsupportedError("this TensorFlow has no kernel of %s for %s" % (op, dtype))
 
-    def offers(self, op: str, dtype: str, operands: int = 1) -> bool:
-        """Whether the op can be had for the dtype at all."""
+    def can_run(self, op: str, dtype: str, operands: int = 1) -> bool:
+        """Return whether the op can run for the dtype, directly or by a route."""
         try:
             self.route(op, dtype, operands)
         except UnsupportedError:
@@ -60,20 +62,20 @@ class Features:
 
     # -- behaviours ----------------------------------------------------------------------------------------------------
     def holds(self, behaviour: str, dtype: str = "float32") -> bool:
-        """Whether one of `BEHAVIOURS` is what happens here, to numbers of this dtype."""
+        """Return whether this TensorFlow has one of the `BEHAVIOURS` for this dtype."""
         build, feeds, expected = BEHAVIOURS[behaviour]
 
-        def tried() -> bool:
-            got = self.run(lambda *xs: build(self.tf.raw_ops, *xs), *[feed.astype(dtype) for feed in feeds])
-            expects = np.asarray(expected, np.float32)
-            if got is None or got.shape != expects.shape or not np.allclose(got, expects, equal_nan=True):
+        def probe_answer() -> bool:
+            result = self.run(lambda *xs: build(self.tf.raw_ops, *xs), *[feed.astype(dtype) for feed in feeds])
+            wanted = np.asarray(expected, np.float32)
+            if result is None or result.shape != wanted.shape or not np.allclose(result, wanted, equal_nan=True):
                 return False
-            return bool(np.array_equal(np.signbit(got), np.signbit(expects)) or np.isnan(expects).any())
+            return bool(np.array_equal(np.signbit(result), np.signbit(wanted)) or np.isnan(wanted).any())
 
-        return bool(self._once((behaviour, dtype), tried))
+        return bool(self._answer_once((behaviour, dtype), probe_answer))
 
     def run(self, build: Callable[..., Any], *arrays: np.ndarray) -> Optional[np.ndarray]:
-        """The (first) result of a graph built and run apart from everything; None if TensorFlow refuses."""
+        """Build and run a graph of its own; return its first result, or None if TensorFlow refuses it."""
         tf = self.tf
         graph = tf.Graph()
         try:
@@ -83,28 +85,28 @@ class Features:
                 result = result[0] if isinstance(result, (tuple, list)) else result
             with tf.compat.v1.Session(graph=graph) as session:
                 value = np.asarray(session.run(result, dict(zip(feeds, arrays))))
-            return value if result.shape.is_compatible_with(value.shape) else None  # a shape foretold has to come true
+            return value if result.shape.is_compatible_with(value.shape) else None  # an inferred shape has to be right
         except (tf.errors.OpError, TypeError, ValueError):
             return None
 
-    def _once(self, question: Any, answer: Callable[[], Any]) -> Any:
+    def _answer_once(self, question: Key, answer: Callable[[], Any]) -> Any:
         with self._lock:
             if question not in self._answers:
                 try:
                     self._answers[question] = answer()
                 except UnsupportedError as error:
                     self._answers[question] = error
-            found = self._answers[question]
-        if isinstance(found, UnsupportedError):
-            raise UnsupportedError(found.reason)
-        return found
+            cached = self._answers[question]
+        if isinstance(cached, UnsupportedError):
+            raise UnsupportedError(cached.reason)
+        return cached
 
     def report(self, behaviours: Sequence[str]) -> Dict[str, bool]:
-        """The answers to show to a user."""
+        """Return the answers for these behaviours, to show to a user."""
         return {name: self.holds(name) for name in behaviours}
 
 
-def _tf_dtype(tf: Any, array: np.ndarray) -> Any:
+def _tf_dtype(tf: TensorFlow, array: np.ndarray) -> TfDType:
     return tf.string if array.dtype == object else tf.as_dtype(array.dtype)
 
 
@@ -128,18 +130,18 @@ _DILATED = np.array([1, 0, 1], np.float32)
 
 
 def _explicit(op: str) -> Callable[..., Any]:
-    def build(raw: Any, x: Any, w: Any) -> Any:
+    def build(raw: RawOps, x: TfTensor, w: TfTensor) -> TfTensor:
         options = {"strides": [1, 1, 1, 1], "padding": "EXPLICIT", "explicit_paddings": _SIDES}
         return getattr(raw, op)(input=x, filter=w, **options)
 
     return build
 
 
-def _explicit_pool(raw: Any, x: Any) -> Any:
+def _explicit_pool(raw: RawOps, x: TfTensor) -> TfTensor:
     return raw.MaxPool(input=x, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="EXPLICIT", explicit_paddings=_SIDES)
 
 
-def _dilated_transpose(raw: Any, x: Any, w: Any) -> Any:
+def _dilated_transpose(raw: RawOps, x: TfTensor, w: TfTensor) -> TfTensor:
     return raw.Conv2DBackpropInput(
         input_sizes=[1, 1, 3, 1],
         filter=w,
@@ -150,14 +152,14 @@ def _dilated_transpose(raw: Any, x: Any, w: Any) -> Any:
     )
 
 
-def _grouped_transpose(raw: Any, x: Any, w: Any) -> Any:
+def _grouped_transpose(raw: RawOps, x: TfTensor, w: TfTensor) -> TfTensor:
     return raw.Conv2DBackpropInput(input_sizes=[1, 1, 1, 4], filter=w, out_backprop=x, **_STEP)
 
 
 _X = _image(1, 2, 2, 1)
 _TAPS = np.ones((1, 2, 1, 1), np.float32)
 
-#: What is asked -> (a graph, what it is fed, what must come out).
+#: Behaviour -> (builder of a graph, its feeds, the expected result).
 BEHAVIOURS: Dict[str, Any] = {
     "Maximum keeps NaN": (lambda raw, x, y: raw.Maximum(x=y, y=x), [_NANS, np.ones_like(_NANS)], _NANS),
     "Minimum keeps NaN": (lambda raw, x, y: raw.Minimum(x=y, y=x), [_NANS, np.ones_like(_NANS)], _NANS),
@@ -170,7 +172,7 @@ BEHAVIOURS: Dict[str, Any] = {
     "FloorDiv is exact": (lambda raw, x, y: raw.FloorDiv(x=x, y=y), [np.full(2, -128), np.array([3, 64])], [-43, -2]),
     "Erf is bounded": (lambda raw, x: raw.Erf(x=x), [_ENDS], np.sign(_ENDS)),
     "Sigmoid stays below one": (
-        lambda raw, x, one: raw.Sign(x=raw.Sub(x=one, y=raw.Sigmoid(x=x))),
+        lambda raw, x, unit: raw.Sign(x=raw.Sub(x=unit, y=raw.Sigmoid(x=x))),
         [np.full(18, 16.0), np.ones(18)],
         np.ones(18),
     ),
@@ -186,7 +188,7 @@ BEHAVIOURS: Dict[str, Any] = {
     ),
     "Relu keeps NaN": (lambda raw, x: raw.Relu(features=x), [_NANS], _NANS),
     "Relu6 keeps NaN": (lambda raw, x: raw.Relu6(features=x), [_NANS], _NANS),
-    # With a bias and an activation: some releases fuse the three into a kernel that then refuses groups.
+    # With a bias and an activation: some releases fuse Conv2D, BiasAdd and Relu into a kernel that refuses groups.
     "grouped Conv2D": (
         lambda raw, x, w, b: raw.Relu(features=raw.BiasAdd(value=raw.Conv2D(input=x, filter=w, **_STEP), bias=b)),
         [_image(1, 1, 1, 4), _image(1, 1, 2, 2), np.zeros(2)],
@@ -225,6 +227,6 @@ BEHAVIOURS: Dict[str, Any] = {
 }
 
 
-def shown() -> List[str]:
-    """The behaviours that matter to a user, for `shims()` and the doctor."""
+def reported_behaviours() -> List[str]:
+    """Return the behaviours that `shims()` and the doctor report to a user."""
     return ["grouped Conv2D", "explicit Conv2D", "dilated DepthwiseConv2dNative", "Maximum keeps NaN"]

@@ -1,4 +1,4 @@
-"""Importing TensorFlow without what it prints on the way; nothing of the user's logging is changed for good."""
+"""Import TensorFlow without the messages that it prints while it loads; the user's logging stays as it is."""
 
 import importlib
 import os
@@ -9,23 +9,24 @@ from contextlib import contextmanager
 from typing import Any, Iterator, Optional, Tuple
 
 from onnx_compat.shim import import_error_text
+from onnx_compat_tensorflow.framework_types import TensorFlow
 
-__all__ = ["found", "quiet", "tensorflow"]
+__all__ = ["import_or_reason", "import_tensorflow", "silence_stderr"]
 
 
-def tensorflow() -> Any:
-    """The module; imported silently if it is not yet."""
+def import_tensorflow() -> TensorFlow:
+    """Return the module `tensorflow`; import it silently if it is not imported yet."""
     if "tensorflow" in sys.modules:
         return importlib.import_module("tensorflow")
-    with quiet(), warnings.catch_warnings():
+    with silence_stderr(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module("tensorflow")
 
 
-def found(extra: str) -> Tuple[Optional[Any], str]:
-    """The module, or None and why not, in words. `extra`: what to install."""
+def import_or_reason(extra: str) -> Tuple[Optional[Any], str]:
+    """Return the module, or None and the reason in words. `extra` is the extra of onnx-compat to install."""
     try:
-        return tensorflow(), ""
+        return import_tensorflow(), ""
     except ModuleNotFoundError as error:
         if error.name == "tensorflow":
             return None, "TensorFlow is not installed: pip install 'onnx-compat[%s]'" % extra
@@ -35,21 +36,21 @@ def found(extra: str) -> Tuple[Optional[Any], str]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Standard error goes nowhere meanwhile, also what native code writes there; if it fails it is shown after all."""
+def silence_stderr() -> Iterator[None]:
+    """Discard standard error, that of native code included; show it after all if the body raises."""
     try:
-        kept = os.dup(2)
+        standard_error = os.dup(2)
     except OSError:  # there is no standard error
         yield
         return
-    with tempfile.TemporaryFile() as said:
-        os.dup2(said.fileno(), 2)
+    with tempfile.TemporaryFile() as output:
+        os.dup2(output.fileno(), 2)
         try:
             yield
         except BaseException:
-            said.seek(0)
-            os.write(kept, said.read())
+            output.seek(0)
+            os.write(standard_error, output.read())
             raise
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(standard_error, 2)
+            os.close(standard_error)

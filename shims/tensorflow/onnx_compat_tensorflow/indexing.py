@@ -1,8 +1,10 @@
-"""Selecting, scattering and ordering elements."""
+"""Gather, scatter and sort primitives over TensorFlow tensors."""
 
-from typing import Any, Tuple
+from typing import Tuple
 
+from onnx_compat.shim import Sizes
 from onnx_compat_tensorflow.elementwise import Elementwise
+from onnx_compat_tensorflow.framework_types import Size, TfDType, TfTensor
 
 __all__ = ["Indexing"]
 
@@ -18,115 +20,118 @@ _SEGMENTS = {"mul": "UnsortedSegmentProd", "max": "UnsortedSegmentMax", "min": "
 class Indexing(Elementwise):
     """The primitives of `onnx_compat.primitives.indexing`."""
 
-    def take(self, x: Any, indices: Any, axis: int) -> Any:
+    def take(self, x: TfTensor, indices: TfTensor, axis: int) -> TfTensor:
         return self.raw.GatherV2(params=x, indices=indices, axis=axis)
 
-    def take_along(self, x: Any, indices: Any, axis: int) -> Any:
-        """By places in the flat tensor: the index times its stride, and what each other axis adds."""
+    def take_along(self, x: TfTensor, indices: TfTensor, axis: int) -> TfTensor:
+        """Gather by positions in the flat tensor: the index times its stride, plus the offset of each other axis."""
         raw, rank = self.raw, self.rank(x)
         strides = self._strides(self.sizes(x))
-        places = raw.Mul(x=raw.Cast(x=indices, DstT=self.tf.int64), y=strides[axis])
-        for other in range(rank):
-            if other != axis and self.shape_list(indices)[other] != 1:
-                steps = raw.Mul(x=self._iota(self.dim(indices, other)), y=strides[other])
-                places = raw.AddV2(x=places, y=raw.Reshape(tensor=steps, shape=[-1] + [1] * (rank - 1 - other)))
-        return raw.GatherV2(params=raw.Reshape(tensor=x, shape=[-1]), indices=places, axis=0)
+        positions = raw.Mul(x=raw.Cast(x=indices, DstT=self.tf.int64), y=strides[axis])
+        for free_axis in range(rank):
+            if free_axis != axis and self.shape_list(indices)[free_axis] != 1:
+                steps = raw.Mul(x=self._iota(self.dim(indices, free_axis)), y=strides[free_axis])
+                offsets = raw.Reshape(tensor=steps, shape=[-1] + [1] * (rank - 1 - free_axis))
+                positions = raw.AddV2(x=positions, y=offsets)
+        return raw.GatherV2(params=raw.Reshape(tensor=x, shape=[-1]), indices=positions, axis=0)
 
-    def _strides(self, lengths: Any) -> Any:
-        """How far apart in memory neighbours along each axis are."""
+    def _strides(self, lengths: TfTensor) -> TfTensor:
+        """Return the row-major stride of each axis."""
         return self.raw.Cumprod(x=lengths, axis=0, exclusive=True, reverse=True)
 
-    def _iota(self, length: Any) -> Any:
+    def _iota(self, length: Size) -> TfTensor:
         return self.tf.range(self.vector([length])[0])
 
-    def gather_nd(self, x: Any, indices: Any, batch_dims: int) -> Any:
+    def gather_nd(self, x: TfTensor, indices: TfTensor, batch_dims: int) -> TfTensor:
         if batch_dims == 0:
             return self.op("GatherNd", x, indices=indices)
         raw = self.raw
         lead = self.lengths(indices)[:-1]
         coordinates = [raw.Cast(x=indices, DstT=self.tf.int64)]
         for axis in reversed(range(batch_dims)):
-            places = raw.Reshape(tensor=self._iota(lead[axis]), shape=[-1] + [1] * (len(lead) - axis))
-            coordinates.insert(0, raw.BroadcastTo(input=places, shape=self.vector([*lead, 1])))
+            positions = raw.Reshape(tensor=self._iota(lead[axis]), shape=[-1] + [1] * (len(lead) - axis))
+            coordinates.insert(0, raw.BroadcastTo(input=positions, shape=self.vector([*lead, 1])))
         return self.op("GatherNd", x, indices=raw.ConcatV2(values=coordinates, axis=-1))
 
     # -- scattering ----------------------------------------------------------------------------------------------------
-    def scatter_nd(self, x: Any, indices: Any, updates: Any, reduction: str) -> Any:
+    def scatter_nd(self, x: TfTensor, indices: TfTensor, updates: TfTensor, reduction: str) -> TfTensor:
         if x.dtype.is_bool and reduction != "none":
-            return self._scattered_bools(x, indices, updates, reduction)
+            return self._scatter_bools(x, indices, updates, reduction)
         op = _SCATTERS.get(reduction)
         keeps_nan = reduction in ("none", "add") or x.dtype.is_integer
-        offered = op is not None and self.features.offers(op, x.dtype.base_dtype.name, 2)
+        offered = op is not None and self.features.can_run(op, x.dtype.base_dtype.name, 2)
         if op is not None and (reduction == "none" or (keeps_nan and offered)):
             return self.op(op, x, updates, indices=indices)
-        return self._combined(x, indices, updates, reduction)
+        return self._combine_updates(x, indices, updates, reduction)
 
-    def _scattered_bools(self, x: Any, indices: Any, updates: Any, reduction: str) -> Any:
+    def _scatter_bools(self, x: TfTensor, indices: TfTensor, updates: TfTensor, reduction: str) -> TfTensor:
         narrow = self.tf.int32
         both = [self.raw.Cast(x=tensor, DstT=narrow) for tensor in (x, updates)]
         name = {"add": "max", "mul": "min"}.get(reduction, reduction)
         return self.raw.Cast(x=self.scatter_nd(both[0], indices, both[1], name), DstT=x.dtype)
 
-    def _combined(self, x: Any, indices: Any, updates: Any, reduction: str) -> Any:
-        """The updates of each slice combined first, and then with the slice, where there are any."""
+    def _combine_updates(self, x: TfTensor, indices: TfTensor, updates: TfTensor, reduction: str) -> TfTensor:
+        """Combine the updates of each slice first, then the result with the slice; a slice without updates stays."""
         raw, tf = self.raw, self.tf
         depth = self.shape_list(indices)[-1] or 0
         lengths = self.lengths(x)
         rows = raw.Prod(input=self.vector(lengths[:depth]), axis=[0])
         inner = raw.Prod(input=self.vector(lengths[depth:]), axis=[0])
         strides = self._strides(self.vector(lengths[:depth]))
-        places = raw.Sum(input=raw.Mul(x=raw.Cast(x=indices, DstT=tf.int64), y=strides), axis=[-1])
-        places = raw.Reshape(tensor=places, shape=[-1])
+        positions = raw.Sum(input=raw.Mul(x=raw.Cast(x=indices, DstT=tf.int64), y=strides), axis=[-1])
+        positions = raw.Reshape(tensor=positions, shape=[-1])
         table = raw.Reshape(tensor=x, shape=self.vector([rows, inner]))
-        count = raw.Prod(input=raw.Shape(input=places, out_type=tf.int64), axis=[0])
+        count = raw.Prod(input=raw.Shape(input=positions, out_type=tf.int64), axis=[0])
         changes = raw.Reshape(tensor=updates, shape=self.vector([count, inner]))
-        combined = self.op(_SEGMENTS[reduction], changes, segment_ids=places, num_segments=rows)
+        combined = self.op(_SEGMENTS[reduction], changes, segment_ids=positions, num_segments=rows)
         combine = {"mul": lambda a, b: self.op("Mul", a, b), "max": self.maximum, "min": self.minimum}[reduction]
-        hits = raw.UnsortedSegmentSum(data=tf.ones_like(places), segment_ids=places, num_segments=rows)
+        hits = raw.UnsortedSegmentSum(data=tf.ones_like(positions), segment_ids=positions, num_segments=rows)
         touched = raw.Reshape(tensor=raw.Greater(x=hits, y=self.number(0, tf.int64)), shape=[-1, 1])
         result = self.where(touched, combine(table, combined), table)
         if x.dtype.is_floating and reduction != "mul":
-            result = self._with_nan(result, changes, places, rows, x.dtype)
+            result = self._with_nan(result, changes, positions, rows, x.dtype)
         return raw.Reshape(tensor=result, shape=self.sizes(x))
 
-    def _with_nan(self, result: Any, changes: Any, places: Any, rows: Any, dtype: Any) -> Any:
-        """NaN where one of the updates was: an extremum of segments does not keep it."""
+    def _with_nan(
+        self, result: TfTensor, changes: TfTensor, positions: TfTensor, rows: TfTensor, dtype: TfDType
+    ) -> TfTensor:
+        """Restore NaN where an update is NaN: the kernels of segment extrema lose it."""
         missing = self.raw.Cast(x=self.op("IsNan", changes), DstT=self.tf.int32)
-        any_missing = self.raw.UnsortedSegmentSum(data=missing, segment_ids=places, num_segments=rows)
+        any_missing = self.raw.UnsortedSegmentSum(data=missing, segment_ids=positions, num_segments=rows)
         hit = self.raw.Greater(x=any_missing, y=self.number(0, self.tf.int32))
         return self.where(hit, self.number(float("nan"), dtype), result)
 
     # -- ordering ------------------------------------------------------------------------------------------------------
-    def nonzero(self, x: Any) -> Any:
+    def nonzero(self, x: TfTensor) -> TfTensor:
         raw, tf = self.raw, self.tf
         hit = x if x.dtype.is_bool else self.op("NotEqual", x, self.number(0, x.dtype))
         if self.rank(x) == 0:
             return raw.Fill(dims=self.vector([0, raw.Cast(x=hit, DstT=tf.int64)]), value=self.number(0, tf.int64))
         return raw.Transpose(x=raw.Where(condition=hit), perm=[1, 0])
 
-    def top_k(self, x: Any, k: Any, axis: int, largest: bool) -> Tuple[Any, Any]:
+    def top_k(self, x: TfTensor, k: Sizes, axis: int, largest: bool) -> Tuple[TfTensor, TfTensor]:
         (count,) = k.scalars
         rank = self.rank(x)
         swap = [*range(axis), rank - 1, *range(axis + 1, rank - 1), axis] if axis != rank - 1 else None
-        keys = x if largest else self._descending(x)
+        keys = x if largest else self._reverse_order(x)
         keys = keys if swap is None else self.op("Transpose", keys, perm=self.vector(swap, self.tf.int32))
-        found = self.op("TopKV2", keys, k=self.raw.Cast(x=self.vector([count])[0], DstT=self.tf.int32))
-        values, indices = found[0], self.raw.Cast(x=found[1], DstT=self.tf.int64)
-        values = values if largest else self._descending(values)
+        top = self.op("TopKV2", keys, k=self.raw.Cast(x=self.vector([count])[0], DstT=self.tf.int32))
+        values, indices = top[0], self.raw.Cast(x=top[1], DstT=self.tf.int64)
+        values = values if largest else self._reverse_order(values)
         if swap is not None:
             values = self.op("Transpose", values, perm=self.vector(swap, self.tf.int32))
             indices = self.op("Transpose", indices, perm=self.vector(swap, self.tf.int32))
         return values, indices
 
-    def _descending(self, x: Any) -> Any:
-        """The opposite order, and back."""
+    def _reverse_order(self, x: TfTensor) -> TfTensor:
+        """Map values so that their order reverses; applied twice, it is the identity."""
         return self.op("Invert" if x.dtype.is_integer else "Neg", x)
 
-    def argmax(self, x: Any, axis: int) -> Any:
+    def argmax(self, x: TfTensor, axis: int) -> TfTensor:
         return self.op("ArgMax", x, dimension=axis, output_type=self.tf.int64)
 
-    def argmin(self, x: Any, axis: int) -> Any:
+    def argmin(self, x: TfTensor, axis: int) -> TfTensor:
         return self.op("ArgMin", x, dimension=axis, output_type=self.tf.int64)
 
-    def cumsum(self, x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
+    def cumsum(self, x: TfTensor, axis: int, exclusive: bool, reverse: bool) -> TfTensor:
         return self.op("Cumsum", x, axis=axis, exclusive=exclusive, reverse=reverse)

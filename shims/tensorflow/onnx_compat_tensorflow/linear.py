@@ -1,49 +1,58 @@
-"""Products of matrices."""
+"""Matrix products over TensorFlow tensors."""
 
-from typing import Any
+from typing import Optional
 
 from onnx_compat_tensorflow.elementwise import Elementwise
+from onnx_compat_tensorflow.framework_types import TfTensor
 
 __all__ = ["Linear"]
 
 
 class Linear(Elementwise):
-    """The matrix product; what slides windows has files of its own."""
+    """The matrix product. Convolutions and pools are in `convolution` and `pooling`."""
 
-    def matmul(self, x: Any, y: Any, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False) -> Any:
+    def matmul(
+        self,
+        x: TfTensor,
+        y: TfTensor,
+        bias: Optional[TfTensor] = None,
+        transpose_x: bool = False,
+        transpose_y: bool = False,
+    ) -> TfTensor:
         if self.rank(x) == 2 and self.rank(y) == 2:
             product = self.op("MatMul", x, y, transpose_a=transpose_x, transpose_b=transpose_y)
-            return self.biased(product, bias, fused=bool(self.shape_list(y)[1 if transpose_y else 0]))
+            return self.add_bias(product, bias, fused=bool(self.shape_list(y)[1 if transpose_y else 0]))
         if self.rank(y) == 2 and not transpose_x:
             return self._rows(x, y, bias, transpose_y)
-        conjugate = [
-            self._conjugated(operand) if flag else operand for operand, flag in ((x, transpose_x), (y, transpose_y))
+        operands = [
+            self._conjugate(operand) if flag else operand for operand, flag in ((x, transpose_x), (y, transpose_y))
         ]
-        product = self.op("BatchMatMulV2", *conjugate, adj_x=transpose_x, adj_y=transpose_y)
-        return self.biased(product, bias)
+        product = self.op("BatchMatMulV2", *operands, adj_x=transpose_x, adj_y=transpose_y)
+        return self.add_bias(product, bias)
 
-    def _rows(self, x: Any, y: Any, bias: Any, transpose_y: bool) -> Any:
-        """A stack of matrices by one matrix is one product of all their rows."""
+    def _rows(self, x: TfTensor, y: TfTensor, bias: TfTensor, transpose_y: bool) -> TfTensor:
+        """Multiply a stack of matrices by a matrix as a single product of all rows."""
         depth = self.shape_list(y)[1 if transpose_y else 0]
         width = self.dim(y, 0 if transpose_y else 1)
         lead = self.lengths(x)[:-1]
         columns = self.lengths(x)[-1] if depth is None else depth
-        some = isinstance(columns, int) and columns > 0
-        count = -1 if some else self.raw.Prod(input=self.vector(lead), axis=[0])
+        has_columns = isinstance(columns, int) and columns > 0
+        count = -1 if has_columns else self.raw.Prod(input=self.vector(lead), axis=[0])
         rows = self.raw.Reshape(tensor=x, shape=self.vector([count, columns]))
-        product = self.biased(self.op("MatMul", rows, y, transpose_b=transpose_y), bias, fused=bool(depth))
+        product = self.add_bias(self.op("MatMul", rows, y, transpose_b=transpose_y), bias, fused=bool(depth))
         known = [length for length in lead if isinstance(length, int)]
-        free = len(known) == len(lead) - 1 and isinstance(width, int) and width and all(known)
-        lead = [length if isinstance(length, int) else -1 for length in lead] if free else lead
+        has_wildcard = len(known) == len(lead) - 1 and isinstance(width, int) and width and all(known)
+        lead = [length if isinstance(length, int) else -1 for length in lead] if has_wildcard else lead
         return self.raw.Reshape(tensor=product, shape=self.vector([*lead, width]))
 
-    def _conjugated(self, x: Any) -> Any:
-        """The kernel's flags are of the adjoint: for complex numbers not the transpose."""
+    def _conjugate(self, x: TfTensor) -> TfTensor:
+        """Conjugate a complex operand: the kernel's flags mean the adjoint, not the transpose."""
         return self.raw.Conj(input=x) if x.dtype.is_complex else x
 
-    def biased(self, x: Any, bias: Any, fused: bool = True) -> Any:
-        """With one number for each element of the last axis added. Not `fused` with a product over nothing: that may
-        give zeros without a bias.
+    def add_bias(self, x: TfTensor, bias: TfTensor, fused: bool = True) -> TfTensor:
+        """Add a bias along the last axis. `fused` is False for a product over an empty axis.
+
+        TensorFlow may fuse BiasAdd with that product and return zeros without the bias.
         """
         if bias is None:
             return x

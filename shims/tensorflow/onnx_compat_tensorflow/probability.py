@@ -1,8 +1,7 @@
-"""TensorFlow Probability, an extra: whether it is here, whether it works beside this TensorFlow, and where it is faster.
+"""TensorFlow Probability, an extra: detect whether it is installed, works, and is faster than the composed meaning.
 
-It has no kernels of its own, and what it draws from a seed are the numbers of TensorFlow's stateless kernels, which this
-shim calls itself. So it is used where its way to put kernels together is the faster one, which is measured. It is
-imported when such an operator occurs, or when somebody asks: that takes seconds.
+It has no kernels: its functions compose kernels of TensorFlow. So it serves only where its composition is faster, which is
+measured. The import takes seconds; it happens when such an operator occurs, or when a probe is read.
 """
 
 import importlib
@@ -16,77 +15,80 @@ from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional
 import numpy as np
 
 from onnx_compat_tensorflow.features import Features
-from onnx_compat_tensorflow.importing import quiet, tensorflow
+from onnx_compat_tensorflow.framework_types import TfTensor
+from onnx_compat_tensorflow.importing import import_tensorflow, silence_stderr
 
-__all__ = ["Interpolation", "WithProbability", "installed", "interpolation"]
+__all__ = ["Interpolation", "WithProbability", "interpolation", "is_installed"]
 
 _MODULE = "tensorflow_probability"
 _LOCK = threading.RLock()
-_SLOW = 4.0  # times as much: a TensorFlow that is slow at it needs 10 to 20 times as much, one that is not 1 to 2
+_SLOW = 4.0  # ratio of times: 10 to 20 in a TensorFlow that is slow at it, 1 to 2 in another
 
 
 class Interpolation(NamedTuple):
-    """`function` is None where it is not used; `reason` says why, or for what it is."""
+    """The function that interpolates, if it is used, and the reason in words why it is used or not."""
 
     function: Optional[Callable[..., Any]]
     reason: str
 
 
-_FOUND: List[Interpolation] = []  # at most one: there is one TensorFlow in a process
+_CACHE: List[Interpolation] = []  # at most one entry: a process has one TensorFlow
 
 
-def installed() -> bool:
-    """Whether it can be looked for at all; costs nothing."""
+def is_installed() -> bool:
+    """Return whether the module can be found, without an import."""
     try:
         return importlib.util.find_spec(_MODULE) is not None
-    except ValueError:  # somebody has put something else in its place
+    except ValueError:  # sys.modules holds an object without a spec under this name
         return False
 
 
 def interpolation() -> Interpolation:
-    """Its interpolation between the points of a regular grid, if that works here and is faster; found out once."""
+    """Return its interpolation on a regular grid if that works and is faster here; detected once."""
     with _LOCK:
-        if not _FOUND:
-            _FOUND.append(_find())
-        return _FOUND[0]
+        if not _CACHE:
+            _CACHE.append(_detect())
+        return _CACHE[0]
 
 
-def _find() -> Interpolation:
-    if not installed():
+def _detect() -> Interpolation:
+    if not is_installed():
         return Interpolation(None, "not installed")
-    features = Features(tensorflow())
+    features = Features(import_tensorflow())
     try:
-        # Not in the graph that may be under construction: what an import leaves behind has to outlive it.
-        with quiet(), warnings.catch_warnings(), features.tf.init_scope():
+        # Outside of the graph that may be under construction, because the tensors of an import have to outlive it.
+        with silence_stderr(), warnings.catch_warnings(), features.tf.init_scope():
             warnings.simplefilter("ignore")
             library = importlib.import_module(_MODULE)
             function = library.math.batch_interp_regular_nd_grid
-        works = _works(features, function)
+        is_right = _interpolates(features, function)
     except Exception as error:  # noqa: BLE001  (of the wrong version, or without what it needs, it may raise anything)
         first = (str(error).strip().splitlines() or [""])[0]
         return Interpolation(None, "not used, it fails: %s: %s" % (type(error).__name__, first))
     version = getattr(library, "__version__", "of no version")
-    if not works:
+    if not is_right:
         return Interpolation(None, "%s, not used: it interpolates wrongly" % version)
     if not _selects_slowly(features):
         return Interpolation(None, "%s, not used: this TensorFlow is as fast without" % version)
     return Interpolation(function, "%s, for GridSample" % version)
 
 
-def _works(features: Features, function: Callable[..., Any]) -> bool:
-    """Between the four corners of a picture, and beyond them."""
+def _interpolates(features: Features, function: Callable[..., Any]) -> bool:
+    """Return whether it interpolates rightly between the four pixels of an image, and beyond them."""
 
-    def build(points: Any, image: Any) -> Any:
+    def build(points: TfTensor, image: TfTensor) -> TfTensor:
         return function(points, [0.0, 0.0], [1.0, 1.0], image, axis=-3, fill_value="constant_extension")
 
     points = np.array([[[0.5, 0.5], [0.0, 0.25], [7.0, -7.0]]], np.float32)
-    got = features.run(build, points, np.array([[[[1], [2]], [[3], [6]]]], np.float32))
-    return got is not None and np.allclose(got, [[[3.0], [1.25], [3.0]]])
+    sampled = features.run(build, points, np.array([[[[1], [2]], [[3], [6]]]], np.float32))
+    return sampled is not None and np.allclose(sampled, [[[3.0], [1.25], [3.0]]])
 
 
 def _selects_slowly(features: Features) -> bool:
-    """Whether picking rows costs many times what multiplying them does: releases up to 2.4 at least broadcast the
-    condition of a SelectV2 element by element. That is what leaving out the pixels beyond an edge costs most.
+    """Return whether selecting rows costs many times what multiplying them costs.
+
+    TensorFlow up to 2.4 broadcasts the condition of a SelectV2 element by element. The composed meaning needs it to mask
+    the pixels beyond an edge, which is then its largest cost.
     """
     tf = features.tf
     with tf.Graph().as_default(), tf.device("/CPU:0"):
@@ -101,29 +103,29 @@ def _selects_slowly(features: Features) -> bool:
 
 
 def _seconds(action: Callable[[], Any]) -> float:
-    """The least that a few took of the processor: a machine that is busy with something else changes nothing."""
+    """Return the least processor time of five calls, which the load of the machine does not change."""
     action()
-    taken = []
+    times = []
     for _ in range(5):
         start = time.process_time()
         action()
-        taken.append(time.process_time() - start)
-    return min(taken)
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 class WithProbability(Mapping[str, Any]):
-    """What a probe tells of TensorFlow, and of TensorFlow Probability beside it: that is found out when it is read."""
+    """The features of a probe, with an entry for TensorFlow Probability that is detected when it is read."""
 
     _KEY = "tensorflow-probability"
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self._told = told
+    def __init__(self, features: Mapping[str, Any]) -> None:
+        self._features = features
 
     def __getitem__(self, name: str) -> Any:
-        return interpolation().reason if name == self._KEY else self._told[name]
+        return interpolation().reason if name == self._KEY else self._features[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._told, self._KEY])
+        return iter([*self._features, self._KEY])
 
     def __len__(self) -> int:
-        return len(self._told) + 1
+        return len(self._features) + 1

@@ -1,32 +1,33 @@
-"""Random numbers."""
+"""Random primitives over TensorFlow tensors."""
 
 import struct
-from typing import Any, Optional
+from typing import Optional
 
-from onnx_compat.shim import DType
+from onnx_compat.shim import DType, Sizes
 from onnx_compat_tensorflow.base import Base
+from onnx_compat_tensorflow.framework_types import TfTensor
 from onnx_compat_tensorflow.tensors import tf_dtype
 
 __all__ = ["Random"]
 
 
 class Random(Base):
-    """The primitives of `onnx_compat.primitives.random`: stateless from a seed, or with TensorFlow's own new one."""
+    """The primitives of `onnx_compat.primitives.random`: stateless with a seed, else with a new seed of TensorFlow."""
 
-    def random_uniform(self, shape: Any, dtype: DType, seed: Optional[float]) -> Any:
+    def random_uniform(self, shape: Sizes, dtype: DType, seed: Optional[float]) -> TfTensor:
         numbers = self._random("RandomUniform", shape, dtype, seed)
         if dtype.format is None:
             return numbers
-        scale = self.number(2.0 ** (dtype.format.mantissa + 1), numbers.dtype)  # rounded down: never to one itself
+        scale = self.number(2.0 ** (dtype.format.mantissa + 1), numbers.dtype)  # rounded down: never up to 1
         return self.op("RealDiv", self.op("Floor", self.op("Mul", numbers, scale)), scale)
 
-    def random_normal(self, shape: Any, dtype: DType, seed: Optional[float]) -> Any:
+    def random_normal(self, shape: Sizes, dtype: DType, seed: Optional[float]) -> TfTensor:
         op = "RandomStandardNormal" if seed is None else "RandomNormal"
         return self._random(op, shape, dtype, seed)
 
-    def _random(self, op: str, shape: Any, dtype: DType, seed: Optional[float]) -> Any:
+    def _random(self, op: str, shape: Sizes, dtype: DType, seed: Optional[float]) -> TfTensor:
         target = tf_dtype(self.tf, dtype)
         if seed is None:
             return getattr(self.raw, op)(shape=shape.tensor, dtype=target)
-        low, high = struct.unpack("<ii", struct.pack("<d", seed))  # ONNX's seeds are floats: their bits are the seed
+        low, high = struct.unpack("<ii", struct.pack("<d", seed))  # ONNX has float seeds: the bits are the seed
         return getattr(self.raw, "Stateless" + op)(shape=shape.tensor, seed=[low, high], dtype=target)

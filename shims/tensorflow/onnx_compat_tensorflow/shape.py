@@ -1,11 +1,12 @@
-"""Moving, repeating, joining and cutting data."""
+"""Reshape, transpose, concat, slice and pad primitives over TensorFlow tensors."""
 
-from typing import Any, List, Sequence
+from typing import List, Sequence
 
 import numpy as np
 
-from onnx_compat.shim import InvalidModelError, is_equal
+from onnx_compat.shim import Const, InvalidModelError, Ref, Sizes, is_equal
 from onnx_compat_tensorflow.base import Base
+from onnx_compat_tensorflow.framework_types import Size, TfTensor
 
 __all__ = ["Shape"]
 
@@ -13,25 +14,27 @@ __all__ = ["Shape"]
 class Shape(Base):
     """The primitives of `onnx_compat.primitives.shape`."""
 
-    def reshape(self, x: Any, shape: Any) -> Any:
+    def reshape(self, x: TfTensor, shape: Sizes) -> TfTensor:
         sizes = shape.with_wildcard
         return self.raw.Reshape(tensor=x, shape=shape.tensor if sizes is None else self.vector(sizes))
 
-    def transpose(self, x: Any, perm: Sequence[int]) -> Any:
+    def transpose(self, x: TfTensor, perm: Sequence[int]) -> TfTensor:
         return self.op("Transpose", x, perm=self.vector(perm, self.tf.int32))
 
-    def broadcast_to(self, x: Any, shape: Any) -> Any:
+    def broadcast_to(self, x: TfTensor, shape: Sizes) -> TfTensor:
         return self.op("BroadcastTo", x, shape=shape.tensor)
 
-    def concat(self, xs: Sequence[Any], axis: int) -> Any:
+    def concat(self, xs: Sequence[TfTensor], axis: int) -> TfTensor:
         return self.raw.ConcatV2(values=list(xs), axis=axis)
 
-    def slice(self, x: Any, starts: Any, ends: Any, steps: Sequence[int]) -> Any:
-        """What goes to the edge is said by the masks, so that only true bounds are computed."""
-        sizes = self.node.args[0].spec.shape  # type: ignore[union-attr]
+    def slice(self, x: TfTensor, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> TfTensor:
+        """Slice with masks for bounds at the edge, so that TensorFlow computes no bound that is the size itself."""
+        (source, *_) = self.node.args
+        assert isinstance(source, (Ref, Const))
+        sizes = source.spec.shape
         begin_mask = end_mask = 0
-        begin: List[Any] = [0] * len(steps)
-        end: List[Any] = [0] * len(steps)
+        begin: List[Size] = [0] * len(steps)
+        end: List[Size] = [0] * len(steps)
         for axis, step in enumerate(steps):
             if step > 0 and is_equal(starts.dims[axis], 0):
                 begin_mask |= 1 << axis
@@ -50,54 +53,55 @@ class Shape(Base):
             end_mask=end_mask,
         )
 
-    def reverse(self, x: Any, axes: Sequence[int]) -> Any:
+    def reverse(self, x: TfTensor, axes: Sequence[int]) -> TfTensor:
         return self.op("ReverseV2", x, axis=self.vector(axes, self.tf.int32))
 
-    def tile(self, x: Any, repeats: Any) -> Any:
+    def tile(self, x: TfTensor, repeats: Sizes) -> TfTensor:
         return self.op("Tile", x, multiples=repeats.tensor)
 
-    def pad(self, x: Any, before: Any, after: Any, value: Any, mode: str) -> Any:
+    def pad(self, x: TfTensor, before: Sizes, after: Sizes, value: TfTensor, mode: str) -> TfTensor:
         if mode == "constant":
             return self.pad_with(x, before.scalars, after.scalars, value)
         for axis, (low, high) in enumerate(zip(before.scalars, after.scalars)):
             if not (is_equal(before.dims[axis], 0) and is_equal(after.dims[axis], 0)):
-                x = self._mirrored(x, axis, low, high, mode)
+                x = self._pad_axis_by_mode(x, axis, low, high, mode)
         return x
 
-    def pad_with(self, x: Any, before: Sequence[Any], after: Sequence[Any], value: Any) -> Any:
-        """x with so much of one value around it."""
+    def pad_with(self, x: TfTensor, before: Sequence[Size], after: Sequence[Size], value: TfTensor) -> TfTensor:
+        """Pad a tensor with a scalar."""
         pairs = [size for pair in zip(before, after) for size in pair]
         paddings = self.raw.Reshape(tensor=self.vector(pairs), shape=[-1, 2])
         if all(isinstance(size, (int, np.integer)) for size in pairs):
             paddings = self.tf.constant(np.asarray(pairs, np.int32).reshape(-1, 2))
         return self.op("PadV2", x, value, paddings=paddings)
 
-    def _mirrored(self, x: Any, axis: int, low: Any, high: Any, mode: str) -> Any:
-        """An axis lengthened by copies of its own elements: at place i stands the element of an index that i gives."""
+    def _pad_axis_by_mode(self, x: TfTensor, axis: int, low: Size, high: Size, mode: str) -> TfTensor:
+        """Pad an axis with copies of its own elements, gathered by the index that the mode gives for each position."""
         size = self.dim(x, axis)
         if isinstance(size, int) and size == 0:
             raise InvalidModelError("an empty axis has no element to pad it with (mode %s)" % mode)
         if all(isinstance(length, (int, np.integer)) for length in (size, low, high)):
-            index = self.tf.constant(_PLACES[mode](np, np.arange(-low, size + high), size))
+            index = self.tf.constant(_INDEX_OF_MODE[mode](np, np.arange(-low, size + high), size))
         else:
             size, low, high = [self.vector([length])[0] for length in (size, low, high)]
-            places = self.tf.range(self.raw.Neg(x=low), self.raw.AddV2(x=size, y=high))
-            index = _PLACES[mode](self.tf, places, size)
+            positions = self.tf.range(self.raw.Neg(x=low), self.raw.AddV2(x=size, y=high))
+            index = _INDEX_OF_MODE[mode](self.tf, positions, size)
         return self.raw.GatherV2(params=x, indices=index, axis=axis)
 
-    def arange(self, start: Any, stop: Any, step: Any) -> Any:
+    def arange(self, start: TfTensor, stop: TfTensor, step: TfTensor) -> TfTensor:
         if not start.dtype.is_floating:
             return self.op("Range", start, stop, step)
         raw, tf = self.raw, self.tf
         first, last, stride = [raw.Cast(x=scalar, DstT=tf.float64) for scalar in (start, stop, step)]
         count = raw.Ceil(x=raw.RealDiv(x=raw.Sub(x=last, y=first), y=stride))
-        zero, one = self.number(0, tf.float64), self.number(1, tf.float64)
-        places = raw.Range(start=zero, limit=raw.Maximum(x=count, y=zero), delta=one)
-        return raw.Cast(x=raw.AddV2(x=first, y=raw.Mul(x=places, y=stride)), DstT=start.dtype)
+        zero, unit = self.number(0, tf.float64), self.number(1, tf.float64)
+        positions = raw.Range(start=zero, limit=raw.Maximum(x=count, y=zero), delta=unit)
+        return raw.Cast(x=raw.AddV2(x=first, y=raw.Mul(x=positions, y=stride)), DstT=start.dtype)
 
 
-# Which element stands at place i of a padded axis of length n, counted from its own first element; by numpy or by tf.
-_PLACES = {
+#: Mode -> the source index for position i of a padded axis of length n, where i counts from its first own element.
+#: `xp` is numpy or TensorFlow.
+_INDEX_OF_MODE = {
     "edge": lambda xp, i, n: xp.minimum(xp.maximum(i, 0), n - 1),
     "reflect": lambda xp, i, n: n - 1 - xp.abs(n - 1 - i % xp.maximum(2 * (n - 1), 1)),
     "wrap": lambda xp, i, n: i % n,

@@ -1,37 +1,45 @@
-"""Frozen GraphDefs and SavedModels, written and read.
+"""Writers and readers of frozen GraphDefs and SavedModels of TensorFlow 1.
 
-A GraphDef has no place for a signature: each placeholder and output carries, in an attribute that TensorFlow ignores,
-which port of the model it is. A SavedModel has the model's own names in its signature.
+A GraphDef has no signature: each placeholder and output holds its port in a node attribute that TensorFlow ignores.
+A SavedModel has the model's own names in its signature.
 """
 
 import json
-import os
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from onnx_compat_tensorflow.ports import described, port_of, ports_of, text_of
+from onnx_compat_tensorflow.framework_types import Sides, TensorFlow, TfGraph, TfGraphDef, TfTensor
+from onnx_compat_tensorflow.port_files import (
+    KeyedPorts,
+    port_from_data,
+    port_from_tensor,
+    port_to_data,
+    read_ports,
+    write_ports,
+)
 
-from onnx_compat.shim import Compiled, ConversionError, DType, Port
+from onnx_compat.shim import Compiled, ConversionError, Port
 from onnx_compat_tf1.graph import BuiltGraph, SessionModel, session_for
 
 __all__ = ["load_graphdef", "load_saved_model", "save_graphdef", "save_saved_model"]
 
 Loaded = Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]
+#: Tensors in order, each with its port.
+TensorPorts = List[Tuple[TfTensor, Port]]
 _PORT = "_onnx_compat_port"
-_PORTS = os.path.join("assets.extra", "onnx_compat.json")
 
 
 def save_graphdef(built: BuiltGraph, path: str) -> None:
-    """Write the graph, whose weights are constants already, as one file."""
+    """Write the graph, whose weights are constants, as a GraphDef file."""
     program = built.program
     roles: Dict[str, Dict[str, Any]] = {}
     for role, tensors, ports in (
         ("input", built.inputs, program.inputs),
         ("output", built.outputs, program.outputs),
     ):
-        for place, (tensor, port) in enumerate(zip(tensors, ports)):
-            roles[tensor.op.name] = dict(described(port), role=role, place=place)
-    frozen = _needed(built.graph.as_graph_def(), list(roles))
+        for position, (tensor, port) in enumerate(zip(tensors, ports)):
+            roles[tensor.op.name] = dict(port_to_data(port), role=role, place=position)
+    frozen = _prune(built.graph.as_graph_def(), list(roles))
     for node in frozen.node:
         if node.name in roles:
             node.attr[_PORT].s = json.dumps(roles[node.name]).encode("utf-8")
@@ -39,9 +47,9 @@ def save_graphdef(built: BuiltGraph, path: str) -> None:
         file.write(frozen.SerializeToString())
 
 
-def _needed(whole: Any, names: List[str]) -> Any:
-    """The nodes that these need, in order."""
-    inputs = {node.name: node.input for node in whole.node}
+def _prune(graph_def: TfGraphDef, names: List[str]) -> TfGraphDef:
+    """Return the GraphDef without the nodes that these names do not need."""
+    inputs = {node.name: node.input for node in graph_def.node}
     needed: Set[str] = set()
     waiting = list(names)
     while waiting:
@@ -49,13 +57,16 @@ def _needed(whole: Any, names: List[str]) -> Any:
         if name not in needed:
             needed.add(name)
             waiting.extend(source.lstrip("^").split(":")[0] for source in inputs[name])
-    part = type(whole)(versions=whole.versions, library=whole.library)
-    part.node.extend(node for node in whole.node if node.name in needed)
+    part = type(graph_def)(versions=graph_def.versions, library=graph_def.library)
+    part.node.extend(node for node in graph_def.node if node.name in needed)
     return part
 
 
-def load_graphdef(tf: Any, path: str) -> Loaded:
-    """A frozen GraphDef: one of ours, or any whose inputs are its placeholders and outputs what nobody reads."""
+def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
+    """Load a frozen GraphDef. Without ports in it, its inputs are the placeholders, and its outputs have no reader.
+
+    Raises ConversionError for a file that TensorFlow cannot read.
+    """
     frozen = tf.compat.v1.GraphDef()
     try:
         with open(path, "rb") as file:
@@ -65,72 +76,77 @@ def load_graphdef(tf: Any, path: str) -> Loaded:
             tf.import_graph_def(frozen, name="")
     except Exception as error:
         raise ConversionError("'%s' is no GraphDef that TensorFlow can read: %s" % (path, error)) from error
-    inputs, outputs = _marked(graph, frozen) or _guessed(graph)
+    inputs, outputs = _read_node_ports(graph, frozen) or _infer_ports(graph)
     fed, fetched = [[tensor for tensor, _ in pairs] for pairs in (inputs, outputs)]
     ports = [tuple(port for _, port in pairs) for pairs in (inputs, outputs)]
     return SessionModel(tf, graph, fed, fetched), ports[0], ports[1]
 
 
-def _marked(graph: Any, frozen: Any) -> Any:
-    found: Dict[str, List[Any]] = {"input": [], "output": []}
+def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[TensorPorts, TensorPorts]]:
+    """Return the inputs and outputs that `save_graphdef` marked; None in the file of another writer."""
+    entries: Dict[str, List[Tuple[int, TfTensor, Port]]] = {"input": [], "output": []}
     for node in frozen.node:
         if _PORT in node.attr:
             data = json.loads(node.attr[_PORT].s.decode("utf-8"))
-            found[data["role"]].append((data["place"], graph.get_tensor_by_name(node.name + ":0"), port_of(data)))
-    if not found["output"]:
+            tensor = graph.get_tensor_by_name(node.name + ":0")
+            entries[data["role"]].append((data["place"], tensor, port_from_data(data)))
+    if not entries["output"]:
         return None
-    return tuple([pair[1:] for pair in sorted(found[role], key=lambda one: one[0])] for role in ("input", "output"))
+    inputs, outputs = (sorted(entries[role], key=lambda entry: entry[0]) for role in ("input", "output"))
+    return [entry[1:] for entry in inputs], [entry[1:] for entry in outputs]
 
 
-def _guessed(graph: Any) -> Any:
+def _infer_ports(graph: TfGraph) -> Tuple[TensorPorts, TensorPorts]:
+    """Return the placeholders, and the first outputs of the operations whose outputs have no reader."""
     operations = graph.get_operations()
     inputs = [op.outputs[0] for op in operations if op.type == "Placeholder"]
     ends = [op.outputs[0] for op in operations if op.outputs and not any(tensor.consumers() for tensor in op.outputs)]
-    return [[(tensor, _port(tensor.op.name, tensor)) for tensor in tensors] for tensors in (inputs, ends)]
+    sources, results = (
+        [(tensor, port_from_tensor(tensor.op.name, tensor)) for tensor in side] for side in (inputs, ends)
+    )
+    return sources, results
 
 
 def save_saved_model(built: BuiltGraph, path: str) -> None:
-    """Write a folder with the signature `serving_default`."""
+    """Write a SavedModel folder with the signature `serving_default`."""
     tf, program = built.tf, built.program
     inputs = {port.name: tensor for port, tensor in zip(program.inputs, built.inputs)}
     outputs = {port.name: tensor for port, tensor in zip(program.outputs, built.outputs)}
     with built.graph.as_default(), session_for(tf, built.graph) as session:
         saved = tf.compat.v1.saved_model
-        with _undeprecated(tf):
+        with _silence_deprecations(tf):
             builder = saved.Builder(path)
             signature = saved.signature_def_utils.predict_signature_def(inputs, outputs)
             builder.add_meta_graph_and_variables(session, [saved.SERVING], {"serving_default": signature})
             builder.save()
-    os.makedirs(os.path.join(path, os.path.dirname(_PORTS)))
-    with open(os.path.join(path, _PORTS), "w", encoding="utf-8") as file:
-        named = [[(port.name, port) for port in ports] for ports in (program.inputs, program.outputs)]
-        file.write(text_of(*named))
+    named = [[(port.name, port) for port in ports] for ports in (program.inputs, program.outputs)]
+    write_ports(path, *named)
 
 
-def load_saved_model(tf: Any, path: str) -> Loaded:
-    """A SavedModel folder: one of ours, or any with a default signature."""
+def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
+    """Load a SavedModel folder with the signature `serving_default`. Raises ConversionError for another folder."""
     graph = tf.Graph()
     session = session_for(tf, graph)
     try:
-        with graph.as_default(), _undeprecated(tf):
+        with graph.as_default(), _silence_deprecations(tf):
             loaded = tf.compat.v1.saved_model.load(session, [tf.compat.v1.saved_model.SERVING], path)
         signature = loaded.signature_def["serving_default"]
     except Exception as error:
         session.close()
         raise ConversionError("'%s' is no SavedModel that TensorFlow can load: %s" % (path, error)) from error
-    sides = [
+    sides: Sides = [
         {key: graph.get_tensor_by_name(info.name) for key, info in infos.items()}
         for infos in (signature.inputs, signature.outputs)
     ]
-    ports = _ports(path, sides)
+    ports = read_ports(path) or _ports_of_tensors(sides)
     fed, fetched = [[side[key] for key, _ in pairs] for side, pairs in zip(sides, ports)]
     inputs, outputs = [tuple(port for _, port in pairs) for pairs in ports]
     return SessionModel(tf, graph, fed, fetched, session), inputs, outputs
 
 
 @contextmanager
-def _undeprecated(tf: Any) -> Iterator[None]:
-    """TensorFlow 1 has no other way to do it, and says meanwhile that this one is deprecated."""
+def _silence_deprecations(tf: TensorFlow) -> Iterator[None]:
+    """Silence the deprecation warnings of the SavedModel functions, for which TensorFlow 1 has no replacement."""
     logging = tf.compat.v1.logging
     before = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
@@ -140,13 +156,6 @@ def _undeprecated(tf: Any) -> Iterator[None]:
         logging.set_verbosity(before)
 
 
-def _ports(path: str, sides: List[Dict[str, Any]]) -> Any:
-    beside = os.path.join(path, _PORTS)
-    if os.path.exists(beside):
-        with open(beside, encoding="utf-8") as file:
-            return ports_of(file.read())
-    return [[(key, _port(key, tensor)) for key, tensor in side.items()] for side in sides]
-
-
-def _port(name: str, tensor: Any) -> Port:
-    return Port(name, DType.of(tensor.dtype.base_dtype.name), tuple(tensor.shape.as_list()))
+def _ports_of_tensors(sides: Sides) -> Tuple[KeyedPorts, KeyedPorts]:
+    inputs, outputs = ([(key, port_from_tensor(key, tensor)) for key, tensor in side.items()] for side in sides)
+    return inputs, outputs

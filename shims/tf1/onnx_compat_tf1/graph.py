@@ -1,4 +1,4 @@
-"""A recorded program as a graph of its own, and a session of its own that runs it."""
+"""The graph of a recorded program, and the session that runs it; every program has its own."""
 
 import weakref
 from typing import Any, List, Optional, Sequence
@@ -7,10 +7,11 @@ import numpy as np
 from onnx_compat_tensorflow.devices import device_names, placement
 from onnx_compat_tensorflow.emitter import GraphEmitter
 from onnx_compat_tensorflow.features import Features
+from onnx_compat_tensorflow.framework_types import TensorFlow, TfGraph, TfSession, TfSessionConfig
 from onnx_compat_tensorflow.names import operation_names
-from onnx_compat_tensorflow.running import run_errors
-from onnx_compat_tensorflow.tensors import decoded, encoded, tf_dtype
-from onnx_compat_tensorflow.weights import GRAPH_LIMIT, size
+from onnx_compat_tensorflow.run_errors import run_errors
+from onnx_compat_tensorflow.tensors import decode, encode, tf_dtype
+from onnx_compat_tensorflow.weights import GRAPH_LIMIT, constant_bytes
 
 from onnx_compat.shim import Compiled, Program, UnsupportedError, emit
 
@@ -18,14 +19,14 @@ __all__ = ["BuiltGraph", "SessionModel", "session_devices", "session_for"]
 
 
 class BuiltGraph:
-    """The graph with its placeholders and outputs; both are named as in the model where TensorFlow takes the name."""
+    """The graph of a program, its placeholders and its outputs, with the model's names where TensorFlow takes them."""
 
     def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
-        weight = size(program)
-        if weight > GRAPH_LIMIT:
+        size = constant_bytes(program)
+        if size > GRAPH_LIMIT:
             raise UnsupportedError(
-                "the weights take %d MB, and a graph of TensorFlow 1 holds no more than 2 GB" % (weight // 10**6),
-                hint="run it on the shim tf2, which keeps such weights in variables",
+                "the weights take %d MB; a graph of TensorFlow 1 holds at most 2 GB" % (size // 10**6),
+                hint="run the model on the shim tf2, which keeps large weights in variables",
             )
         tf = self.tf = features.tf
         self.program = program
@@ -36,44 +37,49 @@ class BuiltGraph:
                 tf.compat.v1.placeholder(tf_dtype(tf, port.dtype), list(port.sizes), names[port.name])
                 for port in program.inputs
             ]
-            handles = emit(program.region, GraphEmitter(features), self.inputs)  # for inputs of size zero too
+            handles = emit(program.region, GraphEmitter(features), self.inputs)  # takes empty inputs, too
             self.outputs = [tf.identity(handle, names[port.name]) for port, handle in zip(program.outputs, handles)]
 
 
-def session_for(tf: Any, graph: Any) -> Any:
-    """A session that takes what memory it needs, and places what a device cannot do elsewhere."""
+def session_for(tf: TensorFlow, graph: TfGraph) -> TfSession:
+    """Return a session that grows its GPU memory on demand, and runs an op elsewhere where its device has no kernel."""
     config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
     config.gpu_options.allow_growth = True
-    _split(tf, config)
+    _configure_logical_devices(tf, config)
     return tf.compat.v1.Session(graph=graph, config=config)
 
 
-def _split(tf: Any, config: Any) -> None:
-    """Give a session the logical devices that the user has configured, which it ignores if it gets a configuration."""
-    listed, split = (
-        tf.config.experimental.list_physical_devices,
-        tf.config.experimental.get_virtual_device_configuration,
-    )
-    processors = [split(device) for device in listed("CPU")]
+def _configure_logical_devices(tf: TensorFlow, config: TfSessionConfig) -> None:
+    """Configure the logical devices that the user has set: a session with a configuration ignores the user's setting."""
+    list_devices = tf.config.experimental.list_physical_devices
+    logical_configuration = tf.config.experimental.get_virtual_device_configuration
+    processors = [logical_configuration(device) for device in list_devices("CPU")]
     if any(processors):
         config.device_count["CPU"] = sum(len(parts or [None]) for parts in processors)
-    graphics = [split(device) for device in listed("GPU")]
+    graphics = [logical_configuration(device) for device in list_devices("GPU")]
     if any(graphics):
         for parts in graphics:
             limits = [part.memory_limit for part in parts or ()]
             config.gpu_options.experimental.virtual_devices.add(memory_limit_mb=limits)
 
 
-def session_devices(tf: Any) -> List[str]:
-    """The devices of such a session, logical devices included."""
+def session_devices(tf: TensorFlow) -> List[str]:
+    """Return the devices of a session, logical devices included."""
     with session_for(tf, tf.Graph()) as session:
         return device_names(session.list_devices())
 
 
 class SessionModel(Compiled):
-    """`native` is the tf.Graph. Any number of threads may run it."""
+    """A graph with its session. `native` is the tf.Graph. Any number of threads may run it."""
 
-    def __init__(self, tf: Any, graph: Any, inputs: Sequence[Any], outputs: Sequence[Any], session: Any = None) -> None:
+    def __init__(
+        self,
+        tf: TensorFlow,
+        graph: TfGraph,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        session: Optional[TfSession] = None,
+    ) -> None:
         self.native = graph
         self._tf = tf
         session = session or session_for(tf, graph)
@@ -83,9 +89,10 @@ class SessionModel(Compiled):
 
     @classmethod
     def of(cls, built: BuiltGraph) -> "SessionModel":
+        """Return the model that runs a built graph."""
         return cls(built.tf, built.graph, built.inputs, built.outputs)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         with run_errors(self._tf):
-            outputs = self._call(*map(encoded, arrays))
-        return [decoded(output) for output in outputs]
+            outputs = self._call(*map(encode, arrays))
+        return [decode(output) for output in outputs]

@@ -1,59 +1,28 @@
-"""TensorFlow 1 as the core sees it."""
+"""The tf1 shim: TensorFlow 1 with graphs and sessions."""
 
-from contextlib import contextmanager
-from typing import Iterator, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
-from onnx_compat_tensorflow.emitter import GraphEmitter
-from onnx_compat_tensorflow.features import Features, shown
-from onnx_compat_tensorflow.importing import found, quiet, tensorflow
-from onnx_compat_tensorflow.probability import WithProbability
+from onnx_compat_tensorflow.framework_types import TensorFlow
+from onnx_compat_tensorflow.shim import TensorFlowShim, executes_eagerly
 
-from onnx_compat.shim import Compiled, ConversionError, Emitter, Port, Probe, Program, Shim
+from onnx_compat.shim import Compiled, ConversionError, Port, Program
 
 __all__ = ["SHIM", "TensorFlow1"]
 
 
-class TensorFlow1(Shim):
+class TensorFlow1(TensorFlowShim):
     """Graph and Session, frozen GraphDef, SavedModel."""
 
     name = "tf1"
-    modules = ("tensorflow",)
     formats = {"graphdef": (".pb", "frozen GraphDef"), "saved_model": ("", "SavedModel folder")}
+    execution = "graphs and sessions"
 
-    def __init__(self) -> None:
-        self._features: Optional[Features] = None
-
-    @property
-    def features(self) -> Features:
-        if self._features is None:
-            self._features = Features(tensorflow())
-        return self._features
-
-    def probe(self) -> Probe:
-        tf, reason = found("tf1")
-        if tf is None:
-            return Probe(False, reason)
-        version = str(tf.__version__)
+    def find_obstacle(self, tf: TensorFlow) -> Optional[str]:
         if not hasattr(tf, "raw_ops") or not hasattr(tf, "compat"):
-            return Probe(
-                False, "this TensorFlow (%s) is too old: it has no tf.raw_ops" % version, "tensorflow", version
-            )
-        with tf.init_scope():
-            eager = tf.executing_eagerly()
-        if eager:
-            reason = "this TensorFlow (%s) executes eagerly: use the shim tf2" % version
-            return Probe(False, reason, "tensorflow", version)
-        with quiet():
-            features = WithProbability(self.features.report(shown()))
-        return Probe(True, "TensorFlow %s with graphs and sessions" % version, "tensorflow", version, features)
-
-    def emitter(self) -> Emitter:
-        return GraphEmitter(self.features)
-
-    @contextmanager
-    def scratch(self) -> Iterator[Emitter]:
-        with self.features.tf.Graph().as_default():
-            yield self.emitter()
+            return "this TensorFlow (%s) is too old: it has no tf.raw_ops" % tf.__version__
+        if executes_eagerly(tf):
+            return "this TensorFlow (%s) executes eagerly: use the shim tf2" % tf.__version__
+        return None
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         from onnx_compat_tf1.graph import BuiltGraph, SessionModel

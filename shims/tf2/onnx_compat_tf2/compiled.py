@@ -1,38 +1,38 @@
-"""Running a module, or a loaded signature, with numpy on both sides."""
+"""Compiled programs of TensorFlow 2: a module or a loaded signature, called with numpy arrays."""
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Callable, List, Optional, Sequence
 
 import numpy as np
 from onnx_compat_tensorflow.features import Features
-from onnx_compat_tensorflow.running import run_errors
-from onnx_compat_tensorflow.tensors import decoded, encoded
+from onnx_compat_tensorflow.framework_types import TensorFlow, TfFunction, TfModule
+from onnx_compat_tensorflow.run_errors import run_errors
+from onnx_compat_tensorflow.tensors import decode, encode
 
 from onnx_compat.shim import Compiled, Program
+from onnx_compat_tf2.module import OnnxModule
 
 __all__ = ["CompiledModule", "CompiledSignature"]
 
 
 class CompiledModule(Compiled):
-    """`native` is the tf.Module."""
+    """A program as a tf.Module, which is `native`."""
 
     def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
-        from onnx_compat_tf2.module import OnnxModule
-
         self.native = OnnxModule(program, features, device)
         self._tf = features.tf
         self._function = self.native.function
-        self._for_empty: Any = None
-        self._build_for_empty: Callable[[], Any] = lambda: OnnxModule(program, features, device, empty=True)
+        self._for_empty: Optional[OnnxModule] = None
+        self._build_for_empty: Callable[[], OnnxModule] = lambda: OnnxModule(program, features, device, empty=True)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         constant = self._tf.constant
-        function = self._function if all(array.size for array in arrays) else self._careful()
+        function = self._function if all(array.size for array in arrays) else self._empty_function()
         with run_errors(self._tf):
-            outputs = function(*[constant(encoded(array)) for array in arrays])
-        return [decoded(output.numpy()) for output in outputs]
+            outputs = function(*[constant(encode(array)) for array in arrays])
+        return [decode(output.numpy()) for output in outputs]
 
-    def _careful(self) -> Any:
-        """For inputs of size zero: built when the first one comes."""
+    def _empty_function(self) -> TfFunction:
+        """Return the function that takes empty inputs, built at the first use."""
         if self._for_empty is None:
             self._for_empty = self._build_for_empty()
         return self._for_empty.function
@@ -43,9 +43,11 @@ class CompiledModule(Compiled):
 
 
 class CompiledSignature(Compiled):
-    """A signature of a loaded SavedModel; `native` is what was loaded."""
+    """A signature of a loaded SavedModel, which is `native`."""
 
-    def __init__(self, tf: Any, native: Any, signature: Any, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def __init__(
+        self, tf: TensorFlow, native: TfModule, signature: TfFunction, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> None:
         self.native = native
         self._tf = tf
         self._signature = signature
@@ -53,7 +55,7 @@ class CompiledSignature(Compiled):
         self._outputs = tuple(outputs)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        feeds = {key: self._tf.constant(encoded(array)) for key, array in zip(self._inputs, arrays)}
+        feeds = {key: self._tf.constant(encode(array)) for key, array in zip(self._inputs, arrays)}
         with run_errors(self._tf):
-            found = self._signature(**feeds)
-        return [decoded(found[key].numpy()) for key in self._outputs]
+            results = self._signature(**feeds)
+        return [decode(results[key].numpy()) for key in self._outputs]

@@ -1,26 +1,25 @@
-"""SavedModel folders, written by TensorFlow 2 and read again.
+"""Writer and reader of SavedModel folders of TensorFlow 2.
 
-The signature `serving_default` has the model's own output names, and its input names as far as TensorFlow takes them as
-arguments of Python; the signature that a server sees has the names of the model exactly. What neither can say stands
-in the folder's `assets.extra`, which TensorFlow leaves to others.
+The signature `serving_default` has the model's output names, and its input names where they are Python arguments. The
+signature in the file, which a server reads, has the exact names of the model. `port_files` keeps the rest.
 """
 
 import os
-from typing import Any, Dict, List, Tuple
+from typing import Dict, Tuple
 
 import tensorflow as tf
 from onnx_compat_tensorflow.features import Features
-from onnx_compat_tensorflow.ports import ports_of, text_of
+from onnx_compat_tensorflow.framework_types import TfFunction, TfTensor
+from onnx_compat_tensorflow.port_files import KeyedPorts, port_from_tensor, read_ports, write_ports
 from tensorflow.core.protobuf import saved_model_pb2
 
-from onnx_compat.shim import Compiled, ConversionError, DType, Port, Program
+from onnx_compat.shim import Compiled, ConversionError, Port, Program
 from onnx_compat_tf2.compiled import CompiledSignature
 from onnx_compat_tf2.module import OnnxModule
 
 __all__ = ["load", "save"]
 
 _SIGNATURE = "serving_default"
-_PORTS = os.path.join("assets.extra", "onnx_compat.json")
 
 
 def save(program: Program, features: Features, path: str) -> None:
@@ -29,28 +28,26 @@ def save(program: Program, features: Features, path: str) -> None:
     names = [port.name for port in program.outputs]
     arguments = [module.arguments[port.name] for port in program.inputs]
 
-    def serve(**inputs: Any) -> Dict[str, Any]:
+    def serve(**inputs: TfTensor) -> Dict[str, TfTensor]:
         return dict(zip(names, module.function(*[inputs[name] for name in arguments])))
 
     specs = {spec.name: spec for spec in module.specs}
     signature = tf.function(serve, autograph=False).get_concrete_function(**specs)
     tf.saved_model.save(module, path, signatures={_SIGNATURE: signature})
     _restore_names(path, {module.arguments[port.name]: port.name for port in program.inputs})
-    os.makedirs(os.path.join(path, os.path.dirname(_PORTS)), exist_ok=True)
-    with open(os.path.join(path, _PORTS), "w", encoding="utf-8") as file:
-        file.write(text_of(list(zip(arguments, program.inputs)), list(zip(names, program.outputs))))
+    write_ports(path, list(zip(arguments, program.inputs)), list(zip(names, program.outputs)))
 
 
 def _restore_names(path: str, names: Dict[str, str]) -> None:
-    """The model's own input names in the signature that servers read."""
-    if all(given == name for given, name in names.items()):
+    """Replace argument names by the model's input names in the signature of the file, which servers read."""
+    if all(argument == name for argument, name in names.items()):
         return
     target = os.path.join(path, "saved_model.pb")
     saved = saved_model_pb2.SavedModel()
     with open(target, "rb") as file:
         saved.ParseFromString(file.read())
     inputs = saved.meta_graphs[0].signature_def[_SIGNATURE].inputs
-    infos = {name: inputs[given].SerializeToString() for given, name in names.items()}
+    infos = {name: inputs[argument].SerializeToString() for argument, name in names.items()}
     inputs.clear()
     for name, info in infos.items():
         inputs[name].ParseFromString(info)
@@ -59,7 +56,7 @@ def _restore_names(path: str, names: Dict[str, str]) -> None:
 
 
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-    """Load a SavedModel folder: one of ours, or any with a default signature."""
+    """Load a SavedModel folder with the signature `serving_default`. Raises ConversionError for another folder."""
     try:
         native = tf.saved_model.load(path)
     except (OSError, ValueError, tf.errors.OpError) as error:
@@ -67,19 +64,15 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     if _SIGNATURE not in native.signatures:
         raise ConversionError("the SavedModel '%s' has no signature '%s'" % (path, _SIGNATURE))
     signature = native.signatures[_SIGNATURE]
-    inputs, outputs = _ports(path, signature)
+    inputs, outputs = read_ports(path) or _ports_of_signature(signature)
     compiled = CompiledSignature(tf, native, signature, [key for key, _ in inputs], [key for key, _ in outputs])
     return compiled, tuple(port for _, port in inputs), tuple(port for _, port in outputs)
 
 
-def _ports(path: str, signature: Any) -> Tuple[List[Tuple[str, Port]], List[Tuple[str, Port]]]:
-    beside = os.path.join(path, _PORTS)
-    if os.path.exists(beside):
-        with open(beside, encoding="utf-8") as file:
-            return ports_of(file.read())
-    _, inputs = signature.structured_input_signature
-    return _described(inputs), _described(signature.structured_outputs)
-
-
-def _described(specs: Dict[str, Any]) -> List[Tuple[str, Port]]:
-    return [(key, Port(key, DType.of(spec.dtype.name), tuple(spec.shape.as_list()))) for key, spec in specs.items()]
+def _ports_of_signature(signature: TfFunction) -> Tuple[KeyedPorts, KeyedPorts]:
+    _, specs = signature.structured_input_signature
+    inputs, outputs = (
+        [(key, port_from_tensor(key, spec)) for key, spec in side.items()]
+        for side in (specs, signature.structured_outputs)
+    )
+    return inputs, outputs

@@ -12,13 +12,13 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper
 from onnx_compat_tensorflow import probability
-from onnx_compat_tensorflow.probability import Interpolation, installed, interpolation
+from onnx_compat_tensorflow.probability import Interpolation, interpolation, is_installed
 
 import onnx_compat
 from onnx_compat.discovery import selection
 
 KEY = "tensorflow-probability"
-here = pytest.mark.skipif(not installed(), reason="needs TensorFlow Probability, which its own cells have")
+here = pytest.mark.skipif(not is_installed(), reason="needs TensorFlow Probability, which its own cells have")
 
 TYPES = {np.dtype("float32"): T.FLOAT, np.dtype("float64"): T.DOUBLE}
 
@@ -64,7 +64,7 @@ def preferred(monkeypatch: Any) -> None:
     import tensorflow_probability as tfp
 
     function = tfp.math.batch_interp_regular_nd_grid
-    monkeypatch.setattr(probability, "_FOUND", [Interpolation(function, "preferred by this test")])
+    monkeypatch.setattr(probability, "_CACHE", [Interpolation(function, "preferred by this test")])
 
 
 CASES: Dict[str, Tuple[Tuple[int, ...], Tuple[int, ...], Dict[str, Any]]] = {
@@ -160,7 +160,7 @@ def test_it_is_used_exactly_where_it_is_told_to_be(shim_name: str) -> None:
     told = selection.find(shim_name).probe().features[KEY]
     assert told == interpolation().reason
     assert (status == "native") == told.endswith(", for GridSample")
-    assert installed() != (told == "not installed")
+    assert is_installed() != (told == "not installed")
     assert "fails" not in told and "wrongly" not in told
 
 
@@ -250,7 +250,7 @@ def test_a_broken_one_harms_nothing_and_is_told(shim_name: str, content: str, tm
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    monkeypatch.setattr(probability, "_FOUND", [])
+    monkeypatch.setattr(probability, "_CACHE", [])
     try:
         assert both(shim_name, grid_sample(*fed), fed)[1] == "composed"
         assert BROKEN[content] in selection.find(shim_name).probe().features[KEY]

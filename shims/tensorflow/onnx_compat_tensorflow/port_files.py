@@ -1,0 +1,59 @@
+"""The ONNX names, dtypes and order of inputs and outputs, as plain data and as a JSON file inside a SavedModel folder.
+
+No file of TensorFlow holds them. A SavedModel keeps them in `assets.extra`, which TensorFlow ignores.
+"""
+
+import json
+import os
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from onnx_compat.shim import DType, Port
+from onnx_compat_tensorflow.framework_types import TfTensor
+
+__all__ = ["KeyedPorts", "port_from_data", "port_from_tensor", "port_to_data", "read_ports", "write_ports"]
+
+#: Ports in order, each with its key in the file.
+KeyedPorts = Sequence[Tuple[str, Port]]
+
+_FILE = os.path.join("assets.extra", "onnx_compat.json")
+
+
+def port_to_data(port: Port) -> Dict[str, Any]:
+    """Convert a port to plain data."""
+    return {"name": port.name, "dtype": port.dtype.name, "shape": list(port.shape)}
+
+
+def port_from_data(data: Mapping[str, Any]) -> Port:
+    """Convert plain data to a port."""
+    return Port(data["name"], DType.of(data["dtype"]), tuple(data["shape"]))
+
+
+def port_from_tensor(name: str, tensor: TfTensor) -> Port:
+    """Return the port of a tensor or `tf.TensorSpec` of a file that holds no ports."""
+    return Port(name, DType.of(tensor.dtype.base_dtype.name), tuple(tensor.shape.as_list()))
+
+
+def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
+    """Write the ports into a SavedModel folder."""
+    path = os.path.join(folder, _FILE)
+    data = {
+        kind: [dict(port_to_data(port), key=key) for key, port in pairs]
+        for kind, pairs in (("inputs", inputs), ("outputs", outputs))
+    }
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(json.dumps(data, indent=1))
+
+
+def read_ports(folder: str) -> Optional[Tuple[KeyedPorts, KeyedPorts]]:
+    """Return the inputs and the outputs that `write_ports` wrote into a SavedModel folder; None if it holds none."""
+    path = os.path.join(folder, _FILE)
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    return _keyed_ports(data["inputs"]), _keyed_ports(data["outputs"])
+
+
+def _keyed_ports(entries: Sequence[Mapping[str, Any]]) -> List[Tuple[str, Port]]:
+    return [(entry["key"], port_from_data(entry)) for entry in entries]

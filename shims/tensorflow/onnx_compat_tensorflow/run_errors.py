@@ -1,0 +1,22 @@
+"""Conversion of TensorFlow's run-time errors to `OnnxCompatError`."""
+
+from contextlib import contextmanager
+from typing import Iterator
+
+from onnx_compat.shim import OnnxCompatError
+from onnx_compat_tensorflow.framework_types import TensorFlow
+
+__all__ = ["run_errors"]
+
+
+@contextmanager
+def run_errors(tf: TensorFlow) -> Iterator[None]:
+    """Raise TensorFlow's errors as OnnxCompatError. Its text names the operation, and so the node."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        text = (error.message or "").strip()
+        raise OnnxCompatError(
+            "TensorFlow stopped with %s: %s" % (type(error).__name__, (text.splitlines() or [""])[0]),
+            hint="check that the model accepts the sizes and values of these inputs",
+        ) from error
