@@ -1,6 +1,6 @@
 """The keras shim: ONNX models as Keras 3 models, on any back end.
 
-`SHIM` is what the core finds by the entry point. Importing this package imports neither Keras nor a back end.
+The core finds `SHIM` by the entry point. Importing this package imports neither Keras nor a back end.
 """
 
 from onnx_compat_keras.shim import SHIM

@@ -1,17 +1,18 @@
-"""Devices of the back end that Keras runs on, by the names that the core uses; and Keras models that stay on a device."""
+"""The devices of the back end by the names that the core uses, and Keras models that stay on a device."""
 
 from contextlib import nullcontext
-from typing import Any, Callable, ContextManager, List, Optional
+from typing import Any, Callable, ContextManager, List, Optional, Sequence
 
 import keras
 
 from onnx_compat_keras.features import back_end, wide
+from onnx_compat_keras.framework_types import Array, BackEndDevice, KerasModel
 
 __all__ = ["build_on", "devices", "jax_device", "scope", "torch_device"]
 
 
 def devices() -> List[str]:
-    """Names like "cpu:0" of the devices of the back end here, logical devices included."""
+    """Return names like "cpu:0" of the devices of the back end, logical devices included."""
     name = back_end()
     if name == "jax":
         return _jax_devices()
@@ -26,30 +27,30 @@ def devices() -> List[str]:
 def _jax_devices() -> List[str]:
     import jax
 
-    found: List[str] = []
+    names: List[str] = []
     for kind in dict.fromkeys(["cpu", "gpu", "tpu", jax.default_backend()]):
         try:
             listed = jax.local_devices(backend=kind)
-        except RuntimeError:  # JAX has no such back end here
+        except RuntimeError:  # JAX raises it for a kind that this machine lacks
             continue
-        found += ["%s:%d" % (kind, number) for number in range(len(listed))]
-    return found
+        names += ["%s:%d" % (kind, number) for number in range(len(listed))]
+    return names
 
 
 def _torch_devices() -> List[str]:
-    """Of torch. The device "meta" is none of them: its tensors have no values, so nothing can run there."""
+    """Return the devices of torch without "meta", whose tensors have no values."""
     import torch
 
-    found = ["cpu:0"] + ["gpu:%d" % number for number in range(torch.cuda.device_count())]
+    names = ["cpu:0"] + ["gpu:%d" % number for number in range(torch.cuda.device_count())]
     if torch.backends.mps.is_available():
-        found.append("mps:0")
+        names.append("mps:0")
     if hasattr(torch, "xpu") and torch.xpu.is_available():
-        found += ["xpu:%d" % number for number in range(torch.xpu.device_count())]
-    return found
+        names += ["xpu:%d" % number for number in range(torch.xpu.device_count())]
+    return names
 
 
-def jax_device(device: Optional[str]) -> Any:
-    """The device of JAX that a name of `devices()` means; None leaves the choice to JAX."""
+def jax_device(device: Optional[str]) -> BackEndDevice:
+    """Return the device of JAX for a name of `devices()`; None leaves the choice to JAX."""
     if device is None:
         return None
     import jax
@@ -58,8 +59,8 @@ def jax_device(device: Optional[str]) -> Any:
     return jax.local_devices(backend=kind)[int(number)]
 
 
-def torch_device(device: Optional[str]) -> Any:
-    """The device of torch that a name of `devices()` means; by default where Keras puts its variables."""
+def torch_device(device: Optional[str]) -> BackEndDevice:
+    """Return the device of torch for a name of `devices()`; for None the device where Keras puts its variables."""
     import torch
 
     if device is None:
@@ -69,23 +70,25 @@ def torch_device(device: Optional[str]) -> Any:
 
 
 def scope(device: Optional[str]) -> ContextManager[Any]:
-    """Context in which Keras creates variables, and computes, on a device of `devices()`."""
+    """Return a context in which Keras creates variables, and computes, on a device of `devices()`."""
     if device is None:
         return nullcontext()
     name = back_end()
     if name == "jax":
         import jax
 
-        return jax.default_device(jax_device(device))  # type: ignore[no-any-return]
+        context: ContextManager[Any] = jax.default_device(jax_device(device))
+        return context
     if name == "torch":
-        return keras.device(str(torch_device(device)))  # type: ignore[no-any-return]
+        keras_context: ContextManager[Any] = keras.device(str(torch_device(device)))
+        return keras_context
     import tensorflow as tf
     from onnx_compat_tensorflow.devices import placement
 
     return placement(tf, device)
 
 
-def build_on(device: Optional[str], build: Callable[[], Any]) -> Any:
+def build_on(device: Optional[str], build: Callable[[], Any]) -> KerasModel:
     """Build a Keras model whose variables are on the device, and whose calls compute there."""
     with scope(device):
         model = build()
@@ -95,11 +98,11 @@ def build_on(device: Optional[str], build: Callable[[], Any]) -> Any:
         _commit(model, jax_device(device))
     call = model.call
 
-    def call_on_device(inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_on_device(inputs: Sequence[Array], *args: Any, **kwargs: Any) -> Any:
         if _infers_shapes(inputs):
             return call(inputs, *args, **kwargs)
         with scope(device):
-            if back_end() == "torch":  # Keras has put the inputs on its default device by now
+            if back_end() == "torch":  # Keras has moved the inputs to its default device
                 inputs = keras.tree.map_structure(keras.ops.convert_to_tensor, inputs)
             return call(inputs, *args, **kwargs)
 
@@ -107,8 +110,8 @@ def build_on(device: Optional[str], build: Callable[[], Any]) -> Any:
     return model
 
 
-def _commit(model: Any, device: Any) -> None:
-    """Commit the variables to a device of JAX: what is compiled with them, as by `fit`, then runs there."""
+def _commit(model: KerasModel, device: BackEndDevice) -> None:
+    """Commit the variables to a device of JAX, so that functions compiled with them, as by `fit`, run there."""
     import jax
 
     with wide():
@@ -116,6 +119,6 @@ def _commit(model: Any, device: Any) -> None:
             variable.assign(jax.device_put(variable.value, device))
 
 
-def _infers_shapes(inputs: Any) -> bool:
-    """Whether Keras infers shapes: on torch it computes with tensors on the device "meta"."""
+def _infers_shapes(inputs: Sequence[Array]) -> bool:
+    """Return whether Keras is inferring shapes, which on torch it does with tensors on the device "meta"."""
     return back_end() == "torch" and any(getattr(tensor, "is_meta", False) for tensor in keras.tree.flatten(inputs))

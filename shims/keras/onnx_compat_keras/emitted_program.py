@@ -1,4 +1,4 @@
-"""A program as a body that is emitted: primitive by primitive, in the back end's own functions."""
+"""A program as a body that emits its primitives in the back end's own functions."""
 
 import copy
 from contextlib import contextmanager
@@ -7,16 +7,17 @@ from typing import Any, Iterator, List, Optional, Sequence
 from onnx_compat.shim import Emitter, Program, emit
 from onnx_compat_keras.arrays.base import Arrays, constants
 from onnx_compat_keras.features import back_end, wide
-from onnx_compat_keras.running import Body
-from onnx_compat_keras.trial_emitter import scratch
+from onnx_compat_keras.framework_types import Array
+from onnx_compat_keras.runners import Body
+from onnx_compat_keras.trial_emitter import trial_emitter
 
-__all__ = ["Emitted", "emitter", "executor", "scratched"]
+__all__ = ["Emitted", "emitter", "executor", "open_scratch"]
 
-_LARGE = 256  # elements; a smaller constant may be part of what is compiled
+_LARGE = 256  # elements; a smaller constant is part of the compiled function
 
 
 def emitter(device: Optional[str] = None) -> Emitter:
-    """An emitter for the back end at hand, as a program is compiled with."""
+    """Return the emitter that compiles programs for the back end."""
     name = back_end()
     if name == "jax":
         from onnx_compat_keras.on_jax import JaxArrays
@@ -27,13 +28,13 @@ def emitter(device: Optional[str] = None) -> Emitter:
         from onnx_compat_keras.on_torch import TorchArrays
 
         return TorchArrays(torch_device(device))
-    from onnx_compat_keras.on_tensorflow import TensorFlowGraph, probed
+    from onnx_compat_keras.on_tensorflow import TensorFlowGraph, tensorflow_features
 
-    return TensorFlowGraph(probed())
+    return TensorFlowGraph(tensorflow_features())
 
 
 def executor(device: Optional[str] = None) -> Emitter:
-    """An emitter that executes as it goes."""
+    """Return an emitter that executes each primitive at once."""
     name = back_end()
     if name == "jax":
         from onnx_compat_keras.on_jax import JaxExecutor
@@ -41,24 +42,26 @@ def executor(device: Optional[str] = None) -> Emitter:
         return JaxExecutor(device)
     if name == "torch":
         return emitter(device)
-    from onnx_compat_keras.on_tensorflow import TensorFlowExecutor, probed
+    from onnx_compat_keras.on_tensorflow import TensorFlowExecutor, tensorflow_features
 
-    return TensorFlowExecutor(probed(), device)
+    return TensorFlowExecutor(tensorflow_features(), device)
 
 
 @contextmanager
-def scratched() -> Iterator[Emitter]:
-    """An emitter to try out what can be emitted."""
+def open_scratch() -> Iterator[Emitter]:
+    """Yield an emitter that tests which primitives can be emitted."""
     emits = emitter()
     if isinstance(emits, Arrays):
-        yield scratch(emits)
+        yield trial_emitter(emits)
     else:
-        with emits.tf.Graph().as_default():  # type: ignore[attr-defined]
+        from onnx_compat_keras.on_tensorflow import tensorflow_features
+
+        with tensorflow_features().tf.Graph().as_default():
             yield emits
 
 
 class Emitted(Body):
-    """The program, with its large constants as weights. With `empty` it also takes inputs without elements."""
+    """A program whose large constants are the weights. With `empty` it also takes empty inputs."""
 
     def __init__(self, program: Program, device: Optional[str] = None, empty: bool = False) -> None:
         self.program = program
@@ -76,11 +79,11 @@ class Emitted(Body):
         if isinstance(self._emitter, Arrays):
             self._emitter.hold(dict(zip(map(id, self._arrays), self._weights)))
 
-    def weights(self) -> List[Any]:
+    def weights(self) -> List[Array]:
         return self._weights
 
-    def compute(self, weights: Sequence[Any], inputs: Sequence[Any], entropy: Any) -> List[Any]:
-        # An emitter holds the node under way: a run has one of its own. A copy keeps the filters that torch has arranged.
+    def compute(self, weights: Sequence[Array], inputs: Sequence[Array], entropy: Array) -> List[Array]:
+        # An emitter holds the current node, so each run has its own. A copy keeps the filters that torch has permuted.
         emits: Any = copy.copy(self._emitter) if self._emitter.concrete else emitter()
         if isinstance(emits, Arrays):
             emits.hold(dict(zip(map(id, self._arrays), weights)))

@@ -1,34 +1,35 @@
-"""The primitives on JAX: jax.numpy and lax, which have exact integers and every kind of convolution.
+"""The emitter over JAX: jax.numpy and lax, which have exact integers and every kind of convolution.
 
-JAX computes in 32 bits unless told otherwise. Whatever is traced or executed here happens inside `wide()`, a context of
-this thread alone: the user's own setting is not touched.
+JAX computes in 32 bits by default. All tracing and execution here runs inside `wide()`, a context of this thread, so that
+the user's own setting stays.
 """
 
 import math
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onnx_compat.shim import DType, UnsupportedError
+from onnx_compat.shim import DType, Sizes, UnsupportedError
 from onnx_compat_keras.arrays import Arrays
 from onnx_compat_keras.arrays.sizes import numbers
 from onnx_compat_keras.devices import scope
 from onnx_compat_keras.features import wide
+from onnx_compat_keras.framework_types import Array, Bodies, DTypeOfBackEnd, Ints, Number, Pads, Scalar
 
-__all__ = ["JaxArrays"]
+__all__ = ["JaxArrays", "JaxExecutor", "new_entropy"]
 
 
-def fresh() -> np.uint32:
-    """A number that nobody foretells: what random numbers without a seed begin with."""
+def new_entropy() -> np.uint32:
+    """Return an unpredictable number, from which random numbers without a seed start."""
     return np.uint32(np.random.SeedSequence().generate_state(1)[0])
 
 
 class _Namespace:
-    """jax.numpy, and what it keeps elsewhere."""
+    """jax.numpy with functions that JAX has in other modules."""
 
     erf = staticmethod(jax.scipy.special.erf)
     sigmoid = staticmethod(jax.nn.sigmoid)
@@ -39,39 +40,39 @@ class _Namespace:
         return getattr(jnp, name)
 
     @staticmethod
-    def trunc_divide(x: Any, y: Any) -> Any:
+    def trunc_divide(x: Array, y: Array) -> Array:
         return lax.div(*jnp.broadcast_arrays(x, y))
 
     @staticmethod
-    def power(x: Any, y: Any) -> Any:
-        """Of integers, jax.numpy looks at six bits of the exponent only; a product of more factors wraps."""
-        few = isinstance(y, np.ndarray) and (not y.size or y.max() < 64)
-        return jnp.power(x, y) if few or not jnp.issubdtype(x.dtype, jnp.integer) else _squared(x, y)
+    def power(x: Array, y: Array) -> Array:
+        """Raise to a power; for integers jax.numpy reads only six bits of the exponent, so larger exponents take a loop."""
+        is_small = isinstance(y, np.ndarray) and (not y.size or y.max() < 64)
+        return jnp.power(x, y) if is_small or not jnp.issubdtype(x.dtype, jnp.integer) else _power_by_squaring(x, y)
 
     @staticmethod
-    def reshape(x: Any, shape: Sequence[int]) -> Any:
+    def reshape(x: Array, shape: Sequence[int]) -> Array:
         return np.reshape(x, shape) if isinstance(x, np.ndarray) else jnp.reshape(x, shape)
 
     @staticmethod
-    def take(x: Any, indices: Any, axis: int) -> Any:
+    def take(x: Array, indices: Array, axis: int) -> Array:
         return jnp.take(x, indices, axis, mode="clip")
 
     @staticmethod
-    def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
+    def take_along_axis(x: Array, indices: Array, axis: int) -> Array:
         return jnp.take_along_axis(x, indices, axis, mode="clip")
 
     @staticmethod
-    def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
+    def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
         known = all(isinstance(array, np.ndarray) for array in arrays)
         return np.stack(arrays, axis) if known else jnp.stack(arrays, axis)
 
     @staticmethod
-    def asarray(value: Any, dtype: Any = None) -> Any:
+    def asarray(value: Union[Array, Number], dtype: Optional[DTypeOfBackEnd] = None) -> Array:
         return jnp.asarray(value, dtype) if isinstance(value, jax.Array) else np.asarray(value, dtype)
 
 
 class JaxArrays(Arrays):
-    """Arrays of JAX: concrete ones when executing, tracers when compiling."""
+    """An emitter over arrays of JAX: concrete arrays when executing, tracers when compiling."""
 
     xp = _Namespace()
     back_end = "JAX"
@@ -82,39 +83,39 @@ class JaxArrays(Arrays):
         self.drawn = 0
 
     # -- values ------------------------------------------------------------------------------------------------------
-    def array(self, values: np.ndarray, dtype: DType) -> Any:
+    def array(self, values: np.ndarray, dtype: DType) -> Array:
         if dtype.kind == "s":
-            raise self.refused("text")
+            raise self.unsupported_error("strings")
         return np.asarray(values).astype(_storage(dtype), copy=False)
 
-    def values(self, handle: Any, dtype: DType) -> np.ndarray:
+    def values(self, handle: Array, dtype: DType) -> np.ndarray:
         return np.asarray(handle).astype(dtype.numpy, copy=False)
 
-    def dtype_of(self, handle: Any) -> DType:
+    def dtype_of(self, handle: Array) -> DType:
         return DType.of(handle.dtype)
 
-    def element(self, handle: Any, index: Optional[int]) -> Any:
+    def element(self, handle: Array, index: Optional[int]) -> Scalar:
         scalar = handle if index is None else handle[index]
         return scalar if isinstance(handle, jax.core.Tracer) else int(scalar)
 
-    def number(self, scalar: Any) -> Any:
+    def number(self, scalar: Scalar) -> Number:
         if isinstance(scalar, jax.core.Tracer):
-            raise UnsupportedError("JAX compiles a range for bounds that are numbers; these are computed")
+            raise UnsupportedError("JAX compiles a range for known bounds only; these bounds are computed at run time")
         return np.asarray(scalar).item()
 
-    def integral(self, x: Any) -> bool:
+    def is_integral(self, x: Array) -> bool:
         return bool(jnp.issubdtype(x.dtype, jnp.integer))
 
-    def signed(self, x: Any) -> bool:
+    def is_signed(self, x: Array) -> bool:
         return bool(jnp.issubdtype(x.dtype, jnp.signedinteger))
 
-    def wide(self, x: Any) -> Any:
+    def widen(self, x: Array) -> Array:
         return x.astype(jnp.float32) if x.dtype in (jnp.float16, jnp.bfloat16) else x
 
-    def int64(self, indices: Any) -> Any:
+    def int64(self, indices: Array) -> Array:
         return indices.astype(jnp.int64)
 
-    def cast(self, x: Any, dtype: DType) -> Any:
+    def cast(self, x: Array, dtype: DType) -> Array:
         if dtype.kind == "b":
             return self.xp.not_equal(x, self.like(0, x))
         if jnp.issubdtype(x.dtype, jnp.complexfloating) and dtype.kind != "c":
@@ -123,38 +124,42 @@ class JaxArrays(Arrays):
             x = jnp.asarray(x)
         return x.astype(_storage(dtype))
 
-    def bitcast(self, x: Any, dtype: DType) -> Any:
+    def bitcast(self, x: Array, dtype: DType) -> Array:
         if jnp.issubdtype(x.dtype, jnp.complexfloating):
-            x = jnp.stack([jnp.real(x), jnp.imag(x)], -1)  # two of half the width make one
+            x = jnp.stack(
+                [jnp.real(x), jnp.imag(x)], -1
+            )  # lax packs a last axis of two real numbers into a complex one
         if dtype.kind != "c":
             return lax.bitcast_convert_type(x, dtype.numpy)
         parts = lax.bitcast_convert_type(x, np.empty(0, dtype.numpy).real.dtype)
         return lax.complex(parts[..., 0], parts[..., 1])
 
     # -- shape and indexing ----------------------------------------------------------------------------------------
-    def surrounded(self, x: Any, around: Sequence[Any], value: Any) -> Any:
+    def pad_constant(self, x: Array, around: Pads, value: Array) -> Array:
         return lax.pad(x, jnp.asarray(value).astype(x.dtype).reshape(()), [(low, high, 0) for low, high in around])
 
-    def scattered(self, table: Any, rows: Any, new: Any, reduction: str) -> Any:
+    def scatter_rows(self, table: Array, rows: Array, new: Array, reduction: str) -> Array:
         at = jnp.asarray(table).at
         if reduction == "none":
             order = jnp.arange(new.shape[0], dtype=rows.dtype)
             last = jnp.full(table.shape[:1], -1, rows.dtype).at[rows].max(order)
-            rows = jnp.where(last[rows] == order, rows, table.shape[0])  # the others fall off the end
+            rows = jnp.where(last[rows] == order, rows, table.shape[0])  # an index out of bounds is dropped
             return at[rows].set(new, mode="drop")
         return getattr(at[rows], {"mul": "multiply"}.get(reduction, reduction))(new)
 
-    def ordered(self, x: Any, axis: int, descending: bool) -> Any:
+    def argsort(self, x: Array, axis: int, descending: bool) -> Array:
         return jnp.argsort(x, axis, stable=True, descending=descending).astype(jnp.int64)
 
-    def reduce_mean(self, x: Any, axes: Sequence[int], keepdims: bool = False) -> Any:
+    def reduce_mean(self, x: Array, axes: Sequence[int], keepdims: bool = False) -> Array:
         if x.dtype == jnp.uint64:
             return jnp.sum(x, tuple(axes), keepdims=keepdims) // max(math.prod(x.shape[axis] for axis in axes), 1)
         mean = super().reduce_mean(x, axes, keepdims)
-        return mean if self.integral(x) else _rounded(mean)
+        return mean if self.is_integral(x) else _keep_rounding(mean)
 
     # -- products ----------------------------------------------------------------------------------------------------
-    def matmul(self, x: Any, y: Any, bias: Any = None, transpose_x: bool = False, transpose_y: bool = False) -> Any:
+    def matmul(
+        self, x: Array, y: Array, bias: Optional[Array] = None, transpose_x: bool = False, transpose_y: bool = False
+    ) -> Array:
         left = jnp.swapaxes(x, -1, -2) if transpose_x else x
         right = jnp.swapaxes(y, -1, -2) if transpose_y else y
         out = jnp.matmul(left, right)
@@ -162,16 +167,16 @@ class JaxArrays(Arrays):
 
     def conv(
         self,
-        x: Any,
-        w: Any,
-        bias: Any = None,
+        x: Array,
+        w: Array,
+        bias: Optional[Array] = None,
         *,
-        strides: Any,
-        dilations: Any,
-        pads: Any,
+        strides: Ints,
+        dilations: Ints,
+        pads: Pads,
         groups: int,
-        spread: Any = None,
-    ) -> Any:
+        spread: Optional[Ints] = None,
+    ) -> Array:
         space = "012345678"[: x.ndim - 2]
         numbers_of = ("N%sC" % space, "%sIO" % space, "N%sC" % space)
         out = lax.conv_general_dilated(
@@ -187,10 +192,12 @@ class JaxArrays(Arrays):
         )
         return out if bias is None else out + bias
 
-    def depthwise_conv(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
+    def depthwise_conv(self, x: Array, w: Array, bias: Optional[Array] = None, **params: Any) -> Array:
         return self.conv(x, jnp.expand_dims(w[0], -2), bias, **params)
 
-    def conv_transpose(self, x: Any, w: Any, bias: Any = None, *, strides: Any, dilations: Any, groups: int) -> Any:
+    def conv_transpose(
+        self, x: Array, w: Array, bias: Optional[Array] = None, *, strides: Ints, dilations: Ints, groups: int
+    ) -> Array:
         kernel, (inputs, outputs) = w.shape[:-2], w.shape[-2:]
         space = tuple(range(len(kernel)))
         split = jnp.reshape(w, (*kernel, groups, inputs // groups, outputs))
@@ -201,21 +208,30 @@ class JaxArrays(Arrays):
             spread=strides,
         )  # fmt: skip
 
-    def _pooled(self, x: Any, start: Any, combine: Any, kernel: Any, strides: Any, dilations: Any, pads: Any) -> Any:
+    def _reduce_windows(
+        self,
+        x: Array,
+        start: Number,
+        combine: Callable[[Array, Array], Array],
+        kernel: Ints,
+        strides: Ints,
+        dilations: Ints,
+        pads: Pads,
+    ) -> Array:
         around = ((0, 0), *pads, (0, 0))
         return lax.reduce_window(
             x, np.asarray(start, x.dtype), combine, (1, *kernel, 1), (1, *strides, 1), around, None, (1, *dilations, 1)
         )
 
-    def max_pool(self, x: Any, kernel: Any, strides: Any, dilations: Any, pads: Any) -> Any:
+    def max_pool(self, x: Array, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> Array:
         least = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
-        return self._pooled(x, least, lax.max, kernel, strides, dilations, pads)
+        return self._reduce_windows(x, least, lax.max, kernel, strides, dilations, pads)
 
-    def avg_pool(self, x: Any, kernel: Any, strides: Any, dilations: Any) -> Any:
-        total = self._pooled(self.wide(x), 0, lax.add, kernel, strides, dilations, [(0, 0)] * len(kernel))
+    def avg_pool(self, x: Array, kernel: Ints, strides: Ints, dilations: Ints) -> Array:
+        total = self._reduce_windows(self.widen(x), 0, lax.add, kernel, strides, dilations, [(0, 0)] * len(kernel))
         return (total / self.like(int(np.prod(kernel)), total)).astype(x.dtype)
 
-    def upsampled(self, x: Any, factors: Sequence[int], mode: str) -> Any:
+    def upsample(self, x: Array, factors: Sequence[int], mode: str) -> Array:
         if mode == "bilinear":
             sizes = [size * factor for size, factor in zip(x.shape, (1, *factors, 1))]
             return jax.image.resize(x, sizes, "linear")
@@ -224,13 +240,13 @@ class JaxArrays(Arrays):
         return x
 
     # -- control flow ------------------------------------------------------------------------------------------------
-    def cond(self, pred: Any, *, bodies: Any, captures: Any) -> Tuple[Any, ...]:
+    def cond(self, pred: Array, *, bodies: Bodies, captures: Sequence[Array]) -> Tuple[Array, ...]:
         if self.concrete:
             return tuple(bodies[0 if pred else 1](*captures))
         then_body, else_body = [lambda body=body: [jnp.asarray(r) for r in body(*captures)] for body in bodies]
         return tuple(lax.cond(jnp.reshape(pred, ()), then_body, else_body))
 
-    def while_loop(self, *state: Any, bodies: Any, captures: Any) -> Tuple[Any, ...]:
+    def while_loop(self, *state: Array, bodies: Bodies, captures: Sequence[Array]) -> Tuple[Array, ...]:
         test, body = bodies
         if self.concrete:
             while test(*state, *captures)[0]:
@@ -244,40 +260,49 @@ class JaxArrays(Arrays):
             )
         )
 
-    def scan(self, state: Any, xs: Any, length: Any, *, reverse: bool, bodies: Any, captures: Any) -> Tuple[Any, ...]:
+    def scan(
+        self,
+        state: Sequence[Array],
+        xs: Sequence[Array],
+        length: Sizes,
+        *,
+        reverse: bool,
+        bodies: Bodies,
+        captures: Sequence[Array],
+    ) -> Tuple[Array, ...]:
         (count,) = numbers(length)
 
-        def step(state: List[Any], slices: List[Any]) -> Tuple[List[Any], List[Any]]:
+        def step(state: List[Array], slices: List[Array]) -> Tuple[List[Array], List[Array]]:
             results = [jnp.asarray(r) for r in bodies[0](*state, *slices, *captures)]
             return results[: len(state)], results[len(state) :]
 
         state, ys = self.over_time(step, list(map(jnp.asarray, state)), list(xs), reverse, count)
         return (*state, *ys)
 
-    def gradient(self, *xs: Any, bodies: Any, captures: Any, refusal: str) -> Tuple[Any, ...]:
-        """JAX's own; by the core's rules through a loop of unknown length, which JAX only goes through forwards."""
+    def gradient(self, *xs: Array, bodies: Bodies, captures: Sequence[Array], refusal: str) -> Tuple[Array, ...]:
+        """Differentiate with JAX; use the core's rules for a loop of unknown length, which JAX has in forward mode only."""
         xs = tuple(map(jnp.asarray, xs))
         floats = [k for k, x in enumerate(xs) if jnp.issubdtype(x.dtype, jnp.floating)]
 
-        def value(*variables: Any) -> Any:
-            given = dict(zip(floats, variables))
-            return jnp.sum(bodies[0](*[given.get(k, x) for k, x in enumerate(xs)], *captures)[0])
+        def value(*variables: Array) -> Array:
+            replaced = dict(zip(floats, variables))
+            return jnp.sum(bodies[0](*[replaced.get(k, x) for k, x in enumerate(xs)], *captures)[0])
 
         try:
-            found = jax.grad(value, tuple(range(len(floats))))(*[xs[k] for k in floats]) if floats else ()
+            gradients = jax.grad(value, tuple(range(len(floats))))(*[xs[k] for k in floats]) if floats else ()
         except ValueError:
             return super().gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)
-        by_place = dict(zip(floats, found))
-        return tuple(by_place.get(k, jnp.zeros_like(x)) for k, x in enumerate(xs))
+        by_index = dict(zip(floats, gradients))
+        return tuple(by_index.get(k, jnp.zeros_like(x)) for k, x in enumerate(xs))
 
     def over_time(
         self,
-        step: Callable[..., Tuple[List[Any], List[Any]]],
-        state: List[Any],
-        xs: List[Any],
+        step: Callable[..., Tuple[List[Array], List[Array]]],
+        state: List[Array],
+        xs: List[Array],
         backwards: bool,
         length: Optional[int] = None,
-    ) -> Tuple[List[Any], List[Any]]:
+    ) -> Tuple[List[Array], List[Array]]:
         state, ys = lax.scan(step, list(map(jnp.asarray, state)), xs, length=length, reverse=backwards)
         return state, ys
 
@@ -286,25 +311,25 @@ class JaxArrays(Arrays):
         if seed is not None:
             return jax.random.key(int(np.asarray(seed, np.float64).view(np.uint64) % np.uint64(2**63)))
         self.drawn += 1
-        entropy = fresh() if self.entropy is None else self.entropy
+        entropy = new_entropy() if self.entropy is None else self.entropy
         return jax.random.fold_in(jax.random.key(entropy), self.drawn)
 
-    def random_uniform(self, shape: Any, dtype: DType, seed: Optional[float] = None) -> Any:
+    def random_uniform(self, shape: Sizes, dtype: DType, seed: Optional[float] = None) -> Array:
         return jax.random.uniform(self._key(seed), numbers(shape), _storage(dtype))
 
-    def random_normal(self, shape: Any, dtype: DType, seed: Optional[float] = None) -> Any:
+    def random_normal(self, shape: Sizes, dtype: DType, seed: Optional[float] = None) -> Array:
         return jax.random.normal(self._key(seed), numbers(shape), _storage(dtype))
 
-    def string_lower(self, x: Any) -> Any:
-        raise self.refused("text")
+    def string_lower(self, x: Array) -> Array:
+        raise self.unsupported_error("strings")
 
     string_upper = string_lower
 
 
-def _squared(x: Any, y: Any) -> Any:
-    """x to the power of y, integers that are not negative, by squaring x as often as y has bits."""
+def _power_by_squaring(x: Array, y: Array) -> Array:
+    """Raise integers to non-negative powers by squaring x once for each bit of y."""
 
-    def step(state: Any) -> Any:
+    def step(state: Tuple[Array, Array, Array]) -> Tuple[Array, Array, Array]:
         total, factor, left = state
         return jnp.where(left & 1 == 1, total * factor, total), factor * factor, left >> 1
 
@@ -312,28 +337,30 @@ def _squared(x: Any, y: Any) -> Any:
     return lax.while_loop(lambda state: jnp.any(state[2] != 0), step, (jnp.ones_like(x), x, y))[0]
 
 
-def _rounded(x: Any) -> Any:
-    """x itself, in a form that XLA does not take apart: a mean divides, the division becomes a product, and the product
-    may become part of a later subtraction, unrounded. Of huge numbers the difference to their maximum is then anything.
+def _keep_rounding(x: Array) -> Array:
+    """Return x in a form that XLA does not fuse into a later subtraction.
+
+    XLA rewrites the division of a mean to a product, and may fuse it, unrounded, with a subtraction. For huge numbers the
+    difference is then arbitrary.
     """
     return jnp.where(jnp.isnan(x), jnp.asarray(jnp.nan, x.dtype), x)
 
 
-def _storage(dtype: DType) -> Any:
-    """The numpy type of handles."""
+def _storage(dtype: DType) -> DTypeOfBackEnd:
+    """Return the dtype of handles."""
     return jnp.bfloat16 if dtype.name == "bfloat16" else dtype.numpy
 
 
 def _in_wide(method: Callable[..., Any]) -> Callable[..., Any]:
-    def widened(*args: Any, **kwargs: Any) -> Any:
+    def call_in_wide(*args: Any, **kwargs: Any) -> Any:
         with wide():
             return method(*args, **kwargs)
 
-    return widened
+    return call_in_wide
 
 
 class JaxExecutor(JaxArrays):
-    """Executes each primitive at once, each inside `wide()`: between two of them the user's own setting holds."""
+    """Execute each primitive at once inside `wide()`; between two primitives the user's own setting holds."""
 
     def __init__(self, device: Optional[str] = None) -> None:
         super().__init__(concrete=True)
@@ -345,5 +372,5 @@ class JaxExecutor(JaxArrays):
             yield
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        return _in_wide(found) if callable(found) and not name.startswith("_") and name != "xp" else found
+        value = super().__getattribute__(name)
+        return _in_wide(value) if callable(value) and not name.startswith("_") and name != "xp" else value

@@ -1,48 +1,52 @@
-"""The primitives on TensorFlow: those of the distribution that the TensorFlow shims share, and the fast paths of this one."""
+"""The emitters over TensorFlow: those that the TensorFlow shims share, with the native operators of this shim."""
 
 import functools
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Callable, List, Sequence, Tuple
 
 import numpy as np
 from onnx_compat_tensorflow.emitter import EagerEmitter, GraphEmitter
 from onnx_compat_tensorflow.features import Features
+from onnx_compat_tensorflow.framework_types import RawOps, TensorFlow
 from onnx_compat_tensorflow.importing import import_tensorflow
 
+from onnx_compat.shim import DType
 from onnx_compat_keras.arrays.normalization import Normalization
 from onnx_compat_keras.arrays.recurrent import Recurrent
 from onnx_compat_keras.arrays.resampling import Resampling
+from onnx_compat_keras.framework_types import Array, Scalar
 
-__all__ = ["TensorFlowExecutor", "TensorFlowGraph", "probed"]
+__all__ = ["TensorFlowExecutor", "TensorFlowGraph", "tensorflow_features"]
 
 
 @functools.lru_cache(maxsize=None)
-def probed() -> Features:
-    """What the TensorFlow under Keras can do, asked once."""
+def tensorflow_features() -> Features:
+    """Return the features of the TensorFlow under Keras, detected once."""
     return Features(import_tensorflow())
 
 
 class _FastPaths(Normalization, Resampling, Recurrent):
-    """What the fast paths leave to each back end."""
+    """The methods that the native operators need of a back end."""
 
-    tf: Any
-    raw: Any
+    tf: TensorFlow
+    raw: RawOps
+    concrete: bool
 
     def over_time(
-        self, step: Callable[..., Tuple[List[Any], List[Any]]], state: List[Any], xs: List[Any], backwards: bool
-    ) -> Tuple[List[Any], List[Any]]:
+        self, step: Callable[..., Tuple[List[Array], List[Array]]], state: List[Array], xs: List[Array], backwards: bool
+    ) -> Tuple[List[Array], List[Array]]:
         tf = self.tf
         rounds = tf.shape(xs[0])[0]
         shape = state[0].shape
         collected = tf.TensorArray(state[0].dtype, rounds, element_shape=shape)
 
-        def advance(done: Any, values: Any, ys: Any) -> Any:
-            place = rounds - 1 - done if backwards else done
-            values, (y,) = step(values, [x[place] for x in xs])
+        def advance(done: Scalar, values: List[Array], ys: Array) -> Tuple[Scalar, List[Array], Array]:
+            index = rounds - 1 - done if backwards else done
+            values, (y,) = step(values, [x[index] for x in xs])
             for value in values:
                 value.set_shape(shape)
-            return done + 1, list(values), ys.write(place, y)
+            return done + 1, list(values), ys.write(index, y)
 
-        if self.concrete:  # type: ignore[attr-defined]
+        if self.concrete:
             done = 0
             while done < int(rounds):
                 done, state, collected = advance(done, state, collected)
@@ -50,7 +54,7 @@ class _FastPaths(Normalization, Resampling, Recurrent):
         _, state, collected = tf.while_loop(lambda done, *_: done < rounds, advance, (0, state, collected))
         return state, [collected.stack()]
 
-    def upsampled(self, x: Any, factors: Sequence[int], mode: str) -> Any:
+    def upsample(self, x: Array, factors: Sequence[int], mode: str) -> Array:
         tf = self.tf
         if mode == "bilinear":
             sizes = tf.shape(x)[1:-1] * np.asarray(factors, np.int32)
@@ -59,10 +63,10 @@ class _FastPaths(Normalization, Resampling, Recurrent):
             x = tf.repeat(x, factor, axis)
         return x
 
-    def expanded(self, x: Any, axis: int) -> Any:
+    def insert_axis(self, x: Array, axis: int) -> Array:
         return self.tf.expand_dims(x, axis)
 
-    def states(self, x: Any, hidden: int, dtype: Any) -> Any:
+    def states(self, x: Array, hidden: int, dtype: DType) -> Array:
         batch = x.shape[1] if x.shape[1] is not None else self.tf.shape(x)[1]
         zeros = self.tf.zeros([batch, hidden], np.dtype(dtype.numpy).name)
         zeros.set_shape([x.shape[1], hidden])
@@ -70,8 +74,8 @@ class _FastPaths(Normalization, Resampling, Recurrent):
 
 
 class TensorFlowGraph(_FastPaths, GraphEmitter):
-    """Builds operations in the default graph."""
+    """Build operations in the default graph."""
 
 
 class TensorFlowExecutor(_FastPaths, EagerEmitter):
-    """Executes as it goes."""
+    """Execute each primitive at once."""

@@ -1,4 +1,4 @@
-"""Running on TensorFlow: one tf.function, traced once for every size that the model leaves open."""
+"""The runner on TensorFlow: a single tf.function, traced once for all symbolic sizes."""
 
 from typing import Any, List, Sequence
 
@@ -8,18 +8,19 @@ from onnx_compat_tensorflow.run_errors import run_errors
 from onnx_compat_tensorflow.tensors import decode, encode, tf_dtype
 
 from onnx_compat_keras.devices import scope
-from onnx_compat_keras.running import Running
+from onnx_compat_keras.framework_types import Array
+from onnx_compat_keras.runners import Runner
 
-__all__ = ["RUNNING"]
+__all__ = ["RUNNER"]
 
 
-class _Traced(Running):
+class _TensorFlowRunner(Runner):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         specs = [tf.TensorSpec(port.sizes, tf_dtype(tf, port.dtype)) for port in self.inputs]
-        self._function = tf.function(self._traced, input_signature=specs, autograph=False).get_concrete_function()
+        self._function = tf.function(self._trace, input_signature=specs, autograph=False).get_concrete_function()
 
-    def _traced(self, *inputs: Any) -> List[Any]:
+    def _trace(self, *inputs: Array) -> List[Array]:
         self.counted += 1
         with scope(self.device):
             return [tf.identity(output) for output in self.body.compute(self.body.weights(), inputs, None)]
@@ -30,4 +31,4 @@ class _Traced(Running):
         return [decode(output.numpy()) for output in outputs]
 
 
-RUNNING = _Traced
+RUNNER = _TensorFlowRunner

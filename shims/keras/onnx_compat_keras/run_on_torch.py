@@ -1,4 +1,4 @@
-"""Running on torch: at once, without gradients. There is nothing to trace."""
+"""The runner on torch: eager execution without gradients or tracing."""
 
 from typing import Any, List, Sequence
 
@@ -7,12 +7,12 @@ import torch
 
 from onnx_compat_keras.devices import torch_device
 from onnx_compat_keras.on_torch import TorchArrays
-from onnx_compat_keras.running import Running
+from onnx_compat_keras.runners import Runner
 
-__all__ = ["RUNNING"]
+__all__ = ["RUNNER"]
 
 
-class _Eager(Running):
+class _TorchRunner(Runner):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._io = TorchArrays(torch_device(self.device))
@@ -27,4 +27,4 @@ class _Eager(Running):
             ]
 
 
-RUNNING = _Eager
+RUNNER = _TorchRunner

@@ -1,4 +1,4 @@
-"""The `.keras` file: stock Keras alone, so that it is loaded without this library."""
+"""Writer and reader of `.keras` files, which hold stock Keras and load without this library."""
 
 import os
 import shutil
@@ -12,13 +12,13 @@ from onnx_compat.shim import Compiled, ConversionError, DType, InvalidModelError
 from onnx_compat_keras.compiling import Functional
 from onnx_compat_keras.features import wide
 from onnx_compat_keras.functional import functional
-from onnx_compat_keras.running import running
+from onnx_compat_keras.runners import make_runner
 
 __all__ = ["load", "save"]
 
 
 def save(program: Program, path: str) -> None:
-    """Write the program as a functional model; the error names the node that keeps it from being one."""
+    """Write the program as a functional model. Raise ConversionError with the node that a functional model cannot hold."""
     try:
         model = functional(program)
     except UnsupportedError as error:
@@ -38,7 +38,7 @@ def save(program: Program, path: str) -> None:
 
 
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-    """A `.keras` file as something that runs. Nothing in it is executed: Keras' safe mode is on."""
+    """Load a `.keras` file in Keras' safe mode, which executes no code of the file. Raise InvalidModelError without a model."""
     try:
         with wide():
             model = keras.saving.load_model(path, compile=False, safe_mode=True)
@@ -49,7 +49,7 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         raise InvalidModelError("'%s' does not hold a functional Keras model" % path, shim="keras")
     inputs = _ports([tensor.name for tensor in model.inputs], model.inputs)
     outputs = _ports(model.output_names, model.outputs)
-    return running(Functional(model), lambda: model, inputs, outputs), inputs, outputs
+    return make_runner(Functional(model), lambda: model, inputs, outputs), inputs, outputs
 
 
 def _ports(names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:

@@ -1,4 +1,4 @@
-"""The keras shim."""
+"""The keras shim: probe, emitters, compilation, devices and files."""
 
 import importlib
 import os
@@ -20,7 +20,7 @@ class KerasShim(Shim):
     def probe(self) -> Probe:
         try:
             keras = importlib.import_module("keras")
-        except Exception as error:  # noqa: BLE001 (whatever a broken installation or back end raises)
+        except Exception as error:  # noqa: BLE001 (a broken installation or back end raises any error)
             chosen = os.environ.get("KERAS_BACKEND")
             reason = "Keras cannot be imported%s: %s: %s" % (
                 " on the back end '%s'" % chosen if chosen else "",
@@ -33,11 +33,12 @@ class KerasShim(Shim):
             return Probe(False, "this is Keras %s, without keras.ops: Keras 3 is needed" % version, "keras", version)
         from onnx_compat_keras.features import features, missing
 
-        lack = missing()
-        if lack:
-            return Probe(False, lack, "keras", version)
-        found = features()
-        return Probe(True, "Keras on %s %s" % (found["back_end"], found["back_end_version"]), "keras", version, found)
+        obstacle = missing()
+        if obstacle:
+            return Probe(False, obstacle, "keras", version)
+        report = features()
+        reason = "Keras on %s %s" % (report["back_end"], report["back_end_version"])
+        return Probe(True, reason, "keras", version, report)
 
     def emitter(self) -> Emitter:
         from onnx_compat_keras.emitted_program import emitter
@@ -46,9 +47,9 @@ class KerasShim(Shim):
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        from onnx_compat_keras.emitted_program import scratched
+        from onnx_compat_keras.emitted_program import open_scratch
 
-        with scratched() as emitter:
+        with open_scratch() as emitter:
             yield emitter
 
     def executor(self, device: Optional[str] = None) -> Optional[Emitter]:
@@ -62,9 +63,9 @@ class KerasShim(Shim):
         return devices()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
-        from onnx_compat_keras.compiling import compiled
+        from onnx_compat_keras.compiling import compile_program
 
-        return compiled(program, self.resolve_device(device))
+        return compile_program(program, self.resolve_device(device))
 
     def export(self, program: Program, path: str, form: str) -> None:
         from onnx_compat_keras.saving import save

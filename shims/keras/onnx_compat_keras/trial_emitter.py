@@ -1,58 +1,68 @@
-"""Trying out what can be emitted, where there is no graph to build in: nothing is computed, only refusals are asked for.
+"""An emitter for JAX and torch that computes nothing and only raises UnsupportedError for unsupported nodes.
 
-On JAX and torch every primitive is there, for every type that the back end has. What it refuses, it refuses for the
-types and ranks that the node says; so a node and its specs are all that is looked at.
+On JAX and torch every primitive exists for every dtype of the back end. A refusal depends on the dtypes and ranks of the
+node only, so the emitter reads no values.
 """
 
-from typing import Any, List, Type
+from typing import Any, Callable, List, Optional, Type
+
+import numpy as np
 
 from onnx_compat.primitives import PRIMITIVES
-from onnx_compat.shim import Emitter, Spec, declared_natives
+from onnx_compat.shim import DType, Emitter, Spec, declared_natives
 from onnx_compat_keras.arrays import Arrays
+from onnx_compat_keras.framework_types import Scalar
 
-__all__ = ["scratch"]
+__all__ = ["trial_emitter"]
 
 
-def scratch(arrays: Arrays) -> Emitter:
-    """An emitter like this one, whose handles are types, and which computes nothing."""
+def trial_emitter(arrays: Arrays) -> Emitter:
+    """Return an emitter like `arrays` whose handles are specs, and which computes nothing."""
     kind: Type[Any] = type(arrays)
     names = [*PRIMITIVES, *(native.method for native in declared_natives(arrays).values())]
-    made: Any = type(
-        "Scratch", (_Dry, kind), {name: _dry(name, getattr(kind, name)) for name in names if hasattr(kind, name)}
+    trial_class: Type[Any] = type(
+        "Scratch",
+        (_TrialMethods, kind),
+        {name: _check_only(name, getattr(kind, name)) for name in names if hasattr(kind, name)},
     )
-    return made.__new__(made)  # type: ignore[no-any-return]
+    # Without __init__, which would allocate on a device.
+    emitter: Emitter = object.__new__(trial_class)
+    return emitter
 
 
-class _Dry:
+class _TrialMethods:
+    """The methods of an emitter over specs instead of arrays."""
+
     concrete = False
 
-    def constant(self, array: Any, dtype: Any) -> Spec:
+    def constant(self, array: np.ndarray, dtype: DType) -> Spec:
         return Spec(dtype, tuple(array.shape))
 
     def placeholder(self, spec: Spec) -> Spec:
         return spec
 
-    def dim(self, handle: Spec, axis: int) -> Any:
+    def dim(self, handle: Spec, axis: int) -> Scalar:
         return handle.shape[axis] if isinstance(handle.shape[axis], int) else handle
 
-    def element(self, handle: Spec, index: Any) -> Spec:
+    def element(self, handle: Spec, index: Optional[int]) -> Spec:
         return handle
 
     def stack(self, scalars: List[Any]) -> Spec:
         return Spec(Emitter.index_dtype, (len(scalars),))
 
-    def finish(self, handle: Any, dtype: Any) -> Any:
+    def finish(self, handle: Spec, dtype: DType) -> Spec:
         return handle
 
 
-def _dry(name: str, method: Any) -> Any:
-    def tried(self: Any, *args: Any, **_: Any) -> Any:
-        if self.node.primitive != name:  # sizes are computed with it
+def _check_only(name: str, method: Callable[..., Any]) -> Any:
+    def check_refusal(self: Any, *args: Any, **_: object) -> Any:
+        if self.node.primitive != name:  # a call that computes a size
             return args[0] if args else None
         refusal = self.refusal(self.node)
         if refusal is not None:
             raise refusal
         return tuple(output.spec for output in self.node.outputs)
 
-    tried.native = getattr(method, "native", None)  # type: ignore[attr-defined]
-    return tried
+    wrapper: Any = check_refusal
+    wrapper.native = getattr(method, "native", None)
+    return wrapper

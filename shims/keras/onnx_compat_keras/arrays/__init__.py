@@ -1,8 +1,8 @@
-"""The primitives over arrays that hold values (or are traced) under JAX and torch, in numpy's spelling.
+"""The emitter over arrays of JAX and torch, concrete or traced, in functions with numpy's names.
 
-keras.ops is what a functional model is made of, but it is no exact arithmetic: on JAX and torch it computes many
-operations on int64 and float64 in 32 bits. Programs that run therefore speak to the back end's own functions. What the two
-back ends have in common is said here once, over a namespace `xp`; `on_jax` and `on_torch` add what is their own.
+keras.ops is not exact: on JAX and torch it computes many operations on int64 and float64 in 32 bits. A compiled program
+therefore calls the back end's own functions. This package has the common part, over a namespace `xp`; `on_jax` and
+`on_torch` add the rest.
 """
 
 from onnx_compat_keras.arrays.base import Arrays, numbers

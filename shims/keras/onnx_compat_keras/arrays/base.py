@@ -1,10 +1,10 @@
-"""What every emitter over arrays knows: constants that are kept, sizes that are numbers, values on their way out."""
+"""The base of the emitters over arrays: constants, sizes and the conversion of values."""
 
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import Const, DType, Emitter, Node, Ref, Region, Spec, UnsupportedError, dtypes, is_static
+from onnx_compat.shim import Arg, Const, DType, Emitter, Node, Ref, Region, Spec, UnsupportedError, dtypes, is_static
 from onnx_compat_keras.arrays.elementwise import Elementwise
 from onnx_compat_keras.arrays.indexing import Indexing
 from onnx_compat_keras.arrays.normalization import Normalization
@@ -13,100 +13,106 @@ from onnx_compat_keras.arrays.reduction import Reduction
 from onnx_compat_keras.arrays.resampling import Resampling
 from onnx_compat_keras.arrays.shape import Shape
 from onnx_compat_keras.arrays.sizes import numbers
+from onnx_compat_keras.framework_types import Array, Number
 
 __all__ = ["Arrays", "constants", "numbers"]
 
 
 class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling, Recurrent, Emitter):
-    """An emitter whose handles are arrays of a namespace like numpy. Their shapes are always numbers."""
+    """An emitter whose handles are arrays of a namespace like numpy. Their shapes are always static."""
 
     layout = "channels_last"
     filter_layout = "HWIO"
     index_dtype = dtypes.int64
 
-    #: The namespace: numpy's names and arguments.
+    #: The namespace of functions, with numpy's names and arguments.
     xp: Any
-    #: Which back end this is, for messages.
+    #: The name of the back end in messages.
     back_end = ""
 
     def __init__(self) -> None:
-        self.held: Dict[int, Any] = {}
-        self.entropy: Any = None  # what random numbers without a seed come from, if each run brings it along
+        self.held: Dict[int, Array] = {}
+        self.entropy: Array = None  # where random numbers without a seed start, if each run passes it
 
     # -- for each back end -----------------------------------------------------------------------------------------
-    def array(self, values: np.ndarray, dtype: DType) -> Any:
-        """A handle of these carried values."""
+    def array(self, values: np.ndarray, dtype: DType) -> Array:
+        """Return a handle of carried values."""
         raise NotImplementedError
 
-    def values(self, handle: Any, dtype: DType) -> np.ndarray:
-        """The carried values of a handle."""
+    def values(self, handle: Array, dtype: DType) -> np.ndarray:
+        """Return the carried values of a handle."""
+        raise NotImplementedError
+
+    def cast(self, x: Array, dtype: DType) -> Array:
+        """Convert a tensor to a dtype."""
         raise NotImplementedError
 
     def refusal(self, node: Node) -> Optional[UnsupportedError]:
-        """Why a node cannot be done here, whatever the values; None if nothing speaks against it."""
+        """Return why the node is unsupported for any values; None if it is supported."""
         specs = [arg.spec for arg in node.args if isinstance(arg, (Ref, Const))] + [ref.spec for ref in node.outputs]
-        return self.refused("text") if any(spec.dtype.kind == "s" for spec in specs) else None
+        return self.unsupported_error("strings") if any(spec.dtype.kind == "s" for spec in specs) else None
 
     # -- the same for all -----------------------------------------------------------------------------------------
-    def constant(self, array: np.ndarray, dtype: DType) -> Any:
+    def constant(self, array: np.ndarray, dtype: DType) -> Array:
         held = self.held.get(id(array))
         return self.array(array, dtype) if held is None else held
 
-    def hold(self, held: Dict[int, Any]) -> None:
-        """Take these handles for the arrays of these identities."""
+    def hold(self, held: Dict[int, Array]) -> None:
+        """Use these handles for the constant arrays of these identities."""
         self.held = held
 
-    def dim(self, handle: Any, axis: int) -> int:
+    def dim(self, handle: Array, axis: int) -> int:
         return int(handle.shape[axis])
 
-    def stack(self, scalars: Sequence[Any]) -> Any:
+    def stack(self, scalars: Sequence[Array]) -> Array:
         return self.xp.stack([self.xp.asarray(scalar) for scalar in scalars])
 
-    def shape(self, handle: Any) -> Tuple[int, ...]:
+    def shape(self, handle: Array) -> Tuple[int, ...]:
         return tuple(int(size) for size in handle.shape)
 
-    def fetch(self, handle: Any) -> np.ndarray:
+    def fetch(self, handle: Array) -> np.ndarray:
         return self.values(handle, self.dtype_of(handle))
 
-    def dtype_of(self, handle: Any) -> DType:
-        """The type that a handle shows by itself."""
+    def dtype_of(self, handle: Array) -> DType:
+        """Return the dtype of a handle, without regard to what it carries."""
         raise NotImplementedError
 
-    def finish(self, handle: Any, dtype: DType) -> Any:
+    def finish(self, handle: Array, dtype: DType) -> Array:
         return handle if dtype.name == "bfloat16" else super().finish(handle, dtype)
 
-    def like(self, number: Any, handle: Any) -> Any:
-        """A number as a scalar of the handle's own dtype."""
+    def like(self, number: Number, handle: Array) -> Array:
+        """Return a number as a scalar of the handle's dtype."""
         return self.xp.asarray(number, dtype=handle.dtype)
 
-    def zeros(self, spec: Spec) -> Any:
-        """Zeros of this type; sizes that are not known are one."""
+    def zeros(self, spec: Spec) -> Array:
+        """Return zeros of this spec; an unknown size is 1."""
         shape = [int(size) if is_static(size) and size is not None else 1 for size in spec.shape]
         if spec.dtype.kind == "s":
-            raise self.refused("text")
+            raise self.unsupported_error("strings")
         return self.array(np.zeros(shape, spec.dtype.numpy), spec.dtype)
 
-    def placeholder(self, spec: Spec) -> Any:
+    def placeholder(self, spec: Spec) -> Array:
         return self.zeros(spec)
 
-    def refused(self, what: str, hint: Optional[str] = None) -> UnsupportedError:
-        return UnsupportedError("Keras on %s has no %s" % (self.back_end, what), hint=hint)
+    def unsupported_error(self, kind: str, hint: Optional[str] = None) -> UnsupportedError:
+        """Return the error for a kind of value or operation that the back end lacks."""
+        return UnsupportedError("Keras on %s has no %s" % (self.back_end, kind), hint=hint)
 
 
 def constants(region: Region) -> Dict[int, Const]:
-    """The known values that a program reads, also inside its branches and loops, by the identity of their arrays."""
-    found: Dict[int, Const] = {}
+    """Return the constants of a region, its branches and loops included, by the identity of their arrays."""
+    by_identity: Dict[int, Const] = {}
     for node in region.live():
-        _collect(node.args, found)
+        _collect(node.args, by_identity)
         for inner in node.regions:
-            found.update(constants(inner))
-    _collect(region.outputs, found)
-    return found
+            by_identity.update(constants(inner))
+    _collect(region.outputs, by_identity)
+    return by_identity
 
 
-def _collect(args: Any, found: Dict[int, Const]) -> None:
+def _collect(args: Sequence[Arg], by_identity: Dict[int, Const]) -> None:
     for arg in args:
         if isinstance(arg, Const):
-            found[id(arg.array)] = arg
-        elif isinstance(arg, (tuple, list)):
-            _collect(arg, found)
+            by_identity[id(arg.array)] = arg
+        elif isinstance(arg, tuple):
+            _collect(arg, by_identity)

@@ -1,33 +1,37 @@
-"""Element by element."""
+"""Element-wise primitives over a namespace like numpy."""
 
 import math
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import numpy as np
 
 from onnx_compat.shim import DType
+from onnx_compat_keras.framework_types import Array
 
 __all__ = ["Elementwise", "within"]
 
 
-def _same(name: str) -> Any:
-    """A function of the namespace that already means what the primitive does."""
+def _namespace_function(name: str) -> Any:
+    """Return a method that calls a function of the namespace, which computes the primitive."""
 
-    def applied(self: Any, *operands: Any) -> Any:
+    def call_function(self: Any, *operands: Array) -> Array:
         return getattr(self.xp, name)(*operands)
 
-    applied.__name__ = name
-    return applied
+    call_function.__name__ = name
+    return call_function
 
 
-def within(value: Any, dtype: DType) -> Callable[[Callable[[float], float]], Any]:
-    """A bound in carried values of the dtype: for an integer, the nearest one inside that the dtype has."""
+def within(value: float, dtype: DType) -> Callable[[Callable[[float], float]], Any]:
+    """Return a function from a rounding to the bound in carried values of the dtype.
+
+    For an integer dtype the bound is clamped to its range and rounded; a float dtype ignores the rounding.
+    """
 
     def bound(rounding: Callable[[float], float]) -> np.ndarray:
         if dtype.kind == "f":
             return np.asarray(value).astype(dtype.numpy)
-        held = min(max(value, dtype.min), dtype.max)
-        return np.asarray(int(rounding(held)), dtype.numpy)
+        clamped = min(max(value, dtype.min), dtype.max)
+        return np.asarray(int(rounding(clamped)), dtype.numpy)
 
     return bound
 
@@ -40,111 +44,111 @@ class Elementwise:
     array: Any
     like: Any
 
-    neg = _same("negative")
-    exp = _same("exp")
-    log = _same("log")
-    sqrt = _same("sqrt")
-    sin = _same("sin")
-    cos = _same("cos")
-    tan = _same("tan")
-    asin = _same("arcsin")
-    acos = _same("arccos")
-    atan = _same("arctan")
-    sinh = _same("sinh")
-    cosh = _same("cosh")
-    tanh = _same("tanh")
-    asinh = _same("arcsinh")
-    acosh = _same("arccosh")
-    atanh = _same("arctanh")
-    erf = _same("erf")
-    sigmoid = _same("sigmoid")
-    floor = _same("floor")
-    ceil = _same("ceil")
-    round = _same("round")
-    is_nan = _same("isnan")
-    is_inf = _same("isinf")
-    logical_not = _same("logical_not")
-    bitwise_not = _same("bitwise_not")
+    neg = _namespace_function("negative")
+    exp = _namespace_function("exp")
+    log = _namespace_function("log")
+    sqrt = _namespace_function("sqrt")
+    sin = _namespace_function("sin")
+    cos = _namespace_function("cos")
+    tan = _namespace_function("tan")
+    asin = _namespace_function("arcsin")
+    acos = _namespace_function("arccos")
+    atan = _namespace_function("arctan")
+    sinh = _namespace_function("sinh")
+    cosh = _namespace_function("cosh")
+    tanh = _namespace_function("tanh")
+    asinh = _namespace_function("arcsinh")
+    acosh = _namespace_function("arccosh")
+    atanh = _namespace_function("arctanh")
+    erf = _namespace_function("erf")
+    sigmoid = _namespace_function("sigmoid")
+    floor = _namespace_function("floor")
+    ceil = _namespace_function("ceil")
+    round = _namespace_function("round")
+    is_nan = _namespace_function("isnan")
+    is_inf = _namespace_function("isinf")
+    logical_not = _namespace_function("logical_not")
+    bitwise_not = _namespace_function("bitwise_not")
 
-    add = _same("add")
-    sub = _same("subtract")
-    mul = _same("multiply")
-    atan2 = _same("arctan2")
-    maximum = _same("maximum")
-    minimum = _same("minimum")
-    equal = _same("equal")
-    less = _same("less")
-    less_equal = _same("less_equal")
-    logical_and = _same("logical_and")
-    logical_or = _same("logical_or")
-    logical_xor = _same("logical_xor")
-    bitwise_and = _same("bitwise_and")
-    bitwise_or = _same("bitwise_or")
-    bitwise_xor = _same("bitwise_xor")
-    where = _same("where")
+    add = _namespace_function("add")
+    sub = _namespace_function("subtract")
+    mul = _namespace_function("multiply")
+    atan2 = _namespace_function("arctan2")
+    maximum = _namespace_function("maximum")
+    minimum = _namespace_function("minimum")
+    equal = _namespace_function("equal")
+    less = _namespace_function("less")
+    less_equal = _namespace_function("less_equal")
+    logical_and = _namespace_function("logical_and")
+    logical_or = _namespace_function("logical_or")
+    logical_xor = _namespace_function("logical_xor")
+    bitwise_and = _namespace_function("bitwise_and")
+    bitwise_or = _namespace_function("bitwise_or")
+    bitwise_xor = _namespace_function("bitwise_xor")
+    where = _namespace_function("where")
 
-    # -- integers, for which division is left open in places ---------------------------------------------------------
-    def integral(self, x: Any) -> bool:
+    # -- integer division, which frameworks leave undefined for some operands ----------------------------------------
+    def is_integral(self, x: Array) -> bool:
         raise NotImplementedError
 
-    def signed(self, x: Any) -> bool:
+    def is_signed(self, x: Array) -> bool:
         raise NotImplementedError
 
-    def _divisor(self, y: Any) -> Any:
-        """y where anything can be divided by it, else one: zero, and -1, by which the least integer overflows."""
+    def _divisor(self, y: Array) -> Array:
+        """Replace a divisor of 0, or of -1 for signed integers (the least integer overflows by it), by 1."""
         unfit = self.xp.equal(y, self.like(0, y))
-        if self.signed(y):
+        if self.is_signed(y):
             unfit = self.xp.logical_or(unfit, self.xp.equal(y, self.like(-1, y)))
         return self.xp.where(unfit, self.like(1, y), y)
 
-    def _quotient(self, x: Any, y: Any, divide: Any) -> Any:
+    def _quotient(self, x: Array, y: Array, divide: Callable[[Array, Array], Array]) -> Array:
         whole = divide(x, self._divisor(y))
-        if not self.signed(y):
+        if not self.is_signed(y):
             return whole
         return self.xp.where(self.xp.equal(y, self.like(-1, y)), self.xp.negative(x), whole)
 
-    def div(self, x: Any, y: Any) -> Any:
-        return self._quotient(x, y, self.xp.trunc_divide) if self.integral(x) else self.xp.true_divide(x, y)
+    def div(self, x: Array, y: Array) -> Array:
+        return self._quotient(x, y, self.xp.trunc_divide) if self.is_integral(x) else self.xp.true_divide(x, y)
 
-    def floordiv(self, x: Any, y: Any) -> Any:
-        if self.integral(x):
+    def floordiv(self, x: Array, y: Array) -> Array:
+        if self.is_integral(x):
             return self._quotient(x, y, self.xp.floor_divide)
         return self.xp.floor(self.xp.true_divide(x, y))
 
-    def mod(self, x: Any, y: Any) -> Any:
-        return self.xp.remainder(x, self._divisor(y) if self.integral(y) else y)
+    def mod(self, x: Array, y: Array) -> Array:
+        return self.xp.remainder(x, self._divisor(y) if self.is_integral(y) else y)
 
-    def fmod(self, x: Any, y: Any) -> Any:
-        return self.xp.fmod(x, self._divisor(y) if self.integral(y) else y)
+    def fmod(self, x: Array, y: Array) -> Array:
+        return self.xp.fmod(x, self._divisor(y) if self.is_integral(y) else y)
 
-    def pow(self, x: Any, y: Any) -> Any:
-        if not self.integral(x) or not self.signed(y):
+    def pow(self, x: Array, y: Array) -> Array:
+        if not self.is_integral(x) or not self.is_signed(y):
             return self.xp.power(x, y)
-        xp, zero, one = self.xp, self.like(0, x), self.like(1, x)
+        xp, zero, unit = self.xp, self.like(0, x), self.like(1, x)
         whole = xp.power(x, xp.maximum(y, zero))
-        # 1 / x^n is 1 or -1 for these two, and less than one for all others.
-        unit = xp.logical_or(xp.equal(x, one), xp.equal(x, self.like(-1, x)))
-        odd = xp.where(xp.equal(xp.bitwise_and(y, one), one), x, one)
-        return xp.where(xp.less(y, zero), xp.where(unit, odd, zero), whole)
+        # 1 / x^n is an integer for x = 1 and x = -1 only; it truncates to 0 for every other x.
+        has_inverse = xp.logical_or(xp.equal(x, unit), xp.equal(x, self.like(-1, x)))
+        inverse = xp.where(xp.equal(xp.bitwise_and(y, unit), unit), x, unit)
+        return xp.where(xp.less(y, zero), xp.where(has_inverse, inverse, zero), whole)
 
-    def _shifted(self, shift: Any, x: Any, y: Any) -> Any:
+    def _shift(self, shift: Callable[[Array, Array], Array], x: Array, y: Array) -> Array:
         last = self.like(self.out.dtype.bits - 1, y)
         return self.xp.where(self.xp.less(last, y), self.like(0, x), shift(x, self.xp.minimum(y, last)))
 
-    def shift_left(self, x: Any, y: Any) -> Any:
-        return self._shifted(self.xp.left_shift, x, y)
+    def shift_left(self, x: Array, y: Array) -> Array:
+        return self._shift(self.xp.left_shift, x, y)
 
-    def shift_right(self, x: Any, y: Any) -> Any:
-        return self._shifted(self.xp.right_shift, x, y)
+    def shift_right(self, x: Array, y: Array) -> Array:
+        return self._shift(self.xp.right_shift, x, y)
 
-    # -- the others ------------------------------------------------------------------------------------------------
-    def abs(self, x: Any) -> Any:
+    # -- primitives with a detour ----------------------------------------------------------------------------------
+    def abs(self, x: Array) -> Array:
         return self.xp.astype(self.xp.abs(x), x.dtype)
 
-    def sign(self, x: Any) -> Any:
+    def sign(self, x: Array) -> Array:
         return self.xp.sign(x)
 
-    def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:
+    def clip(self, x: Array, low: Optional[float] = None, high: Optional[float] = None) -> Array:
         dtype = self.out.dtype
         if low is not None:
             x = self.maximum(x, self.array(within(low, dtype)(math.ceil), dtype))

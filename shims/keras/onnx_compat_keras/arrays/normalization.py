@@ -1,22 +1,23 @@
-"""Normalisations as one operation: what a framework's own layers do, over the primitives of any emitter."""
+"""Native BatchNormalization and LayerNormalization, over the primitives of any emitter; Keras has layers for both."""
 
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import native
+from onnx_compat.shim import Node, native
+from onnx_compat_keras.framework_types import Array, Attributes, OnnxNode
 
 __all__ = ["Normalization", "alone"]
 
 
-def _frozen(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """Inference, with parameters that are known."""
+def _frozen(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Accept inference with known parameters."""
     training = attributes.get("training_mode", 0) or not attributes.get("spatial", 1)
     return not training and len(node.outputs) == 1 and all(p is not None and p.known for p in inputs[1:5])
 
 
-def _last_axis(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """Over the last axis alone, in the type of the input itself, with parameters that are known."""
+def _last_axis(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Accept normalization over the last axis, in the dtype of the input, with known parameters."""
     x = inputs[0]
     return (
         attributes.get("axis", -1) in (-1, x.rank - 1)
@@ -26,8 +27,8 @@ def _last_axis(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
     )
 
 
-def alone(node: Any, result: Any) -> Any:
-    """The first result of a node of whose others nobody needs one."""
+def alone(node: Node, result: Array) -> Tuple[Array, ...]:
+    """Return the results of a node of which only the first has readers."""
     return (result,) + (None,) * (len(node.outputs) - 1)
 
 
@@ -46,9 +47,9 @@ class Normalization:
 
     @native("BatchNormalization", _frozen, spatial=True)
     def batch_normalization(
-        self, x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float = 1e-5, **_: Any
-    ) -> Any:
-        """The channels are the last axis of an image, the second (and last) of a matrix."""
+        self, x: Array, scale: Array, bias: Array, mean: Array, var: Array, epsilon: float = 1e-5, **_: object
+    ) -> Array:
+        """Scale and shift by constants; the channels are the last axis of an image or a matrix."""
         dtype = self.node.args[1].spec.dtype
         scale, bias, mean, var = [np.asarray(arg.array, np.float64) for arg in self.node.args[1:5]]
         factor = scale / np.sqrt(var + epsilon)
@@ -57,8 +58,14 @@ class Normalization:
 
     @native("LayerNormalization", _last_axis)
     def layer_normalization(
-        self, x: Any, scale: Any = None, bias: Any = None, axis: int = -1, epsilon: float = 1e-5, **_: Any
-    ) -> Any:
+        self,
+        x: Array,
+        scale: Optional[Array] = None,
+        bias: Optional[Array] = None,
+        axis: int = -1,
+        epsilon: float = 1e-5,
+        **_: object,
+    ) -> Tuple[Array, ...]:
         dtype = self.node.outputs[0].spec.dtype
         last = (self.node.outputs[0].spec.rank - 1,)
         centred = self.sub(x, self.reduce_mean(x, last, True))

@@ -1,16 +1,31 @@
-"""Resize by whole factors as one operation: repeated pixels, or straight lines between them."""
+"""Native Resize by whole factors: nearest or bilinear up-sampling."""
 
 from typing import Any, List, Optional, Sequence, Tuple
 
-from onnx_compat.shim import Const, as_sizes, floordiv, is_equal, is_static, native
+from onnx_compat.shim import (
+    Arg,
+    Const,
+    Dim,
+    Extent,
+    Extents,
+    Node,
+    Ref,
+    Tensor,
+    as_sizes,
+    floordiv,
+    is_equal,
+    is_static,
+    native,
+)
+from onnx_compat_keras.framework_types import Array, Attributes, OnnxNode
 
 __all__ = ["Resampling", "sampling"]
 
 _CENTRED = ("half_pixel", "pytorch_half_pixel")
 
 
-def _whole(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
-    """An image that grows by whole factors in space, in a way that an up-sampling layer does too."""
+def _is_whole_upsampling(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Accept an image that grows by whole factors in space, in a mode that an up-sampling layer has."""
     x = inputs[0]
     space = x.rank - 2
     if space not in (1, 2, 3) or x.dtype.name != "float32" or attributes.get("antialias", 0) or attributes.get("axes"):
@@ -18,17 +33,17 @@ def _whole(node: Any, inputs: Sequence[Any], attributes: Any) -> bool:
     factors = _factors(x, inputs)
     if factors is None or node.opset < 11 or factors[:2] != [1, 1] or any(factor < 1 for factor in factors):
         return False
-    place = attributes.get("coordinate_transformation_mode", "half_pixel")
+    transformation = attributes.get("coordinate_transformation_mode", "half_pixel")
     if attributes.get("mode", "nearest") == "nearest":
         rounding = attributes.get("nearest_mode", "round_prefer_floor")
-        return (place == "asymmetric" and rounding == "floor") or (
-            place in _CENTRED and rounding.startswith("round_prefer")
+        return (transformation == "asymmetric" and rounding == "floor") or (
+            transformation in _CENTRED and rounding.startswith("round_prefer")
         )
-    return attributes["mode"] == "linear" and space == 2 and place in _CENTRED
+    return attributes["mode"] == "linear" and space == 2 and transformation in _CENTRED
 
 
-def _factors(x: Any, inputs: Sequence[Any]) -> Optional[List[int]]:
-    """How many times as long each axis becomes; None if that is not a whole number, or not known."""
+def _factors(x: Tensor, inputs: Sequence[Any]) -> Optional[List[int]]:
+    """Return the factor by which each axis grows; None if a factor is not whole or not known."""
     scales, sizes = (list(inputs[2:4]) + [None, None])[:2]
     if scales is not None and scales.known and scales.value.size == x.rank:
         factors = [float(factor) for factor in scales.value.reshape(-1)]
@@ -42,33 +57,52 @@ def _factors(x: Any, inputs: Sequence[Any]) -> Optional[List[int]]:
     ]
     if len(ratios) < x.rank or not all(is_static(r) and is_equal(before * r, after) for r, after, before in ratios):
         return None
-    return [int(ratio) for ratio, _, _ in ratios]  # type: ignore[arg-type]
+    return [_number(ratio) for ratio, _, _ in ratios]
 
 
-def sampling(node: Any) -> Tuple[str, Tuple[int, ...]]:
-    """The mode, and the whole factor of each axis of space (of images with channels last)."""
+def sampling(node: Node) -> Tuple[str, Tuple[int, ...]]:
+    """Return the mode, and the whole factor of each spatial axis of an image with channels last."""
     mode = "bilinear" if node.params.get("mode", "nearest") == "linear" else "nearest"
     scales, sizes = (*node.args[2:4], None, None)[:2]
     if isinstance(scales, Const) and scales.array.size:
         return mode, tuple(int(factor) for factor in scales.array.reshape(-1)[2:])
-    after = list(sizes.array) if isinstance(sizes, Const) else sizes.node.args[0].dims  # of the node that counts them
-    return mode, tuple(_number(floordiv(*pair)) for pair in zip(after[2:], node.args[0].spec.shape[1:-1]))
+    source = node.args[0]
+    assert isinstance(source, (Ref, Const))
+    return mode, tuple(_number(floordiv(*pair)) for pair in zip(_given_sizes(sizes)[2:], source.spec.shape[1:-1]))
 
 
-def _number(size: Any) -> int:
+def _given_sizes(sizes: Arg) -> Sequence[Extent]:
+    """Return the elements of the argument `sizes`: a constant, or a recorded vector of symbolic sizes."""
+    if isinstance(sizes, Const):
+        return list(sizes.array)
+    assert isinstance(sizes, Ref) and sizes.node is not None
+    extents = sizes.node.args[0]
+    assert isinstance(extents, Extents)
+    return extents.dims
+
+
+def _number(size: Extent) -> int:
+    assert not isinstance(size, Dim)  # `_is_whole_upsampling` has accepted static factors only
     return int(size)
 
 
 class Resampling:
-    """The fast path, for each back end to fill in."""
+    """The native operator; each back end implements `upsample`."""
 
     node: Any
 
-    @native("Resize", _whole, spatial=True)
-    def resize(self, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, **_: Any) -> Any:
+    @native("Resize", _is_whole_upsampling, spatial=True)
+    def resize(
+        self,
+        x: Array,
+        roi: Optional[Array] = None,
+        scales: Optional[Array] = None,
+        sizes: Optional[Array] = None,
+        **_: object,
+    ) -> Array:
         mode, factors = sampling(self.node)
-        return self.upsampled(x, factors, mode)
+        return self.upsample(x, factors, mode)
 
-    def upsampled(self, x: Any, factors: Sequence[int], mode: str) -> Any:
-        """An image, channels last, with each axis of space so many times as long: 'nearest' or 'bilinear'."""
+    def upsample(self, x: Array, factors: Sequence[int], mode: str) -> Array:
+        """Return an image, channels last, with each spatial axis longer by its factor; mode is 'nearest' or 'bilinear'."""
         raise NotImplementedError

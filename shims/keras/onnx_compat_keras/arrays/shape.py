@@ -1,17 +1,18 @@
-"""Moving, repeating, joining and cutting."""
+"""Reshape, transpose, concat, slice and pad primitives over a namespace like numpy."""
 
 import math
 from typing import Any, Callable, Dict, Sequence
 
 import numpy as np
 
-from onnx_compat.shim import InvalidModelError, dtypes
+from onnx_compat.shim import InvalidModelError, Sizes, dtypes
 from onnx_compat_keras.arrays.sizes import numbers
+from onnx_compat_keras.framework_types import Array, Pads
 
-__all__ = ["PLACES", "Shape"]
+__all__ = ["INDEX_OF_MODE", "Shape"]
 
-#: Which element stands at place i of a padded axis of length n, counted from its own first element.
-PLACES: Dict[str, Callable[[Any, int], Any]] = {
+#: Mode -> the source index for position i of a padded axis of length n, where i counts from its first own element.
+INDEX_OF_MODE: Dict[str, Callable[[Any, int], Any]] = {
     "edge": lambda i, n: np.clip(i, 0, n - 1),
     "reflect": lambda i, n: n - 1 - np.abs(n - 1 - i % max(2 * (n - 1), 1)),
     "wrap": lambda i, n: i % n,
@@ -27,54 +28,54 @@ class Shape:
     number: Any
     take: Any
 
-    def reshape(self, x: Any, shape: Any) -> Any:
+    def reshape(self, x: Array, shape: Sizes) -> Array:
         return self.xp.reshape(x, numbers(shape))
 
-    def transpose(self, x: Any, perm: Sequence[int]) -> Any:
+    def transpose(self, x: Array, perm: Sequence[int]) -> Array:
         return self.xp.permute_dims(x, tuple(perm))
 
-    def broadcast_to(self, x: Any, shape: Any) -> Any:
+    def broadcast_to(self, x: Array, shape: Sizes) -> Array:
         return self.xp.broadcast_to(x, numbers(shape))
 
-    def concat(self, xs: Sequence[Any], axis: int) -> Any:
+    def concat(self, xs: Sequence[Array], axis: int) -> Array:
         return self.xp.concatenate(list(xs), axis)
 
-    def slice(self, x: Any, starts: Any, ends: Any, steps: Sequence[int]) -> Any:
+    def slice(self, x: Array, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Array:
         key = []
         backward = []
         for axis, (start, end, step) in enumerate(zip(numbers(starts), numbers(ends), steps)):
-            if step < 0:  # what a forward slice holds too, turned round
-                taken = range(*slice(start, end, step).indices(int(x.shape[axis])))
+            if step < 0:  # take the same elements forwards, then reverse them
+                selected = range(*slice(start, end, step).indices(int(x.shape[axis])))
                 backward.append(axis)
-                start, end, step = (taken[-1], taken[0] + 1, -step) if len(taken) else (0, 0, 1)
+                start, end, step = (selected[-1], selected[0] + 1, -step) if len(selected) else (0, 0, 1)
             key.append(slice(start, end, step))
         part = x[tuple(key)]
         return self.xp.flip(part, tuple(backward)) if backward else part
 
-    def reverse(self, x: Any, axes: Sequence[int]) -> Any:
+    def reverse(self, x: Array, axes: Sequence[int]) -> Array:
         return self.xp.flip(x, tuple(axes))
 
-    def tile(self, x: Any, repeats: Any) -> Any:
+    def tile(self, x: Array, repeats: Sizes) -> Array:
         return self.xp.tile(x, numbers(repeats))
 
-    def pad(self, x: Any, before: Any, after: Any, value: Any, mode: str) -> Any:
+    def pad(self, x: Array, before: Sizes, after: Sizes, value: Array, mode: str) -> Array:
         around = list(zip(numbers(before), numbers(after)))
         if mode == "constant":
-            return self.surrounded(x, around, value)
+            return self.pad_constant(x, around, value)
         for axis, (low, high) in enumerate(around):
             if low or high:
                 size = int(x.shape[axis])
                 if size == 0:
                     raise InvalidModelError("an empty axis has no element to pad it with (mode %s)" % mode)
-                places = self.array(PLACES[mode](np.arange(-low, size + high), size), dtypes.int64)
-                x = self.take(x, places, axis)
+                positions = self.array(INDEX_OF_MODE[mode](np.arange(-low, size + high), size), dtypes.int64)
+                x = self.take(x, positions, axis)
         return x
 
-    def surrounded(self, x: Any, around: Sequence[Any], value: Any) -> Any:
-        """x with a scalar of its dtype around it."""
+    def pad_constant(self, x: Array, around: Pads, value: Array) -> Array:
+        """Pad x with a scalar of its dtype."""
         raise NotImplementedError
 
-    def arange(self, start: Any, stop: Any, step: Any) -> Any:
+    def arange(self, start: Array, stop: Array, step: Array) -> Array:
         dtype = self.out.dtype
         first, last, stride = self.number(start), self.number(stop), self.number(step)
         if stride == 0:

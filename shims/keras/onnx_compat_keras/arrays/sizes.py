@@ -1,20 +1,20 @@
-"""Sizes as the numbers that they must be where every shape is one."""
+"""Conversion of sizes to ints, for back ends whose shapes are static."""
 
-from typing import Any, Tuple
+from typing import Tuple
 
 import numpy as np
 
-from onnx_compat.shim import UnsupportedError
+from onnx_compat.shim import Sizes, UnsupportedError
 
 __all__ = ["numbers"]
 
 
-def numbers(sizes: Any) -> Tuple[int, ...]:
-    """A list of sizes as ints."""
+def numbers(sizes: Sizes) -> Tuple[int, ...]:
+    """Return the sizes as ints. Raise UnsupportedError for a size that is computed at run time."""
     values = sizes.scalars
     if not all(isinstance(value, (int, np.integer)) for value in values):
         raise UnsupportedError(
-            "a size depends on values that are only known when the model runs, and is compiled as a number",
-            hint="the model runs step by step instead; or fix the value that the size comes from",
+            "a size depends on values that are only known at run time, but the back end compiles it as a number",
+            hint="the model runs step by step instead; fix the value that the size depends on to compile it",
         )
     return tuple(int(value) for value in values)

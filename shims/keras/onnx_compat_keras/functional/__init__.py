@@ -1,6 +1,6 @@
-"""Programs as functional Keras models: real layers where the operators are layers, keras.ops between them.
+"""The emitter of functional Keras models: a layer where the operator is a layer, and keras.ops between layers.
 
-The result is stock Keras throughout: it is saved, loaded, trained and cut up without this library.
+The model is stock Keras: it is saved, loaded, trained and taken apart without this library.
 """
 
 from onnx_compat_keras.functional.build import functional

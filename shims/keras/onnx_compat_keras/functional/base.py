@@ -1,13 +1,14 @@
-"""What the emitter of functional models is made of: symbolic tensors, layers with weights and names, constants."""
+"""The base of the emitter of functional models: symbolic tensors, layers with weights and names, constants."""
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import keras
 import numpy as np
 
 from onnx_compat.shim import Const, DType, Emitter, Node, Ref, Spec, UnsupportedError, dtypes
 from onnx_compat_keras.features import back_end, has_type, keeps
+from onnx_compat_keras.framework_types import Handle, SymbolicTensor
 from onnx_compat_keras.functional.names import Names
 from onnx_compat_keras.functional.slicing import cut
 
@@ -18,13 +19,13 @@ _LITERAL = 16  # elements: a constant up to this size may stand in the model's d
 
 @dataclass(frozen=True)
 class Known:
-    """A value that is known now. It is up to its user whether it becomes a weight of a layer or a number in a call."""
+    """A known value. The method that uses it makes it a weight of a layer or a number in a call."""
 
     array: np.ndarray
     dtype: DType
 
     @property
-    def shape(self) -> Any:
+    def shape(self) -> Tuple[int, ...]:
         return self.array.shape
 
     @property
@@ -32,15 +33,13 @@ class Known:
         return self.array.ndim
 
 
-Handle = Union[Known, Any]
-
-
-def is_known(*handles: Any) -> bool:
+def is_known(*handles: Handle) -> bool:
+    """Return whether all handles are `Known`."""
     return all(isinstance(handle, Known) for handle in handles)
 
 
 class Operations:
-    """keras.ops, whose results are named after the ONNX node that they are made for; checked for exactness, or not."""
+    """keras.ops, whose results get the name of the current ONNX node; if `checked`, only exact operations."""
 
     def __init__(self, emitter: "Base", checked: bool = True) -> None:
         self._emitter = emitter
@@ -51,19 +50,19 @@ class Operations:
         if function is None:
             raise UnsupportedError("this Keras has no ops.%s" % name)
 
-        def recorded(*args: Any, **kwargs: Any) -> Any:
+        def call_and_name(*args: Any, **kwargs: Any) -> Any:
             if self._checked:
                 self._emitter.check(name)
             result = function(*args, **kwargs)
-            for one in result if isinstance(result, (tuple, list)) else [result]:
-                self._emitter.name(one)
+            for tensor in result if isinstance(result, (tuple, list)) else [result]:
+                self._emitter.name(tensor)
             return result
 
-        return recorded
+        return call_and_name
 
 
 class Base(Emitter):
-    """Symbolic tensors as handles. Where the model cannot be stock Keras and exact, a primitive is refused."""
+    """An emitter over symbolic tensors. It raises UnsupportedError where stock Keras is not exact."""
 
     layout = "channels_last"
     filter_layout = "HWIO"
@@ -71,11 +70,11 @@ class Base(Emitter):
 
     def __init__(self, names: Names) -> None:
         self.ops = Operations(self)
-        self.free = Operations(self, checked=False)  # for what is in 32 bits whatever the model has
+        self.free = Operations(self, checked=False)  # for operations on 32 bits, whatever the model computes in
         self.names = names
         self.back_end = back_end()
-        self.source: Any = None  # an input: what a constant hangs on, since every tensor comes from one
-        self.computed: Optional[DType] = None  # the type of what is made, where it is not that of the result
+        self.source: SymbolicTensor = None  # an input; constants depend on it, as every tensor of a model must
+        self.computed: Optional[DType] = None  # the dtype of new layers, where it is not that of the result
         self._zero: Any = None
         self._held: Dict[int, Any] = {}
 
@@ -93,25 +92,25 @@ class Base(Emitter):
                     hint="use the TensorFlow back end for this model",
                 )
 
-    def settled(self, result: Any) -> Any:
-        """A computed integer in its own type: Keras widens some on some back ends, its own account aside."""
+    def restore_dtype(self, result: Handle) -> Handle:
+        """Cast a computed integer to the dtype of the node: on some back ends Keras returns a wider one than it declares."""
         dtype = self.node.outputs[0].spec.dtype
         if dtype.kind not in "iu" or dtype.name == "int64":
             return result
         return self.free.cast(result, dtype.name)
 
     def types(self) -> List[DType]:
-        """The types that the node under way deals with."""
+        """Return the dtypes of the arguments and results of the current node."""
         specs = [arg.spec for arg in self.node.args if isinstance(arg, (Ref, Const))]
         return [spec.dtype for spec in specs + [output.spec for output in self.node.outputs]]
 
     # -- names and layers --------------------------------------------------------------------------------------------
-    def name(self, result: Any) -> Any:
-        """Name the operation that a symbolic tensor comes from after the node under way."""
+    def name(self, result: Handle) -> Handle:
+        """Give the operation of a symbolic tensor the name of the current node; return the tensor."""
         history = getattr(result, "_keras_history", None)
-        if history is not None and id(history.operation) not in self.names.given:
+        if history is not None and id(history.operation) not in self.names.operations:
             history.operation.name = self.names.fresh(self._origin())
-            self.names.given[id(history.operation)] = history.operation
+            self.names.operations[id(history.operation)] = history.operation
         return result
 
     def _origin(self) -> str:
@@ -119,45 +118,50 @@ class Base(Emitter):
         return node.origin.node if node is not None and node.origin is not None else "values"
 
     def layer(
-        self, kind: str, *inputs: Any, weights: Optional[Sequence[np.ndarray]] = None, call: Any = None, **config: Any
+        self,
+        kind: str,
+        *inputs: Union[Handle, Sequence[Handle]],
+        weights: Optional[Sequence[np.ndarray]] = None,
+        call: Optional[Mapping[str, Any]] = None,
+        **config: Any,
     ) -> Any:
-        """The result of a new layer, whose weights are set when it is built."""
+        """Return the result of a new layer, whose weights are set after it is built."""
         self.check(kind)
         dtype = self.computed or self.node.outputs[0].spec.dtype
-        made = getattr(keras.layers, kind)(name=self.names.fresh(self._origin()), dtype=policy(dtype), **config)
-        self.names.given[id(made)] = made
-        result = made(*inputs, **(call or {}))
+        layer = getattr(keras.layers, kind)(name=self.names.fresh(self._origin()), dtype=policy(dtype), **config)
+        self.names.operations[id(layer)] = layer
+        result = layer(*inputs, **(call or {}))
         if weights is not None:
-            made.set_weights(list(weights))
+            layer.set_weights(list(weights))
         return result
 
     # -- constants ---------------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Known:
         return Known(array, dtype)
 
-    def tensor(self, handle: Handle) -> Any:
-        """A symbolic tensor of whatever a handle is."""
-        return self.held(handle) if isinstance(handle, Known) else handle
+    def tensor(self, handle: Handle) -> Handle:
+        """Return the symbolic tensor of a handle."""
+        return self.constant_tensor(handle) if isinstance(handle, Known) else handle
 
-    def operand(self, handle: Handle) -> Any:
-        """What an operation can be called with: a small constant as a literal, beside at least one symbolic tensor."""
+    def operand(self, handle: Handle) -> Handle:
+        """Return an argument for an operation: a small constant as a literal, else a symbolic tensor."""
         if isinstance(handle, Known) and handle.array.size <= _LITERAL:
             array = handle.array
             if array.ndim:
                 return np.ascontiguousarray(array)
-            # torch takes a lone number for one of 32 bits, and complains if it is not
-            wide = array.dtype.kind == "i" and not -(2**31) <= int(array) < 2**31
-            return array if wide else array.item()
+            # torch takes a Python integer for 32 bits, and raises if it does not fit
+            is_wide = array.dtype.kind == "i" and not -(2**31) <= int(array) < 2**31
+            return array if is_wide else array.item()
         return self.tensor(handle)
 
-    def operands(self, *handles: Handle) -> List[Any]:
-        """The same for several, of which one becomes symbolic if none is."""
+    def operands(self, *handles: Handle) -> List[Handle]:
+        """Return arguments for an operation, at least one of them a symbolic tensor."""
         if is_known(*handles):
             return [self.tensor(handles[0])] + [self.operand(handle) for handle in handles[1:]]
         return [self.operand(handle) for handle in handles]
 
-    def held(self, known: Known) -> Any:
-        """A constant as the only row of an embedding: the one stock layer that holds any array and gives it exactly."""
+    def constant_tensor(self, known: Known) -> Handle:
+        """Return a constant as the only row of an Embedding, the only stock layer that holds any array exactly."""
         if id(known.array) not in self._held:
             array, dtype = known.array, known.dtype
             if dtype.kind in "iub" and np.abs(array.astype(np.float64)).max(initial=0) <= 2**24:
@@ -167,36 +171,36 @@ class Base(Emitter):
             self._held[id(known.array)] = (value, known.array)
         return self._held[id(known.array)][0]
 
-    def _row(self, array: np.ndarray, dtype: DType, trainable: bool = True) -> Any:
+    def _row(self, array: np.ndarray, dtype: DType, trainable: bool = True) -> Handle:
         flat = np.ascontiguousarray(array.astype(dtype.numpy)).reshape(1, -1)
         if flat.size == 0:
             raise UnsupportedError("a Keras layer holds no empty constant")
-        made = keras.layers.Embedding(
+        layer = keras.layers.Embedding(
             1, flat.size, name=self.names.fresh(self._origin()), dtype=dtype.name, embeddings_initializer="zeros",
             trainable=trainable,
         )  # fmt: skip
-        self.names.given[id(made)] = made
-        row = made(self.zero())
-        made.set_weights([flat])
+        self.names.operations[id(layer)] = layer
+        row = layer(self.zero())
+        layer.set_weights([flat])
         return self.free.reshape(row, array.shape)
 
-    def zero(self) -> Any:
-        """An index [0] that depends on an input, so that it belongs to the graph; of as little of it as can be."""
+    def zero(self) -> Handle:
+        """Return an index [0] that depends on a corner of an input, so that it belongs to the graph."""
         if self._zero is None:
             if self.source is None:
                 raise UnsupportedError("a functional Keras model needs an input")
             corner = self.source
             if len(corner.shape):
                 corner = cut(self.free, corner, tuple(slice(0, 1) for _ in corner.shape))
-            none = self.free.zeros_like(corner, dtype="int32")
-            self._zero = self.free.reshape(self.free.sum(none), (1,))
+            zeros = self.free.zeros_like(corner, dtype="int32")
+            self._zero = self.free.reshape(self.free.sum(zeros), (1,))
         return self._zero
 
-    def placeholder(self, spec: Spec) -> Any:
+    def placeholder(self, spec: Spec) -> Handle:
         sizes = [int(size) if isinstance(size, (int, np.integer)) else None for size in spec.shape]
         return keras.Input(batch_shape=sizes, dtype=spec.dtype.name)
 
 
 def policy(dtype: DType) -> str:
-    """What a layer casts floats to, which are all that it casts: the type itself, so that nothing is cast."""
+    """Return the dtype policy under which a layer casts nothing: the dtype itself; a layer casts floats only."""
     return dtype.name if dtype.kind == "f" else "float32"

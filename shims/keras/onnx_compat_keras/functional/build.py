@@ -1,12 +1,13 @@
-"""A program as a functional Keras model."""
+"""The builder of a functional Keras model from a program."""
 
 import warnings
-from typing import Any, List, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 import keras
 
 from onnx_compat.shim import OnnxCompatError, Program, UnsupportedError, emit
 from onnx_compat_keras.features import has_type, wide
+from onnx_compat_keras.framework_types import KerasModel
 from onnx_compat_keras.functional.base import policy
 from onnx_compat_keras.functional.emitter import Symbolic
 from onnx_compat_keras.functional.names import Names
@@ -14,50 +15,50 @@ from onnx_compat_keras.functional.names import Names
 __all__ = ["functional"]
 
 
-def functional(program: Program) -> Any:
-    """The model; `UnsupportedError` names the node that stock Keras cannot express."""
+def functional(program: Program) -> KerasModel:
+    """Return the program as a functional model. UnsupportedError names the node that stock Keras cannot express."""
     if not program.inputs:
         raise UnsupportedError("a functional Keras model needs an input")
     for port in (*program.inputs, *program.outputs):
         if not port.dtype.native or port.dtype.kind == "s" or not has_type(port.dtype.name):
             raise UnsupportedError(
-                "'%s' is of type %s, which a Keras model does not have" % (port.name, port.dtype.name)
+                "'%s' has the type %s, which a Keras model does not have" % (port.name, port.dtype.name)
             )
     names = Names()
-    called = _reserved(names, program)
+    port_names = _reserve_port_names(names, program)
     with wide():
         emitter = Symbolic(names)
         try:
-            return _model(program, emitter, *called)
+            return _model(program, emitter, *port_names)
         except OnnxCompatError:
             raise
-        except Exception as error:  # whatever Keras has against it
+        except Exception as error:  # Keras raises any error for a layer that it cannot build
             first = (str(error).strip().splitlines() or [""])[0]
             raise UnsupportedError("Keras does not build the model: %s: %s" % (type(error).__name__, first)) from error
 
 
-def _model(program: Program, emitter: Symbolic, into: Sequence[str], out: Sequence[str]) -> Any:
+def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], output_names: Sequence[str]) -> KerasModel:
     inputs = [
         keras.Input(batch_shape=port.sizes, dtype=port.dtype.name, name=name)
-        for port, name in zip(program.inputs, into)
+        for port, name in zip(program.inputs, input_names)
     ]
     for tensor in inputs:
-        emitter.names.given[id(tensor._keras_history.operation)] = tensor
+        emitter.names.operations[id(tensor._keras_history.operation)] = tensor
     emitter.source = min(inputs, key=lambda tensor: len(tensor.shape))
     results = emit(program.region, emitter, inputs)
     outputs = [
         keras.layers.Identity(name=name, dtype=policy(port.dtype))(emitter.tensor(result))
-        for port, name, result in zip(program.outputs, out, results)
+        for port, name, result in zip(program.outputs, output_names, results)
     ]
     return keras.Model(inputs, outputs if len(outputs) != 1 else outputs[0], name=emitter.names.fresh(program.name))
 
 
-def _reserved(names: Names, program: Program) -> Tuple[List[str], List[str]]:
-    """The names of inputs and outputs, kept wherever Keras takes them."""
-    called: Tuple[List[str], List[str]] = ([], [])
+def _reserve_port_names(names: Names, program: Program) -> Tuple[List[str], List[str]]:
+    """Reserve the names of inputs and outputs; keep each name that Keras takes, and warn of the others."""
+    port_names: Tuple[List[str], List[str]] = ([], [])
     for k, port in enumerate((*program.inputs, *program.outputs)):
         name = names.fresh(port.name, weighty=False)
-        called[k >= len(program.inputs)].append(name)
+        port_names[k >= len(program.inputs)].append(name)
         if name != port.name:
             warnings.warn("Keras calls '%s' '%s'" % (port.name, name), stacklevel=2)
-    return called
+    return port_names

@@ -1,114 +1,115 @@
-"""Element by element, on symbolic tensors."""
+"""Element-wise primitives over symbolic tensors."""
 
 import math
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import Const, DType, Ref, UnsupportedError
+from onnx_compat.shim import Arg, Const, DType, Ref, UnsupportedError
 from onnx_compat_keras.arrays.elementwise import within
 from onnx_compat_keras.features import keeps
+from onnx_compat_keras.framework_types import Handle
 from onnx_compat_keras.functional.base import Base, Known
 from onnx_compat_keras.functional.sizes import LENGTHS, Counted, Sizing
 
 __all__ = ["Elementwise"]
 
 
-def _same(name: str) -> Any:
-    """A function of keras.ops that means what the primitive does."""
+def _namespace_function(name: str) -> Any:
+    """Return a method that calls a function of keras.ops, which computes the primitive."""
 
-    def applied(self: Base, *operands: Any) -> Any:
+    def call_function(self: Base, *operands: Handle) -> Handle:
         return getattr(self.ops, name)(*self.operands(*operands))
 
-    applied.__name__ = name
-    return applied
+    call_function.__name__ = name
+    return call_function
 
 
 class Elementwise(Sizing):
     """The primitives of `onnx_compat.primitives.elementwise` that keras.ops has exactly."""
 
-    exp = _same("exp")
-    log = _same("log")
-    sqrt = _same("sqrt")
-    sin = _same("sin")
-    cos = _same("cos")
-    tan = _same("tan")
-    asin = _same("arcsin")
-    acos = _same("arccos")
-    atan = _same("arctan")
-    sinh = _same("sinh")
-    cosh = _same("cosh")
-    asinh = _same("arcsinh")
-    acosh = _same("arccosh")
-    atanh = _same("arctanh")
-    floor = _same("floor")
-    ceil = _same("ceil")
-    round = _same("round")
-    is_nan = _same("isnan")
-    is_inf = _same("isinf")
-    logical_not = _same("logical_not")
-    logical_and = _same("logical_and")
-    logical_or = _same("logical_or")
-    logical_xor = _same("logical_xor")
-    bitwise_not = _same("bitwise_not")
-    bitwise_and = _same("bitwise_and")
-    bitwise_or = _same("bitwise_or")
-    bitwise_xor = _same("bitwise_xor")
-    atan2 = _same("arctan2")
-    equal = _same("equal")
-    less = _same("less")
-    less_equal = _same("less_equal")
+    exp = _namespace_function("exp")
+    log = _namespace_function("log")
+    sqrt = _namespace_function("sqrt")
+    sin = _namespace_function("sin")
+    cos = _namespace_function("cos")
+    tan = _namespace_function("tan")
+    asin = _namespace_function("arcsin")
+    acos = _namespace_function("arccos")
+    atan = _namespace_function("arctan")
+    sinh = _namespace_function("sinh")
+    cosh = _namespace_function("cosh")
+    asinh = _namespace_function("arcsinh")
+    acosh = _namespace_function("arccosh")
+    atanh = _namespace_function("arctanh")
+    floor = _namespace_function("floor")
+    ceil = _namespace_function("ceil")
+    round = _namespace_function("round")
+    is_nan = _namespace_function("isnan")
+    is_inf = _namespace_function("isinf")
+    logical_not = _namespace_function("logical_not")
+    logical_and = _namespace_function("logical_and")
+    logical_or = _namespace_function("logical_or")
+    logical_xor = _namespace_function("logical_xor")
+    bitwise_not = _namespace_function("bitwise_not")
+    bitwise_and = _namespace_function("bitwise_and")
+    bitwise_or = _namespace_function("bitwise_or")
+    bitwise_xor = _namespace_function("bitwise_xor")
+    atan2 = _namespace_function("arctan2")
+    equal = _namespace_function("equal")
+    less = _namespace_function("less")
+    less_equal = _namespace_function("less_equal")
 
     # -- layers ------------------------------------------------------------------------------------------------------
-    def tanh(self, x: Any) -> Any:
+    def tanh(self, x: Handle) -> Handle:
         return self.layer("Activation", self.tensor(x), activation="tanh")
 
-    def sigmoid(self, x: Any) -> Any:
+    def sigmoid(self, x: Handle) -> Handle:
         return self.layer("Activation", self.tensor(x), activation="sigmoid")
 
-    def mul(self, x: Any, y: Any) -> Any:
+    def mul(self, x: Handle, y: Handle) -> Handle:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
-            return self.combined("mul", x, y)
+            return self.combine_sizes("mul", x, y)
         return self._narrow(self.ops.multiply(*self.operands(x, y)))
 
-    def add(self, x: Any, y: Any) -> Any:
+    def add(self, x: Handle, y: Handle) -> Handle:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
-            return self.combined("add", x, y)
-        if self._alike(x, y):
+            return self.combine_sizes("add", x, y)
+        if self._can_merge(x, y):
             return self.layer("Add", [x, y])
         return self._narrow(self.ops.add(*self.operands(x, y)))
 
-    def sub(self, x: Any, y: Any) -> Any:
+    def sub(self, x: Handle, y: Handle) -> Handle:
         return self._narrow(self.ops.subtract(*self.operands(x, y)))
 
-    def _narrow(self, result: Any) -> Any:
-        """A sum or product: of less than 32 bits, beside a Python number, it may have become wider."""
-        return self.settled(result) if self.node.outputs[0].spec.dtype.bits < 32 else result
+    def _narrow(self, result: Handle) -> Handle:
+        """Restore the dtype of a sum or product below 32 bits, which a Python number may have widened."""
+        return self.restore_dtype(result) if self.node.outputs[0].spec.dtype.bits < 32 else result
 
-    def minimum(self, x: Any, y: Any) -> Any:
+    def minimum(self, x: Handle, y: Handle) -> Handle:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
-            return self.combined("min", x, y)
+            return self.combine_sizes("min", x, y)
         if self.out.dtype.kind == "b":
             return self.logical_and(x, y)
         return self._extreme("minimum", *self.operands(x, y))
 
-    def maximum(self, x: Any, y: Any) -> Any:
+    def maximum(self, x: Handle, y: Handle) -> Handle:
         if self.out.dtype.kind == "b":
             return self.logical_or(x, y)
-        slope = self._scaled(self.node.args[1], self.node.args[0]) if self.node.primitive == "maximum" else None
-        if slope is not None and slope.size == 1 and self.out.dtype.kind == "f":  # LeakyRelu with a slope up to one
+        slope = self._factor_of(self.node.args[1], self.node.args[0]) if self.node.primitive == "maximum" else None
+        if slope is not None and slope.size == 1 and self.out.dtype.kind == "f":  # LeakyRelu with a slope of at most 1
             return self.layer("LeakyReLU", self.tensor(x), negative_slope=slope.item())
         return self._extreme("maximum", *self.operands(x, y))
 
-    def _extreme(self, name: str, x: Any, y: Any) -> Any:
-        """The larger or smaller one; by a choice where Keras has no such operation on 64 bits."""
+    def _extreme(self, name: str, x: Handle, y: Handle) -> Handle:
+        """Return the elementwise maximum or minimum; by `where` if Keras computes it in fewer than 64 bits."""
         if self.out.dtype.name != "int64" or self.back_end == "tensorflow" or keeps(name, "int64"):
             return getattr(self.ops, name)(x, y)
         below = self.ops.less(x, y)
         return self.ops.where(below, y, x) if name == "maximum" else self.ops.where(below, x, y)
 
-    def where(self, condition: Any, x: Any, y: Any) -> Any:
+    def where(self, condition: Handle, x: Handle, y: Handle) -> Handle:
         slope = self._slope()
         if slope is not None and slope.size == 1:
             return self.layer("LeakyReLU", self.tensor(y), negative_slope=slope.item())
@@ -120,21 +121,21 @@ class Elementwise(Sizing):
                 return self.layer("PReLU", y, weights=[alpha], shared_axes=shared, alpha_initializer="zeros")
         condition, x, y = self.operands(condition, x, y)
         chosen = self.ops.where(condition, x, y)
-        if not any(hasattr(value, "dtype") for value in (x, y)):  # two Python numbers: Keras picks a type of its own
+        if not any(hasattr(value, "dtype") for value in (x, y)):  # from two Python numbers Keras chooses another dtype
             chosen = self.ops.cast(chosen, self.out.dtype.name)
         return chosen
 
     def _slope(self) -> Optional[np.ndarray]:
-        """The slope a of `where(x < 0, x * a, x)`; None if this is something else."""
+        """Return the slope a if the node is `where(x < 0, x * a, x)`; None otherwise."""
         condition, scaled, x = self.node.args
         test = condition.node if isinstance(condition, Ref) else None
         if test is None or test.primitive != "less" or test.args[0] is not x or self.out.dtype.kind != "f":
             return None
         zero = test.args[1]
-        return self._scaled(scaled, x) if isinstance(zero, Const) and not zero.array.any() else None
+        return self._factor_of(scaled, x) if isinstance(zero, Const) and not zero.array.any() else None
 
-    def _scaled(self, scaled: Any, x: Any) -> Optional[np.ndarray]:
-        """The constant by which x is multiplied."""
+    def _factor_of(self, scaled: Arg, x: Arg) -> Optional[np.ndarray]:
+        """Return the constant a if `scaled` is x * a; None otherwise."""
         product = scaled.node if isinstance(scaled, Ref) else None
         if product is None or product.primitive != "mul" or product.args[0] is not x:
             return None
@@ -143,13 +144,13 @@ class Elementwise(Sizing):
             return None
         return factor.array
 
-    def _alike(self, x: Any, y: Any) -> bool:
-        """Two different tensors of one known shape (but for the batch): what merging layers take."""
+    def _can_merge(self, x: Handle, y: Handle) -> bool:
+        """Return whether x and y are different tensors of the same shape, static but for the batch, as layers merge."""
         if not hasattr(x, "_keras_history") or not hasattr(y, "_keras_history") or x is y:
             return False
         return len(x.shape) > 1 and tuple(x.shape) == tuple(y.shape) and None not in x.shape[1:]
 
-    def clip(self, x: Any, low: Any = None, high: Any = None) -> Any:
+    def clip(self, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:
         dtype = self.out.dtype
         if low == 0 and dtype.kind == "f" and (high is None or high > 0):
             options: Any = {} if high is None else {"max_value": float(high)}
@@ -160,63 +161,63 @@ class Elementwise(Sizing):
         return x if high is None else self.ops.minimum(x, within(high, dtype)(math.floor).item())
 
     # -- detours -------------------------------------------------------------------------------------------------------
-    def erf(self, x: Any) -> Any:
+    def erf(self, x: Handle) -> Handle:
         x = self.tensor(x)
-        if self.out.dtype.name == "float64":  # TensorFlow gives NaN for an infinity; from six on it is one
+        if self.out.dtype.name == "float64":  # TensorFlow returns NaN for infinity; erf(8) rounds to 1
             x = self.ops.minimum(self.ops.maximum(x, -8.0), 8.0)
         return self.ops.erf(x)
 
-    def neg(self, x: Any) -> Any:
+    def neg(self, x: Handle) -> Handle:
         if self.out.dtype.kind == "u":
             raise UnsupportedError("a Keras model does not negate unsigned integers")
         return self.ops.negative(self.tensor(x))
 
-    def abs(self, x: Any) -> Any:
+    def abs(self, x: Handle) -> Handle:
         if self.out.dtype.kind in "uc":
             raise UnsupportedError("a Keras model has no absolute value of this type")
         return self.ops.absolute(self.tensor(x))
 
-    def sign(self, x: Any) -> Any:
+    def sign(self, x: Handle) -> Handle:
         x = self.tensor(x)
         if self.out.dtype.kind == "u":
             raise UnsupportedError("a Keras model has no sign of unsigned integers")
         signs = self.ops.sign(x)
         return self.ops.where(self.ops.equal(x, x), signs, x) if self.out.dtype.kind == "f" else signs
 
-    def div(self, x: Any, y: Any) -> Any:
+    def div(self, x: Handle, y: Handle) -> Handle:
         if self.node.outputs[0].spec.dtype.kind in "fc":
             return self.ops.divide(*self.operands(x, y))
-        x, y = self._divided(x, y)
-        whole = self.settled(self.ops.floor_divide(x, y))
+        x, y = self._division_operands(x, y)
+        whole = self.restore_dtype(self.ops.floor_divide(x, y))
         inexact = self.ops.not_equal(self.ops.multiply(whole, y), x)
         below = self.ops.less(x, 0) if y > 0 else self.ops.less(0, x)
         return self.ops.add(whole, self.ops.cast(self.ops.logical_and(inexact, below), self.out.dtype.name))
 
-    def floordiv(self, x: Any, y: Any) -> Any:
+    def floordiv(self, x: Handle, y: Handle) -> Handle:
         if isinstance(x, LENGTHS):
-            return self.combined("floordiv", x, y)
+            return self.combine_sizes("floordiv", x, y)
         if self.node.outputs[0].spec.dtype.kind == "f":
             return self.ops.floor(self.ops.divide(*self.operands(x, y)))
-        return self.settled(self.ops.floor_divide(*self._divided(x, y)))
+        return self.restore_dtype(self.ops.floor_divide(*self._division_operands(x, y)))
 
-    def mod(self, x: Any, y: Any) -> Any:
+    def mod(self, x: Handle, y: Handle) -> Handle:
         if self.node.outputs[0].spec.dtype.kind == "f":
             return self.ops.mod(*self.operands(x, y))
-        return self.settled(self.ops.mod(*self._divided(x, y)))
+        return self.restore_dtype(self.ops.mod(*self._division_operands(x, y)))
 
-    def _divided(self, x: Any, y: Any) -> Any:
-        """Integers divided by a number that cannot go wrong."""
+    def _division_operands(self, x: Handle, y: Handle) -> Tuple[Handle, int]:
+        """Return the operands of an integer division by a known number that never overflows."""
         if not isinstance(y, Known) or y.array.size != 1 or y.array.item() in (0, -1):
             raise UnsupportedError("a Keras model divides integers by known numbers only")
         return self.tensor(x), y.array.item()
 
-    def pow(self, x: Any, y: Any) -> Any:
-        small = isinstance(y, Known) and bool(((y.array >= 0) & (y.array < 64)).all())  # JAX looks at six bits of it
+    def pow(self, x: Handle, y: Handle) -> Handle:
+        small = isinstance(y, Known) and bool(((y.array >= 0) & (y.array < 64)).all())  # JAX reads six bits of it
         if self.out.dtype.kind != "f" and not small:
             raise UnsupportedError("a Keras model raises integers to known powers below 64 only")
         return self._narrow(self.ops.power(*self.operands(x, y)))
 
-    def cast(self, x: Any, dtype: DType) -> Any:
+    def cast(self, x: Handle, dtype: DType) -> Handle:
         if isinstance(x, Counted) and dtype.kind == "i" and dtype.bits >= 32:
             return replace(x, dtype=dtype)
         x = self.tensor(x)

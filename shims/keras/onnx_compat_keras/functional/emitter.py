@@ -1,10 +1,11 @@
-"""The emitter of functional models."""
+"""The emitter of functional models, with the native operators that are layers."""
 
-from typing import Any
+from typing import Any, Optional, Tuple
 
 from onnx_compat.shim import UnsupportedError
 from onnx_compat_keras.arrays.normalization import alone
 from onnx_compat_keras.arrays.resampling import sampling
+from onnx_compat_keras.framework_types import Handle
 from onnx_compat_keras.functional.elementwise import Elementwise
 from onnx_compat_keras.functional.indexing import Indexing
 from onnx_compat_keras.functional.recurrent import Recurrent
@@ -16,11 +17,19 @@ __all__ = ["Symbolic"]
 
 
 class Symbolic(Elementwise, Windows, Shape, Indexing, Reduction, Recurrent):
-    """Every primitive that a functional model of stock layers can hold; the others are refused by name."""
+    """Every primitive that a functional model of stock layers can hold; UnsupportedError for every other primitive."""
 
     def batch_normalization(
-        self, x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float = 1e-5, momentum: float = 0.9, **_: Any
-    ) -> Any:
+        self,
+        x: Handle,
+        scale: Handle,
+        bias: Handle,
+        mean: Handle,
+        var: Handle,
+        epsilon: float = 1e-5,
+        momentum: float = 0.9,
+        **_: object,
+    ) -> Handle:
         weights = [known.array for known in (scale, bias, mean, var)]
         return self.layer(
             "BatchNormalization", self.tensor(x), weights=weights, axis=-1, epsilon=float(epsilon),
@@ -28,8 +37,14 @@ class Symbolic(Elementwise, Windows, Shape, Indexing, Reduction, Recurrent):
         )  # fmt: skip
 
     def layer_normalization(
-        self, x: Any, scale: Any = None, bias: Any = None, axis: int = -1, epsilon: float = 1e-5, **_: Any
-    ) -> Any:
+        self,
+        x: Handle,
+        scale: Optional[Handle] = None,
+        bias: Optional[Handle] = None,
+        axis: int = -1,
+        epsilon: float = 1e-5,
+        **_: object,
+    ) -> Tuple[Handle, ...]:
         weights = [known.array for known in (scale, bias) if known is not None]
         normal = self.layer(
             "LayerNormalization", self.tensor(x), weights=weights, axis=-1, epsilon=float(epsilon),
@@ -37,12 +52,12 @@ class Symbolic(Elementwise, Windows, Shape, Indexing, Reduction, Recurrent):
         )  # fmt: skip
         return alone(self.node, normal)
 
-    def gradient(self, *_: Any, **__: Any) -> Any:
+    def gradient(self, *_: object, **__: object) -> Tuple[Handle, ...]:
         raise UnsupportedError(
             "a functional Keras model holds no derivative of a part of itself", hint="train the model in Keras instead"
         )
 
-    def resize(self, *args: Any, **_: Any) -> Any:
+    def resize(self, *args: Optional[Handle], **_: object) -> Handle:
         mode, factors = sampling(self.node)
         size = factors[0] if len(factors) == 1 else factors
         options: Any = {} if len(factors) == 1 else {"data_format": "channels_last"}

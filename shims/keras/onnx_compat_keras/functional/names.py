@@ -1,4 +1,4 @@
-"""ONNX names, which may hold anything, as names of Keras layers, of which no two are the same."""
+"""Conversion of ONNX names, which may hold any character, to unique names of Keras layers."""
 
 import re
 from typing import Any, Dict, Set
@@ -10,16 +10,16 @@ class Names:
     """The names of one model."""
 
     def __init__(self) -> None:
-        self.taken: Set[str] = set()
-        #: The operations that have their name: id -> operation (kept, so that no id is used twice).
-        self.given: Dict[int, Any] = {}
+        self.used_names: Set[str] = set()
+        #: The named operations: id -> operation, which is kept so that its id is not used again.
+        self.operations: Dict[int, Any] = {}
 
     def fresh(self, wanted: str, weighty: bool = True) -> str:
-        """The nearest name that Keras takes and that is still free. On torch a name of weights has no dots in it."""
+        """Return a similar name that Keras takes and that is free. On torch the name of a layer with weights has no dots."""
         foreign = r"[^A-Za-z0-9_:-]+" if weighty else r"[^A-Za-z0-9_.:-]+"
         base = re.sub(foreign, "_", wanted.strip("/")) or "values"
         name, count = base, 1
-        while name in self.taken:
+        while name in self.used_names:
             name, count = "%s_%d" % (base, count), count + 1
-        self.taken.add(name)
+        self.used_names.add(name)
         return name

@@ -1,43 +1,51 @@
-"""LSTM, GRU and RNN as layers. ONNX has the gates in another order, the time first, and directions side by side."""
+"""LSTM, GRU and RNN as layers; ONNX has another order of gates, time as first axis, and an axis of directions."""
 
-from typing import Any, List, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat.shim import directions
 from onnx_compat_keras.arrays.recurrent import uses_relu
+from onnx_compat_keras.framework_types import Attributes, Handle
 from onnx_compat_keras.functional.base import Base, Known
 from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Recurrent"]
 
-#: Where Keras has each gate: LSTM is iofc in ONNX and ifco in Keras, GRU zrh in both.
+#: Layer -> the index in ONNX of each gate of Keras: LSTM is iofc in ONNX and ifco in Keras, GRU is zrh in both.
 _GATES = {"LSTM": [0, 2, 3, 1], "GRU": [0, 1, 2], "SimpleRNN": [0]}
 
 
 class Recurrent(Base):
-    """The fast paths of `onnx_compat_keras.arrays.recurrent`, as layers."""
+    """The native operators of `onnx_compat_keras.arrays.recurrent` as layers."""
 
-    def lstm(self, *args: Any, **attributes: Any) -> Any:
-        return self._recurrent("LSTM", args, attributes, 2, {})
+    def lstm(self, *args: Optional[Handle], **attributes: Any) -> Tuple[Handle, ...]:
+        return self._layer_sequence("LSTM", args, attributes, 2, {})
 
-    def gru(self, *args: Any, **attributes: Any) -> Any:
+    def gru(self, *args: Optional[Handle], **attributes: Any) -> Tuple[Handle, ...]:
         after = bool(attributes.get("linear_before_reset", 0))
-        return self._recurrent("GRU", args, attributes, 1, {"reset_after": after})
+        return self._layer_sequence("GRU", args, attributes, 1, {"reset_after": after})
 
-    def rnn(self, *args: Any, **attributes: Any) -> Any:
+    def rnn(self, *args: Optional[Handle], **attributes: Any) -> Tuple[Handle, ...]:
         activation = "relu" if uses_relu(attributes) else "tanh"
-        return self._recurrent("SimpleRNN", args, attributes, 1, {"activation": activation})
+        return self._layer_sequence("SimpleRNN", args, attributes, 1, {"activation": activation})
 
-    def _recurrent(self, kind: str, args: Sequence[Any], attributes: Any, states: int, options: Any) -> Any:
-        given = dict(enumerate(args))
+    def _layer_sequence(
+        self,
+        kind: str,
+        args: Sequence[Handle],
+        attributes: Attributes,
+        states: int,
+        options: Mapping[str, Any],
+    ) -> Tuple[Handle, ...]:
+        arguments = dict(enumerate(args))
         x = self.ops.transpose(self.tensor(args[0]), (1, 0, 2))
         hidden = args[2].array.shape[2]
-        whole: List[Any] = []
-        last: List[List[Any]] = [[] for _ in range(states)]
+        whole: List[Handle] = []
+        last: List[List[Handle]] = [[] for _ in range(states)]
         for k, backwards in enumerate(directions(attributes)):
-            weights = _weights(kind, args[1].array[k], args[2].array[k], given.get(3), k, hidden, options)
-            initial = [self._initial(given.get(5 + n), k) for n in range(states)]
+            weights = _weights(kind, args[1].array[k], args[2].array[k], arguments.get(3), k, hidden, options)
+            initial = [self._initial(arguments.get(5 + n), k) for n in range(states)]
             if any(state is not None for state in initial):
                 initial = [self._zeros(x, hidden) if state is None else state for state in initial]
                 call = {"initial_state": initial}
@@ -51,27 +59,28 @@ class Recurrent(Base):
             whole.append(self.ops.expand_dims(ys, 1))
             for n in range(states):
                 last[n].append(self.ops.expand_dims(finals[n], 0))
-        results = [self._joined(whole, 1)] + [self._joined(parts, 0) for parts in last]
+        results = [self._concat_parts(whole, 1)] + [self._concat_parts(parts, 0) for parts in last]
         return tuple(results[: len(self.node.outputs)])
 
-    def _joined(self, parts: List[Any], axis: int) -> Any:
+    def _concat_parts(self, parts: List[Handle], axis: int) -> Handle:
         return parts[0] if len(parts) == 1 else self.ops.concatenate(parts, axis=axis)
 
-    def _initial(self, given: Any, direction: int) -> Any:
-        if given is None or (isinstance(given, Known) and not given.array.any()):
+    def _initial(self, states: Handle, direction: int) -> Handle:
+        """Return the initial state of a direction; None for zeros."""
+        if states is None or (isinstance(states, Known) and not states.array.any()):
             return None
-        return cut(self.ops, self.tensor(given), (direction,))
+        return cut(self.ops, self.tensor(states), (direction,))
 
-    def _zeros(self, x: Any, hidden: int) -> Any:
-        """Zeros for each sequence of a batch."""
-        none = self.ops.sum(self.ops.zeros_like(x), axis=(1, 2))
-        return self.ops.tile(self.ops.expand_dims(none, -1), (1, hidden))
+    def _zeros(self, x: Handle, hidden: int) -> Handle:
+        """Return zeros [batch, hidden] for the sequences of a batch."""
+        zeros = self.ops.sum(self.ops.zeros_like(x), axis=(1, 2))
+        return self.ops.tile(self.ops.expand_dims(zeros, -1), (1, hidden))
 
 
 def _weights(
-    kind: str, w: np.ndarray, r: np.ndarray, b: Any, direction: int, hidden: int, options: Any
+    kind: str, w: np.ndarray, r: np.ndarray, b: Optional[Known], direction: int, hidden: int, options: Mapping[str, Any]
 ) -> Tuple[np.ndarray, ...]:
-    """ONNX's weights of one direction as the layer has them."""
+    """Return the weights of a direction in the order and shape of the layer."""
     order = _GATES[kind]
 
     def gates(array: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Sizes that are only known when the model runs, in a model whose operations take no computed sizes.
+"""Symbolic sizes in a functional model, whose operations take no computed sizes.
 
-Such a size is held as a vector of ones that is so long: an axis gives one (the sum of zeros along all others), and what
-is computed with sizes is done to the vectors. Twice a size is the vector beside itself, half of it every other element.
-The sum of the vector is the size; its running sum counts the places of an axis.
+A vector of as many ones represents a size. Along an axis it is the sum of zeros along all other axes, plus 1. Arithmetic on
+sizes becomes operations on vectors: a vector concatenated with itself is the doubled size. The sum of the vector is the
+size; its cumulative sum counts positions.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ import keras
 import numpy as np
 
 from onnx_compat.shim import DType, UnsupportedError, dtypes
+from onnx_compat_keras.framework_types import Handle, Scalar
 from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.names import Names
 from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["LENGTHS", "Counted", "Length", "Sizing"]
@@ -20,19 +22,20 @@ __all__ = ["LENGTHS", "Counted", "Length", "Sizing"]
 
 @dataclass(frozen=True)
 class Length:
-    """A size that is only known when the model runs: `how` it comes from its `parts`, sizes or (a tensor, an axis)."""
+    """A symbolic size: an `operation` on `parts`, which are sizes, or a tensor and an axis."""
 
-    how: str
+    operation: str
     parts: Tuple[Any, ...]
 
     @property
     def key(self) -> Any:
-        return (self.how, *(part.key if isinstance(part, Length) else _key(part) for part in self.parts))
+        """A hashable value that is equal for equal sizes."""
+        return (self.operation, *(part.key if isinstance(part, Length) else _key(part) for part in self.parts))
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A tensor of sizes, of an integer type."""
+    """A tensor of sizes, of an integer dtype."""
 
     sizes: Tuple[Any, ...]
     shape: Tuple[int, ...]
@@ -42,110 +45,114 @@ class Counted:
 LENGTHS = (Length,)
 
 
-def _key(part: Any) -> Any:
+def _key(part: Scalar) -> Any:
     return part if isinstance(part, (int, np.integer)) else id(part)
 
 
-def _is_int(size: Any) -> bool:
+def _is_int(size: Scalar) -> bool:
     return isinstance(size, (int, np.integer))
 
 
 class Sizing(Base):
-    """What an emitter knows of sizes."""
+    """The methods of the emitter that compute sizes."""
 
-    def __init__(self, names: Any) -> None:
+    def __init__(self, names: Names) -> None:
         super().__init__(names)
-        self._ones: Dict[Any, Any] = {}
-        self._places: Dict[Any, Any] = {}
+        self._ones_vectors: Dict[Any, Any] = {}
+        self._positions: Dict[Any, Any] = {}
 
-    def tensor(self, handle: Any) -> Any:
+    def tensor(self, handle: Handle) -> Handle:
         if isinstance(handle, Counted):
-            return self._of_sizes(handle)
-        return self.counted(handle) if isinstance(handle, Length) else super().tensor(handle)
+            return self._stack_sizes(handle)
+        return self.size_tensor(handle) if isinstance(handle, Length) else super().tensor(handle)
 
-    # -- what the walk asks for ----------------------------------------------------------------------------------------
-    def dim(self, handle: Any, axis: int) -> Any:
+    # -- methods that `emit` calls -------------------------------------------------------------------------------------
+    def dim(self, handle: Handle, axis: int) -> Scalar:
         size = handle.shape[axis]
         return Length("axis", (handle, axis)) if size is None else int(size)
 
-    def element(self, handle: Any, index: Optional[int]) -> Any:
+    def element(self, handle: Handle, index: Optional[int]) -> Scalar:
         if isinstance(handle, Counted):
             return handle.sizes[index or 0]
         return self.tensor(handle) if index is None else self.name(cut(keras.ops, handle, (index,)))
 
-    def stack(self, scalars: Sequence[Any]) -> Any:
+    def stack(self, scalars: Sequence[Scalar]) -> Handle:
         return Counted(tuple(scalars), (len(scalars),), self.index_dtype)
 
-    def combined(self, how: str, x: Any, y: Any) -> Any:
-        """A size computed with others; a tensor where not all of them are sizes."""
+    def combine_sizes(self, operation: str, x: Handle, y: Handle) -> Handle:
+        """Return the size `operation(x, y)`. Raise UnsupportedError unless both operands are sizes."""
         x, y = (part.array.item() if isinstance(part, Known) and part.array.ndim == 0 else part for part in (x, y))
         if all(isinstance(part, Length) or _is_int(part) for part in (x, y)):
-            return Length(how, (x, y))
+            return Length(operation, (x, y))
         raise UnsupportedError("a Keras model computes sizes from sizes only")
 
     # -- as tensors ----------------------------------------------------------------------------------------------------
-    def counted(self, length: Length) -> Any:
-        """A size as an int64 scalar."""
-        return self.free.cast(self.free.sum(self.ones(length)), "int64")
+    def size_tensor(self, length: Length) -> Handle:
+        """Return a size as an int64 scalar."""
+        return self.free.cast(self.free.sum(self.ones_vector(length)), "int64")
 
-    def places(self, length: Any) -> Any:
-        """0, 1, … as far as a size goes, in int32."""
+    def positions(self, length: Scalar) -> Handle:
+        """Return the int32 vector 0, 1, … of this length."""
         if _is_int(length):
-            return self.held(Known(np.arange(int(length), dtype=np.int32), dtypes.int32))
+            return self.constant_tensor(Known(np.arange(int(length), dtype=np.int32), dtypes.int32))
         if not isinstance(length, Length):
-            raise UnsupportedError("a computed number is no size of a Keras model")
-        if length.key not in self._places:
-            self._places[length.key] = self.free.subtract(self.free.cumsum(self.ones(length)), 1)
-        return self._places[length.key]
+            raise UnsupportedError("a Keras model takes no computed number as a size")
+        if length.key not in self._positions:
+            self._positions[length.key] = self.free.subtract(self.free.cumsum(self.ones_vector(length)), 1)
+        return self._positions[length.key]
 
-    def _of_sizes(self, counted: Counted) -> Any:
+    def _stack_sizes(self, counted: Counted) -> Handle:
         parts = [self.tensor(size) for size in counted.sizes]
         whole = parts[0] if not counted.shape else self.free.stack(parts)
         whole = whole if len(counted.shape) < 2 else self.free.reshape(whole, counted.shape)
         return whole if counted.dtype.name == "int64" else self.free.cast(whole, counted.dtype.name)
 
     # -- as vectors ----------------------------------------------------------------------------------------------------
-    def ones(self, length: Any) -> Any:
-        """As many int32 ones as the size says."""
+    def ones_vector(self, length: Scalar) -> Handle:
+        """Return the int32 vector of ones of this length."""
         if _is_int(length):
-            return self.held(Known(np.ones(int(length), np.int32), dtypes.int32))
-        if length.key not in self._ones:
+            return self.constant_tensor(Known(np.ones(int(length), np.int32), dtypes.int32))
+        if length.key not in self._ones_vectors:
             make = {
                 "axis": self._axis,
                 "mul": self._product,
                 "add": self._sum,
-                "floordiv": self._share,
-                "min": self._some,
+                "floordiv": self._quotient,
+                "min": self._minimum,
             }
-            self._ones[length.key] = make[length.how](*length.parts)
-        return self._ones[length.key]
+            self._ones_vectors[length.key] = make[length.operation](*length.parts)
+        return self._ones_vectors[length.key]
 
-    def _axis(self, handle: Any, axis: int) -> Any:
-        others = [k for k in range(len(handle.shape)) if k != axis]
-        none = self.free.zeros_like(handle, dtype="int32")
-        if others:
-            none = self.free.cast(self.free.sum(none, axis=others), "int32")
-        return self.free.add(none, 1)
+    def _axis(self, handle: Handle, axis: int) -> Handle:
+        other_axes = [k for k in range(len(handle.shape)) if k != axis]
+        zeros = self.free.zeros_like(handle, dtype="int32")
+        if other_axes:
+            zeros = self.free.cast(self.free.sum(zeros, axis=other_axes), "int32")
+        return self.free.add(zeros, 1)
 
-    def _product(self, x: Any, y: Any) -> Any:
-        table = self.free.multiply(self.free.expand_dims(self.ones(x), -1), self.ones(y))
+    def _product(self, x: Scalar, y: Scalar) -> Handle:
+        table = self.free.multiply(self.free.expand_dims(self.ones_vector(x), -1), self.ones_vector(y))
         return self.free.reshape(table, (-1,))
 
-    def _sum(self, x: Any, y: Any) -> Any:
+    def _sum(self, x: Scalar, y: Scalar) -> Handle:
         if _is_int(x):
             x, y = y, x
         if _is_int(y) and y < 0:
-            return cut(self.free, self.ones(x), (slice(-int(y), None),))
-        return self.ones(x) if _is_int(y) and y == 0 else self.free.concatenate([self.ones(x), self.ones(y)])
+            return cut(self.free, self.ones_vector(x), (slice(-int(y), None),))
+        return (
+            self.ones_vector(x)
+            if _is_int(y) and y == 0
+            else self.free.concatenate([self.ones_vector(x), self.ones_vector(y)])
+        )
 
-    def _share(self, x: Any, y: Any) -> Any:
+    def _quotient(self, x: Handle, y: Handle) -> Handle:
         if not _is_int(y) or y < 1:
             raise UnsupportedError("a Keras model divides sizes by known numbers only")
-        return cut(self.free, self.ones(x), (slice(int(y) - 1, None, int(y)),))
+        return cut(self.free, self.ones_vector(x), (slice(int(y) - 1, None, int(y)),))
 
-    def _some(self, x: Any, y: Any) -> Any:
+    def _minimum(self, x: Handle, y: Handle) -> Handle:
         if _is_int(x):
             x, y = y, x
         if not _is_int(y) or y < 0:
             raise UnsupportedError("a Keras model compares sizes with known numbers only")
-        return cut(self.free, self.ones(x), (slice(None, int(y)),))
+        return cut(self.free, self.ones_vector(x), (slice(None, int(y)),))

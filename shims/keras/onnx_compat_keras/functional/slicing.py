@@ -1,15 +1,16 @@
-"""Part of a tensor, by a key of integers and slices, in a form that a file of this Keras holds."""
+"""Slicing of symbolic tensors, in a form that a file of this Keras can hold."""
 
 from typing import Any, Sequence
 
 from onnx_compat.shim import UnsupportedError
 from onnx_compat_keras.features import keeps_keys
+from onnx_compat_keras.framework_types import Handle, KerasOps, SymbolicTensor
 
 __all__ = ["cut"]
 
 
-def cut(ops: Any, x: Any, key: Sequence[Any]) -> Any:
-    """`x[key]`: one GetItem where that can be loaded again, else a selection along each axis that is cut."""
+def cut(ops: KerasOps, x: SymbolicTensor, key: Sequence[Any]) -> Handle:
+    """Return `x[key]`: a GetItem where a file with it loads, else a `take` along each sliced axis."""
     if keeps_keys():
         return ops.get_item(x, tuple(key))
     if Ellipsis in key:
@@ -19,11 +20,11 @@ def cut(ops: Any, x: Any, key: Sequence[Any]) -> Any:
         if part == slice(None):
             continue
         if part in (slice(None, 1), slice(0, 1)):
-            part = [0]  # there, whatever the length
+            part = [0]  # index 0 exists for every length
         elif isinstance(part, slice):
             if x.shape[axis] is None:
                 raise UnsupportedError(
-                    "this Keras cannot load a model that cuts an axis of unknown length",
+                    "this Keras cannot load a model that slices an axis of unknown length",
                     hint="use a newer Keras 3, or fix the length of that axis",
                 )
             part = [*range(*part.indices(x.shape[axis]))]

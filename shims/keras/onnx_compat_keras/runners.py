@@ -1,8 +1,7 @@
-"""Programs that run: the same three moves on every back end. Arrays go in, the back end's own compiled form computes,
-arrays come out.
+"""The base of the runners, which compile a body for a back end and run it on numpy arrays.
 
-What is computed is a `Body`: the program, emitted primitive by primitive, or a Keras model that was loaded. Its weights
-travel beside it, so that a compiled form does not bake them in, and a model that is trained further is followed.
+A `Body` is a program, emitted primitive by primitive, or a loaded Keras model. Its weights are arguments of the compiled
+function and not constants, so that further training of the model takes effect.
 """
 
 import abc
@@ -14,29 +13,30 @@ import numpy as np
 from onnx_compat.shim import Compiled, Port
 from onnx_compat_keras.devices import build_on
 from onnx_compat_keras.features import back_end
+from onnx_compat_keras.framework_types import Array, KerasModel
 
-__all__ = ["Body", "Running", "running"]
+__all__ = ["Body", "Runner", "make_runner"]
 
 
 class Body(abc.ABC):
-    """Something that can be computed."""
+    """A computation with weights."""
 
     @abc.abstractmethod
-    def weights(self) -> List[Any]:
-        """What it reads beside its inputs, now: tensors of the back end."""
+    def weights(self) -> List[Array]:
+        """Return the current weights as tensors of the back end."""
 
     @abc.abstractmethod
-    def compute(self, weights: Sequence[Any], inputs: Sequence[Any], entropy: Any) -> List[Any]:
-        """The outputs for these weights and inputs. Random numbers come from `entropy`."""
+    def compute(self, weights: Sequence[Array], inputs: Sequence[Array], entropy: Array) -> List[Array]:
+        """Return the outputs for these weights and inputs. Random numbers without a seed start from `entropy`."""
 
 
-class Running(Compiled):
-    """A body in the compiled form of a back end."""
+class Runner(Compiled):
+    """A body, compiled for a back end."""
 
     def __init__(
         self,
         body: Body,
-        model: Optional[Callable[[], Any]],
+        model: Optional[Callable[[], KerasModel]],
         inputs: Sequence[Port],
         outputs: Sequence[Port],
         device: Optional[str],
@@ -48,13 +48,13 @@ class Running(Compiled):
         self.outputs = tuple(outputs)
         self.device = device
         self.counted = 0
-        #: What runs instead for inputs without elements, for which not every operation of a framework is right.
-        self.for_empty: Optional[Callable[[], Running]] = None
-        self._empty: Optional[Running] = None
+        #: Builds the runner for empty inputs, for which some operations of a framework are wrong.
+        self.for_empty: Optional[Callable[[], Runner]] = None
+        self._empty: Optional[Runner] = None
 
     @property
-    def native(self) -> Any:
-        """The Keras model, made when it is asked for."""
+    def native(self) -> KerasModel:
+        """The Keras model, built at the first read."""
         if self._native is None and self._model is not None:
             self._native = build_on(self.device, self._model)
         return self._native
@@ -72,17 +72,17 @@ class Running(Compiled):
 
     @abc.abstractmethod
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """What `run` does."""
+        """Run the body on arrays that are not empty, unless the body takes empty arrays."""
 
 
-def running(
+def make_runner(
     body: Body,
-    model: Optional[Callable[[], Any]],
+    model: Optional[Callable[[], KerasModel]],
     inputs: Sequence[Port],
     outputs: Sequence[Port],
     device: Optional[str] = None,
-) -> Running:
-    """The body in the compiled form of the back end at hand."""
+) -> Runner:
+    """Return the runner of a body on the back end of Keras."""
     module = importlib.import_module("onnx_compat_keras.run_on_" + back_end())
-    made: Running = module.RUNNING(body, model, inputs, outputs, device)
-    return made
+    runner: Runner = module.RUNNER(body, model, inputs, outputs, device)
+    return runner

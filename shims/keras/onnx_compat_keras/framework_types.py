@@ -1,0 +1,56 @@
+"""Names for the types of Keras and its back ends, which ship no annotations that hold for all of their releases.
+
+Each alias is `Any` to a type checker; its name tells a reader what the value is.
+"""
+
+from typing import Any, Callable, Mapping, Sequence, Tuple
+
+__all__ = [
+    "Array",
+    "Attributes",
+    "BackEndDevice",
+    "Bodies",
+    "DTypeOfBackEnd",
+    "Handle",
+    "Handles",
+    "Ints",
+    "KerasModel",
+    "KerasOps",
+    "Number",
+    "OnnxNode",
+    "Pads",
+    "Scalar",
+    "SymbolicTensor",
+]
+
+#: A tensor of the back end: a JAX array or tracer, a torch tensor, a TensorFlow tensor, or a numpy array under JAX.
+#: The classes have no common base.
+Array = Any
+#: A size or an index: an int, or a scalar tensor of the back end.
+Scalar = Any
+#: A Python or numpy number.
+Number = Any
+#: A dtype of the back end.
+DTypeOfBackEnd = Any
+#: A device of the back end: a `jax.Device` or a `torch.device`.
+BackEndDevice = Any
+#: A `keras.KerasTensor`: a tensor of a functional model, without a value.
+SymbolicTensor = Any
+#: A handle of a functional model: a `Known`, a `Counted`, a `Length` or a symbolic tensor.
+Handle = Any
+#: A `keras.Model`.
+KerasModel = Any
+#: `keras.ops`, or an object with the same functions.
+KerasOps = Any
+#: The node of the source model that `native` passes to `accepts`: it has `operator`, `opset` and `outputs`.
+#: The core does not export its class to shims.
+OnnxNode = Any
+
+Handles = Sequence[Handle]
+Ints = Sequence[int]
+#: The padding before and after each spatial axis.
+Pads = Sequence[Tuple[int, int]]
+#: The attributes of an ONNX operator by name.
+Attributes = Mapping[str, Any]
+#: The branches of a Cond, or the test and body of a loop, as functions of tensors.
+Bodies = Sequence[Callable[..., Sequence[Array]]]
