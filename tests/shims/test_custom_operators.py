@@ -46,8 +46,8 @@ def test_a_kernel_of_ones_own_serves_one_shim(shim_name: str, monkeypatch: pytes
         return self.abs(x)  # another result than the meaning's, to be seen
 
     monkeypatch.setattr(type(find(shim_name).emitter()), "fast_fold", fast_fold, raising=False)
-    found = {one.operator: one.status for one in onnx_compat.support(model(), shim=shim_name)}
-    assert found["Fold"] == "native"
+    statuses = {row.operator: row.status for row in onnx_compat.support(model(), shim=shim_name)}
+    assert statuses["Fold"] == "native"
     np.testing.assert_array_equal(onnx_compat.prepare(model(), shim=shim_name).run([X])[0], abs(X))
     composed = onnx_compat.prepare(model(), shim=shim_name, natives=False).run([X])[0]
     np.testing.assert_array_equal(composed, np.where(-X < 0, -X * 4, (-X).max(-1, keepdims=True)))

@@ -1,4 +1,4 @@
-"""A cell of the GPU computes there, and one of the CPU does not."""
+"""A GPU cell computes on the GPU, and a CPU cell on the CPU."""
 
 import os
 
@@ -12,7 +12,7 @@ DEVICE = os.environ["ONNX_COMPAT_DEVICE"]
 X = np.arange(64, dtype=np.float32).reshape(8, 8) / 64
 
 
-def prepared():
+def prepare_model():
     nodes = [helper.make_node("MatMul", ["x", "w"], ["z"]), helper.make_node("Softplus", ["z"], ["y"])]
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 8]) for name in "xy"]
     weights = [helper.make_tensor("w", TensorProto.FLOAT, [8, 8], X.tobytes(), raw=True)]
@@ -22,7 +22,7 @@ def prepared():
 
 
 def devices_of_graph(graph):
-    """Those that the product was computed on, as TensorFlow 1 records it."""
+    """Return the devices on which TensorFlow 1 records the product."""
     import tensorflow as tf
 
     compat = tf.compat.v1
@@ -30,21 +30,23 @@ def devices_of_graph(graph):
     with compat.Session(graph=graph) as session:
         session.run("y:0", {"x:0": X}, options=options, run_metadata=seen)
     return [
-        one.device for one in seen.step_stats.dev_stats if any("MatMul" in stats.node_name for stats in one.node_stats)
+        device.device
+        for device in seen.step_stats.dev_stats
+        if any("MatMul" in stats.node_name for stats in device.node_stats)
     ]
 
 
 def devices_of_output(native):
-    """Those that hold what the framework's own object gives."""
-    made = native(X)
-    (output,) = made if isinstance(made, (list, tuple)) else [made]
+    """Return the devices that hold the results of the framework's own object."""
+    results = native(X)
+    (output,) = results if isinstance(results, (list, tuple)) else [results]
     return [getattr(output, "backing_device", None) or output.device]
 
 
 def test_the_computation_is_on_the_device_of_the_cell():
-    runnable = prepared()
+    runnable = prepare_model()
     np.testing.assert_allclose(runnable.run({"x": X})[0], np.log1p(np.exp(X @ X)), rtol=1e-3)
     native = runnable.native
     devices = devices_of_graph(native) if SHIM == "tf1" else devices_of_output(native)
-    kinds = {"gpu" if any(word in str(one).lower() for word in ("gpu", "cuda")) else "cpu" for one in devices}
+    kinds = {"gpu" if any(word in str(device).lower() for word in ("gpu", "cuda")) else "cpu" for device in devices}
     assert kinds == {DEVICE}, devices

@@ -1,4 +1,4 @@
-"""`device=` on one of several devices: `run`, `native`, loops, eager execution and weights are on it, and not on another."""
+"""`device=` with several devices: `run`, `native`, loops, eager execution and weights are on the selected device."""
 
 import json
 import os
@@ -19,8 +19,8 @@ DEVICE, LISTED = {
 }.get(BACK_END, ("cpu:2", ["cpu:0", "cpu:1", "cpu:2"]))
 
 
-@pytest.fixture(name="told", scope="module")
-def _told() -> Any:
+@pytest.fixture(name="report", scope="module")
+def _report() -> Any:
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", JAX_PLATFORMS="cpu", KERAS_TORCH_DEVICE="meta")
     if SHIM == "keras":
         environment["KERAS_BACKEND"] = BACK_END
@@ -33,15 +33,15 @@ def _told() -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_logical_devices_are_listed(told: Any) -> None:
-    assert told["devices"] == LISTED
-    assert told["device"] == DEVICE
+def test_logical_devices_are_listed(report: Any) -> None:
+    assert report["devices"] == LISTED
+    assert report["device"] == DEVICE
 
 
-def test_everything_is_on_the_device(told: Any) -> None:
+def test_everything_is_on_the_device(report: Any) -> None:
     kinds = {"run", "native", "whole", "loop", "made"}
     kinds |= set() if SHIM == "tf1" else {"executed"}
     kinds |= {"variables"} if SHIM == "tf2" else set()
-    assert set(told["places"]) == kinds
+    assert set(report["places"]) == kinds
     expected = {DEVICE.partition(":")[0] if BACK_END == "torch" else DEVICE}
-    assert {kind: set(places) for kind, places in told["places"].items()} == dict.fromkeys(kinds, expected)
+    assert {kind: set(devices) for kind, devices in report["places"].items()} == dict.fromkeys(kinds, expected)

@@ -11,7 +11,7 @@ import pytest
 try:
     from importlib import metadata
 except ImportError:  # Python 3.7
-    import importlib_metadata as metadata  # type: ignore[no-redef]
+    import importlib_metadata as metadata  # type: ignore[no-redef]  # the backport of the module above
 
 SHIM = os.environ["ONNX_COMPAT_SHIM"]
 CONSTRAINTS = Path(os.environ["ONNX_COMPAT_CONSTRAINTS"])
@@ -55,8 +55,8 @@ def test_is_at_its_pin(name):
 def test_nothing_is_installed_beside_the_pins():
     known = set(pins()) | {package.replace("_", "-") for package in PACKAGES} | {"pip"}
     # Not those that setuptools holds inside itself, and puts on the path when it is imported.
-    places = [sysconfig.get_paths()[place] for place in ("purelib", "platlib")]
-    extra = {_name(found.metadata["Name"]) for found in metadata.distributions(path=places)} - known
+    folders = [sysconfig.get_paths()[scheme] for scheme in ("purelib", "platlib")]
+    extra = {_name(distribution.metadata["Name"]) for distribution in metadata.distributions(path=folders)} - known
     extra = {name for name in extra if not ("torch" in pins() and name.startswith(BUILD))}
     assert not extra, "not in %s: resolve it again" % CONSTRAINTS.name
 

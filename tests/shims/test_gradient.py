@@ -13,10 +13,10 @@ OWN = {"tf1", "tf2", "keras"}
 
 
 def gradient_of(nodes: Any) -> bytes:
-    """The model that gives the derivative of y by x, for x of [3, 2]."""
-    asked = helper.make_node("Gradient", ["x"], ["dx"], domain="ai.onnx.preview.training", xs=["x"], y="y")
+    """Return a model of the derivative of y by x, for x of shape [3, 2]."""
+    gradient_node = helper.make_node("Gradient", ["x"], ["dx"], domain="ai.onnx.preview.training", xs=["x"], y="y")
     graph = helper.make_graph(
-        [*nodes, asked],
+        [*nodes, gradient_node],
         "derivative",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 2])],
         [helper.make_tensor_value_info("dx", TensorProto.FLOAT, [3, 2])],
@@ -24,15 +24,15 @@ def gradient_of(nodes: Any) -> bytes:
     )
     opsets = [helper.make_opsetid("", 13), helper.make_opsetid("ai.onnx.preview.training", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    return model.SerializeToString()  # type: ignore[no-any-return]
+    return bytes(model.SerializeToString())
 
 
 def test_what_the_core_has_no_rule_for(shim_name: str) -> None:
     """A gather of elements: only a framework differentiates it."""
-    made = gradient_of(
+    model = gradient_of(
         [helper.make_node("GatherElements", ["x", "places"], ["t"], axis=0), helper.make_node("Mul", ["t", "t"], ["y"])]
     )
-    runnable = onnx_compat.prepare(made, shim=shim_name)
+    runnable = onnx_compat.prepare(model, shim=shim_name)
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     if shim_name not in OWN:
         with pytest.raises(UnsupportedError, match="derivative of the primitive 'take_along'"):
@@ -44,7 +44,7 @@ def test_what_the_core_has_no_rule_for(shim_name: str) -> None:
 
 
 def test_a_branch_and_a_reduction(shim_name: str) -> None:
-    made = gradient_of(
+    model = gradient_of(
         [
             helper.make_node("Relu", ["x"], ["r"]),
             helper.make_node("Softmax", ["r"], ["s"], axis=1),
@@ -52,7 +52,7 @@ def test_a_branch_and_a_reduction(shim_name: str) -> None:
         ]
     )
     x = np.array([[1, 2], [-1, 3], [0.5, 0.25]], np.float32)
-    runnable = onnx_compat.prepare(made, shim=shim_name)
+    runnable = onnx_compat.prepare(model, shim=shim_name)
     (dx,) = list(runnable.run({"x": x}))
 
     def total(x: Any) -> Any:
@@ -60,8 +60,8 @@ def test_a_branch_and_a_reduction(shim_name: str) -> None:
         s = np.exp(r) / np.exp(r).sum(1, keepdims=True)
         return (s * r).sum()
 
-    for place in np.ndindex(3, 2):
+    for index in np.ndindex(3, 2):
         step = np.zeros((3, 2))
-        step[place] = 1e-6
-        assert dx[place] == pytest.approx((total(x + step) - total(x - step)) / 2e-6, rel=1e-3, abs=1e-4)
+        step[index] = 1e-6
+        assert dx[index] == pytest.approx((total(x + step) - total(x - step)) / 2e-6, rel=1e-3, abs=1e-4)
     assert not runnable.fallbacks

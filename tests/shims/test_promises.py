@@ -1,6 +1,6 @@
-"""What every shim promises of real exported networks: few permutations, kernels of its own, no retracing, no shared state.
+"""Guarantees of every shim for exported networks: few permutations, native kernels, no retracing, no shared state.
 
-On the small networks of the zoo, which have the architecture of the full ones; with ONNX_COMPAT_LAYOUT_SUITE=zoo-full on these.
+The tests use the small networks of the zoo; ONNX_COMPAT_LAYOUT_SUITE=zoo-full selects the full ones.
 """
 
 import importlib
@@ -30,19 +30,17 @@ def network(name: str) -> Any:
 
 def primitives(model: Any, shim: str) -> Iterator[Any]:
     emitter = find(shim).emitter()
-    found = trace_model(
+    trace = trace_model(
         model, emitter, declared_forms(model.graph), Specialisation(), Interpreter(declared_natives(emitter))
     )
-    return iter(found.program.region.live())
+    return iter(trace.program.region.live())
 
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_network_is_permuted_at_its_ends_only(name: str, shim_name: str) -> None:
-    """One permutation for the image that comes in, one for an image that goes out; none where the shim takes images as
-    they are.
-    """
+    """At most a permutation for each input or output image; none in a shim of the same layout."""
     model = onnx_compat.load(network(name + "-script-dynamic").model)
-    ends = sum(getattr(one.type, "rank", None) == 4 for one in model.graph.inputs + model.graph.outputs)
+    ends = sum(getattr(entry.type, "rank", None) == 4 for entry in model.graph.inputs + model.graph.outputs)
     nodes = list(primitives(model, shim_name))
     permutations = [node for node in nodes if node.primitive == "transpose"]
     assert len(permutations) <= ends
@@ -57,22 +55,24 @@ def _kinds(runnable: Any, shim: str, folder: Path) -> List[str]:
         graph = runnable.native if shim == "tf1" else runnable.native.function.graph
         return [operation.type for operation in graph.get_operations()]
     if shim == "keras":
-        made = runnable.native
-        if not hasattr(made, "operations"):  # Keras 3.0 cannot load a cut of an open axis: no functional model then
-            return [node.primitive for node in made.body.program.region.live()]
-        return [type(operation).__name__ for operation in made.operations]
+        keras_model = runnable.native
+        if not hasattr(
+            keras_model, "operations"
+        ):  # Keras 3.0 cannot load a cut of an open axis: no functional model then
+            return [node.primitive for node in keras_model.body.program.region.live()]
+        return [type(operation).__name__ for operation in keras_model.operations]
     if shim == "tflite":
         from onnx_compat_tflite import flatbuffer
 
         path = onnx_compat.convert(runnable.model, folder / "model.tflite")
-        return [one.builtin for graph in flatbuffer.read(path).subgraphs for one in graph.operators]
+        return [entry.builtin for graph in flatbuffer.read(path).subgraphs for entry in graph.operators]
     return [node.primitive for node in runnable.native.region.live()]
 
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_what_the_framework_holds_is_permuted_as_little(name: str, shim_name: str, tmp_path: Path) -> None:
     runnable = onnx_compat.prepare(network(name + "-script-dynamic").model, shim=shim_name)
-    ends = sum(getattr(one.type, "rank", None) == 4 for one in runnable.inputs + runnable.outputs)
+    ends = sum(getattr(entry.type, "rank", None) == 4 for entry in runnable.inputs + runnable.outputs)
     kinds = _kinds(runnable, shim_name, tmp_path)
     assert sum(kind.lower() in ("transpose", "permute") for kind in kinds) <= ends
     assert any("conv" in kind.lower() for kind in kinds), "this counts nothing: %s" % sorted(set(kinds))
@@ -89,7 +89,7 @@ def test_two_models_of_different_opset_and_two_recurrent_ones_live_side_by_side(
     """Prepared in one order, run in turns: each keeps its own state and its own meaning."""
     names = ["lstm-script-dynamic", "gru-script-dynamic", "lstm-script-fixed", "bert-script-fixed", "bert-dynamo-fixed"]
     cases = {name: network(name) for name in names}
-    runnables = {name: onnx_compat.prepare(one.model, shim=shim_name) for name, one in cases.items()}
+    runnables = {name: onnx_compat.prepare(entry.model, shim=shim_name) for name, entry in cases.items()}
     for _ in range(2):
         for name in names + names[::-1]:
             data = next(iter(cases[name].data_sets()))
@@ -98,9 +98,9 @@ def test_two_models_of_different_opset_and_two_recurrent_ones_live_side_by_side(
 
 
 def test_a_wrong_input_is_refused_and_the_model_goes_on(shim_name: str) -> None:
-    one = network("residual-script-dynamic")
-    data = next(iter(one.data_sets()))
-    runnable = onnx_compat.prepare(one.model, shim=shim_name)
+    entry = network("residual-script-dynamic")
+    data = next(iter(entry.data_sets()))
+    runnable = onnx_compat.prepare(entry.model, shim=shim_name)
     ((name, image),) = data.inputs.items()
     wrong: Dict[str, Any] = {"dtype": image.astype(np.float64), "rank": image[0], "size": image[:, :1]}
     for array in wrong.values():
@@ -113,31 +113,31 @@ def test_a_wrong_input_is_refused_and_the_model_goes_on(shim_name: str) -> None:
 
 
 def test_names_are_the_models(shim_name: str) -> None:
-    one = network("bert-script-dynamic")
-    runnable = onnx_compat.prepare(one.model, shim=shim_name)
-    data = next(iter(one.data_sets()))
+    entry = network("bert-script-dynamic")
+    runnable = onnx_compat.prepare(entry.model, shim=shim_name)
+    data = next(iter(entry.data_sets()))
     assert runnable.run(data.inputs).names == tuple(info.name for info in runnable.outputs)
 
 
 def _keeps_keys() -> bool:
-    """Keras 3.0 does not load its own files with such a cut in them: what needs one is refused there."""
+    """Return whether this Keras loads files with a GetItem; Keras 3.0 does not."""
     return bool(importlib.import_module("onnx_compat_keras.features").keeps_keys())
 
 
 @pytest.mark.parametrize("name", ["residual", "grouped", "unet_bilinear", "bert", "gpt", "lstm", "gru"])
 def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_name: str, tmp_path: Path) -> None:
     """In each format that the shim writes, with every size that the model leaves open."""
-    one = network(name + "-script-dynamic")
+    entry = network(name + "-script-dynamic")
     formats = find(shim_name).formats
     assert bool(formats) == (shim_name != "reference"), "every framework has a format, the reference has none"
     if name == "unet_bilinear" and shim_name == "keras" and not _keeps_keys():
-        with pytest.raises(ConversionError, match="cannot load a model that cuts an axis of unknown length"):
-            onnx_compat.convert(one.model, tmp_path / "unet.keras", shim=shim_name)
+        with pytest.raises(ConversionError, match="cannot load a model that slices an axis of unknown length"):
+            onnx_compat.convert(entry.model, tmp_path / "unet.keras", shim=shim_name)
         return
     for form, (suffix, _) in formats.items():
-        path = onnx_compat.convert(one.model, tmp_path / (form + suffix), to=form, shim=shim_name)
+        path = onnx_compat.convert(entry.model, tmp_path / (form + suffix), to=form, shim=shim_name)
         converted = onnx_compat.load_converted(path, shim_name)
-        for data in one.data_sets():
+        for data in entry.data_sets():
             named = converted.run(data.inputs)
             assert set(named.names) == set(data.outputs)
             for key, expected in data.outputs.items():
@@ -149,16 +149,18 @@ def test_a_file_has_its_images_channels_last_where_that_is_asked(shim_name: str,
     """On every format; with both ends turned, nothing is left that turns an image inside."""
     from onnx_compat.conversion.port_layout import turned
 
-    one = network("unet_nearest-dynamo-fixed")
-    data = next(iter(one.data_sets()))
+    entry = network("unet_nearest-dynamo-fixed")
+    data = next(iter(entry.data_sets()))
     names = [*data.inputs, *data.outputs]
     for form, (suffix, _) in find(shim_name).formats.items():
-        path = onnx_compat.convert(one.model, tmp_path / (form + suffix), to=form, shim=shim_name, channels_last=names)
+        path = onnx_compat.convert(
+            entry.model, tmp_path / (form + suffix), to=form, shim=shim_name, channels_last=names
+        )
         results = onnx_compat.load_converted(path, shim_name).run(turned(data.inputs, names, "last"))
         for key, expected in data.outputs.items():
             np.testing.assert_allclose(np.moveaxis(results[key], -1, 1), expected, rtol=1e-3, atol=1e-3)
-        report = onnx_compat.verify(one.model, shim=shim_name, converted=path, channels_last=names)
+        report = onnx_compat.verify(entry.model, shim=shim_name, converted=path, channels_last=names)
         assert report.ok, report.summary
         with pytest.raises(InputError) as caught:
-            onnx_compat.verify(one.model, shim=shim_name, converted=path)
+            onnx_compat.verify(entry.model, shim=shim_name, converted=path)
         assert "channels_last" in (caught.value.hint or "")

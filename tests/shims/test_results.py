@@ -25,7 +25,7 @@ def model(nodes: Sequence[Any], inputs: Dict[str, Any], outputs: Dict[str, int],
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=7)
 
 
-def ran(proto: Any, feeds: Dict[str, np.ndarray], shim: str) -> List[Any]:
+def run(proto: Any, feeds: Dict[str, np.ndarray], shim: str) -> List[Any]:
     runnable = onnx_compat.prepare(proto, shim=shim, fallback=False)
     return list(runnable.run(feeds))
 
@@ -48,7 +48,7 @@ def test_a_transposed_input_meets_run_time_sizes(operator: str, first: bool, shi
         x = np.arange(rows * columns, dtype=np.int64).reshape(rows, columns) + 1
         sizes = np.array([1, 5])
         want = function(x.T, sizes) if first else function(sizes, x.T)
-        (got,) = ran(proto, {"x": x, "d": np.zeros(sizes, np.float32)}, shim_name)
+        (got,) = run(proto, {"x": x, "d": np.zeros(sizes, np.float32)}, shim_name)
         np.testing.assert_array_equal(got, want)
 
 
@@ -62,7 +62,7 @@ def test_a_boolean_mask_of_open_sizes(shim_name: str) -> None:
     proto = model(nodes, {"x": (TensorProto.FLOAT, ["a", "b"])}, {"y": TensorProto.FLOAT})
     for shape in ((2, 3), (2, 2), (3, 1)):
         x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 4
-        (got,) = ran(proto, {"x": x}, shim_name)
+        (got,) = run(proto, {"x": x}, shim_name)
         np.testing.assert_array_equal(got, x[x != 0])
 
 
@@ -73,24 +73,24 @@ def _same(size: int, kernel: int, stride: int, dilation: int) -> Any:
     return total // 2, total - total // 2
 
 
-def _convolved(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, pads: Any, group: int) -> np.ndarray:
+def _convolve(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, pads: Any, group: int) -> np.ndarray:
     """The cross-correlation, tap by tap."""
     x = np.pad(x, [(0, 0), (0, 0), *pads], "constant")
-    places = [
+    sizes = [
         (size - (kernel - 1) * step - 1) // stride + 1
         for size, kernel, step, stride in zip(x.shape[2:], w.shape[2:], dilations, strides)
     ]
-    out = np.zeros((x.shape[0], w.shape[0], *places), np.float64)
-    per, taken = w.shape[0] // group, w.shape[1]
+    out = np.zeros((x.shape[0], w.shape[0], *sizes), np.float64)
+    per, channels_in = w.shape[0] // group, w.shape[1]
     for tap in itertools.product(*map(range, w.shape[2:])):
         cut = [
             slice(t * step, t * step + (n - 1) * stride + 1, stride)
-            for t, step, n, stride in zip(tap, dilations, places, strides)
+            for t, step, n, stride in zip(tap, dilations, sizes, strides)
         ]
         seen = x[(slice(None), slice(None), *cut)]
         for m in range(w.shape[0]):
-            channels = seen[:, m // per * taken : m // per * taken + taken]
-            weights = w[(m, slice(None), *tap)].reshape((1, -1) + (1,) * len(places))
+            channels = seen[:, m // per * channels_in : m // per * channels_in + channels_in]
+            weights = w[(m, slice(None), *tap)].reshape((1, -1) + (1,) * len(sizes))
             out[:, m] += (channels * weights).sum(1)
     return out
 
@@ -115,8 +115,8 @@ def test_a_dilated_and_strided_convolution(rank: int, group: int, size: int, shi
             }
             nodes = [helper.make_node("Conv", ["x", "w"], ["y"], **attributes)]
             proto = model(nodes, {"x": (TensorProto.FLOAT, x.shape)}, {"y": TensorProto.FLOAT}, {"w": w})
-            want = _convolved(x, w, strides, dilations, pads, group)
-            (got,) = ran(proto, {"x": x}, shim_name)
+            want = _convolve(x, w, strides, dilations, pads, group)
+            (got,) = run(proto, {"x": x}, shim_name)
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4, err_msg=str(attributes))
 
 
@@ -134,5 +134,5 @@ def test_a_diagonal_far_from_the_matrix(given: str, upper: int, shim_name: str) 
         near = max(min(k, 3), -3)
         want = np.triu(x, near) if upper else np.tril(x, near)
         feeds = {"x": x} if given == "known" else {"x": x, "k": np.array(k, np.int64)}
-        (got,) = ran(protos[k] if given == "known" else open_, feeds, shim_name)
+        (got,) = run(protos[k] if given == "known" else open_, feeds, shim_name)
         np.testing.assert_array_equal(got, want, err_msg="k = %d" % k)

@@ -1,4 +1,4 @@
-"""The fast paths of the TensorFlow shims give what the composed meanings give, and decline what they do otherwise."""
+"""The native operators of the TensorFlow shims equal the composed meanings, and decline every other case."""
 
 import importlib
 import os
@@ -22,7 +22,7 @@ def _random(*shape: int) -> np.ndarray:
 
 
 def _model(operator: str, opset: int, count: int, fed: Dict[str, Any], known: Dict[str, Any], **attributes: Any) -> Any:
-    """One node; sizes of what is fed are open where `fed` has None in the shape beside the array."""
+    """Return a model of a single node; `fed` maps an input to an array and a shape, with None for an open size."""
     names = [name for name in (*fed, *known) if not name.startswith("_")]
     ordered = sorted(names, key=lambda name: int(name[1:]))
     slots = ["i%d" % k if "i%d" % k in ordered else "" for k in range(int(ordered[-1][1:]) + 1)]
@@ -43,7 +43,7 @@ def _both(model: Any, *feeds: Dict[str, np.ndarray]) -> List[str]:
         for ours, theirs in zip(fast.run(feed), composed.run(feed)):
             np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-6)
             assert ours.dtype == theirs.dtype
-    return [one.status for one in onnx_compat.support(model, SHIM)]
+    return [row.status for row in onnx_compat.support(model, SHIM)]
 
 
 def _lstm_status() -> List[str]:
@@ -94,7 +94,7 @@ def test_matmul_integer_is_exact(depth: int, signs: Tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "after", "status"),
+    ("transformation", "after", "status"),
     [
         ("half_pixel", (8, 10), "native"),
         ("asymmetric", (9, 5), "native"),
@@ -103,10 +103,10 @@ def test_matmul_integer_is_exact(depth: int, signs: Tuple[str, str]) -> None:
         ("half_pixel", (3, 10), "composed"),
     ],
 )
-def test_resize(place: str, after: Tuple[int, int], status: str) -> None:
+def test_resize(transformation: str, after: Tuple[int, int], status: str) -> None:
     fed = {"i0": (_random(2, 3, 4, 5), ["n", 3, 4, 5])}
     known = {"i2": np.array([1, 1, after[0] / 4, after[1] / 5], np.float32)}
-    model = _model("Resize", 13, 1, fed, known, mode="linear", coordinate_transformation_mode=place)
+    model = _model("Resize", 13, 1, fed, known, mode="linear", coordinate_transformation_mode=transformation)
     assert _both(model, {"i0": fed["i0"][0]}) == [status]
 
 

@@ -1,4 +1,4 @@
-"""The probe, what is asked of TensorFlow, and names."""
+"""The probe, feature detection and names of the TensorFlow shims."""
 
 import os
 import subprocess
@@ -17,16 +17,16 @@ def shim(request: Any) -> Any:
 
 
 def test_the_probe_says_what_is_here(shim: Any) -> None:
-    found = shim.probe()
-    assert found.available and found.framework == "tensorflow" and found.version
-    assert all(isinstance(value, (bool, str)) for value in found.features.values())
+    probe = shim.probe()
+    assert probe.available and probe.framework == "tensorflow" and probe.version
+    assert all(isinstance(value, (bool, str)) for value in probe.features.values())
 
 
 def test_the_other_shim_says_what_to_use_instead(shim: Any) -> None:
     pytest.importorskip("onnx_compat_tf1" if shim.name == "tf2" else "onnx_compat_tf2")
-    other = {"tf1": "onnx_compat_tf2", "tf2": "onnx_compat_tf1"}[shim.name]
-    found = __import__(other).SHIM.probe()
-    assert not found.available and "shim " + shim.name in found.reason
+    package = {"tf1": "onnx_compat_tf2", "tf2": "onnx_compat_tf1"}[shim.name]
+    probe = __import__(package).SHIM.probe()
+    assert not probe.available and "shim " + shim.name in probe.reason
 
 
 def test_loading_the_shim_imports_no_tensorflow_and_probing_prints_nothing(shim_name: str) -> None:
@@ -56,17 +56,17 @@ def test_a_missing_kernel_is_a_way_around_and_no_kernel_an_error(shim: Any) -> N
 def test_a_dilated_convolution_without_a_kernel_is_padded_for_each_place(
     rank: int, group: int, size: int, shim: Any, monkeypatch: Any
 ) -> None:
-    """It is computed with stride 1 and thinned out; pads that are SAME of the strided window are not SAME of that."""
+    """The shim computes it with stride 1 and subsamples; the SAME pads differ between the strides."""
     from onnx_compat import primitives
     from onnx_compat.ir import dtypes
     from onnx_compat.shim.interface import Port
     from onnx_compat.tracing.recording import record_program
 
     holds = type(shim.features).holds
-    asked = []
+    questions = []
 
     def lacking(self: Any, name: str, *about: Any) -> Any:
-        asked.append(name)
+        questions.append(name)
         return not name.startswith("dilated") and holds(self, name, *about)
 
     monkeypatch.setattr(type(shim.features), "holds", lacking)
@@ -79,7 +79,7 @@ def test_a_dilated_convolution_without_a_kernel_is_padded_for_each_place(
         program = record_program(lambda x, how=how: [primitives.conv(x, w, **how)], ports, shim.emitter())
         want = primitives.conv(x, w, **how).value
         np.testing.assert_allclose(shim.compile(program).run([x])[0], want, rtol=1e-3, atol=1e-4, err_msg=str(pads))
-    assert any(name.startswith("dilated") for name in asked)
+    assert any(name.startswith("dilated") for name in questions)
 
 
 def test_a_question_does_not_disturb_the_graph_that_is_being_built(shim: Any) -> None:
@@ -100,9 +100,9 @@ def test_the_module_is_called_by_position_or_by_name(shim: Any) -> None:
 
     ports = [Port("a.b", dtypes.float32, (None,)), Port("c", dtypes.float32, (None,))]
     module = shim.compile(record_program(lambda a, c: [a - c], ports, shim.emitter())).native
-    two, one = np.full(3, 2, np.float32), np.ones(3, np.float32)
-    for outputs in (module(two, one), module(two, c=one), module(**{"a.b": two, "c": one})):
-        np.testing.assert_array_equal(outputs[0].numpy(), one)
+    two, unit = np.full(3, 2, np.float32), np.ones(3, np.float32)
+    for outputs in (module(two, unit), module(two, c=unit), module(**{"a.b": two, "c": unit})):
+        np.testing.assert_array_equal(outputs[0].numpy(), unit)
 
 
 def test_names_stay_as_far_as_tensorflow_takes_them() -> None:

@@ -1,4 +1,4 @@
-"""What is written can be read again: by us with every name and type, and by TensorFlow alone."""
+"""Exported files load again: in the shim with every name and type, and in TensorFlow alone."""
 
 import os
 from pathlib import Path
@@ -156,7 +156,7 @@ def interrupted_at(real: Any, step: int) -> Any:
 def test_an_interrupt_leaves_a_saved_model(
     shim: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, steps: int
 ) -> None:
-    """As the second run replaces the folder of the first: after each step there is a folder that can be loaded."""
+    """While a second run replaces the folder of the first, each step leaves a folder that loads."""
     target, x = tmp_path / "out", np.array([[-1, 2, -3]], np.float32)
     onnx_compat.convert(relu(), target, shim=shim.name)
     if owner is os:
@@ -182,7 +182,7 @@ def test_what_is_no_such_file_is_refused(shim: Any, tmp_path: Path) -> None:
 
 
 def test_constants_that_a_graph_cannot_hold(shim: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a graph held no more than a few bytes: tf2 keeps the weights in variables, tf1 says so."""
+    """With a limit of a few bytes for a graph, tf2 keeps the weights in variables, and tf1 raises an error."""
     from onnx_compat.errors import UnsupportedError
 
     weights = np.arange(1 << 15, dtype=np.float32).reshape(2, -1)

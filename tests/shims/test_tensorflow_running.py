@@ -1,4 +1,4 @@
-"""Programs on TensorFlow: sizes left open, strings, threads, errors, two models beside each other."""
+"""Programs on TensorFlow: symbolic sizes, strings, threads, errors, two models in a process."""
 
 import threading
 from typing import Any, List, Sequence
@@ -53,11 +53,11 @@ def test_every_batch_size_runs_with_one_trace(shim: Any) -> None:
 
 
 def test_what_is_not_less_may_be_no_number(shim: Any) -> None:
-    def negated(x: Any) -> List[Any]:
+    def negate(x: Any) -> List[Any]:
         compared = [primitives.less(x, 1.0), primitives.less_equal(x, 1.0), primitives.equal(x, 1.0)]
-        return [primitives.logical_not(one) for one in compared]
+        return [primitives.logical_not(result) for result in compared]
 
-    same(shim, negated, [Port("x", FLOAT, (None,))], [np.array([np.nan, 0, 1, 2] * 5, np.float32)])
+    same(shim, negate, [Port("x", FLOAT, (None,))], [np.array([np.nan, 0, 1, 2] * 5, np.float32)])
 
 
 def test_a_convolution_of_an_image_needs_no_transpose_but_at_the_input(shim: Any) -> None:
@@ -86,8 +86,8 @@ def test_an_empty_batch_has_the_shape_of_one(shim: Any) -> None:
 
 def test_a_batch_that_becomes_empty_inside(shim: Any) -> None:
     def boxes(x: Any, keep: Any) -> List[Any]:
-        places = primitives.squeeze(primitives.nonzero(keep), [0])
-        return classify(primitives.take(x, places, 0))
+        rows = primitives.squeeze(primitives.nonzero(keep), [0])
+        return classify(primitives.take(x, rows, 0))
 
     ports = [Port("x", FLOAT, (3, 3, 9, 9)), Port("keep", dtypes.bool_, (3,))]
     x = image(3, 3, 9, 9)
@@ -98,8 +98,8 @@ def test_strings_go_in_and_come_out_as_text(shim: Any) -> None:
     words = np.array([["Straße", "ÄÖ"], ["日本", ""]], object)
     ports = [Port("x", dtypes.string, (None, 2))]
     same(shim, lambda x: [primitives.string_upper(x), primitives.equal(x, "ÄÖ")], ports, [words])
-    one = np.array("Ab", object)
-    same(shim, lambda x: [primitives.string_lower(x)], [Port("x", dtypes.string, ())], [one])
+    result = np.array("Ab", object)
+    same(shim, lambda x: [primitives.string_lower(x)], [Port("x", dtypes.string, ())], [result])
 
 
 def test_a_branch_is_taken_by_a_value(shim: Any) -> None:

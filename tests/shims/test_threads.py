@@ -1,4 +1,4 @@
-"""One Runnable in several threads: whatever other threads run between two lines of a run, it gives the results of its inputs."""
+"""A Runnable in several threads: each run returns the results of its inputs, whatever other threads run meanwhile."""
 
 import os
 import sys
@@ -13,6 +13,7 @@ import onnx_compat
 from onnx_compat.discovery.selection import find
 from onnx_compat.execution.feeds import check_feed
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan
+from onnx_compat.ir import Node
 
 #: The files between whose lines another thread runs.
 FILES = ("runnable.py", "plan.py", "partition.py", "emission.py", "emitted_program.py")
@@ -23,7 +24,7 @@ def _model(nodes: Any, inputs: Any, constants: Any = ()) -> Any:
     graph = helper.make_graph(
         nodes,
         "graph",
-        [helper.make_tensor_value_info(*one) for one in inputs],
+        [helper.make_tensor_value_info(*value_info) for value_info in inputs],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(array, name) for name, array in constants],
     )
@@ -31,14 +32,15 @@ def _model(nodes: Any, inputs: Any, constants: Any = ()) -> Any:
 
 
 def by_value() -> Any:
-    """Axes that are an input: there is a plan for each value of them."""
+    """Return a model whose axes are an input, with a plan for each value."""
     nodes = [helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)]
     return _model(nodes, [("x", TensorProto.FLOAT, [3, 3]), ("axes", TensorProto.INT64, [1])])
 
 
 def by_data() -> Any:
-    """Axes that come from data, of which there is too much to specialise on: executed at once, or in parts. (Its rank is
-    open: a model whose inputs have declared ranks is specialised on them before their sizes are known.)
+    """Return a model whose axes depend on data too large to specialise on; it is executed eagerly, or in parts.
+
+    Its rank is open, because a model with declared ranks is specialised on them before its sizes are known.
     """
     nodes = [
         helper.make_node("Mul", ["x", "one"], ["m"]),
@@ -53,16 +55,16 @@ def by_data() -> Any:
 
 
 def cases(name: str) -> List[Any]:
-    """The inputs of two runs, and what they give; the two differ in axis and in values."""
+    """Return the inputs and the result of two runs, which differ in axis and values."""
     if name == "by_value":
         x = np.arange(9, dtype=np.float32).reshape(3, 3)
         return [([x, np.array([axis])], x.sum(axis)) for axis in (0, 1)]
-    made = []
+    runs = []
     for axis in (0, 1):
         x = -np.random.RandomState(axis).randint(0, 9, (70, 70)).astype(np.float32)
         x[3, 5] = axis
-        made.append(([x], x.sum(axis) + 1))
-    return made
+        runs.append(([x], x.sum(axis) + 1))
+    return runs
 
 
 def _check(runnable: Any, case: Any) -> None:
@@ -72,7 +74,7 @@ def _check(runnable: Any, case: Any) -> None:
 
 
 class Intruder:
-    """Runs a function in a thread of its own, again and again, and keeps the errors."""
+    """Run a function again and again in threads of its own, and keep the errors."""
 
     def __init__(self, function: Callable[[], None], patience: float = LONG) -> None:
         self.function = function
@@ -87,27 +89,27 @@ class Intruder:
             self.errors.append(error)
 
     def intrude(self) -> None:
-        """Run it until it ends, or waits for a lock that the thread which was interrupted holds."""
+        """Run the function until it ends, or waits for a lock of the interrupted thread."""
         thread = threading.Thread(target=self._run)
         self.threads.append(thread)
         thread.start()
         thread.join(self.patience)
 
     def interrupt(self, function: Callable[[], None], files: Any = FILES) -> None:
-        """Call the function, and run the intruder before each line of these files that it comes to."""
+        """Call a function, and run the intruder before each line of these files that it executes."""
 
         def local(frame: Any, event: str, arg: Any) -> Any:
             if event == "line":
                 self.intrude()
             return local
 
-        def entered(frame: Any, event: str, arg: Any) -> Any:
+        def trace_calls(frame: Any, event: str, arg: Any) -> Any:
             folder, name = os.path.split(frame.f_code.co_filename)
             packages = folder.split(os.sep)[-2:]
             return local if name in files and any(part.startswith("onnx_compat") for part in packages) else None
 
-        def traced() -> None:
-            sys.settrace(entered)
+        def run_traced() -> None:
+            sys.settrace(trace_calls)
             try:
                 function()
             except Exception as error:  # noqa: BLE001 (the test raises it in its own thread)
@@ -115,12 +117,12 @@ class Intruder:
             finally:
                 sys.settrace(None)
 
-        thread = threading.Thread(target=traced)
+        thread = threading.Thread(target=run_traced)
         thread.start()
         thread.join(LONG)
-        for one in [thread, *self.threads]:
-            one.join(LONG)
-            assert not one.is_alive(), "a thread waits for ever"
+        for joined_thread in [thread, *self.threads]:
+            joined_thread.join(LONG)
+            assert not joined_thread.is_alive(), "a thread waits for ever"
         assert self.threads, "no line was interrupted"
         if self.errors:
             raise self.errors[0]
@@ -174,28 +176,30 @@ def test_the_first_run_is_interrupted_at_each_line() -> None:
 
 
 class _Watchful:
-    """Methods that see whether the node under way is theirs."""
+    """Methods that check whether the current node is theirs."""
+
+    node: Node
 
     def reduce_sum(self, x: Any, **params: Any) -> Any:
-        assert self.node.primitive == "reduce_sum", self.node  # type: ignore[attr-defined]
-        return super().reduce_sum(x, **params)  # type: ignore[misc]
+        assert self.node.primitive == "reduce_sum", self.node
+        return super().reduce_sum(x, **params)  # type: ignore[misc]  # the base class is an emitter of the shim
 
     def reduce_max(self, x: Any, **params: Any) -> Any:
-        assert self.node.primitive == "reduce_max", self.node  # type: ignore[attr-defined]
-        return super().reduce_max(x, **params)  # type: ignore[misc]
+        assert self.node.primitive == "reduce_max", self.node
+        return super().reduce_max(x, **params)  # type: ignore[misc]  # the base class is an emitter of the shim
 
 
 def test_an_execution_has_an_emitter_of_its_own(shim_name: str) -> None:
-    """An emitter holds the node under way, which a run of another thread would change."""
+    """An emitter holds the current node, which a run in another thread would change."""
     executor = find(shim_name).executor()
     if executor is None:
         assert shim_name in ("tf1", "tflite")
         return
-    made = type("Watchful", (_Watchful, type(executor)), {})
+    watchful_class = type("Watchful", (_Watchful, type(executor)), {})
 
     def watchful() -> Any:
-        emitter = find(shim_name).executor()
-        emitter.__class__ = made  # type: ignore[assignment]
+        emitter: Any = find(shim_name).executor()
+        emitter.__class__ = watchful_class
         return emitter
 
     model = onnx_compat.load(by_data())

@@ -64,7 +64,7 @@ def layers():
     return model(nodes, ["n", 8], w=X, three=np.array(3))
 
 
-def expected():
+def expected_output():
     y = X @ X
     for _ in range(int(X.sum()) % 3):
         y = y @ X
@@ -72,14 +72,14 @@ def expected():
 
 
 def plain():
-    """One that is a stock model on every framework."""
+    """Return a model that is a stock model on every framework."""
     return model(
         [helper.make_node("MatMul", ["x", "w"], ["z"]), helper.make_node("Softplus", ["z"], ["y"])], [8, 8], w=X
     )
 
 
 def made_at_run_time():
-    """One in which tensors are made while it runs: of a size, and of random numbers."""
+    """Return a model that creates tensors at run time: from a size, and of random numbers."""
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),
         helper.make_node("Cast", ["shape"], ["sizes"], to=FLOAT),
@@ -93,7 +93,7 @@ def made_at_run_time():
 
 
 def axis_from_data():
-    """One that is executed at once: an axis is a value of the data."""
+    """Return a model that is executed eagerly, because an axis depends on the data."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["z"]),
         helper.make_node("ReduceMin", ["x"], ["least"], keepdims=0),
@@ -104,7 +104,7 @@ def axis_from_data():
     return model(nodes, None, w=X, zero=np.array([0]))
 
 
-def place(handle):
+def device_of(handle):
     """The device of a tensor, as the core names it."""
     if hasattr(handle, "devices"):  # JAX
         (device,) = handle.devices()
@@ -132,7 +132,11 @@ def session_places(graph):
     options, seen = compat.RunOptions(trace_level=compat.RunOptions.FULL_TRACE), compat.RunMetadata()
     with compat.Session(graph=graph, config=compat.ConfigProto(device_count={"CPU": COUNT})) as session:
         session.run("y:0", {"x:0": X}, options=options, run_metadata=seen)
-    nodes = [(one.device, stats.node_name) for one in seen.step_stats.dev_stats for stats in one.node_stats]
+    nodes = [
+        (device_stats.device, stats.node_name)
+        for device_stats in seen.step_stats.dev_stats
+        for stats in device_stats.node_stats
+    ]
     # What is listed as "/host:CPU" are the same operations, as the thread pool saw them.
     return [
         device.lower().rpartition("device:")[2] for device, name in nodes if "MatMul" in name and "device:" in device
@@ -140,7 +144,7 @@ def session_places(graph):
 
 
 def run_places(runnable, array):
-    """Where `run` computes."""
+    """Return the devices on which `run` computes."""
     if isinstance(runnable._latest, ImmediatePlan):
         return executed_places(runnable, array)
     compiled = runnable._latest.compiled
@@ -148,23 +152,23 @@ def run_places(runnable, array):
         return session_places(compiled.native)
     if not hasattr(compiled, "_function"):  # torch: the emitter gives what `run` takes the values of
         inputs = [compiled._io.array(array, float32)]
-        return [place(each) for each in compiled.body.compute(compiled.body.weights(), inputs, None)]
+        return [device_of(output) for output in compiled.body.compute(compiled.body.weights(), inputs, None)]
     seen = []
     function = compiled._function
 
-    def watched(*args):
+    def watch(*args):
         results = function(*args)
-        seen.extend(map(place, flat(results)))
+        seen.extend(map(device_of, flat(results)))
         return results
 
-    compiled._function = watched
+    compiled._function = watch
     runnable.run([array])
     compiled._function = function
     return seen + (graph_places(function.graph) if hasattr(function, "graph") else [])
 
 
 def executed_places(runnable, array):
-    """Where a model that is executed at once computes."""
+    """Return the devices on which an eagerly executed model computes."""
     seen = []
     make_executor = runnable._latest.executor
 
@@ -172,11 +176,11 @@ def executed_places(runnable, array):
         executor = make_executor()
         fetch = executor.fetch
 
-        def watched(handle):
-            seen.append(place(handle))
+        def watch(handle):
+            seen.append(device_of(handle))
             return fetch(handle)
 
-        executor.fetch = watched
+        executor.fetch = watch
         return executor
 
     runnable._latest.executor = watched_executor
@@ -186,7 +190,7 @@ def executed_places(runnable, array):
 
 
 def with_values():
-    """Context in which Keras on torch reads values: on its default device here, "meta", there are none."""
+    """Return a context in which Keras on torch reads values: its default device here, "meta", has no values."""
     if os.environ.get("KERAS_BACKEND") != "torch":
         return nullcontext()
     import keras
@@ -195,45 +199,45 @@ def with_values():
 
 
 def native_places(runnable, array):
-    """Where the framework's own object computes, and where its weights are."""
+    """Return the devices of the results and weights of the framework's own object."""
     native = runnable.native
     if runnable.shim == "tf1":
         return session_places(native)
-    found = [place(each) for each in flat(native(array))]
+    devices = [device_of(output) for output in flat(native(array))]
     if runnable.shim != "keras":
-        return found
+        return devices
     if os.environ["KERAS_BACKEND"] == "jax":  # as `fit` and `predict` compile it
         import jax
 
         values = [
-            [each.value for each in kind] for kind in (native.trainable_variables, native.non_trainable_variables)
+            [output.value for output in kind] for kind in (native.trainable_variables, native.non_trainable_variables)
         ]
-        found.append(place(jax.jit(native.stateless_call)(*values, array)[0]))
+        devices.append(device_of(jax.jit(native.stateless_call)(*values, array)[0]))
     with with_values():
-        return found + [place(variable.value) for variable in native.variables]
+        return devices + [device_of(variable.value) for variable in native.variables]
 
 
 def whole_places(runnable, array):
-    """Where the framework's own object computes a model that stock layers cannot express."""
+    """Return the devices on which the framework's own object computes a model that stock layers cannot express."""
     if runnable.shim == "tf1":
         return session_places(runnable.native)
     with with_values():  # Keras converts the input before it calls the model
-        return [place(each) for each in flat(runnable.native(array))]
+        return [device_of(output) for output in flat(runnable.native(array))]
 
 
 def variable_places(shim, device):
-    """Where TensorFlow 2 keeps weights that are too large for a graph."""
+    """Return the devices of weights that are too large for a graph of TensorFlow 2."""
     from onnx_compat_tf2 import module
 
     module.GRAPH_LIMIT = module._SMALL = 0
     runnable = onnx_compat.prepare(plain(), shim, device, fallback=False)
-    return native_places(runnable, X) + [place(variable) for variable in runnable.native.variables]
+    return native_places(runnable, X) + [device_of(variable) for variable in runnable.native.variables]
 
 
-def prepared(proto, shim, device, array, expected):
+def prepare_and_check(proto, shim, device, array, expected_output):
     """The model on the device, once its outputs are seen to be right."""
     runnable = onnx_compat.prepare(proto, shim, device, fallback=False)
-    np.testing.assert_allclose(runnable.run([array])[0], expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(runnable.run([array])[0], expected_output, rtol=1e-4, atol=1e-4)
     return runnable
 
 
@@ -249,10 +253,10 @@ def configure(shim):
 
 def main(shim, device):
     configure(shim)
-    stock = prepared(plain(), shim, device, X, np.log1p(np.exp(X @ X)))
-    looped = prepared(layers(), shim, device, X, expected())
-    drawn = prepared(made_at_run_time(), shim, device, X, X @ X * 16)
-    places = {
+    stock = prepare_and_check(plain(), shim, device, X, np.log1p(np.exp(X @ X)))
+    looped = prepare_and_check(layers(), shim, device, X, expected_output())
+    drawn = prepare_and_check(made_at_run_time(), shim, device, X, X @ X * 16)
+    devices_by_kind = {
         "run": run_places(stock, X),
         "native": native_places(stock, X),
         "loop": run_places(looped, X),
@@ -260,12 +264,12 @@ def main(shim, device):
         "whole": whole_places(drawn, X),
     }
     if selection.find(shim).executor() is not None:
-        eager = prepared(axis_from_data(), shim, device, MANY, (MANY @ X).sum(0))
-        places["executed"] = executed_places(eager, MANY)
+        eager = prepare_and_check(axis_from_data(), shim, device, MANY, (MANY @ X).sum(0))
+        devices_by_kind["executed"] = executed_places(eager, MANY)
     if shim == "tf2":
-        places["variables"] = variable_places(shim, device)
-    told = {"devices": list(selection.find(shim).devices()), "device": stock.device, "places": places}
-    print("\n" + json.dumps(told))
+        devices_by_kind["variables"] = variable_places(shim, device)
+    report = {"devices": list(selection.find(shim).devices()), "device": stock.device, "places": devices_by_kind}
+    print("\n" + json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -20,4 +20,4 @@ if "matrix" not in sys.modules:  # without the root on the path: `onnx_compat` m
 def case(name: str, suite: str = "zoo") -> Any:
     from matrix.suites.cache import read_index
 
-    return next(one for one in read_index(suite) if one.id.endswith("/" + name))
+    return next(entry for entry in read_index(suite) if entry.id.endswith("/" + name))

@@ -1,4 +1,4 @@
-"""What the tests of the keras shim share: the cases of the primitives, and Keras models as something that runs."""
+"""Common fixtures of the tests of the keras shim: the cases of the primitives, and the call of a Keras model."""
 
 import importlib.util
 import sys
@@ -22,8 +22,8 @@ if "cases" not in sys.modules:  # importable without the folder on the path
 
 
 @pytest.fixture(scope="session")
-def called() -> Callable[[Any, Sequence[np.ndarray]], List[np.ndarray]]:
-    """Call a Keras model as a user does who has 64-bit types switched on."""
+def call_model() -> Callable[[Any, Sequence[np.ndarray]], List[np.ndarray]]:
+    """Return a function that calls a Keras model with 64-bit types enabled."""
     from onnx_compat_keras.features import wide
 
     def call(model: Any, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:

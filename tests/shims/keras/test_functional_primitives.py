@@ -5,7 +5,7 @@ from typing import Any, List
 import numpy as np
 import pytest
 from cases import CASES, Case, batches, dtypes_of
-from cases.making import listed
+from cases.making import as_list
 from hypothesis import HealthCheck, Phase, given, settings
 from onnx_compat_keras import SHIM
 from onnx_compat_keras.functional import functional
@@ -27,8 +27,8 @@ EXPECTED = (
 
 
 @pytest.mark.parametrize(("name", "dtype"), PAIRS, ids=["%s-%s" % (name, dtype.name) for name, dtype in PAIRS])
-def test_equals_the_reference_or_is_refused(name: str, dtype: DType, called: Any) -> None:
-    said: List[str] = []
+def test_equals_the_reference_or_is_refused(name: str, dtype: DType, call_model: Any) -> None:
+    description: List[str] = []
 
     @settings(
         max_examples=2, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
@@ -37,39 +37,39 @@ def test_equals_the_reference_or_is_refused(name: str, dtype: DType, called: Any
     @given(batches(name, dtype))
     def agrees(cases: List[Case]) -> None:
         for case in cases:
-            if case.inputs and case.check is None and all(one.array.size for one in case.inputs):
-                said.append(_compared(case, called))
+            if case.inputs and case.check is None and all(case_input.array.size for case_input in case.inputs):
+                description.append(_compare_with_reference(case, call_model))
 
     agrees()
     if dtype.name == "float32" and name in EXPECTED:
-        assert "equal" in said, said
+        assert "equal" in description, description
 
 
-def _compared(case: Case, called: Any) -> str:
+def _compare_with_reference(case: Case, call_model: Any) -> str:
     try:
-        model = functional(_recorded(SHIM, case, symbolic=True))
+        model = functional(_record(SHIM, case, symbolic=True))
     except UnsupportedError as error:
         return error.reason
-    arrays = [one.array for one in case.inputs]
-    expected = REFERENCE.compile(_recorded(REFERENCE, case, symbolic=False)).run([np.array(a) for a in arrays])
-    for k, (got, want) in enumerate(zip(called(model, arrays), expected)):
+    arrays = [case_input.array for case_input in case.inputs]
+    expected = REFERENCE.compile(_record(REFERENCE, case, symbolic=False)).run([np.array(a) for a in arrays])
+    for k, (got, want) in enumerate(zip(call_model(model, arrays), expected)):
         kept = np.ones(want.shape, bool) if k or case.ignored is None else ~np.asarray(case.ignored)
-        assert got.dtype == want.dtype, case.said
-        assert got.shape == want.shape, case.said
+        assert got.dtype == want.dtype, case.description
+        assert got.shape == want.shape, case.description
         if want.size and want.dtype.kind in "fc":
             close = 4e-3 if want.dtype == np.float16 else 4e-5
-            np.testing.assert_allclose(got[kept], want[kept], close, close, err_msg=case.said)
+            np.testing.assert_allclose(got[kept], want[kept], close, close, err_msg=case.description)
         else:
-            np.testing.assert_array_equal(got[kept], want[kept], case.said)
+            np.testing.assert_array_equal(got[kept], want[kept], case.description)
     return "equal"
 
 
-def _recorded(shim: Any, case: Case, symbolic: bool) -> Program:
+def _record(shim: Any, case: Case, symbolic: bool) -> Program:
     ports = []
-    for place, one in enumerate(case.inputs):
-        sizes: List[Any] = list(one.array.shape)
+    for position, case_input in enumerate(case.inputs):
+        sizes: List[Any] = list(case_input.array.shape)
         for axis, size in enumerate(sizes):
-            if symbolic and case.flavour.sizes != "fixed" and axis not in one.known and size != 1:
+            if symbolic and case.flavour.sizes != "fixed" and axis not in case_input.known and size != 1:
                 sizes[axis] = "n%d" % size if case.flavour.sizes == "named" else None
-        ports.append(Port("i%d" % place, one.dtype, tuple(sizes)))
-    return record_program(lambda *tensors: listed(case.apply(*tensors)), ports, shim.emitter())
+        ports.append(Port("i%d" % position, case_input.dtype, tuple(sizes)))
+    return record_program(lambda *tensors: as_list(case.apply(*tensors)), ports, shim.emitter())

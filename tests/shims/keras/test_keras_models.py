@@ -1,4 +1,4 @@
-"""Programs as Keras models: real layers, two sizes, a file that stock Keras loads, and what is refused."""
+"""Programs as Keras models: layers, symbolic sizes, files that stock Keras loads, and unsupported programs."""
 
 import json
 import os
@@ -32,26 +32,26 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def network(x: Any) -> List[Any]:
-    """Strides, padding on one side, depthwise, transposed, pooled; batch norms as they are without a fast path."""
-    one = {"strides": (1, 1), "dilations": (1, 1)}
+    """Compute strided, depthwise and transposed convolutions, pools, and batch normalizations as composed."""
+    unit: Any = {"strides": (1, 1), "dilations": (1, 1)}
     h = p.conv(x, numbers(8, 3, 3, 3), numbers(8), strides=(2, 2), dilations=(1, 1), pads=((0, 1), (0, 1)))
     h = p.clip(h * numbers(8, 1, 1) + numbers(8, 1, 1), 0, 6)
     same = ((1, 1), (1, 1))
-    h = p.conv(h, numbers(16, 1, 3, 3), None, pads=same, groups=8, **one) + 0.5  # type: ignore[arg-type]
-    h = p.conv(h, numbers(16, 4, 1, 1), None, pads=((0, 0), (0, 0)), groups=4, **one)  # type: ignore[arg-type]
+    h = p.conv(h, numbers(16, 1, 3, 3), None, pads=same, groups=8, **unit) + 0.5
+    h = p.conv(h, numbers(16, 4, 1, 1), None, pads=((0, 0), (0, 0)), groups=4, **unit)
     h = p.conv_transpose(h, numbers(16, 4, 2, 2), numbers(4), strides=(2, 2), dilations=(1, 1))
     h = p.max_pool(h, (3, 3), (2, 2), (1, 1), same)
     return [p.softmax(p.matmul(p.reduce_mean(h, (2, 3)), numbers(4, 5), numbers(5)), -1), h]
 
 
 def attention(ids: Any) -> List[Any]:
-    """Every size unknown: heads split and joined, a causal mask, positions, rows laid side by side and back."""
+    """Compute attention with every size unknown: split heads, causal mask, positions, flattened rows."""
     batch, length = ids.shape
     x = p.take(numbers(50, 16), ids, 0) + p.take(numbers(40, 16), p.iota(length), 0)
     heads = p.transpose(p.reshape(x, (batch, length, 4, 4)), (0, 2, 1, 3))
     scores = p.matmul(heads, p.transpose(heads, (0, 1, 3, 2))) * 0.5
-    places = p.iota(length)
-    later = p.less(p.unsqueeze(places, [1]), p.unsqueeze(places, [0]))
+    positions = p.iota(length)
+    later = p.less(p.unsqueeze(positions, [1]), p.unsqueeze(positions, [0]))
     weights = p.softmax(p.where(later, lift(-1e9, dtypes.float32), scores), -1)
     joined = p.reshape(p.transpose(p.matmul(weights, heads), (0, 2, 1, 3)), (batch * length, 16))
     return [p.reshape(p.matmul(joined, numbers(16, 16)), (batch, length, 16)), p.cast(ids, dtypes.float32)]
@@ -75,9 +75,9 @@ def program(name: str, shim: Any = SHIM) -> Program:
 
 
 def close(got: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
-    for one, other in zip(got, wanted):
-        assert one.dtype == other.dtype
-        np.testing.assert_allclose(one, other, 1e-4, 1e-4)
+    for array, wanted_array in zip(got, wanted):
+        assert array.dtype == wanted_array.dtype
+        np.testing.assert_allclose(array, wanted_array, 1e-4, 1e-4)
 
 
 @pytest.fixture(autouse=True)
@@ -88,14 +88,14 @@ def names_are_mapped() -> Any:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_two_sizes_without_being_prepared_again(name: str, called: Any) -> None:
+def test_two_sizes_without_being_prepared_again(name: str, call_model: Any) -> None:
     compiled = SHIM.compile(program(name))
     reference = REFERENCE.compile(program(name, REFERENCE))
     for sizes in ((2, 16, 20), (3, 8, 12), (2, 16, 20)):
         arrays = inputs_of(MODELS[name][1], sizes)
         wanted = reference.run(arrays)
         close(compiled.run(arrays), wanted)
-        close(called(compiled.native, arrays), wanted)
+        close(call_model(compiled.native, arrays), wanted)
     assert compiled.traces == (2 if back_end() == "jax" else 1)
     assert isinstance(compiled.native, keras.Model)
 
@@ -144,10 +144,10 @@ assert not any(name.split(".")[0].startswith("onnx") for name in sys.modules)
 
 
 def test_large_constants_are_weights_and_not_text(tmp_path: Path) -> None:
-    made = record_program(
+    recorded_program = record_program(
         lambda x: [p.add(x, numbers(300, 200))], [Port("x", dtypes.float32, (300, 200))], SHIM.emitter()
     )
-    SHIM.export(made, str(tmp_path / "m.keras"), "keras")
+    SHIM.export(recorded_program, str(tmp_path / "m.keras"), "keras")
     with zipfile.ZipFile(str(tmp_path / "m.keras")) as file:
         config = file.read("config.json")
         assert len(config) < 20000
@@ -156,9 +156,9 @@ def test_large_constants_are_weights_and_not_text(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_a_file_says_why(tmp_path: Path) -> None:
-    made = record_program(lambda x: [p.nonzero(x)], [Port("x", dtypes.float32, (4,))], SHIM.emitter())
+    recorded_program = record_program(lambda x: [p.nonzero(x)], [Port("x", dtypes.float32, (4,))], SHIM.emitter())
     with pytest.raises(ConversionError, match="nonzero"):
-        SHIM.export(made, str(tmp_path / "m.keras"), "keras")
+        SHIM.export(recorded_program, str(tmp_path / "m.keras"), "keras")
     assert not list(tmp_path.iterdir())
 
 
@@ -170,29 +170,29 @@ def test_a_file_that_is_no_model(content: bytes, tmp_path: Path) -> None:
         SHIM.load_converted(str(path), "keras")
 
 
-def test_what_is_not_functional_is_a_keras_model_all_the_same(called: Any) -> None:
+def test_what_is_not_functional_is_a_keras_model_all_the_same(call_model: Any) -> None:
     def search(x: Any) -> List[Any]:
         return list(p.while_loop(lambda v: p.less(p.reduce_sum(v), 100.0), lambda v: [v * 2.0], [x]))
 
-    made = record_program(search, [Port("x", dtypes.float32, (3,))], SHIM.emitter())
-    compiled = SHIM.compile(made)
+    recorded_program = record_program(search, [Port("x", dtypes.float32, (3,))], SHIM.emitter())
+    compiled = SHIM.compile(recorded_program)
     x = np.array([1, 2, 3], np.float32)
     close(compiled.run([x]), [x * 32])
     assert isinstance(compiled.native, keras.Model)
-    close(called(compiled.native, [x]), [x * 32])
+    close(call_model(compiled.native, [x]), [x * 32])
 
 
 def test_64_bits_are_64_bits_and_the_setting_of_the_user_stays() -> None:
-    made = record_program(
+    recorded_program = record_program(
         lambda a, b: [p.add(a, 1), p.matmul(b, b), p.argmax(b, 1)],
         [Port("a", dtypes.int64, (2,)), Port("b", dtypes.float64, (2, 2))],
         SHIM.emitter(),
     )
     a, b = np.array([2**40, -(2**62)], np.int64), np.array([[1 + 1e-12, 0], [0, 1]], np.float64)
-    one, two, three = SHIM.compile(made).run([a, b])
-    np.testing.assert_array_equal(one, a + 1)
-    np.testing.assert_allclose(two, b @ b, 1e-14)
-    assert three.dtype == np.int64
+    total, product, index = SHIM.compile(recorded_program).run([a, b])
+    np.testing.assert_array_equal(total, a + 1)
+    np.testing.assert_allclose(product, b @ b, 1e-14)
+    assert index.dtype == np.int64
     if back_end() == "jax":
         import jax
 
@@ -201,12 +201,12 @@ def test_64_bits_are_64_bits_and_the_setting_of_the_user_stays() -> None:
 
 
 def test_random_numbers_are_new_at_every_run_unless_seeded() -> None:
-    made = record_program(
+    recorded_program = record_program(
         lambda x: [p.random_normal((4,), dtypes.float32), p.random_normal((4,), dtypes.float32, 3.0), x],
         [Port("x", dtypes.float32, (1,))],
         SHIM.emitter(),
     )
-    compiled = SHIM.compile(made)
+    compiled = SHIM.compile(recorded_program)
     x = np.zeros(1, np.float32)
     first, second = compiled.run([x]), compiled.run([x])
     assert not np.array_equal(first[0], second[0])

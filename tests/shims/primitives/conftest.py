@@ -24,13 +24,13 @@ from cases import gaps  # noqa: E402
 
 @pytest.fixture(scope="session")
 def shim() -> Any:
-    found = selection.find(os.environ.get("ONNX_COMPAT_SHIM", "reference"))
-    probe = found.probe()
+    selected = selection.find(os.environ.get("ONNX_COMPAT_SHIM", "reference"))
+    probe = selected.probe()
     assert probe.available, probe.reason
-    return found
+    return selected
 
 
 @pytest.fixture(scope="session")
-def declared(shim: Any) -> List[gaps.Gap]:
-    found: List[gaps.Gap] = gaps.load(HERE.parents[1] / "gaps" / ("primitives-%s.toml" % shim.name))
-    return found
+def declared_gaps(shim: Any) -> List[gaps.Gap]:
+    selected: List[gaps.Gap] = gaps.load(HERE.parents[1] / "gaps" / ("primitives-%s.toml" % shim.name))
+    return selected

@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 import pytest
 from cases import CASES, Case, batches, dtypes_of, gaps
-from cases.making import listed
+from cases.making import as_list
 from hypothesis import HealthCheck, Phase, given, settings
 
 from onnx_compat.errors import OnnxCompatError
@@ -21,7 +21,7 @@ PAIRS = [(name, dtype) for name in sorted(PRIMITIVES) if name in CASES for dtype
 
 
 class Mismatch(AssertionError):
-    """The shim gave another answer than the reference."""
+    """The result of the shim differs from that of the reference."""
 
 
 def test_every_primitive_has_cases() -> None:
@@ -29,8 +29,8 @@ def test_every_primitive_has_cases() -> None:
 
 
 @pytest.mark.parametrize(("name", "dtype"), PAIRS, ids=["%s-%s" % (name, dtype.name) for name, dtype in PAIRS])
-def test_equals_the_reference(name: str, dtype: DType, shim: Any, declared: List[gaps.Gap]) -> None:
-    gap = gaps.find(declared, name, dtype.name, os.environ.get("ONNX_COMPAT_CELL", ""))
+def test_equals_the_reference(name: str, dtype: DType, shim: Any, declared_gaps: List[gaps.Gap]) -> None:
+    gap = gaps.find(declared_gaps, name, dtype.name, os.environ.get("ONNX_COMPAT_CELL", ""))
     excused: List[str] = []
 
     @settings(
@@ -78,44 +78,48 @@ def _compare(shim: Any, cases: Sequence[Case]) -> None:
             continue
         if len(theirs) != len(ours):
             raise Mismatch("%d results, not %d: %r" % (len(theirs), len(ours), case))
-        for k, (one, other) in enumerate(zip(theirs, ours)):
-            difference = _difference(np.asarray(one), other, case, None if k else case.ignored)
+        for k, (actual_result, expected_result) in enumerate(zip(theirs, ours)):
+            difference = _difference(np.asarray(actual_result), expected_result, case, None if k else case.ignored)
             if difference:
                 fed = "\n".join("input: %r" % (entry.array,) for entry in case.inputs)
-                raise Mismatch("%s\n%r\n%s\ngot:\n%r\nexpected:\n%r" % (difference, case, fed, one, other))
+                raise Mismatch(
+                    "%s\n%r\n%s\ngot:\n%r\nexpected:\n%r" % (difference, case, fed, actual_result, expected_result)
+                )
 
 
 def _run(shim: Any, cases: Sequence[Case], symbolic: bool) -> List[List[Any]]:
-    """All cases as one program; the results of each."""
+    """Run all cases as a single program; return the results of each case."""
     ports: List[Port] = []
     for number, case in enumerate(cases):
-        for place, one in enumerate(case.inputs):
-            ports.append(Port("i%d_%d" % (number, place), one.dtype, _sizes(case, number, place, symbolic)))
+        for position, case_input in enumerate(case.inputs):
+            ports.append(
+                Port("i%d_%d" % (number, position), case_input.dtype, _sizes(case, number, position, symbolic))
+            )
     counts: List[int] = []
 
     def body(*tensors: Any) -> List[Any]:
         results: List[Any] = []
-        taken = 0
+        offset = 0
         for case in cases:
-            mine = listed(case.apply(*tensors[taken : taken + len(case.inputs)]))
-            taken += len(case.inputs)
+            mine = as_list(case.apply(*tensors[offset : offset + len(case.inputs)]))
+            offset += len(case.inputs)
             counts.append(len(mine))
             results += mine
         return results
 
     program = record_program(body, ports, shim.emitter())
-    arrays = shim.compile(program).run([np.array(one.array) for case in cases for one in case.inputs])
+    arrays = shim.compile(program).run([np.array(case_input.array) for case in cases for case_input in case.inputs])
     assert len(arrays) == sum(counts)
     ends = np.cumsum([0, *counts])
     return [list(arrays[first:last]) for first, last in zip(ends[:-1], ends[1:])]
 
 
-def _sizes(case: Case, number: int, place: int, symbolic: bool) -> Any:
-    one = case.inputs[place]
-    sizes: List[Any] = list(one.array.shape)
+def _sizes(case: Case, number: int, position: int, symbolic: bool) -> Any:
+    case_input = case.inputs[position]
+    sizes: List[Any] = list(case_input.array.shape)
     if symbolic and case.flavour.sizes != "fixed":
         for axis, size in enumerate(sizes):
-            if axis not in one.known and (size != 1 or case.flavour.sizes == "unknown"):
+            if axis not in case_input.known and (size != 1 or case.flavour.sizes == "unknown"):
                 sizes[axis] = "c%d_n%d" % (number, size) if case.flavour.sizes == "named" else None
     return tuple(sizes)
 
@@ -143,7 +147,7 @@ def _difference(got: Any, expected: Any, case: Case, ignored: Any) -> str:
 
 def _tolerance(case: Case) -> float:
     """A few units in the last place of the coarsest dtype that goes in."""
-    floats = [one.dtype for one in case.inputs if one.dtype.kind in "fc"]
+    floats = [case_input.dtype for case_input in case.inputs if case_input.dtype.kind in "fc"]
     digits = [8 * d.numpy.itemsize if d.format is None else 8 for d in floats if d.kind == "f"]
     coarse = {8: 4e-2, 16: 4e-3, 32: 4e-5, 64: 1e-9}
     return max([coarse[digit] for digit in digits] or [4e-5])

@@ -42,15 +42,15 @@ def picture(*shape: int) -> np.ndarray:
 
 def points(*shape: int) -> np.ndarray:
     """Inside, outside, on corners, and nowhere."""
-    found = np.random.RandomState(sum(shape)).uniform(-1.4, 1.4, shape).astype(np.float32)
+    sampled = np.random.RandomState(sum(shape)).uniform(-1.4, 1.4, shape).astype(np.float32)
     special = np.array([-1, 1, 0, np.nan, np.inf, -np.inf, 1e30], np.float32)
-    flat = found.reshape(-1)
+    flat = sampled.reshape(-1)
     flat[: special.size] = special
-    return found
+    return sampled
 
 
 def both(shim: str, model: Any, fed: Sequence[np.ndarray]) -> Tuple[np.ndarray, str]:
-    """What the composed meaning gives, and what the fast path does, equal to it."""
+    """Return the result of the composed meaning and the status; check that the native operator gives the same."""
     fast, composed = (onnx_compat.prepare(model, shim=shim, natives=flag).run(list(fed))[0] for flag in (True, False))
     assert isinstance(composed, np.ndarray)
     assert (fast.dtype, fast.shape) == (composed.dtype, composed.shape)
@@ -59,8 +59,8 @@ def both(shim: str, model: Any, fed: Sequence[np.ndarray]) -> Tuple[np.ndarray, 
 
 
 @pytest.fixture
-def preferred(monkeypatch: Any) -> None:
-    """As if it were the faster one, whatever this TensorFlow does."""
+def prefer_probability(monkeypatch: Any) -> None:
+    """Use TensorFlow Probability even where this TensorFlow is as fast without it."""
     import tensorflow_probability as tfp
 
     function = tfp.math.batch_interp_regular_nd_grid
@@ -79,32 +79,32 @@ CASES: Dict[str, Tuple[Tuple[int, ...], Tuple[int, ...], Dict[str, Any]]] = {
 
 
 @here
-@pytest.mark.usefixtures("preferred")
+@pytest.mark.usefixtures("prefer_probability")
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_interpolation_gives_what_the_composed_meaning_gives(shim_name: str, case: str, known: bool) -> None:
-    shape, places, attributes = CASES[case]
-    fed = [picture(*shape), points(*places)]
+    shape, grid_shape, attributes = CASES[case]
+    fed = [picture(*shape), points(*grid_shape)]
     if shape[2:] == (1, 1):  # infinitely far from the edge of no width: 0 * inf
         fed[1] = np.clip(np.nan_to_num(fed[1]), -9, 9)
-    found, status = both(shim_name, grid_sample(*fed, known=known, **attributes), fed)
+    sampled, status = both(shim_name, grid_sample(*fed, known=known, **attributes), fed)
     assert status == "native"
-    assert np.isfinite(found).all()
+    assert np.isfinite(sampled).all()
 
 
 @here
-@pytest.mark.usefixtures("preferred")
+@pytest.mark.usefixtures("prefer_probability")
 def test_pixels_that_are_no_numbers_stay_where_they_are(shim_name: str) -> None:
     image = picture(1, 3, 4, 5)
     image[0, :, 0, 0], image[0, :, 3, 4], image[0, :, 2, 2] = np.nan, np.inf, -np.inf
     fed = [image, points(1, 8, 8, 2)]
-    found, status = both(shim_name, grid_sample(*fed), fed)
+    sampled, status = both(shim_name, grid_sample(*fed), fed)
     assert status == "native"
-    assert np.isfinite(found).any() and not np.isfinite(found).all()
+    assert np.isfinite(sampled).any() and not np.isfinite(sampled).all()
 
 
 @here
-@pytest.mark.usefixtures("preferred")
+@pytest.mark.usefixtures("prefer_probability")
 def test_wide_numbers_and_sizes_of_zero(shim_name: str) -> None:
     image, grid = picture(2, 3, 4, 5), points(2, 3, 3, 2)
     wide = [image.astype(np.float64), grid.astype(np.float64)]
@@ -115,7 +115,7 @@ def test_wide_numbers_and_sizes_of_zero(shim_name: str) -> None:
 
 
 @here
-@pytest.mark.usefixtures("preferred")
+@pytest.mark.usefixtures("prefer_probability")
 @pytest.mark.parametrize(
     "attributes", [{"padding_mode": "border"}, {"padding_mode": "reflection"}, {"mode": "nearest"}, {"mode": "cubic"}]
 )
@@ -126,7 +126,7 @@ def test_what_it_does_not_do_better_is_left_to_the_composed_meaning(shim_name: s
 
 
 @here
-@pytest.mark.usefixtures("preferred")
+@pytest.mark.usefixtures("prefer_probability")
 def test_few_channels_and_another_dtype_of_the_grid_too(shim_name: str) -> None:
     image, grid = picture(1, 3, 5, 7), np.clip(np.nan_to_num(points(1, 6, 3, 2)), -1, 1)
     for fed in ([image[:, :2], grid], [image, grid.astype(np.float64)]):
@@ -134,7 +134,7 @@ def test_few_channels_and_another_dtype_of_the_grid_too(shim_name: str) -> None:
 
 
 @here
-@pytest.mark.usefixtures("preferred")
+@pytest.mark.usefixtures("prefer_probability")
 def test_a_file_needs_it_no_more(shim_name: str, tmp_path: Path) -> None:
     fed = [picture(2, 4, 5, 7), points(2, 6, 3, 2)]
     model = grid_sample(*fed)
@@ -157,32 +157,32 @@ def test_a_file_needs_it_no_more(shim_name: str, tmp_path: Path) -> None:
 def test_it_is_used_exactly_where_it_is_told_to_be(shim_name: str) -> None:
     fed = [picture(1, 16, 8, 8), points(1, 8, 8, 2)]
     _, status = both(shim_name, grid_sample(*fed), fed)
-    told = selection.find(shim_name).probe().features[KEY]
-    assert told == interpolation().reason
-    assert (status == "native") == told.endswith(", for GridSample")
-    assert is_installed() != (told == "not installed")
-    assert "fails" not in told and "wrongly" not in told
+    reason = selection.find(shim_name).probe().features[KEY]
+    assert reason == interpolation().reason
+    assert (status == "native") == reason.endswith(", for GridSample")
+    assert is_installed() != (reason == "not installed")
+    assert "fails" not in reason and "wrongly" not in reason
 
 
 # -- random numbers -----------------------------------------------------------------------------------------------------
 SEED = 1.5
 
 
-def drawn(shim: str, operator: str, inputs: Sequence[np.ndarray] = (), **attributes: Any) -> np.ndarray:
+def draw(shim: str, operator: str, inputs: Sequence[np.ndarray] = (), **attributes: Any) -> np.ndarray:
     names = ["x%d" % k for k in range(len(inputs))]
     declared = [helper.make_tensor_value_info(n, T.FLOAT, x.shape) for n, x in zip(names, inputs)]
     node = helper.make_node(operator, names, ["y"], seed=SEED, **attributes)
     graph = helper.make_graph([node], "g", declared, [helper.make_tensor_value_info("y", T.FLOAT, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=8)
-    found = onnx_compat.prepare(model, shim=shim).run(list(inputs))[0]
-    assert isinstance(found, np.ndarray)
-    return found
+    sampled = onnx_compat.prepare(model, shim=shim).run(list(inputs))[0]
+    assert isinstance(sampled, np.ndarray)
+    return sampled
 
 
 def test_a_seed_draws_the_same_in_every_cell(shim_name: str) -> None:
     """With TensorFlow Probability and without, on TensorFlow 1 and 2: these numbers were found on 1.15."""
-    uniform = drawn(shim_name, "RandomUniform", shape=[4])
-    normal = drawn(shim_name, "RandomNormal", shape=[4])
+    uniform = draw(shim_name, "RandomUniform", shape=[4])
+    normal = draw(shim_name, "RandomNormal", shape=[4])
     np.testing.assert_array_equal(
         uniform,
         np.array([0.9057396650314331, 0.11292707920074463, 0.40696775913238525, 0.6016571521759033], np.float32),
@@ -196,15 +196,15 @@ def test_a_seed_draws_the_same_in_every_cell(shim_name: str) -> None:
 
 @here
 def test_a_seed_draws_what_tensorflow_probability_draws_from_it(shim_name: str) -> None:
-    """From the bits of the seed. Releases before it took such seeds draw other numbers at each run, and are no use."""
+    """The bits of the ONNX seed are the seed. Older releases take no such seed and draw new numbers at each run."""
     import tensorflow as tf
     import tensorflow_probability as tfp
 
     chances = np.linspace(0, 1, 1000, dtype=np.float32)
     ours = [
-        drawn(shim_name, "RandomUniform", shape=[1000]),
-        drawn(shim_name, "RandomNormal", shape=[1000], mean=3.0, scale=2.0),
-        drawn(shim_name, "Bernoulli", [chances]),
+        draw(shim_name, "RandomUniform", shape=[1000]),
+        draw(shim_name, "RandomNormal", shape=[1000], mean=3.0, scale=2.0),
+        draw(shim_name, "Bernoulli", [chances]),
     ]
     if not hasattr(getattr(tfp, "random", None), "sanitize_seed"):
         _draws_anew(tf, tfp)
@@ -219,8 +219,8 @@ def test_a_seed_draws_what_tensorflow_probability_draws_from_it(shim_name: str) 
                 of.Bernoulli(probs=chances, dtype=tf.float32).sample(seed=seed),
             ]
         )
-    for one, other in zip(ours, theirs):
-        np.testing.assert_array_equal(one, other)
+    for actual, expected in zip(ours, theirs):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def _draws_anew(tf: Any, tfp: Any) -> None:

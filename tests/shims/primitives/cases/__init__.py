@@ -1,4 +1,4 @@
-"""What each primitive is tried with: `CASES` maps its name to a function that makes a case, out of what hypothesis draws."""
+"""Cases of each primitive: `CASES` maps its name to a function that makes a case from the draws of hypothesis."""
 
 from cases import bits, control, elementwise, images, indexing, linear, random, reduction, shape, text
 from cases.making import CASES, FLAVOURS, Case, Flavour, Making, batches, dtypes_of

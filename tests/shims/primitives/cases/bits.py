@@ -11,14 +11,14 @@ from onnx_compat.ir import dtypes as all_dtypes
 
 @case("bitcast")
 def bitcast(make: Making) -> Any:
-    """From the dtype under test to any of its width. Bits of every kind, but for carried ones no NaN: its payload is open."""
+    """Reinterpret the dtype under test as any dtype of its width. Carried dtypes get no NaN, whose payload is unspecified."""
     dtype = make.dtype
     make.exact = True
     array = make.values(make.shape())
     if dtype.native and dtype.kind != "b" and make.yes():
         count = array.size * array.dtype.itemsize
         array = np.frombuffer(bytes(make.order(256) * (count // 256 + 1))[:count], array.dtype).reshape(array.shape)
-    target = make.choose([one for one in all_dtypes.ALL if one.bits == dtype.bits])
-    make.noted(dtype=target)
+    target = make.choose([candidate for candidate in all_dtypes.ALL if candidate.bits == dtype.bits])
+    make.note(dtype=target)
     make.feed(np.array(array))
     return lambda x: primitives.bitcast(x, target)

@@ -14,13 +14,13 @@ def cond(make: Making) -> Any:
     make.feed(np.asarray(make.yes()), bool_)
     make.feed(make.values(make.shape(low=1), float32, values="plain"), float32)
     grows = make.yes()
-    make.noted(grows=grows)
+    make.note(grows=grows)
 
-    def applied(pred: Any, x: Any) -> Any:
-        other = primitives.concat([x, x], 0) if grows else primitives.neg(x)
-        return primitives.cond(pred, lambda: [primitives.add(x, 1), primitives.mul(x, x)], lambda: [other, x])
+    def apply(pred: Any, x: Any) -> Any:
+        second = primitives.concat([x, x], 0) if grows else primitives.neg(x)
+        return primitives.cond(pred, lambda: [primitives.add(x, 1), primitives.mul(x, x)], lambda: [second, x])
 
-    return applied
+    return apply
 
 
 @case("while_loop")
@@ -28,9 +28,9 @@ def while_loop(make: Making) -> Any:
     make.feed(np.asarray(make.number(0, 4), np.int64), int64)
     make.feed(make.values(make.shape(low=1, least=1), float32, values="plain"), float32)
     grows = make.yes()
-    make.noted(grows=grows)
+    make.note(grows=grows)
 
-    def applied(count: Any, x: Any) -> Any:
+    def apply(count: Any, x: Any) -> Any:
         def going_on(k: Any, _: Any) -> Any:
             return primitives.less(k, count)
 
@@ -40,7 +40,7 @@ def while_loop(make: Making) -> Any:
 
         return primitives.while_loop(going_on, body, [primitives.sub(count, count), x])
 
-    return applied
+    return apply
 
 
 @case("scan")
@@ -50,16 +50,16 @@ def scan(make: Making) -> Any:
     make.feed(make.values(inner, float32, values="plain"), float32)
     make.feed(make.values((steps, *inner), float32, values="plain"), float32)
     reverse = make.yes()
-    make.noted(reverse=reverse)
+    make.note(reverse=reverse)
 
-    def applied(state: Any, xs: Any) -> Any:
+    def apply(state: Any, xs: Any) -> Any:
         def body(total: Any, x: Any) -> Any:
             total = primitives.add(total, x)
             return [total, primitives.mul(total, state), primitives.less(total, 0.0)]
 
         return primitives.scan(body, [state], [xs], xs.shape[0], reverse)
 
-    return applied
+    return apply
 
 
 @case("gradient")
@@ -69,10 +69,10 @@ def gradient(make: Making) -> Any:
     make.feed(make.values(shape, float32, values="plain"), float32)
     make.feed(np.asarray(make.number(0, 4), np.int64), int64)
 
-    def applied(x: Any, y: Any, unused: Any) -> Any:
+    def apply(x: Any, y: Any, unused: Any) -> Any:
         def body(x: Any, z: Any, _: Any) -> Any:
             return primitives.mul(primitives.add(primitives.mul(x, x), primitives.mul(y, 0.5)), primitives.tanh(z))
 
         return primitives.gradient(body, [x, y, unused])
 
-    return applied
+    return apply

@@ -28,7 +28,7 @@ def unary(make: Making) -> Any:
     if bound is not None and make.dtype.kind == "f":
         array = make.within(shape, -bound, bound)
         if make.flavour.values == "special":
-            array = make.mixed(array, [np.nan, np.inf, -np.inf, 0.0, -0.0]).astype(array.dtype)
+            array = make.mix(array, [np.nan, np.inf, -np.inf, 0.0, -0.0]).astype(array.dtype)
     if make.name == "acosh":
         array = make.dtype.round(np.abs(array) + 1)
     make.feed(array)
@@ -42,15 +42,15 @@ def unary(make: Making) -> Any:
 def binary(make: Making) -> Any:
     make.exact = False
     full = make.shape()
-    shapes = [full, make.narrowed(full)]
+    shapes = [full, make.narrow(full)]
     if make.yes():
         shapes.reverse()
     arrays = _operands(make, *shapes)
     if make.name in ("div", "floordiv", "mod", "fmod") and make.dtype.kind in "iu":
         make.ignored = np.broadcast_to(arrays[1] == 0, np.broadcast(*arrays).shape)
-    place = make.feed(arrays[0])
-    other = make.feed_or_fix(arrays[1])
-    return lambda *tensors: getattr(primitives, make.name)(tensors[place], other(tensors))
+    first = make.feed(arrays[0])
+    second = make.feed_or_fix(arrays[1])
+    return lambda *tensors: getattr(primitives, make.name)(tensors[first], second(tensors))
 
 
 def _operands(make: Making, left: Any, right: Any) -> Any:
@@ -74,9 +74,9 @@ def _operands(make: Making, left: Any, right: Any) -> Any:
 @case("where")
 def where(make: Making) -> Any:
     full = make.shape()
-    condition = make.feed(make.values(make.narrowed(full), all_dtypes.bool_), all_dtypes.bool_)
+    condition = make.feed(make.values(make.narrow(full), all_dtypes.bool_), all_dtypes.bool_)
     x = make.feed_or_fix(make.values(full))
-    y = make.feed_or_fix(make.values(make.narrowed(full)))
+    y = make.feed_or_fix(make.values(make.narrow(full)))
     return lambda *tensors: primitives.where(tensors[condition], x(tensors), y(tensors))
 
 
@@ -95,13 +95,13 @@ def cast(make: Making) -> Any:
             whole = np.trunc(array.astype(np.float64))
             make.ignored = ~((whole >= float(make.dtype.min)) & (whole < float(make.dtype.max) + 1))
     make.feed(array, source)
-    make.noted(dtype=make.dtype)
+    make.note(dtype=make.dtype)
     return lambda x: primitives.cast(x, make.dtype)
 
 
 @case("clip")
 def clip(make: Making) -> Any:
     low, high = make.choose([(-2, 3), (0, None), (None, 6), (1, 1), (0, 6), (-1e9, 1e9)])
-    make.noted(low=low, high=high)
+    make.note(low=low, high=high)
     make.feed(make.values(make.shape()))
     return lambda x: primitives.clip(x, low, high)

@@ -1,4 +1,4 @@
-"""What a shim is known not to do with a primitive, as data; a gap that is closed fails the test that it excuses.
+"""Declared gaps of a shim, as data; a gap that is closed fails the test that it excuses.
 
 [[gap]]                                  # tests/gaps/primitives-<shim>.toml
 primitives = ["take", "top_k"]           # exact names
@@ -53,10 +53,12 @@ def load(path: Path) -> List[Gap]:
 
 def find(gaps: List[Gap], primitive: str, dtype: str, cell: str) -> Optional[Gap]:
     """The gap of a primitive and a dtype here; at most one may be declared."""
-    found = [
+    matches = [
         gap
         for gap in gaps
-        if primitive in gap.primitives and dtype in gap.dtypes and any(fnmatchcase(cell, one) for one in gap.cells)
+        if primitive in gap.primitives
+        and dtype in gap.dtypes
+        and any(fnmatchcase(cell, pattern) for pattern in gap.cells)
     ]
-    assert len(found) < 2, "%s of %s is declared %d times" % (primitive, dtype, len(found))
-    return found[0] if found else None
+    assert len(matches) < 2, "%s of %s is declared %d times" % (primitive, dtype, len(matches))
+    return matches[0] if matches else None

@@ -22,7 +22,7 @@ def image_decode(make: Making) -> Any:
     }
     kind = make.choose(sorted(files))
     channels = make.choose([1, 3])
-    make.noted(kind=kind, channels=channels)
+    make.note(kind=kind, channels=channels)
     data = b"" if make.flavour.shape == "empty" else files[kind]
     make.feed(np.frombuffer(data, np.uint8), uint8)
     return lambda x: primitives.image_decode(x, channels)

@@ -23,10 +23,10 @@ def take(make: Making) -> Any:
     axis = make.number(0, len(shape) - 1)
     inner = [0] if shape[axis] == 0 else make.choose([[], [3], [2, 2], [0]])
     dtype = _index_dtype(make)
-    place = make.feed(make.values(shape))
+    position = make.feed(make.values(shape))
     indices = make.feed_or_fix(_indices(make, inner, shape[axis], dtype), dtype)
-    make.noted(axis=axis)
-    return lambda *tensors: primitives.take(tensors[place], indices(tensors), axis)
+    make.note(axis=axis)
+    return lambda *tensors: primitives.take(tensors[position], indices(tensors), axis)
 
 
 @case("take_along")
@@ -36,11 +36,11 @@ def take_along(make: Making) -> Any:
     inner = [max(size - make.number(0, 1), 0) for size in shape]
     inner[axis] = make.number(0, 4) if shape[axis] else 0
     dtype = _index_dtype(make)
-    place = make.feed(make.values(shape))
+    position = make.feed(make.values(shape))
     array = make.within(tuple(inner), 0, max(shape[axis] - 1, 0), dtype)
     indices = make.feed_or_fix(array, dtype)
-    make.noted(axis=axis)
-    return lambda *tensors: primitives.take_along(tensors[place], indices(tensors), axis)
+    make.note(axis=axis)
+    return lambda *tensors: primitives.take_along(tensors[position], indices(tensors), axis)
 
 
 def _rows(make: Making, shape: Any, lead: Any, first: int, depth: int, dtype: DType) -> Any:
@@ -56,10 +56,10 @@ def gather_nd(make: Making) -> Any:
     depth = make.number(1, len(shape) - batch_dims)
     lead = (*shape[:batch_dims], *([0] if make.flavour.shape == "empty" else [make.number(1, 3)]))
     dtype = _index_dtype(make)
-    place = make.feed(make.values(shape))
+    position = make.feed(make.values(shape))
     indices = make.feed_or_fix(_rows(make, shape, lead, batch_dims, depth, dtype), dtype, known=[-1])
-    make.noted(batch_dims=batch_dims)
-    return lambda *tensors: primitives.gather_nd(tensors[place], indices(tensors), batch_dims)
+    make.note(batch_dims=batch_dims)
+    return lambda *tensors: primitives.gather_nd(tensors[position], indices(tensors), batch_dims)
 
 
 @case("scatter_nd")
@@ -75,11 +75,11 @@ def scatter_nd(make: Making) -> Any:
     if reduction != "none" and make.yes():  # the same place twice
         rows = np.concatenate([rows, rows])
     values = "plain" if reduction in ("add", "mul") else None
-    place = make.feed(make.values(shape, values=values))
+    position = make.feed(make.values(shape, values=values))
     indices = make.feed_or_fix(rows, dtype, known=[-1])
     updates = make.feed_or_fix(make.values((len(rows), *shape[depth:]), values=values))
-    make.noted(reduction=reduction)
-    return lambda *tensors: primitives.scatter_nd(tensors[place], indices(tensors), updates(tensors), reduction)
+    make.note(reduction=reduction)
+    return lambda *tensors: primitives.scatter_nd(tensors[position], indices(tensors), updates(tensors), reduction)
 
 
 @case("nonzero")
@@ -92,8 +92,8 @@ def nonzero(make: Making) -> Any:
 def top_k(make: Making) -> Any:
     shape = make.shape(low=1)
     axis = make.number(0, len(shape) - 1)
-    params = make.noted(k=make.number(0, min(shape[axis], 3)), axis=axis, largest=make.yes())
-    make.feed(make.within(shape, 0, 3) if make.yes() else make.values(shape, values=_ordered(make)))
+    params = make.note(k=make.number(0, min(shape[axis], 3)), axis=axis, largest=make.yes())
+    make.feed(make.within(shape, 0, 3) if make.yes() else make.values(shape, values=_sortable_values(make)))
     return lambda x: primitives.top_k(x, **params)
 
 
@@ -103,19 +103,19 @@ def argmax(make: Making) -> Any:
     axis = make.number(0, len(shape) - 1)
     if shape[axis] == 0:
         shape = tuple(3 if k == axis else size for k, size in enumerate(shape))
-    make.noted(axis=axis)
-    make.feed(make.within(shape, 0, 3) if make.yes() else make.values(shape, values=_ordered(make)))
+    make.note(axis=axis)
+    make.feed(make.within(shape, 0, 3) if make.yes() else make.values(shape, values=_sortable_values(make)))
     return lambda x: getattr(primitives, make.name)(x, axis)
 
 
-def _ordered(make: Making) -> str:
-    """Where NaN stands in an order is left open."""
+def _sortable_values(make: Making) -> str:
+    """Return a flavour of values without NaN, whose order is unspecified."""
     return "extreme" if make.flavour.values == "special" else make.flavour.values
 
 
 @case("cumsum")
 def cumsum(make: Making) -> Any:
     shape = make.shape(low=1)
-    params = make.noted(axis=make.number(0, len(shape) - 1), exclusive=make.yes(), reverse=make.yes())
+    params = make.note(axis=make.number(0, len(shape) - 1), exclusive=make.yes(), reverse=make.yes())
     make.feed(make.values(shape, values="plain" if make.dtype.kind == "f" else None))
     return lambda x: primitives.cumsum(x, **params)

@@ -15,12 +15,12 @@ def matmul(make: Making) -> Any:
     if make.flavour.shape == "empty":
         rows, inner, columns = make.choose([(0, 2, 3), (2, 0, 3), (2, 3, 0)])
     batch = tuple(make.size() for _ in range(make.number(0, 2)))
-    flags = make.noted(transpose_x=make.yes(), transpose_y=make.yes())
+    flags = make.note(transpose_x=make.yes(), transpose_y=make.yes())
     left = (inner, rows) if flags["transpose_x"] else (rows, inner)
     right = (columns, inner) if flags["transpose_y"] else (inner, columns)
     values = "plain" if make.dtype.kind == "f" else None
     x = make.feed(make.values(batch + left, values=values))
-    y = make.feed_or_fix(make.values(make.narrowed(batch) + right, values=values))
+    y = make.feed_or_fix(make.values(make.narrow(batch) + right, values=values))
     bias = make.perhaps(make.values((columns,), values="plain"))
     return lambda *tensors: primitives.matmul(tensors[x], y(tensors), bias(tensors), **flags)
 
@@ -41,7 +41,7 @@ def _per_axis(make: Making, rank: int, low: int, high: int) -> Any:
 def conv(make: Making) -> Any:
     rank = make.choose([2, 2, 1, 3])
     kernel = _per_axis(make, rank, 1, 3)
-    params = make.noted(
+    params = make.note(
         strides=_per_axis(make, rank, 1, 2),
         dilations=_per_axis(make, rank, 1, 2),
         pads=[(make.number(0, 2), make.number(0, 2)) for _ in range(rank)],
@@ -62,7 +62,7 @@ def conv(make: Making) -> Any:
 def conv_transpose(make: Making) -> Any:
     rank = make.choose([2, 2, 1, 3])
     kernel = _per_axis(make, rank, 1, 3)
-    params = make.noted(
+    params = make.note(
         strides=_per_axis(make, rank, 1, 3), dilations=_per_axis(make, rank, 1, 2), groups=make.number(1, 2)
     )
     groups, filters = params["groups"], make.number(1, 3)
@@ -80,12 +80,12 @@ def conv_transpose(make: Making) -> Any:
 def pool(make: Making) -> Any:
     rank = make.choose([2, 2, 1, 3])
     kernel = _per_axis(make, rank, 1, 3)
-    params = make.noted(kernel=kernel, strides=_per_axis(make, rank, 1, 3), dilations=_per_axis(make, rank, 1, 2))
+    params = make.note(kernel=kernel, strides=_per_axis(make, rank, 1, 3), dilations=_per_axis(make, rank, 1, 2))
     pads = [(0, 0)] * rank
     values = "plain"
     if make.name == "max_pool":
         pads = [(make.number(0, taps - 1), make.number(0, taps - 1)) for taps in kernel]
-        params.update(make.noted(pads=pads))
+        params.update(make.note(pads=pads))
         values = "extreme"
     batch = 0 if make.flavour.shape == "empty" else make.number(1, 2)
     shape = (batch, make.number(1, 3), *_space(make, kernel, params["dilations"], pads))

@@ -1,6 +1,6 @@
-"""Drawing a case: shapes and parameters by hypothesis, values by a drawn seed from what is known to be trouble.
+"""The maker of cases: hypothesis draws shapes and parameters, and a drawn seed selects special values.
 
-A batch has one case of each flavour, so that even the plainest batch meets empty tensors, unknown sizes and NaN.
+A batch has a case of each flavour, so that every batch has empty tensors, unknown sizes and NaN.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -50,7 +50,7 @@ _DTYPES = {
 
 
 def dtypes_of(primitive: str) -> List[DType]:
-    """The dtypes that a primitive is tried with."""
+    """Return the dtypes that a primitive is tested with."""
     kinds = PRIMITIVES[primitive].kinds
     if primitive == "cast":
         return [dtype for dtype in dtypes.ALL if dtype.kind in kinds]
@@ -73,20 +73,21 @@ class Input(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One application: `apply` takes a Tensor for each input. `ignored` marks elements of the first result that are
-    left open; `check`, where it is given, replaces the comparison.
+    """An application of a primitive: `apply` takes a Tensor for each input.
+
+    `ignored` marks unspecified elements of the first result; `check` replaces the comparison.
     """
 
     flavour: Flavour
     inputs: List[Input]
     apply: Callable[..., Any]
-    said: str
+    description: str
     exact: bool
     ignored: Optional[Array]
     check: Optional[Callable[[List[Array]], None]]
 
     def __repr__(self) -> str:
-        return "%s, %s" % (self.said, self.flavour)
+        return "%s, %s" % (self.description, self.flavour)
 
 
 Maker = Callable[["Making"], Any]
@@ -95,7 +96,7 @@ _TEXTS = ["", "a", "Bc", "Grüße", "日本", "ÉTÉ", "x y"]
 
 
 def case(names: str) -> Callable[[Maker], Maker]:
-    """Declare how cases of these primitives (names between blanks) are made: the function gives what is applied to the inputs it made."""
+    """Register the maker of cases of these primitives, names between blanks; it returns the function of the inputs."""
 
     def declare(maker: Maker) -> Maker:
         CASES.update(dict.fromkeys(names.split(), maker))
@@ -105,7 +106,7 @@ def case(names: str) -> Callable[[Maker], Maker]:
 
 
 class Making:
-    """The making of one case."""
+    """The state of a case while it is made."""
 
     def __init__(self, draw: Any, name: str, dtype: DType, flavour: Flavour) -> None:
         self.name = name
@@ -129,8 +130,8 @@ class Making:
     def yes(self) -> bool:
         return bool(self._draw(st.booleans()))
 
-    def noted(self, **params: Any) -> Dict[str, Any]:
-        """Parameters, kept to be shown when the case fails."""
+    def note(self, **params: Any) -> Dict[str, Any]:
+        """Keep parameters for the message of a failing case; return them."""
         self.notes.extend("%s=%r" % item for item in params.items())
         return params
 
@@ -148,8 +149,8 @@ class Making:
     def size(self) -> int:
         return self.number(1, 2) if self.flavour.shape == "ones" else self.number(2, 5)
 
-    def narrowed(self, shape: Shape) -> Shape:
-        """One that broadcasts to `shape`: ones for some sizes, some leading axes left out."""
+    def narrow(self, shape: Shape) -> Shape:
+        """Return a shape that broadcasts to `shape`: some sizes are 1, some leading axes are missing."""
         cut = self.number(0, len(shape)) if self.yes() else 0
         return tuple(1 if self.number(0, 3) == 3 else size for size in shape[cut:])
 
@@ -168,9 +169,9 @@ class Making:
             return (real + 1j * imaginary).astype(dtype.numpy)
         array = self.normal(shape) * 3
         if values == "special":
-            array = self.mixed(array, [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0])
+            array = self.mix(array, [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0])
         elif values == "extreme":
-            array = self.mixed(array, [dtype.max, dtype.min, 100.0, -100.0, 2.0**-12, 0.5, -0.5])
+            array = self.mix(array, [dtype.max, dtype.min, 100.0, -100.0, 2.0**-12, 0.5, -0.5])
         return dtype.round(array)
 
     def normal(self, shape: Shape) -> Array:
@@ -183,9 +184,9 @@ class Making:
             return np.asarray(self._rng.randint(int(low), int(high) + 1, shape), dtype.numpy)
         return dtype.round(np.asarray(self._rng.uniform(low, high, shape)))
 
-    def mixed(self, array: Array, others: Sequence[float]) -> Array:
-        """Half of the elements replaced by some of the others."""
-        chosen = np.asarray(self._rng.choice(np.asarray(others), array.shape))
+    def mix(self, array: Array, replacements: Sequence[float]) -> Array:
+        """Replace half of the elements by random replacements."""
+        chosen = np.asarray(self._rng.choice(np.asarray(replacements), array.shape))
         return np.where(self._rng.random_sample(array.shape) < 0.5, chosen, array)
 
     def order(self, count: int) -> List[int]:
@@ -202,48 +203,48 @@ class Making:
 
     # -- inputs ------------------------------------------------------------------------------------------------------
     def feed(self, array: Array, dtype: Optional[DType] = None, known: Sequence[int] = ()) -> int:
-        """An input of the program; gives its place."""
+        """Add an input of the program; return its position."""
         self.inputs.append(Input(array, dtype or self.dtype, tuple(axis % max(array.ndim, 1) for axis in known)))
         return len(self.inputs) - 1
 
     def feed_or_fix(self, array: Array, dtype: Optional[DType] = None, known: Sequence[int] = ()) -> Any:
-        """An input, or a constant: a function from the Tensors of all inputs to the Tensor of this one."""
+        """Add an input or a constant; return a function from the Tensors of all inputs to its Tensor."""
         if self.yes():
-            place = self.feed(array, dtype, known)
-            return lambda tensors: tensors[place]
+            position = self.feed(array, dtype, known)
+            return lambda tensors: tensors[position]
         self.notes.append("constant %s%s" % ((dtype or self.dtype).name, list(array.shape)))
         tensor = lift(array, dtype or self.dtype)
         return lambda _: tensor
 
     def perhaps(self, array: Array, known: Sequence[int] = ()) -> Any:
-        """An input, a constant, or nothing."""
+        """Add an input, a constant, or nothing."""
         return self.feed_or_fix(array, known=known) if self.yes() else lambda _: None
 
 
 def _objects(array: Array, shape: Shape) -> Array:
     out = np.empty(shape, object)
-    for place in np.ndindex(*shape):
-        out[place] = str(np.asarray(array)[place])
+    for position in np.ndindex(*shape):
+        out[position] = str(np.asarray(array)[position])
     return out
 
 
-def _made(draw: Any, name: str, dtype: DType, flavour: Flavour) -> Case:
+def _make_case(draw: Any, name: str, dtype: DType, flavour: Flavour) -> Case:
     making = Making(draw, name, dtype, flavour)
     applied = CASES[name](making)
-    shapes = ", ".join("%s%s" % (one.dtype.name, list(one.array.shape)) for one in making.inputs)
-    said = "%s(%s; %s)" % (name, shapes, ", ".join(making.notes))
-    return Case(flavour, making.inputs, applied, said, making.exact, making.ignored, making.check)
+    shapes = ", ".join("%s%s" % (case_input.dtype.name, list(case_input.array.shape)) for case_input in making.inputs)
+    description = "%s(%s; %s)" % (name, shapes, ", ".join(making.notes))
+    return Case(flavour, making.inputs, applied, description, making.exact, making.ignored, making.check)
 
 
 def batches(name: str, dtype: DType) -> Any:
-    """One case of each flavour, together in one program."""
+    """Return a strategy for batches with a case of each flavour, which form a single program."""
 
     @st.composite
-    def drawn(draw: Any) -> List[Case]:
-        return [_made(draw, name, dtype, flavour) for flavour in FLAVOURS]
+    def draw_batch(draw: Any) -> List[Case]:
+        return [_make_case(draw, name, dtype, flavour) for flavour in FLAVOURS]
 
-    return drawn()
+    return draw_batch()
 
 
-def listed(results: Any) -> List[Tensor]:
+def as_list(results: Any) -> List[Tensor]:
     return list(results) if isinstance(results, (list, tuple)) else [results]

@@ -12,10 +12,10 @@ from onnx_compat import primitives
 def random(make: Making) -> Any:
     seed = make.choose([None, 3.0, 0.25])
     rows = 0 if make.flavour.shape == "empty" else 40
-    make.noted(seed=seed)
+    make.note(seed=seed)
     make.feed(np.zeros((rows, 50), make.dtype.numpy))
 
-    def drawn(x: Any) -> Any:
+    def draw_twice(x: Any) -> Any:
         return [getattr(primitives, make.name)(x.shape, make.dtype, seed) for _ in range(2)]
 
     def check(results: List[Any]) -> None:
@@ -32,4 +32,4 @@ def random(make: Making) -> Any:
             assert np.array_equal(*results) == (seed is not None)
 
     make.check = check
-    return drawn
+    return draw_twice

@@ -20,7 +20,7 @@ def reduction(make: Making) -> Any:
     if make.name == "reduce_prod" and make.dtype.kind == "f":
         array = make.within(shape, 0.5, 1.5)
     axes = make.choose([None, [0], [-1], list(range(len(shape))), make.order(len(shape))[:2]])
-    params = make.noted(axes=axes, keepdims=make.yes())
+    params = make.note(axes=axes, keepdims=make.yes())
     make.feed(array)
     return lambda x: getattr(primitives, make.name)(x, **params)
 
@@ -28,11 +28,11 @@ def reduction(make: Making) -> Any:
 @case("softmax log_softmax")
 def softmax(make: Making) -> Any:
     shape = make.shape(low=1)
-    params = make.noted(axis=make.number(-len(shape), len(shape) - 1))
+    params = make.note(axis=make.number(-len(shape), len(shape) - 1))
     special = make.flavour.values == "special"
     array = make.values(shape, values="plain" if special else None)
     if special:  # what a mask is made of; a row that is nothing else, or has NaN or inf, is left open
-        array = make.mixed(array, [-np.inf, 0.0, make.dtype.min]).astype(array.dtype)
+        array = make.mix(array, [-np.inf, 0.0, make.dtype.min]).astype(array.dtype)
         array[(slice(None),) * (params["axis"] % len(shape)) + (0,)] = 1
     make.feed(array)
     return lambda x: getattr(primitives, make.name)(x, **params)

@@ -20,9 +20,9 @@ def _product(sizes: Any) -> Any:
 def reshape(make: Making) -> Any:
     make.feed(make.values(make.shape()))
     form = make.choose(["flat", "ends", "ones", "merged"])
-    make.noted(form=form)
+    make.note(form=form)
 
-    def applied(x: Any) -> Any:
+    def apply(x: Any) -> Any:
         sizes = list(x.shape)
         target: List[Any] = {
             "flat": lambda: [_product(sizes)],
@@ -32,31 +32,31 @@ def reshape(make: Making) -> Any:
         }[form]()
         return primitives.reshape(x, target)
 
-    return applied
+    return apply
 
 
 @case("transpose")
 def transpose(make: Making) -> Any:
     shape = make.shape(low=1)
     make.feed(make.values(shape))
-    params = make.noted(perm=make.order(len(shape)))
+    params = make.note(perm=make.order(len(shape)))
     return lambda x: primitives.transpose(x, **params)
 
 
 @case("broadcast_to")
 def broadcast_to(make: Making) -> Any:
     full = make.shape()
-    narrow = make.narrowed(full)
+    narrow = make.narrow(full)
     lead = [make.number(0, 3) for _ in range(make.number(0, 1))]
     make.feed(make.values(narrow), known=[k for k, size in enumerate(narrow) if size == 1])
     first = len(full) - len(narrow)
-    make.noted(full=full, lead=lead)
+    make.note(full=full, lead=lead)
 
-    def applied(x: Any) -> Any:
+    def apply(x: Any) -> Any:
         rest = [there if here == 1 else size for there, here, size in zip(full[first:], narrow, x.shape)]
         return primitives.broadcast_to(x, [*lead, *full[:first], *rest])
 
-    return applied
+    return apply
 
 
 @case("concat")
@@ -68,7 +68,7 @@ def concat(make: Making) -> Any:
         if k:
             shape[axis] = make.number(0, 3)
         pieces.append(make.values(tuple(shape)))
-    make.noted(axis=axis)
+    make.note(axis=axis)
     parts = [make.feed_or_fix(piece) if k else None for k, piece in enumerate(pieces)]
     first = make.feed(pieces[0])
     return lambda *tensors: primitives.concat([part(tensors) if part else tensors[first] for part in parts], axis)
@@ -92,7 +92,7 @@ def slice(make: Making) -> Any:
     shape = make.shape(low=1)
     make.feed(make.values(shape))
     starts, ends, steps = zip(*[make.choose(_BOUNDS) for _ in shape])
-    params = make.noted(starts=starts, ends=ends, steps=steps)
+    params = make.note(starts=starts, ends=ends, steps=steps)
     return lambda x: primitives.slice(x, **params)
 
 
@@ -100,7 +100,7 @@ def slice(make: Making) -> Any:
 def reverse(make: Making) -> Any:
     shape = make.shape(low=1)
     make.feed(make.values(shape))
-    params = make.noted(axes=make.order(len(shape))[: make.number(1, len(shape))])
+    params = make.note(axes=make.order(len(shape))[: make.number(1, len(shape))])
     return lambda x: primitives.reverse(x, **params)
 
 
@@ -108,7 +108,7 @@ def reverse(make: Making) -> Any:
 def tile(make: Making) -> Any:
     shape = make.shape(low=1)
     make.feed(make.values(shape))
-    params = make.noted(repeats=[make.number(0, 3) for _ in shape])
+    params = make.note(repeats=[make.number(0, 3) for _ in shape])
     return lambda x: primitives.tile(x, **params)
 
 
@@ -117,14 +117,14 @@ def pad(make: Making) -> Any:
     mode = make.choose(["constant", "constant", "edge", "reflect", "wrap"])
     shape = make.shape(low=1, least=0 if mode == "constant" else 1)
     most = [{"edge": 3, "constant": 3, "reflect": size - 1, "wrap": size}[mode] for size in shape]
-    params = make.noted(
+    params = make.note(
         before=[make.number(0, bound) for bound in most], after=[make.number(0, bound) for bound in most], mode=mode
     )
-    place = make.feed(make.values(shape))
+    position = make.feed(make.values(shape))
     value = make.feed_or_fix(make.values(()))
     if mode != "constant":
-        return lambda *tensors: primitives.pad(tensors[place], **params)
-    return lambda *tensors: primitives.pad(tensors[place], value=value(tensors), **params)
+        return lambda *tensors: primitives.pad(tensors[position], **params)
+    return lambda *tensors: primitives.pad(tensors[position], value=value(tensors), **params)
 
 
 @case("arange")
@@ -134,6 +134,6 @@ def arange(make: Making) -> Any:
     count = 0 if make.flavour.shape == "empty" else make.number(1, 6)
     scale = DType.of(make.dtype).numpy.type(0.5 if make.dtype.kind == "f" else 1)
     stop = start + step * count
-    places = [make.feed(np.asarray(value, make.dtype.numpy) * scale) for value in (start, stop)]
+    positions = [make.feed(np.asarray(value, make.dtype.numpy) * scale) for value in (start, stop)]
     stride = make.feed_or_fix(np.asarray(np.asarray(step, make.dtype.numpy) * scale))
-    return lambda *tensors: primitives.arange(tensors[places[0]], tensors[places[1]], stride(tensors))
+    return lambda *tensors: primitives.arange(tensors[positions[0]], tensors[positions[1]], stride(tensors))

@@ -14,15 +14,15 @@ _PATTERNS = ["", "a", "[a-z]+", "(\\w|,)*", "(?i)\\x{c9}.É|x.y", "\\D+$", "^[[:
 
 def _texts(make: Making, shape: Any) -> Any:
     texts = np.empty(shape, object)
-    for place in np.ndindex(*shape):
-        texts[place] = _SENTENCES[make.order(len(_SENTENCES))[0]]
+    for index in np.ndindex(*shape):
+        texts[index] = _SENTENCES[make.order(len(_SENTENCES))[0]]
     return texts
 
 
 @case("string_concat")
 def string_concat(make: Making) -> Any:
     full = make.shape()
-    x = make.feed_or_fix(_texts(make, make.narrowed(full)))
+    x = make.feed_or_fix(_texts(make, make.narrow(full)))
     y = make.feed(_texts(make, full))
     if make.yes():
         return lambda *tensors: primitives.string_concat(tensors[y], x(tensors))
@@ -32,14 +32,14 @@ def string_concat(make: Making) -> Any:
 @case("string_match")
 def string_match(make: Making) -> Any:
     pattern = make.choose(_PATTERNS)
-    make.noted(pattern=pattern)
+    make.note(pattern=pattern)
     make.feed(make.values(make.shape()) if make.yes() else _texts(make, make.shape()))
     return lambda x: primitives.string_match(x, pattern)
 
 
 @case("string_split")
 def string_split(make: Making) -> Any:
-    params = make.noted(delimiter=make.choose([None, "", ",", "--", " "]), limit=make.choose([None, None, 1, 2]))
+    params = make.note(delimiter=make.choose([None, "", ",", "--", " "]), limit=make.choose([None, None, 1, 2]))
     make.feed(_texts(make, make.shape()))
     return lambda x: primitives.string_split(x, **params)
 
@@ -65,9 +65,9 @@ _BEYOND = ["NaN", "INF", "+INF", "-INF", "nan", "inf"]
 def from_text(make: Making) -> Any:
     """Into any type that the shim may have; `make.dtype` is that of the text."""
     dtype = make.choose([float32, float64, int32, int64])
-    make.noted(dtype=dtype)
+    make.note(dtype=dtype)
     texts = np.empty(make.shape(), object)
-    for place in np.ndindex(*texts.shape):
-        texts[place] = make.choose(_NUMBERS + (_BEYOND if dtype.kind == "f" else []))
+    for index in np.ndindex(*texts.shape):
+        texts[index] = make.choose(_NUMBERS + (_BEYOND if dtype.kind == "f" else []))
     make.feed(texts)
     return lambda x: primitives.from_text(x, dtype)
