@@ -180,7 +180,7 @@ def test_a_rank_that_tensorflow_does_not_know_is_refused_by_name(shim: Any) -> N
         return [conv(x, image(1, 1, 1, 1, 1, 1), strides=[1] * 4, dilations=[1] * 4, pads=[(0, 0)] * 4)]
 
     program = record_program(four, [Port("x", FLOAT, (1, 1, 2, 2, 2, 2))], shim.emitter())
-    with pytest.raises(UnsupportedError, match="4 axes of space"):
+    with pytest.raises(UnsupportedError, match="4 spatial axes"):
         shim.compile(program)
 
 
