@@ -1,28 +1,35 @@
-"""Allocating the tensors of a model that leaves sizes open."""
+"""Allocation of the tensors of a model with open sizes: an interpreter tries a few sizes until its kernels accept them."""
 
 from typing import Any, List, Optional
 
 import numpy as np
 
-__all__ = ["allocate"]
+__all__ = ["Interpreter", "TensorDetail", "allocate"]
 
-#: What a size that the model leaves open is tried with: one is what the file says, but a network may halve its images
-#: more often than that bears, and one of sounds cut thousands of samples down to nothing.
+Interpreter = Any  # TFLite runtimes ship no types for their interpreter.
+TensorDetail = Any  # The runtime describes a tensor by a dictionary: "index", "shape", "shape_signature", ...
+
+#: Sizes that replace an open size, in the order of the trials. The file itself stores 1. A network that halves its images five
+#: times needs 32 or more; a network for audio reduces thousands of samples to one.
 _TRIALS = (1, 8, 32, 128, 1024, 16384)
-#: The most elements of an input that a large trial may have.
-_MANY = 2**20
+#: The most elements of an input in a trial of more than 128.
+_MAX_ELEMENTS = 2**20
 
 
-def allocate(interpreter: Any) -> None:
-    """Allocate the tensors for the first sizes that the model takes; the first refusal is raised if it takes none."""
-    inputs = [(one["index"], [int(size) for size in one["shape_signature"]]) for one in interpreter.get_input_details()]
+def allocate(interpreter: Interpreter) -> None:
+    """Allocate the tensors with the first trial size that the model accepts.
+
+    Raises the first error of the runtime if the model accepts no trial size.
+    """
+    details = interpreter.get_input_details()
+    inputs = [(detail["index"], [int(size) for size in detail["shape_signature"]]) for detail in details]
     refusal: Optional[Exception] = None
     for trial in _TRIALS:
-        tried = [(index, _filled(sizes, trial)) for index, sizes in inputs]
-        if trial > 128 and any(np.prod(sizes) > _MANY for _, sizes in tried):
+        candidates = [(index, _replace_open_sizes(sizes, trial)) for index, sizes in inputs]
+        if trial > 128 and any(np.prod(sizes) > _MAX_ELEMENTS for _, sizes in candidates):
             break
-        for (index, sizes), (_, before) in zip(tried, inputs):
-            if -1 in before:
+        for (index, sizes), (_, open_sizes) in zip(candidates, inputs):
+            if -1 in open_sizes:
                 interpreter.resize_tensor_input(index, sizes)
         try:
             interpreter.allocate_tensors()
@@ -36,7 +43,7 @@ def allocate(interpreter: Any) -> None:
     raise refusal
 
 
-def _filled(sizes: List[int], trial: int) -> List[int]:
-    """With the trial in the place of open sizes; a large one with a batch of one."""
+def _replace_open_sizes(sizes: List[int], trial: int) -> List[int]:
+    """Replace open sizes by `trial`. The batch axis becomes 1 if the trial is large and another size is open."""
     batch = trial if trial <= 128 or sizes.count(-1) < 2 else 1
     return [size if size != -1 else trial if axis else batch for axis, size in enumerate(sizes)]

@@ -1,49 +1,58 @@
-"""How many operators of a file the default delegate (XNNPACK) takes here, and whether the runtime takes the file at all.
+"""Coverage of a file by the default delegate (XNNPACK): which operators run in it, or why the runtime refuses the file.
 
-The file may be anybody's, and kernels look at its sizes less closely than they could: a process of its own tries it.
+The file may come from any source, and kernels check sizes incompletely. A child process allocates its tensors.
 """
 
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Set
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from onnx_compat.shim import call_in_child
 from onnx_compat_tflite import features
 from onnx_compat_tflite.allocation import allocate
 
-__all__ = ["Share", "allocate_in_child", "share"]
+__all__ = ["Coverage", "allocate_in_child", "delegate_coverage"]
 
 _SECONDS = 120
 
+#: An operator of the execution plan, as the interpreter describes it: "index", "op_name", "inputs", "outputs".
+_PlannedOp = Dict[str, Any]
 
-class Share(NamedTuple):
-    """What was found; `taken` holds the places of the operators that run in the delegate, None where that is not told."""
+
+class Coverage(NamedTuple):
+    """The answer of the runtime to a file."""
 
     runtime: str
+    #: Why the runtime refuses the file; empty if it allocates the tensors.
     refusal: str = ""
-    taken: Optional[List[int]] = None
+    #: Indices of the operators of the first subgraph that run in the delegate; None if the runtime does not report them.
+    delegated: Optional[List[int]] = None
+    #: The number of partitions of the delegate.
     parts: int = 0
 
 
-def share(path: str, operators: int) -> Share:
-    """Of the first subgraph, which has so many operators."""
-    runtime, reason = features.find()
+def delegate_coverage(path: str, operator_count: int) -> Coverage:
+    """Return the coverage of the first subgraph of a file, which has `operator_count` operators."""
+    runtime, reason = features.find_runtime()
     if runtime is None:
-        return Share("", reason)
+        return Coverage("", reason)
     name = ("%s %s" % (runtime.name, runtime.version)).strip()
-    result = call_in_child(__name__, "allocate_in_child", os.path.abspath(path), operators, seconds=_SECONDS)
+    result = call_in_child(__name__, "allocate_in_child", os.path.abspath(path), operator_count, seconds=_SECONDS)
     if result.status == "returned":
-        return Share(name, **result.value)
+        return Coverage(name, **result.value)
     refusals = {
         "timeout": "it has not allocated the tensors within %d seconds" % _SECONDS,
-        "not started": "it cannot be tried in a process of its own here: %s" % result.stderr,
+        "not started": "no child process can try it here: %s" % result.stderr,
         "failed": "the file ends its process (exit code %d)" % result.exit_code,
     }
-    return Share(name, refusals[result.status])
+    return Coverage(name, refusals[result.status])
 
 
-def allocate_in_child(path: str, operators: int) -> Dict[str, Any]:
-    """Allocate the tensors of a file, in the child process of `share`; return the refusal, or the delegated operators."""
-    runtime = features.find()[0]
+def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
+    """Allocate the tensors of a file, in the child process of `delegate_coverage`.
+
+    Returns fields of Coverage: the refusal, or the delegated operators where the runtime reports its execution plan.
+    """
+    runtime = features.find_runtime()[0]
     assert runtime is not None
     try:
         interpreter = runtime.interpreter(model_path=path)
@@ -54,20 +63,23 @@ def allocate_in_child(path: str, operators: int) -> Dict[str, Any]:
     if not hasattr(interpreter, "_get_ops_details"):
         return {}
     plan = interpreter._get_ops_details()
-    delegates = [one for one in plan[operators:] if one["op_name"] == "DELEGATE"]
-    return {"taken": sorted(_taken(plan[:operators], delegates)), "parts": len(delegates)}
+    delegates = [op for op in plan[operator_count:] if op["op_name"] == "DELEGATE"]
+    return {"delegated": sorted(_delegated_ops(plan[:operator_count], delegates)), "parts": len(delegates)}
 
 
-def _taken(operators: List[Any], delegates: List[Any]) -> Set[int]:
-    """What lies between the inputs and the outputs of the delegates: the plan still lists the operators that it replaced."""
-    writer = {int(index): one for one in operators for index in one["outputs"]}
-    found: Set[int] = set()
+def _delegated_ops(operators: Sequence[_PlannedOp], delegates: Sequence[_PlannedOp]) -> Set[int]:
+    """Return the indices of the operators between the inputs and the outputs of the delegates.
+
+    The plan still lists the operators that a delegate replaced, so they are collected from its outputs back to its inputs.
+    """
+    producers = {int(index): op for op in operators for index in op["outputs"]}
+    delegated: Set[int] = set()
     for delegate in delegates:
-        given = {int(index) for index in delegate["inputs"]}
-        waiting = [int(index) for index in delegate["outputs"]]
-        while waiting:
-            one = writer.get(waiting.pop())
-            if one is not None and int(one["index"]) not in found:
-                found.add(int(one["index"]))
-                waiting += [int(index) for index in one["inputs"] if int(index) not in given]
-    return found
+        delegate_inputs = {int(index) for index in delegate["inputs"]}
+        pending = [int(index) for index in delegate["outputs"]]
+        while pending:
+            op = producers.get(pending.pop())
+            if op is not None and int(op["index"]) not in delegated:
+                delegated.add(int(op["index"]))
+                pending += [int(index) for index in op["inputs"] if int(index) not in delegate_inputs]
+    return delegated

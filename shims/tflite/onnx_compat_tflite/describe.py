@@ -1,28 +1,34 @@
-"""What a .tflite file is, ours or another's, in plain values; nothing of it is trusted."""
+"""Description of any .tflite file in plain JSON values. The content of the file is not trusted."""
 
 import os
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
 from onnx_compat.shim import Description
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.delegate_coverage import Share, share
+from onnx_compat_tflite.delegate_coverage import Coverage, delegate_coverage
 
-__all__ = ["described"]
+__all__ = ["describe_file"]
 
-_LARGEST = 10  # tensors that are listed
+_LISTED_TENSORS = 10
 
 Row = Dict[str, Any]
+#: Identity of a buffer: its address and size, or the id of an array of strings.
+BufferKey = Union[int, Tuple[int, int]]
 
 
-def described(path: str) -> Description:
+def describe_file(path: str) -> Description:
+    """Return the facts and tables of a .tflite file.
+
+    Raises InvalidModelError if the file is not a valid flatbuffer.
+    """
     model = fb.read(path)
     main = model.subgraphs[0]
-    found = share(path, len(main.operators))
-    uses = [_use(one, graph) for graph in model.subgraphs for one in graph.operators]
-    custom = sorted({one.custom_code or "?" for g in model.subgraphs for one in g.operators if one.builtin == "CUSTOM"})
+    coverage = delegate_coverage(path, len(main.operators))
+    uses = [_versioned_operator(op, graph) for graph in model.subgraphs for op in graph.operators]
+    custom = sorted({op.custom_code or "?" for g in model.subgraphs for op in g.operators if op.builtin == "CUSTOM"})
     constants = _constants(model)
     facts: Dict[str, Any] = {
         "format": "TensorFlow Lite flatbuffer",
@@ -34,14 +40,14 @@ def described(path: str) -> Description:
         "quantization": _quantization(model),
         "lowest_runtime": fb.minimum_runtime(uses),
         "custom_operators": custom,
-        "runtime_here": found.runtime or None,
-        "refusal": found.refusal or None,
-        "delegate": _delegate(main, found),
+        "runtime_here": coverage.runtime or None,
+        "refusal": coverage.refusal or None,
+        "delegate": _delegate(main, coverage),
     }
     tables = {
-        "signatures": list(_signatures(model)),
+        "signatures": list(_signature_rows(model)),
         "subgraphs": [_subgraph(number, graph, model) for number, graph in enumerate(model.subgraphs)],
-        "operator_counts": _operators(model, found),
+        "operator_counts": _operators(model, coverage),
         "constants": _by_type(constants),
         "largest_tensors": _largest(model),
         "metadata": [_metadata(name, content) for name, content in model.metadata.items()],
@@ -49,19 +55,22 @@ def described(path: str) -> Description:
     return Description(facts, tables)
 
 
-def _use(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[str, int]:
-    """The version that the operator is of, or should be: some writers say 1 whatever the types are."""
+def _versioned_operator(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[str, int]:
+    """Return the operator's name and the higher of its version and the version that it requires.
+
+    Some writers store version 1 for all types.
+    """
     try:
-        needed = fb.required_version(operator, graph)
-    except (LookupError, TypeError, ValueError):  # not of the form that the operator has
-        needed = 1
-    return operator.builtin, max(operator.version or 1, needed)
+        required = fb.required_version(operator, graph)
+    except (LookupError, TypeError, ValueError):  # the inputs or options are invalid for this operator
+        required = 1
+    return operator.builtin, max(operator.version or 1, required)
 
 
-def _signatures(model: fb.ModelSpec) -> Iterator[Row]:
-    """What goes in and out, by the names of each signature; by the tensors' own where there is none."""
+def _signature_rows(model: fb.ModelSpec) -> Iterator[Row]:
+    """Yield a row for each port of each signature. Without a signature the ports of the model have their tensors' names."""
     signatures = list(model.signatures)
-    if not any(one.subgraph == 0 for one in signatures):
+    if not any(signature.subgraph == 0 for signature in signatures):
         main = model.subgraphs[0]
         named = [{main.tensors[index].name: index for index in ports} for ports in (main.inputs, main.outputs)]
         signatures.insert(0, fb.Signature(named[0], named[1], ""))
@@ -90,21 +99,24 @@ def _subgraph(number: int, graph: fb.SubGraph, model: fb.ModelSpec) -> Row:
         "outputs": len(graph.outputs),
         "operators": len(graph.operators),
         "tensors": len(graph.tensors),
-        "signature": ", ".join(one.key for one in model.signatures if one.subgraph == number),
+        "signature": ", ".join(entry.key for entry in model.signatures if entry.subgraph == number),
     }
 
 
-def _operators(model: fb.ModelSpec, found: Share) -> List[Row]:
-    """Each operator, of a version, the most frequent first. Only the first subgraph is offered to the delegate."""
-    counts: Counter[Tuple[str, int]] = Counter(_code(one) for graph in model.subgraphs for one in graph.operators)
+def _operators(model: fb.ModelSpec, coverage: Coverage) -> List[Row]:
+    """Return a row for each operator and version, the most frequent first.
+
+    Delegated operators are counted in the first subgraph alone: a delegate gets no other.
+    """
+    counts: Counter[Tuple[str, int]] = Counter(_code(op) for graph in model.subgraphs for op in graph.operators)
     main = model.subgraphs[0].operators
-    taken = Counter(_code(main[place]) for place in found.taken or ())
+    delegated = Counter(_code(main[index]) for index in coverage.delegated or ())
     return [
         {
             "operator": code[0],
             "version": code[1],
             "count": count,
-            "delegated": None if found.taken is None else taken[code],
+            "delegated": None if coverage.delegated is None else delegated[code],
         }
         for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
@@ -115,43 +127,43 @@ def _code(operator: fb.OperatorSpec) -> Tuple[str, int]:
     return name, operator.version or 1
 
 
-def _delegate(main: fb.SubGraph, found: Share) -> Optional[Row]:
-    if found.taken is None:
+def _delegate(main: fb.SubGraph, coverage: Coverage) -> Optional[Row]:
+    if coverage.delegated is None:
         return None
-    inside = set(found.taken)
-    left = Counter(_code(one)[0] for place, one in enumerate(main.operators) if place not in inside)
-    ordered = sorted(left.items(), key=lambda item: (-item[1], item[0]))
+    delegated = set(coverage.delegated)
+    undelegated = Counter(_code(op)[0] for index, op in enumerate(main.operators) if index not in delegated)
+    ordered = sorted(undelegated.items(), key=lambda item: (-item[1], item[0]))
     return {
         "name": "XNNPACK",
-        "taken": len(inside),
+        "taken": len(delegated),
         "of": len(main.operators),
-        "parts": found.parts,
+        "parts": coverage.parts,
         "left": dict(ordered),
     }
 
 
 # -- constants ---------------------------------------------------------------------------------------------------------
-def _constants(model: fb.ModelSpec) -> Dict[Any, Tuple[int, str]]:
-    """The bytes and the type of each buffer that a tensor has, once however many share it."""
-    found: Dict[Any, Tuple[int, str]] = {}
+def _constants(model: fb.ModelSpec) -> Dict[BufferKey, Tuple[int, str]]:
+    """Return the bytes and the type of each buffer. A buffer that tensors share appears once."""
+    constants: Dict[BufferKey, Tuple[int, str]] = {}
     for graph in model.subgraphs:
         for tensor in graph.tensors:
             if tensor.buffer is not None:
-                found.setdefault(_place(tensor.buffer), (_bytes(tensor.buffer), tensor.dtype))
-    return found
+                constants.setdefault(_buffer_key(tensor.buffer), (_byte_count(tensor.buffer), tensor.dtype))
+    return constants
 
 
-def _place(array: Any) -> Any:
+def _buffer_key(array: np.ndarray) -> BufferKey:
     return id(array) if array.dtype == object else (array.__array_interface__["data"][0], array.nbytes)
 
 
-def _bytes(array: Any) -> int:
-    if array.dtype == object:  # text: the count and the ends, then the bytes
+def _byte_count(array: np.ndarray) -> int:
+    if array.dtype == object:  # a string tensor stores the count and the offsets, then the bytes
         return sum(len(item) for item in array.reshape(-1)) + 4 * (int(array.size) + 2)
     return int(array.nbytes)
 
 
-def _by_type(constants: Dict[Any, Tuple[int, str]]) -> List[Row]:
+def _by_type(constants: Dict[BufferKey, Tuple[int, str]]) -> List[Row]:
     rows: Dict[str, Row] = {}
     for size, dtype in constants.values():
         row = rows.setdefault(dtype, {"type": dtype, "buffers": 0, "bytes": 0})
@@ -161,12 +173,12 @@ def _by_type(constants: Dict[Any, Tuple[int, str]]) -> List[Row]:
 
 
 def _largest(model: fb.ModelSpec) -> List[Row]:
-    """The tensors with most bytes; of those that are computed, with every open size taken for one."""
+    """Return rows of the largest constants, then of the largest computed tensors. An open size counts as 1."""
     rows: List[Row] = []
     for number, graph in enumerate(model.subgraphs):
-        readers = _readers(graph)
-        for place, tensor in enumerate(graph.tensors):
-            size = fb.storage(tensor.dtype, tensor.shape)[1] if tensor.buffer is None else _bytes(tensor.buffer)
+        readers = _first_readers(graph)
+        for index, tensor in enumerate(graph.tensors):
+            size = fb.storage(tensor.dtype, tensor.shape)[1] if tensor.buffer is None else _byte_count(tensor.buffer)
             kind = "computed" if tensor.buffer is None else "constant"
             rows.append(
                 {
@@ -177,59 +189,59 @@ def _largest(model: fb.ModelSpec) -> List[Row]:
                     "quantization": _scheme(tensor),
                     "bytes": size,
                     "subgraph": number,
-                    "first_read_for": readers.get(place, ""),
+                    "first_read_for": readers.get(index, ""),
                 }
             )
     constants = sorted((row for row in rows if row["kind"] == "constant"), key=lambda row: -row["bytes"])
     computed = sorted((row for row in rows if row["kind"] == "computed"), key=lambda row: -row["bytes"])
-    return constants[:_LARGEST] + computed[: _LARGEST // 2]
+    return constants[:_LISTED_TENSORS] + computed[: _LISTED_TENSORS // 2]
 
 
-def _readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
-    """By the place of a tensor: the operator that reads it first, and what that one computes."""
-    found: Dict[Optional[int], str] = {}
+def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
+    """Return, by tensor index, the first operator that reads the tensor and the name of that operator's result."""
+    readers: Dict[Optional[int], str] = {}
     for operator in graph.operators:
         result = graph.tensors[operator.outputs[0]].name if operator.outputs else ""
         for index in operator.inputs:
-            found.setdefault(index, "%s %s" % (_code(operator)[0], result))
-    return found
+            readers.setdefault(index, "%s %s" % (_code(operator)[0], result))
+    return readers
 
 
 # -- quantisation ------------------------------------------------------------------------------------------------------
 def _quantization(model: fb.ModelSpec) -> Row:
-    """How many tensors are held in which way; float32 and what counts or selects is not mentioned."""
-    found: Counter[str] = Counter()
+    """Return the number of tensors of each quantised or half-precision storage. float32 and plain integers are left out."""
+    counts: Counter[str] = Counter()
     for graph in model.subgraphs:
         for tensor in graph.tensors:
             scheme = _scheme(tensor)
             if scheme:
-                found[
-                    "%s %s, %s" % (tensor.dtype, scheme, "constant" if tensor.buffer is not None else "computed")
-                ] += 1
+                kind = "constant" if tensor.buffer is not None else "computed"
+                counts["%s %s, %s" % (tensor.dtype, scheme, kind)] += 1
             elif tensor.dtype in ("float16", "bfloat16") and tensor.buffer is not None:
-                found["%s, constant" % tensor.dtype] += 1
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+                counts["%s, constant" % tensor.dtype] += 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _scheme(tensor: fb.TensorSpec) -> str:
-    held = tensor.quantization
-    if held is not None and held.details is not None:
-        size = held.details[1].get("block_size")
-        return "in blocks of %d" % size if size else held.details[0]
-    if held is None or not held.scale:
+    quantization = tensor.quantization
+    if quantization is not None and quantization.details is not None:
+        size = quantization.details[1].get("block_size")
+        return "in blocks of %d" % size if size else quantization.details[0]
+    if quantization is None or not quantization.scale:
         return ""
-    return "per tensor" if len(held.scale) == 1 else "per channel (axis %d)" % held.axis
+    return "per tensor" if len(quantization.scale) == 1 else "per channel (axis %d)" % quantization.axis
 
 
 def _parameters(tensor: fb.TensorSpec) -> Row:
-    held = tensor.quantization
-    assert held is not None
-    finite = [float(value) for value in held.scale if np.isfinite(value)]
-    return {"scale": finite[:1] if len(held.scale) == 1 else [min(finite), max(finite)] if finite else [],
-            "zero_point": sorted(set(held.zero_point))[:2], "channels": len(held.scale)}  # fmt: skip
+    quantization = tensor.quantization
+    assert quantization is not None
+    scales = quantization.scale
+    finite = [float(value) for value in scales if np.isfinite(value)]
+    return {"scale": finite[:1] if len(scales) == 1 else [min(finite), max(finite)] if finite else [],
+            "zero_point": sorted(set(quantization.zero_point))[:2], "channels": len(scales)}  # fmt: skip
 
 
 def _metadata(name: str, content: bytes) -> Row:
     text = content.rstrip(b"\0")
-    shown = text[:80].decode("ascii", "replace") if all(32 <= byte < 127 for byte in text[:80]) else ""
-    return {"name": name, "bytes": len(content), "text": shown}
+    preview = text[:80].decode("ascii", "replace") if all(32 <= byte < 127 for byte in text[:80]) else ""
+    return {"name": name, "bytes": len(content), "text": preview}

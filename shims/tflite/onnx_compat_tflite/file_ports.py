@@ -1,4 +1,4 @@
-"""The inputs and outputs of a .tflite file, ours or another's."""
+"""Ports of a .tflite file, and the properties of its operators that decide how the runtime may run it."""
 
 from typing import Dict, List, Optional, Set, Tuple
 
@@ -7,11 +7,20 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
 
 __all__ = [
-    "DESCRIPTION", "bears_nothing", "cutting", "fragile", "int4_products", "ports", "resizing", "seeded", "shifted", "windows",
-]  # fmt: skip
+    "DESCRIPTION",
+    "draws_from_seed",
+    "has_open_slices",
+    "has_shifted_factors",
+    "int4_products",
+    "must_reject_empty_inputs",
+    "open_window_outputs",
+    "read_ports",
+    "resizes_inside_branches",
+    "supports_empty_windows",
+]
 
 DESCRIPTION = "made by onnx-compat"
-"""What a file of ours says of itself."""
+"""The description that onnx-compat writes into its files."""
 
 _MEAN = "AVERAGE_POOL_2D"
 _WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "TRANSPOSE_CONV", _MEAN, "MAX_POOL_2D")
@@ -19,40 +28,44 @@ _WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "TRANSPOSE_CONV", _MEAN,
 Ports = Tuple[Port, ...]
 
 
-def ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
-    """By the names of the signature, in the order of the graph; by the tensors' own where there is no signature."""
+def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
+    """Return the inputs and the outputs of the first subgraph, in its order.
+
+    Names come from its signature, or from the tensors if there is no signature.
+    """
     main = model.subgraphs[0]
-    signature = next((one for one in model.signatures if one.subgraph == 0), None)
+    signature = next((entry for entry in model.signatures if entry.subgraph == 0), None)
     if signature is None:
         inputs = {main.tensors[index].name: index for index in main.inputs}
         outputs = {main.tensors[index].name: index for index in main.outputs}
     else:
         inputs, outputs = signature.inputs, signature.outputs
-    return _ordered(main, inputs, main.inputs), _ordered(main, outputs, main.outputs)
+    return _ordered_ports(main, inputs, main.inputs), _ordered_ports(main, outputs, main.outputs)
 
 
-def fragile(model: fb.ModelSpec, kernels: Kernels) -> bool:
-    """Whether some kernel would end the process, or give what was in the memory before, if a size that is not known were
-    zero: a softmax over that axis, and in older runtimes what slides over nothing, or a product over nothing.
+def must_reject_empty_inputs(model: fb.ModelSpec, kernels: Kernels) -> bool:
+    """Whether some kernel would end the process, or return stale memory, if an open size were zero.
+
+    On all runtimes: a softmax over an open axis. On older runtimes: a window or a matrix product over no elements.
     """
     operators = [(graph, operator) for graph in model.subgraphs for operator in graph.operators]
-    return any(_frail(graph, operator, kernels) for graph, operator in operators)
+    return any(_fails_for_empty(graph, operator, kernels) for graph, operator in operators)
 
 
-def _frail(graph: fb.SubGraph, operator: fb.OperatorSpec, kernels: Kernels) -> bool:
+def _fails_for_empty(graph: fb.SubGraph, operator: fb.OperatorSpec, kernels: Kernels) -> bool:
     sizes = _open_sizes(graph, operator)
     if not sizes:
         return False
-    floats = graph.tensors[operator.inputs[0] or 0].dtype.startswith("float")
+    is_float = graph.tensors[operator.inputs[0] or 0].dtype.startswith("float")
     if operator.builtin == "TRANSPOSE":
-        if sizes[0] < 0 and _stays_first(graph, operator) and not kernels.has("BITCAST"):
-            return True  # an axis that stays the first is divided by
-        return not floats and not bears_nothing(kernels)
-    if operator.builtin == "MEAN" or (operator.builtin == "SUM" and floats):
-        return min(sizes) < 0 and not bears_nothing(kernels)
+        if sizes[0] < 0 and _keeps_first_axis(graph, operator) and not kernels.has("BITCAST"):
+            return True  # before 2.13 the kernel divides by the size of a first axis that stays first
+        return not is_float and not supports_empty_windows(kernels)
+    if operator.builtin == "MEAN" or (operator.builtin == "SUM" and is_float):
+        return min(sizes) < 0 and not supports_empty_windows(kernels)
     if operator.builtin in _WINDOWED:
         return min(sizes) < 0 and (
-            not bears_nothing(kernels) or (operator.builtin == _MEAN and not kernels.has("BITCAST"))
+            not supports_empty_windows(kernels) or (operator.builtin == _MEAN and not kernels.has("BITCAST"))
         )
     if operator.builtin == "BATCH_MATMUL":
         inner = sizes[-2 if operator.options.get("adj_x") else -1]
@@ -60,19 +73,19 @@ def _frail(graph: fb.SubGraph, operator: fb.OperatorSpec, kernels: Kernels) -> b
     return operator.builtin in ("SOFTMAX", "LOG_SOFTMAX") and sizes[-1] < 0
 
 
-def _stays_first(graph: fb.SubGraph, operator: fb.OperatorSpec) -> bool:
-    """Whether a TRANSPOSE leaves the first axis where it is, as far as can be told."""
+def _keeps_first_axis(graph: fb.SubGraph, operator: fb.OperatorSpec) -> bool:
+    """Whether a TRANSPOSE keeps axis 0 first; True if its permutation is not a constant."""
     order = graph.tensors[operator.inputs[1] or 0].buffer
     return order is None or int(order[0]) == 0
 
 
-def bears_nothing(kernels: Kernels) -> bool:
-    """Whether what slides over nothing gives nothing: in the newest runtimes, and in those from before GELU."""
+def supports_empty_windows(kernels: Kernels) -> bool:
+    """Whether a window over no elements returns no elements: on the newest runtimes, and on those before GELU (2.9)."""
     return kernels.accepts("REDUCE_MAX", "float32", "none") or not kernels.has("GELU")
 
 
-def windows(model: fb.ModelSpec) -> List[int]:
-    """The results of convolutions and pools whose sizes are not known, where they are not in a branch or a loop."""
+def open_window_outputs(model: fb.ModelSpec) -> List[int]:
+    """Return the outputs of convolutions and pools of open sizes in the first subgraph, outside branches and loops."""
     main = model.subgraphs[0]
     return [
         operator.outputs[0]
@@ -81,66 +94,69 @@ def windows(model: fb.ModelSpec) -> List[int]:
     ]
 
 
-def resizing(model: fb.ModelSpec) -> bool:
-    """Whether a branch or the body of a loop has tensors of open sizes; of a model that takes text, any graph."""
+def resizes_inside_branches(model: fb.ModelSpec) -> bool:
+    """Whether a branch or a loop body has tensors of open sizes. With a string input, the first subgraph counts too."""
     main = model.subgraphs[0]
     graphs = model.subgraphs[0 if any(main.tensors[index].dtype == "string" for index in main.inputs) else 1 :]
     return any(-1 in (tensor.shape_signature or ()) for graph in graphs for tensor in graph.tensors)
 
 
-def cutting(model: fb.ModelSpec) -> bool:
-    """Whether perhaps nothing is left of an axis of open length that is cut: by places that are known, which delegates take."""
-    pairs = [(graph.tensors, one) for graph in model.subgraphs for one in graph.operators]
+def has_open_slices(model: fb.ModelSpec) -> bool:
+    """Whether a slice with constant bounds, which delegates take, may cut an axis of open length to length zero."""
+    operators = [(graph.tensors, op) for graph in model.subgraphs for op in graph.operators]
     return any(
-        one.builtin == "STRIDED_SLICE"
-        and all(tensors[place or 0].buffer is not None for place in one.inputs[1:])
-        and min(tensors[one.inputs[0] or 0].shape_signature or (0,)) < 0
-        for tensors, one in pairs
+        op.builtin == "STRIDED_SLICE"
+        and all(tensors[index or 0].buffer is not None for index in op.inputs[1:])
+        and min(tensors[op.inputs[0] or 0].shape_signature or (0,)) < 0
+        for tensors, op in operators
     )
 
 
-def shifted(model: fb.ModelSpec) -> bool:
-    """Whether the second factor of a product of int8 has a zero point that is not zero."""
-    found = [
+def has_shifted_factors(model: fb.ModelSpec) -> bool:
+    """Whether the second factor of an int8 BATCH_MATMUL has a zero point other than 0."""
+    quantizations = [
         graph.tensors[operator.inputs[1] or 0].quantization
         for graph in model.subgraphs
         for operator in graph.operators
         if operator.builtin == "BATCH_MATMUL"
     ]
-    return any(one is not None and any(one.zero_point) for one in found)
+    return any(quantization is not None and any(quantization.zero_point) for quantization in quantizations)
 
 
 def int4_products(model: fb.ModelSpec) -> Set[bool]:
-    """Whether weights of int4 that floats are multiplied with have scales for blocks; each that there is."""
-    operators = [(graph.tensors, one) for graph in model.subgraphs for one in graph.operators]
+    """Return, for the int4 weights that float32 values are multiplied with, whether their scales are per block.
+
+    The set is empty without int4 weights. It holds both values if the model has weights of both kinds.
+    """
+    operators = [(graph.tensors, op) for graph in model.subgraphs for op in graph.operators]
     pairs = [
-        (tensors[one.inputs[0] or 0], tensors[one.inputs[1] or 0])
-        for tensors, one in operators
-        if one.builtin == "FULLY_CONNECTED"
+        (tensors[op.inputs[0] or 0], tensors[op.inputs[1] or 0])
+        for tensors, op in operators
+        if op.builtin == "FULLY_CONNECTED"
     ]
-    held = [w.quantization for x, w in pairs if (x.dtype, w.dtype) == ("float32", "int4")]
-    return {one is not None and one.details is not None for one in held}
+    quantizations = [w.quantization for x, w in pairs if (x.dtype, w.dtype) == ("float32", "int4")]
+    return {quantization is not None and quantization.details is not None for quantization in quantizations}
 
 
-def seeded(model: fb.ModelSpec) -> bool:
-    """Whether random numbers are drawn from a seed."""
+def draws_from_seed(model: fb.ModelSpec) -> bool:
+    """Whether the model draws random numbers from a seed."""
     operators = [operator for graph in model.subgraphs for operator in graph.operators]
-    return any(one.builtin.startswith("RANDOM_") and one.options.get("seed2") for one in operators)
+    return any(op.builtin.startswith("RANDOM_") and op.options.get("seed2") for op in operators)
 
 
 def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:
-    """The sizes of what it is applied to, -1 where unknown; nothing if all are known."""
-    place = operator.inputs[2 if operator.builtin == "TRANSPOSE_CONV" else 0]
-    return tuple(graph.tensors[place or 0].shape_signature or ())
+    """Return the sizes of the operator's data input, -1 for an open size; () if all are static."""
+    index = operator.inputs[2 if operator.builtin == "TRANSPOSE_CONV" else 0]
+    return tuple(graph.tensors[index or 0].shape_signature or ())
 
 
-def _ordered(graph: fb.SubGraph, named: Dict[str, int], order: List[int]) -> Ports:
-    names = {index: name for name, index in named.items()}
+def _ordered_ports(graph: fb.SubGraph, indices: Dict[str, int], order: List[int]) -> Ports:
+    names = {index: name for name, index in indices.items()}
     return tuple(_port(graph.tensors[index], names.get(index)) for index in order)
 
 
 def _port(tensor: fb.TensorSpec, name: Optional[str]) -> Port:
-    """Of a tensor that is quantized, the integers as they are stored."""
+    """Return the port of a tensor, in its stored type: a quantised tensor is a port of integers."""
     sizes = tensor.shape if tensor.shape_signature is None else tensor.shape_signature
     shape = tuple(size if size >= 0 else None for size in sizes)
     return Port(name or tensor.name, DType.of(tensor.dtype), shape)

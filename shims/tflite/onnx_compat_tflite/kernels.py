@@ -1,58 +1,58 @@
-"""What the TFLite kernels do: which types and ranks each takes on every runtime, and which only newer ones add.
+"""Kernels of the TFLite runtimes: the types and ranks that each operator accepts on all runtimes or on newer ones.
 
-`kernel_facts` holds what was measured, one-operator models against numpy, with the default delegate and without; ask it
-through `Kernels`. A file should run everywhere, so `Kernels()` knows the common facts alone; `Kernels(Interpreter)` adds
-what the given runtime turns out to have, by the operator versions that it loads.
+`kernel_facts` holds the measurements: models of one operator against numpy, with the default delegate and without it.
+`Kernels` answers from them. `Kernels()` knows the facts that hold on all runtimes, for files that run everywhere.
+`Kernels(Interpreter)` adds the facts of the given runtime, by the operator versions that it loads.
 
-What a table cannot say, seen on tflite-runtime 2.7 and LiteRT 2.3, for whoever writes operators with these kernels:
+The tables leave out these observations on tflite-runtime 2.7 and LiteRT 2.3. An author of operators needs them:
 
 Shapes
 - Two inputs of different shape and rank over 4 end the process on 2.7 for ADD, MUL, comparisons, POW, SELECT_V2 and
-  more ("broadcast rank 5"). Bring them to one shape first (BROADCAST_TO takes 6 dimensions), or merge neighbouring axes
+  more ("broadcast rank 5"). Bring them to one shape first (BROADCAST_TO takes 6 dimensions), or merge adjacent axes
   until 4 are left. SUB, DIV, MAXIMUM and MINIMUM do 5, none of them 6. Equal shapes: any rank.
-- A RESHAPE to a scalar works, with the shape as an empty option or as an empty constant. -1 in it works, also resized.
+- A RESHAPE to a scalar works, with the shape as an empty option or as an empty constant. A size of -1 works, also resized.
 - The shape operand of RESHAPE, the indices of SCATTER_ND, begin and end of STRIDED_SLICE, the axes of a reduction, the
   permutation and TOPK_V2's k must be int32. An int64 permutation, or int64 PAD amounts on 2.7, give wrong numbers silently.
-- Negative axes work in reductions; no axes at all leave the tensor as it is. WHERE takes no scalar.
+- Negative axes work in reductions; a reduction over no axes returns its input. WHERE accepts no scalar.
 - REVERSE_V2 of several axes is wrong on 2.7: reverse one axis at a time. Grouped CONV_2D begins with 2.9: split it.
-- CONV_2D and DEPTHWISE_CONV_2D refuse a missing bias; give zeros. FULLY_CONNECTED and TRANSPOSE_CONV do without.
+- CONV_2D and DEPTHWISE_CONV_2D refuse a missing bias; give zeros. FULLY_CONNECTED and TRANSPOSE_CONV need no bias.
 
 Numbers
 - int8, uint8 and int16 are quantised types to most kernels: without a scale ADD, SUB and comparisons divide by zero and
-  end the process, MUL, SUM, MEAN and RELU give wrong numbers. Only what the table lists is safe; else compute in int32.
+  end the process, MUL, SUM, MEAN and RELU give wrong numbers. Only the uses in the table are safe; else compute in int32.
 - MAXIMUM and MINIMUM keep a NaN of the second input but drop one of the first. REDUCE_MAX on 2.7 drops every NaN, on
   LiteRT by position. RELU keeps NaN; RELU6 on 2.7 gives 0 for it.
 - CAST of a float out of range saturates on LiteRT and wraps on 2.7. NaN to bool is True. Float to int truncates.
 - DIV of int32 truncates; by zero it ends the process on 2.7 and is an error on LiteRT (also FLOOR_DIV, FLOOR_MOD).
 - CAST from int64 to int32 keeps the low 32 bits (see `emitter.narrowing`). TOPK_V2 of a negative k is empty on LiteRT.
-- SUM and MEAN add up one element after the other, XNNPACK too along axes before the last (see `emitter.means`).
+- SUM and MEAN add element after element, XNNPACK too along axes before the last (see `emitter.means`).
 - FLOOR_MOD takes the divisor's sign (ONNX Mod with fmod=0). ROUND is half to even. POW of a negative base: NaN as in C.
 - GATHER out of range reads foreign memory on 2.7 and is an error on LiteRT; negative indices are an error on both.
 - ARG_MAX takes the first of equals, TOPK_V2 too.
-- Without XNNPACK (on 2.7 always) ADD, SUB, MUL, DIV, FULLY_CONNECTED, CONV_2D, DEPTHWISE_CONV_2D and the pools hold their
-  results to the finite numbers: infinity becomes 3.4e38. So do CONV_3D, and on LiteRT TRANSPOSE_CONV, which XNNPACK does not take
-  with an open size. BATCH_MATMUL, MEAN and RELU keep infinity.
-- On 2.7 REDUCE_MAX of nothing but -inf is the least finite number, and LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH of float16 are off by two roundings.
-- With XNNPACK NaN becomes -inf in ADD, SUB, MUL and DIV of 2.11, and in MEAN of LiteRT 1.0 (see `manners`).
-- XNNPACK of LiteRT 2.0 and 2.1.0 takes the zero point of an int8 BATCH_MATMUL's second factor for zero.
-- TOPK_V2 of no elements of several rows ends the process from 2.11 to LiteRT 2.1.0.
-- A kernel that draws random numbers draws on from its seed as long as the interpreter lives.
+- Without XNNPACK (on 2.7 always) ADD, SUB, MUL, DIV, FULLY_CONNECTED, CONV_2D, DEPTHWISE_CONV_2D and the pools clip their
+  results to the finite numbers: infinity becomes 3.4e38. CONV_3D clips too, and TRANSPOSE_CONV on LiteRT, which XNNPACK does
+  not accept with an open size. BATCH_MATMUL, MEAN and RELU keep infinity.
+- On 2.7 REDUCE_MAX of -inf alone is the least finite number, and LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH of float16 are off by two roundings.
+- With XNNPACK NaN becomes -inf in ADD, SUB, MUL and DIV of 2.11, and in MEAN of LiteRT 1.0 (see `runtime_quirks`).
+- XNNPACK of LiteRT 2.0 and 2.1.0 ignores the zero point of an int8 BATCH_MATMUL's second factor.
+- TOPK_V2 of several rows without elements ends the process from 2.11 to LiteRT 2.1.0.
+- A kernel that draws random numbers continues its sequence as long as the interpreter exists.
 
 Graphs
-- An operator on constants alone runs. An output may be an input, a constant, or another output again; no operator at
-  all is fine too.
-- Tensors without elements: 2.7 can neither be given nor asked for one (skip `set_tensor`, make the result from the
-  shape); a constant without elements is not a constant to any runtime. XNNPACK refuses a BATCH_MATMUL over 0 elements.
+- An operator on constants alone runs. An output may be an input, a constant, or another output again; a graph without
+  operators runs too.
+- Tensors without elements: 2.7 can neither set nor return them (skip `set_tensor`, create the result from the shape).
+  All runtimes treat a constant without elements as a variable. XNNPACK refuses a BATCH_MATMUL over 0 elements.
 - WHILE fails on a state that begins without elements, also on LiteRT.
 - float16 weights: a constant, DEQUANTIZE, then the float32 operator: runs everywhere.
 """
 
 import itertools
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernel_facts import USES, VERSIONS
-from onnx_compat_tflite.runtime_quirks import Manners, observed
+from onnx_compat_tflite.runtime_quirks import OpenInterpreter, RuntimeQuirks, measure_quirks
 
 __all__ = ["Kernels"]
 
@@ -63,13 +63,15 @@ def _versions() -> Dict[str, List[int]]:
 
 
 def _steps() -> List[List[Tuple[str, int]]]:
-    """For each runtime but the oldest: the operator versions that begin with it."""
+    """Return, for each column of the table after the first, the operator versions that are new in it."""
     columns = range(1, max(map(len, _VERSIONS.values())))
-    return [[(name, row[at]) for name, row in _VERSIONS.items() if row[at] > row[at - 1]] for at in columns]
+    return [
+        [(name, row[column]) for name, row in _VERSIONS.items() if row[column] > row[column - 1]] for column in columns
+    ]
 
 
 def _uses() -> Dict[Tuple[str, str], Dict[str, int]]:
-    """Of an operator and a feature: each type, and the step from which on it works."""
+    """Return, by operator and feature, the types that work and the step from which on each type works."""
     uses: Dict[Tuple[str, str], Dict[str, int]] = {}
     for line in USES.strip().splitlines():
         operator, features, types = line.split(":", 2)
@@ -79,7 +81,7 @@ def _uses() -> Dict[Tuple[str, str], Dict[str, int]]:
     return uses
 
 
-#: How a runtime says that it has no such operator, or not in this version.
+#: Parts of the error messages of runtimes that lack an operator, or this version of the operator.
 _UNKNOWN = ("Didn't find op", "builtin_code out of range", "Unresolved")
 _VERSIONS = _versions()
 _STEPS = _steps()
@@ -87,54 +89,64 @@ _USES = _uses()
 
 
 class Kernels:
-    """Answers what may be written into a file. `interpreter` is a runtime's Interpreter class to write for, `plain` makes
-    one without its default delegate; None: for all runtimes.
+    """The operators and types that a file may use.
+
+    `interpreter`: the Interpreter class of the runtime that the file is for; None: all runtimes. `plain` opens an interpreter
+    without the default delegate.
     """
 
-    def __init__(self, interpreter: Optional[Any] = None, plain: Optional[Any] = None) -> None:
+    def __init__(self, interpreter: Optional[OpenInterpreter] = None, plain: Optional[OpenInterpreter] = None) -> None:
         self._interpreter = interpreter
         self._plain = plain or interpreter
-        self._manners: Optional[Manners] = None
-        self._known: Dict[Tuple[str, int], bool] = {}
-        self._taken: Optional[int] = None
+        self._quirks: Optional[RuntimeQuirks] = None
+        self._loadable: Dict[Tuple[str, int], bool] = {}
+        self._runtime_step: Optional[int] = None
 
     def accepts(self, operator: str, dtype: str, feature: str = "plain") -> bool:
-        """Whether the kernel takes this type and gives the right numbers. Features are named in `kernel_facts`.
+        """Whether the kernel accepts this type and returns the right numbers. `kernel_facts` names the features.
 
-        A use that was never measured is not accepted.
+        A use without a measurement is not accepted.
         """
         step = _USES.get((operator, feature), {}).get(dtype)
         return step is not None and (step == 0 or step <= self._step())
 
     def _step(self) -> int:
-        """How many of the steps from the oldest runtime to the newest this one has taken; none where it is not known."""
-        if self._taken is None:
-            taken = (all(self._loads(*one) for one in begun) for begun in _STEPS)
-            self._taken = len(list(itertools.takewhile(bool, taken)))
-        return self._taken
+        """Return the last column of the table whose operator versions the runtime loads; 0 for all runtimes."""
+        if self._runtime_step is None:
+            has_step = (all(self._loads(*use) for use in new_versions) for new_versions in _STEPS)
+            self._runtime_step = len(list(itertools.takewhile(bool, has_step)))
+        return self._runtime_step
 
     def has(self, operator: str, version: int = 1) -> bool:
-        """Whether the operator exists in this version, whatever its types: for those that no table of types describes."""
-        known = _VERSIONS.get(operator, [0])
-        return version <= known[0] or (version <= max(known) and self._loads(operator, version))
+        """Whether the operator exists in this version, for any types: use it for operators that USES leaves out."""
+        versions = _VERSIONS.get(operator, [0])
+        return version <= versions[0] or (version <= max(versions) and self._loads(operator, version))
 
     @property
-    def manners(self) -> Manners:
-        """How numbers that are not finite are treated."""
-        if self._manners is None:
-            self._manners = Manners() if self._interpreter is None else observed(self._interpreter, self._plain)
-        return self._manners
+    def quirks(self) -> RuntimeQuirks:
+        """The quirks of the runtime, measured at the first use; the worst case for all runtimes."""
+        if self._quirks is None:
+            if self._interpreter is None or self._plain is None:
+                self._quirks = RuntimeQuirks()
+            else:
+                self._quirks = measure_quirks(self._interpreter, self._plain)
+        return self._quirks
+
+    @property
+    def manners(self) -> RuntimeQuirks:
+        """The former name of `quirks`."""
+        return self.quirks
 
     def _loads(self, operator: str, version: int) -> bool:
-        """A trial: a runtime refuses an operator version that it does not know when it loads the model."""
+        """Whether the runtime loads a model of this operator version."""
         if self._interpreter is None:
             return False
-        if (operator, version) not in self._known:
+        if (operator, version) not in self._loadable:
             tensor = fb.TensorSpec("t", "float32", (1,))
             graph = fb.SubGraph([tensor], [fb.OperatorSpec(operator, [0], [0], version=version)], [0], [0])
             try:
                 self._interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
-                self._known[operator, version] = True
-            except (RuntimeError, ValueError) as error:  # a kernel that is there may still miss its options
-                self._known[operator, version] = not any(words in str(error) for words in _UNKNOWN)
-        return self._known[operator, version]
+                self._loadable[operator, version] = True
+            except (RuntimeError, ValueError) as error:  # a kernel that exists may still refuse missing options
+                self._loadable[operator, version] = not any(words in str(error) for words in _UNKNOWN)
+        return self._loadable[operator, version]

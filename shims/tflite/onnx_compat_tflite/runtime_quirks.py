@@ -1,39 +1,44 @@
-"""What the kernels here do to numbers that are not finite, and the delegate to branches, to products of integers and to cuts: it
-depends on the runtime, its delegate and the processor.
+"""Quirks of the installed runtime, its delegate and the processor, measured by running models of a few operators.
+
+They concern non-finite numbers, and how the delegate treats branches, integer products and slices.
 """
 
-from typing import Any, List, NamedTuple
+from typing import Callable, List, NamedTuple
 
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.allocation import Interpreter
 
-__all__ = ["Manners", "observed"]
+__all__ = ["OpenInterpreter", "RuntimeQuirks", "measure_quirks"]
+
+#: Opens an interpreter of a model: `open_interpreter(model_content=data)`.
+OpenInterpreter = Callable[..., Interpreter]
 
 
-class Manners(NamedTuple):
-    """The worst of all, unless seen otherwise."""
+class RuntimeQuirks(NamedTuple):
+    """The properties of a runtime that differ between versions. The defaults are the worst case."""
 
-    #: Sums under the default delegate keep NaN, so that it may be used.
+    #: ADD under the default delegate keeps NaN, so that the delegate may be used.
     delegated: bool = False
-    #: Arithmetic gives infinity, and does not hold its results to the finite numbers.
+    #: Arithmetic returns infinity; else it clips its results to the finite numbers.
     infinite: bool = False
-    #: The larger of a lone number and NaN, in this order, is NaN.
+    #: MAXIMUM(scalar, NaN), in this order, is NaN.
     maximum: bool = False
-    #: So is the mean of NaN.
+    #: MEAN of NaN is NaN.
     mean: bool = False
-    #: The largest of nothing but -infinity is that.
+    #: REDUCE_MAX of -infinity alone is -infinity.
     extremes: bool = False
-    #: What the delegate took inside of a branch or a loop, or beside an input of text, follows when sizes change. (From 2.11
-    #: to 2.14 it keeps those that it had first, and so has the result.)
-    follows: bool = False
-    #: The delegate minds the zero point of the second factor of a BATCH_MATMUL of int8. (In LiteRT 2.0 and 2.1.0 it takes
-    #: any for zero.)
-    zeros: bool = False
-    #: The delegate cuts an axis of open length down to nothing. (In LiteRT 1.2 all of it is left.)
-    nothing: bool = False
+    #: Operators that the delegate took inside a branch or a loop, or beside a string input, follow a change of sizes. From
+    #: 2.11 to 2.14 they keep their first sizes.
+    delegate_resizes_branches: bool = False
+    #: The delegate subtracts the zero point of the second factor of an int8 BATCH_MATMUL. LiteRT 2.0 and 2.1.0 ignore it.
+    delegate_uses_zero_points: bool = False
+    #: The delegate can slice an axis of open length to length zero. LiteRT 1.2 keeps the whole axis.
+    delegate_slices_to_empty: bool = False
 
 
+#: Operator, its inputs (tensors of `_run_arithmetic`), and the shape of its output.
 _OPERATORS = (
     ("ADD", 0, 0, (2,)),
     ("ADD", 1, 1, (2,)),
@@ -43,24 +48,24 @@ _OPERATORS = (
 )
 
 
-def observed(interpreter: Any, plain: Any) -> Manners:
-    """By running a few operators. Both make an Interpreter of a model: as usual, and without the default delegate."""
-    delegated = bool(np.isnan(_results(interpreter)[0][0]))
-    _, infinite, larger, mean, largest = _results(interpreter if delegated else plain)
-    return Manners(
+def measure_quirks(open_interpreter: OpenInterpreter, open_plain: OpenInterpreter) -> RuntimeQuirks:
+    """Run a few operators and return the quirks. `open_plain` opens an interpreter without the default delegate."""
+    delegated = bool(np.isnan(_run_arithmetic(open_interpreter)[0][0]))
+    _, infinite, larger, mean, largest = _run_arithmetic(open_interpreter if delegated else open_plain)
+    return RuntimeQuirks(
         delegated,
         bool(np.isinf(infinite).all()),
         bool(np.isnan(larger[0])),
         bool(np.isnan(mean)),
         bool(np.isinf(largest)),
-        delegated and _follows(interpreter),
-        delegated and _minds_zeros(interpreter),
-        delegated and _cuts_to_nothing(interpreter),
+        delegated and _resizes_branches(open_interpreter),
+        delegated and _uses_zero_points(open_interpreter),
+        delegated and _slices_to_empty(open_interpreter),
     )
 
 
-def _follows(interpreter: Any) -> bool:
-    """By a branch that is run for one size, and for another."""
+def _resizes_branches(open_interpreter: OpenInterpreter) -> bool:
+    """Whether a branch returns the right shape after its input is resized."""
     main, *branches = (fb.SubGraph() for _ in range(3))
     for graph, builtin in zip(branches, ("NEG", "ABS")):
         graph.inputs = [graph.add(fb.TensorSpec("x", "float32", (-1, 2)))]
@@ -71,74 +76,76 @@ def _follows(interpreter: Any) -> bool:
     main.outputs = [main.add(fb.TensorSpec("y", "float32", (-1, 2)))]
     options = {"then_subgraph_index": 1, "else_subgraph_index": 2}
     main.operators.append(fb.OperatorSpec("IF", [flag, *main.inputs], main.outputs, options))
-    made = interpreter(model_content=fb.to_bytes(fb.ModelSpec([main, *branches])))
-    (given,), (result,) = made.get_input_details(), made.get_output_details()
+    interpreter = open_interpreter(model_content=fb.to_bytes(fb.ModelSpec([main, *branches])))
+    (source,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
     try:
         for size in (1, 3):
-            made.resize_tensor_input(given["index"], (size, 2))
-            made.allocate_tensors()
-            made.set_tensor(given["index"], np.ones((size, 2), np.float32))
-            made.invoke()
+            interpreter.resize_tensor_input(source["index"], (size, 2))
+            interpreter.allocate_tensors()
+            interpreter.set_tensor(source["index"], np.ones((size, 2), np.float32))
+            interpreter.invoke()
     except (RuntimeError, ValueError):
         return False
-    return tuple(made.get_tensor(result["index"]).shape) == (3, 2)
+    return tuple(interpreter.get_tensor(result["index"]).shape) == (3, 2)
 
 
-def _minds_zeros(interpreter: Any) -> bool:
-    """By a product of ones and twos, the twos stored as 12."""
+def _uses_zero_points(open_interpreter: OpenInterpreter) -> bool:
+    """Whether an int8 product of ones and twos, the twos stored as 12 with zero point 10, is 4."""
     graph = fb.SubGraph(inputs=[0, 1], outputs=[2])
     for zero in (0, 10, 0):
         graph.add(fb.TensorSpec("x", "int8", (1, 2, 2), quantization=fb.Quantization([1.0], [zero])))
     graph.operators.append(fb.OperatorSpec("BATCH_MATMUL", [0, 1], [2]))
-    made = interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
+    interpreter = open_interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
     try:
-        made.allocate_tensors()
-        for detail, value in zip(made.get_input_details(), (1, 12)):
-            made.set_tensor(detail["index"], np.full((1, 2, 2), value, np.int8))
-        made.invoke()
+        interpreter.allocate_tensors()
+        for detail, value in zip(interpreter.get_input_details(), (1, 12)):
+            interpreter.set_tensor(detail["index"], np.full((1, 2, 2), value, np.int8))
+        interpreter.invoke()
     except (RuntimeError, ValueError):
         return False
-    return bool((made.get_tensor(made.get_output_details()[0]["index"]) == 4).all())
+    return bool((interpreter.get_tensor(interpreter.get_output_details()[0]["index"]) == 4).all())
 
 
-def _cuts_to_nothing(interpreter: Any) -> bool:
-    """By what is between the first and the last of two rows."""
+def _slices_to_empty(open_interpreter: OpenInterpreter) -> bool:
+    """Whether x[1:-1] of two rows, their number open, has no rows."""
     graph = fb.SubGraph()
     x, y, z = (graph.add(fb.TensorSpec(name, "float32", (-1, 2))) for name in "xyz")
-    places = [
+    bounds = [
         graph.add(fb.TensorSpec("place", "int32", (2,), np.array(value, np.int32)))
         for value in ([1, 0], [-1, 2], [1, 1])
     ]
     graph.operators.append(fb.OperatorSpec("RELU", [x], [y]))
-    graph.operators.append(fb.OperatorSpec("STRIDED_SLICE", [y, *places], [z]))
+    graph.operators.append(fb.OperatorSpec("STRIDED_SLICE", [y, *bounds], [z]))
     graph.inputs, graph.outputs = [x], [z]
-    made = interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
-    (given,), (result,) = made.get_input_details(), made.get_output_details()
+    interpreter = open_interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
+    (source,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
     try:
-        made.resize_tensor_input(given["index"], (2, 2))
-        made.allocate_tensors()
-        made.set_tensor(given["index"], np.ones((2, 2), np.float32))
-        made.invoke()
+        interpreter.resize_tensor_input(source["index"], (2, 2))
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(source["index"], np.ones((2, 2), np.float32))
+        interpreter.invoke()
     except (RuntimeError, ValueError):
         return False
-    shape = next(one["shape"] for one in made.get_output_details() if one["index"] == result["index"])
+    details = interpreter.get_output_details()
+    shape = next(detail["shape"] for detail in details if detail["index"] == result["index"])
     return tuple(shape) == (0, 2)
 
 
-def _results(interpreter: Any) -> List[Any]:
-    given = [np.array([np.nan, 1], np.float32), np.full(2, -np.inf, np.float32)]
+def _run_arithmetic(open_interpreter: OpenInterpreter) -> List[np.ndarray]:
+    """Return the results of `_OPERATORS` for [NaN, 1] (tensor 0), [-inf, -inf] (1), 0.5 (2) and the axis 0 (3)."""
+    inputs = [np.array([np.nan, 1], np.float32), np.full(2, -np.inf, np.float32)]
     graph = fb.SubGraph(inputs=[0, 1])
-    for value in given:
+    for value in inputs:
         graph.add(fb.TensorSpec("x", "float32", value.shape))
     graph.add(fb.TensorSpec("number", "float32", (), np.array(0.5, np.float32)))
     graph.add(fb.TensorSpec("axis", "int32", (1,), np.zeros(1, np.int32)))
     for builtin, first, second, shape in _OPERATORS:
-        place = graph.add(fb.TensorSpec("y", "float32", shape))
-        graph.operators.append(fb.OperatorSpec(builtin, [first, second], [place]))
-        graph.outputs.append(place)
-    made = interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
-    made.allocate_tensors()
-    for detail, value in zip(made.get_input_details(), given):
-        made.set_tensor(detail["index"], value)
-    made.invoke()
-    return [made.get_tensor(detail["index"]) for detail in made.get_output_details()]
+        output = graph.add(fb.TensorSpec("y", "float32", shape))
+        graph.operators.append(fb.OperatorSpec(builtin, [first, second], [output]))
+        graph.outputs.append(output)
+    interpreter = open_interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), inputs):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]

@@ -1,8 +1,8 @@
-"""The shim: ONNX programs as TFLite flatbuffers, and the runtimes that run them."""
+"""The TFLite shim: compile ONNX programs to flatbuffers, write them to files, and run both on a TFLite runtime."""
 
 import os
 from contextlib import contextmanager
-from typing import Any, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from onnx_compat.passes import Pass
 from onnx_compat.shim import (
@@ -23,31 +23,31 @@ from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.allocation import allocate
 from onnx_compat_tflite.build import build
-from onnx_compat_tflite.describe import described
+from onnx_compat_tflite.describe import describe_file
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.file_ports import (
-    bears_nothing,
-    cutting,
-    fragile,
+    draws_from_seed,
+    has_open_slices,
+    has_shifted_factors,
     int4_products,
-    ports,
-    resizing,
-    seeded,
-    shifted,
-    windows,
+    must_reject_empty_inputs,
+    open_window_outputs,
+    read_ports,
+    resizes_inside_branches,
+    supports_empty_windows,
 )
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import GRAPH, PROGRAM
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
-from onnx_compat_tflite.runtime import Handling, Interpreted
-from onnx_compat_tflite.signatures import alone, joined
-from onnx_compat_tflite.tensor_dump import Insight
+from onnx_compat_tflite.runtime import InterpretedModel, Precautions
+from onnx_compat_tflite.signatures import extract_signature, join_models
+from onnx_compat_tflite.tensor_dump import TensorDump
 
 __all__ = ["SHIM", "TFLiteShim"]
 
 
 class TFLiteShim(Shim):
-    """TensorFlow is not needed for anything here, and never imported."""
+    """The shim of TFLite. It neither needs nor imports TensorFlow."""
 
     name = "tflite"
     modules = ("ai_edge_litert", "tflite_runtime")
@@ -55,12 +55,12 @@ class TFLiteShim(Shim):
     schemes = {"tflite": SCHEMES}
 
     def __init__(self, kernels: Optional[Kernels] = None) -> None:
-        """`kernels`: what files are written for; None: those of the runtime here."""
-        self._written_for = kernels
+        """`kernels`: the kernels that files are written for; None: the kernels of the installed runtime."""
+        self._target_kernels = kernels
 
     @property
     def _kernels(self) -> Kernels:
-        return self._written_for or features.kernels()
+        return self._target_kernels or features.kernels()
 
     @property
     def passes(self) -> Sequence[Pass]:
@@ -70,7 +70,7 @@ class TFLiteShim(Shim):
         return TFLiteShim(Kernels())
 
     def probe(self) -> Probe:
-        runtime, reason = features.find()
+        runtime, reason = features.find_runtime()
         if runtime is None:
             return Probe(False, reason)
         return Probe(True, reason, runtime.name, runtime.version, features.features())
@@ -80,42 +80,45 @@ class TFLiteShim(Shim):
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        """Operators are appended to a model that nobody writes."""
+        """Yield an emitter whose model is discarded."""
         yield self.emitter()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         self.resolve_device(device)
         model = build(program, features.kernels())
         source = {"model_content": fb.to_bytes(model, self._outside(model))}
-        return self._interpreted(source, model, program.inputs, program.outputs)
+        return self._open_model(source, model, program.inputs, program.outputs)
 
     def export(self, program: Program, path: str, form: str) -> None:
         model = build(program, self._kernels, own=True)
 
         def check(written: str) -> None:
-            model.subgraphs.clear()  # a runtime lays out weights of its own, as large as those that the file has now
-            self._accepted(written)
+            model.subgraphs.clear()  # the weights are in the file; the runtime allocates its own copy of them
+            self.check_loads(written)
 
         fb.write(model, path, self._outside(model), check=check)
 
     def _outside(self, model: fb.ModelSpec) -> bool:
-        """Whether its constants go behind the flatbuffer; refused where the runtime would not find them."""
+        """Whether the constants go behind the flatbuffer, as in files over 2 GB.
+
+        Raises ConversionError if the runtime does not read constants from there.
+        """
         if not fb.oversized(model):
             return False
-        if self._written_for is not None or not features.reads_outside():
-            runtime = "this runtime looks" if self._written_for is None else "old runtimes look"
+        if self._target_kernels is not None or not features.reads_outside():
+            runtime = "this runtime reads" if self._target_kernels is None else "old runtimes read"
             raise ConversionError(
-                "the model takes more than the 2 GB of a flatbuffer, and %s for constants nowhere else" % runtime,
-                hint="tflite-runtime 2.14 and LiteRT do; or store the weights of the model as float16",
+                "the model exceeds the 2 GB of a flatbuffer, and %s constants from nowhere else" % runtime,
+                hint="use tflite-runtime 2.14 or LiteRT, or store the weights of the model as float16",
                 shim=self.name,
             )
         return True
 
     def quantize(self, path: str, form: str, how: Quantization) -> None:
-        quantize(path, how, self._runtime(), self._kernels, self._accepted)
+        quantize(path, how, self._runtime(), self._kernels, self.check_loads)
 
-    def _accepted(self, path: str) -> None:
-        """Load the file and allocate its tensors, as whoever gets it will."""
+    def check_loads(self, path: str) -> None:
+        """Load a file and allocate its tensors. Raises ConversionError if the runtime refuses the file."""
         try:
             allocate(self._runtime().interpreter(plain=True, model_path=path))
         except (RuntimeError, ValueError) as error:
@@ -126,60 +129,63 @@ class TFLiteShim(Shim):
             ) from error
 
     def join(self, parts: Mapping[str, str], path: str, form: str) -> None:
-        model = joined({key: fb.read(part) for key, part in parts.items()})
-        fb.write(model, path, self._outside(model), check=self._accepted)
+        model = join_models({key: fb.read(part) for key, part in parts.items()})
+        fb.write(model, path, self._outside(model), check=self.check_loads)
 
     def load_signature(
         self, path: str, form: str, signature: str
     ) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-        model = alone(fb.read(path), signature)
-        inputs, outputs = ports(model)
-        where: Any = {"model_content": fb.to_bytes(model, self._outside(model))}
-        return self._interpreted(where, model, inputs, outputs), inputs, outputs
+        model = extract_signature(fb.read(path), signature)
+        inputs, outputs = read_ports(model)
+        source = {"model_content": fb.to_bytes(model, self._outside(model))}
+        return self._open_model(source, model, inputs, outputs), inputs, outputs
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         model = fb.read(path)
-        inputs, outputs = ports(model)
-        where: Any = {"model_path": os.fspath(path)}
-        interpreted = self._interpreted(where, model, inputs, outputs)
-        interpreted.scheme = scheme_of(model)
-        return interpreted, inputs, outputs
+        inputs, outputs = read_ports(model)
+        compiled = self._open_model({"model_path": os.fspath(path)}, model, inputs, outputs)
+        compiled.scheme = scheme_of(model)
+        return compiled, inputs, outputs
 
     def describe(self, path: str, form: str) -> Description:
-        return described(path)
+        return describe_file(path)
 
     def look_inside(self, path: str, form: str) -> OpenedFile:
-        return Insight(self._runtime(), path)
+        return TensorDump(self._runtime(), path)
 
-    def _interpreted(
-        self, source: Any, model: fb.ModelSpec, inputs: Tuple[Port, ...], outputs: Tuple[Port, ...]
-    ) -> Interpreted:
+    def _open_model(
+        self, source: Dict[str, Any], model: fb.ModelSpec, inputs: Sequence[Port], outputs: Sequence[Port]
+    ) -> InterpretedModel:
+        """Open a model in an interpreter, with the precautions that it needs on the installed runtime.
+
+        Raises UnsupportedError if the runtime would compute wrong results.
+        """
         kernels = features.kernels()
-        manners, int4 = kernels.manners, int4_products(model)
+        quirks, int4 = kernels.quirks, int4_products(model)
         if not all(features.multiplies_int4(blocks, True) for blocks in int4):
             raise UnsupportedError(
                 "the TFLite runtime here multiplies weights of int4 wrongly, or not at all",
-                hint="LiteRT 2.1 and newer do it",
+                hint="use LiteRT 2.1 or newer",
                 shim=self.name,
             )
-        misled = (
-            (resizing(model) and not manners.follows)
-            or (shifted(model) and not manners.zeros)
-            or (cutting(model) and not manners.nothing)
+        breaks_under_delegate = (
+            (resizes_inside_branches(model) and not quirks.delegate_resizes_branches)
+            or (has_shifted_factors(model) and not quirks.delegate_uses_zero_points)
+            or (has_open_slices(model) and not quirks.delegate_slices_to_empty)
             or not all(features.multiplies_int4(blocks, False) for blocks in int4)
         )
-        open_windows = windows(model)
-        handling = Handling(
-            plain=misled or not manners.delegated,
-            nonempty=fragile(model, kernels),
-            windows=() if bears_nothing(kernels) else open_windows,
-            slides=bool(open_windows),
-            seeded=seeded(model),
+        window_outputs = open_window_outputs(model)
+        precautions = Precautions(
+            without_delegate=breaks_under_delegate or not quirks.delegated,
+            rejects_empty_inputs=must_reject_empty_inputs(model, kernels),
+            window_outputs=() if supports_empty_windows(kernels) else window_outputs,
+            has_open_windows=bool(window_outputs),
+            draws_from_seed=draws_from_seed(model),
         )
-        return Interpreted(self._runtime(), source, inputs, outputs, handling)
+        return InterpretedModel(self._runtime(), source, inputs, outputs, precautions)
 
     def _runtime(self) -> features.Runtime:
-        runtime, reason = features.find()
+        runtime, reason = features.find_runtime()
         if runtime is None:
             raise ShimError(reason, hint=features.NEEDS, shim=self.name)
         return runtime

@@ -1,4 +1,4 @@
-"""Several models in one file, each under its signature; and one of them by itself again."""
+"""Signatures of a .tflite file: join several models into a file, or extract the model of a signature."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,65 +10,72 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.file_ports import DESCRIPTION
 from onnx_compat_tflite.graph_verifier import check_graph
 
-__all__ = ["alone", "joined"]
+__all__ = ["extract_signature", "join_models"]
 
 
-def joined(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
-    """The subgraphs of all, one after the other. Constants that are equal are stored once when this is written."""
-    whole = fb.ModelSpec(description=DESCRIPTION)
+def join_models(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
+    """Return a model with the subgraphs of all parts, and each part under the signature of its key.
+
+    The writer stores equal constants once.
+    """
+    joined = fb.ModelSpec(description=DESCRIPTION)
     for key, part in parts.items():
-        shift = len(whole.subgraphs)
-        whole.subgraphs += [_moved(graph, partial(add, shift)) for graph in part.subgraphs]
-        whole.signatures.append(replace(_main(part), key=key, subgraph=shift))
-    return check_graph(whole, "joining")
+        offset = len(joined.subgraphs)
+        joined.subgraphs += [_renumber_calls(graph, partial(add, offset)) for graph in part.subgraphs]
+        joined.signatures.append(replace(_main_signature(part), key=key, subgraph=offset))
+    return check_graph(joined, "joining")
 
 
-def alone(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
-    """A signature's graph as the first, with the graphs that it calls."""
-    found = next((one for one in model.signatures if one.key == key), None)
-    if found is None:
-        keys = ", ".join("'%s'" % one.key for one in model.signatures)
-        raise InputError("the file has no signature '%s'" % key, hint="it has %s" % (keys or "none: leave that out"))
-    places = [found.subgraph]
-    for place in places:  # it grows meanwhile
-        for called in _called(model.subgraphs[place]):
-            if called not in places:
-                places.append(called)
-    graphs = [_moved(model.subgraphs[place], places.index) for place in places]
-    return fb.ModelSpec(graphs, [replace(found, subgraph=0)], dict(model.metadata), model.description)
+def extract_signature(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
+    """Return a model of the subgraph of a signature, which becomes the first, and of the subgraphs that it calls.
+
+    Raises InputError if the file has no signature of this key.
+    """
+    signature = next((entry for entry in model.signatures if entry.key == key), None)
+    if signature is None:
+        keys = ", ".join("'%s'" % entry.key for entry in model.signatures)
+        hint = "it has %s" % keys if keys else "it has none: leave the signature out"
+        raise InputError("the file has no signature '%s'" % key, hint=hint)
+    numbers = [signature.subgraph]
+    for number in numbers:  # the list grows in the loop
+        for callee in _called_subgraphs(model.subgraphs[number]):
+            if callee not in numbers:
+                numbers.append(callee)
+    graphs = [_renumber_calls(model.subgraphs[number], numbers.index) for number in numbers]
+    return fb.ModelSpec(graphs, [replace(signature, subgraph=0)], dict(model.metadata), model.description)
 
 
-def _main(model: fb.ModelSpec) -> fb.Signature:
-    """What goes into the first graph and comes out; by the names of its tensors, where no signature says."""
+def _main_signature(model: fb.ModelSpec) -> fb.Signature:
+    """Return the signature of the first subgraph. Create it from the names of the tensors if there is none."""
     main = model.subgraphs[0]
-    told = next((one for one in model.signatures if one.subgraph == 0), None)
-    if told is not None:
-        return told
+    signature = next((entry for entry in model.signatures if entry.subgraph == 0), None)
+    if signature is not None:
+        return signature
     names = [tensor.name for tensor in main.tensors]
-    return fb.Signature({names[one]: one for one in main.inputs}, {names[one]: one for one in main.outputs})
+    return fb.Signature({names[index]: index for index in main.inputs}, {names[index]: index for index in main.outputs})
 
 
-def _called(graph: fb.SubGraph) -> Iterator[int]:
+def _called_subgraphs(graph: fb.SubGraph) -> Iterator[int]:
     for operator in graph.operators:
         for name in operator.options:
-            if _refers(name):
+            if _is_subgraph_option(name):
                 value = operator.options[name]
                 yield from value if isinstance(value, (list, tuple)) else [value]
 
 
-def _moved(graph: fb.SubGraph, place: Callable[[int], int]) -> fb.SubGraph:
-    """With the graphs that it calls at other places; a copy, as far as that changes."""
+def _renumber_calls(graph: fb.SubGraph, new_number: Callable[[int], int]) -> fb.SubGraph:
+    """Return a copy of a subgraph whose operators call the subgraphs by their new numbers."""
     operators: List[fb.OperatorSpec] = []
     for operator in graph.operators:
-        changed: Dict[str, Any] = {}
+        changes: Dict[str, Any] = {}
         for name, value in operator.options.items():
-            if _refers(name):
-                several = isinstance(value, (list, tuple))
-                changed[name] = [place(one) for one in value] if several else place(value)
-        operators.append(replace(operator, options=dict(operator.options, **changed)) if changed else operator)
+            if _is_subgraph_option(name):
+                is_list = isinstance(value, (list, tuple))
+                changes[name] = [new_number(number) for number in value] if is_list else new_number(value)
+        operators.append(replace(operator, options=dict(operator.options, **changes)) if changes else operator)
     return replace(graph, operators=operators)
 
 
-def _refers(option: str) -> bool:
-    """Whether an option of an operator says which graph it calls: `subgraph`, `then_subgraph_index`, ..."""
+def _is_subgraph_option(option: str) -> bool:
+    """Whether an option holds the number of a called subgraph: `subgraph`, `then_subgraph_index`, ..."""
     return "subgraph" in option

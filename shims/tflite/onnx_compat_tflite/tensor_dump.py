@@ -1,26 +1,29 @@
-"""Running a .tflite file to look at what comes about inside, and parts of it alone.
+"""Intermediate tensors of a .tflite file: run the file and return every tensor, or compute a single tensor in isolation.
 
-Without the default delegate: what runs in a delegate is not kept. The operators of the first subgraph are looked at; the
-bodies of control flow are inside of an operator.
+Interpreters run without the default delegate, which keeps no intermediate tensors. Only the operators of the first subgraph
+are visible; the body of a branch or a loop counts as its operator.
 """
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from onnx_compat.shim import OpenedFile, Step, UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.allocation import Interpreter, TensorDetail
 from onnx_compat_tflite.features import Runtime
-from onnx_compat_tflite.runtime import as_given, as_text
+from onnx_compat_tflite.runtime import decode_strings, encode_input
 
-__all__ = ["Insight"]
+__all__ = ["TensorDump"]
 
-#: What has no numbers in it.
+#: Types whose tensors hold handles, not numbers.
 _OPAQUE = ("resource", "variant")
 
 
-class Insight(OpenedFile):
+class TensorDump(OpenedFile):
+    """A .tflite file whose tensors can be read, by the names of its signature and of its tensors."""
+
     notes = ("the values in between are those without the default delegate (XNNPACK)",)
 
     def __init__(self, runtime: Runtime, path: str) -> None:
@@ -28,15 +31,15 @@ class Insight(OpenedFile):
         self._path = path
         self._model = fb.read(path)
         self._main = self._model.subgraphs[0]
-        signature = next((one for one in self._model.signatures if one.subgraph == 0), None)
-        self._named = self._names(signature)
-        self._places: Dict[str, int] = {}
-        for index in [*self._main.inputs, *(index for one in self._main.operators for index in one.outputs)]:
-            self._places.setdefault(self._named[index], index)
-        self.steps = [self._step(one) for one in self._main.operators]
+        signature = next((entry for entry in self._model.signatures if entry.subgraph == 0), None)
+        self._names = self._tensor_names(signature)
+        self._indices: Dict[str, int] = {}
+        for index in [*self._main.inputs, *(index for op in self._main.operators for index in op.outputs)]:
+            self._indices.setdefault(self._names[index], index)
+        self.steps = [self._step(op) for op in self._main.operators]
 
-    def _names(self, signature: Optional[fb.Signature]) -> List[str]:
-        """A signature's name for what it names, for the rest the tensor's own."""
+    def _tensor_names(self, signature: Optional[fb.Signature]) -> List[str]:
+        """Return the name of each tensor: in the signature if it is a port there, else its own."""
         names = [tensor.name for tensor in self._main.tensors]
         for ports in (signature.inputs, signature.outputs) if signature is not None else ():
             for name, index in ports.items():
@@ -44,128 +47,145 @@ class Insight(OpenedFile):
         return names
 
     def _step(self, operator: fb.OperatorSpec) -> Step:
-        read = [index for index in operator.inputs if index is not None and self._main.tensors[index].buffer is None]
-        bound = str(operator.options.get("fused_activation_function", "NONE"))
-        kind = operator.builtin if bound == "NONE" else "%s + %s" % (operator.builtin, bound)
-        names = self._named
-        return Step(kind, tuple(names[index] for index in read), tuple(names[index] for index in operator.outputs))
+        inputs = [index for index in operator.inputs if index is not None and self._main.tensors[index].buffer is None]
+        activation = str(operator.options.get("fused_activation_function", "NONE"))
+        kind = operator.builtin if activation == "NONE" else "%s + %s" % (operator.builtin, activation)
+        names = self._names
+        return Step(kind, tuple(names[index] for index in inputs), tuple(names[index] for index in operator.outputs))
 
     def values(self, inputs: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
-        missing = [self._named[index] for index in self._main.inputs if self._named[index] not in inputs]
+        """Return every tensor of a run, by name; quantised tensors dequantised.
+
+        Raises UnsupportedError if `inputs` lacks an input of the file.
+        """
+        missing = [self._names[index] for index in self._main.inputs if self._names[index] not in inputs]
         if missing:
             raise UnsupportedError(
-                "the file's input '%s' is none of the model's" % missing[0], hint="was it made from this model?"
+                "the model has no input '%s', which the file has" % missing[0], hint="was it made from this model?"
             )
-        given = [(index, inputs[self._named[index]]) for index in self._main.inputs]
-        found = {
-            self._named[index]: _real(_stored(array, self._tensor(index)), self._tensor(index))
-            for index, array in given
+        feed = [(index, inputs[self._names[index]]) for index in self._main.inputs]
+        values = {
+            self._names[index]: _dequantize(_quantize(array, self._tensor(index)), self._tensor(index))
+            for index, array in feed
         }
-        made = [index for index in self._places.values() if index not in self._main.inputs]
-        made = [index for index in made if self._tensor(index).dtype not in _OPAQUE]
-        results = self._results(replace(self._main, outputs=made), given)
-        found.update((self._named[index], value) for index, value in zip(made, results) if value is not None)
-        return found
+        computed = [index for index in self._indices.values() if index not in self._main.inputs]
+        computed = [index for index in computed if self._tensor(index).dtype not in _OPAQUE]
+        results = self._run_graph(replace(self._main, outputs=computed), feed)
+        values.update((self._names[index], value) for index, value in zip(computed, results) if value is not None)
+        return values
 
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
-        target = self._places[name]
-        stops = {self._places[one] for one in given}
-        operators, read = self._needed(target, stops)
-        lacking = [index for index in read if index not in stops]
-        if lacking:
-            raise UnsupportedError("'%s' cannot be computed without '%s'" % (name, self._named[lacking[0]]))
-        graph = fb.SubGraph(self._tensors(operators, given), operators, sorted(read), [target], "alone")
-        arrays = {self._places[one]: array for one, array in given.items()}
-        (value,) = self._results(graph, [(index, arrays[index]) for index in graph.inputs])
+        """Compute a tensor from the `given` tensors, by the operators between them.
+
+        Raises UnsupportedError if the tensor also depends on a tensor that is not given, or has no data.
+        """
+        target = self._indices[name]
+        known = {self._indices[given_name] for given_name in given}
+        operators, sources = self._backward_slice(target, known)
+        missing = [index for index in sources if index not in known]
+        if missing:
+            raise UnsupportedError("'%s' cannot be computed without '%s'" % (name, self._names[missing[0]]))
+        graph = fb.SubGraph(self._used_tensors(operators, given), operators, sorted(sources), [target], "alone")
+        arrays = {self._indices[given_name]: array for given_name, array in given.items()}
+        (value,) = self._run_graph(graph, [(index, arrays[index]) for index in graph.inputs])
         if value is None:
-            raise UnsupportedError("'%s' holds nothing that can be compared" % name)
+            raise UnsupportedError("'%s' has no data to compare" % name)
         return value
 
     def _tensor(self, index: int) -> fb.TensorSpec:
         return self._main.tensors[index]
 
-    def _needed(self, target: int, stops: Set[int]) -> Tuple[List[fb.OperatorSpec], Set[int]]:
-        """The operators that a tensor takes, back to `stops`; and what they read that none of them writes."""
-        writer = {index: place for place, one in enumerate(self._main.operators) for index in one.outputs}
-        kept: Set[int] = set()
-        read: Set[int] = set()
-        waiting = [target]
-        while waiting:
-            index = waiting.pop()
-            if index in writer and (index not in stops or index == target):
-                if writer[index] not in kept:
-                    kept.add(writer[index])
-                    waiting += [i for i in self._main.operators[writer[index]].inputs if i is not None]
+    def _backward_slice(self, target: int, known: Set[int]) -> Tuple[List[fb.OperatorSpec], Set[int]]:
+        """Return the operators that compute a tensor from `known` tensors, and the tensors that they read as inputs."""
+        producers = {index: position for position, op in enumerate(self._main.operators) for index in op.outputs}
+        positions: Set[int] = set()
+        sources: Set[int] = set()
+        pending = [target]
+        while pending:
+            index = pending.pop()
+            if index in producers and (index not in known or index == target):
+                if producers[index] not in positions:
+                    positions.add(producers[index])
+                    pending += [i for i in self._main.operators[producers[index]].inputs if i is not None]
             elif self._main.tensors[index].buffer is None:
-                read.add(index)
-        return [self._main.operators[place] for place in sorted(kept)], read
+                sources.add(index)
+        return [self._main.operators[position] for position in sorted(positions)], sources
 
-    def _tensors(self, operators: Sequence[fb.OperatorSpec], given: Mapping[str, np.ndarray]) -> List[fb.TensorSpec]:
-        """All of them, so that their places stay: without the constants that nobody reads, and in the shapes of now."""
-        read = {index for one in operators for index in one.inputs}
-        tensors = [one if index in read else replace(one, buffer=None) for index, one in enumerate(self._main.tensors)]
+    def _used_tensors(
+        self, operators: Sequence[fb.OperatorSpec], given: Mapping[str, np.ndarray]
+    ) -> List[fb.TensorSpec]:
+        """Return all tensors, so that indices stay. Drop unread constants; give the `given` tensors their current shapes."""
+        used = {index for op in operators for index in op.inputs}
+        tensors = [
+            tensor if index in used else replace(tensor, buffer=None) for index, tensor in enumerate(self._main.tensors)
+        ]
         for name, array in given.items():
-            place = self._places[name]
-            tensors[place] = replace(tensors[place], shape=array.shape, shape_signature=None)
+            index = self._indices[name]
+            tensors[index] = replace(tensors[index], shape=array.shape, shape_signature=None)
         return tensors
 
-    def _results(self, graph: fb.SubGraph, given: Sequence[Tuple[int, np.ndarray]]) -> List[Optional[np.ndarray]]:
-        """The outputs of a graph in the place of the first. Not `experimental_preserve_all_tensors`, under which kernels of
-        some runtimes still write a result over what they read.
+    def _run_graph(self, graph: fb.SubGraph, feed: Sequence[Tuple[int, np.ndarray]]) -> List[Optional[np.ndarray]]:
+        """Run a graph instead of the first subgraph; return its outputs, None for an output without data.
+
+        `experimental_preserve_all_tensors` is no substitute: kernels of some runtimes still overwrite their inputs under it.
         """
         content = fb.to_bytes(fb.ModelSpec([graph, *self._model.subgraphs[1:]]))
         try:
             interpreter = self._runtime.interpreter(True, model_content=content)
             details = interpreter.get_input_details()
-            for detail, (_, array) in zip(details, given):
+            for detail, (_, array) in zip(details, feed):
                 if tuple(detail["shape"]) != array.shape:
                     interpreter.resize_tensor_input(detail["index"], array.shape)
             interpreter.allocate_tensors()
-            for detail, (index, array) in zip(details, given):
+            for detail, (index, array) in zip(details, feed):
                 if array.size:
-                    interpreter.set_tensor(detail["index"], as_given(_stored(array, self._tensor(index))))
+                    interpreter.set_tensor(detail["index"], encode_input(_quantize(array, self._tensor(index))))
             interpreter.invoke()
         except (RuntimeError, ValueError) as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise UnsupportedError("the TFLite runtime could not run it: %s" % lines[-1], shim="tflite") from error
         pairs = zip(graph.outputs, interpreter.get_output_details())
-        return [self._taken(interpreter, detail, self._tensor(index)) for index, detail in pairs]
-
-    def _taken(self, interpreter: Any, detail: Any, tensor: fb.TensorSpec) -> Optional[np.ndarray]:
-        shape = tuple(detail["shape"])
-        if 0 in shape:
-            return np.zeros(shape, fb.storage(tensor.dtype, ())[0] or object)
-        try:
-            array = interpreter.get_tensor(detail["index"])
-        except (RuntimeError, ValueError):  # it has no data, as a branch that was not taken
-            return None
-        return as_text(array, np.shape(array)) if tensor.dtype == "string" else _real(np.asarray(array), tensor)
+        return [_read_tensor(interpreter, detail, self._tensor(index)) for index, detail in pairs]
 
 
-def _along(values: Sequence[Any], tensor: fb.TensorSpec, rank: int) -> np.ndarray:
-    """One number a channel, or one for all, in a shape that broadcasts."""
+def _read_tensor(interpreter: Interpreter, detail: TensorDetail, tensor: fb.TensorSpec) -> Optional[np.ndarray]:
+    """Return the value of an output, or None if it has no data."""
+    shape = tuple(detail["shape"])
+    if 0 in shape:
+        return np.zeros(shape, fb.storage(tensor.dtype, ())[0] or object)
+    try:
+        array = interpreter.get_tensor(detail["index"])
+    except (RuntimeError, ValueError):  # no data: an output of a branch that was not run
+        return None
+    return (
+        decode_strings(array, np.shape(array)) if tensor.dtype == "string" else _dequantize(np.asarray(array), tensor)
+    )
+
+
+def _along_axis(values: Sequence[float], tensor: fb.TensorSpec, rank: int) -> np.ndarray:
+    """Reshape parameters, one per channel or one per tensor, so that they broadcast along the quantised axis."""
     array = np.asarray(values, np.float64)
     axis = tensor.quantization.axis if tensor.quantization is not None else 0
     return array.reshape([-1 if k == axis else 1 for k in range(rank)]) if array.size > 1 else array.reshape(())
 
 
-def _real(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
-    """What quantised numbers stand for."""
-    held = tensor.quantization
-    if held is None or not held.scale or array.dtype.kind == "f":
+def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
+    """Return the real numbers of a quantised tensor: (array - zero_point) * scale. Return other tensors unchanged."""
+    quantization = tensor.quantization
+    if quantization is None or not quantization.scale or array.dtype.kind == "f":
         return array
-    zero = _along(held.zero_point or [0], tensor, array.ndim)
-    real: np.ndarray = (array - zero) * _along(held.scale, tensor, array.ndim)
+    zero = _along_axis(quantization.zero_point or [0], tensor, array.ndim)
+    real: np.ndarray = (array - zero) * _along_axis(quantization.scale, tensor, array.ndim)
     return real.astype(np.float32)
 
 
-def _stored(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
-    """The other way round."""
-    held = tensor.quantization
-    if held is None or not held.scale or array.dtype.kind != "f" or tensor.dtype.startswith("float"):
+def _quantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
+    """Return the integers of a quantised tensor: the inverse of `_dequantize`. Return other tensors unchanged."""
+    quantization = tensor.quantization
+    if quantization is None or not quantization.scale or array.dtype.kind != "f" or tensor.dtype.startswith("float"):
         return array
-    kind = np.iinfo(tensor.dtype)
-    zero = _along(held.zero_point or [0], tensor, array.ndim)
-    numbers = np.round(array / _along(held.scale, tensor, array.ndim)) + zero
-    held_as: np.ndarray = np.clip(numbers, kind.min, kind.max).astype(tensor.dtype)
-    return held_as
+    limits = np.iinfo(tensor.dtype)
+    zero = _along_axis(quantization.zero_point or [0], tensor, array.ndim)
+    numbers = np.round(array / _along_axis(quantization.scale, tensor, array.ndim)) + zero
+    integers: np.ndarray = np.clip(numbers, limits.min, limits.max).astype(tensor.dtype)
+    return integers

@@ -62,7 +62,7 @@ def _beside(model: fb.ModelSpec, outputs: Sequence[int]) -> fb.ModelSpec:
 
 def run_model(model: fb.ModelSpec, feeds: Sequence[Any]) -> List[Any]:
     """The outputs of a model on the runtime here, without its default delegate."""
-    runtime, _ = features.find()
+    runtime, _ = features.find_runtime()
     assert runtime is not None
     interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(model))
     places = [detail["index"] for detail in interpreter.get_input_details()]

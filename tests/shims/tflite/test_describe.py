@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx_compat_tflite import SHIM, describe, features
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.delegate_coverage import Share, share
+from onnx_compat_tflite.delegate_coverage import Coverage, delegate_coverage
 
 from onnx_compat.errors import InvalidModelError, OnnxCompatError
 
@@ -75,9 +75,9 @@ def test_a_file_without_a_signature_is_told_by_its_tensors(tmp_path: Path) -> No
 
 
 def test_the_delegate_is_counted_where_the_runtime_tells(path: str) -> None:
-    runtime = features.find()[0]
+    runtime = features.find_runtime()[0]
     assert runtime is not None
-    found = share(path, 3)
+    found = delegate_coverage(path, 3)
     assert found.runtime.startswith(runtime.name)
     if found.refusal:  # this runtime has no GELU
         told = found.refusal.lower()  # LiteRT 1.2 and 1.4 do not survive it
@@ -90,23 +90,23 @@ def test_the_delegate_is_counted_where_the_runtime_tells(path: str) -> None:
 
 
 def test_what_lies_in_a_delegate() -> None:
-    from onnx_compat_tflite.delegate_coverage import _taken
+    from onnx_compat_tflite.delegate_coverage import _delegated_ops
 
     def plan(index: int, inputs: List[int], outputs: List[int]) -> Dict[str, Any]:
         return {"index": index, "op_name": "", "inputs": inputs, "outputs": outputs}
 
     # 0 -> a -> 1 -> b -> 2 -> c -> 3, and d reads 1 too
     operators = [plan(0, [0], [1]), plan(1, [1], [2]), plan(2, [2], [3]), plan(3, [1], [4])]
-    assert _taken(operators, [plan(4, [1], [3])]) == {1, 2}
-    assert _taken(operators, [plan(4, [0], [1]), plan(5, [1], [4])]) == {0, 3}
-    assert _taken(operators, []) == set()
+    assert _delegated_ops(operators, [plan(4, [1], [3])]) == {1, 2}
+    assert _delegated_ops(operators, [plan(4, [0], [1]), plan(5, [1], [4])]) == {0, 3}
+    assert _delegated_ops(operators, []) == set()
 
 
 def test_a_file_that_ends_the_runtime_is_a_line(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHOME", "/nonexistent")  # its process ends before it has said a word
-    found = share(path, 3)
+    found = delegate_coverage(path, 3)
     assert "ends its process" in found.refusal
-    assert found.taken is None
+    assert found.delegated is None
 
 
 def test_a_file_that_the_runtime_refuses_is_described(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_what_is_no_flatbuffer(tmp_path: Path, path: str) -> None:
 
 
 def test_damaged_files_are_described_or_refused(tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(describe, "share", lambda *_: Share("", "not asked"))
+    monkeypatch.setattr(describe, "share", lambda *_: Coverage("", "not asked"))
     whole, draw = bytearray(Path(path).read_bytes()), np.random.RandomState(5)
     told = 0
     for _ in range(200):

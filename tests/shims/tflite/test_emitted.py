@@ -234,7 +234,7 @@ def test_six_axes_that_all_move_are_transposed_in_steps(batch: Any, perm: Sequen
     made = build(program(turned, (batch, 3, 2, 4, 5, 3)), Kernels())
     assert [one.builtin for one in made.subgraphs[0].operators].count("TRANSPOSE") == 2
     x = np.random.RandomState(0).rand(2, 3, 2, 4, 5, 3).astype(np.float32)
-    runtime, _ = features.find()
+    runtime, _ = features.find_runtime()
     assert runtime is not None
     made.signatures.append(fb.Signature({"x": made.subgraphs[0].inputs[0]}, {"y": made.subgraphs[0].outputs[0]}))
     interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(made))

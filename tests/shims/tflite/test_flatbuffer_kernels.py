@@ -6,7 +6,7 @@ import pytest
 from onnx_compat_tflite.flatbuffer.names import ENUMS, OPERATORS
 from onnx_compat_tflite.kernel_facts import USES, VERSIONS
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.runtime_quirks import Manners
+from onnx_compat_tflite.runtime_quirks import RuntimeQuirks
 
 
 def _interpreter():
@@ -61,5 +61,5 @@ def test_the_table_speaks_of_known_things():
 
 @pytest.mark.skipif(_interpreter() is None, reason="no TFLite interpreter is installed")
 def test_manners_are_the_worst_until_they_are_seen():
-    assert Kernels().manners == Manners()
-    assert any(Kernels(_interpreter()).manners)
+    assert Kernels().quirks == RuntimeQuirks()
+    assert any(Kernels(_interpreter()).quirks)

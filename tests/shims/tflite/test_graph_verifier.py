@@ -14,7 +14,7 @@ from onnx_compat_tflite.graph_verifier import verify_graph
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import optimize
 from onnx_compat_tflite.shim import SHIM
-from onnx_compat_tflite.signatures import joined
+from onnx_compat_tflite.signatures import join_models
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import VerificationError
@@ -258,4 +258,4 @@ def test_what_is_joined_is_verified(tmp_path: Path) -> None:
     made = copy.deepcopy(MODEL)
     result(made, "SOFTMAX").dtype = "int8"
     with pytest.raises(VerificationError, match="after joining: operator"):
-        joined({"one": made})
+        join_models({"one": made})

@@ -35,7 +35,7 @@ def result(builtin: str, value: float, plain: bool) -> float:
     places = [0, *(graph.add(fb.TensorSpec("c", "float32", one.shape, one)) for one in constants)]
     graph.outputs = [graph.add(fb.TensorSpec("y", "float32", output))]
     graph.operators.append(fb.OperatorSpec(builtin, places, graph.outputs, options))
-    runtime, reason = features.find()
+    runtime, reason = features.find_runtime()
     assert runtime is not None, reason
     interpreter = runtime.interpreter(plain, model_content=fb.to_bytes(fb.ModelSpec([graph])))
     interpreter.allocate_tensors()
@@ -59,6 +59,6 @@ def test_the_delegate_keeps_infinities(builtin: str, sign: int) -> None:
 
 
 def test_the_delegate_is_there_where_sums_are_seen_to_be_infinite() -> None:
-    manners = features.kernels().manners
-    if manners.delegated:
-        assert np.isinf(result("ADD", np.inf, plain=False)) == manners.infinite
+    quirks = features.kernels().quirks
+    if quirks.delegated:
+        assert np.isinf(result("ADD", np.inf, plain=False)) == quirks.infinite

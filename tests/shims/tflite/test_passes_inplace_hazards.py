@@ -45,7 +45,7 @@ def wanted(function: Any, dtype: str, x: Any) -> Any:
     ("function", "dtype"), [(residual, "float32"), (residual, "int32"), (residual, "int64"), (shares, "float32")]
 )
 def test_what_is_read_later_stays(function: Any, dtype: str, rows: Any, plain: bool, tmp_path: Path) -> None:
-    runtime, reason = features.find()
+    runtime, reason = features.find_runtime()
     assert runtime is not None, reason
     interpreter = runtime.interpreter(plain, model_path=str(file(function, dtype, rows, tmp_path)))
     (given,), (taken,) = interpreter.get_input_details(), interpreter.get_output_details()

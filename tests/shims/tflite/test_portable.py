@@ -30,7 +30,7 @@ def test_a_portable_file_is_for_the_oldest_runtime_and_runs_here(name: str, tmp_
 def test_it_is_the_same_as_where_no_kernels_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = case("gpt-script-dynamic").model
     portable = onnx_compat.convert(model, tmp_path / "a.tflite", shim="tflite", portable=True)
-    monkeypatch.setitem(features._FOUND, "kernels", Kernels())
+    monkeypatch.setitem(features._CACHE, "kernels", Kernels())
     anywhere = onnx_compat.convert(model, tmp_path / "b.tflite", shim="tflite")
     first, second = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (portable, anywhere))
     assert first == second

@@ -89,9 +89,9 @@ def test_what_runtimes_cannot_do_is_told(tmp_path: Path, monkeypatch: pytest.Mon
             layer(96, 8), tmp_path / "m.tflite", shim="tflite", quantize="dynamic-int4", block_size=block
         )
 
-    with pytest.raises(UnsupportedError, match="know no blocks of 48"):
+    with pytest.raises(UnsupportedError, match="accept no blocks of 48"):
         convert(48)
-    monkeypatch.setitem(features._FOUND, "int4, True, False", False)
+    monkeypatch.setitem(features._CACHE, "int4, True, False", False)
     kernel = features.kernels().has("FULLY_CONNECTED", 13)
     with pytest.raises(UnsupportedError, match="int4 in blocks wrongly" if kernel else "takes no int4"):
         convert(32)
@@ -102,9 +102,9 @@ def test_what_runtimes_cannot_do_is_told(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_file_runs_where_it_is_right_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(onnx_compat.convert(layer(64, 8), tmp_path / "m.tflite", shim="tflite", quantize="dynamic-int4"))
     assert not SHIM.load_converted(path, "tflite")[0]._plain  # type: ignore[attr-defined]
-    monkeypatch.setitem(features._FOUND, "int4, False, False", False)
+    monkeypatch.setitem(features._CACHE, "int4, False, False", False)
     assert SHIM.load_converted(path, "tflite")[0]._plain  # type: ignore[attr-defined]
-    monkeypatch.setitem(features._FOUND, "int4, False, True", False)
+    monkeypatch.setitem(features._CACHE, "int4, False, True", False)
     with pytest.raises(UnsupportedError, match="multiplies weights of int4 wrongly"):
         SHIM.load_converted(path, "tflite")
 

@@ -155,7 +155,7 @@ def test_few_cells_of_a_batch(tmp_path: Any) -> None:
 def test_each_run_forgets_the_one_before(steps: Any, peepholes: bool, plain: bool, tmp_path: Any) -> None:
     """To the last bit, in an interpreter that knows nothing of us: also after other lengths, huge numbers and NaN."""
     assert kernels(recurrent("LSTM", steps, 2, peepholes, direction="bidirectional"), tmp_path)
-    interpreter = features.find()[0].interpreter(plain, model_path=str(tmp_path / "m.tflite"))  # type: ignore[union-attr]
+    interpreter = features.find_runtime()[0].interpreter(plain, model_path=str(tmp_path / "m.tflite"))  # type: ignore[union-attr]
 
     def run(x: Any) -> List[Any]:
         (given,) = interpreter.get_input_details()

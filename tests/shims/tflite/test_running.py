@@ -48,7 +48,7 @@ def test_importing_the_package_imports_no_runtime() -> None:
 
 
 def test_a_missing_runtime_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(features, "_FOUND", {})
+    monkeypatch.setattr(features, "_CACHE", {})
     monkeypatch.setattr(features, "_MODULES", (("no_such_runtime.interpreter", "no_such_runtime"),))
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
     found = SHIM.probe()
@@ -157,7 +157,7 @@ def test_an_empty_batch_of_images_has_the_sizes_that_it_should() -> None:
         if batch or not compiled._handling.nonempty:
             assert compiled.run([x])[0].shape == (batch, 3, 3, 6)
         else:
-            with pytest.raises(UnsupportedError, match="cannot bear that"):
+            with pytest.raises(UnsupportedError, match="does not support that"):
                 compiled.run([x])
     assert compiled.native is before
 

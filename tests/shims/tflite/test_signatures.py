@@ -68,7 +68,7 @@ def test_each_runs_under_its_name(both: Path) -> None:
 
 
 def test_the_runtime_itself_knows_them_by_name(both: Path) -> None:
-    runtime, _ = features.find()
+    runtime, _ = features.find_runtime()
     assert runtime is not None
     interpreter = runtime.interpreter(True, model_path=str(both))
     listed = interpreter.get_signature_list()

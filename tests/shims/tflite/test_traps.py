@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.file_ports import resizing
+from onnx_compat_tflite.file_ports import resizes_inside_branches
 from zoo_cases import case
 
 import onnx_compat
@@ -28,7 +28,7 @@ class Alone:
     """A file in an interpreter, fed by the names of its signature."""
 
     def __init__(self, path: Path, plain: bool) -> None:
-        runtime, reason = features.find()
+        runtime, reason = features.find_runtime()
         assert runtime is not None, reason
         self.native = runtime.interpreter(plain, model_path=str(path))
         model = fb.read(path)
@@ -67,8 +67,10 @@ def _agree(path: Path, pairs: List[Tuple[Values, Values]]) -> None:
 
 
 def _forgets(path: Path, plain: bool) -> bool:
-    """A limit of runtimes from 2.11 to 2.14 (see `Manners.follows`), which a shim has to go around and a file cannot."""
-    return not plain and resizing(fb.read(path)) and not features.kernels().manners.follows
+    """A limit of runtimes from 2.11 to 2.14 (see `RuntimeQuirks.delegate_resizes_branches`), which a shim has to go around and a file cannot."""
+    return (
+        not plain and resizes_inside_branches(fb.read(path)) and not features.kernels().quirks.delegate_resizes_branches
+    )
 
 
 def _single(model: Any, small: Values, large: Values) -> Values:

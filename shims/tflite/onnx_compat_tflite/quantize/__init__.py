@@ -1,7 +1,7 @@
-"""Making a finished file small: its weights alone, or all that is computed with them.
+"""Quantisation of a .tflite file: of its weights alone, or of weights and computed values.
 
-`weights` stores weights in fewer bits and lets DEQUANTIZE bring them back, which takes nothing but the file. What computes
-with integers is the work of ai-edge-quantizer (`library`), which learns the ranges of values from `ranges`.
+`weights` and `products` store weights in fewer bits and need no other package. `library` calls ai-edge-quantizer for operators
+that compute with integers; `ranges` measures the ranges of their values.
 """
 
 from onnx_compat_tflite.quantize.rewrite import quantize

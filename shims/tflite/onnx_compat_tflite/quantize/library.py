@@ -1,4 +1,4 @@
-"""What ai-edge-quantizer does: operators that compute with integers."""
+"""Quantisation by ai-edge-quantizer, into operators that compute with integers."""
 
 import contextlib
 import importlib
@@ -14,23 +14,23 @@ from onnx_compat.shim import ConversionError, MissingDependencyError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.quantize.ranges import Ranges
 
-__all__ = ["KINDS", "quantized", "required"]
+__all__ = ["KINDS", "check_library", "quantize_with_library"]
 
 KINDS = ("dynamic", "int8", "int16x8")
 
-#: How the tensors of loops and branches are called: what they hold changes under way, so that it is not calibrated.
-_INNER = "inner graph %d: "
+#: Prefix of the tensor names in loops and branches. Their values change during a run and are not calibrated.
+_INNER_PREFIX = "inner graph %d: "
 
 
-def required(kind: str) -> None:
-    """Whether the library is here and works."""
+def check_library(kind: str) -> None:
+    """Raise MissingDependencyError if ai-edge-quantizer cannot be imported."""
     try:
         _module("quantizer")
     except ImportError as error:
         reason = "" if isinstance(error, ModuleNotFoundError) and error.name == "ai_edge_quantizer" else " (%s)" % error
         raise MissingDependencyError(
-            "the kind '%s' needs ai-edge-quantizer, which is not here%s" % (kind, reason),
-            hint="pip install 'onnx-compat[quantize]'; without it, there are float16, weights-int8, weights-int4 and dynamic-int4",
+            "the kind '%s' needs ai-edge-quantizer, which is not installed%s" % (kind, reason),
+            hint="pip install 'onnx-compat[quantize]'; float16, weights-int8, weights-int4 and dynamic-int4 work without it",
         ) from error
 
 
@@ -38,51 +38,59 @@ def _module(name: str) -> Any:
     return importlib.import_module("ai_edge_quantizer." + name)
 
 
-def quantized(model: fb.ModelSpec, kind: str, learnt: Optional[Ranges]) -> fb.ModelSpec:
-    """The model with integers. Inputs and outputs stay as they are, and so do operators on what has no range."""
-    _name_apart(model)
+def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Ranges]) -> fb.ModelSpec:
+    """Return the quantised model. Its inputs, its outputs and operators on tensors without a range stay float32.
+
+    Raises ConversionError if the library fails.
+    """
+    _make_names_unique(model)
     main = model.subgraphs[0]
-    values = None if learnt is None else _values(main, learnt.found)
-    recipe = _recipe(kind) + ([] if learnt is None else _left_float(main, learnt.boundless | _variables(main)))
-    with _quiet():
+    values = None if ranges is None else _calibration_values(main, ranges.limits)
+    recipe = _recipe(kind) + ([] if ranges is None else _float_rules(main, ranges.unbounded | _variables(main)))
+    with _silence():
         try:
-            made = _module("quantizer").Quantizer(fb.to_bytes(model), recipe)
-            result = made.quantize(values, enable_progress_bar=False, enable_progress_report=False)
+            quantizer = _module("quantizer").Quantizer(fb.to_bytes(model), recipe)
+            result = quantizer.quantize(values, enable_progress_bar=False, enable_progress_report=False)
             return fb.read(bytes(result.quantized_model))
-        except Exception as error:  # whatever a library raises that was not made for this model
+        except Exception as error:  # the library raises arbitrary exceptions for models of other converters
             raise ConversionError(
                 "ai-edge-quantizer cannot quantise this model as '%s': %s: %s"
                 % (kind, type(error).__name__, str(error).strip().split("\n")[0]),
-                hint="another kind may do: float16, weights-int8, weights-int4 and dynamic-int4 are done without it",
+                hint="use a kind that works without it: float16, weights-int8, weights-int4 or dynamic-int4",
             ) from error
 
 
-def _name_apart(model: fb.ModelSpec) -> None:
-    """It knows tensors by their names alone, over all graphs. Inputs and outputs keep theirs."""
+def _make_names_unique(model: fb.ModelSpec) -> None:
+    """Make the names of tensors unique over all subgraphs: the library identifies tensors by name alone.
+
+    Inputs and outputs of the model keep their names.
+    """
     main = model.subgraphs[0]
-    kept = set(main.inputs).union(main.outputs)
-    taken = {main.tensors[index].name: 0 for index in kept}
+    ports = set(main.inputs).union(main.outputs)
+    suffixes = {main.tensors[index].name: 0 for index in ports}
     for number, graph in enumerate(model.subgraphs):
         for index, tensor in enumerate(graph.tensors):
-            if number == 0 and index in kept:
+            if number == 0 and index in ports:
                 continue
-            stem = name = (_INNER % number if number else "") + tensor.name
-            while name in taken:
-                taken[stem] += 1
-                name = "%s_%d" % (stem, taken[stem])
-            taken[name] = 0
+            stem = name = (_INNER_PREFIX % number if number else "") + tensor.name
+            while name in suffixes:
+                suffixes[stem] += 1
+                name = "%s_%d" % (stem, suffixes[stem])
+            suffixes[name] = 0
             tensor.name = name
 
 
-def _values(graph: fb.SubGraph, ranges: Mapping[int, Tuple[float, float]]) -> Dict[str, Dict[str, Any]]:
-    """The ranges in the library's terms; of a tensor that never had a value, that of zero."""
-    found = {}
+def _calibration_values(
+    graph: fb.SubGraph, limits: Mapping[int, Tuple[float, float]]
+) -> Dict[str, Dict[str, np.ndarray]]:
+    """Return the ranges in the library's format. A tensor that was never computed has the range [0, 0]."""
+    values = {}
     for index, tensor in enumerate(graph.tensors):
         if tensor.dtype == "float32" and tensor.buffer is None:
             shape = (1,) * max(1, len(tensor.shape))
-            least, largest = (np.full(shape, limit, np.float32) for limit in ranges.get(index, (0.0, 0.0)))
-            found[tensor.name] = {"min": least, "max": largest}
-    return found
+            least, largest = (np.full(shape, limit, np.float32) for limit in limits.get(index, (0.0, 0.0)))
+            values[tensor.name] = {"min": least, "max": largest}
+    return values
 
 
 def _recipe(kind: str) -> List[Dict[str, Any]]:
@@ -90,41 +98,44 @@ def _recipe(kind: str) -> List[Dict[str, Any]]:
     if kind == "dynamic":
         return list(recipe.dynamic_wi8_afp32())
     static = recipe.static_wi8_ai8() if kind == "int8" else recipe.static_wi8_ai16()
-    # The last rule that fits an operator holds; a rule for all operators takes the place of what has the same pattern.
-    inner = "^" + _INNER.split("%", maxsplit=1)[0]
+    # The last rule that matches an operator applies. A rule for all operators ("*") replaces the rules of the same pattern.
+    inner = "^" + _INNER_PREFIX.split("%", maxsplit=1)[0]
     weights = [dict(rule, regex=inner + ".") for rule in recipe.dynamic_wi8_afp32()]
-    return [*static, _left(".*", "INPUT"), _left(".*", "OUTPUT"), _left(inner, "*"), *weights]
+    return [*static, _float_rule(".*", "INPUT"), _float_rule(".*", "OUTPUT"), _float_rule(inner, "*"), *weights]
 
 
 def _variables(graph: fb.SubGraph) -> Set[int]:
-    """Tensors that an operator changes, and that only float operators know: what would be between it and them loses that."""
+    """Return the variables. A QUANTIZE between a variable and its operator would hide the operator's updates."""
     return {index for index, tensor in enumerate(graph.tensors) if tensor.is_variable}
 
 
-def _left_float(graph: fb.SubGraph, boundless: Set[int]) -> List[Dict[str, Any]]:
-    """An operator goes by the names of its results, each with a semicolon behind it."""
-    touched = [one for one in graph.operators if boundless.intersection((*one.inputs, *one.outputs)) and one.outputs]
-    return [_left("^%s;" % re.escape(graph.tensors[one.outputs[0]].name), "*") for one in touched]
+def _float_rules(graph: fb.SubGraph, tensors: Set[int]) -> List[Dict[str, Any]]:
+    """Return rules that keep the operators on these tensors in float32.
+
+    The library matches a pattern against the names of an operator's outputs, each followed by a semicolon.
+    """
+    operators = [op for op in graph.operators if tensors.intersection((*op.inputs, *op.outputs)) and op.outputs]
+    return [_float_rule("^%s;" % re.escape(graph.tensors[op.outputs[0]].name), "*") for op in operators]
 
 
-def _left(pattern: str, operation: str) -> Dict[str, Any]:
+def _float_rule(pattern: str, operation: str) -> Dict[str, Any]:
     return {"regex": pattern, "operation": operation, "algorithm_key": "no_quantize", "op_config": {}}
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without its progress bars, its log and what its interpreter warns of."""
+def _silence() -> Iterator[None]:
+    """Suppress the library's progress bars and log, and the warnings of its interpreter."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()), _unwarned():
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()), _no_warnings():
             yield
     finally:
         logging.disable(before)
 
 
 @contextlib.contextmanager
-def _unwarned() -> Iterator[None]:
+def _no_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,9 +1,9 @@
-"""Products with weights of int4, which kernels multiply as they are: the other factor becomes int8, row by row, at each run.
+"""Dynamic quantisation to int4: FULLY_CONNECTED with int4 weights, whose kernels quantise the other factor to int8 in each run.
 
-A scale serves a row of the weights, or a block of a row: then the format keeps the scales as float16, in a tensor of their own.
+There is a scale for each row of the weights, or for each block of a row. The format stores scales of blocks as a float16 tensor.
 """
 
-from typing import Any, List, Optional
+from typing import List, Optional
 
 import numpy as np
 
@@ -18,15 +18,18 @@ __all__ = ["KIND", "pack"]
 KIND = "dynamic-int4"
 
 _LARGEST = 7
-#: What the lengths of blocks are multiples of.
-_UNIT = 32
+#: The kernels accept block lengths that are a multiple of this.
+_BLOCK_UNIT = 32
 
 
 def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
-    """The weights of FULLY_CONNECTED as int4; others are stored as int8, and computed with as float32."""
-    if block is not None and block % _UNIT:
+    """Store the weights of FULLY_CONNECTED as int4, in place, and other weights as int8 that DEQUANTIZE restores.
+
+    Raises UnsupportedError if the runtime does not multiply int4 weights, or does so wrongly.
+    """
+    if block is not None and block % _BLOCK_UNIT:
         raise UnsupportedError(
-            "the kernels of '%s' know no blocks of %d" % (KIND, block), hint="give a multiple of %d" % _UNIT
+            "the kernels of '%s' accept no blocks of %d" % (KIND, block), hint="give a multiple of %d" % _BLOCK_UNIT
         )
     if not kernels.has("FULLY_CONNECTED", 13):
         raise UnsupportedError(
@@ -38,39 +41,42 @@ def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
             hint="use 'weights-int4', or LiteRT 2.1 and newer",
         )
     for graph in model.subgraphs:
-        for place in _factors(graph):
-            _pack(graph, place, block)
+        for index in _packable_weights(graph):
+            _pack_weights(graph, index, block)
     weights.store(model, "weights-int8", None, kernels)
 
 
-def _factors(graph: fb.SubGraph) -> List[int]:
-    """The weights that only FULLY_CONNECTED reads, as such. Two go into a byte, so that a row has an even number."""
-    readers: List[fb.OperatorSpec] = [one for one in graph.operators if one.builtin == "FULLY_CONNECTED"]
-    elsewhere = {index for one in graph.operators if one not in readers for index in one.inputs}
-    elsewhere.update(index for one in readers for at, index in enumerate(one.inputs) if at != 1)
-    found = sorted({one.inputs[1] or 0 for one in readers} - elsewhere - set(graph.outputs))
-    return [place for place in found if _fits(graph.tensors[place])]
+def _packable_weights(graph: fb.SubGraph) -> List[int]:
+    """Return the weights of FULLY_CONNECTED that no operator reads in another role and that int4 can store."""
+    products: List[fb.OperatorSpec] = [op for op in graph.operators if op.builtin == "FULLY_CONNECTED"]
+    other_uses = {index for op in graph.operators if op not in products for index in op.inputs}
+    other_uses.update(index for op in products for position, index in enumerate(op.inputs) if position != 1)
+    weight_indices = sorted({op.inputs[1] or 0 for op in products} - other_uses - set(graph.outputs))
+    return [index for index in weight_indices if _is_packable(graph.tensors[index])]
 
 
-def _fits(tensor: fb.TensorSpec) -> bool:
+def _is_packable(tensor: fb.TensorSpec) -> bool:
+    """Whether weights are finite in float16, large enough, and have rows of even length: a byte holds two of them."""
     array = tensor.buffer
     if array is None or tensor.dtype != "float32" or len(tensor.shape) != 2 or tensor.shape[1] % 2:
         return False
     with np.errstate(over="ignore"):
-        return np.size(array) >= _UNIT and bool(np.isfinite(np.asarray(array, np.float16)).all())
+        return np.size(array) >= _BLOCK_UNIT and bool(np.isfinite(np.asarray(array, np.float16)).all())
 
 
-def _pack(graph: fb.SubGraph, place: int, block: Optional[int]) -> None:
-    tensor = graph.tensors[place]
+def _pack_weights(graph: fb.SubGraph, index: int, block: Optional[int]) -> None:
+    tensor = graph.tensors[index]
     array = np.asarray(tensor.buffer)
     length = block if block is not None and array.shape[1] % block == 0 else array.shape[1]
-    blocked = length == block
-    integers, scale = weights.rounded(array.reshape(-1, length), 0, _LARGEST, np.float16 if blocked else np.float32)
-    if blocked:
+    is_blocked = length == block
+    integers, scale = weights.round_to_integers(
+        array.reshape(-1, length), 0, _LARGEST, np.float16 if is_blocked else np.float32
+    )
+    if is_blocked:
         scales = scale.astype(np.float16).reshape(len(array), -1)
-        held = graph.add(fb.TensorSpec(tensor.name + "/scales", "float16", scales.shape, scales))
-        details: Any = {"scales": held, "zero_points": -1, "block_size": length}
+        scales_index = graph.add(fb.TensorSpec(tensor.name + "/scales", "float16", scales.shape, scales))
+        details = {"scales": scales_index, "zero_points": -1, "block_size": length}
         tensor.quantization = fb.Quantization(details=("BlockwiseQuantization", details))
     else:
         tensor.quantization = fb.Quantization(scale.tolist(), [0] * scale.size, 0)
-    tensor.dtype, tensor.buffer = "int4", weights.nibbles(integers)
+    tensor.dtype, tensor.buffer = "int4", weights.pack_nibbles(integers)

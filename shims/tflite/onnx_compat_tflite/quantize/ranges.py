@@ -1,49 +1,55 @@
-"""Which values each tensor of a graph takes, over all samples."""
+"""Calibration: the range of values of each tensor, over all samples."""
 
 import warnings
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from onnx_compat.shim import UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.allocation import Interpreter
 from onnx_compat_tflite.features import Runtime
-from onnx_compat_tflite.file_ports import ports
-from onnx_compat_tflite.runtime import threads
+from onnx_compat_tflite.file_ports import read_ports
+from onnx_compat_tflite.runtime import thread_count
 
-__all__ = ["HUGE", "Ranges", "ranges"]
+__all__ = ["HUGE", "Ranges", "measure_ranges"]
 
-#: What is larger stands for an infinity, as in the places that a mask leaves out: a scale that holds it holds nothing else.
+#: Larger values stand for infinity, as in attention masks. A scale that covers them would round all other values to 0.
 HUGE = 5000
 
 Range = Tuple[float, float]
 
 
 class Ranges(NamedTuple):
-    """Tensor of the main graph -> its least and its largest value, and the tensors that have no range."""
+    """`limits`: tensor of the main graph -> its least and largest value. `unbounded`: tensors with values beyond HUGE."""
 
-    found: Dict[int, Range]
-    boundless: Set[int]
+    limits: Dict[int, Range]
+    unbounded: Set[int]
 
 
-def ranges(path: str, model: fb.ModelSpec, samples: Iterable[Mapping[str, np.ndarray]], runtime: Runtime) -> Ranges:
-    """Of all samples. The float model runs without the delegate, which keeps no tensor."""
+def measure_ranges(
+    path: str, model: fb.ModelSpec, samples: Iterable[Mapping[str, np.ndarray]], runtime: Runtime
+) -> Ranges:
+    """Run the float model on all samples and return the ranges. It runs without the delegate, which keeps no tensors.
+
+    Raises UnsupportedError if the model does not run on a sample.
+    """
     main = model.subgraphs[0]
-    watched = [
+    observed = [
         index for index, tensor in enumerate(main.tensors) if tensor.dtype == "float32" and tensor.buffer is None
     ]
-    learnt = Ranges({}, {index for index, tensor in enumerate(main.tensors) if _is_boundless(tensor.buffer)})
-    options = {"model_path": path, "num_threads": threads(), "experimental_preserve_all_tensors": True}
+    ranges = Ranges({}, {index for index, tensor in enumerate(main.tensors) if _is_unbounded(tensor.buffer)})
+    options = {"model_path": path, "num_threads": thread_count(), "experimental_preserve_all_tensors": True}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it takes memory
+        warnings.simplefilter("ignore")  # LiteRT warns that preserving tensors takes memory
         interpreter = runtime.interpreter(plain=True, **options)
-    inputs = [(port.name, index) for port, index in zip(ports(model)[0], main.inputs)]
+    inputs = [(port.name, index) for port, index in zip(read_ports(model)[0], main.inputs)]
     shapes: List[Tuple[int, ...]] = []
     for sample in samples:
-        fed = [np.ascontiguousarray(sample[name]) for name, _ in inputs]
+        arrays = [np.ascontiguousarray(sample[name]) for name, _ in inputs]
         try:
-            shapes = _allocated(interpreter, inputs, fed, shapes)
-            for (_, index), array in zip(inputs, fed):
+            shapes = _allocate(interpreter, [index for _, index in inputs], arrays, shapes)
+            for (_, index), array in zip(inputs, arrays):
                 interpreter.set_tensor(index, array)
             interpreter.invoke()
         except (RuntimeError, ValueError) as error:
@@ -51,38 +57,42 @@ def ranges(path: str, model: fb.ModelSpec, samples: Iterable[Mapping[str, np.nda
                 "the float model does not run on a sample of the calibration data: %s" % _last_line(error),
                 hint="try the sample with onnx_compat.run",
             ) from error
-        for index in watched:
-            _widen(learnt, index, _values(interpreter, index))
-    return learnt
+        for index in observed:
+            _extend_range(ranges, index, _read_tensor(interpreter, index))
+    return ranges
 
 
-def _allocated(interpreter: Any, inputs: Any, fed: List[Any], shapes: List[Tuple[int, ...]]) -> List[Tuple[int, ...]]:
-    wanted = [array.shape for array in fed]
-    if wanted != shapes:
-        for (_, index), shape in zip(inputs, wanted):
+def _allocate(
+    interpreter: Interpreter, indices: Sequence[int], arrays: Sequence[np.ndarray], shapes: List[Tuple[int, ...]]
+) -> List[Tuple[int, ...]]:
+    """Resize the inputs if their shapes differ from `shapes`, the shapes of the previous sample. Return the new shapes."""
+    new_shapes = [array.shape for array in arrays]
+    if new_shapes != shapes:
+        for index, shape in zip(indices, new_shapes):
             interpreter.resize_tensor_input(index, shape)
         interpreter.allocate_tensors()
-    return wanted
+    return new_shapes
 
 
-def _values(interpreter: Any, index: int) -> Any:
+def _read_tensor(interpreter: Interpreter, index: int) -> np.ndarray:
     try:
         return np.asarray(interpreter.get_tensor(index))
-    except ValueError:  # it was never computed: in what is not executed, or the result of nothing
+    except ValueError:  # the tensor was not computed: its operator did not run, or it has no elements
         return np.zeros(0, np.float32)
 
 
-def _widen(learnt: Ranges, index: int, values: Any) -> None:
-    if _is_boundless(values):
-        learnt.boundless.add(index)
+def _extend_range(ranges: Ranges, index: int, values: np.ndarray) -> None:
+    if _is_unbounded(values):
+        ranges.unbounded.add(index)
     elif values.size:
-        low, high = learnt.found.get(index, (np.inf, -np.inf))
-        learnt.found[index] = min(low, float(values.min())), max(high, float(values.max()))
+        low, high = ranges.limits.get(index, (np.inf, -np.inf))
+        ranges.limits[index] = min(low, float(values.min())), max(high, float(values.max()))
 
 
-def _is_boundless(values: Any) -> bool:
-    floats = values is not None and np.asarray(values).dtype == np.float32 and np.size(values) > 0
-    return floats and not bool(np.abs(values).max() < HUGE)  # a NaN is not less, either
+def _is_unbounded(values: Optional[np.ndarray]) -> bool:
+    if values is None or np.asarray(values).dtype != np.float32 or np.size(values) == 0:
+        return False
+    return not bool(np.abs(values).max() < HUGE)  # written so that NaN is unbounded too
 
 
 def _last_line(error: Exception) -> str:

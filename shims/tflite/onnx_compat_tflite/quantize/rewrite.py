@@ -1,88 +1,93 @@
-"""From a float file to a quantised one, in place."""
+"""Quantisation of a float .tflite file, in place."""
 
 from itertools import chain
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Callable, Dict, Iterator, List, Mapping, Optional
 
 import numpy as np
 
 from onnx_compat.shim import ConversionError, Quantization, UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import Runtime
-from onnx_compat_tflite.file_ports import ports
+from onnx_compat_tflite.file_ports import read_ports
 from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.quantize import library, products
-from onnx_compat_tflite.quantize.ranges import HUGE, Ranges, ranges
+from onnx_compat_tflite.quantize.ranges import HUGE, Ranges, measure_ranges
 from onnx_compat_tflite.quantize.schemes import KEY, SCHEMES
-from onnx_compat_tflite.quantize.trial import survive
+from onnx_compat_tflite.quantize.trial import run_once
 from onnx_compat_tflite.quantize.weights import store, store_gates
 
 __all__ = ["quantize"]
 
-_RUNTIME = "min_runtime_version"  # what the writer says anew
+#: Metadata that the writer computes from the operator versions.
+_RUNTIME = "min_runtime_version"
 
 
 def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, check: Callable[[str], None]) -> None:
-    """Quantise the file. It is replaced when `check` accepts what was made, and a sample has run."""
+    """Quantise a file. The new file replaces it after a sample has run and `check` has accepted the new file.
+
+    Raises UnsupportedError if the model has nothing to quantise, ConversionError if the quantised file does not work.
+    """
     model = fb.read(path)
     kind = how.scheme.kind
     trial: Dict[str, np.ndarray] = {}
-    learnt = None
+    ranges = None
     if kind in library.KINDS:
-        library.required(kind)
-        learnt = _learned(path, model, how, runtime, trial)
-        model = library.quantized(model, kind, learnt)
+        library.check_library(kind)
+        ranges = _calibrate(path, model, how, runtime, trial)
+        model = library.quantize_with_library(model, kind, ranges)
         store_gates(model)
     elif kind == products.KIND:
         products.pack(model, how.block, kernels)
     else:
         store(model, kind, how.block, kernels)
-    if not _packed(model):
+    if not _is_quantized(model):
         raise UnsupportedError(
             "there is nothing in this model that can be quantised as '%s'" % kind,
-            hint=_why_nothing(learnt),
+            hint=_explain_nothing(ranges),
         )
-    _renew(model, kind)
+    _reset_versions(model, kind)
 
-    def accepted(written: str) -> None:
+    def check_result(written: str) -> None:
         try:
             if kind in library.KINDS:
-                survive(written, [np.asarray(trial[port.name]) for port in ports(model)[0]] if trial else [])
+                run_once(written, [np.asarray(trial[port.name]) for port in read_ports(model)[0]] if trial else [])
             check(written)
         except (ConversionError, UnsupportedError) as error:
             raise ConversionError(
                 "quantised as '%s', the file does not work: %s" % (kind, error.reason),
-                hint="another kind may: %s" % ", ".join(one.kind for one in SCHEMES if one.kind != kind),
+                hint="try another kind: %s" % ", ".join(scheme.kind for scheme in SCHEMES if scheme.kind != kind),
             ) from error
 
-    fb.write(check_graph(model, "quantisation"), path, check=accepted)
+    fb.write(check_graph(model, "quantisation"), path, check=check_result)
 
 
-def _learned(path: str, model: fb.ModelSpec, how: Quantization, runtime: Runtime, trial: Dict[str, Any]) -> Any:
+def _calibrate(
+    path: str, model: fb.ModelSpec, how: Quantization, runtime: Runtime, trial: Dict[str, np.ndarray]
+) -> Optional[Ranges]:
+    """Return the ranges of the calibration data and put its first sample into `trial`. None if the scheme needs no data."""
     if not how.scheme.calibrated:
         return None
     samples: Iterator[Mapping[str, np.ndarray]] = iter(how.samples)
     trial.update(next(samples))
-    return ranges(path, model, chain([trial], samples), runtime)
+    return measure_ranges(path, model, chain([trial], samples), runtime)
 
 
-def _why_nothing(learnt: Optional[Ranges]) -> str:
-    if learnt is not None and learnt.boundless:
-        return (
-            "values beyond %d stay float32, and it has such: give calibration data like what it was trained with" % HUGE
-        )
+def _explain_nothing(ranges: Optional[Ranges]) -> str:
+    if ranges is not None and ranges.unbounded:
+        return "it has values beyond %d, which stay float32: give calibration data like its training data" % HUGE
     return "it has no large constants that are weights of convolutions or products of matrices"
 
 
-def _packed(model: fb.ModelSpec) -> bool:
-    """Whether anything is smaller than it was: float models hold no constant of these types."""
+def _is_quantized(model: fb.ModelSpec) -> bool:
+    """Whether a tensor has a scale or a constant is float16. A float model has neither."""
     tensors: List[fb.TensorSpec] = [tensor for graph in model.subgraphs for tensor in graph.tensors]
-    scaled = any(tensor.quantization is not None and tensor.quantization.scale for tensor in tensors)
-    return scaled or any(tensor.dtype == "float16" and tensor.buffer is not None for tensor in tensors)
+    has_scale = any(tensor.quantization is not None and tensor.quantization.scale for tensor in tensors)
+    return has_scale or any(tensor.dtype == "float16" and tensor.buffer is not None for tensor in tensors)
 
 
-def _renew(model: fb.ModelSpec, kind: str) -> None:
-    """Let the writer find the versions of the operators, which are others with other types."""
+def _reset_versions(model: fb.ModelSpec, kind: str) -> None:
+    """Record the kind, and clear the operator versions: the writer computes them for the new types."""
     model.metadata.pop(_RUNTIME, None)
     model.metadata[KEY] = kind.encode()
     for graph in model.subgraphs:

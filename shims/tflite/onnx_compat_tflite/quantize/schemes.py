@@ -1,4 +1,4 @@
-"""How files are quantised: by us, or as their model was; and where a file says so."""
+"""The quantisation schemes of .tflite files, and the metadata entry that names the scheme of a file."""
 
 from typing import Optional
 
@@ -17,14 +17,14 @@ SCHEMES = (
     Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True),
     Scheme("int16x8", "weights as int8, values as int16", fidelity=10, calibrated=True),
 )
-#: What nobody asks for: a model that is quantised is computed with integers anyway. Each kernel may be off by a step.
+#: The scheme of a model that is quantised already; users do not request it. Each kernel may be off by a step.
 MODELS_OWN = Scheme("as the model", "integers with the scales and zero points of the model", fidelity=20)
 
-#: Where the file says it.
+#: The key of the metadata entry.
 KEY = "onnx_compat.quantization"
 
 
 def scheme_of(model: fb.ModelSpec) -> Optional[Scheme]:
-    """How a file that was made here is quantised."""
+    """Return the quantisation scheme that onnx-compat recorded in a file; None if there is no such record."""
     kind = model.metadata.get(KEY, b"").decode("ascii", "replace")
     return next((scheme for scheme in (*SCHEMES, MODELS_OWN) if scheme.kind == kind), None)

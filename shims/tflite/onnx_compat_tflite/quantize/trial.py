@@ -1,4 +1,4 @@
-"""The first run of a quantised file, in a child process: a kernel that gets a tensor it was not made for may end the process."""
+"""First run of a quantised file, in a child process: a kernel that gets an unsupported tensor may end the process."""
 
 import os
 from typing import Sequence
@@ -7,23 +7,23 @@ import numpy as np
 
 from onnx_compat.shim import ConversionError, call_in_child
 
-__all__ = ["run_in_child", "survive"]
+__all__ = ["run_in_child", "run_once"]
 
 _SECONDS = 600
 
 
-def survive(path: str, arrays: Sequence[np.ndarray]) -> None:
+def run_once(path: str, arrays: Sequence[np.ndarray]) -> None:
     """Allocate the tensors of a file and, if there are arrays for its inputs, run the file.
 
     Raises ConversionError with the reason if the runtime refuses the file, the run fails, or a result is NaN.
     """
-    fed = path + ".npz"
+    input_path = path + ".npz"
     try:
-        np.savez(fed, *arrays)
-        result = call_in_child(__name__, "run_in_child", path, fed, seconds=_SECONDS)
+        np.savez(input_path, *arrays)
+        result = call_in_child(__name__, "run_in_child", path, input_path, seconds=_SECONDS)
     finally:
-        if os.path.exists(fed):
-            os.remove(fed)
+        if os.path.exists(input_path):
+            os.remove(input_path)
     if result.status == "timeout":
         raise ConversionError("its first run takes more than %d s" % _SECONDS)
     if result.status != "returned":
@@ -32,13 +32,13 @@ def survive(path: str, arrays: Sequence[np.ndarray]) -> None:
         raise ConversionError("%s: %s" % (ended, line or "exit code %d" % result.exit_code))
 
 
-def run_in_child(path: str, fed: str) -> None:
-    """Load a file and run it on the arrays of an .npz file, in the child process of `survive`."""
+def run_in_child(path: str, input_path: str) -> None:
+    """Load a file and run it on the arrays of an .npz file, in the child process of `run_once`."""
     from onnx_compat_tflite import SHIM
 
-    SHIM._accepted(path)
+    SHIM.check_loads(path)
     compiled, _, _ = SHIM.load_converted(path, "tflite")
-    with np.load(fed, allow_pickle=False) as archive:
+    with np.load(input_path, allow_pickle=False) as archive:
         arrays = [archive["arr_%d" % index] for index in range(len(archive.files))]
     if arrays and any(np.isnan(result).any() for result in compiled.run(arrays) if result.dtype.kind == "f"):
-        raise ConversionError("it gives values that are no numbers for the first sample")
+        raise ConversionError("it returns NaN for the first sample")
