@@ -49,7 +49,7 @@ _CACHE: Dict[str, Any] = {}
 
 
 def find_runtime() -> Tuple[Optional[Runtime], str]:
-    """Return the runtime to use and the reason for this choice; None and the reason if there is none."""
+    """Return the runtime to use and the reason for this choice; None and the reason if no runtime works."""
     if "runtime" not in _CACHE:
         _CACHE["runtime"], _CACHE["reason"] = _import_runtime()
     if _CACHE["runtime"] is None and "tensorflow" in sys.modules:

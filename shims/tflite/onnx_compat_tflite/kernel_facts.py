@@ -1,7 +1,7 @@
-"""What TFLite runtimes were seen to do. Printed by `python -m matrix.probes.tflite_kernels table`: do not edit.
+"""Kernels of the TFLite runtimes, as probed. Printed by `python -m matrix.probes.tflite_kernels table`: do not edit.
 
-VERSIONS: the highest version of each operator that runtimes load, the oldest first (0: none): each column is a step.
-USES: an operator, the features that behave alike, the types that work; with a number: from that step on.
+VERSIONS: the highest version of each operator that the runtimes load (0: none); a column for each step, the oldest first.
+USES: an operator, the features that behave alike, and the types that work; a number is the step from which on a type works.
 """
 
 __all__ = ["USES", "VERSIONS"]

@@ -103,7 +103,7 @@ class TFLiteShim(Shim):
 
         Raises ConversionError if the runtime does not read constants from there.
         """
-        if not fb.oversized(model):
+        if not fb.is_oversized(model):
             return False
         if self._target_kernels is not None or not features.reads_outside():
             runtime = "this runtime reads" if self._target_kernels is None else "old runtimes read"

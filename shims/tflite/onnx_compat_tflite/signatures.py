@@ -46,7 +46,7 @@ def extract_signature(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
 
 
 def _main_signature(model: fb.ModelSpec) -> fb.Signature:
-    """Return the signature of the first subgraph. Create it from the names of the tensors if there is none."""
+    """Return the signature of the first subgraph. Create it from the names of the tensors if the model has no signature."""
     main = model.subgraphs[0]
     signature = next((entry for entry in model.signatures if entry.subgraph == 0), None)
     if signature is not None:

@@ -69,7 +69,7 @@ def test_it_runs_without_a_file_too(reads: bool) -> None:
 def test_what_is_small_lies_inside(tmp_path: Path) -> None:
     path = onnx_compat.convert(two_products(), tmp_path / "m.tflite", shim="tflite")
     model = fb.read(path)
-    assert not fb.oversized(model)
+    assert not fb.is_oversized(model)
     assert path.read_bytes() == fb.to_bytes(model)
 
 

@@ -1,4 +1,4 @@
-"""Reading and writing .tflite files without any generated schema and without TensorFlow.
+"""Reading and writing of .tflite files without a generated schema and without TensorFlow.
 
     from onnx_compat_tflite import flatbuffer as fb
 
@@ -10,9 +10,13 @@
     graph.inputs, graph.outputs = [x], [y]
     fb.write(fb.ModelSpec([graph], [fb.Signature({"x": x}, {"y": y})]), "double.tflite")
 
-The rooms: `names` and `tables` are the format as data, `schema` reads them; `encode` and `decode` know flatbuffers and
-no TFLite; `model` is the plain objects; `lower`, `constants` and `writer` make a file of them, `reader` the reverse;
-`versions` and `runtimes` know which operator version a use needs, and which runtime has it.
+The modules:
+
+- `names` and `tables`: the format as data; `schema` parses it.
+- `encode` and `decode`: flatbuffers in general.
+- `model`: a TFLite model as plain objects.
+- `serialize`, `constants` and `writer`: from these objects to a file; `reader`: from a file to them.
+- `versions` and `runtimes`: the operator version that a use requires, and the oldest runtime that has it.
 """
 
 from onnx_compat_tflite.flatbuffer.model import (
@@ -28,7 +32,7 @@ from onnx_compat_tflite.flatbuffer.reader import read
 from onnx_compat_tflite.flatbuffer.runtimes import minimum_runtime
 from onnx_compat_tflite.flatbuffer.schema import options_of, options_table
 from onnx_compat_tflite.flatbuffer.versions import required_version
-from onnx_compat_tflite.flatbuffer.writer import LIMIT, oversized, to_bytes, write
+from onnx_compat_tflite.flatbuffer.writer import LIMIT, is_oversized, to_bytes, write
 
 __all__ = [
     "LIMIT",
@@ -41,7 +45,7 @@ __all__ = [
     "minimum_runtime",
     "options_of",
     "options_table",
-    "oversized",
+    "is_oversized",
     "read",
     "required_version",
     "storage",

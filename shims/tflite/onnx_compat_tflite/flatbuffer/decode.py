@@ -1,11 +1,11 @@
-"""Flatbuffer bytes to plain dictionaries, by the tables of `schema`. The bytes are not trusted.
+"""Decoding of flatbuffer bytes to plain dictionaries, by the tables of `schema`. The bytes are not trusted.
 
-Every position is checked before it is read, and the whole reading has a budget: tables may be shared in a flatbuffer,
-so a small hostile file could otherwise unfold without end. What is wrong is an InvalidModelError, never another one.
+Each position is checked before it is read. The decoder has a budget: tables of a flatbuffer may be shared, so a small hostile
+file could expand without end. Any defect raises InvalidModelError.
 """
 
 import struct
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -20,11 +20,16 @@ _STRUCTS = {name: struct.Struct("<" + code) for name, code in SCALARS.items()}
 
 
 def decode(table: str, data: memoryview, identifier: bytes) -> Dict[str, Any]:
-    """The root table. Vectors of bytes are views of `data`, other vectors lists; what is absent and has no default is None."""
+    """Return the root table. Byte vectors are views of `data`, other vectors are lists.
+
+    The value of an absent field is its default, or None without a default.
+
+    Raises InvalidModelError if the identifier is missing or the bytes are damaged.
+    """
     if len(data) < 8 or bytes(data[4:8]) != identifier:
         raise InvalidModelError(
             "this is not a TFLite model: the file identifier '%s' is missing" % identifier.decode(),
-            hint="give a .tflite file; one that was cut while it was copied looks like this too",
+            hint="give a .tflite file; an incomplete copy looks like this too",
         )
     decoder = _Decoder(data)
     return decoder.table(TABLES[table], decoder.follow(0))
@@ -36,6 +41,7 @@ class _Decoder:
         self._budget = 16 * len(data) + (1 << 16)
 
     def table(self, table: Table, start: int) -> Dict[str, Any]:
+        """Return the fields of the table at a position."""
         self._spend(8 + 8 * len(table.fields))
         offsets, size = self._vtable(start)
         result: Dict[str, Any] = {}
@@ -44,62 +50,68 @@ class _Decoder:
                 result[field.name] = self._union(field, start, offsets, size)
                 continue
             width = _STRUCTS[_base(field.type)].size if field.kind == "scalar" else 4
-            at = self._place(field.slot, width, start, offsets, size)
-            result[field.name] = field.default if at == 0 else self._value(field, at)
+            position = self._field_position(field.slot, width, start, offsets, size)
+            result[field.name] = field.default if position == 0 else self._value(field, position)
         return result
 
-    def follow(self, at: int) -> int:
-        return at + int(self._read("uint32", at))
+    def follow(self, position: int) -> int:
+        """Return the target of the offset at a position."""
+        return position + int(self._read("uint32", position))
 
     def _spend(self, amount: int) -> None:
         self._budget -= amount
         if self._budget < 0:
             raise InvalidModelError("the file unfolds to far more than its size: it is damaged or hostile")
 
-    def _read(self, kind: str, at: int) -> Any:
+    def _read(self, kind: str, position: int) -> Any:
         form = _STRUCTS[kind]
-        if at < 0 or at + form.size > len(self._data):
+        if position < 0 or position + form.size > len(self._data):
             raise InvalidModelError(
-                "the file points outside itself (byte %d of %d)" % (at, len(self._data)),
+                "the file points outside itself (byte %d of %d)" % (position, len(self._data)),
                 hint=AGAIN,
             )
-        return form.unpack_from(self._data, at)[0]
+        return form.unpack_from(self._data, position)[0]
 
     def _vtable(self, start: int) -> Tuple[Tuple[int, ...], int]:
-        at = start - int(self._read("int32", start))
-        length, size = self._read("uint16", at), self._read("uint16", at + 2)
-        if length < 4 or length % 2 or size < 4 or at + length > len(self._data) or start + size > len(self._data):
+        """Return the offsets of a table's fields by slot, and the size of the table."""
+        vtable = start - int(self._read("int32", start))
+        length, size = self._read("uint16", vtable), self._read("uint16", vtable + 2)
+        if length < 4 or length % 2 or size < 4 or vtable + length > len(self._data) or start + size > len(self._data):
             raise InvalidModelError("the table at byte %d has no valid layout: the file is damaged" % start, hint=AGAIN)
-        return struct.unpack_from("<%dH" % (length // 2 - 2), self._data, at + 4), size
+        return struct.unpack_from("<%dH" % (length // 2 - 2), self._data, vtable + 4), size
 
-    def _place(self, slot: int, width: int, start: int, offsets: Tuple[int, ...], size: int) -> int:
+    def _field_position(self, slot: int, width: int, start: int, offsets: Tuple[int, ...], size: int) -> int:
+        """Return the position of a field; 0 if the field is absent."""
         offset = offsets[slot] if slot < len(offsets) else 0
         if offset and not 4 <= offset <= size - width:
             reason = "a field of the table at byte %d lies outside it: the file is damaged" % start
             raise InvalidModelError(reason, hint=AGAIN)
         return start + offset if offset else 0
 
-    def _union(self, field: Field, start: int, offsets: Tuple[int, ...], size: int) -> Any:
-        kind = self._place(field.slot, 1, start, offsets, size)
-        at = self._place(field.slot + 1, 4, start, offsets, size)
+    def _union(
+        self, field: Field, start: int, offsets: Tuple[int, ...], size: int
+    ) -> Optional[Tuple[str, Dict[str, Any]]]:
+        """Return the member's name and the member; None for an absent or unknown member."""
+        kind = self._field_position(field.slot, 1, start, offsets, size)
+        position = self._field_position(field.slot + 1, 4, start, offsets, size)
         members = UNION_MEMBERS[field.type]
         number = self._read("uint8", kind) if kind else 0
-        if not at or not 1 <= number <= len(members):
+        if not position or not 1 <= number <= len(members):
             return None
-        return members[number - 1], self.table(TABLES[members[number - 1]], self.follow(at))
+        return members[number - 1], self.table(TABLES[members[number - 1]], self.follow(position))
 
-    def _value(self, field: Field, at: int) -> Any:
+    def _value(self, field: Field, position: int) -> Any:
         if field.kind == "scalar":
-            value = self._read(_base(field.type), at)
+            value = self._read(_base(field.type), position)
             return ENUMS[field.type].name(value) if field.type in ENUMS else value
-        target = self.follow(at)
+        target = self.follow(position)
         if field.kind == "table":
             return self.table(TABLES[field.type], target)
         if field.kind == "tables":
-            places = self._vector(target, "uint32")
+            offsets = self._vector(target, "uint32")
             return [
-                self.table(TABLES[field.type], target + 4 + 4 * index + place)
-                for index, place in enumerate(places.tolist())
+                self.table(TABLES[field.type], target + 4 + 4 * index + offset)
+                for index, offset in enumerate(offsets.tolist())
             ]
         if field.kind == "string":
             return self._vector(target, "uint8").tobytes().decode("utf-8", "surrogateescape")
@@ -117,4 +129,5 @@ class _Decoder:
 
 
 def _base(kind: str) -> str:
+    """Return the scalar type that stores a type."""
     return ENUMS[kind].base if kind in ENUMS else kind

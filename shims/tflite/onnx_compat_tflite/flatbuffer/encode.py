@@ -1,8 +1,7 @@
-"""Plain dictionaries to flatbuffer bytes, by the tables of `schema`.
+"""Encoding of plain dictionaries to flatbuffer bytes, by the tables of `schema`.
 
-The bytes grow forward: a table is written before what it points to, so every offset that a flatbuffer stores (they
-are unsigned, and point forward) can be filled in afterwards. That is what lets the weights come last: a value that is
-`Later` leaves a hole, and the caller, who knows where it puts the thing, fills it.
+A table is written before the objects that it refers to, and its offsets are filled in afterwards: they are unsigned and point
+forward. So the weights can come last. A `Later` value leaves a hole, which the caller fills when it knows the position.
 """
 
 import struct
@@ -18,13 +17,13 @@ __all__ = ["Hole", "Later", "encode"]
 
 
 class Later(NamedTuple):
-    """Stands for a vector that is not in these bytes, or for a number that is not known yet."""
+    """A placeholder for a vector outside these bytes, or for a number that is not known yet."""
 
     key: int
 
 
 class Hole(NamedTuple):
-    """Where a `Later` is to be filled in: as a 4-byte relative offset or as an 8-byte number."""
+    """The position of a `Later` value, which is a 4-byte relative offset or an 8-byte number."""
 
     position: int
     width: int
@@ -32,7 +31,7 @@ class Hole(NamedTuple):
 
 
 def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[bytearray, List[Hole]]:
-    """The bytes of a flatbuffer whose root is `table`, and the holes that its `Later` values left."""
+    """Return the bytes of a flatbuffer whose root is `table`, and the holes of its `Later` values."""
     encoder = _Encoder()
     encoder.out += b"\0\0\0\0" + identifier
     encoder.point(0, encoder.table(TABLES[table], values))
@@ -40,15 +39,19 @@ def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[by
 
 
 def _base(kind: str) -> str:
+    """Return the scalar type that stores a type."""
     return ENUMS[kind].base if kind in ENUMS else kind
 
 
+Value = Any  # A field's value: a scalar, bytes, a sequence, a mapping of a table, or (member, mapping) of a union.
+
+
 class _Slot(NamedTuple):
-    """A field as it stands in the table itself: a scalar, or the place of an offset."""
+    """A field in the inline part of a table: a scalar or an offset. `code`: its format in `struct`."""
 
     slot: int
     code: str
-    value: Any
+    value: Value
     field: Field
 
 
@@ -58,15 +61,20 @@ class _Encoder:
         self.holes: List[Hole] = []
         self._vtables: Dict[bytes, int] = {}
 
-    def point(self, at: int, target: int) -> None:
-        struct.pack_into("<I", self.out, at, target - at)
+    def point(self, position: int, target: int) -> None:
+        """Store the offset from a position to its target."""
+        struct.pack_into("<I", self.out, position, target - position)
 
     def pad(self, alignment: int, ahead: int = 0) -> int:
-        """Pads until what stands `ahead` bytes further is aligned; gives the position."""
+        """Pad until the byte `ahead` bytes further is aligned. Return the position."""
         self.out += bytes(-(len(self.out) + ahead) % alignment)
         return len(self.out)
 
-    def table(self, table: Table, values: Mapping[str, Any]) -> int:
+    def table(self, table: Table, values: Mapping[str, Value]) -> int:
+        """Append a table and the objects that it refers to. Return its position.
+
+        Raises ConversionError if the table lacks a field of `values`.
+        """
         unknown = set(values) - {field.name for field in table.fields}
         if unknown:
             raise ConversionError("%s has no field '%s'" % (table.name, "', '".join(sorted(unknown))))
@@ -87,24 +95,24 @@ class _Encoder:
         self.out += struct.pack("<i", start - vtable)
         self.out += bytes(size - 4)
         for slot in slots:
-            at = start + offsets[slot.slot]
+            position = start + offsets[slot.slot]
             if isinstance(slot.value, Later):
-                self.holes.append(Hole(at, struct.calcsize(slot.code), slot.value.key))
+                self.holes.append(Hole(position, struct.calcsize(slot.code), slot.value.key))
             elif slot.field.kind == "scalar" or slot.code == "B":
-                self._scalar(at, slot)
+                self._scalar(position, slot)
         for slot in sorted(slots, key=lambda slot: slot.slot):
             if slot.field.kind != "scalar" and slot.code != "B" and not isinstance(slot.value, Later):
                 self.point(start + offsets[slot.slot], self._reference(slot.field, slot.value))
         return start
 
-    def _scalar(self, at: int, slot: _Slot) -> None:
+    def _scalar(self, position: int, slot: _Slot) -> None:
         try:
-            struct.pack_into("<" + slot.code, self.out, at, slot.value)
+            struct.pack_into("<" + slot.code, self.out, position, slot.value)
         except struct.error as error:
             raise ConversionError("%s cannot hold %r: %s" % (slot.field.name, slot.value, error)) from error
 
-    def _slots(self, field: Field, value: Any) -> List[_Slot]:
-        """None for a scalar at its default, two for a union, else one."""
+    def _slots(self, field: Field, value: Value) -> List[_Slot]:
+        """Return the slots of a value: no slot for a scalar at its default, two slots for a union, else a single slot."""
         if field.kind == "union":
             member, content = value
             number = UNION_MEMBERS[field.type].index(member) + 1
@@ -122,6 +130,7 @@ class _Encoder:
         return [_Slot(field.slot, SCALARS[_base(field.type)], value, field)]
 
     def _vtable(self, offsets: Dict[int, int], size: int) -> int:
+        """Return the position of a vtable. Equal vtables are written once."""
         count = max(offsets) + 1 if offsets else 0
         content = struct.pack(
             "<%dH" % (count + 2), 4 + 2 * count, size, *(offsets.get(slot, 0) for slot in range(count))
@@ -131,7 +140,8 @@ class _Encoder:
             self.out += content
         return self._vtables[content]
 
-    def _reference(self, field: Field, value: Any) -> int:
+    def _reference(self, field: Field, value: Value) -> int:
+        """Append the object of a field that is stored by offset. Return its position."""
         if field.kind == "table":
             return self.table(TABLES[field.type], value)
         if field.kind == "union":

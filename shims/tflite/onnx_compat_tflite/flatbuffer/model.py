@@ -1,8 +1,8 @@
-"""A TFLite model as plain objects: what the emitter fills in, the writer writes and the reader gives back.
+"""A TFLite model as plain objects. The emitter creates them, the writer writes them, the reader returns them.
 
-Tensors are referred to by their place in `SubGraph.tensors`, subgraphs by their place in `ModelSpec.subgraphs`. An
-operator's options are the names of `schema.options_of(builtin)`; what is left out takes the format's default, and
-enumerations are given by name (`padding="SAME"`, `out_data_type="int64"`).
+A tensor is identified by its index in `SubGraph.tensors`, a subgraph by its index in `ModelSpec.subgraphs`. An operator's
+options have the names of `schema.options_of(builtin)`. A missing option has the format's default. Enumerations are given by
+name (`padding="SAME"`, `out_data_type="int64"`).
 """
 
 from dataclasses import dataclass, field
@@ -21,18 +21,18 @@ _OPAQUE = ("string", "resource", "variant")
 
 
 def storage(dtype: str, shape: Sequence[int]) -> "Tuple[Optional[np.dtype[Any]], int]":
-    """The numpy dtype that holds the elements, and how many bytes a constant of this shape has.
+    """Return the numpy dtype that stores the elements, and the bytes of a constant of this shape.
 
-    Types that numpy lacks lie in integers of their width, those below a byte packed, the first in the low bits. A type
-    without a fixed width (string) has no dtype here.
+    Types that numpy lacks are stored in integers of their width. Types below a byte are packed, the first element in the low
+    bits. A type without a fixed width (string) has the dtype None.
     """
     if dtype in _OPAQUE:
         return None, 0
-    held = np.dtype(_STORAGE.get(dtype, dtype)).newbyteorder("<")
+    stored = np.dtype(_STORAGE.get(dtype, dtype)).newbyteorder("<")
     count = 1
     for size in shape:
         count *= int(size)
-    return held, (count * _BITS.get(dtype, 8 * held.itemsize) + 7) // 8
+    return stored, (count * _BITS.get(dtype, 8 * stored.itemsize) + 7) // 8
 
 
 @dataclass
@@ -49,9 +49,9 @@ class Quantization:
 
 @dataclass
 class TensorSpec:
-    """`shape` may be given with -1: the signature then keeps it, and the shape says 1, as runtimes expect.
+    """A tensor. A tensor with a `buffer` is a constant, but no runtime treats a constant without elements as a constant.
 
-    `buffer` makes it a constant. Beware of one without elements: no runtime takes that for a constant.
+    A size of -1 in `shape` is open: `shape_signature` keeps it, and the shape becomes 1 there, as runtimes expect.
     """
 
     name: str
@@ -77,7 +77,10 @@ class TensorSpec:
 
 @dataclass
 class OperatorSpec:
-    """`builtin` is a name of `names.OPERATORS`; an input that is left out is None. Without a `version` the lowest that fits."""
+    """An operator. `builtin` is a name of `names.OPERATORS`; an omitted input has the index None.
+
+    Without a `version` the writer chooses the lowest version that the use requires.
+    """
 
     builtin: str
     inputs: Sequence[Optional[int]] = ()
@@ -92,6 +95,8 @@ class OperatorSpec:
 
 @dataclass
 class SubGraph:
+    """Tensors, the operators on them in the order of execution, and the indices of its inputs and outputs."""
+
     tensors: List[TensorSpec] = field(default_factory=list)
     operators: List[OperatorSpec] = field(default_factory=list)
     inputs: List[int] = field(default_factory=list)
@@ -99,14 +104,14 @@ class SubGraph:
     name: str = ""
 
     def add(self, tensor: TensorSpec) -> int:
-        """Appends a tensor; gives its place."""
+        """Append a tensor. Return its index."""
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
 
 @dataclass
 class Signature:
-    """A subgraph's inputs and outputs by the names that the user knows: name → tensor of the subgraph."""
+    """The inputs and outputs of a subgraph: the port's name in the model -> the tensor's index in the subgraph."""
 
     inputs: Dict[str, int]
     outputs: Dict[str, int]
@@ -116,7 +121,7 @@ class Signature:
 
 @dataclass
 class ModelSpec:
-    """The first subgraph is the model; the others are bodies of control flow or further signatures."""
+    """A file. The first subgraph is the model; other subgraphs are bodies of control flow or further signatures."""
 
     subgraphs: List[SubGraph] = field(default_factory=list)
     signatures: List[Signature] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The enumerations of the TFLite format: a name's place in its list is its number."""
+"""The enumerations of the TFLite format: the index of a name in its list is its number."""
 
 from typing import Dict, List, NamedTuple, Union
 
@@ -8,7 +8,7 @@ __all__ = ["ENUMS", "OPERATORS", "PLACEHOLDER", "Enum"]
 
 
 class Enum(NamedTuple):
-    """Names with numbers 0, 1, 2, … stored as the scalar type `base`. A number without a name stays a number."""
+    """Names with numbers 0, 1, 2, … stored as the scalar type `base`. An unknown number has no name."""
 
     base: str
     names: List[str]

@@ -1,4 +1,4 @@
-"""A .tflite file, ours or another's, to a ModelSpec. The file is not trusted; the constants are views of it, not copies."""
+"""Reading of any .tflite file to a ModelSpec. The file is not trusted; constants are views of it, not copies."""
 
 import mmap
 import os
@@ -22,20 +22,25 @@ from onnx_compat_tflite.flatbuffer.names import OPERATORS, PLACEHOLDER
 
 __all__ = ["read"]
 
+ByteArray = Any  # An array of uint8. The types of numpy 1.2x omit that arrays support the buffer protocol.
+
 
 def read(source: "Union[str, os.PathLike[str], bytes, bytearray, memoryview]") -> ModelSpec:
-    """Reads a path, without loading its constants, or bytes. What is wrong with it is an InvalidModelError."""
+    """Read bytes or a file, whose constants are mapped and not loaded.
+
+    Raises InvalidModelError if the file cannot be read or is no valid model.
+    """
     if not isinstance(source, (str, os.PathLike)):
-        return _parsed(memoryview(source))
+        return _parse(memoryview(source))
     try:
-        return _parsed(_map(os.fspath(source)))
+        return _parse(_map(os.fspath(source)))
     except InvalidModelError as error:
         if repr(source) not in error.reason:
             error.reason = "%s (in '%s')" % (error.reason, source)
         raise error.at(hint=AGAIN) from error.__cause__
 
 
-def _parsed(data: memoryview) -> ModelSpec:
+def _parse(data: memoryview) -> ModelSpec:
     return _Reader(decode("Model", data, b"TFL3"), data).model()
 
 
@@ -57,7 +62,7 @@ class _Reader:
     def model(self) -> ModelSpec:
         graphs = [self._graph(graph) for graph in self._root["subgraphs"] or ()]
         if not graphs:
-            raise InvalidModelError("the TFLite model holds no graph")
+            raise InvalidModelError("the TFLite model has no graph")
         metadata = {}
         for entry in self._root["metadata"] or ():
             content = self._buffer(entry["buffer"])
@@ -108,13 +113,13 @@ class _Reader:
         number = max(code["builtin_code"], code["deprecated_builtin_code"])
         if number == PLACEHOLDER or not isinstance(OPERATORS.name(number), str):
             raise InvalidModelError("builtin operator %d is newer than known" % number)
-        chosen = operator["builtin_options"] or operator["builtin_options2"]
+        options = operator["builtin_options"] or operator["builtin_options2"]
         custom = operator["custom_options"]
         return OperatorSpec(
             builtin=str(OPERATORS.name(number)),
             inputs=_indices(operator["inputs"], tensors, optional=True),
             outputs=_indices(operator["outputs"], tensors),
-            options=chosen[1] if chosen else {},
+            options=options[1] if options else {},
             version=code["version"],
             intermediates=_indices(operator["intermediates"], tensors),
             mutating=operator["mutating_variable_inputs"] or (),
@@ -123,9 +128,9 @@ class _Reader:
         )
 
 
-def _at(items: Optional[List[Dict[str, Any]]], index: int, what: str) -> Dict[str, Any]:
+def _at(items: Optional[List[Dict[str, Any]]], index: int, kind: str) -> Dict[str, Any]:
     if items is None or not 0 <= index < len(items):
-        raise InvalidModelError("the file refers to %s %d of %d" % (what, index, len(items or ())))
+        raise InvalidModelError("the file refers to %s %d of %d" % (kind, index, len(items or ())))
     return items[index]
 
 
@@ -136,18 +141,20 @@ def _indices(indices: Optional[List[int]], tensors: List[TensorSpec], optional: 
     return [None if index == -1 else index for index in indices or ()]
 
 
-def _constant(data: Any, dtype: str, shape: List[int]) -> Any:
-    """The array in its own type and shape where the bytes allow it; strings as `bytes`; sparse or odd data as it lies."""
+def _constant(data: Optional[ByteArray], dtype: str, shape: List[int]) -> "Optional[np.ndarray[Any, np.dtype[Any]]]":
+    """Return the bytes of a constant as an array of its type and shape; strings as `bytes`.
+
+    Sparse data, and data whose size does not match the shape, stay a vector.
+    """
     if data is None:
         return None
-    held, size = storage(dtype, shape)
+    stored, size = storage(dtype, shape)
     if dtype == "string":
-        found = strings.unpack(memoryview(data))
-        items = np.array([*found, None], dtype=object)[:-1]
+        items: Any = np.array([*strings.unpack(memoryview(data)), None], dtype=object)[:-1]
         return items.reshape(shape) if items.size == _count(shape) else items
-    if held is None or data.size != size:
+    if stored is None or data.size != size:
         return data
-    array = data.view(held)
+    array: np.ndarray[Any, np.dtype[Any]] = data.view(stored)
     return array.reshape(shape) if array.size == _count(shape) else array
 
 
@@ -170,14 +177,15 @@ def _quantization(fields: Dict[str, Any]) -> Quantization:
 
 
 def _signature(entry: Dict[str, Any], graphs: List[SubGraph]) -> Signature:
-    place = entry["subgraph_index"]
-    if not 0 <= place < len(graphs):
+    number = entry["subgraph_index"]
+    if not 0 <= number < len(graphs):
         raise InvalidModelError(
-            "signature '%s' refers to graph %d of %d" % (entry["signature_key"], place, len(graphs))
+            "signature '%s' refers to graph %d of %d" % (entry["signature_key"], number, len(graphs))
         )
 
-    def named(pairs: Optional[List[Dict[str, Any]]]) -> Dict[str, int]:
-        _indices([pair["tensor_index"] for pair in pairs or ()], graphs[place].tensors)
+    def read_ports(pairs: Optional[List[Dict[str, Any]]]) -> Dict[str, int]:
+        _indices([pair["tensor_index"] for pair in pairs or ()], graphs[number].tensors)
         return {pair["name"] or "": pair["tensor_index"] for pair in pairs or ()}
 
-    return Signature(named(entry["inputs"]), named(entry["outputs"]), entry["signature_key"] or "", place)
+    inputs, outputs = read_ports(entry["inputs"]), read_ports(entry["outputs"])
+    return Signature(inputs, outputs, entry["signature_key"] or "", number)

@@ -1,4 +1,4 @@
-"""Which runtime is old enough for which operator version: what is not listed was there in 2.7, the oldest one in use."""
+"""The oldest runtime of each operator version. Versions that are not listed exist in 2.7, the oldest runtime in use."""
 
 from typing import Dict, Iterable, Tuple
 
@@ -78,9 +78,9 @@ _MINORS = _parse(_NEWER)
 
 
 def minimum_runtime(operators: Iterable[Tuple[str, int]]) -> str:
-    """The oldest runtime that knows these (operator, version) pairs, as in `2.7.0`; older ones than 2.7 are not told apart."""
+    """Return the oldest runtime that has these (operator, version) pairs, as in `2.12.0`; never older than `2.7.0`."""
     minor = FLOOR[1]
     for name, version in operators:
-        known = [at for step, at in _MINORS.get(name, {}).items() if step <= version]
-        minor = max([minor, *known])
+        minors = [first_minor for step, first_minor in _MINORS.get(name, {}).items() if step <= version]
+        minor = max([minor, *minors])
     return "%d.%d.0" % (FLOOR[0], minor)

@@ -1,4 +1,4 @@
-"""The format as objects: reads the notation of `tables` once and says which options belong to which operator."""
+"""The schema of the format: the parsed notation of `tables`, and the options table of each operator."""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -20,11 +20,11 @@ SCALARS = {
     "float32": "f",
     "float64": "d",
 }
-"""How `struct` calls each scalar type, little-endian."""
+"""Scalar type -> its format character in `struct`, little-endian."""
 
 
 class Field(NamedTuple):
-    """One slot. `kind`: scalar, string, table, union, vector (of scalars) or tables (a vector of tables)."""
+    """A field of a table. `kind`: scalar, string, table, union, vector (of scalars) or tables (a vector of tables)."""
 
     name: str
     slot: int
@@ -34,6 +34,8 @@ class Field(NamedTuple):
 
 
 class Table(NamedTuple):
+    """A table of the format."""
+
     name: str
     fields: Tuple[Field, ...]
 
@@ -42,12 +44,12 @@ def _field(word: str, slot: int) -> Field:
     name, _, rest = word.partition(":")
     kind, _, default = rest.partition("=")
     inner = kind.strip("[]<>")
-    scalar = inner in SCALARS or inner in ENUMS
+    is_scalar = inner in SCALARS or inner in ENUMS
     if kind.startswith("<"):
         return Field(name, slot, "union", inner, None)
     if kind.startswith("["):
-        return Field(name, slot, "vector" if scalar else "tables", inner, None)
-    if not scalar:
+        return Field(name, slot, "vector" if is_scalar else "tables", inner, None)
+    if not is_scalar:
         return Field(name, slot, "string" if inner == "string" else "table", inner, None)
     if inner in ENUMS:
         return Field(name, slot, "scalar", inner, default or ENUMS[inner].name(0))
@@ -88,28 +90,28 @@ _SHARED = {
 
 
 def _options_by_operator() -> Dict[str, str]:
-    """An operator's options bear its own name, CONV_2D's Conv2DOptions, except for those that operators share."""
+    """Return the options table of each operator: the table of its own name (CONV_2D, Conv2DOptions), or a shared table."""
     by_key = {name.lower(): name for name in list(_FIRST) + list(_SECOND)}
     own = {name: by_key.get(name.replace("_", "").lower() + "options") for name in OPERATORS.names}
-    found = {name: table for name, table in own.items() if table}
-    found.update({name: table for table, names in _SHARED.items() for name in names.split()})
-    return found
+    tables = {name: table for name, table in own.items() if table}
+    tables.update({name: table for table, names in _SHARED.items() for name in names.split()})
+    return tables
 
 
 _OPTIONS = _options_by_operator()
 
 
 def options_table(operator: str) -> Optional[str]:
-    """The name of an operator's options table; None for one that has no options (RELU, SIN, …)."""
+    """Return the name of an operator's options table; None if the operator has no options (RELU, SIN, …)."""
     return _OPTIONS.get(operator)
 
 
 def options_of(operator: str) -> Dict[str, Any]:
-    """The options of an operator and what each is when it is not given."""
+    """Return the options of an operator, with their defaults."""
     table = options_table(operator)
     return complete(table, {}) if table else {}
 
 
 def complete(table: str, values: Dict[str, Any]) -> Dict[str, Any]:
-    """`values` with every field that was left out at its default."""
+    """Return `values` with the default for each missing field."""
     return {field.name: values.get(field.name, field.default) for field in TABLES[table].fields}

@@ -1,4 +1,4 @@
-"""A ModelSpec as the format's own tables: indices checked, operator codes gathered, versions decided."""
+"""Conversion of a ModelSpec to the tables of the format: it checks indices, numbers operator codes, and sets versions."""
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -18,14 +18,18 @@ LARGEST_SIZE = 2**31 - 1
 
 
 def lower(model: ModelSpec, constants: Constants, outside: bool) -> Dict[str, Any]:
-    """The fields of the root table. Each constant is a `Later` with its buffer's number as the key."""
+    """Return the fields of the root table. Each constant is a `Later` with its buffer's number as the key.
+
+    `outside`: buffers store the position and size of a constant behind the flatbuffer. Raises ConversionError for an invalid
+    model.
+    """
     if not model.subgraphs:
         raise ConversionError("a model without a graph cannot be written")
     codes: Dict[Code, int] = {}
     graphs = [_graph(graph, constants, codes) for graph in model.subgraphs]
     metadata = dict(model.metadata)
-    needed = minimum_runtime((name, version) for name, _, version in codes)
-    metadata.setdefault("min_runtime_version", needed.encode().ljust(16, b"\0"))
+    runtime = minimum_runtime((name, version) for name, _, version in codes)
+    metadata.setdefault("min_runtime_version", runtime.encode().ljust(16, b"\0"))
     buffers: List[Dict[str, Any]] = [{}]
     for number, size in enumerate(constants.sizes(), 1):
         buffers.append({"offset": Later(number), "size": size} if outside else {"data": Later(number)})
@@ -86,10 +90,10 @@ def _operator(operator: OperatorSpec, graph: SubGraph, codes: Dict[Code, int]) -
     }
     table = options_table(operator.builtin)
     if table is not None:
-        second = table in UNION_MEMBERS["BuiltinOptions2"]
-        entry["builtin_options2" if second else "builtin_options"] = table, operator.options
+        is_second = table in UNION_MEMBERS["BuiltinOptions2"]
+        entry["builtin_options2" if is_second else "builtin_options"] = table, operator.options
     elif operator.options:
-        raise ConversionError("%s takes no options, it was given '%s'" % (operator.builtin, min(operator.options)))
+        raise ConversionError("%s has no options, but '%s' was given" % (operator.builtin, min(operator.options)))
     return entry
 
 
@@ -131,13 +135,13 @@ def _signature(signature: Signature, model: ModelSpec) -> Dict[str, Any]:
         raise ConversionError("%s refers to graph %d of %d" % (where, signature.subgraph, len(model.subgraphs)))
     graph = model.subgraphs[signature.subgraph]
 
-    def named(tensors: Dict[str, int]) -> List[Dict[str, Any]]:
-        places = _indices(list(tensors.values()), graph, where)
-        return [{"name": name, "tensor_index": place} for name, place in zip(tensors, places)]
+    def write_ports(tensors: Dict[str, int]) -> List[Dict[str, Any]]:
+        indices = _indices(list(tensors.values()), graph, where)
+        return [{"name": name, "tensor_index": index} for name, index in zip(tensors, indices)]
 
     return {
-        "inputs": named(signature.inputs),
-        "outputs": named(signature.outputs),
+        "inputs": write_ports(signature.inputs),
+        "outputs": write_ports(signature.outputs),
         "signature_key": signature.key,
         "subgraph_index": signature.subgraph,
     }

@@ -1,4 +1,4 @@
-"""String tensors: a count, where each string begins (and where the last one ends), then the bytes."""
+"""String tensors as bytes: a count, the offset of each string and of the end, then the strings."""
 
 import struct
 from typing import Any, List, Sequence, Union
@@ -11,7 +11,7 @@ __all__ = ["pack", "unpack"]
 
 
 def pack(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> bytes:
-    """The bytes of a string tensor; `str` is written as UTF-8, `bytes` as it is."""
+    """Return the bytes of a string tensor: a `str` in UTF-8, `bytes` unchanged."""
     items = np.asarray(values, dtype=object).reshape(-1).tolist()
     encoded = [item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape") for item in items]
     ends = np.cumsum([4 * (len(encoded) + 2)] + [len(item) for item in encoded])
@@ -19,11 +19,11 @@ def pack(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> byte
 
 
 def unpack(data: Union[bytes, memoryview]) -> List[bytes]:
-    """The strings of a string tensor's bytes, which are not trusted."""
+    """Return the strings of a string tensor. Raises InvalidModelError if its bytes are damaged."""
     try:
         (count,) = struct.unpack_from("<i", data, 0)
         if not 0 <= count <= len(data) // 4:
-            raise InvalidModelError("a string tensor says that it holds %d strings in %d bytes" % (count, len(data)))
+            raise InvalidModelError("a string tensor declares %d strings in %d bytes" % (count, len(data)))
         ends = struct.unpack_from("<%di" % (count + 1), data, 4)
     except struct.error as error:
         raise InvalidModelError("a string tensor is cut short") from error

@@ -1,7 +1,7 @@
 """The tables of the TFLite format, as data: one table per line, one word per slot, in slot order.
 
 A word is `name:type=default`. `[type]` is a vector, `<Union>` takes two slots (which member, and the member), `_` is a
-slot that the format has given up. A capitalised type is an enumeration of `names` or another table of this file.
+deprecated slot. A capitalised type is an enumeration of `names` or another table of this file.
 An indented line continues the one above it. The order of the lines of a union gives its members their numbers, from 1.
 """
 

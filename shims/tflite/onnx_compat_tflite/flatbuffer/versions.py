@@ -1,7 +1,7 @@
-"""The lowest version of an operator that holds its meaning, so that the oldest runtimes accept it.
+"""The version that each use of an operator requires: the lowest one, so that the oldest runtimes accept the file.
 
-An operator's version is the highest that any of its features asks for: a type, a rank, an option. Only what asks for
-more than 1 is listed. A runtime refuses a file with a version above the highest it knows, whatever the kernel can do.
+The version of an operator is the maximum over its features: its types, its rank, its options. The rules list the features that
+require more than version 1. A runtime refuses a file with a version above its own, even if its kernel could run the operator.
 """
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
@@ -12,7 +12,7 @@ __all__ = ["required_version"]
 
 
 class _Use(NamedTuple):
-    """One use of an operator: what the rules look at."""
+    """The options, inputs and outputs of an operator, as the rules read them."""
 
     options: Dict[str, Any]
     inputs: Tuple[Optional[TensorSpec], ...]
@@ -29,11 +29,11 @@ class _Use(NamedTuple):
         tensor = self.inputs[index] if index < len(self.inputs) else None
         return () if tensor is None else tuple(tensor.shape)
 
-    def per_channel(self, index: int) -> bool:
+    def is_per_channel(self, index: int) -> bool:
         tensor = self.inputs[index] if index < len(self.inputs) else None
         return tensor is not None and tensor.quantization is not None and len(tensor.quantization.scale) > 1
 
-    def quantized(self) -> bool:
+    def is_quantized(self) -> bool:
         tensor = self.inputs[0] if self.inputs else None
         return tensor is not None and tensor.quantization is not None and bool(tensor.quantization.scale)
 
@@ -42,7 +42,7 @@ Rule = Callable[[_Use], int]
 
 
 def required_version(operator: OperatorSpec, graph: SubGraph) -> int:
-    """The version to write for this operator."""
+    """Return the lowest version of an operator that supports its types, shapes and options."""
     inputs = tuple(None if index is None else graph.tensors[index] for index in operator.inputs)
     use = _Use(operator.options, inputs, tuple(graph.tensors[index] for index in operator.outputs))
     return max([1] + [rule(use) for rule in _RULES.get(operator.builtin, ())])
@@ -57,17 +57,17 @@ def _either(**versions: int) -> Rule:
 
 
 def _rank(**over: int) -> Rule:
-    """`over4=5`: more than four dimensions ask for version 5."""
+    """`over4=5`: a rank over 4 requires version 5."""
     limits = {int(name[4:]): version for name, version in over.items()}
     return lambda use: max([1] + [version for limit, version in limits.items() if len(use.shape(0)) > limit])
 
 
 def _broadcast(version: int) -> Rule:
-    """Two inputs of different shape, one of more than four dimensions."""
+    """Require a version for two inputs of different shape, if the rank of either is over 4."""
 
     def rule(use: _Use) -> int:
-        wide = max(len(use.shape(0)), len(use.shape(1))) > 4
-        return version if wide and use.shape(0) != use.shape(1) else 1
+        is_over_4 = max(len(use.shape(0)), len(use.shape(1))) > 4
+        return version if is_over_4 and use.shape(0) != use.shape(1) else 1
 
     return rule
 
@@ -77,13 +77,13 @@ def _option(name: str, version: int) -> Rule:
 
 
 def _hybrid(plain: int, per_channel: int, asymmetric: int = 1) -> Rule:
-    """Float data with int8 weights."""
+    """Require versions for float data with int8 weights."""
 
     def rule(use: _Use) -> int:
         if (use.dtype(0), use.dtype(1)) != ("float32", "int8"):
             return 1
-        asked = asymmetric if use.options.get("asymmetric_quantize_inputs") else 1
-        return max(plain, per_channel if use.per_channel(1) else 1, asked)
+        for_inputs = asymmetric if use.options.get("asymmetric_quantize_inputs") else 1
+        return max(plain, per_channel if use.is_per_channel(1) else 1, for_inputs)
 
     return rule
 
@@ -93,26 +93,26 @@ def _weights(data: str, weights: str, version: int) -> Rule:
 
 
 def _blocks(version: int) -> Rule:
-    """Weights with a scale for each block of a row."""
+    """Require a version for weights with a scale for each block of a row."""
 
     def rule(use: _Use) -> int:
-        held = None if len(use.inputs) < 2 or use.inputs[1] is None else use.inputs[1].quantization
-        return version if held is not None and held.details is not None else 1
+        quantization = None if len(use.inputs) < 2 or use.inputs[1] is None else use.inputs[1].quantization
+        return version if quantization is not None and quantization.details is not None else 1
 
     return rule
 
 
-def _grouped(use: _Use) -> int:
+def _group_rule(use: _Use) -> int:
     data, weights = use.shape(0), use.shape(1)
     return 6 if len(data) == 4 == len(weights) and data[3] != weights[3] else 1
 
 
-def _dilated(use: _Use) -> int:
+def _dilation_rule(use: _Use) -> int:
     return 2 if any(use.options.get("dilation_%s_factor" % side, 1) != 1 for side in "wh") else 1
 
 
-def _rescaled(use: _Use) -> int:
-    """A quantised product whose scale grows."""
+def _rescale_rule(use: _Use) -> int:
+    """Return 3 for a quantised product with scale(x) * scale(y) >= scale(output)."""
     scales = [t.quantization.scale for t in (*use.inputs[:2], *use.outputs[:1]) if t is not None and t.quantization]
     if len(scales) != 3 or not all(scales) or not all(scale[0] for scale in scales):
         return 1
@@ -120,8 +120,8 @@ def _rescaled(use: _Use) -> int:
 
 
 def _plain16(version: int) -> Rule:
-    """int16 as a number, not as a quantised value."""
-    return lambda use: version if use.dtype(0) == "int16" and not use.quantized() else 1
+    """Require a version for int16 numbers that are not quantised values."""
+    return lambda use: version if use.dtype(0) == "int16" and not use.is_quantized() else 1
 
 
 def _no_bias(use: _Use) -> int:
@@ -168,17 +168,17 @@ _RULES: Dict[str, Tuple[Rule, ...]] = {
         _input(0, int8=3, int16=4),
         _weights("int8", "int4", 7),
         _hybrid(2, 5),
-        _grouped,
+        _group_rule,
         _option("quantized_bias_type", 8),
     ),
-    "DEPTHWISE_CONV_2D": (_input(0, int8=3, int16=5), _weights("int8", "int4", 7), _hybrid(4, 6), _dilated),
+    "DEPTHWISE_CONV_2D": (_input(0, int8=3, int16=5), _weights("int8", "int4", 7), _hybrid(4, 6), _dilation_rule),
     "DEQUANTIZE": (
         _input(0, int8=2, int16=3, float16=3, int4=6, int2=7, uint4=8),
-        lambda use: 5 if use.dtype(0) == "int8" and use.per_channel(0) else 1,
+        lambda use: 5 if use.dtype(0) == "int8" and use.is_per_channel(0) else 1,
     ),
     "DIV": (_broadcast(2),),
     "DYNAMIC_UPDATE_SLICE": (_input(2, int64=2), _input(0, float16=3, int16=4, int4=5, bfloat16=6)),
-    "EMBEDDING_LOOKUP": (_input(1, int4=4, int2=5), lambda use: 4 if use.per_channel(1) else 1),
+    "EMBEDDING_LOOKUP": (_input(1, int4=4, int2=5), lambda use: 4 if use.is_per_channel(1) else 1),
     "EQUAL": (_input(0, int8=2, string=3, int16=5),),
     "FAKE_QUANT": (_option("narrow_range", 2),),
     "FILL": (_input(1, bool=2, string=2, int8=3, int16=3, float16=4),),
@@ -208,7 +208,7 @@ _RULES: Dict[str, Tuple[Rule, ...]] = {
         _option("kernel_type", 2),
         lambda use: 5 if use.dtype(0) == "int16" and use.dtype(2) == "int8" else 1,
     ),
-    "MUL": (_input(0, int8=2, int16=4, int64=5, complex64=6, uint32=7, float16=8), _plain16(7), _rescaled),
+    "MUL": (_input(0, int8=2, int16=4, int64=5, complex64=6, uint32=7, float16=8), _plain16(7), _rescale_rule),
     "NOT_EQUAL": (_input(0, int8=2, string=3, int16=4),),
     "PACK": (_input(0, int8=2, int16=3, uint32=4),),
     "QUANTIZE": (

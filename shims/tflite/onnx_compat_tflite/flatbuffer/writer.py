@@ -1,8 +1,7 @@
-"""A ModelSpec to a .tflite file.
+"""Writing of a ModelSpec to a .tflite file.
 
-The tables come first, the constants after them, streamed from the caller's arrays: the memory that writing takes is
-that of the tables. The same model always gives the same bytes. A file appears under its name when it is complete, and
-when `check` has accepted it; otherwise nothing stays.
+The tables come first, then the constants, streamed from the caller's arrays: writing takes the memory of the tables. Equal
+models have equal bytes. A file gets its name when it is complete and `check` has accepted it; otherwise it is removed.
 """
 
 import io
@@ -19,22 +18,21 @@ from onnx_compat_tflite.flatbuffer.encode import Hole, encode
 from onnx_compat_tflite.flatbuffer.model import ModelSpec
 from onnx_compat_tflite.flatbuffer.serialize import lower
 
-__all__ = ["LIMIT", "oversized", "to_bytes", "write"]
+__all__ = ["LIMIT", "is_oversized", "to_bytes", "write"]
 
 LIMIT = 2**31 - 1
-"""How far the offsets inside a flatbuffer reach."""
+"""The largest size of a flatbuffer, whose offsets are signed 32-bit numbers."""
 
 _ALIGNMENT = 16
 
 
-def oversized(model: ModelSpec) -> bool:
-    """Whether the constants have to lie outside, because a flatbuffer with them would be over the limit."""
+def is_oversized(model: ModelSpec) -> bool:
+    """Whether a flatbuffer with the constants would exceed LIMIT, so that they must be outside."""
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if tensor.buffer is not None]
-    if (
-        2 * sum(np.asarray(tensor.buffer).nbytes for tensor in tensors) < LIMIT
-    ):  # far from it: nothing has to be laid out
+    constant_bytes = sum(np.asarray(tensor.buffer).nbytes for tensor in tensors)
+    if 2 * constant_bytes < LIMIT:  # far below the limit: skip the costly layout
         return False
-    return _ends(model, Constants(model), False)[0] > LIMIT
+    return _layout_ends(model, Constants(model), False)[0] > LIMIT
 
 
 def write(
@@ -43,11 +41,11 @@ def write(
     outside: bool = False,
     check: Optional[Callable[[str], None]] = None,
 ) -> None:
-    """Writes to a path or to a binary file that is open.
+    """Write a model to a path or to an open binary file.
 
-    `outside` puts the constants behind the flatbuffer instead of into it: for models over 2 GB, on runtimes that know
-    it (LiteRT and tflite-runtime 2.14 do, 2.13 and older do not). `check` is called with the path of the finished file before that
-    gets its name, and vetoes it by raising.
+    `outside` puts the constants behind the flatbuffer, for models over 2 GB. tflite-runtime 2.14 and LiteRT read such files,
+    older runtimes do not. `check` gets the path of the complete file before the file gets its name; it rejects the file by an
+    exception. Raises ConversionError if the model is invalid or exceeds 2 GB.
     """
     layout = _lay_out(model, outside)
     if not isinstance(target, (str, os.PathLike)):
@@ -58,7 +56,7 @@ def write(
     try:
         with open(temporary, "xb") as file:
             _stream(layout, file)
-        del layout  # what it holds of the weights is in the file
+        del layout  # release the weights, which are in the file
         if check is not None:
             check(temporary)
         os.replace(temporary, os.path.join(folder, name))
@@ -69,28 +67,29 @@ def write(
 
 
 def to_bytes(model: ModelSpec, outside: bool = False) -> bytes:
-    """The file in memory."""
+    """Return the bytes of the file that `write` would write."""
     stream = io.BytesIO()
     write(model, stream, outside)
     return stream.getvalue()
 
 
 class _Layout(NamedTuple):
+    """The encoded tables and the start of each constant. `has_lengths`: constants follow their length, as in a flatbuffer."""
+
     tables: bytearray
     constants: Constants
     starts: List[int]
-    counted: bool
-    """Whether each constant's length stands before it: it does inside a flatbuffer."""
+    has_lengths: bool
 
 
 def _lay_out(model: ModelSpec, outside: bool) -> _Layout:
     constants = Constants(model)
-    end, tables, holes, starts = _ends(model, constants, outside)
+    end, tables, holes, starts = _layout_ends(model, constants, outside)
     prefix = 0 if outside else 4
     if end > LIMIT and not outside:
         raise ConversionError(
             "the model takes %.2f GB, and a flatbuffer ends at 2 GB" % (end / 1e9),
-            hint="Put the constants outside the flatbuffer, for runtimes that know this, or store them as float16.",
+            hint="Put the constants outside the flatbuffer, for runtimes that support this, or store them as float16.",
         )
     for hole in holes:
         start = starts[hole.key - 1]
@@ -101,8 +100,8 @@ def _lay_out(model: ModelSpec, outside: bool) -> _Layout:
     return _Layout(tables, constants, starts, not outside)
 
 
-def _ends(model: ModelSpec, constants: Constants, outside: bool) -> Tuple[int, bytearray, List[Hole], List[int]]:
-    """Where the file ends; its tables, with holes in them, and where each constant starts."""
+def _layout_ends(model: ModelSpec, constants: Constants, outside: bool) -> Tuple[int, bytearray, List[Hole], List[int]]:
+    """Return the size of the file, its tables and their holes, and the start of each constant."""
     tables, holes = encode("Model", lower(model, constants, outside), b"TFL3")
     prefix = 0 if outside else 4
     starts, end = [], len(tables)
@@ -117,7 +116,7 @@ def _stream(layout: _Layout, file: BinaryIO) -> None:
     file.write(layout.tables)
     position = len(layout.tables)
     for start, data in zip(layout.starts, layout.constants.data()):
-        length = struct.pack("<I", len(data)) if layout.counted else b""
+        length = struct.pack("<I", len(data)) if layout.has_lengths else b""
         file.write(bytes(start - len(length) - position) + length)
         file.write(data)
         position = start + len(data)
