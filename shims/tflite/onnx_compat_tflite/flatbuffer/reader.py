@@ -141,7 +141,7 @@ def _indices(indices: Optional[List[int]], tensors: List[TensorSpec], optional: 
     return [None if index == -1 else index for index in indices or ()]
 
 
-def _constant(data: Optional[ByteArray], dtype: str, shape: List[int]) -> "Optional[np.ndarray[Any, np.dtype[Any]]]":
+def _constant(data: Optional[ByteArray], dtype: str, shape: List[int]) -> Optional[ByteArray]:
     """Return the bytes of a constant as an array of its type and shape; strings as `bytes`.
 
     Sparse data, and data whose size does not match the shape, stay a vector.
@@ -154,7 +154,7 @@ def _constant(data: Optional[ByteArray], dtype: str, shape: List[int]) -> "Optio
         return items.reshape(shape) if items.size == _count(shape) else items
     if stored is None or data.size != size:
         return data
-    array: np.ndarray[Any, np.dtype[Any]] = data.view(stored)
+    array = data.view(stored)
     return array.reshape(shape) if array.size == _count(shape) else array
 
 

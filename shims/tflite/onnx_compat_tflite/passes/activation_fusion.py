@@ -73,25 +73,26 @@ def activation_fusion(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_producers(
-    graph: GraphRewriter, reader: fb.OperatorSpec, places: List[int], fusing: Tuple[str, ...]
+    graph: GraphRewriter, reader: fb.OperatorSpec, positions: List[int], fusing: Tuple[str, ...]
 ) -> Optional[List[fb.OperatorSpec]]:
-    """The layers and moves that make these inputs for one reader alone; the producers of the inputs come last. None if an
-    element comes from another operator, or from a layer with an activation.
+    """Return the layers and moves that compute these inputs of a reader and that no other operator reads, in order.
+
+    Returns None if an element comes from another operator, or from a layer with an activation.
     """
-    found: List[fb.OperatorSpec] = []
-    for place in places:
-        source = reader.inputs[place]
+    producers: List[fb.OperatorSpec] = []
+    for position in positions:
+        source = reader.inputs[position]
         op = graph.producer(source, *fusing, *_MOVES)
         if op is None or source is None or reader.inputs.count(source) > 1 or not graph.is_only_read_by(source, reader):
             return None
         if not is_unfused(op):
             return None
         if op.builtin in _MOVES:
-            inner_places = range(len(op.inputs)) if op.builtin == "CONCATENATION" else [0]
+            inner_positions = range(len(op.inputs)) if op.builtin == "CONCATENATION" else [0]
             is_float = graph.tensor(source).dtype == "float32"
-            before = _find_producers(graph, op, list(inner_places), fusing) if is_float else None
+            before = _find_producers(graph, op, list(inner_positions), fusing) if is_float else None
             if before is None:
                 return None
-            found += before
-        found.append(op)
-    return found
+            producers += before
+        producers.append(op)
+    return producers

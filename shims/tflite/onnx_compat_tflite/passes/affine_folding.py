@@ -1,9 +1,12 @@
-"""CONV_2D(x, w, b) * f + s    =>  CONV_2D(x, f * w, f * b + s)
-CONV_2D(x * f + s, w, b)    =>  CONV_2D(x, w * f, w @ s + b), for filters of one pixel
+"""Fold factors and summands of channels into the weights of layers:
 
-The same for FULLY_CONNECTED, the first also for DEPTHWISE_CONV_2D. Conditions: f and s are constants with one number
-for each channel; no other operator reads the values in between, which have no activation; the weights keep their
-precision.
+    CONV_2D(x, w, b) * f + s    =>  CONV_2D(x, f * w, f * b + s)
+    CONV_2D(x * f + s, w, b)    =>  CONV_2D(x, w * f, w @ s + b), for filters of one pixel
+
+Both rewrites apply to FULLY_CONNECTED too, the first also to DEPTHWISE_CONV_2D.
+
+Conditions: f and s are constants with a number for each channel, and the weights keep their precision. No other operator
+reads the values in between, which have no activation.
 """
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -21,11 +24,14 @@ _LAYERS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}
 _MAX_COPIED = 1 << 16  # bytes of filters that are duplicated because another layer reads them too
 
 
+Array = Any  # An array or a scalar of numpy.
+
+
 class _Affine(NamedTuple):
     """x * factor + summand, for each channel."""
 
-    factor: Any
-    summand: Any
+    factor: Array
+    summand: Array
 
 
 _Scaled = Dict[Tuple[int, int, bytes], int]
@@ -63,8 +69,9 @@ def _before_example() -> fb.ModelSpec:
     after=("affine_after_layer",), before=("activation_fusion",),
 )  # fmt: skip
 def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
-    """Fold a factor or a summand into the layers that read it, if all readers are layers that look at one pixel each. A
-    larger window would see padding that is not scaled.
+    """Fold a factor or a summand into the layers that read it, if all its readers are layers with 1x1 filters.
+
+    A larger window would read padding, which is not scaled.
     """
     count = 0
     for op in graph.operators[::-1]:
@@ -83,8 +90,10 @@ def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
     return count
 
 
-def _fold_into(graph: GraphRewriter, layer: fb.OperatorSpec, source: int, affine: _Affine) -> Optional[Tuple[Any, Any]]:
-    """The filters and the bias with which a layer gives the same result without the affine operator. None if it cannot."""
+def _fold_into(
+    graph: GraphRewriter, layer: fb.OperatorSpec, source: int, affine: _Affine
+) -> Optional[Tuple[Array, Array]]:
+    """Return the filters and the bias that replace the affine operator before a layer. None if it cannot be folded."""
     if layer.builtin not in ("CONV_2D", "FULLY_CONNECTED") or list(layer.inputs).count(source) != 1:
         return None
     filters, bias = (graph.constant(index) for index in [*layer.inputs, None][1:3])
@@ -104,7 +113,7 @@ def _fold_into(graph: GraphRewriter, layer: fb.OperatorSpec, source: int, affine
     return (scaled, moved) if _is_precise(scaled, filters) and np.isfinite(moved).all() else None
 
 
-def _set_weights(graph: GraphRewriter, layer: fb.OperatorSpec, source: int, filters: Any, bias: Any) -> None:
+def _set_weights(graph: GraphRewriter, layer: fb.OperatorSpec, source: int, filters: Array, bias: Array) -> None:
     name = graph.tensor(layer.outputs[0]).name
     weights = [
         graph.add_constant("%s/%s" % (name, kind), array) for kind, array in (("filters", filters), ("bias", bias))
@@ -131,13 +140,13 @@ def scale_layer(graph: GraphRewriter, layer: fb.OperatorSpec, factor: float) -> 
 
 
 def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Optional[_Affine]:
-    """What an operator does to each channel of `source`. None if that is not affine, not known, or adds axes."""
+    """Return the affine map of an operator on the channels of `source`. None if it is not affine, not constant, or adds axes."""
     if op.builtin == "NEG":
         return _Affine(np.float32(-1), np.float32(0))
     if op.builtin not in ("ADD", "DIV", "MUL", "SUB"):
         return None
-    other = op.inputs[1 - list(op.inputs).index(source)]
-    array, channels = graph.constant(other), graph.sizes(source)[-1]
+    operand = op.inputs[1 - list(op.inputs).index(source)]
+    array, channels = graph.constant(operand), graph.sizes(source)[-1]
     if array is None:
         return None
     array = np.asarray(array)
@@ -189,7 +198,7 @@ def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine,
     return True
 
 
-def _is_precise(scaled: Any, filters: Any) -> bool:
+def _is_precise(scaled: Array, filters: Array) -> bool:
     """Whether products are finite, and normal numbers unless a filter is zero."""
     is_lost = (np.abs(scaled) < np.finfo(np.float32).tiny) & (filters != 0)
     return bool(np.isfinite(scaled).all() and not is_lost.any())

@@ -1,9 +1,12 @@
-"""BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
-BATCH_MATMUL(FULLY_CONNECTED(x, w), y) * c    =>  BATCH_MATMUL(FULLY_CONNECTED(x, c * w), y)
+"""Join the scales of the scores of attention:
 
-The scores of attention: exporters scale queries and keys alike, the keys of a whole cache, or the scores, of which
-there are more. RESHAPE and TRANSPOSE may stand in between. Conditions: a, b and c are numbers, their product is a
-normal number, and no other operator reads the values in between.
+    BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
+    BATCH_MATMUL(FULLY_CONNECTED(x, w), y) * c    =>  BATCH_MATMUL(FULLY_CONNECTED(x, c * w), y)
+
+The product computes the scores of attention. Exporters scale the queries and the keys, or the scores, which are larger.
+RESHAPE and TRANSPOSE may be in between.
+
+Conditions: a, b and c are numbers, their product is a normal number, and no other operator reads the values in between.
 """
 
 from typing import List, NamedTuple, Optional, Tuple
@@ -30,7 +33,7 @@ class _Scale(NamedTuple):
 
 
 class _Operand(NamedTuple):
-    """What makes an operand of a product: a layer or none, a scale or none, and the moves before and behind the scale."""
+    """The operators before an operand of a product: a layer, moves, a scale, moves. Layer and scale are optional."""
 
     layer: Optional[fb.OperatorSpec]
     before: List[fb.OperatorSpec]
@@ -64,7 +67,7 @@ def _is_float(graph: GraphRewriter, index: Optional[int]) -> bool:
 def _join_scales(graph: GraphRewriter, product: fb.OperatorSpec) -> bool:
     if product.inputs[0] == product.inputs[1]:  # a square: a factor of one operand would scale both
         return False
-    operands = [_find_operand(graph, product, place) for place in (0, 1)]
+    operands = [_find_operand(graph, product, position) for position in (0, 1)]
     after = _scales_of_result(graph, product)
     scales = [operand.scale for operand in operands if operand.scale is not None]
     number = float(np.prod([scale.number for scale in [*scales, *after]]))
@@ -111,11 +114,11 @@ def _finish_operand(graph: GraphRewriter, operand: _Operand, is_scaled: bool) ->
         graph.write_new_tensor(op, "/scaled")
 
 
-def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, place: int) -> _Operand:
+def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, position: int) -> _Operand:
     """Walk from a product towards the inputs, as long as each value has a single reader."""
     moves: List[List[fb.OperatorSpec]] = [[], []]  # behind the scale, and before it
     scale: Optional[_Scale] = None
-    index, reader = product.inputs[place], product
+    index, reader = product.inputs[position], product
     while index is not None and graph.is_only_read_by(index, reader):
         op = graph.producer(index, *_MOVES, "MUL", "DIV", "FULLY_CONNECTED")
         if op is None or not is_unfused(op):
@@ -126,28 +129,28 @@ def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, place: int) ->
             moves[scale is not None].append(op)
             index = op.inputs[0]
         else:
-            found = _find_scale(graph, op) if scale is None else None
-            if found is None:
+            inner_scale = _find_scale(graph, op) if scale is None else None
+            if inner_scale is None:
                 break
-            scale, index = found, found.x
+            scale, index = inner_scale, inner_scale.x
         reader = op
     return _Operand(None, [], scale, moves[0])
 
 
 def _scales_of_result(graph: GraphRewriter, product: fb.OperatorSpec) -> List[_Scale]:
-    """The operator that scales the result, if it is the only reader."""
+    """Return the scale that the only reader of the result applies; else an empty list."""
     (result,) = product.outputs
     readers = [reader for reader in graph.readers(result) if graph.is_only_read_by(result, reader)]
     return [scale for scale in (_find_scale(graph, reader) for reader in readers) if scale is not None]
 
 
 def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
-    """The operator as a scale by a number other than zero that keeps the shape; else None."""
+    """Return an operator as a scale. None if it does not multiply by a non-zero number, or changes the shape."""
     if op.builtin not in ("MUL", "DIV") or not is_unfused(op):
         return None
     pairs = [op.inputs, list(op.inputs)[::-1]]
-    for x, other in pairs[: 1 if op.builtin == "DIV" else 2]:
-        number = graph.number(other)
+    for x, factor in pairs[: 1 if op.builtin == "DIV" else 2]:
+        number = graph.number(factor)
         if x is None or not number or not np.isfinite(number) or graph.constant(x) is not None:
             continue
         if tuple(graph.sizes(x)) == tuple(graph.sizes(op.outputs[0])):
@@ -156,7 +159,7 @@ def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
 
 
 def _extent(graph: GraphRewriter, operand: _Operand) -> Tuple[int, int]:
-    """The size of an operand, to be compared: first the number of open sizes, then the number of elements."""
+    """Return a key that orders operands by size: first the number of open sizes, then the number of elements."""
     assert operand.scale is not None
     sizes = graph.sizes(operand.scale.x)
     return sum(size < 0 for size in sizes), int(np.prod([abs(size) for size in sizes]))

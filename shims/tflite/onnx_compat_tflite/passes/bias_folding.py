@@ -1,12 +1,14 @@
 """ADD(RESHAPE(CONV_2D(x, w, b)), s)        =>  RESHAPE(CONV_2D(x, w, b + s))
 ADD(ADD(FULLY_CONNECTED(x, w), y), s)   =>  ADD(FULLY_CONNECTED(x, w, s), y)
 
-The gates of recurrent cells are sums of two products. Conditions: s has one number for each element of the last
-axis, the RESHAPEs keep that axis, no other operator reads the values in between, and the layer has no activation. An
-ADD directly behind a layer was folded before it was emitted (weight_folding).
+The gates of recurrent cells are sums of two products. An ADD directly behind a layer is folded by weight_folding, before
+the program is emitted.
+
+Conditions: s has a number for each element of the last axis, and the RESHAPEs keep that axis. No other operator reads the
+values in between, and the layer has no activation.
 """
 
-from typing import Any, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -32,15 +34,16 @@ def _example() -> fb.ModelSpec:
     after=("activation_fusion",),
 )  # fmt: skip
 def bias_folding(graph: GraphRewriter, context: Context) -> int:
-    """Fold summands of channels into the bias of the layer that makes the channels. The activation of an ADD moves to the
-    producer of its operand.
+    """Fold summands of channels into the bias of the layer that computes the channels.
+
+    The activation of an ADD moves to the producer of its operand.
     """
     count = 0
     for op in graph.operators:
-        found = _find_layer(graph, op) if op.builtin == "ADD" else None
-        if found is None:
+        match = _find_layer(graph, op) if op.builtin == "ADD" else None
+        if match is None:
             continue
-        x, vector, layer = found
+        x, vector, layer = match
         if not is_unfused(op):
             bound = op.options["fused_activation_function"]
             graph.set_options(_producer_before_reshapes(graph, x), fused_activation_function=bound)
@@ -51,18 +54,21 @@ def bias_folding(graph: GraphRewriter, context: Context) -> int:
     return count
 
 
-def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, Any, fb.OperatorSpec]]:
-    """The tensor that an ADD reads, the summand of each element of the last axis, and the layer that takes them; or None."""
+def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, np.ndarray, fb.OperatorSpec]]:
+    """Return the tensor that an ADD reads, the summand of each element of the last axis, and the layer to fold them into.
+
+    Returns None if there is no such layer.
+    """
     for x, constant in (op.inputs, list(op.inputs)[::-1]):
         vector = _summands(graph, op, constant)
         layer = None if x is None or vector is None else _layer_of_channels(graph, x, op, vector.size)
-        if x is not None and layer is not None:
+        if x is not None and vector is not None and layer is not None:
             return x, vector, layer
     return None
 
 
-def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -> Any:
-    """A constant as a vector along the last axis. None if it varies along another axis."""
+def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -> Optional[np.ndarray]:
+    """Return a constant as a vector along the last axis. None if it varies along another axis."""
     sizes, array = graph.sizes(op.outputs[0]), graph.constant(index)
     if array is None or not sizes or sizes[-1] < 1:
         return None
@@ -74,8 +80,9 @@ def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -
 def _layer_of_channels(
     graph: GraphRewriter, index: int, reader: fb.OperatorSpec, count: int
 ) -> Optional[fb.OperatorSpec]:
-    """The layer with `count` channels that makes a tensor for one reader alone, directly or through reshapes and sums.
-    None if there is no such layer, or if the reader broadcasts the tensor.
+    """Return the layer with `count` channels that computes a tensor, directly or through reshapes and sums.
+
+    Returns None if there is no such layer, or if the reader is not the only one or broadcasts the tensor.
     """
     sizes, result_sizes = graph.sizes(index), graph.sizes(reader.outputs[0])
     if not graph.is_only_read_by(index, reader) or not sizes or sizes[-1] != count:
@@ -95,11 +102,13 @@ def _layer_of_channels(
 def _can_add_bias(graph: GraphRewriter, layer: fb.OperatorSpec) -> bool:
     weights, bias = (graph.constant(index) for index in [*layer.inputs[1:], None][:2])
     is_known = len(layer.inputs) < 3 or layer.inputs[2] is None or bias is not None
-    return bool(is_known and is_unfused(layer) and np.asarray(weights).dtype == np.float32)  # of None it is `object`
+    return bool(
+        is_known and is_unfused(layer) and np.asarray(weights).dtype == np.float32
+    )  # the dtype of None is `object`
 
 
 def _producer_before_reshapes(graph: GraphRewriter, index: int) -> fb.OperatorSpec:
-    """The operator that computes the elements of a tensor, before they are reshaped."""
+    """Return the operator that computes the elements of a tensor, before they are reshaped."""
     op = graph.any_producer(index)
     while op.builtin in _RESHAPES:
         op = graph.any_producer(op.inputs[0] or 0)
@@ -114,7 +123,7 @@ def _rename_between(graph: GraphRewriter, index: int, last: int) -> None:
         _rename_between(graph, reader.outputs[0], last)
 
 
-def _add_to_bias(graph: GraphRewriter, layer: fb.OperatorSpec, vector: Any) -> None:
+def _add_to_bias(graph: GraphRewriter, layer: fb.OperatorSpec, vector: np.ndarray) -> None:
     inputs: List[Optional[int]] = [*layer.inputs, None][:3]
     bias = graph.constant(inputs[2])
     total = vector if bias is None else np.asarray(bias) + vector

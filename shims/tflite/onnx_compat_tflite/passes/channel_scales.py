@@ -1,13 +1,14 @@
 """ADD(MUL(x, scale), shift)  =>  DEPTHWISE_CONV_2D(x, scale, shift) with a filter of one tap
 
-What is left of a normalization that no layer could take: it follows a CONCATENATION, or a RELU between it and its
-layer. XNNPACK takes a quarter to three quarters of the time for it. Conditions: x is an image, scale and shift are
-float32 constants with one number for each channel, no other operator reads the product, and all readers of the sum
-are convolutions, average pools or means. XNNPACK fills filters up with adjacent pixels, times zero, so an infinite
-pixel would reach pixels beside it; such readers mix these pixels anyhow.
+A normalization that cannot be folded into a layer: a CONCATENATION or a RELU precedes it. The depthwise convolution takes a
+quarter to three quarters of the time with XNNPACK.
+
+Conditions: x is an image, scale and shift are float32 constants with a number for each channel, and no other operator reads
+the product. All readers of the sum are convolutions, average pools or means: XNNPACK pads filters with zeros, so an infinite
+pixel turns the pixels beside it into NaN. These readers mix the pixels anyway.
 """
 
-from typing import Any, Optional, Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -53,12 +54,12 @@ def channel_scales(graph: GraphRewriter, context: Context) -> int:
     return count
 
 
-def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -> Optional[Tuple[int, Any]]:
-    """The image that an operator reads, and the constant number of each channel; or None."""
+def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -> Optional[Tuple[int, np.ndarray]]:
+    """Return the image that an operator reads and its constant number for each channel. None for another operator."""
     if op.builtin != builtin:
         return None
-    for x, other in (op.inputs, op.inputs[::-1]):
-        array = graph.constant(other)
+    for x, constant in (op.inputs, op.inputs[::-1]):
+        array = graph.constant(constant)
         if array is None or x is None or graph.constant(x) is not None or np.asarray(array).dtype != np.float32:
             continue
         sizes, array = graph.sizes(x), np.asarray(array)

@@ -1,8 +1,9 @@
 """CONV_2D(RESHAPE(TRANSPOSE(RESHAPE(CONV_2D(x)))))  =>  CONV_2D(RESHAPE(CONV_2D(x))) with reordered filters
 
-The order of the channels within a group is free. The first convolution writes its channels by (its own group, the
-group of the second that reads them). The second then finds its channels side by side, and reads its share of each
-group of the first as a convolution over a row of groups. Without groups in one of the two, no RESHAPE is left.
+The order of the channels within a group is free. The first convolution writes its channels ordered by its own group and by
+the group of the second convolution that reads them. So the channels of a group of the second are adjacent. It reads them
+as a convolution over a row of groups. If either convolution has no groups, no RESHAPE remains.
+
 Conditions: the filters are float32 constants, the operators between the convolutions treat each channel by itself,
 and no other operator reads the values in between.
 """
@@ -21,7 +22,7 @@ _MAX_GROWTH = 9 / 8  # of the channels, where groups do not divide evenly and so
 
 
 class _Shuffle(NamedTuple):
-    order: Any  # the source channel of each shuffled channel
+    order: np.ndarray  # the source channel of each shuffled channel
     first: fb.OperatorSpec
     between: List[fb.OperatorSpec]  # operators that treat every channel by itself
     last: fb.OperatorSpec
@@ -32,7 +33,7 @@ class _Shuffle(NamedTuple):
 class _Placement(NamedTuple):
     channels: int
     groups: int  # of the first convolution, which become pixels of a row; or one
-    places: Any  # the new channel of each shuffled channel
+    positions: np.ndarray  # the new channel of each shuffled channel
 
 
 def _example() -> fb.ModelSpec:
@@ -102,7 +103,7 @@ def _has_known_weights(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
 
 
 def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Any:
-    """The permutation of the channels. None if other axes are moved too."""
+    """Return the permutation of the channels. None if other axes are moved too."""
     whole, cut = graph.sizes(source), graph.sizes(transpose.inputs[0] or 0)
     perm = graph.constant(transpose.inputs[1])
     if perm is None or len(whole) != 4 or tuple(graph.sizes(result)) != tuple(whole) or min(whole[1:]) < 1:
@@ -125,36 +126,36 @@ def _is_channelwise(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _place_channels(graph: GraphRewriter, shuffle: _Shuffle) -> Optional[_Placement]:
-    """Give each channel the next free place of its two groups. None if too many places stay empty."""
+    """Assign each channel to the next free position of its two groups. None if too many positions stay empty."""
     channels = len(shuffle.order)
     read = _channels_read(graph, shuffle.last)
     groups, last_groups = channels // _channels_written(graph, shuffle.first), channels // read
     counts = np.zeros((groups, last_groups), int)
-    found = []
-    for place, channel in enumerate(shuffle.order):
-        group, last_group = channel * groups // channels, place // read
-        found.append((group, last_group, counts[group, last_group]))
+    slots = []
+    for index, channel in enumerate(shuffle.order):
+        group, last_group = channel * groups // channels, index // read
+        slots.append((group, last_group, counts[group, last_group]))
         counts[group, last_group] += 1
     most = int(counts.max())
     if groups * last_groups * most > channels * _MAX_GROWTH:
         return None
-    places = np.asarray([(group * last_groups + last) * most + free for group, last, free in found])
-    return _Placement(groups * last_groups * most, groups if last_groups > 1 else 1, places)
+    positions = np.asarray([(group * last_groups + last) * most + free for group, last, free in slots])
+    return _Placement(groups * last_groups * most, groups if last_groups > 1 else 1, positions)
 
 
 def _channels_read(graph: GraphRewriter, conv: fb.OperatorSpec) -> int:
-    """The number of channels that each group of a convolution reads."""
+    """Return the number of channels that each group of a convolution reads."""
     return int(graph.sizes(conv.inputs[1] or 0)[3])
 
 
 def _channels_written(graph: GraphRewriter, conv: fb.OperatorSpec) -> int:
-    """The number of channels that each group of a convolution writes."""
+    """Return the number of channels that each group of a convolution writes."""
     groups = graph.sizes(conv.inputs[0] or 0)[3] // _channels_read(graph, conv)
     return int(graph.sizes(conv.outputs[0])[3]) // groups
 
 
 def _rewrite(graph: GraphRewriter, shuffle: _Shuffle, placement: _Placement) -> None:
-    first, last, places = shuffle.first, shuffle.last, placement.places
+    first, last, positions = shuffle.first, shuffle.last, placement.positions
     arrays = [np.asarray(graph.constant(index))[shuffle.order] for index in first.inputs[1:3]]
     graph.set_inputs(first, [first.inputs[0], *_spread_channels(graph, first, arrays, placement, 0)])
     source = _write_grouped(graph, first, placement)
@@ -172,10 +173,10 @@ def _rewrite(graph: GraphRewriter, shuffle: _Shuffle, placement: _Placement) -> 
         stride = last.options.get("stride_w", 1) * placement.groups
         graph.set_options(last, padding="VALID", stride_w=stride, dilation_w_factor=1)
     old = np.asarray(graph.constant(last.inputs[1]))
-    new = np.zeros((len(old), 1, placement.groups, row // (len(places) // old.shape[3])), np.float32)
-    places_of_groups = places.reshape(-1, old.shape[3])
-    for k, filters in enumerate(np.split(old[:, 0, 0], len(places_of_groups))):
-        count, own = len(filters), places_of_groups[k]
+    new = np.zeros((len(old), 1, placement.groups, row // (len(positions) // old.shape[3])), np.float32)
+    group_positions = positions.reshape(-1, old.shape[3])
+    for k, filters in enumerate(np.split(old[:, 0, 0], len(group_positions))):
+        count, own = len(filters), group_positions[k]
         new[k * count : (k + 1) * count, 0, own // row, own % row % new.shape[3]] = filters
     weights = graph.add_constant(graph.tensor(last.outputs[0]).name + "/filters", new)
     graph.set_inputs(last, [source, weights, *last.inputs[2:]])
@@ -184,14 +185,14 @@ def _rewrite(graph: GraphRewriter, shuffle: _Shuffle, placement: _Placement) -> 
 def _spread_channels(
     graph: GraphRewriter, conv: fb.OperatorSpec, arrays: List[Any], placement: _Placement, axis: int
 ) -> List[int]:
-    """Add the filters and the bias with their channels at their places, and zeros at the empty places."""
+    """Add the filters and the bias with the channels at their positions, and zeros at empty positions."""
     tensors = []
     for array, kind in zip(arrays, ("filters", "bias")):
         along = axis if array.ndim > 1 else 0
         shape = list(array.shape)
         shape[along] = placement.channels
         spread = np.zeros(shape, array.dtype)
-        np.moveaxis(spread, along, 0)[placement.places] = np.moveaxis(array, along, 0)
+        np.moveaxis(spread, along, 0)[placement.positions] = np.moveaxis(array, along, 0)
         tensors.append(graph.add_constant("%s/%s" % (graph.tensor(conv.outputs[0]).name, kind), spread))
     return tensors
 

@@ -1,7 +1,9 @@
-"""mul(mul(x, 0.5), add(erf(mul(x, 0.7071)), 1))  =>  gelu(x)        and so for elu, leaky_relu, prelu, softplus and mish
+"""mul(mul(x, 0.5), add(erf(mul(x, 0.7071)), 1))  =>  gelu(x)
 
-Exporters spell activations out, and TFLite has kernels for them. They are found before anything is emitted, since
-their parts are emitted in many ways. Conditions: float32, a kernel on the target runtime, and a result of the type
+The same for elu, leaky_relu, prelu, softplus and mish. Exporters compose activations of simpler operators, and TFLite has
+kernels for them. The pass runs on the program, since the emitter writes their parts in many ways.
+
+Conditions: float32, a kernel on the target runtime, and a result of the type
 and shape of x. Bodies of loops and branches are not rewritten.
 """
 
@@ -22,10 +24,13 @@ class _Product(NamedTuple):
     """A number times values."""
 
     number: float
-    values: List[Ref]
+    values: List[Any]
 
 
-_Found = Optional[Tuple[str, List[Any], Dict[str, Any]]]
+#: The primitive, its arguments and its parameters; None if the node is no such activation.
+_Match = Optional[Tuple[str, List[Any], Dict[str, Any]]]
+
+Arg = Any  # An argument of a node: a Ref, a Const, or None for an omitted argument.
 
 
 def _example(target: Emitter) -> Program:
@@ -54,33 +59,33 @@ def _activation_rule(application: Application) -> Sequence[Spec]:
     return [application.spec(0)]
 
 
-def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Found]]) -> Optional[Replacement]:
-    """Return the activation that computes the result of a node; None if there is none."""
+def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Match]]) -> Optional[Replacement]:
+    """Return the activation that computes the result of a node; None if there is no match."""
     if len(node.outputs) != 1 or node.outputs[0].spec.dtype.name != "float32":
         return None
     for find in finders:
-        found = find(node)
-        if found is not None and found[1][0].spec == node.outputs[0].spec:
-            return Replacement(*found)
+        match = find(node)
+        if match is not None and match[1][0].spec == node.outputs[0].spec:
+            return Replacement(*match)
     return None
 
 
 # -- looking at values -----------------------------------------------------------------------------------------------------
-def _producer(arg: Any, *primitives: str) -> Optional[Node]:
-    """The node that computes a value, if it is one of these primitives; else None."""
+def _producer(arg: Arg, *primitives: str) -> Optional[Node]:
+    """Return the node that computes a value if it applies any of these primitives; else None."""
     node = arg.node if isinstance(arg, Ref) else None
     return node if node is not None and node.primitive in primitives else None
 
 
-def _number(arg: Any) -> Optional[float]:
-    """The value of a floating-point constant of one element, else None."""
+def _number(arg: Arg) -> Optional[float]:
+    """Return the number of a floating-point constant of a single element; else None."""
     if isinstance(arg, Const) and arg.array.size == 1 and arg.array.dtype.kind == "f":
         return float(arg.array.reshape(()))
     return None
 
 
 def _addend(node: Optional[Node], number: float) -> Any:
-    """x, if the node is x + number; else None."""
+    """Return x if the node is x + number; else None."""
     if node is None or node.primitive not in ("add", "sub"):
         return None
     x, y = node.args
@@ -90,8 +95,8 @@ def _addend(node: Optional[Node], number: float) -> Any:
     return x if value is not None and (value if node.primitive == "add" else -value) == number else None
 
 
-def _product(arg: Any) -> _Product:
-    """A value as the product of a number and values. Products, quotients by numbers, squares and cubes are expanded."""
+def _product(arg: Arg) -> _Product:
+    """Return a value as the product of a number and values. Products, quotients by numbers, squares and cubes are expanded."""
     node = _producer(arg, "mul", "div", "pow")
     if node is None:
         value = _number(arg)
@@ -99,8 +104,8 @@ def _product(arg: Any) -> _Product:
     x, y = node.args
     left, right = _product(x), _number(y)
     if node.primitive == "mul":
-        other = _product(y)
-        return _Product(left.number * other.number, left.values + other.values)
+        factor = _product(y)
+        return _Product(left.number * factor.number, left.values + factor.values)
     if node.primitive == "div" and right:
         return _Product(left.number / right, left.values)
     if node.primitive == "pow" and right in (2, 3):
@@ -112,25 +117,28 @@ def _is_close(a: float, b: float) -> bool:
     return bool(np.isclose(a, b, rtol=1e-5, atol=0))
 
 
-def _equals(product: _Product, number: float, *values: Any) -> bool:
+def _equals(product: _Product, number: float, *values: Arg) -> bool:
     """Whether a product is that of a number and these values."""
     return (
         _is_close(product.number, number)
         and len(product.values) == len(values)
-        and all(any(value is other for other in product.values) for value in values)
+        and all(any(value is factor for factor in product.values) for value in values)
     )
 
 
 # -- the activations -------------------------------------------------------------------------------------------------------
-def _gelu(node: Node) -> _Found:
-    """x / 2 * (1 + erf(x / sqrt 2)), or its approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))."""
+def _match_gelu(node: Node) -> _Match:
+    """Match x / 2 * (1 + erf(x / sqrt 2)).
+
+    Also match its approximation: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+    """
     if node.primitive not in ("mul", "div"):
         return None
     whole = _product(node.outputs[0])
     if len(whole.values) != 2 or not _is_close(whole.number, 0.5):
         return None
-    for x, other in (whole.values, whole.values[::-1]):
-        inner = _addend(_producer(other, "add"), 1)
+    for x, factor in (whole.values, whole.values[::-1]):
+        inner = _addend(_producer(factor, "add"), 1)
         curve = _producer(inner, "erf", "tanh")
         if curve is None or not isinstance(x, Ref):
             continue
@@ -150,8 +158,8 @@ def _is_gelu_cubic(product: _Product, x: Ref) -> bool:
     return any(a is x and _equals(_product(b), 0.044715, x, x, x) for a, b in (node.args, node.args[::-1]))
 
 
-def _elu(node: Node) -> _Found:
-    """max(x, 0) + (exp(min(x, 0)) - 1)."""
+def _match_elu(node: Node) -> _Match:
+    """Match max(x, 0) + (exp(min(x, 0)) - 1)."""
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, below = _producer(left, "clip"), _producer(_addend(_producer(right, "add", "sub"), -1), "exp")
         clipped = _producer(below.args[0], "clip") if below is not None else None
@@ -163,12 +171,12 @@ def _elu(node: Node) -> _Found:
 
 
 def _bounds(clip: Node) -> Tuple[Any, Any]:
-    """The lower and the upper bound of a clip, None where there is no bound."""
+    """Return the lower and the upper bound of a clip, None for a missing bound."""
     return clip.params.get("low"), clip.params.get("high")
 
 
-def _leaky_relu(node: Node) -> _Found:
-    """max(x, a * x), or a choice between x and a * x by the sign of x."""
+def _match_leaky_relu(node: Node) -> _Match:
+    """Match max(x, a * x), or a choice between x and a * x by the sign of x."""
     for x, share in (node.args, node.args[::-1]) if node.primitive == "maximum" else ():
         product = _product(share)
         if isinstance(x, Ref) and _equals(product, product.number, x) and 0 < product.number <= 1:
@@ -179,12 +187,12 @@ def _leaky_relu(node: Node) -> _Found:
 
 
 def _slope_below_zero(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """x, and the slope of negative elements; or None."""
+    """Return x and the slope of its negative elements. None for another node."""
     return _slope_of_choice(node) or _slope_of_sum(node)
 
 
 def _slope_of_choice(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """where(x < 0, slope * x, x)."""
+    """Match where(x < 0, slope * x, x)."""
     if node.primitive != "where":
         return None
     condition, share, x = node.args
@@ -196,7 +204,7 @@ def _slope_of_choice(node: Node) -> Optional[Tuple[Ref, Const]]:
 
 
 def _slope_of_sum(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """max(x, 0) - slope * max(-x, 0), as Keras writes it."""
+    """Match max(x, 0) - slope * max(-x, 0), which Keras exports."""
     if node.primitive not in ("add", "sub"):
         return None
     for positive, share in (node.args, node.args[::-1]) if node.primitive == "add" else (node.args,):
@@ -208,14 +216,14 @@ def _slope_of_sum(node: Node) -> Optional[Tuple[Ref, Const]]:
     return None
 
 
-def _relu_input(arg: Any) -> Any:
-    """x, if the value is max(x, 0); else None."""
+def _relu_input(arg: Arg) -> Any:
+    """Return x if the value is max(x, 0); else None."""
     node = _producer(arg, "clip")
     return node.args[0] if node is not None and _bounds(node) == (0, None) else None
 
 
-def _prelu(node: Node) -> _Found:
-    """A slope for each element of the last axis."""
+def _match_prelu(node: Node) -> _Match:
+    """Match a choice with a slope for each element of the last axis."""
     branch = _slope_below_zero(node)
     if branch is None:
         return None
@@ -231,8 +239,8 @@ def _prelu(node: Node) -> _Found:
     return "prelu", [x, slope], {}
 
 
-def _softplus(node: Node) -> _Found:
-    """max(x, 0) + 2 * atanh(e / (e + 2)) with e = exp(-|x|)."""
+def _match_softplus(node: Node) -> _Match:
+    """Match max(x, 0) + 2 * atanh(e / (e + 2)) with e = exp(-|x|)."""
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, rest = _producer(left, "clip"), _product(right)
         atanh = _producer(rest.values[0], "atanh") if len(rest.values) == 1 and rest.number == 2 else None
@@ -249,22 +257,22 @@ def _softplus(node: Node) -> _Found:
     return None
 
 
-def _mish(node: Node) -> _Found:
-    """x * tanh(softplus(x))."""
-    for x, other in (node.args, node.args[::-1]) if node.primitive == "mul" else ():
-        curve = _producer(other, "tanh")
+def _match_mish(node: Node) -> _Match:
+    """Match x * tanh(softplus(x))."""
+    for x, factor in (node.args, node.args[::-1]) if node.primitive == "mul" else ():
+        curve = _producer(factor, "tanh")
         softplus = _producer(curve.args[0], "add") if curve is not None else None
-        found = _softplus(softplus) if softplus is not None else None
-        if found is not None and found[1][0] is x:
+        match = _match_softplus(softplus) if softplus is not None else None
+        if match is not None and match[1][0] is x:
             return "mish", [x], {}
     return None
 
 
-_FINDERS: List[Tuple[str, Callable[[Node], _Found]]] = [
-    ("GELU", _gelu),
-    ("ELU", _elu),
-    ("LEAKY_RELU", _leaky_relu),
-    ("PRELU", _prelu),
-    ("EXP", _softplus),
-    ("LOGISTIC", _mish),
+_FINDERS: List[Tuple[str, Callable[[Node], _Match]]] = [
+    ("GELU", _match_gelu),
+    ("ELU", _match_elu),
+    ("LEAKY_RELU", _match_leaky_relu),
+    ("PRELU", _match_prelu),
+    ("EXP", _match_softplus),
+    ("LOGISTIC", _match_mish),
 ]

@@ -1,13 +1,16 @@
-"""x * a * b            =>  x * (a * b)
-x / a / b            =>  x / (a * b)
-(x * a + b) * c + d  =>  x * (a * c) + (b * c + d)
+"""Multiply constant factors with each other:
 
-They come from two normalizations in a row, or from a mean that counts along each axis. Conditions: a, b, c and d are
-float32 constants; no other operator reads the values in between, which have no activation; the products are finite
-and normal numbers, and have at most 4096 elements or as many as a factor.
+    x * a * b            =>  x * (a * b)
+    x / a / b            =>  x / (a * b)
+    (x * a + b) * c + d  =>  x * (a * c) + (b * c + d)
+
+They come from two normalizations in a row, or from a mean that counts along each axis.
+
+Conditions: a, b, c and d are float32 constants. No other operator reads the values in between, which have no activation. The
+products are finite and normal numbers, and have at most 4096 elements or as many as a factor.
 """
 
-from typing import Any, Optional, Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -45,10 +48,11 @@ def constant_factors(graph: GraphRewriter, context: Context) -> int:
 
 
 def _join_factors(
-    graph: GraphRewriter, op: fb.OperatorSpec, b: Any, inner: fb.OperatorSpec, first: Tuple[int, Any]
+    graph: GraphRewriter, op: fb.OperatorSpec, b: np.ndarray, inner: fb.OperatorSpec, first: Tuple[int, np.ndarray]
 ) -> bool:
-    """Let an operator apply its own factor and that of the operator before it. Returns whether the product is exact
-    enough.
+    """Let an operator apply its own factor and that of the operator before it.
+
+    Returns whether the product is exact enough.
     """
     (x, a), is_alike = first, inner.builtin == op.builtin
     with np.errstate(all="ignore"):
@@ -69,7 +73,7 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     scaled = None if product is None else _constant_operand(graph, product, "MUL")
     if outer is None or total is None or added is None or scaled is None or product is None:
         return False
-    if len({tuple(graph.sizes(each.outputs[0])) for each in (product, total, op)}) > 1:
+    if len({tuple(graph.sizes(member.outputs[0])) for member in (product, total, op)}) > 1:
         return False  # a constant adds axes or repeats along an axis: it does so where it is
     (x, a), (_, b), (_, c) = scaled, added, outer
     most = max(a.size, b.size, c.size)
@@ -89,8 +93,8 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     return True
 
 
-def _constant_operand(graph: GraphRewriter, op: fb.OperatorSpec, *builtins: str) -> Optional[Tuple[int, Any]]:
-    """The tensor, and the constant that it is multiplied with, divided by or added to. None for another operator."""
+def _constant_operand(graph: GraphRewriter, op: fb.OperatorSpec, *builtins: str) -> Optional[Tuple[int, np.ndarray]]:
+    """Return the tensor, and the constant that it is multiplied with, divided by or added to. None for another operator."""
     if op.builtin not in builtins:
         return None
     pairs = [op.inputs, list(op.inputs)[::-1]]
@@ -104,12 +108,16 @@ def _constant_operand(graph: GraphRewriter, op: fb.OperatorSpec, *builtins: str)
 def _unshared_producer(
     graph: GraphRewriter, op: fb.OperatorSpec, source: int, *builtins: str
 ) -> Optional[fb.OperatorSpec]:
-    """The producer of a tensor that only `op` reads, if it has no fused activation; else None."""
-    found = graph.producer(source, *builtins)
-    return found if found is not None and graph.is_only_read_by(source, op) and is_unfused(found) else None
+    """Return the producer of a tensor that only `op` reads, if it has no fused activation; else None."""
+    producer = graph.producer(source, *builtins)
+    if producer is None or not graph.is_only_read_by(source, op) or not is_unfused(producer):
+        return None
+    return producer
 
 
-def _add_factor(graph: GraphRewriter, op: fb.OperatorSpec, array: Any, most: int, zeros: bool = False) -> Optional[int]:
+def _add_factor(
+    graph: GraphRewriter, op: fb.OperatorSpec, array: np.ndarray, most: int, zeros: bool = False
+) -> Optional[int]:
     """Add a constant. None if it is too large, or if numbers overflow, underflow, or (without `zeros`) vanish."""
     array = np.asarray(array, np.float32)
     is_lost = (np.abs(array) < np.finfo(np.float32).tiny) & ~((array == 0) & zeros)

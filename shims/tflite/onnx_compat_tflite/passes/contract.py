@@ -1,19 +1,21 @@
-"""Passes over TFLite graphs: their signature, what they may look at beside the graph, and graphs to show them on."""
+"""Passes over TFLite graphs: their signature, their context, and the construction of example graphs."""
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence, Type, Union
 
 import numpy as np
 
 from onnx_compat.passes import Pass
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.passes.rewriter import GraphRewriter
+from onnx_compat_tflite.passes.rewriter import ArrayLike, GraphRewriter, Option
 
 __all__ = ["Context", "ExampleGraph", "GraphPass", "graph_pass"]
 
+DTypeLike = Union[str, Type[Any]]
+
 
 class Context:
-    """What a pass sees beside its subgraph: the kernels of the runtime, and the other subgraphs."""
+    """The context of a pass: the kernels of the runtime, and the other subgraphs of the model."""
 
     def __init__(self, model: fb.ModelSpec, kernels: Kernels) -> None:
         self._model = model
@@ -21,7 +23,7 @@ class Context:
         self.kernels = kernels
 
     def subgraph(self, index: int) -> GraphRewriter:
-        """A branch or the body of a loop, by its index in the model."""
+        """Return the subgraph of a branch or of a loop body, by its index in the model."""
         return self._rewriters[index]
 
     def apply(self, pass_: Pass) -> int:
@@ -66,13 +68,13 @@ class ExampleGraph:
         self.inputs = [self._tensor("x%d" % k, dtype, shape) for k, shape in enumerate(shapes)]
         self.spec.inputs = list(self.inputs)
 
-    def constant(self, values: Any, dtype: Any = np.float32) -> int:
-        """A constant tensor."""
+    def constant(self, values: ArrayLike, dtype: DTypeLike = np.float32) -> int:
+        """Add a constant. Return its index."""
         array = np.asarray(values, dtype)
         return self.spec.add(fb.TensorSpec(self._name("constant"), array.dtype.name, array.shape, array))
 
     def filters(self, *shape: int) -> int:
-        """A constant of small multiples of a quarter, all different in a row, so that sums of products are exact."""
+        """Add a constant of multiples of 1/4, different within a row of 7, so that sums of products are exact. Return its index."""
         return self.constant(((np.arange(np.prod(shape)) % 7 - 3) / 4).reshape(shape))
 
     def op(
@@ -81,7 +83,7 @@ class ExampleGraph:
         inputs: Sequence[Optional[int]],
         shape: Sequence[int],
         dtype: str = "float32",
-        **options: Any,
+        **options: Option,
     ) -> int:
         """Append an operator. Returns the tensor that it writes."""
         result = self._tensor(self._name(builtin.lower()), dtype, shape)
@@ -95,7 +97,7 @@ class ExampleGraph:
         shape: Sequence[int],
         builtin: str = "CONV_2D",
         padding: str = "VALID",
-        **options: Any,
+        **options: Option,
     ) -> int:
         """Append a convolution with a bias of zeros. The strides and dilations are one by default."""
         steps = dict.fromkeys(("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor"), 1)
@@ -117,7 +119,7 @@ class ExampleGraph:
         ]
 
     def model(self, *outputs: int, bodies: Sequence["ExampleGraph"] = ()) -> fb.ModelSpec:
-        """The model with these outputs, and with the subgraphs that it calls."""
+        """Return the model with these outputs, and with the subgraphs that it calls."""
         self.finish(*outputs)
         return fb.ModelSpec([self.spec, *[body.spec for body in bodies]])
 

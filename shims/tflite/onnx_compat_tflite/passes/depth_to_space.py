@@ -68,7 +68,7 @@ def _rewrite(graph: GraphRewriter, transpose: fb.OperatorSpec) -> bool:
 
 
 def _adjacent_reshapes(graph: GraphRewriter, transpose: fb.OperatorSpec) -> List[Optional[fb.OperatorSpec]]:
-    """The RESHAPEs before and behind a TRANSPOSE, if no other operator reads the values in between; else two None."""
+    """Return the RESHAPEs before and behind a TRANSPOSE, if no other operator reads the values in between; else two None."""
     before = graph.producer(transpose.inputs[0], "RESHAPE")
     readers = [] if before is None else graph.readers(transpose.outputs[0])
     if before is None or len(readers) != 1 or readers[0].builtin != "RESHAPE":
@@ -79,7 +79,7 @@ def _adjacent_reshapes(graph: GraphRewriter, transpose: fb.OperatorSpec) -> List
 
 
 def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Optional[_Blocks]:
-    """The blocks that the channels become: split into (row, column, rest) or (rest, row, column). None if it is another
+    """Return the blocks that the channels become: split into (row, column, rest) or (rest, row, column). None if it is another
     move.
     """
     whole, wide, split = (list(graph.sizes(index)) for index in (source, result, transpose.inputs[0] or 0))
@@ -100,7 +100,7 @@ def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, 
 
 
 def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], List[int]]:
-    """A permutation in its shortest form: sizes and order without axes of length one, and with adjacent axes that stay
+    """Return a permutation in its shortest form: sizes and order without axes of length one, and with adjacent axes that stay
     adjacent merged. An open size is -1. Equal results are equal moves.
     """
     groups: List[List[int]] = []
@@ -113,7 +113,7 @@ def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], Li
     return [max(-1, int(np.prod([sizes[axis] for axis in group]))) for group in order], [*map(order.index, groups)]
 
 
-def _permute_channels(graph: GraphRewriter, layer: fb.OperatorSpec, order: Any) -> bool:
+def _permute_channels(graph: GraphRewriter, layer: fb.OperatorSpec, order: np.ndarray) -> bool:
     """Let a layer write its channels in another order. Returns whether its weights are known."""
     arrays = [graph.constant(index) for index in layer.inputs[1:]]
     if len(arrays) != 2 or any(array is None or np.asarray(array).dtype != np.float32 for array in arrays):

@@ -49,7 +49,7 @@ def depthwise_splitting(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Part]]:
-    """The rows and columns of the filter that belong to each part. None if the filter is not split."""
+    """Return the rows and columns of the filter that belong to each part. None if the filter is not split."""
     options = op.options
     if op.builtin != "DEPTHWISE_CONV_2D" or options.get("padding") != "SAME":
         return None
@@ -68,10 +68,11 @@ def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Par
 
 @lru_cache(maxsize=None)
 def _split_axis(length: int, most: int) -> List[Sequence[int]]:
-    """Split the places of an axis into evenly spaced ranges of at most `most` places, each symmetric about the middle.
+    """Split the positions of an axis into evenly spaced ranges of at most `most`, each symmetric about the middle.
+
     Returns an empty list if that is impossible.
     """
-    found: List[Sequence[int]] = []
+    parts: List[Sequence[int]] = []
     left = set(range(length)) if most > 1 or length == 1 else set()
     while left:
         ranges = [
@@ -80,13 +81,13 @@ def _split_axis(length: int, most: int) -> List[Sequence[int]]:
             for step in range(1, length + 1)
             if (length - 1 - 2 * start) % step == 0
         ]
-        found.append(max((part for part in ranges if len(part) <= most and left.issuperset(part)), key=len))
-        left.difference_update(found[-1])
-    return found
+        parts.append(max((part for part in ranges if len(part) <= most and left.issuperset(part)), key=len))
+        left.difference_update(parts[-1])
+    return parts
 
 
 def _build_sum(graph: GraphRewriter, op: fb.OperatorSpec, parts: Sequence[_Part]) -> List[fb.OperatorSpec]:
-    """The operators that replace a convolution. The bias belongs to the first part, the activation to the sum of all."""
+    """Return the operators that replace a convolution. The bias belongs to the first part, the activation to the sum of all."""
     x, filter_, bias = op.inputs
     (output,) = op.outputs
     name, weights = graph.tensor(output).name, np.asarray(graph.constant(filter_))
@@ -109,5 +110,5 @@ def _build_sum(graph: GraphRewriter, op: fb.OperatorSpec, parts: Sequence[_Part]
     return built
 
 
-def _step(places: Sequence[int]) -> int:
-    return places[1] - places[0] if len(places) > 1 else 1
+def _step(positions: Sequence[int]) -> int:
+    return positions[1] - positions[0] if len(positions) > 1 else 1

@@ -1,9 +1,10 @@
 """TRANSPOSE_CONV(x), whose windows do not overlap  =>  DEPTH_TO_SPACE(CONV_2D(x)), or RESHAPE(CONV_2D(x)) along one axis
 
-Each pixel becomes a block of its own: a product for each pixel, whose results then move to their places. The sums
-are the same, and it is two to nine times as fast as the kernel of XNNPACK, which reads the result once for each
-place of a block. Conditions: padding VALID, a square block or a single row, known float32 filters. A single
-activation behind moves before the DEPTH_TO_SPACE.
+Each pixel becomes a block of its own. So a product for each pixel computes the block, and a move puts it in its position.
+The sums are the same. The kernel of XNNPACK takes two to nine times as long: it reads the result once for each element of
+a block. A single activation behind the operator moves before the DEPTH_TO_SPACE.
+
+Conditions: padding VALID, a square block or a single row, constant float32 filters.
 """
 
 from typing import List, Optional, Tuple
@@ -53,7 +54,10 @@ def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
 
 
 def _block_sizes(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, int]]:
-    """The height and width of the block that each pixel becomes. None if blocks overlap, or are neither square nor a row.
+    """Return the height and width of the block that each pixel becomes.
+
+    Returns None if blocks overlap, or are neither square nor a row.
+
 
     The emitter asks for the full result, which has one block for each pixel.
     """

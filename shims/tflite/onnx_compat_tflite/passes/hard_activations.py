@@ -1,8 +1,10 @@
-"""MINIMUM(MAXIMUM(x, -1), 1)              =>  RELU_N1_TO_1(x)
-MINIMUM(MAXIMUM(x / 6 + 1/2, 0), 1)     =>  RELU6(x + 3) / 6
-x * (RELU6(x + 3) / 6)                  =>  HARD_SWISH(x)
+"""Replace clamps by activations with a kernel:
 
-Conditions: float32, and no fused activation in between. A SELECT_V2 that puts NaN back goes too, since these kernels
+    MINIMUM(MAXIMUM(x, -1), 1)              =>  RELU_N1_TO_1(x)
+    MINIMUM(MAXIMUM(x / 6 + 1/2, 0), 1)     =>  RELU6(x + 3) / 6
+    x * (RELU6(x + 3) / 6)                  =>  HARD_SWISH(x)
+
+Conditions: float32, and no fused activation in between. A SELECT_V2 that restores NaN is removed too, since these kernels
 keep NaN.
 """
 
@@ -53,7 +55,7 @@ def _rewrite_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
-    """The tensor that a MINIMUM of a MAXIMUM (or of a RELU) clamps, and the bounds. None for another MINIMUM."""
+    """Return the tensor that a MINIMUM of a MAXIMUM (or of a RELU) clamps, and the bounds. None for another MINIMUM."""
     high = graph.number(op.inputs[0])
     lower = graph.producer(op.inputs[1], "MAXIMUM", "RELU")
     if high is None or lower is None:
@@ -65,7 +67,7 @@ def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
 
 
 def _last_operator(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> fb.OperatorSpec:
-    """The SELECT_V2 that puts NaN of `source` back into the result of an operator, or the operator itself."""
+    """Return the SELECT_V2 that puts NaN of `source` back into the result of an operator, or the operator itself."""
     for reader in graph.readers(op.outputs[0]):
         if reader.builtin == "SELECT_V2" and reader.inputs[1] == source:
             is_nan = graph.producer(reader.inputs[0], "NOT_EQUAL")
@@ -82,18 +84,18 @@ def _hard_sigmoid_input(graph: GraphRewriter, index: int) -> Optional[int]:
 
 
 def _other_operand(graph: GraphRewriter, op: fb.OperatorSpec, number: float) -> Optional[int]:
-    """The operand beside a given number. None if the operator has no such number."""
+    """Return the operand beside a given number. None if the operator has no such number."""
     if not is_unfused(op):
         return None
-    for operand, other in (op.inputs, list(op.inputs)[::-1]):
+    for operand, remaining in (op.inputs, list(op.inputs)[::-1]):
         value = graph.number(operand)
         if value is not None and np.isclose(value, number, rtol=1e-5, atol=0):
-            return other
+            return remaining
     return None
 
 
 def _write_hard_sigmoid(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> None:
-    """ADD with a fused RELU6, then MUL: two operators in place of four."""
+    """Write ADD with a fused RELU6, then MUL: two operators instead of four."""
     name = graph.tensor(op.outputs[0]).name
     three = graph.add_constant(name + "/three", np.asarray(3, np.float32))
     sixth = graph.add_constant(name + "/sixth", np.asarray(1 / 6, np.float32))

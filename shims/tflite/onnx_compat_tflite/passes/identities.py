@@ -37,13 +37,13 @@ def identities(graph: GraphRewriter, context: Context) -> int:
 
 
 def _kept_operand(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """The operand beside the neutral element. None if there is no neutral element, or if it changes rank or scale."""
+    """Return the operand beside the neutral element. None if there is no neutral element, or if it changes rank or scale."""
     if not is_unfused(op):
         return None
     after = graph.tensor(op.outputs[0])
     pairs = [op.inputs, list(op.inputs)[::-1]]
-    for source, other in pairs[: 1 if op.builtin in ("DIV", "SUB") else 2]:
-        number, neutral = graph.number(other), _NEUTRAL[op.builtin]
+    for source, constant in pairs[: 1 if op.builtin in ("DIV", "SUB") else 2]:
+        number, neutral = graph.number(constant), _NEUTRAL[op.builtin]
         if op.builtin == "MAXIMUM" and _is_length(graph, source):
             neutral = 0
         if source is None or number != neutral or (number == 0 and np.signbit(number)):

@@ -1,9 +1,9 @@
 """kernel that overwrites x while another operator still reads it  =>  SHAPE(x), kernel
 
 Some kernels write their result over an operand that no other operator reads, and RESHAPE always shares the buffer of
-its operand. Newer runtimes count the readers of the operand and of the first tensor of the buffer, and miss those of
-the tensors in between. Take a product, which overwrites its operand, a RESHAPE of it and a sum of that: they share a
-buffer, and a later reader of the product finds the sum (LiteRT's issue 8889). A second reader of the operand
+its operand. Newer runtimes count the readers of the operand and of the first tensor of the buffer. They ignore the readers
+of the tensors in between. For example, a product overwrites its operand, and a RESHAPE and a sum follow: all share a
+buffer, and a later reader of the product reads the sum (LiteRT's issue 8889). A second reader of the operand
 prevents that: a SHAPE, which takes no time and whose result is not read.
 """
 
@@ -28,8 +28,8 @@ def _example() -> fb.ModelSpec:
     graph = ExampleGraph((2, 3))
     product = graph.op("MUL", [graph.op("ABS", graph.inputs, (2, 3)), graph.constant(3)], (2, 3))
     total = graph.op("ADD", [graph.move("RESHAPE", product, [6], (6,)), graph.constant(1)], (6,))
-    other = graph.move("RESHAPE", graph.op("ABS", [total], (6,)), [2, 3], (2, 3))
-    return graph.model(graph.op("SUB", [other, product], (2, 3)))
+    matrix = graph.move("RESHAPE", graph.op("ABS", [total], (6,)), [2, 3], (2, 3))
+    return graph.model(graph.op("SUB", [matrix, product], (2, 3)))
 
 
 # Last: its SHAPE operators are dead code for every other pass, and later rewrites could add hazards.
@@ -63,20 +63,20 @@ def _shape(graph: GraphRewriter, index: int) -> fb.OperatorSpec:
 
 
 class _Buffers:
-    """Which tensors may share a buffer, as far as that is known while sizes are open."""
+    """The tensors that may share a buffer, as far as open sizes allow to decide."""
 
     def __init__(self, graph: GraphRewriter, operators: List[fb.OperatorSpec]) -> None:
         self._graph = graph
         self._first: Dict[int, Set[int]] = {}  # a tensor -> the first tensors of the buffers that it may be in
-        self._sharing: Dict[int, List[int]] = {}  # the first tensor of a buffer -> the others that may be in it
+        self._sharing: Dict[int, List[int]] = {}  # the first tensor of a buffer -> other tensors that may be in it
         self._last_read = {index: k for k, op in enumerate(operators) for index in op.inputs if index is not None}
         self._guarded: Set[int] = set()
 
     def guard(self, index: int, op: fb.OperatorSpec, moment: int) -> bool:
         """Whether an operator may overwrite, by this operand, a tensor that is read later. The operand is guarded then."""
         for first in self._overwritten(index, op):
-            others = [other for other in self._sharing.get(first, []) if other != index]
-            if any(self._last_read.get(other, -1) > moment for other in others):
+            sharing = [tensor for tensor in self._sharing.get(first, []) if tensor != index]
+            if any(self._last_read.get(tensor, -1) > moment for tensor in sharing):
                 self._guarded.add(index)
                 return True
         return False
@@ -94,7 +94,7 @@ class _Buffers:
                 self._sharing.setdefault(first, []).append(op.outputs[0])
 
     def _overwritten(self, index: int, op: fb.OperatorSpec) -> Set[int]:
-        """The first tensors of the buffers that an operator may overwrite by this operand."""
+        """Return the first tensors of the buffers that an operator may overwrite by this operand."""
         result = op.outputs[0]
         if not self._is_computed(index) or not self._has_single_reader(index) or index in self._guarded:
             return set()
@@ -115,4 +115,4 @@ class _Buffers:
     def _may_have_equal_size(self, operand: int, result: int) -> bool:
         """Whether two tensors may have the same number of elements."""
         sizes = [self._graph.sizes(operand), self._graph.sizes(result)]
-        return any(min(each, default=1) < 0 for each in sizes) or bool(np.prod(sizes[0]) == np.prod(sizes[1]))
+        return any(min(shape, default=1) < 0 for shape in sizes) or bool(np.prod(sizes[0]) == np.prod(sizes[1]))

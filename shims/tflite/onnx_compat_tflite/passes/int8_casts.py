@@ -5,13 +5,13 @@ Condition: the CAST kernel of the runtime does not know int8. The results are th
 value, and integers wrap as they do in C.
 """
 
-from typing import Any, List
+from typing import List
 
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
-from onnx_compat_tflite.passes.rewriter import GraphRewriter
+from onnx_compat_tflite.passes.contract import Context, DTypeLike, ExampleGraph, graph_pass
+from onnx_compat_tflite.passes.rewriter import ArrayLike, GraphRewriter, Option
 
 __all__ = ["int8_casts"]
 
@@ -64,22 +64,23 @@ class _Cast:
             self._cast(before, after)
 
     def to_int8(self, source: int, result: int) -> None:
-        """By the place of each value in a list of all int8 values. Old kernels broadcast no rank 5, so a vector is
-        computed.
+        """Compute the int8 values by GATHER from a list of all int8 values.
+
+        Old kernels do not broadcast rank 5, so the index is computed for a vector.
         """
         whole = self._convert(source, "int32")
-        flat, shifted, place = (self._vector(result, "int32") for _ in range(3))
-        found = self._vector(result, "int8")
+        flat, shifted, index = (self._vector(result, "int32") for _ in range(3))
+        gathered = self._vector(result, "int8")
         if whole != source:
             self._cast(source, whole)
         self._put("RESHAPE", [whole, self._constant([-1], np.int32)], flat)
         self._put("ADD", [flat, self._constant([128], np.int32)], shifted)
-        self._put("FLOOR_MOD", [shifted, self._constant([256], np.int32)], place)
-        self._put("GATHER", [self._constant(range(-128, 128), np.int8), place], found, axis=0)
-        self._put("RESHAPE", [found, self._shape(source)], result)
+        self._put("FLOOR_MOD", [shifted, self._constant([256], np.int32)], index)
+        self._put("GATHER", [self._constant(range(-128, 128), np.int8), index], gathered, axis=0)
+        self._put("RESHAPE", [gathered, self._shape(source)], result)
 
     def _convert(self, index: int, dtype: str) -> int:
-        """The tensor itself if it has this type, else a new tensor of its shape."""
+        """Return the tensor itself if it has this type, else a new tensor of its shape."""
         return index if self._graph.tensor(index).dtype == dtype else self._tensor(index, dtype)
 
     def _cast(self, source: int, result: int) -> None:
@@ -87,7 +88,7 @@ class _Cast:
         self._put("CAST", [source], result, in_data_type=before, out_data_type=after)
 
     def _shape(self, source: int) -> int:
-        """The shape of a tensor: a constant, or computed if several sizes are open."""
+        """Return the shape of a tensor: a constant, or computed if several sizes are open."""
         sizes = list(self._graph.sizes(source))
         open_sizes = sum(size < 0 for size in sizes)
         if not open_sizes or (open_sizes == 1 and 0 not in sizes):
@@ -100,17 +101,17 @@ class _Cast:
         return self._graph.add_like(like, self._name(), dtype)
 
     def _vector(self, like: int, dtype: str) -> int:
-        """A new vector of as many elements as another tensor."""
+        """Add a vector of as many elements as another tensor."""
         shaped = self._graph.tensor(like)
         count = int(np.prod(shaped.shape, dtype=np.int64))
         signature = None if shaped.shape_signature is None else (-1,)
         return self._graph.add_tensor(self._name(), dtype, (count,), signature)
 
-    def _constant(self, numbers: Any, dtype: Any) -> int:
+    def _constant(self, numbers: ArrayLike, dtype: DTypeLike) -> int:
         return self._graph.add_constant(self._name(), np.asarray(numbers, dtype))
 
     def _name(self) -> str:
         return "%s/bytes_%d" % (self._graph.name, self._graph.tensor_count)
 
-    def _put(self, builtin: str, inputs: List[int], output: int, **options: Any) -> None:
+    def _put(self, builtin: str, inputs: List[int], output: int, **options: Option) -> None:
         self._built.append(fb.OperatorSpec(builtin, inputs, [output], options))

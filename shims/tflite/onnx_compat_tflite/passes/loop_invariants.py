@@ -35,8 +35,8 @@ def loop_invariants(graph: GraphRewriter, context: Context) -> int:
             read = _read_values(graph, loop, test, body)
             if len(read) < len(loop.outputs):
                 dropped += len(loop.outputs) - len(read)
-                graph.set_inputs(loop, [loop.inputs[place] for place in read])
-                graph.set_outputs(loop, [loop.outputs[place] for place in read])
+                graph.set_inputs(loop, [loop.inputs[position] for position in read])
+                graph.set_outputs(loop, [loop.outputs[position] for position in read])
                 test.select_ends(inputs=read)
                 body.select_ends(inputs=read, outputs=read)
                 for part in (test, body):
@@ -45,20 +45,20 @@ def loop_invariants(graph: GraphRewriter, context: Context) -> int:
 
 
 def _read_values(graph: GraphRewriter, loop: fb.OperatorSpec, test: GraphRewriter, body: GraphRewriter) -> List[int]:
-    """The places of the values that are read behind the loop, by its test, or to compute such a value in a round."""
-    kept = {place for place, index in enumerate(loop.outputs) if graph.readers(index) or graph.is_output(index)}
-    kept |= _input_places(test, test.outputs)
+    """Return the positions of the values that are read after the loop, by its test, or to compute a kept value."""
+    kept = {position for position, index in enumerate(loop.outputs) if graph.readers(index) or graph.is_output(index)}
+    kept |= _input_positions(test, test.outputs)
     while True:
-        more = _input_places(body, [body.outputs[place] for place in sorted(kept)]) - kept
+        more = _input_positions(body, [body.outputs[position] for position in sorted(kept)]) - kept
         if not more:
             return sorted(kept)
         kept |= more
 
 
-def _input_places(part: GraphRewriter, outputs: Sequence[int]) -> Set[int]:
-    """The places of the inputs that these tensors depend on."""
+def _input_positions(part: GraphRewriter, outputs: Sequence[int]) -> Set[int]:
+    """Return the positions of the inputs that these tensors depend on."""
     needed: Set[Any] = set(outputs)
     for op in part.operators[::-1]:
         if needed.intersection(op.outputs):
             needed.update(op.inputs)
-    return {place for place, index in enumerate(part.inputs) if index in needed}
+    return {position for position, index in enumerate(part.inputs) if index in needed}

@@ -1,10 +1,10 @@
 """CONCATENATION(CONCATENATION(a, b), c)  =>  CONCATENATION(a, b, c)
 
-Conditions: both join along the same axis, no other operator reads the inner result, the parts have its quantization,
-and the result has at most four parts, which is what XNNPACK takes in every release.
+Conditions: both join along the same axis, no other operator reads the inner result, and the parts have its quantization.
+The result has at most four parts: XNNPACK takes no more in some releases.
 """
 
-from typing import Any, List, Optional
+from typing import List, Optional
 
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
@@ -34,9 +34,9 @@ def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
         for index in op.inputs:
             inner = _inner_concatenation(graph, op, index)
             if inner is not None and len(op.inputs) + len(inner.inputs) - 1 <= _MAX_PARTS:
-                place = list(op.inputs).index(index)
-                inputs: List[Any] = list(op.inputs)
-                inputs[place : place + 1] = inner.inputs
+                position = list(op.inputs).index(index)
+                inputs: List[Optional[int]] = list(op.inputs)
+                inputs[position : position + 1] = inner.inputs
                 graph.set_inputs(op, inputs)
                 count += 1
     return count
@@ -45,7 +45,7 @@ def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
 def _inner_concatenation(
     graph: GraphRewriter, outer: fb.OperatorSpec, index: Optional[int]
 ) -> Optional[fb.OperatorSpec]:
-    """The CONCATENATION that writes an input of another one, and can be merged with it; else None."""
+    """Return the CONCATENATION that writes an input of another and can be merged with it; else None."""
     inner = graph.producer(index, "CONCATENATION")
     if inner is None or index is None or not graph.is_only_read_by(index, outer):
         return None

@@ -81,7 +81,9 @@ def pad_before_transpose(graph: GraphRewriter, context: Context) -> int:
     return count
 
 
-def _swap(graph: GraphRewriter, transpose: fb.OperatorSpec, pad: fb.OperatorSpec, order: Any, ends: Any) -> None:
+def _swap(
+    graph: GraphRewriter, transpose: fb.OperatorSpec, pad: fb.OperatorSpec, order: np.ndarray, ends: np.ndarray
+) -> None:
     """Make the first operator the PAD, and the second the TRANSPOSE."""
     back = np.argsort(order)
     name, sizes = graph.tensor(pad.outputs[0]).name, graph.sizes(pad.outputs[0])

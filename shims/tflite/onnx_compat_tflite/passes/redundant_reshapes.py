@@ -68,7 +68,7 @@ def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """The tensor that an earlier CAST brought to a wider type. None if there is no such CAST."""
+    """Return the tensor that an earlier CAST brought to a wider type. None if there is no such CAST."""
     inner = graph.producer(op.inputs[0], "CAST")
     if inner is None or inner.inputs[0] is None:
         return None
@@ -77,7 +77,7 @@ def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional
 
 
 def _copied_tensor(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """The tensor that a RESHAPE or a CAST copies without a change. None if it changes something."""
+    """Return the tensor that a RESHAPE or a CAST copies without a change. None if it changes something."""
     source = op.inputs[0] if op.builtin in ("RESHAPE", "CAST") else None
     if source is None:
         return None

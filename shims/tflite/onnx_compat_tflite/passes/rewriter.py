@@ -1,4 +1,4 @@
-"""The rewriting interface of TFLite graphs: passes look at a subgraph and change it through `GraphRewriter` alone.
+"""The rewriting interface of TFLite graphs: passes read and change a subgraph through `GraphRewriter` alone.
 
 A rewriter keeps the producer and the readers of each tensor up to date through every edit. `start_pass` brings
 readers into the order of the operators again.
@@ -11,7 +11,10 @@ import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
 
-__all__ = ["GraphRewriter", "is_unfused"]
+__all__ = ["ArrayLike", "GraphRewriter", "Option", "is_unfused"]
+
+ArrayLike = Any  # An array, a scalar of numpy, or nested sequences of numbers.
+Option = Any  # An option of a TFLite operator: a number, a boolean, a name of an enumeration, or a list of numbers.
 
 
 def is_unfused(op: fb.OperatorSpec) -> bool:
@@ -20,7 +23,10 @@ def is_unfused(op: fb.OperatorSpec) -> bool:
 
 
 class GraphRewriter:
-    """One subgraph. Tensors are given by their index, operators by their `OperatorSpec`, which callers only read."""
+    """A subgraph that passes edit. Arguments name a tensor by its index, an operator by its `OperatorSpec`.
+
+    Callers read an `OperatorSpec` and never change it.
+    """
 
     def __init__(self, graph: fb.SubGraph) -> None:
         self._graph = graph
@@ -50,7 +56,7 @@ class GraphRewriter:
 
     @property
     def operators(self) -> List[fb.OperatorSpec]:
-        """The operators in the order in which they run, as a new list."""
+        """The operators in the order of execution, as a new list."""
         return list(self._graph.operators)
 
     @property
@@ -66,27 +72,27 @@ class GraphRewriter:
         return len(self._graph.tensors)
 
     def tensor(self, index: int) -> fb.TensorSpec:
-        """The tensor, to be read."""
+        """Return a tensor. Callers do not change it."""
         return self._graph.tensors[index]
 
     def is_output(self, index: int) -> bool:
         return index in self._graph.outputs
 
     def producer(self, index: Optional[int], *builtins: str) -> Optional[fb.OperatorSpec]:
-        """The operator that writes a tensor, if it is one of these builtins; else None."""
-        found = self._producers.get(-1 if index is None else index)
-        return found if found is not None and found.builtin in builtins else None
+        """Return the operator that writes a tensor, if it is of these builtins; else None."""
+        producer = self._producers.get(-1 if index is None else index)
+        return producer if producer is not None and producer.builtin in builtins else None
 
     def any_producer(self, index: int) -> fb.OperatorSpec:
-        """The operator that writes a tensor. The tensor is no input and no constant."""
+        """Return the operator that writes a tensor, which is neither an input nor a constant."""
         return self._producers[index]
 
     def readers(self, index: int) -> List[fb.OperatorSpec]:
-        """The operators that read a tensor."""
+        """Return the operators that read a tensor."""
         return list(self._readers.get(index, []))
 
     def only_reader(self, index: int) -> Optional[fb.OperatorSpec]:
-        """The operator that alone reads a tensor, once. None if there are several, or if the tensor is an output."""
+        """Return the only reader of a tensor. None if an operator reads it twice, or several do, or the tensor is an output."""
         readers = self._readers.get(index, [])
         return readers[0] if len(readers) == 1 and index not in self._graph.outputs else None
 
@@ -95,11 +101,11 @@ class GraphRewriter:
         return all(reader is op for reader in self._readers.get(index, [])) and index not in self._graph.outputs
 
     def constant(self, index: Optional[int]) -> Any:
-        """The array of a constant tensor, else None."""
+        """Return the array of a constant; None for another tensor."""
         return None if index is None else self._graph.tensors[index].buffer
 
     def number(self, index: Optional[int]) -> Optional[float]:
-        """The value of a constant of one element. None for a quantized constant."""
+        """Return the number of a constant of a single element. None for another tensor and for a quantized constant."""
         array = self.constant(index)
         if (
             array is None
@@ -111,7 +117,7 @@ class GraphRewriter:
         return float(np.asarray(array).reshape(()))
 
     def sizes(self, index: int) -> Sequence[int]:
-        """The sizes of a tensor, -1 where a size is open."""
+        """Return the sizes of a tensor, -1 for an open size."""
         tensor = self._graph.tensors[index]
         return tensor.shape if tensor.shape_signature is None else tensor.shape_signature
 
@@ -124,16 +130,16 @@ class GraphRewriter:
         signature: Optional[Sequence[int]] = None,
         quantization: Optional[fb.Quantization] = None,
     ) -> int:
-        """Add a tensor that an operator will write."""
+        """Add a tensor that an operator will write. Return its index."""
         return self._graph.add(fb.TensorSpec(name, dtype, shape, shape_signature=signature, quantization=quantization))
 
-    def add_constant(self, name: str, array: Any, quantization: Optional[fb.Quantization] = None) -> int:
-        """Add a constant."""
+    def add_constant(self, name: str, array: ArrayLike, quantization: Optional[fb.Quantization] = None) -> int:
+        """Add a constant. Return its index."""
         array = np.asarray(array)
         return self._graph.add(fb.TensorSpec(name, array.dtype.name, array.shape, array, quantization=quantization))
 
     def add_like(self, index: int, name: str, dtype: str) -> int:
-        """Add a tensor of the shape of another."""
+        """Add a tensor with the shape of an existing tensor. Return its index."""
         shaped = self._graph.tensors[index]
         return self.add_tensor(name, dtype, shaped.shape, shaped.shape_signature)
 
@@ -142,16 +148,16 @@ class GraphRewriter:
         self._graph.tensors[index].name += suffix
 
     def set_quantization(self, index: int, quantization: fb.Quantization) -> None:
-        """Let a tensor of integers stand for numbers."""
+        """Set the scale and zero point of a tensor of integers."""
         self._graph.tensors[index].quantization = quantization
 
     # -- changing operators ------------------------------------------------------------------------------------------------
-    def set_input(self, op: fb.OperatorSpec, place: int, index: int) -> None:
-        """Let an operator read another tensor at a place of its inputs."""
+    def set_input(self, op: fb.OperatorSpec, position: int, index: int) -> None:
+        """Let an operator read another tensor as its input at a position."""
         self._is_edited = True
         inputs = list(op.inputs)
-        before = inputs[place]
-        inputs[place] = index
+        before = inputs[position]
+        inputs[position] = index
         op.inputs = inputs
         if before is not None and before not in inputs:
             self._readers[before].remove(op)
@@ -165,7 +171,7 @@ class GraphRewriter:
             if index is not None:
                 self._readers.setdefault(index, []).append(op)
 
-    def set_options(self, op: fb.OperatorSpec, **options: Any) -> None:
+    def set_options(self, op: fb.OperatorSpec, **options: Option) -> None:
         """Change some options of an operator."""
         op.options = dict(op.options, **options)
 
@@ -176,25 +182,25 @@ class GraphRewriter:
         for index in op.outputs:
             self._producers[index] = op
 
-    def replace_op(self, op: fb.OperatorSpec, builtin: str, inputs: Sequence[Optional[int]], **options: Any) -> None:
+    def replace_op(self, op: fb.OperatorSpec, builtin: str, inputs: Sequence[Optional[int]], **options: Option) -> None:
         """Make an operator another operator, with the same outputs."""
         op.builtin, op.options = builtin, options
         self.set_inputs(op, inputs)
 
     def insert_before(self, op: fb.OperatorSpec, added: fb.OperatorSpec) -> None:
-        """Add an operator directly before another."""
-        place = next(k for k, other in enumerate(self._graph.operators) if other is op)
-        self._graph.operators.insert(place, added)
+        """Insert the operator `added` directly before an operator."""
+        position = next(k for k, existing in enumerate(self._graph.operators) if existing is op)
+        self._graph.operators.insert(position, added)
         self.set_inputs(added, added.inputs)
         self.set_outputs(added, added.outputs)
 
     def erase(self, op: fb.OperatorSpec) -> None:
         """Remove an operator. Its outputs must have no readers, or another producer."""
         self._forget_reader(op)
-        self._graph.operators = [other for other in self._graph.operators if other is not op]
+        self._graph.operators = [kept for kept in self._graph.operators if kept is not op]
 
     def reorder(self, operators: Sequence[fb.OperatorSpec]) -> None:
-        """Make these the operators of the subgraph, in this order: kept, new, and without those that are missing."""
+        """Replace the operators of the subgraph by these, which may include new operators, in this order."""
         self._graph.operators = list(operators)
         self._index_operators()
 
@@ -208,12 +214,12 @@ class GraphRewriter:
     def replace_reads(self, old: int, new: int) -> None:
         """Let every reader of a tensor read another tensor."""
         for reader in self.readers(old):
-            for place, index in enumerate(reader.inputs):
+            for position, index in enumerate(reader.inputs):
                 if index == old:
-                    self.set_input(reader, place, new)
+                    self.set_input(reader, position, new)
 
     def take_outputs(self, op: fb.OperatorSpec, erased: fb.OperatorSpec) -> None:
-        """Erase an operator, and let another write its outputs."""
+        """Erase the operator `erased`, and let `op` write its outputs."""
         self.erase(erased)
         self.set_outputs(op, erased.outputs)
 
@@ -229,7 +235,7 @@ class GraphRewriter:
         """Replace the result of an operator by a tensor of the same value. Returns whether the graph was changed.
 
         If the result is an output, the producer of `source` writes it directly; an input, a constant or another
-        output cannot be written in its place.
+        output cannot be replaced so.
         """
         result = op.outputs[0]
         if result not in self._graph.outputs:
@@ -247,15 +253,16 @@ class GraphRewriter:
 
     # -- the ends of a subgraph --------------------------------------------------------------------------------------------
     def select_ends(self, inputs: Optional[Sequence[int]] = None, outputs: Optional[Sequence[int]] = None) -> None:
-        """Keep only the inputs and outputs at these places."""
+        """Keep only the inputs and outputs at these positions."""
         if inputs is not None:
-            self._graph.inputs = [self._graph.inputs[place] for place in inputs]
+            self._graph.inputs = [self._graph.inputs[position] for position in inputs]
         if outputs is not None:
-            self._graph.outputs = [self._graph.outputs[place] for place in outputs]
+            self._graph.outputs = [self._graph.outputs[position] for position in outputs]
 
     def erase_dead_code(self) -> int:
-        """Erase operators whose results are not read, then tensors that no operator names. Returns the number of
-        operators. The others keep their order. Tensors get new indices.
+        """Erase operators whose results are not read, then unused tensors. Return the number of erased operators.
+
+        The remaining operators keep their order. Tensors get new indices.
         """
         graph = self._graph
         before, needed = len(graph.operators), set(graph.outputs)

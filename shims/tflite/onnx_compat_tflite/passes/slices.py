@@ -1,9 +1,10 @@
 """SLICE(x, 0), SLICE(x, n), ...          =>  SPLIT(x), where the slices cover x
 RESHAPE(SPLIT(RESHAPE(x)))             =>  RESHAPE(SPLIT(x))
 
-Attention and recurrent cells compute several tensors (queries, keys and values, or gates) as one product and cut it
-then. Conditions: float32 or int32, slices of equal size side by side along one axis, at most four parts (XNNPACK
-cuts no more by a SPLIT), and, for the second, a reshape that only splits the last axis.
+Attention and recurrent cells compute several tensors (queries, keys and values, or gates) as a single product and slice it.
+
+Conditions: float32 or int32, adjacent slices of equal size along one axis, and at most four parts, the limit of SPLIT in
+XNNPACK. For the second rewrite, the reshape only splits the last axis.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -61,7 +62,7 @@ def slices_to_split(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slice(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Slice]:
-    """The operator as a slice along a single axis, or None."""
+    """Return the operator as a slice along a single axis, or None."""
     source = op.inputs[0] if op.builtin == "SLICE" else None
     if source is None or graph.tensor(source).dtype not in _TYPES:
         return None

@@ -60,7 +60,7 @@ def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]) -> Optional[_Samples]:
-    """The image that strided slices cover, each pixel once and with all channels. None if they do not cover an image.
+    """Return the image that strided slices cover, each pixel once and with all channels. None if they do not cover an image.
 
     order: the axes of the image that are its batch, rows, columns and channels for the convolution.
     """
@@ -86,7 +86,7 @@ def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]
 
 
 def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], List[int]]:
-    """The tensor that a chain of STRIDED_SLICEs reads, with the total starts and steps."""
+    """Return the tensor that a chain of STRIDED_SLICEs reads, with the total starts and steps."""
     rank = len(graph.sizes(index))
     starts, steps = [0] * rank, [1] * rank
     op = graph.producer(index, "STRIDED_SLICE")
@@ -99,7 +99,7 @@ def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], L
             break  # an open batch may be cut
         mask = op.options.get("begin_mask", 0)
         own = [0 if mask >> axis & 1 else int(start) for axis, start in enumerate(begin)]
-        starts = [start + place * int(step) for start, place, step in zip(own, starts, strides)]
+        starts = [start + inner * int(step) for start, inner, step in zip(own, starts, strides)]
         steps = [step * int(more) for step, more in zip(steps, strides)]
         index = op.inputs[0]
         op = graph.producer(index, "STRIDED_SLICE")
@@ -107,7 +107,7 @@ def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], L
 
 
 def _find_blocks(graph: GraphRewriter, index: int) -> Optional[_Samples]:
-    """The image whose blocks of pixels become channels by RESHAPE, TRANSPOSE and RESHAPE. None if there is no such image."""
+    """Return the image whose blocks of pixels become channels by RESHAPE, TRANSPOSE and RESHAPE. None if there is no such image."""
     after = graph.producer(index, "RESHAPE")
     transpose = None if after is None else graph.producer(after.inputs[0], "TRANSPOSE")
     before = None if transpose is None else graph.producer(transpose.inputs[0], "RESHAPE")

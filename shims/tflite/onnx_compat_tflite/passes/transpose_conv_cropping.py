@@ -5,7 +5,7 @@ what TFLite calls SAME, the kernel computes only that, and no copy is made. Cond
 other operator reads the full result, and the sizes differ by known numbers.
 """
 
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -31,15 +31,17 @@ __all__ = ["transpose_conv_cropping"]
 
 def _example(target: Emitter) -> Program:
     from onnx_compat import primitives as p
+    from onnx_compat.shim import Tensor, dtypes
     from onnx_compat.shim import dtypes
+    from onnx_compat.tracing.recording import record_program
 
     filters = np.ones((2, 3, 3, 3), np.float32)
 
-    def cropped(x: Any) -> List[Any]:
+    def crop(x: Tensor) -> List[Tensor]:
         full = p.conv_transpose(x, filters, strides=(2, 2), dilations=(1, 1), groups=1)
         return [p.slice(full, [0, 0, 0, 0], [None, None, 8, 8], [1, 1, 1, 1])]
 
-    return record_program(cropped, [Port("x", dtypes.float32, (1, 2, 4, 4))], target, ["y"])
+    return record_program(crop, [Port("x", dtypes.float32, (1, 2, 4, 4))], target, ["y"])
 
 
 @program_pass(
@@ -97,5 +99,5 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
 
 
 def _sliced_size(extent: Extent, start: Extent, end: Extent) -> Extent:
-    """The size of an axis between two places. The full result of a convolution always has more than the margin."""
+    """Return the size of an axis between two places. The full result of a convolution always has more than the margin."""
     return end - start if not is_static(end) or end >= 0 else extent + end - start

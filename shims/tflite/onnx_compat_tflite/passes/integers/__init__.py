@@ -2,12 +2,11 @@
 
 A float operator between a DequantizeLinear and a QuantizeLinear becomes the TFLite kernel on integers with the same
 scales and zero points; uint8 becomes int8 with a zero point that is less by 128. Conditions: scales and zero points
-are known, and a kernel exists.
+are constants, and a kernel exists.
 
 The result is within one step of the output's scale of the float result: kernels round halves away from zero, ONNX
-rounds them to even. So a QuantizeLinear becomes QUANTIZE only where an integer kernel reads it, and a
-DequantizeLinear becomes DEQUANTIZE only where a kernel's result goes back to floats. Elsewhere both stay as they
-were emitted, which is exact.
+rounds them to even. So a QuantizeLinear becomes QUANTIZE only where an integer kernel reads it. A DequantizeLinear becomes
+DEQUANTIZE only where a kernel's result becomes float again. Elsewhere both stay as emitted, which is exact.
 """
 
 import numpy as np
@@ -38,7 +37,7 @@ def _example() -> fb.ModelSpec:
     after=("redundant_reshapes", "hard_activations", "same_padding"),
 )  # fmt: skip
 def integer_kernels(graph: GraphRewriter, context: Context) -> int:
-    """Compute the input of each QuantizeLinear with integer kernels, where they exist. The metadata of the file tell that."""
+    """Compute the input of each QuantizeLinear with integer kernels, where they exist. Record that in the metadata."""
     region, count = QuantizedRegion(graph), 0
     if not region.dequantized:
         return 0

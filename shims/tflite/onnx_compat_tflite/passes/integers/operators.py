@@ -1,12 +1,11 @@
 """The integer kernel of each float operator between a DequantizeLinear and a QuantizeLinear.
 
-Each function takes the operator and the parameters of its result. It returns a function that writes the result, or
-None if the kernel does not take the parameters (weights with a zero point, another scale): then the floats stay. A
-kernel may first round to parameters of its own, if they are not so much coarser that a result moves by more than one
-step.
+Each function takes the operator and the parameters of its result. It returns a function that writes the result. It returns
+None if the kernel does not accept the parameters (weights with a zero point, another scale): then the floats stay. A
+kernel may first round to parameters of its own, if no result moves by more than one step.
 """
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from onnx_compat_tflite.passes.integers.unary import (
     resize_bilinear,
 )  # fmt: skip
 from onnx_compat_tflite.passes.integers.weights import convolution, fully_connected, transpose_conv
-from onnx_compat_tflite.passes.rewriter import is_unfused
+from onnx_compat_tflite.passes.rewriter import ArrayLike, is_unfused
 
 __all__ = ["find_kernel"]
 
@@ -37,10 +36,10 @@ _BOUNDS = ("RELU", "RELU6", "RELU_N1_TO_1")
 
 
 def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) -> MaybeWriter:
-    """The function that writes a float tensor as integers with these parameters, or None."""
+    """Return the function that writes a float tensor as integers with these parameters, or None."""
     index, bound = _without_activation(region, index, parameters)
     if region.parameters_of(index) is not None:
-        return _rescaled(region, index, bound)
+        return _write_rescaled(region, index, bound)
     if not region.has_single_reader(index):
         return None
     move = region.move_of(index)
@@ -48,27 +47,27 @@ def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) ->
         inner = find_kernel(region, move.inputs[0], parameters)
         if inner is None:
             return None
-        return _with_activation(region, index, parameters, bound, _moved(region, move, inner, parameters))
+        return _with_activation(region, index, parameters, bound, _write_moved(region, move, inner, parameters))
     return _kernel_of_producer(region, index, parameters, bound)
 
 
 def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantParams, bound: str) -> MaybeWriter:
-    """The kernel of the operator that writes a tensor, with the activation behind it."""
+    """Return the kernel of the operator that writes a tensor, with the activation behind it."""
     for builtins, fusing in _FUSING.items():
         op = region.graph.producer(index, *builtins)
         own = "NONE" if op is None else op.options.get("fused_activation_function", "NONE")
         if op is not None and "NONE" in (own, bound):
             return fusing(region, op, parameters, own if bound == "NONE" else bound)
-    for builtins, other in _OTHERS.items():
+    for builtins, find_writer in _OTHERS.items():
         op = region.graph.producer(index, *builtins)
         if op is not None and is_unfused(op):
-            found = other(region, op, parameters)
-            return None if found is None else _with_activation(region, index, parameters, bound, found)
+            writer = find_writer(region, op, parameters)
+            return None if writer is None else _with_activation(region, index, parameters, bound, writer)
     return None
 
 
 def _without_activation(region: QuantizedRegion, index: int, parameters: QuantParams) -> Tuple[int, str]:
-    """The tensor before an activation, and the name of the activation. Bounds within a step of the range are skipped."""
+    """Return the tensor before an activation, and the name of the activation. Bounds within a step of the range are skipped."""
     graph = region.graph
     while region.has_single_reader(index):
         op = graph.producer(index, "MAXIMUM", "MINIMUM", *_BOUNDS)
@@ -104,13 +103,13 @@ def _with_activation(region: QuantizedRegion, index: int, parameters: QuantParam
     return write
 
 
-def _rescaled(region: QuantizedRegion, index: int, bound: str) -> Writer:
-    """QUANTIZE of integers with other parameters, or an activation of them."""
+def _write_rescaled(region: QuantizedRegion, index: int, bound: str) -> Writer:
+    """Return a writer of QUANTIZE, which changes the parameters of integers, or of an activation of them."""
     return lambda output: region.append("QUANTIZE" if bound == "NONE" else bound, [region.integers_of(index)], output)
 
 
-def _moved(region: QuantizedRegion, move: fb.OperatorSpec, inner: Writer, parameters: QuantParams) -> Writer:
-    """A move of what `inner` writes."""
+def _write_moved(region: QuantizedRegion, move: fb.OperatorSpec, inner: Writer, parameters: QuantParams) -> Writer:
+    """Return a writer of a move of the tensor that `inner` writes."""
 
     def write(output: int) -> None:
         source = region.add_tensor(move.inputs[0] or 0, parameters)
@@ -125,7 +124,7 @@ Operand = Optional[Tuple[QuantParams, Callable[[], int]]]
 
 
 def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Operand:
-    """The parameters of an operand, and a function that returns its tensor of integers; or None."""
+    """Return the parameters of an operand, and a function that returns its tensor of integers; or None."""
     array = region.graph.constant(index)
     if index is None or array is not None:
         return None if index is None else _constant_operand(region, array, dtype)
@@ -133,8 +132,8 @@ def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Opera
     return _scaled_operand(region, index) if parameters is None else (parameters, lambda: region.integers_of(index))
 
 
-def _constant_operand(region: QuantizedRegion, array: Any, dtype: str) -> Operand:
-    """A constant that integers store exactly."""
+def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> Operand:
+    """Return a constant that integers store exactly, or None."""
     parameters = parameters_of_constant(array, dtype)
     if parameters is None:
         return None
@@ -143,7 +142,7 @@ def _constant_operand(region: QuantizedRegion, array: Any, dtype: str) -> Operan
 
 
 def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
-    """A number times a value with parameters: the same integers with a scaled step."""
+    """Return a number times a value with parameters: the same integers with a scaled step. None for other operands."""
     product = region.graph.producer(index, "MUL", "DIV")
     if product is None or not region.has_single_reader(index) or not is_unfused(product):
         return None
@@ -157,14 +156,14 @@ def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
             scaled = parameters.times(number)
             if first is None or second is None:
                 return None
-            return scaled, _deferred(region, index, scaled, _product_of(region, first[1], second[1]))
+            return scaled, _write_later(region, index, scaled, _product_of(region, first[1], second[1]))
     return None
 
 
 def _factors(region: QuantizedRegion, op: fb.OperatorSpec) -> List[Tuple[Optional[int], float]]:
-    """The tensors and numbers of a product with a number. A quotient is a product with the reciprocal."""
+    """Return the tensors and numbers of a product with a number. A quotient is a product with the reciprocal."""
     left, right = op.inputs
-    numbers = [(x, region.graph.number(other)) for x, other in ((left, right), (right, left))]
+    numbers = [(x, region.graph.number(factor)) for x, factor in ((left, right), (right, left))]
     if op.builtin == "DIV":
         numbers = [(x, 1 / number) for x, number in numbers[:1] if number]
     return [(x, number) for x, number in numbers if number is not None]
@@ -174,8 +173,8 @@ def _product_of(region: QuantizedRegion, first: Callable[[], int], second: Calla
     return lambda output: region.append("MUL", [first(), second()], output, fused_activation_function="NONE")
 
 
-def _deferred(region: QuantizedRegion, index: int, parameters: QuantParams, write: Writer) -> Callable[[], int]:
-    """A function that adds a tensor like another, writes it and returns it."""
+def _write_later(region: QuantizedRegion, index: int, parameters: QuantParams, write: Writer) -> Callable[[], int]:
+    """Return a function that adds a tensor of the shape of another, writes it and returns its index."""
 
     def write_tensor() -> int:
         output = region.add_tensor(index, parameters)
@@ -188,16 +187,16 @@ def _deferred(region: QuantizedRegion, index: int, parameters: QuantParams, writ
 def _operand_of_product(
     region: QuantizedRegion, index: Optional[int], number: Optional[float], parameters: QuantParams
 ) -> Operand:
-    """The operand that, times a number, gives a result with these parameters: the same integers with a scaled step."""
+    """Return the operand that, times a number, gives a result with these parameters: the same integers with a scaled step."""
     if index is None or number is None or not number > 0:
         return None
     scaled = parameters.times(1 / number)
     write = find_kernel(region, index, scaled)
-    return None if write is None else (scaled, _deferred(region, index, scaled, write))
+    return None if write is None else (scaled, _write_later(region, index, scaled, write))
 
 
 def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, bound: str) -> MaybeWriter:
-    """The kernels of ADD, SUB, MUL and BATCH_MATMUL."""
+    """Return the kernels of ADD, SUB, MUL and BATCH_MATMUL."""
     left, right = (_operand(region, index, parameters.dtype) for index in op.inputs[:2])
     if op.builtin == "MUL":
         numbers = [region.graph.number(index) for index in op.inputs]
@@ -218,12 +217,12 @@ def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams,
 
 
 def _product(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of BATCH_MATMUL."""
+    """Return the kernel of BATCH_MATMUL."""
     return _pair(region, op, parameters, "NONE")
 
 
 def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of CONCATENATION, which takes the same parameters for all parts."""
+    """Return the kernel of CONCATENATION, which takes the same parameters for all parts."""
     parts: List[Callable[[], int]] = []
     for index in op.inputs:
         part = None if index is None else _part(region, index, parameters)
@@ -235,14 +234,14 @@ def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
 
 
 def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optional[Callable[[], int]]:
-    """A function that returns a part of a CONCATENATION with these parameters, or None."""
+    """Return a function that returns a part of a CONCATENATION with these parameters, or None."""
     array = region.graph.constant(index)
     if array is not None:
         return lambda: region.add_constant(quantize(array, parameters), parameters.quantization)
     if region.parameters_of(index) == parameters:
         return lambda: region.integers_of(index)
     inner = find_kernel(region, index, parameters)
-    return None if inner is None else _deferred(region, index, parameters, inner)
+    return None if inner is None else _write_later(region, index, parameters, inner)
 
 
 # -- of one tensor ---------------------------------------------------------------------------------------------------------
@@ -268,7 +267,7 @@ def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPar
 
 
 def _total(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[fb.OperatorSpec]:
-    """The SUM that is divided by its number of elements, or None."""
+    """Return the SUM that is divided by its number of elements, or None."""
     total = region.graph.producer(op.inputs[0], "SUM")
     if total is None or not region.has_single_reader(total.outputs[0]):
         return None

@@ -1,10 +1,11 @@
 """Quantization parameters, scale and zero point, and those of a constant whose floats came from integers."""
 
-from typing import Any, Iterable, NamedTuple, Optional, Tuple
+from typing import Iterable, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
+from onnx_compat_tflite.passes.rewriter import ArrayLike
 
 __all__ = [
     "QuantParams",
@@ -40,7 +41,7 @@ class QuantParams(NamedTuple):
         return QuantParams(self.scale, self.zero + 128, "uint8") if self.dtype == "int8" else self
 
     def times(self, number: float) -> "QuantParams":
-        """The parameters of a number times this value, with the same integers."""
+        """Return the parameters of a number times this value, with the same integers."""
         return self._replace(scale=float(np.float32(self.scale * number)))
 
     @property
@@ -55,46 +56,48 @@ class QuantParams(NamedTuple):
 
 
 def are_int8(*all_parameters: QuantParams) -> bool:
+    """Whether all parameters are of type int8."""
     return all(parameters.dtype == "int8" for parameters in all_parameters)
 
 
 def have_common_type(*all_parameters: QuantParams) -> bool:
-    """Whether kernels take these together: all of one type, and int16 without a zero point."""
+    """Whether a kernel accepts these together: all of the same type, and int16 without a zero point."""
     return len({parameters.dtype for parameters in all_parameters}) == 1 and all(
         parameters.dtype == "int8" or not parameters.zero for parameters in all_parameters
     )
 
 
 def bias_type(data: QuantParams) -> str:
-    """The type of a bias, which is the type of sums of products."""
+    """Return the type of a bias, which is the type of sums of products."""
     return "int64" if data.dtype == "int16" else "int32"
 
 
-def quantize(array: Any, parameters: QuantParams) -> Any:
-    """Numbers as QuantizeLinear stores them."""
+def quantize(array: ArrayLike, parameters: QuantParams) -> np.ndarray:
+    """Return the integers that QuantizeLinear stores for numbers."""
     kind = np.iinfo(parameters.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         stored = np.round(np.asarray(array, np.float32) / np.float32(parameters.scale)) + parameters.zero
-    return np.clip(stored, kind.min, kind.max).astype(parameters.dtype)
+    integers: np.ndarray = np.clip(stored, kind.min, kind.max).astype(parameters.dtype)
+    return integers
 
 
-def are_exact(array: Any, parameters: QuantParams) -> bool:
+def are_exact(array: ArrayLike, parameters: QuantParams) -> bool:
     """Whether integers of these parameters store the numbers, neither rounded nor clipped."""
     exact = np.asarray(array, np.float32)
     stored = (quantize(exact, parameters).astype(np.float32) - parameters.zero) * np.float32(parameters.scale)
     return bool(np.isfinite(exact).all() and (np.abs(stored - exact) <= _TOLERANCE * np.abs(exact)).all())
 
 
-def parameters_of_constant(array: Any, dtype: str) -> Optional[QuantParams]:
-    """Parameters of this type that store the constant exactly. None if there are none."""
+def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams]:
+    """Return parameters of this type that store a constant exactly, or None if no parameters do."""
     flat = np.asarray(array, np.float32).reshape(1, -1)
     if not flat.size or not np.isfinite(flat).all():
         return None
     kind = np.iinfo(dtype)
     span = int(kind.max) - int(kind.min)
     if dtype == "int16":
-        found = _find_step(flat[0], (32767,))
-        return None if found is None else QuantParams(found, 0, dtype)
+        step = _find_step(flat[0], (32767,))
+        return None if step is None else QuantParams(step, 0, dtype)
     scale = _find_step(flat[0], range(span, 0, -1))
     if scale is None:
         return None
@@ -103,9 +106,10 @@ def parameters_of_constant(array: Any, dtype: str) -> Optional[QuantParams]:
     return QuantParams(scale, int(kind.min) - low, dtype) if high - low <= span else None
 
 
-def quantize_rows(rows: Any, whole: bool = True) -> Optional[Tuple[Any, Any]]:
-    """Integers of int8 and the scale of each row (or a single scale) that give the rows of a float matrix exactly. None
-    if there are none. Weights that were dequantized give their old scales.
+def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndarray, np.ndarray]]:
+    """Return int8 integers and the scale of each row, or a single scale if `whole`, that equal a float matrix exactly.
+
+    Returns None if no scales do. Weights that were dequantized have their original scales.
     """
     rows = np.asarray(rows, np.float32)
     if not rows.size or not np.isfinite(rows).all() or not rows.any():
@@ -115,18 +119,16 @@ def quantize_rows(rows: Any, whole: bool = True) -> Optional[Tuple[Any, Any]]:
         return np.rint(rows / np.float32(single)).astype(np.int8), np.asarray([single], np.float32)
     steps = np.zeros(len(rows), np.float32)
     for k, row in enumerate(rows):
-        found = _find_step(row, range(127, 0, -1)) if row.any() else 0.0
-        if found is None:
+        step = _find_step(row, range(127, 0, -1)) if row.any() else 0.0
+        if step is None:
             return None
-        steps[k] = found
+        steps[k] = step
     steps[steps == 0] = steps[steps != 0].min()  # any scale gives a row of zeros
     return np.rint(rows / steps[:, None]).astype(np.int8), steps
 
 
-def _find_step(numbers: Any, counts: Iterable[int]) -> Optional[float]:
-    """The step of which all numbers are multiples, the largest of them by one of these counts. None if there is no such
-    step.
-    """
+def _find_step(numbers: np.ndarray, counts: Iterable[int]) -> Optional[float]:
+    """Return the step of which all numbers are multiples, the largest number by any of these counts; else None."""
     sizes = np.abs(numbers)
     largest = float(sizes.max())
     if not largest:
@@ -139,13 +141,13 @@ def _find_step(numbers: Any, counts: Iterable[int]) -> Optional[float]:
     return None
 
 
-def _are_multiples(numbers: Any, step: Any) -> bool:
+def _are_multiples(numbers: np.ndarray, step: np.float32) -> bool:
     again = np.rint(numbers / step) * step
     return bool((np.abs(again - numbers) <= _TOLERANCE * np.abs(numbers)).all())
 
 
-def _exact_step(numbers: Any, step: Any, count: int) -> float:
-    """The step, exact to its last digit, and not a fraction of the real step where that can be decided."""
+def _exact_step(numbers: np.ndarray, step: np.float32, count: int) -> float:
+    """Return the step, exact to its last digit, and not a fraction of the real step where that can be decided."""
     stored = np.rint(numbers / step).astype(np.int64)
     common = int(np.gcd.reduce(stored.reshape(-1)))
     if common > 1 and count not in (127, 255, 32767):

@@ -34,15 +34,15 @@ class Dequantized(NamedTuple):
 
 
 def find_quantized(graph: GraphRewriter) -> Dict[int, Quantized]:
-    """The QuantizeLinears of a subgraph, by the tensors of integers that they write."""
-    found = {}
+    """Return the QuantizeLinears of a subgraph, by the tensors of integers that they write."""
+    quantized_tensors = {}
     for last in graph.operators:
         dtype = graph.tensor(last.outputs[0]).dtype if last.builtin == "CAST" else ""
         if dtype in _ENDS:
             quantized = _match_quantized(graph, last, dtype)
             if quantized is not None:
-                found[last.outputs[0]] = quantized
-    return found
+                quantized_tensors[last.outputs[0]] = quantized
+    return quantized_tensors
 
 
 def _match_quantized(graph: GraphRewriter, last: fb.OperatorSpec, dtype: str) -> Optional[Quantized]:
@@ -69,13 +69,13 @@ def _match_quantized(graph: GraphRewriter, last: fb.OperatorSpec, dtype: str) ->
 
 
 def find_dequantized(graph: GraphRewriter) -> Dict[int, Dequantized]:
-    """The DequantizeLinears of a subgraph, by the tensors of floats that they write."""
-    found = {}
+    """Return the DequantizeLinears of a subgraph, by the tensors of floats that they write."""
+    dequantized_tensors = {}
     for last in graph.operators:
         dequantized = _match_dequantized(graph, last) if last.builtin == "MUL" else None
         if dequantized is not None:
-            found[last.outputs[0]] = dequantized
-    return found
+            dequantized_tensors[last.outputs[0]] = dequantized
+    return dequantized_tensors
 
 
 def _match_dequantized(graph: GraphRewriter, last: fb.OperatorSpec) -> Optional[Dequantized]:
@@ -102,19 +102,19 @@ def _has_kernel(parameters: QuantParams) -> bool:
 
 
 def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str) -> Optional[Tuple[float, int]]:
-    """The number and the tensor that an operator reads. None if it is another operator, or reads two tensors."""
+    """Return the number and the tensor that an operator reads. None if it is another operator, or reads two tensors."""
     op = graph.producer(index, builtin)
     if op is None or not is_unfused(op):
         return None
     sides: List[Optional[int]] = list(op.inputs)
-    for constant, other in (sides, sides[::-1]):
+    for constant, tensor in (sides, sides[::-1]):
         number = graph.number(constant)
-        if number is not None and other is not None:
-            return number, other
+        if number is not None and tensor is not None:
+            return number, tensor
     return None
 
 
 def _source_of_cast(graph: GraphRewriter, index: Optional[int]) -> Optional[int]:
-    """The tensor before a CAST, else None."""
+    """Return the tensor before a CAST, else None."""
     last = graph.producer(index, "CAST")
     return None if last is None else last.inputs[0]

@@ -1,13 +1,13 @@
 """The quantized values of a subgraph: the integers that each float tensor stands for, and the operators that write them."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set
+from typing import Callable, Dict, List, Optional, Sequence, Set
 
 import numpy as np
 
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.integers.parameters import QuantParams, are_exact, quantize
 from onnx_compat_tflite.passes.integers.patterns import find_dequantized, find_quantized
-from onnx_compat_tflite.passes.rewriter import GraphRewriter
+from onnx_compat_tflite.passes.rewriter import ArrayLike, GraphRewriter, Option
 
 __all__ = ["MaybeWriter", "QuantizedRegion", "Writer"]
 
@@ -52,7 +52,7 @@ class QuantizedRegion:
 
     # -- looking at tensors ------------------------------------------------------------------------------------------------
     def parameters_of(self, index: Optional[int]) -> Optional[QuantParams]:
-        """The parameters of the counterpart of a float tensor. None if it has no counterpart."""
+        """Return the parameters of the counterpart of a float tensor. None if it has no counterpart."""
         if index is None:
             return None
         if index in self.dequantized:
@@ -74,14 +74,17 @@ class QuantizedRegion:
         return are_exact(value, parameters) or (is_below and is_pooled and not self.graph.is_output(result))
 
     def move_of(self, index: Optional[int]) -> Optional[fb.OperatorSpec]:
-        """The operator that writes a tensor, if it only moves elements of another; else None."""
+        """Return the operator that writes a tensor, if it only moves elements of another; else None."""
         op = self.graph.producer(index, *_MOVES)
         if op is None or self.graph.constant(op.inputs[0]) is not None:
             return None
         return None if op.builtin == "PADV2" and self.graph.constant(op.inputs[2]) is None else op
 
     def without_guard(self, index: int) -> Optional[int]:
-        """The tensor before a SELECT_V2 that only restores NaN, which integers lack, or the last digits of a LOGISTIC."""
+        """Return the tensor before a SELECT_V2 that only restores NaN, which integers lack.
+
+        Also before a SELECT_V2 that restores the last digits of a LOGISTIC.
+        """
         guard = self.graph.producer(index, "SELECT_V2")
         test = None if guard is None else self.graph.producer(guard.inputs[0], "NOT_EQUAL", "LESS")
         if guard is None or test is None:
@@ -112,13 +115,13 @@ class QuantizedRegion:
         name = "%s/%s_%d" % (self.graph.tensor(like).name, parameters.dtype, self.graph.tensor_count)
         return self.graph.add_tensor(name, parameters.dtype, shape, signature, parameters.quantization)
 
-    def add_constant(self, array: Any, quantization: Optional[fb.Quantization] = None) -> int:
+    def add_constant(self, array: ArrayLike, quantization: Optional[fb.Quantization] = None) -> int:
         """Add a constant of integers."""
         name = "%s/integers_%d" % (self.graph.name, self.graph.tensor_count)
         return self.graph.add_constant(name, np.ascontiguousarray(array), quantization)
 
-    def append(self, builtin: str, inputs: Sequence[Optional[int]], output: int, **options: Any) -> None:
-        """Append an operator at the current place."""
+    def append(self, builtin: str, inputs: Sequence[Optional[int]], output: int, **options: Option) -> None:
+        """Append an operator at the current position."""
         self._target.append(fb.OperatorSpec(builtin, inputs, [output], options))
 
     def append_move(self, move: fb.OperatorSpec, source: int, output: int) -> None:
@@ -131,14 +134,14 @@ class QuantizedRegion:
         self._target.append(fb.OperatorSpec(move.builtin, [source, *rest], [output], dict(move.options)))
 
     def parameters_of_integers(self, index: int) -> QuantParams:
-        """The parameters of a tensor of integers that the pass has added."""
+        """Return the parameters of a tensor of integers that the pass has added."""
         tensor = self.graph.tensor(index)
         assert tensor.quantization is not None
         return QuantParams(tensor.quantization.scale[0], tensor.quantization.zero_point[0], tensor.dtype)
 
     # -- counterparts ------------------------------------------------------------------------------------------------------
     def integers_of(self, index: int) -> int:
-        """The counterpart of a float tensor that has parameters."""
+        """Return the counterpart of a float tensor that has parameters."""
         if index not in self._counterparts:
             if index in self.dequantized:
                 dequantized = self.dequantized[index]
@@ -157,7 +160,7 @@ class QuantizedRegion:
         return result
 
     def _signed_integers(self, index: int, parameters: QuantParams) -> int:
-        """The tensor of signed integers, with parameters, for a tensor of integers of the model."""
+        """Return the tensor of signed integers, with parameters, for a tensor of integers of the model."""
         if index not in self._signed:
             outer = self._target
             self._signed[index] = self._find_signed(index, parameters)

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of MEAN, which sums int16 in 32 bits."""
+    """Return the kernel of MEAN, which sums int16 in 32 bits."""
     x, count = op.inputs[0], count_reduced(region, op)
     data = region.parameters_of(x)
     if data is None or x is None or not have_common_type(data, parameters):
@@ -32,7 +32,7 @@ def mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) 
 
 
 def count_reduced(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]:
-    """The number of elements that are reduced to one. None if it is open."""
+    """Return the number of elements that are reduced to one. None if it is open."""
     sizes, axes = region.graph.sizes(op.inputs[0] or 0), region.graph.constant(op.inputs[1])
     lengths = None if axes is None else [sizes[axis] for axis in axes.reshape(-1)]
     return None if lengths is None or min(lengths, default=0) < 0 else int(np.prod(lengths))
@@ -57,7 +57,7 @@ def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPa
 
 
 def hard_swish(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of HARD_SWISH, which takes int8 alone."""
+    """Return the kernel of HARD_SWISH, which takes int8 alone."""
     x = op.inputs[0]
     data = region.parameters_of(x)
     if data is None or x is None or not are_int8(data, parameters):
@@ -68,7 +68,7 @@ def hard_swish(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPa
 def _then_quantize(
     region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, own: QuantParams, most: float
 ) -> MaybeWriter:
-    """A kernel whose result has parameters of its own, with a step up to `most` times coarser, then QUANTIZE."""
+    """Return a kernel whose result has parameters of its own, with a step up to `most` times coarser, then QUANTIZE."""
     x = op.inputs[0]
     data = region.parameters_of(x)
     if data is None or x is None or not have_common_type(data, parameters, own) or own.scale > most * parameters.scale:
@@ -84,7 +84,7 @@ def _then_quantize(
 
 
 def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of AVERAGE_POOL_2D, which has the same parameters on both sides. Where they are too coarse for the
+    """Return the kernel of AVERAGE_POOL_2D, which has the same parameters on both sides. Where they are too coarse for the
     result, the mean is a depthwise convolution with equal weights.
     """
     x, options = op.inputs[0], op.options
@@ -110,7 +110,7 @@ def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Quant
 
 
 def resize_bilinear(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of RESIZE_BILINEAR, where it has the places between pixels exactly: it counts them in 1024ths."""
+    """Return the kernel of RESIZE_BILINEAR, where it has the places between pixels exactly: it counts them in 1024ths."""
     data = region.parameters_of(op.inputs[0])
     aligned = op.options.get("align_corners", False)
     for axis in (1, 2):
@@ -131,5 +131,5 @@ RANGES = {
 
 
 def fixed_range(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernels of LOGISTIC, TANH and SOFTMAX, whose parameters follow from the range of their results."""
+    """Return the kernels of LOGISTIC, TANH and SOFTMAX, whose parameters follow from the range of their results."""
     return _then_quantize(region, op, parameters, *RANGES[op.builtin])

@@ -30,12 +30,12 @@ _BIAS = 1 / 64
 class _Weights:
     """The integers of constant weights, and of a bias in the steps of the products."""
 
-    def __init__(self, array: Any, steps: Any, quantization: fb.Quantization, channels: int) -> None:
+    def __init__(self, array: np.ndarray, steps: np.ndarray, quantization: fb.Quantization, channels: int) -> None:
         self.array, self.steps, self.quantization, self.channels = array, steps, quantization, channels
 
     @staticmethod
     def of(region: QuantizedRegion, index: Optional[int], axis: int) -> "Optional[_Weights]":
-        """The weights of a float constant with output channels along an axis. None if they were never quantized."""
+        """Return the weights of a float constant with output channels along an axis. None if they were never quantized."""
         array = region.graph.constant(index)
         if array is None or array.dtype != np.float32:
             return None
@@ -77,7 +77,7 @@ class _Weights:
     def bias(
         self, region: QuantizedRegion, index: Optional[int], data: QuantParams, parameters: QuantParams
     ) -> Optional[Any]:
-        """The bias as integers with their scales: zeros if there is no bias. None if rounding it loses too much."""
+        """Return the bias as integers with their scales: zeros if there is no bias. None if rounding it loses too much."""
         steps = (self.steps * np.float32(data.scale)).astype(np.float32)
         floats = region.graph.constant(index) if index is not None else np.zeros(1, np.float32)
         if floats is None:
@@ -90,7 +90,7 @@ class _Weights:
 
 
 def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, bound: str) -> MaybeWriter:
-    """The kernels of CONV_2D and DEPTHWISE_CONV_2D, with an activation."""
+    """Return the kernels of CONV_2D and DEPTHWISE_CONV_2D, with an activation."""
     x, w, b = op.inputs
     data = region.parameters_of(x)
     weights = _Weights.of(region, w, 3 if op.builtin == "DEPTHWISE_CONV_2D" else 0)
@@ -108,7 +108,7 @@ def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantP
 
 
 def transpose_conv(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """The kernel of TRANSPOSE_CONV."""
+    """Return the kernel of TRANSPOSE_CONV."""
     shape, w, x = op.inputs[:3]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
     if data is None or weights is None or x is None or not weights.have_kernel(data, parameters):
@@ -127,7 +127,10 @@ def transpose_conv(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
 
 
 def fully_connected(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, bound: str) -> MaybeWriter:
-    """The kernel of FULLY_CONNECTED. With a scale for each row, which not every runtime takes, a CONV_2D of 1x1 filters."""
+    """Return the kernel of FULLY_CONNECTED.
+
+    With a scale for each row, which some runtimes refuse, return the kernel of a CONV_2D of 1x1 filters.
+    """
     x, w = op.inputs[:2]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
     if data is None or weights is None or x is None or not weights.have_kernel(data, parameters):
@@ -162,6 +165,6 @@ def fully_connected(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qu
 
 
 def _image_shape(sizes: List[int], last: int) -> Any:
-    """The shape and the signature of a batch of images of one pixel each, which are the vectors."""
+    """Return the shape and the signature of a batch of images of one pixel each, which are the vectors."""
     count = -1 if any(size < 0 for size in sizes) else int(np.prod(sizes[:-1], dtype=np.int64))
     return (max(count, 1), 1, 1, last), (count, 1, 1, last) if count < 0 else None
