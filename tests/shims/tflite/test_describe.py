@@ -134,7 +134,7 @@ def test_what_is_no_flatbuffer(tmp_path: Path, path: str) -> None:
 
 
 def test_damaged_files_are_described_or_refused(tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(describe, "share", lambda *_: Coverage("", "not asked"))
+    monkeypatch.setattr(describe, "delegate_coverage", lambda *_: Coverage("", "not asked"))
     whole, draw = bytearray(Path(path).read_bytes()), np.random.RandomState(5)
     told = 0
     for _ in range(200):

@@ -12,7 +12,7 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import kernels
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.quantize import SCHEMES, library, weights
-from quantised_models import NETWORKS, feeds, network
+from networks import NETWORKS, feeds, network
 
 import onnx_compat
 from onnx_compat.errors import ConversionError, MissingDependencyError, UnsupportedError

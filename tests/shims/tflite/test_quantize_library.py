@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.quantize import library
-from quantised_models import NETWORKS, feeds, network
+from networks import NETWORKS, feeds, network
 
 import onnx_compat
 from onnx_compat.errors import ConversionError, InputError, UnsupportedError
@@ -132,7 +132,7 @@ def without_scales(model: fb.ModelSpec, *_: Any) -> fb.ModelSpec:
 
 
 def test_a_kernel_that_ends_the_process_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "quantized", without_scales)
+    monkeypatch.setattr(library, "quantize_with_library", without_scales)
     with pytest.raises(
         ConversionError, match="does not work: a kernel of the TFLite runtime ends the process"
     ) as caught:
@@ -150,14 +150,14 @@ def test_results_that_are_no_numbers_are_an_error(tmp_path: Path, monkeypatch: p
         return model
 
     monkeypatch.setenv("ONNX_COMPAT_VERIFY", "0")  # the verifier would refuse the scale before the file is run
-    monkeypatch.setattr(library, "quantized", spoilt)
+    monkeypatch.setattr(library, "quantize_with_library", spoilt)
     with pytest.raises(ConversionError, match="NaN for the first sample"):
         convert(tmp_path, "mlp", "int8")
     assert not os.listdir(str(tmp_path))
 
 
 def test_what_the_library_refuses_is_an_error_with_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "_values", lambda *_: {})
+    monkeypatch.setattr(library, "_calibration_values", lambda *_: {})
     with pytest.raises(ConversionError, match="cannot quantise this model as 'int8'") as caught:
         convert(tmp_path, "mlp", "int8")
     assert caught.value.hint and not os.listdir(str(tmp_path))

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
-from quantised_models import feeds, network
+from networks import feeds, network
 
 import onnx_compat
 from onnx_compat.errors import UnsupportedError
@@ -101,9 +101,9 @@ def test_what_runtimes_cannot_do_is_told(tmp_path: Path, monkeypatch: pytest.Mon
 @native
 def test_a_file_runs_where_it_is_right_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(onnx_compat.convert(layer(64, 8), tmp_path / "m.tflite", shim="tflite", quantize="dynamic-int4"))
-    assert not SHIM.load_converted(path, "tflite")[0]._plain  # type: ignore[attr-defined]
+    assert not SHIM.load_converted(path, "tflite")[0]._has_no_delegate  # type: ignore[attr-defined]
     monkeypatch.setitem(features._CACHE, "int4, False, False", False)
-    assert SHIM.load_converted(path, "tflite")[0]._plain  # type: ignore[attr-defined]
+    assert SHIM.load_converted(path, "tflite")[0]._has_no_delegate  # type: ignore[attr-defined]
     monkeypatch.setitem(features._CACHE, "int4, False, True", False)
     with pytest.raises(UnsupportedError, match="multiplies weights of int4 wrongly"):
         SHIM.load_converted(path, "tflite")

@@ -1,6 +1,4 @@
-"""Join the scales of the scores of attention:
-
-    BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
+"""BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
     BATCH_MATMUL(FULLY_CONNECTED(x, w), y) * c    =>  BATCH_MATMUL(FULLY_CONNECTED(x, c * w), y)
 
 The product computes the scores of attention. Exporters scale the queries and the keys, or the scores, which are larger.

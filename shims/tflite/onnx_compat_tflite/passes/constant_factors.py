@@ -1,6 +1,4 @@
-"""Multiply constant factors with each other:
-
-    x * a * b            =>  x * (a * b)
+"""x * a * b            =>  x * (a * b)
     x / a / b            =>  x / (a * b)
     (x * a + b) * c + d  =>  x * (a * c) + (b * c + d)
 

@@ -1,6 +1,4 @@
-"""Replace clamps by activations with a kernel:
-
-    MINIMUM(MAXIMUM(x, -1), 1)              =>  RELU_N1_TO_1(x)
+"""MINIMUM(MAXIMUM(x, -1), 1)              =>  RELU_N1_TO_1(x)
     MINIMUM(MAXIMUM(x / 6 + 1/2, 0), 1)     =>  RELU6(x + 3) / 6
     x * (RELU6(x + 3) / 6)                  =>  HARD_SWISH(x)
 

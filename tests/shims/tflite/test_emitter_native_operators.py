@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from single import model, operators
+from single_node import model, operators
 
 import onnx_compat
 

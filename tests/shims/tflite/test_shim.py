@@ -154,7 +154,7 @@ def test_an_empty_batch_of_images_has_the_sizes_that_it_should() -> None:
     before = compiled.native
     for batch in (2, 0, 1):
         x = np.zeros((batch, 3, 5, 4), np.float32)
-        if batch or not compiled._handling.nonempty:
+        if batch or not compiled._precautions.rejects_empty_inputs:
             assert compiled.run([x])[0].shape == (batch, 3, 3, 6)
         else:
             with pytest.raises(UnsupportedError, match="does not support that"):

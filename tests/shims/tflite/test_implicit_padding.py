@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from onnx_compat_tflite import flatbuffer as fb
 from qdq import Layers, Scheme, quantized
-from single import model, operators
+from single_node import model, operators
 
 import onnx_compat
 

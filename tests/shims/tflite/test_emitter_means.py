@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from onnx_compat_tflite import flatbuffer as fb
-from single import model, operators
+from single_node import model, operators
 
 import onnx_compat
 
