@@ -23,7 +23,7 @@ class _Builder:
         return str(self.constants[-1].name)
 
     def node(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
-        names = ["n%d.%d" % (len(self.nodes), place) for place in range(outputs)]
+        names = ["n%d.%d" % (len(self.nodes), position) for position in range(outputs)]
         self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
         return names[0]
 
@@ -70,7 +70,7 @@ def _recurrent(operator: str, gates: int) -> Any:
     return b.model(b.node("MatMul", last, b.weight(32, 16)), "steps", 2, 16)
 
 
-def _masked() -> Any:
+def _mask_values() -> Any:
     return _attention(-np.inf)
 
 
@@ -82,7 +82,7 @@ NETWORKS = {
     "cnn": _cnn,
     "mlp": _mlp,
     "attention": _attention,
-    "masked": _masked,
+    "masked": _mask_values,
     "nearly masked": _nearly_masked,
     "lstm": lambda: _recurrent("LSTM", 4),  # one kernel
     "gru": lambda: _recurrent("GRU", 3),  # a loop

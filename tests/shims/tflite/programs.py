@@ -16,44 +16,47 @@ from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Emitter, Port, Program
 from onnx_compat.tracing.recording import record_program
 
-__all__ = ["checked", "names", "program", "run_model"]
+__all__ = ["check_program", "names", "program", "run_model"]
 
 
 def program(function: Callable[..., Any], *shapes: Any, emitter: Optional[Emitter] = None) -> Program:
-    """Of inputs of floats; a size that is None or a name is open."""
+    """Record a function of float32 inputs. A size of None, or a name, is open."""
     ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
     return record_program(lambda *tensors: [function(*tensors)], ports, emitter or SHIM.emitter(), ["y"])
 
 
 def names(function: Callable[..., Any], *shapes: Any, **named: Any) -> List[str]:
-    return [operator.builtin for operator in checked(function, *shapes, **named)]
+    return [operator.builtin for operator in check_program(function, *shapes, **named)]
 
 
-def checked(function: Callable[..., Any], *shapes: Any, fed: Any = None, atol: float = 5e-5) -> List[fb.OperatorSpec]:
-    """The operators, after the numbers of these inputs were compared; also with each value of the program as an output
-    beside its own, since a pass may only take away what nobody else reads.
+def check_program(
+    function: Callable[..., Any], *shapes: Any, fed: Any = None, atol: float = 5e-5
+) -> List[fb.OperatorSpec]:
+    """Compare a program with the reference, and return its operators.
+
+    Each value of the program becomes an additional output too: a pass may only erase values that no operator reads.
     """
     random = np.random.RandomState(0)
     feeds = [np.asarray(3 * random.standard_normal(shape), np.float32) for shape in fed or shapes]
-    made = program(function, *shapes)
-    (found,) = SHIM.compile(made).run(feeds)
+    recorded_program = program(function, *shapes)
+    (actual,) = SHIM.compile(recorded_program).run(feeds)
     (wanted,) = emit(program(function, *shapes, emitter=Reference()).region, Reference(), feeds)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=atol)
+    np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=atol)
     with mock.patch.object(building, "optimize"):
-        plain = building.build(made, features.kernels())
+        plain = building.build(recorded_program, features.kernels())
     main = plain.subgraphs[0]
     written = [index for operator in main.operators for index in operator.outputs]
-    others = [index for index in written if index not in main.outputs]
-    every = run_model(_beside(plain, others), feeds)
-    for index, value in zip(others, every[1:]):
-        model = _beside(plain, [index])
+    other_results = [index for index in written if index not in main.outputs]
+    every = run_model(_with_outputs(plain, other_results), feeds)
+    for index, value in zip(other_results, every[1:]):
+        model = _with_outputs(plain, [index])
         optimize(model, features.kernels())
-        for one, same in zip(run_model(model, feeds), (every[0], value)):
-            np.testing.assert_allclose(one, same, rtol=1e-5, atol=atol, err_msg=main.tensors[index].name)
-    return list(building.build(made, features.kernels()).subgraphs[0].operators)
+        for array, same in zip(run_model(model, feeds), (every[0], value)):
+            np.testing.assert_allclose(array, same, rtol=1e-5, atol=atol, err_msg=main.tensors[index].name)
+    return list(building.build(recorded_program, features.kernels()).subgraphs[0].operators)
 
 
-def _beside(model: fb.ModelSpec, outputs: Sequence[int]) -> fb.ModelSpec:
+def _with_outputs(model: fb.ModelSpec, outputs: Sequence[int]) -> fb.ModelSpec:
     again = copy.deepcopy(model)
     again.signatures = []
     again.subgraphs[0].outputs += outputs
@@ -65,13 +68,13 @@ def run_model(model: fb.ModelSpec, feeds: Sequence[Any]) -> List[Any]:
     runtime, _ = features.find_runtime()
     assert runtime is not None
     interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(model))
-    places = [detail["index"] for detail in interpreter.get_input_details()]
+    positions = [detail["index"] for detail in interpreter.get_input_details()]
     for detail, array in zip(interpreter.get_input_details(), feeds):
         if tuple(detail["shape"]) != array.shape:  # LiteRT 1.0 dies of a number that is resized to a number
             interpreter.resize_tensor_input(detail["index"], array.shape)
     interpreter.allocate_tensors()
-    for place, array in zip(places, feeds):
-        interpreter.set_tensor(place, array)
+    for position, array in zip(positions, feeds):
+        interpreter.set_tensor(position, array)
     interpreter.invoke()
     return [_read(interpreter, detail) for detail in interpreter.get_output_details()]
 

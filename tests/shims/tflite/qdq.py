@@ -12,7 +12,7 @@ from onnx_compat_tflite import flatbuffer as fb
 
 import onnx_compat
 
-__all__ = ["Case", "Layers", "Scheme", "quantized"]
+__all__ = ["Case", "Layers", "Scheme", "quantize_model"]
 
 #: What keeps the scale of its input.
 _MOVES = frozenset(
@@ -23,7 +23,7 @@ _PRODUCERS = frozenset("Conv Gemm MatMul Add Sub Mul ConvTranspose".split())
 
 
 class Scheme(NamedTuple):
-    """How numbers are quantized."""
+    """The types of quantized values and weights."""
 
     activations: str = "int8"
     weights: str = "int8"
@@ -85,16 +85,16 @@ class Layers:
             [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
             [numpy_helper.from_array(array, name) for name, array in self.weights.items()],
         )
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-        made.ir_version = 7
-        return made
+        model_spec = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        model_spec.ir_version = 7
+        return model_spec
 
     def input(self, seed: int = 1) -> Any:
         return np.random.RandomState(seed).uniform(-1, 1, self.shape).astype(np.float32)
 
 
-def quantized(model: Any, x: Any, scheme: Scheme) -> Any:
-    """Every tensor of floats between a QuantizeLinear and a DequantizeLinear, weights behind a DequantizeLinear."""
+def quantize_model(model: Any, x: Any, scheme: Scheme) -> Any:
+    """Put every float tensor between a QuantizeLinear and a DequantizeLinear, weights behind a DequantizeLinear."""
     return _Quantizer(model, x, scheme).model()
 
 
@@ -102,7 +102,7 @@ class _Quantizer:
     def __init__(self, model: Any, x: Any, scheme: Scheme) -> None:
         self.source, self.scheme = model, scheme
         self.domain = "com.microsoft" if scheme.activations == "int16" else ""  # ONNX has it from opset 21 on
-        self.weights = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+        self.weights = {item.name: numpy_helper.to_array(item) for item in model.graph.initializer}
         self.nodes: List[Any] = []
         self.initializers: Dict[str, Any] = {}
         self.values = _values(model, x)
@@ -110,7 +110,7 @@ class _Quantizer:
         self.renamed: Dict[str, str] = {}
 
     def model(self) -> Any:
-        outputs = [one.name for one in self.source.graph.output]
+        outputs = [item.name for item in self.source.graph.output]
         self._activation("x", "x")
         for node in self.source.graph.node:
             self._node(node, outputs)
@@ -122,31 +122,31 @@ class _Quantizer:
             [numpy_helper.from_array(array, name) for name, array in self.initializers.items()],
         )
         opsets = [*self.source.opset_import, helper.make_opsetid("com.microsoft", 1)]
-        made = helper.make_model(graph, opset_imports=opsets)
-        made.ir_version = self.source.ir_version
-        return made
+        model_spec = helper.make_model(graph, opset_imports=opsets)
+        model_spec.ir_version = self.source.ir_version
+        return model_spec
 
     def _node(self, node: Any, outputs: Sequence[str]) -> None:
         copied = onnx.NodeProto()
         copied.CopyFrom(node)
         weighs = node.op_type in ("Conv", "Gemm", "MatMul", "ConvTranspose")
-        for place, name in enumerate(node.input):
+        for position, name in enumerate(node.input):
             array = self.weights.get(name)
             if not name:
                 continue
             if array is None:
-                copied.input[place] = self.renamed[name]
+                copied.input[position] = self.renamed[name]
             elif array.dtype.kind != "f" or node.op_type == "Resize":
                 self.initializers[name] = array
-            elif weighs and place == 2:
-                copied.input[place] = self._bias(name, array, node)
+            elif weighs and position == 2:
+                copied.input[position] = self._bias(name, array, node)
             elif weighs:
-                copied.input[place] = self._weights(name, array, node)
+                copied.input[position] = self._weights(name, array, node)
             else:
-                copied.input[place] = self._constant(name, array)
+                copied.input[position] = self._constant(name, array)
         self.nodes.append(copied)
         result = node.output[0]
-        readers = [one for one in self.source.graph.node if result in one.input]
+        readers = [item for item in self.source.graph.node if result in item.input]
         fused = node.op_type in _PRODUCERS and len(readers) == 1 and readers[0].op_type in ("Relu", "Clip")
         if fused and result not in outputs:
             self.renamed[result] = result
@@ -159,8 +159,8 @@ class _Quantizer:
         scale, zero = self.parameters.setdefault(name, self.scheme.parameters(self.values[name]))
         dtype = self.scheme.activations
         parameters = [
-            self._held(name + "_scale", np.float32(scale)),
-            self._held(name + "_zero", np.dtype(dtype).type(zero)),
+            self._add_initializer(name + "_scale", np.float32(scale)),
+            self._add_initializer(name + "_zero", np.dtype(dtype).type(zero)),
         ]
         self.nodes.append(helper.make_node("QuantizeLinear", [source, *parameters], [name + "_q"], domain=self.domain))
         dequantize = helper.make_node(
@@ -173,65 +173,67 @@ class _Quantizer:
         scale, zero = self.scheme.parameters(array)
         ends = np.iinfo(self.scheme.activations)
         stored = np.clip(np.round(array / np.float32(scale)) + zero, ends.min, ends.max).astype(ends.dtype)
-        return self._dequantized(name, stored, np.float32(scale), ends.dtype.type(zero), None)
+        return self._dequantize(name, stored, np.float32(scale), ends.dtype.type(zero), None)
 
     def _weights(self, name: str, array: Any, node: Any) -> str:
         axis = _channels(node, array)
         ends = np.iinfo(self.scheme.weights)
         parts = np.moveaxis(array, axis, 0) if self.scheme.per_channel else array[None]
-        found = [chosen(part, self.scheme.weights, bool(ends.min)) for part in parts]
-        scales = np.asarray([scale for scale, _ in found], np.float32)
-        zeros = np.asarray([zero for _, zero in found], ends.dtype)
+        result = [chosen(part, self.scheme.weights, bool(ends.min)) for part in parts]
+        scales = np.asarray([scale for scale, _ in result], np.float32)
+        zeros = np.asarray([zero for _, zero in result], ends.dtype)
         shape = [-1] + [1] * (parts.ndim - 1)
         stored = np.round(parts / scales.reshape(shape)) + zeros.reshape(shape).astype(np.int32)
         stored = np.clip(stored, ends.min, ends.max).astype(ends.dtype)
         if self.scheme.per_channel:
             self.parameters[name] = (scales, 0)  # type: ignore[assignment]
-            return self._dequantized(name, np.moveaxis(stored, 0, axis), scales, zeros, axis)
+            return self._dequantize(name, np.moveaxis(stored, 0, axis), scales, zeros, axis)
         self.parameters[name] = (scales[0], 0)
-        return self._dequantized(name, stored[0], scales[0], zeros[0], None)
+        return self._dequantize(name, stored[0], scales[0], zeros[0], None)
 
     def _bias(self, name: str, array: Any, node: Any) -> str:
         scale = np.float32(self.parameters[node.input[0]][0]) * np.asarray(
             self.parameters[node.input[1]][0], np.float32
         )
         stored = np.round(array / scale).astype(np.int32)
-        return self._dequantized(
-            name, stored, scale, np.zeros(np.shape(scale), np.int32), 0 if np.ndim(scale) else None
-        )
+        return self._dequantize(name, stored, scale, np.zeros(np.shape(scale), np.int32), 0 if np.ndim(scale) else None)
 
-    def _dequantized(self, name: str, stored: Any, scale: Any, zero: Any, axis: Optional[int]) -> str:
-        inputs = [self._held(name + "_q", stored), self._held(name + "_scale", scale), self._held(name + "_zero", zero)]
+    def _dequantize(self, name: str, stored: Any, scale: Any, zero: Any, axis: Optional[int]) -> str:
+        inputs = [
+            self._add_initializer(name + "_q", stored),
+            self._add_initializer(name + "_scale", scale),
+            self._add_initializer(name + "_zero", zero),
+        ]
         where = {} if axis is None else {"axis": axis}
         self.nodes.append(helper.make_node("DequantizeLinear", inputs, [name + "_dq"], domain=self.domain, **where))
         return name + "_dq"
 
-    def _held(self, name: str, array: Any) -> str:
+    def _add_initializer(self, name: str, array: Any) -> str:
         self.initializers[name] = np.asarray(array)
         return name
 
 
 def _channels(node: Any, array: Any) -> int:
-    """The axis of a weight that is one of the result's channels."""
+    """Return the axis of a weight along which the channels of the result are."""
     if node.op_type == "Conv":
         return 0
     if node.op_type == "ConvTranspose":
         return 1
-    turned = any(one.name == "transB" and one.i for one in node.attribute)
-    return 0 if turned else int(array.ndim) - 1
+    transposed = any(attribute.name == "transB" and item.i for attribute in node.attribute)
+    return 0 if transposed else int(array.ndim) - 1
 
 
 def _values(model: Any, x: Any) -> Dict[str, Any]:
-    """What onnxruntime computes for every tensor."""
+    """Return the value of every tensor, as onnxruntime computes it."""
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
-    named = {one.name for one in whole.graph.output}
+    named = {item.name for item in whole.graph.output}
     for node in whole.graph.node:
         for name in node.output:
             if name not in named:
                 whole.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
     session = onnxruntime.InferenceSession(whole.SerializeToString(), providers=["CPUExecutionProvider"])
-    names = [one.name for one in session.get_outputs()]
+    names = [array.name for array in session.get_outputs()]
     return dict(zip(names, session.run(None, {"x": x})), x=x)
 
 
@@ -256,8 +258,8 @@ class Case:
         session = onnxruntime.InferenceSession(
             self.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        found: List[Any] = session.run(None, {session.get_inputs()[0].name: self.x})
-        return found
+        actual: List[Any] = session.run(None, {session.get_inputs()[0].name: self.x})
+        return actual
 
     @property
     def names(self) -> List[str]:
@@ -273,18 +275,18 @@ class Case:
         ]
 
     def steps(self, optimized: bool = False) -> float:
-        """How many steps of the last scale ours are from theirs, at most."""
+        """Return the largest difference from onnxruntime, in steps of the last scale."""
         return self.apart(self.ours(), self.theirs(optimized))
 
     def theirs_apart(self) -> float:
         return self.apart(self.theirs(False), self.theirs(True))
 
-    def apart(self, some: Sequence[Any], others: Sequence[Any]) -> float:
+    def apart(self, some: Sequence[Any], other_results: Sequence[Any]) -> float:
         scales = {node.output[0]: node.input[1] for node in self.model.graph.node if "Linear" in node.op_type}
-        held = {one.name: numpy_helper.to_array(one) for one in self.model.graph.initializer}
-        found = []
-        for output, one, other in zip(self.model.graph.output, some, others):
-            assert one.shape == other.shape and one.dtype == other.dtype
-            scale = 1.0 if one.dtype.kind != "f" else float(held[scales[output.name]])
-            found.append(np.abs(one.astype(np.float64) - other).max() / scale)
-        return float(max(found))
+        held = {item.name: numpy_helper.to_array(item) for item in self.model.graph.initializer}
+        result = []
+        for output, first, second in zip(self.model.graph.output, some, other_results):
+            assert first.shape == second.shape and first.dtype == second.dtype
+            scale = 1.0 if first.dtype.kind != "f" else float(held[scales[output.name]])
+            result.append(np.abs(first.astype(np.float64) - second).max() / scale)
+        return float(max(result))

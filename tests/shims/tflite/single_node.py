@@ -10,19 +10,19 @@ __all__ = ["model", "operators"]
 
 
 def model(operator: str, shape: Sequence[Any], constants: Dict[str, Any], opset: int = 13, **attributes: Any) -> bytes:
-    """Of one node: x, then these constants ("" for an input that is left out), in a layout of channels first."""
+    """Return a model of a single node in NCHW. Its inputs are x, then these constants, "" for an omitted input."""
     names = ["" if value is None else name for name, value in constants.items()]
     held = [numpy_helper.from_array(value, name) for name, value in constants.items() if value is not None]
     node = helper.make_node(operator, ["x", *names], ["y"], **attributes)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * len(shape))
     graph = helper.make_graph([node], operator, [x], [y], held)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    return bytes(made.SerializeToString())
+    model_spec = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return bytes(model_spec.SerializeToString())
 
 
 def operators(content: bytes, path: Any, name: str = "model") -> List[str]:
     from onnx_compat_tflite import flatbuffer as fb
 
-    found = fb.read(str(onnx_compat.convert(content, str(path / (name + ".tflite")))))
-    return [one.builtin for one in found.subgraphs[0].operators if one.builtin != "TRANSPOSE"]
+    model_read = fb.read(str(onnx_compat.convert(content, str(path / (name + ".tflite")))))
+    return [op.builtin for op in model_read.subgraphs[0].operators if op.builtin != "TRANSPOSE"]

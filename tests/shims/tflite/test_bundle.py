@@ -52,7 +52,7 @@ def feed(batch: int) -> Dict[str, Any]:
 
 
 @pytest.fixture(name="bundled")
-def _bundled(tmp_path: Path) -> Path:
+def _bundle(tmp_path: Path) -> Path:
     return onnx_compat.convert(words_and_image(), tmp_path / "m.tflite", allow_fallback=True)
 
 

@@ -1,4 +1,4 @@
-"""What `inspect` tells of a .tflite file."""
+"""Description of .tflite files by `inspect`."""
 
 import json
 from pathlib import Path
@@ -33,14 +33,14 @@ def model(**more: Any) -> fb.ModelSpec:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    made = str(tmp_path / "m.tflite")
-    fb.write(model(), made)
-    return made
+    target = str(tmp_path / "m.tflite")
+    fb.write(model(), target)
+    return target
 
 
 def rows(path: str, table: str) -> List[Dict[str, Any]]:
-    found: List[Dict[str, Any]] = SHIM.describe(path, "tflite").tables[table]
-    return found
+    result: List[Dict[str, Any]] = SHIM.describe(path, "tflite").tables[table]
+    return result
 
 
 def test_facts(path: str) -> None:
@@ -68,25 +68,25 @@ def test_tables(path: str) -> None:
 
 
 def test_a_file_without_a_signature_is_told_by_its_tensors(tmp_path: Path) -> None:
-    made = model()
-    made.signatures = []
-    fb.write(made, str(tmp_path / "m.tflite"))
+    model_spec = model()
+    model_spec.signatures = []
+    fb.write(model_spec, str(tmp_path / "m.tflite"))
     assert [row["name"] for row in rows(str(tmp_path / "m.tflite"), "signatures")] == ["x", "y"]
 
 
 def test_the_delegate_is_counted_where_the_runtime_tells(path: str) -> None:
     runtime = features.find_runtime()[0]
     assert runtime is not None
-    found = delegate_coverage(path, 3)
-    assert found.runtime.startswith(runtime.name)
-    if found.refusal:  # this runtime has no GELU
-        told = found.refusal.lower()  # LiteRT 1.2 and 1.4 do not survive it
-        assert any(words in told for words in ("gelu", "failed", "op", "ends its process"))
+    result = delegate_coverage(path, 3)
+    assert result.runtime.startswith(runtime.name)
+    if result.refusal:  # this runtime has no GELU
+        description = result.refusal.lower()  # LiteRT 1.2 and 1.4 do not survive it
+        assert any(words in description for words in ("gelu", "failed", "op", "ends its process"))
         return
-    told = SHIM.describe(path, "tflite").facts["delegate"]
-    assert told["of"] == 3
-    assert told["taken"] + sum(told["left"].values()) == 3
-    assert told["taken"] == sum(row["delegated"] for row in rows(path, "operator_counts"))
+    description = SHIM.describe(path, "tflite").facts["delegate"]
+    assert description["of"] == 3
+    assert description["taken"] + sum(description["left"].values()) == 3
+    assert description["taken"] == sum(row["delegated"] for row in rows(path, "operator_counts"))
 
 
 def test_what_lies_in_a_delegate() -> None:
@@ -104,15 +104,15 @@ def test_what_lies_in_a_delegate() -> None:
 
 def test_a_file_that_ends_the_runtime_is_a_line(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHOME", "/nonexistent")  # its process ends before it has said a word
-    found = delegate_coverage(path, 3)
-    assert "ends its process" in found.refusal
-    assert found.delegated is None
+    result = delegate_coverage(path, 3)
+    assert "ends its process" in result.refusal
+    assert result.delegated is None
 
 
 def test_a_file_that_the_runtime_refuses_is_described(tmp_path: Path) -> None:
-    made = model()
-    made.subgraphs[0].operators[2] = fb.OperatorSpec("CUSTOM", [3], [4], custom_code="Unheard\x1b[31mOf")
-    fb.write(made, str(tmp_path / "m.tflite"))
+    model_spec = model()
+    model_spec.subgraphs[0].operators[2] = fb.OperatorSpec("CUSTOM", [3], [4], custom_code="Unheard\x1b[31mOf")
+    fb.write(model_spec, str(tmp_path / "m.tflite"))
     facts = SHIM.describe(str(tmp_path / "m.tflite"), "tflite").facts
     assert facts["custom_operators"] == ["Unheard\x1b[31mOf"]
     assert facts["delegate"] is None
@@ -136,7 +136,7 @@ def test_what_is_no_flatbuffer(tmp_path: Path, path: str) -> None:
 def test_damaged_files_are_described_or_refused(tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(describe, "delegate_coverage", lambda *_: Coverage("", "not asked"))
     whole, draw = bytearray(Path(path).read_bytes()), np.random.RandomState(5)
-    told = 0
+    description = 0
     for _ in range(200):
         content = bytearray(whole)
         for _ in range(draw.randint(1, 5)):
@@ -144,9 +144,9 @@ def test_damaged_files_are_described_or_refused(tmp_path: Path, path: str, monke
         broken = tmp_path / "m.tflite"
         broken.write_bytes(bytes(content))
         try:
-            found = SHIM.describe(str(broken), "tflite")
+            result = SHIM.describe(str(broken), "tflite")
         except OnnxCompatError:
             continue
-        json.dumps(found, allow_nan=False)
-        told += 1
-    assert told > 10
+        json.dumps(result, allow_nan=False)
+        description += 1
+    assert description > 10

@@ -1,4 +1,4 @@
-"""Which operators a program becomes."""
+"""The TFLite operators that the emitter writes for a program."""
 
 from typing import Any, Callable, List, Optional, Sequence
 
@@ -8,7 +8,7 @@ from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 from onnx_compat_tflite.kernels import Kernels
-from programs import checked
+from programs import check_program
 
 from onnx_compat import primitives
 from onnx_compat.ir.dtypes import DType
@@ -32,44 +32,44 @@ def names(function: Callable[..., Any], *shapes: Shape, dtype: str = "float32") 
     return [operator.builtin for operator in operators(function, *shapes, dtype=dtype)]
 
 
-def convolved(x: Any, pads: Any = ((1, 1), (1, 1)), strides: Any = (1, 1), groups: int = 1, fan_in: int = 4) -> Any:
+def convolve(x: Any, pads: Any = ((1, 1), (1, 1)), strides: Any = (1, 1), groups: int = 1, fan_in: int = 4) -> Any:
     w = np.random.RandomState(0).rand(8, fan_in, 3, 3).astype(np.float32)
     return primitives.conv(x, w, strides=strides, dilations=(1, 1), pads=pads, groups=groups)
 
 
 def test_padding_has_the_name_same_where_it_is_that() -> None:
-    found = operators(convolved, (1, 4, 8, 8))
-    assert [one.builtin for one in found] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
-    assert found[1].options["padding"] == "SAME"
+    operators_of_file = operators(convolve, (1, 4, 8, 8))
+    assert [op.builtin for op in operators_of_file] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
+    assert operators_of_file[1].options["padding"] == "SAME"
 
 
 def test_padding_of_an_unknown_size_is_same_with_stride_one() -> None:
-    assert names(convolved, (None, 4, None, None)) == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
+    assert names(convolve, (None, 4, None, None)) == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
 
 
 def test_other_padding_is_an_operator() -> None:
-    assert "PAD" in names(lambda x: convolved(x, strides=(2, 2)), (1, 4, 8, 8))
+    assert "PAD" in names(lambda x: convolve(x, strides=(2, 2)), (1, 4, 8, 8))
 
 
 def test_a_pad_that_is_same_goes_into_the_convolution() -> None:
-    def padded(x: Any) -> Any:
-        inner = primitives.pad(convolved(x), [0, 0, 0, 0], [0, 0, 1, 1])
-        return convolved(inner, ((0, 0), (0, 0)), (2, 2), fan_in=8)
+    def pad_image(x: Any) -> Any:
+        inner = primitives.pad(convolve(x), [0, 0, 0, 0], [0, 0, 1, 1])
+        return convolve(inner, ((0, 0), (0, 0)), (2, 2), fan_in=8)
 
-    found = operators(padded, (1, 4, 8, 8))
-    assert [one.builtin for one in found] == ["TRANSPOSE", "CONV_2D", "CONV_2D", "TRANSPOSE"]
-    assert found[2].options["padding"] == "SAME"
+    operators_of_file = operators(pad_image, (1, 4, 8, 8))
+    assert [op.builtin for op in operators_of_file] == ["TRANSPOSE", "CONV_2D", "CONV_2D", "TRANSPOSE"]
+    assert operators_of_file[2].options["padding"] == "SAME"
 
 
 def test_groups_are_split_where_a_runtime_has_no_grouped_kernel() -> None:
-    found = names(lambda x: convolved(x, groups=2, fan_in=2), (1, 4, 8, 8))
-    assert found.count("CONV_2D") == 2 and "CONCATENATION" in found
+    result = names(lambda x: convolve(x, groups=2, fan_in=2), (1, 4, 8, 8))
+    assert result.count("CONV_2D") == 2 and "CONCATENATION" in result
 
 
 def test_an_activation_becomes_part_of_its_producer() -> None:
-    found = operators(lambda x: primitives.clip(convolved(x), 0, 6), (1, 4, 8, 8))
-    assert found[1].options["fused_activation_function"] == "RELU6"
-    assert [one.builtin for one in found] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
+    operators_of_file = operators(lambda x: primitives.clip(convolve(x), 0, 6), (1, 4, 8, 8))
+    assert operators_of_file[1].options["fused_activation_function"] == "RELU6"
+    assert [op.builtin for op in operators_of_file] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
 
 
 def test_an_activation_beside_another_reader_stays() -> None:
@@ -102,11 +102,11 @@ def test_what_only_looks_like_hard_swish_has_none() -> None:
 
 
 def test_a_mirror_image_beside_an_open_batch_has_an_operator() -> None:
-    def mirrored(x: Any) -> Any:
+    def mirror(x: Any) -> Any:
         return primitives.pad(x, (0, 2), (0, 1), "reflect")
 
-    assert names(mirrored, (None, 3)) == ["MIRROR_PAD"]
-    assert "MIRROR_PAD" not in names(mirrored, (2, None))
+    assert names(mirror, (None, 3)) == ["MIRROR_PAD"]
+    assert "MIRROR_PAD" not in names(mirror, (2, None))
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_a_mirror_image_beside_an_open_batch_has_an_operator() -> None:
 def test_a_large_mirror_image_is_copied(sizes: Any, before: Any, after: Any, operators: Any) -> None:
     """MIRROR_PAD finds the place of each element by itself."""
 
-    def mirrored(x: Any) -> Any:
+    def mirror(x: Any) -> Any:
         return primitives.pad(x, before, after, "reflect")
 
     fed = [[2 if size is None else size for size in sizes]]
-    assert [one.builtin for one in checked(mirrored, sizes, fed=fed)] == operators
+    assert [op.builtin for op in check_program(mirror, sizes, fed=fed)] == operators
 
 
 def test_a_bound_of_one_has_an_operator() -> None:
@@ -150,7 +150,7 @@ def test_a_known_matrix_is_the_weights_of_a_layer_and_is_not_copied() -> None:
 
 def test_many_axes_are_merged_for_kernels_that_broadcast_four() -> None:
     model = build(program(primitives.add, (2, 3, 1, 2, 2, 2), (1, 1, 4, 2, 2, 2)), Kernels())
-    (addition,) = [one for one in model.subgraphs[0].operators if one.builtin == "ADD"]
+    (addition,) = [op for op in model.subgraphs[0].operators if op.builtin == "ADD"]
     assert len(model.subgraphs[0].tensors[addition.inputs[0] or 0].shape) <= 4
 
 
@@ -164,33 +164,33 @@ def test_many_axes_are_merged_for_kernels_that_broadcast_four() -> None:
     ],
 )
 def test_an_axis_that_is_repeated_a_known_number_of_times_is_a_tile(narrow: Any, wide: Any, fed: Any) -> None:
-    """As the keys are that several queries share. BROADCAST_TO looks for each element by itself: a hundred times as slow."""
+    """Repeat keys that several queries share. BROADCAST_TO would take a hundred times as long: it locates each element."""
 
-    def repeated(x: Any) -> Any:
+    def repeat(x: Any) -> Any:
         return primitives.broadcast_to(x, [x.shape[k] if size is None else size for k, size in enumerate(wide)])
 
-    assert names(repeated, narrow) == ["TILE"]
-    assert [one.builtin for one in checked(repeated, narrow, fed=[fed or narrow])] == ["TILE"]
+    assert names(repeat, narrow) == ["TILE"]
+    assert [op.builtin for op in check_program(repeat, narrow, fed=[fed or narrow])] == ["TILE"]
 
 
 def test_an_axis_that_is_repeated_an_open_number_of_times_is_broadcast() -> None:
-    def repeated(x: Any, y: Any) -> Any:
+    def repeat(x: Any, y: Any) -> Any:
         return primitives.broadcast_to(x, (y.shape[0], 3))
 
-    found = checked(repeated, (1, 3), (None, 4), fed=[(1, 3), (2, 4)])
-    assert "TILE" not in [one.builtin for one in found]  # which writes beyond the end if the number is zero
+    result = check_program(repeat, (1, 3), (None, 4), fed=[(1, 3), (2, 4)])
+    assert "TILE" not in [op.builtin for op in result]  # which writes beyond the end if the number is zero
 
 
 def test_many_axes_of_which_one_is_open_are_merged() -> None:
-    """As the windows of an image are, beside a mask of each."""
+    """Apply a mask to each window of an image."""
 
-    def masked(x: Any, y: Any) -> Any:
+    def apply_mask(x: Any, y: Any) -> Any:
         return primitives.add(x, y)
 
     shapes = ("n", 4, 3, 2, 5), (1, 4, 1, 2, 5)
     for many in (1, 3):
-        found = checked(masked, *shapes, fed=[(many, *shapes[0][1:]), shapes[1]])
-        assert [one.builtin for one in found] == ["RESHAPE", "RESHAPE", "ADD", "RESHAPE"]
+        result = check_program(apply_mask, *shapes, fed=[(many, *shapes[0][1:]), shapes[1]])
+        assert [op.builtin for op in result] == ["RESHAPE", "RESHAPE", "ADD", "RESHAPE"]
 
 
 @pytest.mark.parametrize(
@@ -207,11 +207,11 @@ def test_many_axes_of_which_one_is_open_are_merged() -> None:
 )
 def test_many_axes_that_may_be_repeated_or_not_are_not_merged(left: Any, right: Any, fed: Any) -> None:
     for shapes in fed:
-        checked(primitives.mul, left, right, fed=shapes)
+        check_program(primitives.mul, left, right, fed=shapes)
 
 
 def test_two_builds_are_the_same_bytes() -> None:
-    first, second = (build(program(convolved, (None, 4, 8, 8)), features.kernels()) for _ in range(2))
+    first, second = (build(program(convolve, (None, 4, 8, 8)), features.kernels()) for _ in range(2))
     assert fb.to_bytes(first) == fb.to_bytes(second)
 
 
@@ -221,37 +221,39 @@ def test_many_axes_are_transposed_by_old_kernels_also_of_an_open_batch(batch: An
         blocks = primitives.reshape(x, [x.shape[0], 2, 2, 3, 4, 5])
         return primitives.transpose(blocks, [0, 3, 4, 1, 5, 2])
 
-    found = operators(pixels, (batch, 12, 4, 5))
-    assert [one.builtin for one in found] == ["RESHAPE", "TRANSPOSE", "RESHAPE"]
+    operators_of_file = operators(pixels, (batch, 12, 4, 5))
+    assert [op.builtin for op in operators_of_file] == ["RESHAPE", "TRANSPOSE", "RESHAPE"]
 
 
 @pytest.mark.parametrize("batch", [2, None])
 @pytest.mark.parametrize("perm", [(0, 2, 4, 3, 5, 1), (5, 4, 3, 2, 1, 0), (1, 0, 3, 2, 5, 4)])
 def test_six_axes_that_all_move_are_transposed_in_steps(batch: Any, perm: Sequence[int]) -> None:
-    def turned(x: Any) -> Any:
+    def transpose_input(x: Any) -> Any:
         return primitives.transpose(primitives.add(x, 1.0), perm)
 
-    made = build(program(turned, (batch, 3, 2, 4, 5, 3)), Kernels())
-    assert [one.builtin for one in made.subgraphs[0].operators].count("TRANSPOSE") == 2
+    recorded_program = build(program(transpose_input, (batch, 3, 2, 4, 5, 3)), Kernels())
+    assert [op.builtin for op in recorded_program.subgraphs[0].operators].count("TRANSPOSE") == 2
     x = np.random.RandomState(0).rand(2, 3, 2, 4, 5, 3).astype(np.float32)
     runtime, _ = features.find_runtime()
     assert runtime is not None
-    made.signatures.append(fb.Signature({"x": made.subgraphs[0].inputs[0]}, {"y": made.subgraphs[0].outputs[0]}))
-    interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(made))
+    recorded_program.signatures.append(
+        fb.Signature({"x": recorded_program.subgraphs[0].inputs[0]}, {"y": recorded_program.subgraphs[0].outputs[0]})
+    )
+    interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(recorded_program))
     interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], x.shape)
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
     interpreter.invoke()
-    found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(found, (x + 1).transpose(perm), rtol=1e-6)
+    actual = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(actual, (x + 1).transpose(perm), rtol=1e-6)
 
 
-def test_channels_that_nobody_told_are_those_of_the_filter(tmp_path: Any) -> None:
-    """Of unknown ones a kernel of groups would be asked for, which old runtimes have not."""
+def test_unknown_channels_come_from_the_filter(tmp_path: Any) -> None:
+    """Unknown channels would require a kernel with groups, which old runtimes lack."""
 
     def version(channels: Optional[int]) -> List[int]:
         path = str(tmp_path / "model.tflite")
-        fb.write(build(program(convolved, (1, channels, 8, 8)), Kernels()), path)
-        return [one.version for one in fb.read(path).subgraphs[0].operators if one.builtin == "CONV_2D"]
+        fb.write(build(program(convolve, (1, channels, 8, 8)), Kernels()), path)
+        return [op.version for op in fb.read(path).subgraphs[0].operators if op.builtin == "CONV_2D"]
 
     assert version(None) == version(4)

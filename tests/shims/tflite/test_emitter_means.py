@@ -35,17 +35,17 @@ def run(content: bytes, x: Any) -> Any:
 def test_many_elements(name: str, operator: str, keepdims: int) -> None:
     shape, axes = CASES[name]
     x = np.random.RandomState(0).uniform(0, 255, [3 if size == "n" else size for size in shape]).astype(np.float32)
-    found = run(reduction(operator, shape, axes, keepdims), x)
+    actual = run(reduction(operator, shape, axes, keepdims), x)
     exact = x.astype(np.float64)
     whole = (exact**2 if operator == "ReduceL2" else exact).sum(tuple(axes), keepdims=bool(keepdims))
     expected = {
         "ReduceSum": whole,
         "ReduceL2": np.sqrt(whole),
-        "ReduceMean": whole * (found.size / x.size),
+        "ReduceMean": whole * (actual.size / x.size),
     }[operator]
-    assert found.shape == expected.shape
+    assert actual.shape == expected.shape
     # A prime number of rows cannot be cut; kernels add them up one by one.
-    np.testing.assert_allclose(found, expected, rtol=1e-5 if name == "a prime" else 1.5e-6)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5 if name == "a prime" else 1.5e-6)
 
 
 @pytest.mark.parametrize("size", [300, 600])
@@ -66,12 +66,12 @@ def test_a_normalization_of_a_large_plane(range_: int, size: int) -> None:
         [helper.make_empty_tensor_value_info(name) for name in "yc"],
         [helper.make_tensor(k, TensorProto.FLOAT, v.shape, v.reshape(-1)) for k, v in held.items()],
     )  # fmt: skip
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
-    found = onnx_compat.run(made, {"x": x}, shim="tflite")
-    plane = found["c"].astype(np.float64)
+    model_spec = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    actual = onnx_compat.run(model_spec, {"x": x}, shim="tflite")
+    plane = actual["c"].astype(np.float64)
     variance = plane.var((2, 3), keepdims=True)
     expected = (plane - plane.mean((2, 3), keepdims=True)) / np.sqrt(variance + 1e-5)
-    np.testing.assert_allclose(found["y"], expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(actual["y"], expected, rtol=0, atol=1e-5)
 
 
 def test_few_elements_take_one_step(tmp_path: Any) -> None:
@@ -96,15 +96,15 @@ def test_a_mean_of_quantized_numbers_stays_one_operator(perm: Any, tmp_path: Any
     zero = helper.make_tensor("z", TensorProto.INT8, [], [0])
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 200, 200, 2])
     graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")], [scale, zero])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
-    file = fb.read(str(onnx_compat.convert(made, tmp_path / "m.tflite", shim="tflite")))
-    means = [one for one in file.subgraphs[0].operators if one.builtin in ("MEAN", "SUM")]
-    assert [file.subgraphs[0].tensors[one.outputs[0]].dtype for one in means] == ["int8"]
+    model_spec = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    file = fb.read(str(onnx_compat.convert(model_spec, tmp_path / "m.tflite", shim="tflite")))
+    means = [op for op in file.subgraphs[0].operators if op.builtin in ("MEAN", "SUM")]
+    assert [file.subgraphs[0].tensors[item.outputs[0]].dtype for item in means] == ["int8"]
 
 
 def test_nan_and_infinity_go_through() -> None:
     x = np.ones((1, 1, 200, 200), np.float32)
     for value in (np.nan, np.inf):
         x[0, 0, 3, 5] = value
-        found = run(model("GlobalAveragePool", x.shape, {}), x).item()
-        assert np.isnan(found) if np.isnan(value) else np.isinf(found)
+        actual = run(model("GlobalAveragePool", x.shape, {}), x).item()
+        assert np.isnan(actual) if np.isnan(value) else np.isinf(actual)

@@ -29,8 +29,8 @@ def model(nodes: List[Any], feed: Values, constants: Values, opens: bool = False
     held = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
     outputs = [helper.make_empty_tensor_value_info("y")]
     graph = helper.make_graph(nodes, "g", inputs, outputs, held)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    return bytes(made.SerializeToString())
+    model_spec = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    return bytes(model_spec.SerializeToString())
 
 
 def file_result(content: bytes, feed: Values, path: Path) -> Any:
@@ -153,8 +153,8 @@ def test_a_diagonal_far_away(upper: int) -> None:
     x = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
     for offset in (5, -5, 2**31, -(2**31), 2**40, MOST, LEAST):
         content = model([helper.make_node("Trilu", ["x", "k"], ["y"], upper=upper)], {"x": x, "k": np.array(0)}, {})
-        found = onnx_compat.run(content, {"x": x, "k": np.array(offset)}, shim="tflite")[0]
-        assert found.any() == (bool(upper) == (offset < 0)), offset
+        actual = onnx_compat.run(content, {"x": x, "k": np.array(offset)}, shim="tflite")[0]
+        assert actual.any() == (bool(upper) == (offset < 0)), offset
 
 
 @pytest.mark.parametrize("text", ["", "a", "ü"])

@@ -1,4 +1,4 @@
-"""Which whole operators become a kernel of their own, and that it gives the numbers of the composed meaning."""
+"""ONNX operators that become a single kernel, with the results of their composed meaning."""
 
 from typing import Any, Sequence
 
@@ -13,9 +13,9 @@ import onnx_compat
 
 def agrees(content: bytes, *shape: int) -> None:
     feeds = {"x": np.random.RandomState(0).standard_normal(shape).astype(np.float32)}
-    (found,) = onnx_compat.prepare(onnx.load_from_string(content), shim="tflite").run(feeds)
+    (actual,) = onnx_compat.prepare(onnx.load_from_string(content), shim="tflite").run(feeds)
     (wanted,) = onnx_compat.prepare(onnx.load_from_string(content), shim="reference").run(feeds)
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(actual, wanted, rtol=1e-4, atol=1e-5)
 
 
 def resize(*scales: float, shape: Sequence[Any] = (1, 3, 5, 7), **attributes: Any) -> bytes:
@@ -23,20 +23,20 @@ def resize(*scales: float, shape: Sequence[Any] = (1, 3, 5, 7), **attributes: An
     return model("Resize", shape, given, **attributes)
 
 
-@pytest.mark.parametrize("place", ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"])
+@pytest.mark.parametrize("position", ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"])
 @pytest.mark.parametrize("scales", [(2, 2), (3, 1), (0.2, 2), (1.4, 3)])
-def test_straight_lines_have_a_kernel(place: str, scales: Any, tmp_path: Any) -> None:
-    content = resize(*scales, mode="linear", coordinate_transformation_mode=place)
-    single = place == "pytorch_half_pixel" and 0.2 in scales  # of which only ONNX takes the first pixel
+def test_straight_lines_have_a_kernel(position: str, scales: Any, tmp_path: Any) -> None:
+    content = resize(*scales, mode="linear", coordinate_transformation_mode=position)
+    single = position == "pytorch_half_pixel" and 0.2 in scales  # of which only ONNX takes the first pixel
     assert ("RESIZE_BILINEAR" in operators(content, tmp_path)) is not single
     agrees(content, 1, 3, 5, 7)
 
 
 @pytest.mark.parametrize("scales", [(2, 2), (3, 7), (0.6, 2)])
 @pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
-@pytest.mark.parametrize("place", ["half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn"])
-def test_the_nearest_has_a_kernel_where_all_pixels_are_the_same(place: str, rounding: str, scales: Any) -> None:
-    agrees(resize(*scales, coordinate_transformation_mode=place, nearest_mode=rounding), 1, 3, 5, 7)
+@pytest.mark.parametrize("position", ["half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn"])
+def test_the_nearest_has_a_kernel_where_all_pixels_are_the_same(position: str, rounding: str, scales: Any) -> None:
+    agrees(resize(*scales, coordinate_transformation_mode=position, nearest_mode=rounding), 1, 3, 5, 7)
 
 
 def test_the_nearest_by_two_is_one_kernel_also_of_unknown_sizes(tmp_path: Any) -> None:
@@ -59,7 +59,7 @@ def test_a_size_that_is_rounded_down_is_composed(scales: Any, tmp_path: Any) -> 
 @pytest.mark.parametrize(("mode", "how"), [("nearest", "tf_half_pixel_for_nn"), ("linear", "half_pixel")])
 @pytest.mark.parametrize("shape", [(None, 3, None, None), (None, 3, 5, None)])
 def test_sizes_that_are_a_multiple_of_open_ones(mode: str, how: str, shape: Any, tmp_path: Any) -> None:
-    """As exporters write a Resize of twice the size: through a Shape."""
+    """Exporters write a Resize to twice the size through a Shape."""
     vectors = {"one": [0], "two": [2], "factors": [2, 2]}
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),
@@ -81,7 +81,7 @@ def test_sizes_that_are_a_multiple_of_open_ones(mode: str, how: str, shape: Any,
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * 4)
     graph = helper.make_graph(nodes, "doubled", [x], [y], held)
     content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8).SerializeToString()
-    assert any(one.startswith("RESIZE") for one in operators(content, tmp_path))
+    assert any(op.startswith("RESIZE") for op in operators(content, tmp_path))
     agrees(content, 2, 3, 5, 7)
 
 

@@ -35,24 +35,24 @@ def network(
 
 
 def feeds(steps: int, batch: int, lengths: Sequence[int] = ()) -> Dict[str, Any]:
-    found: Dict[str, Any] = {"x": np.random.RandomState(steps).standard_normal((steps, batch, 5)).astype(np.float32)}
+    result: Dict[str, Any] = {"x": np.random.RandomState(steps).standard_normal((steps, batch, 5)).astype(np.float32)}
     if lengths:
-        found["lengths"] = np.array(lengths, np.int32)
-    return found
+        result["lengths"] = np.array(lengths, np.int32)
+    return result
 
 
 def agree(model: Any, *fed: Dict[str, Any]) -> None:
-    """One file, for all of these."""
+    """The same file serves all of these inputs."""
     prepared, reference = (onnx_compat.prepare(model, shim=name) for name in ("tflite", "reference"))
     for given in fed:
-        for found, wanted in zip(prepared.run(given), reference.run(given)):
-            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+        for actual, wanted in zip(prepared.run(given), reference.run(given)):
+            np.testing.assert_allclose(actual, wanted, rtol=1e-4, atol=1e-5)
 
 
 def builtins(model: Any, path: Any) -> List[List[str]]:
     onnx.save(model, str(path / "m.onnx"))
-    found = fb.read(str(onnx_compat.convert(str(path / "m.onnx"), str(path / "m.tflite"))))
-    return [[one.builtin for one in graph.operators] for graph in found.subgraphs]
+    model_read = fb.read(str(onnx_compat.convert(str(path / "m.onnx"), str(path / "m.tflite"))))
+    return [[op.builtin for op in graph.operators] for graph in model_read.subgraphs]
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_a_long_sequence_is_a_loop_of_few_rounds(steps: int, tmp_path: Any) -> N
 @pytest.mark.parametrize(("cells", "alone"), [(24, False), (512, True)])
 def test_a_round_reads_no_more_weights_than_a_cache_holds(cells: int, alone: bool, tmp_path: Any) -> None:
     _, *bodies = builtins(network("RNN", "t", "n", cells=cells), tmp_path)
-    products = sorted(one.count("FULLY_CONNECTED") for one in bodies)
+    products = sorted(item.count("FULLY_CONNECTED") for item in bodies)
     alone = alone or not features.kernels().accepts("DYNAMIC_UPDATE_SLICE", "float32")  # each row by itself
     assert products[-1] > 0 and (products[-1] <= 4) == alone
 
@@ -104,7 +104,7 @@ def test_a_scan_that_only_hands_on() -> None:
 
 # -- the kernels -------------------------------------------------------------------------------------------------------
 def recurrent(operator: str, steps: Any, batch: Any = 1, peepholes: bool = False, **attributes: Any) -> Any:
-    """One with three results, of which a reader may want all."""
+    """A layer has three results, and an operator may read all of them."""
     model = network(operator, steps, batch, **attributes)
     node, graph = model.graph.node[0], model.graph
     if peepholes:
@@ -116,11 +116,11 @@ def recurrent(operator: str, steps: Any, batch: Any = 1, peepholes: bool = False
 
 
 def kernels(model: Any, path: Any) -> int:
-    """How many there are in the main graph, which is then the only one."""
-    main, *others = builtins(model, path)
-    found = sum("_SEQUENCE_" in name for name in main)
-    assert not (found and others)
-    return found
+    """Return the number of these operators in the main graph, which must be the only graph."""
+    main, *other_results = builtins(model, path)
+    result = sum("_SEQUENCE_" in name for name in main)
+    assert not (result and other_results)
+    return result
 
 
 @pytest.mark.parametrize("peepholes", [False, True])
@@ -164,7 +164,7 @@ def test_each_run_forgets_the_one_before(steps: Any, peepholes: bool, plain: boo
         interpreter.allocate_tensors()
         interpreter.set_tensor(given["index"], x)
         interpreter.invoke()
-        return [interpreter.get_tensor(one["index"]).tobytes() for one in interpreter.get_output_details()]
+        return [interpreter.get_tensor(detail["index"]).tobytes() for detail in interpreter.get_output_details()]
 
     lengths = (6, 9) if steps == "t" else (steps,)
     wanted = {length: run(feeds(length, 2)["x"]) for length in lengths}
@@ -178,7 +178,7 @@ def test_each_run_forgets_the_one_before(steps: Any, peepholes: bool, plain: boo
 
 
 def test_what_the_kernel_cannot_do_is_composed(tmp_path: Any) -> None:
-    others = [
+    other_results = [
         recurrent("LSTM", "t", "n"),  # the states have a batch
         recurrent("LSTM", "t", 40),  # a loop is faster
         recurrent("LSTM", 30, 8),  # written out, it is faster still
@@ -190,9 +190,9 @@ def test_what_the_kernel_cannot_do_is_composed(tmp_path: Any) -> None:
         recurrent("RNN", "t", activations=["Sigmoid"]),
         network("LSTM", "t", 1, lengths=True),
     ]
-    for model in others:
+    for model in other_results:
         assert not any("_SEQUENCE_" in name for names in builtins(model, tmp_path) for name in names)
-    for model in others[5:9]:
+    for model in other_results[5:9]:
         agree(model, feeds(5, 1))
 
 
@@ -200,7 +200,7 @@ def test_what_the_kernel_cannot_do_is_composed(tmp_path: Any) -> None:
 @pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
 @pytest.mark.parametrize("steps", ["t", 6])
 def test_states_that_are_given(operator: str, direction: str, steps: Any, tmp_path: Any) -> None:
-    """As constants, as inputs, and the same ones to two layers, which must not share what they become."""
+    """Initial states are constants or inputs. Two layers with the same states must not share their variables."""
     both = direction == "bidirectional"
     for known in (True, False):
         model = recurrent(operator, steps, direction=direction)
@@ -217,15 +217,15 @@ def test_states_that_are_given(operator: str, direction: str, steps: Any, tmp_pa
             graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in given.items())
         else:
             graph.input.extend(
-                helper.make_tensor_value_info(name, TensorProto.FLOAT, each.shape) for name, each in given.items()
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, item.shape) for name, item in given.items()
             )
         assert kernels(model, tmp_path) == (4 if operator == "RNN" and both else 2)
         fed = [feeds(length, 1) for length in ((6, 0, 3) if steps == "t" else (6, 6))]
-        agree(model, *[one if known else dict(one, **given) for one in fed])
+        agree(model, *[item if known else dict(item, **given) for item in fed])
 
 
 def test_a_state_from_one_layer_begins_the_next(tmp_path: Any) -> None:
-    """What writes a variable stays, also where it copies."""
+    """An operator that writes a variable stays, even if it copies its input."""
     model = recurrent("LSTM", "t")
     first = model.graph.node[0]
     second = type(first)()

@@ -9,13 +9,13 @@ from programs import names
 from onnx_compat import primitives as p
 
 
-def put(places: Sequence[int], reduction: str = "none") -> Any:
-    rows = np.asarray(places, np.int64).reshape(-1, 1)
-    return lambda x: p.scatter_nd(x, rows, p.tanh(p.take(x, np.arange(len(places)), 0)), reduction)
+def put(positions: Sequence[int], reduction: str = "none") -> Any:
+    rows = np.asarray(positions, np.int64).reshape(-1, 1)
+    return lambda x: p.scatter_nd(x, rows, p.tanh(p.take(x, np.arange(len(positions)), 0)), reduction)
 
 
 @pytest.mark.parametrize(
-    ("places", "expected"),
+    ("positions", "expected"),
     [
         ([0, 1, 2], ["CONCATENATION"]),
         ([2], ["CONCATENATION"]),
@@ -25,14 +25,14 @@ def put(places: Sequence[int], reduction: str = "none") -> Any:
         ([2, 1], ["CONCATENATION", "GATHER"]),
     ],
 )
-def test_known_places_are_joined(places: List[int], expected: List[str]) -> None:
-    def assigned(sizes: Sequence[Any], fed: Sequence[int]) -> List[str]:
-        found = names(put(places), sizes, fed=[fed])
-        return [one for one in found[found.index("TANH") + 1 :] if one in ("CONCATENATION", "GATHER")]
+def test_known_places_are_joined(positions: List[int], expected: List[str]) -> None:
+    def assign(sizes: Sequence[Any], fed: Sequence[int]) -> List[str]:
+        result = names(put(positions), sizes, fed=[fed])
+        return [item for item in result[result.index("TANH") + 1 :] if item in ("CONCATENATION", "GATHER")]
 
-    assert assigned((6, 4), (6, 4)) == expected
-    assert "SCATTER_ND" not in names(put(places), (6, None), fed=[(6, 3)])
-    names(put(places), (None, 4), fed=[(6, 4)])
+    assert assign((6, 4), (6, 4)) == expected
+    assert "SCATTER_ND" not in names(put(positions), (6, None), fed=[(6, 3)])
+    names(put(positions), (None, 4), fed=[(6, 4)])
 
 
 def test_what_meets_or_is_combined_is_scattered() -> None:
@@ -41,7 +41,7 @@ def test_what_meets_or_is_combined_is_scattered() -> None:
 
 
 def test_places_of_several_axes() -> None:
-    places = np.asarray([[0, 1], [0, 2], [1, 0]], np.int64)
+    positions = np.asarray([[0, 1], [0, 2], [1, 0]], np.int64)
     assert "GATHER" in names(
-        lambda x: p.scatter_nd(x, places, p.reduce_mean(p.take(x, np.arange(3) % 2, 0), [1]), "none"), (2, 3, 4)
+        lambda x: p.scatter_nd(x, positions, p.reduce_mean(p.take(x, np.arange(3) % 2, 0), [1]), "none"), (2, 3, 4)
     )

@@ -15,13 +15,13 @@ OPEN = (None, "t", 4)
 @pytest.mark.parametrize("step", [1, 2])
 def test_of_an_open_axis(start: int, end: Any, step: int) -> None:
     for length in (6, 1, 2):
-        found = names(lambda x: p.slice(x, [0, start, 0], [None, end, None], [1, step, 1]), OPEN, fed=[(2, length, 4)])
-        assert found.count("STRIDED_SLICE") <= 1 and "PACK" not in found
+        result = names(lambda x: p.slice(x, [0, start, 0], [None, end, None], [1, step, 1]), OPEN, fed=[(2, length, 4)])
+        assert result.count("STRIDED_SLICE") <= 1 and "PACK" not in result
 
 
 @pytest.mark.parametrize("start", [0, 1])
 def test_up_to_a_place_before_the_edge(start: int) -> None:
-    """That is told by a size, as a transposed convolution does it."""
+    """A size gives the end of the slice, as after a transposed convolution."""
 
     def cut(x: Any) -> Any:
         longer = p.pad(x, [0, 1, 0], [0, 2, 0])

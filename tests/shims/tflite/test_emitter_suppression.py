@@ -28,7 +28,7 @@ def model(
     boxes: Any = 30,
     counted: bool = False,
 ) -> onnx.ModelProto:
-    """Of two images and three classes; `counted`: the size of what is found goes into another output."""
+    """Return a model of two images and three classes. `counted`: another output is the number of selected boxes."""
     held = {"limit": np.array([limit], np.int64), "overlap": overlap, "threshold": threshold}
     given = [name if held[name] is not None else "" for name in held]
     constants = [
@@ -52,25 +52,25 @@ def model(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=7)
 
 
-def builtins(made: onnx.ModelProto, path: Any) -> List[str]:
+def builtins(proto: onnx.ModelProto, path: Any) -> List[str]:
     from onnx_compat_tflite import flatbuffer as fb
 
-    file = fb.read(str(onnx_compat.convert(made, str(path / "model.tflite"))))
+    file = fb.read(str(onnx_compat.convert(proto, str(path / "model.tflite"))))
     return [operator.builtin for graph in file.subgraphs for operator in graph.operators]
 
 
-def agrees(made: onnx.ModelProto, boxes: Any, scores: Any) -> Any:
+def agrees(proto: onnx.ModelProto, boxes: Any, scores: Any) -> Any:
     feeds = {"boxes": np.asarray(boxes, np.float32), "scores": np.asarray(scores, np.float32)}
-    found = onnx_compat.prepare(made, shim="tflite").run(feeds)
-    for one, other in zip(found, onnx_compat.prepare(made, shim="reference").run(feeds)):
-        np.testing.assert_array_equal(one, other)
-    return found[0]
+    actual = onnx_compat.prepare(proto, shim="tflite").run(feeds)
+    for array, other_array in zip(actual, onnx_compat.prepare(proto, shim="reference").run(feeds)):
+        np.testing.assert_array_equal(array, other_array)
+    return actual[0]
 
 
 def test_each_class_of_each_image_is_one_kernel(tmp_path: Any) -> None:
-    found = builtins(model(), tmp_path)
-    assert found.count("NON_MAX_SUPPRESSION_V4") == 6
-    assert "WHILE" not in found
+    result = builtins(model(), tmp_path)
+    assert result.count("NON_MAX_SUPPRESSION_V4") == 6
+    assert "WHILE" not in result
 
 
 @pytest.mark.parametrize("kind", CASES)
@@ -79,23 +79,23 @@ def test_each_class_of_each_image_is_one_kernel(tmp_path: Any) -> None:
 def test_the_boxes_are_those_of_onnx(kind: str, centre: int, overlap: Optional[float]) -> None:
     random = np.random.RandomState(0)
     for limit, threshold in ((1, 0.3), (5, None), (1000, 0.0), (30, 0.6)):
-        made = model(limit, overlap, threshold, centre)
-        agrees(made, CASES[kind](random, 30), random.randint(0, 8, (2, 3, 30)) / 8)  # many scores are equal
+        model_spec = model(limit, overlap, threshold, centre)
+        agrees(model_spec, CASES[kind](random, 30), random.randint(0, 8, (2, 3, 30)) / 8)  # many scores are equal
 
 
 def test_the_first_of_equal_scores_is_chosen_and_a_box_without_an_area_once() -> None:
     boxes = np.tile([[[0, 0, 1, 1], [2, 2, 2, 3], [0, 0, 1, 1]] * 10], (2, 1, 1))
-    found = agrees(model(limit=30), boxes, np.full((2, 3, 30), 0.5))
-    assert found[found[:, 0] + found[:, 1] == 0][:, 2].tolist() == [0, *range(1, 30, 3)]
+    result = agrees(model(limit=30), boxes, np.full((2, 3, 30), 0.5))
+    assert result[result[:, 0] + result[:, 1] == 0][:, 2].tolist() == [0, *range(1, 30, 3)]
 
 
 def test_scores_that_are_not_numbers_are_not_above_the_threshold() -> None:
     random = np.random.RandomState(1)
     scores = random.uniform(0.4, 1, (2, 3, 30))
     scores[:, :, ::4] = np.nan
-    found = agrees(model(limit=30), random.uniform(0, 20, (2, 30, 4)), scores)
-    assert len(found)
-    assert (found[:, 2] % 4 != 0).all()
+    result = agrees(model(limit=30), random.uniform(0, 20, (2, 30, 4)), scores)
+    assert len(result)
+    assert (result[:, 2] % 4 != 0).all()
 
 
 def test_nothing_is_found() -> None:
@@ -103,11 +103,11 @@ def test_nothing_is_found() -> None:
 
 
 def test_the_limit_may_be_an_input_and_nothing(tmp_path: Any) -> None:
-    made = model()
-    made.graph.initializer.remove(next(one for one in made.graph.initializer if one.name == "limit"))
-    made.graph.input.append(helper.make_tensor_value_info("limit", TensorProto.INT64, [1]))
-    loaded = onnx_compat.load_converted(onnx_compat.convert(made, tmp_path / "m.tflite"))
-    reference = onnx_compat.prepare(made, shim="reference")
+    model_spec = model()
+    model_spec.graph.initializer.remove(next(item for item in model_spec.graph.initializer if item.name == "limit"))
+    model_spec.graph.input.append(helper.make_tensor_value_info("limit", TensorProto.INT64, [1]))
+    loaded = onnx_compat.load_converted(onnx_compat.convert(model_spec, tmp_path / "m.tflite"))
+    reference = onnx_compat.prepare(model_spec, shim="reference")
     random = np.random.RandomState(0)
     fed = {"boxes": CASES["any"](random, 30).astype(np.float32), "scores": random.rand(2, 3, 30).astype(np.float32)}
     for limit in (2, 0, 50):
@@ -116,15 +116,15 @@ def test_the_limit_may_be_an_input_and_nothing(tmp_path: Any) -> None:
 
 
 def test_what_asks_how_many_were_found_does_not_find_them_again(tmp_path: Any) -> None:
-    made = model(counted=True)
-    assert "WHILE" not in builtins(made, tmp_path)
+    model_spec = model(counted=True)
+    assert "WHILE" not in builtins(model_spec, tmp_path)
     random = np.random.RandomState(2)
-    agrees(made, random.uniform(0, 10, (2, 30, 4)), random.uniform(0, 1, (2, 3, 30)))
+    agrees(model_spec, random.uniform(0, 10, (2, 30, 4)), random.uniform(0, 1, (2, 3, 30)))
 
 
 @pytest.mark.parametrize("given", [{"overlap": 1.0}, {"boxes": "n"}])
 def test_what_the_kernel_cannot_do_is_composed(given: Any, tmp_path: Any) -> None:
-    made = model(**given)
-    assert "NON_MAX_SUPPRESSION_V4" not in builtins(made, tmp_path)
+    model_spec = model(**given)
+    assert "NON_MAX_SUPPRESSION_V4" not in builtins(model_spec, tmp_path)
     random = np.random.RandomState(3)
-    agrees(made, random.uniform(0, 10, (2, 30, 4)), random.uniform(0, 1, (2, 3, 30)))
+    agrees(model_spec, random.uniform(0, 10, (2, 30, 4)), random.uniform(0, 1, (2, 3, 30)))

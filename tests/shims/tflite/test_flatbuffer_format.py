@@ -15,7 +15,7 @@ from onnx_compat.errors import ConversionError, InvalidModelError
 
 
 def model(**constants):
-    """One ADD per constant, x + c0 + c1 + …"""
+    """Return a model with an ADD for each constant: x + c0 + c1 + …"""
     graph = fb.SubGraph(name="main")
     x = graph.add(fb.TensorSpec("x", "float32", (-1, 4)))
     graph.inputs = [x]
@@ -47,13 +47,17 @@ def everything():
 
 def test_every_operator_and_option_survives():
     first = fb.read(fb.to_bytes(everything()))
-    for given, found in zip(everything().subgraphs[0].operators, first.subgraphs[0].operators):
-        assert found.builtin == given.builtin
-        assert list(found.inputs) == list(given.inputs)
-        assert set(found.options) == set(fb.options_of(given.builtin))
+    for given, operators_of_file in zip(everything().subgraphs[0].operators, first.subgraphs[0].operators):
+        assert operators_of_file.builtin == given.builtin
+        assert list(operators_of_file.inputs) == list(given.inputs)
+        assert set(operators_of_file.options) == set(fb.options_of(given.builtin))
         for key, value in given.options.items():
             # An enumeration's 1 comes back by its name.
-            same = [int(v) for v in found.options[key]] if isinstance(value, list) else found.options[key]
+            same = (
+                [int(v) for v in operators_of_file.options[key]]
+                if isinstance(value, list)
+                else operators_of_file.options[key]
+            )
             assert same == value or isinstance(same, str)
     assert first.subgraphs[0].operators[-1].custom_options == b"\1\2\3"
     assert fb.to_bytes(first) == fb.to_bytes(everything())
@@ -69,12 +73,12 @@ def test_same_bytes_each_time_and_through_a_reading():
 
 def test_what_is_read_is_what_was_written():
     spec = model(c=np.arange(4, dtype=np.float32))
-    found = fb.read(fb.to_bytes(spec))
-    assert found.description == "a description"
-    assert found.metadata["note"] == b"kept"
-    assert found.metadata["min_runtime_version"].rstrip(b"\0") == b"2.7.0"
-    assert found.signatures == spec.signatures
-    graph = found.subgraphs[0]
+    model_read = fb.read(fb.to_bytes(spec))
+    assert model_read.description == "a description"
+    assert model_read.metadata["note"] == b"kept"
+    assert model_read.metadata["min_runtime_version"].rstrip(b"\0") == b"2.7.0"
+    assert model_read.signatures == spec.signatures
+    graph = model_read.subgraphs[0]
     assert (graph.inputs, graph.outputs, graph.name) == ([0], [2], "main")
     assert graph.tensors[0].shape == (1, 4)
     assert graph.tensors[0].shape_signature == (-1, 4)
@@ -91,11 +95,11 @@ def test_equal_constants_are_stored_once_and_aligned():
         graph.add(fb.TensorSpec(name, "float32", array.shape, array))
     data = fb.to_bytes(fb.ModelSpec([graph]))
     assert 8000 < len(data) < 9000
-    found = [tensor.buffer for tensor in fb.read(data).subgraphs[0].tensors]
-    for array in found[:3]:
+    model_read = [tensor.buffer for tensor in fb.read(data).subgraphs[0].tensors]
+    for array in model_read[:3]:
         np.testing.assert_array_equal(array, value)
     base = np.frombuffer(data, np.uint8).ctypes.data
-    assert [(array.ctypes.data - base) % 16 for array in found] == [0] * 4
+    assert [(array.ctypes.data - base) % 16 for array in model_read] == [0] * 4
 
 
 @pytest.mark.parametrize(
@@ -114,12 +118,12 @@ def test_equal_constants_are_stored_once_and_aligned():
 )
 def test_constant_types(dtype, array):
     graph = fb.SubGraph([fb.TensorSpec("t", dtype, (3,), array)])
-    (found,) = fb.read(fb.to_bytes(fb.ModelSpec([graph]))).subgraphs[0].tensors
-    assert found.dtype == dtype
+    (model_read,) = fb.read(fb.to_bytes(fb.ModelSpec([graph]))).subgraphs[0].tensors
+    assert model_read.dtype == dtype
     if dtype == "string":
-        assert list(found.buffer) == [b"a", "ä".encode(), b"\xff"]
+        assert list(model_read.buffer) == [b"a", "ä".encode(), b"\xff"]
     else:
-        np.testing.assert_array_equal(found.buffer, array)
+        np.testing.assert_array_equal(model_read.buffer, array)
 
 
 def test_quantization_survives():
@@ -131,9 +135,9 @@ def test_quantization_survives():
             fb.TensorSpec("b", "int4", (8,), quantization=blocks),
         ]
     )
-    found = fb.read(fb.to_bytes(fb.ModelSpec([graph]))).subgraphs[0].tensors
-    assert found[0].quantization == axis
-    assert found[1].quantization.details[1]["block_shape"] == [1, 32]
+    model_read = fb.read(fb.to_bytes(fb.ModelSpec([graph]))).subgraphs[0].tensors
+    assert model_read[0].quantization == axis
+    assert model_read[1].quantization.details[1]["block_shape"] == [1, 32]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class Graph(fb.SubGraph):
         return self
 
 
-def one(build):
+def build_model(build):
     graph = Graph()
     build(graph)
     return fb.ModelSpec([graph])
@@ -75,7 +75,7 @@ def test_unknown_batch(load):
         x = g.tensor("float32", (-1, 3))
         g.ends([x], [g.op("ADD", [x, g.constant(np.float32([1, 2, 3]))], "float32", (-1, 3))])
 
-    interpreter = load(one(build))
+    interpreter = load(build_model(build))
     for batch in (1, 4, 2):
         x = np.random.RandomState(batch).randn(batch, 3).astype(np.float32)
         np.testing.assert_array_equal(run(interpreter, x)[0], x + np.float32([1, 2, 3]))
@@ -99,7 +99,7 @@ def test_convolution(load):
     for i in range(3):
         for j in range(3):
             expected[0, i, j] = np.einsum("hwc,ohwc->o", x[0, i : i + 3, j : j + 3], weights)
-    np.testing.assert_allclose(run(load(one(build)), x)[0], np.maximum(expected, 0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(run(load(build_model(build)), x)[0], np.maximum(expected, 0), rtol=1e-5, atol=1e-5)
 
 
 def test_slice_and_reshape(load):
@@ -110,7 +110,7 @@ def test_slice_and_reshape(load):
         g.ends([x], [g.op("RESHAPE", [cut, g.constant(np.int32([3, 2]))], "float32", (3, 2), new_shape=[3, 2])])
 
     x = np.arange(12, dtype=np.float32).reshape(2, 6)
-    np.testing.assert_array_equal(run(load(one(build)), x)[0], x[:, 1:6:2].reshape(3, 2))
+    np.testing.assert_array_equal(run(load(build_model(build)), x)[0], x[:, 1:6:2].reshape(3, 2))
 
 
 def test_int64(load):
@@ -119,7 +119,7 @@ def test_int64(load):
         y = g.op("ADD", [x, g.constant(np.int64([2**40, 1]))], "int64", (2,))
         g.ends([x], [g.op("MUL", [y, g.constant(np.int64([3, -5]))], "int64", (2,))])
 
-    np.testing.assert_array_equal(run(load(one(build)), np.int64([7, 8]))[0], [(7 + 2**40) * 3, -45])
+    np.testing.assert_array_equal(run(load(build_model(build)), np.int64([7, 8]))[0], [(7 + 2**40) * 3, -45])
 
 
 def test_five_dimensions(load):
@@ -128,7 +128,7 @@ def test_five_dimensions(load):
         g.ends([x], [g.op("TRANSPOSE", [x, g.constant(np.int32([4, 2, 0, 1, 3]))], "float32", (5, 3, 1, 2, 4))])
 
     x = np.arange(120, dtype=np.float32).reshape(1, 2, 3, 4, 5)
-    np.testing.assert_array_equal(run(load(one(build)), x)[0], x.transpose(4, 2, 0, 1, 3))
+    np.testing.assert_array_equal(run(load(build_model(build)), x)[0], x.transpose(4, 2, 0, 1, 3))
 
 
 def test_strings(load):
@@ -139,7 +139,7 @@ def test_strings(load):
         table = g.add(fb.TensorSpec("words", "string", (4,), words))
         g.ends([which], [g.op("GATHER", [table, which], "string", (3,), axis=0)])
 
-    (result,) = run(load(one(build)), np.int32([3, 1, 2]))
+    (result,) = run(load(build_model(build)), np.int32([3, 1, 2]))
     assert [bytes(item) for item in result] == [words[i].encode() for i in (3, 1, 2)]
 
 
@@ -192,7 +192,7 @@ def test_constants_outside_the_flatbuffer(load):
         g.ends([x], [g.op("ADD", [y, g.constant(np.float32(1))], "float32", (3,))])
 
     try:
-        (result,) = run(load(one(build), outside=True), np.float32([1, 1, 1]))
+        (result,) = run(load(build_model(build), outside=True), np.float32([1, 1, 1]))
     except RuntimeError as error:
         pytest.skip("this runtime does not know them: %s" % error)
     assert result.tolist() == [3, 5, 9]

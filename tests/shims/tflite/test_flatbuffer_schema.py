@@ -22,11 +22,11 @@ def camel(name):
 def attribute(item, name):
     """The generated attribute of a field, whatever way the generator spells its capitals."""
     wanted = camel(name).lower()
-    (found,) = [key for key in vars(item) if key.lower() == wanted]
-    return getattr(item, found)
+    (result,) = [key for key in vars(item) if key.lower() == wanted]
+    return getattr(item, result)
 
 
-def known(item, name):
+def known_names(item, name):
     """Whether the runtime's schema has the field."""
     return camel(name).lower() in {key.lower() for key in vars(item)}
 
@@ -40,14 +40,14 @@ def test_operator_numbers():
 
 
 def test_tensor_types():
-    found = {key.lower(): value for key, value in members(generated.TensorType).items()}
-    assert found.items() <= ENUMS["TensorType"].numbers.items()
+    result = {key.lower(): value for key, value in members(generated.TensorType).items()}
+    assert result.items() <= ENUMS["TensorType"].numbers.items()
 
 
 @pytest.mark.parametrize("union", sorted(UNION_MEMBERS))
 def test_union_members(union):
-    found = members(getattr(generated, union))
-    names = [name for name, _ in sorted(found.items(), key=lambda pair: pair[1])][1:]
+    result = members(getattr(generated, union))
+    names = [name for name, _ in sorted(result.items(), key=lambda pair: pair[1])][1:]
     assert names == UNION_MEMBERS[union][: len(names)]
     assert names
 
@@ -60,7 +60,7 @@ def test_table(name):
     unions = {camel(field.name).lower() + "type" for field in TABLES[name].fields if field.kind == "union"}
     assert names - {"deprecatedtag"} <= ours | unions
     for field in TABLES[name].fields:
-        if field.kind == "scalar" and known(plain, field.name):
+        if field.kind == "scalar" and known_names(plain, field.name):
             default = ENUMS[field.type].number(field.default) if field.type in ENUMS else field.default
             assert attribute(plain, field.name) == default
 
@@ -87,11 +87,11 @@ def test_generated_code_reads_every_option():
         options = operator.builtinOptions or operator.builtinOptions2
         assert (table is None) == (options is None)
         for field in TABLES[table].fields if table else ():
-            if not known(options, field.name):
+            if not known_names(options, field.name):
                 continue
-            found = attribute(options, field.name)
-            found = found.decode() if isinstance(found, bytes) else found
-            assert np.array_equal(found, sample(field)), (name, field.name)
+            result = attribute(options, field.name)
+            result = result.decode() if isinstance(result, bytes) else result
+            assert np.array_equal(result, sample(field)), (name, field.name)
 
 
 def test_generated_code_reads_the_rest():
@@ -130,8 +130,8 @@ def test_ours_reads_what_generated_code_writes():
     model = generated.ModelT.InitFromPackedBuf(fb.to_bytes(everything()), 0)
     builder = flatbuffers.Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
-    found = fb.read(bytes(builder.Output()))
-    for ours, theirs in zip(everything().subgraphs[0].operators, found.subgraphs[0].operators):
+    model_read = fb.read(bytes(builder.Output()))
+    for ours, theirs in zip(everything().subgraphs[0].operators, model_read.subgraphs[0].operators):
         assert (ours.builtin, list(ours.outputs)) == (theirs.builtin, list(theirs.outputs))
         table = fb.options_table(ours.builtin)
         if table is not None:

@@ -45,8 +45,8 @@ def test_a_large_model_becomes_a_file_that_runs_or_is_refused(reads: bool, tmp_p
     onnx_compat.convert(two_products(), path, shim="tflite")
     data = path.read_bytes()
     for array in WEIGHTS:
-        places = [data.find(part.tobytes()) for part in (array, np.ascontiguousarray(array.T))]
-        assert max(places) > 0, "it is there, as it is or transposed"
+        positions = [data.find(part.tobytes()) for part in (array, np.ascontiguousarray(array.T))]
+        assert max(positions) > 0, "it is there, as it is or transposed"
     model = fb.read(path)
     held = [tensor.buffer for tensor in model.subgraphs[0].tensors if tensor.buffer is not None]
     assert sum(array.size == 64 * 64 for array in held) == 2
@@ -74,7 +74,7 @@ def test_what_is_small_lies_inside(tmp_path: Path) -> None:
 
 
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
-    """Whatever the order is that a set of strings happens to have."""
+    """The order of a set of strings differs between processes and must not matter."""
     nodes = [
         helper.make_node("If", ["f"], ["t"], then_branch=_branch("Sigmoid"), else_branch=_branch("Softplus")),
         helper.make_node("LayerNormalization", ["t", "scale"], ["l"]),

@@ -45,115 +45,115 @@ def model() -> fb.ModelSpec:
 MODEL = model()
 
 
-def main(made: fb.ModelSpec) -> fb.SubGraph:
-    return made.subgraphs[0]
+def main(model_spec: fb.ModelSpec) -> fb.SubGraph:
+    return model_spec.subgraphs[0]
 
 
-def first(made: fb.ModelSpec, builtin: str) -> fb.OperatorSpec:
-    return next(one for graph in made.subgraphs for one in graph.operators if one.builtin == builtin)
+def first(model_spec: fb.ModelSpec, builtin: str) -> fb.OperatorSpec:
+    return next(op for graph in model_spec.subgraphs for op in graph.operators if op.builtin == builtin)
 
 
-def result(made: fb.ModelSpec, builtin: str) -> fb.TensorSpec:
-    return main(made).tensors[first(made, builtin).outputs[0]]
+def result(model_spec: fb.ModelSpec, builtin: str) -> fb.TensorSpec:
+    return main(model_spec).tensors[first(model_spec, builtin).outputs[0]]
 
 
-def constant(made: fb.ModelSpec, builtin: str, place: int) -> fb.TensorSpec:
-    index = first(made, builtin).inputs[place]
+def constant(model_spec: fb.ModelSpec, builtin: str, position: int) -> fb.TensorSpec:
+    index = first(model_spec, builtin).inputs[position]
     assert index is not None
-    return main(made).tensors[index]
+    return main(model_spec).tensors[index]
 
 
-def a_tensor_that_is_not_there(made: fb.ModelSpec) -> None:
-    first(made, "CONV_2D").inputs = [99, *first(made, "CONV_2D").inputs[1:]]
+def a_tensor_that_is_not_there(model_spec: fb.ModelSpec) -> None:
+    first(model_spec, "CONV_2D").inputs = [99, *first(model_spec, "CONV_2D").inputs[1:]]
 
 
-def a_use_before_definition(made: fb.ModelSpec) -> None:
-    main(made).operators.reverse()
+def a_use_before_definition(model_spec: fb.ModelSpec) -> None:
+    main(model_spec).operators.reverse()
 
 
-def a_tensor_that_is_written_twice(made: fb.ModelSpec) -> None:
-    main(made).operators.append(first(made, "CONV_2D"))
+def a_tensor_that_is_written_twice(model_spec: fb.ModelSpec) -> None:
+    main(model_spec).operators.append(first(model_spec, "CONV_2D"))
 
 
-def a_constant_that_is_written(made: fb.ModelSpec) -> None:
-    first(made, "CONV_2D").outputs = [first(made, "CONV_2D").inputs[1]]  # type: ignore[list-item]
+def a_constant_that_is_written(model_spec: fb.ModelSpec) -> None:
+    first(model_spec, "CONV_2D").outputs = [first(model_spec, "CONV_2D").inputs[1]]  # type: ignore[list-item]
 
 
-def an_input_that_is_written(made: fb.ModelSpec) -> None:
-    first(made, "CONV_2D").outputs = [main(made).inputs[0]]
+def an_input_that_is_written(model_spec: fb.ModelSpec) -> None:
+    first(model_spec, "CONV_2D").outputs = [main(model_spec).inputs[0]]
 
 
-def an_output_that_nothing_writes(made: fb.ModelSpec) -> None:
-    main(made).outputs[0] = main(made).add(fb.TensorSpec("lost", "float32", (1,)))
+def an_output_that_nothing_writes(model_spec: fb.ModelSpec) -> None:
+    main(model_spec).outputs[0] = main(model_spec).add(fb.TensorSpec("lost", "float32", (1,)))
 
 
-def a_constant_of_another_size(made: fb.ModelSpec) -> None:
-    constant(made, "CONV_2D", 1).buffer = np.zeros((3, 3), np.float32)
+def a_constant_of_another_size(model_spec: fb.ModelSpec) -> None:
+    constant(model_spec, "CONV_2D", 1).buffer = np.zeros((3, 3), np.float32)
 
 
-def a_constant_of_another_dtype(made: fb.ModelSpec) -> None:
-    tensor = constant(made, "CONV_2D", 1)
+def a_constant_of_another_dtype(model_spec: fb.ModelSpec) -> None:
+    tensor = constant(model_spec, "CONV_2D", 1)
     tensor.buffer = np.asarray(tensor.buffer).astype(np.float64)
 
 
-def a_filter_of_other_channels(made: fb.ModelSpec) -> None:
-    tensor = constant(made, "CONV_2D", 1)
+def a_filter_of_other_channels(model_spec: fb.ModelSpec) -> None:
+    tensor = constant(model_spec, "CONV_2D", 1)
     tensor.shape, tensor.buffer = (4, 3, 3, 2), np.zeros((4, 3, 3, 2), np.float32)
 
 
-def a_window_that_gives_another_size(made: fb.ModelSpec) -> None:
-    result(made, "CONV_2D").shape = (2, 5, 5, 4)
+def a_window_that_gives_another_size(model_spec: fb.ModelSpec) -> None:
+    result(model_spec, "CONV_2D").shape = (2, 5, 5, 4)
 
 
-def a_stride_of_nothing(made: fb.ModelSpec) -> None:
-    first(made, "CONV_2D").options["stride_h"] = 0
+def a_stride_of_nothing(model_spec: fb.ModelSpec) -> None:
+    first(model_spec, "CONV_2D").options["stride_h"] = 0
 
 
-def a_result_of_another_dtype(made: fb.ModelSpec) -> None:
-    result(made, "SOFTMAX").dtype = "int8"
+def a_result_of_another_dtype(model_spec: fb.ModelSpec) -> None:
+    result(model_spec, "SOFTMAX").dtype = "int8"
 
 
-def a_result_of_another_rank(made: fb.ModelSpec) -> None:
-    result(made, "SOFTMAX").shape = (2, 4, 30)
+def a_result_of_another_rank(model_spec: fb.ModelSpec) -> None:
+    result(model_spec, "SOFTMAX").shape = (2, 4, 30)
 
 
-def a_reshape_to_other_elements(made: fb.ModelSpec) -> None:
-    result(made, "RESHAPE").shape = (2, 4, 31)
+def a_reshape_to_other_elements(model_spec: fb.ModelSpec) -> None:
+    result(model_spec, "RESHAPE").shape = (2, 4, 31)
 
 
-def a_permutation_that_repeats_an_axis(made: fb.ModelSpec) -> None:
-    constant(made, "TRANSPOSE", 1).buffer = np.zeros(len(constant(made, "TRANSPOSE", 1).buffer), np.int32)  # type: ignore[arg-type]
+def a_permutation_that_repeats_an_axis(model_spec: fb.ModelSpec) -> None:
+    constant(model_spec, "TRANSPOSE", 1).buffer = np.zeros(len(constant(model_spec, "TRANSPOSE", 1).buffer), np.int32)  # type: ignore[arg-type]
 
 
-def an_axis_out_of_range(made: fb.ModelSpec) -> None:
-    first(made, "CONCATENATION").options["axis"] = 5
+def an_axis_out_of_range(model_spec: fb.ModelSpec) -> None:
+    first(model_spec, "CONCATENATION").options["axis"] = 5
 
 
-def parts_that_do_not_add_up(made: fb.ModelSpec) -> None:
-    result(made, "CONCATENATION").shape = (9, 2, 4)
+def parts_that_do_not_add_up(model_spec: fb.ModelSpec) -> None:
+    result(model_spec, "CONCATENATION").shape = (9, 2, 4)
 
 
-def paddings_of_another_rank(made: fb.ModelSpec) -> None:
-    tensor = constant(made, "PAD", 1)
+def paddings_of_another_rank(model_spec: fb.ModelSpec) -> None:
+    tensor = constant(model_spec, "PAD", 1)
     tensor.shape, tensor.buffer = (3, 2), np.zeros((3, 2), np.int32)
 
 
-def a_bias_of_another_length(made: fb.ModelSpec) -> None:
-    operator = first(made, "CONV_2D")
-    bias = main(made).add(fb.TensorSpec("bias", "float32", (5,), np.zeros(5, np.float32)))
+def a_bias_of_another_length(model_spec: fb.ModelSpec) -> None:
+    operator = first(model_spec, "CONV_2D")
+    bias = main(model_spec).add(fb.TensorSpec("bias", "float32", (5,), np.zeros(5, np.float32)))
     operator.inputs = [*operator.inputs[:2], bias]
 
 
-def a_subgraph_that_is_not_there(made: fb.ModelSpec) -> None:
-    first(made, "IF").options["then_subgraph_index"] = 9
+def a_subgraph_that_is_not_there(model_spec: fb.ModelSpec) -> None:
+    first(model_spec, "IF").options["then_subgraph_index"] = 9
 
 
-def a_branch_that_takes_another_number(made: fb.ModelSpec) -> None:
-    first(made, "IF").inputs = first(made, "IF").inputs[:1]
+def a_branch_that_takes_another_number(model_spec: fb.ModelSpec) -> None:
+    first(model_spec, "IF").inputs = first(model_spec, "IF").inputs[:1]
 
 
-def a_branch_that_gives_another_type(made: fb.ModelSpec) -> None:
-    graph = made.subgraphs[first(made, "IF").options["else_subgraph_index"]]
+def a_branch_that_gives_another_type(model_spec: fb.ModelSpec) -> None:
+    graph = model_spec.subgraphs[first(model_spec, "IF").options["else_subgraph_index"]]
     for index in graph.outputs:
         graph.tensors[index].dtype = "int32"
     graph.operators.clear()
@@ -162,34 +162,34 @@ def a_branch_that_gives_another_type(made: fb.ModelSpec) -> None:
     graph.tensors[graph.inputs[0]].dtype = "float64"
 
 
-def a_loop_whose_condition_is_a_number(made: fb.ModelSpec) -> None:
-    graph = made.subgraphs[first(made, "WHILE").options["cond_subgraph_index"]]
+def a_loop_whose_condition_is_a_number(model_spec: fb.ModelSpec) -> None:
+    graph = model_spec.subgraphs[first(model_spec, "WHILE").options["cond_subgraph_index"]]
     graph.outputs = [graph.inputs[0]]
 
 
-def a_loop_that_gives_too_little(made: fb.ModelSpec) -> None:
-    body = made.subgraphs[first(made, "WHILE").options["body_subgraph_index"]]
+def a_loop_that_gives_too_little(model_spec: fb.ModelSpec) -> None:
+    body = model_spec.subgraphs[first(model_spec, "WHILE").options["body_subgraph_index"]]
     body.outputs.pop()
 
 
-def a_signature_of_other_tensors(made: fb.ModelSpec) -> None:
-    made.signatures[0].outputs["a"] = main(made).inputs[0]
+def a_signature_of_other_tensors(model_spec: fb.ModelSpec) -> None:
+    model_spec.signatures[0].outputs["a"] = main(model_spec).inputs[0]
 
 
-def a_signature_of_no_subgraph(made: fb.ModelSpec) -> None:
-    made.signatures[0].subgraph = 9
+def a_signature_of_no_subgraph(model_spec: fb.ModelSpec) -> None:
+    model_spec.signatures[0].subgraph = 9
 
 
-def two_signatures_of_one_key(made: fb.ModelSpec) -> None:
-    made.signatures.append(replace(made.signatures[0]))
+def two_signatures_of_one_key(model_spec: fb.ModelSpec) -> None:
+    model_spec.signatures.append(replace(model_spec.signatures[0]))
 
 
-def scales_that_do_not_fit_the_axis(made: fb.ModelSpec) -> None:
-    constant(made, "CONV_2D", 1).quantization = fb.Quantization([0.5, 0.5], [0, 0], 0)
+def scales_that_do_not_fit_the_axis(model_spec: fb.ModelSpec) -> None:
+    constant(model_spec, "CONV_2D", 1).quantization = fb.Quantization([0.5, 0.5], [0, 0], 0)
 
 
-def a_shape_that_is_not_that_of_the_signature(made: fb.ModelSpec) -> None:
-    result(made, "SOFTMAX").shape_signature = (2, 4)
+def a_shape_that_is_not_that_of_the_signature(model_spec: fb.ModelSpec) -> None:
+    result(model_spec, "SOFTMAX").shape_signature = (2, 4)
 
 
 DEFECTS = [
@@ -229,33 +229,33 @@ def test_a_sound_model_is_accepted() -> None:
     verify_graph(MODEL)
 
 
-@pytest.mark.parametrize(("break_model", "defect"), DEFECTS, ids=[one.__name__ for one, _ in DEFECTS])
+@pytest.mark.parametrize(("break_model", "defect"), DEFECTS, ids=[defect_case.__name__ for defect_case, _ in DEFECTS])
 def test_a_defect_is_refused(break_model: Callable[[fb.ModelSpec], None], defect: str) -> None:
-    made = copy.deepcopy(MODEL)
-    break_model(made)
+    created = copy.deepcopy(MODEL)
+    break_model(created)
     with pytest.raises(VerificationError, match=defect):
-        verify_graph(made)
+        verify_graph(created)
 
 
 # -- where it runs -----------------------------------------------------------------------------------------------------
 def test_a_pass_that_breaks_a_graph_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = copy.deepcopy(MODEL)
-    result(made, "SOFTMAX").dtype = "int8"
+    created = copy.deepcopy(MODEL)
+    result(created, "SOFTMAX").dtype = "int8"
     with pytest.raises(VerificationError, match="after the pass 'loop_invariants'"):
-        optimize(made, Kernels())
+        optimize(created, Kernels())
     monkeypatch.setenv("ONNX_COMPAT_VERIFY", "0")
-    optimize(made, Kernels())
+    optimize(created, Kernels())
 
 
 def test_what_is_emitted_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building.TFLiteEmitter, "neg", lambda self, x: self.add_op("NEG", [x], "int32", x.dims))
-    made = record_program(lambda x: [p.neg(x)], [Port("x", float32, (3,))], SHIM.emitter(), ["y"])
+    recorded_program = record_program(lambda x: [p.neg(x)], [Port("x", float32, (3,))], SHIM.emitter(), ["y"])
     with pytest.raises(VerificationError, match=r"after emission: operator 0 .NEG. of the subgraph 0 'model'"):
-        build(made, Kernels())
+        build(recorded_program, Kernels())
 
 
 def test_what_is_joined_is_verified(tmp_path: Path) -> None:
-    made = copy.deepcopy(MODEL)
-    result(made, "SOFTMAX").dtype = "int8"
+    created = copy.deepcopy(MODEL)
+    result(created, "SOFTMAX").dtype = "int8"
     with pytest.raises(VerificationError, match="after joining: operator"):
-        join_models({"one": made})
+        join_models({"one": created})

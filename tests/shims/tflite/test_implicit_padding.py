@@ -8,7 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx_compat_tflite import flatbuffer as fb
-from qdq import Layers, Scheme, quantized
+from qdq import Layers, Scheme, quantize_model
 from single_node import model, operators
 
 import onnx_compat
@@ -82,17 +82,17 @@ def test_filters_that_are_computed_are_composed() -> None:
     x, w = (onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in (("x", OPEN), ("w", [2, 4, 3, 3])))
     node = onnx.helper.make_node("Conv", ["x", "w"], ["y"], auto_pad="SAME_UPPER", strides=[2, 2])
     y = onnx.helper.make_tensor_value_info("y", 1, [None] * 4)
-    made = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x, w], [y]), ir_version=8)
-    made.opset_import[0].version = 13
+    model_spec = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x, w], [y]), ir_version=8)
+    model_spec.opset_import[0].version = 13
     feeds = {
         "x": RANDOM.standard_normal((1, 4, 7, 8)).astype("f"),
         "w": RANDOM.standard_normal((2, 4, 3, 3)).astype("f"),
     }
-    (found,) = onnx_compat.prepare(made, shim="tflite").run(feeds)
-    (wanted,) = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+    (actual,) = onnx_compat.prepare(model_spec, shim="tflite").run(feeds)
+    (wanted,) = onnxruntime.InferenceSession(model_spec.SerializeToString(), providers=["CPUExecutionProvider"]).run(
         None, feeds
     )
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(actual, wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("operator", list(KERNELS))
@@ -122,25 +122,25 @@ def test_places_of_the_largest_are_composed() -> None:
     content.graph.node[0].output.append("places")
     content.graph.output.append(onnx.helper.make_tensor_value_info("places", 7, [None] * 4))
     feeds = {"x": RANDOM.standard_normal((1, 4, 7, 8)).astype(np.float32)}
-    found = onnx_compat.prepare(content, shim="tflite").run(feeds)
+    actual = onnx_compat.prepare(content, shim="tflite").run(feeds)
     wanted = onnxruntime.InferenceSession(content.SerializeToString(), providers=["CPUExecutionProvider"]).run(
         None, feeds
     )
-    for one, other in zip(found, wanted):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
+    for item, operand in zip(actual, wanted):
+        np.testing.assert_allclose(item, operand, rtol=1e-5)
 
 
 def test_a_quantised_layer_of_open_sizes_computes_with_integers(tmp_path: Any) -> None:
     layers = Layers([1, 4, 8, 9])
     float_model = layers.model(layers.conv("x", 4, 6, pads=[0, 0, 1, 1], strides=[2, 2]))
-    made = quantized(float_model, layers.input(), Scheme(per_channel=True))
-    for size in made.graph.input[0].type.tensor_type.shape.dim[2:]:
+    model_spec = quantize_model(float_model, layers.input(), Scheme(per_channel=True))
+    for size in model_spec.graph.input[0].type.tensor_type.shape.dim[2:]:
         size.Clear()
-    (node,) = (node for node in made.graph.node if node.op_type == "Conv")
-    kept = [one for one in node.attribute if one.name != "pads"]
+    (node,) = (node for node in model_spec.graph.node if node.op_type == "Conv")
+    kept = [item for item in node.attribute if item.name != "pads"]
     del node.attribute[:]
     node.attribute.extend([*kept, onnx.helper.make_attribute("auto_pad", "SAME_UPPER")])
-    path = onnx_compat.convert(made, tmp_path / "q.tflite", shim="tflite")
+    path = onnx_compat.convert(model_spec, tmp_path / "q.tflite", shim="tflite")
     spec = fb.read(str(path)).subgraphs[0]
-    types: List[str] = [spec.tensors[one.inputs[0] or 0].dtype for one in spec.operators if one.builtin == "CONV_2D"]
+    types: List[str] = [spec.tensors[op.inputs[0] or 0].dtype for op in spec.operators if op.builtin == "CONV_2D"]
     assert types == ["int8"]

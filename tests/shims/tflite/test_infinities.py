@@ -32,9 +32,9 @@ def result(builtin: str, value: float, plain: bool) -> float:
     constants, shape, output, options = CLAMPED[builtin]
     graph = fb.SubGraph(inputs=[0])
     graph.add(fb.TensorSpec("x", "float32", shape))
-    places = [0, *(graph.add(fb.TensorSpec("c", "float32", one.shape, one)) for one in constants)]
+    positions = [0, *(graph.add(fb.TensorSpec("c", "float32", constant.shape, constant)) for constant in constants)]
     graph.outputs = [graph.add(fb.TensorSpec("y", "float32", output))]
-    graph.operators.append(fb.OperatorSpec(builtin, places, graph.outputs, options))
+    graph.operators.append(fb.OperatorSpec(builtin, positions, graph.outputs, options))
     runtime, reason = features.find_runtime()
     assert runtime is not None, reason
     interpreter = runtime.interpreter(plain, model_content=fb.to_bytes(fb.ModelSpec([graph])))

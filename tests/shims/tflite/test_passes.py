@@ -1,4 +1,4 @@
-"""What a program spells out and what operators it becomes; each with the numbers of the reference."""
+"""Passes over TFLite graphs: the operators of composed programs, with the results of the reference."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from onnx_compat_tflite.build import build
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import optimize
 from onnx_compat_tflite.passes.rewriter import GraphRewriter
-from programs import checked, names, program
+from programs import check_program, names, program
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import DType
@@ -24,26 +24,26 @@ from onnx_compat.tracing.recording import record_program
 
 
 def spelt(x: Any) -> Any:
-    """As exporters write it."""
+    """The form that exporters write."""
     return p.mul(p.mul(x, 0.5), p.add(p.erf(p.div(x, math.sqrt(2))), 1.0))
 
 
-def bent(x: Any) -> Any:
+def bend(x: Any) -> Any:
     inner = p.mul(p.add(x, p.mul(p.pow(x, 3.0), 0.044715)), math.sqrt(2 / math.pi))
     return p.mul(x, p.mul(p.add(1.0, p.tanh(inner)), 0.5))
 
 
 @pytest.mark.parametrize(
     ("function", "approximate"),
-    [(gelu, False), (spelt, False), (lambda x: gelu(x, approximate="tanh"), True), (bent, True)],
+    [(gelu, False), (spelt, False), (lambda x: gelu(x, approximate="tanh"), True), (bend, True)],
 )
 def test_gelu_has_a_kernel_where_the_runtime_has_it(function: Any, approximate: bool) -> None:
-    found = checked(function, (4, 50))
+    result = check_program(function, (4, 50))
     if features.kernels().accepts("GELU", "float32"):
-        assert [one.builtin for one in found] == ["GELU"]
-        assert found[0].options["approximate"] is approximate
+        assert [op.builtin for op in result] == ["GELU"]
+        assert result[0].options["approximate"] is approximate
     everywhere = build(program(function, (4, 50)), Kernels()).subgraphs[0].operators
-    assert "GELU" not in [one.builtin for one in everywhere]
+    assert "GELU" not in [op.builtin for op in everywhere]
 
 
 def test_what_is_almost_gelu_is_not() -> None:
@@ -78,9 +78,9 @@ def test_mish_and_softplus_take_few_operators() -> None:
 def test_mish_and_softplus_are_right_to_the_last_digits(function: Any) -> None:
     infinite = [-np.inf, np.inf] if features.kernels().quirks.infinite else []
     x = np.concatenate([np.linspace(-80, 100, 4001), [np.nan, -3e38, 3e38], infinite]).astype(np.float32)
-    (found,) = SHIM.compile(program(function, x.shape)).run([x])
+    (actual,) = SHIM.compile(program(function, x.shape)).run([x])
     (wanted,) = emit(program(function, x.shape, emitter=Reference()).region, Reference(), [x])
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    np.testing.assert_allclose(actual, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.5, -0.5])
@@ -100,22 +100,22 @@ def test_prelu_along_the_last_axis_has_a_kernel(shape: Any) -> None:
     ("slope", "kernel"), [(np.linspace(-1, 2, 6, dtype=np.float32), "PRELU"), (0.25, "LEAKY_RELU")]
 )
 def test_positive_part_and_a_share_of_the_mirrored_one(slope: Any, kernel: str, subtracted: bool) -> None:
-    """As Keras writes a PReLU."""
+    """The form in which Keras writes a PReLU."""
 
-    def sloped(x: Any) -> Any:
+    def apply_slope(x: Any) -> Any:
         share = p.mul(p.relu(p.neg(x)), slope if subtracted else -slope)
         return p.sub(p.relu(x), share) if subtracted else p.add(share, p.relu(x))
 
-    assert names(sloped, (4, 6)) == [kernel]
+    assert names(apply_slope, (4, 6)) == [kernel]
     assert kernel not in names(lambda x: p.add(p.relu(x), p.mul(p.relu(p.neg(p.tanh(x))), slope)), (4, 6))
     assert kernel not in names(lambda x: p.add(p.relu(x), p.mul(p.relu(x), slope)), (4, 6))
 
 
 def test_prelu_beside_sizes_that_are_not_known_is_no_error() -> None:
-    found = build(program(lambda x: prelu(x, np.ones((6, 1), np.float32)), (2, 6, None)), features.kernels())
-    assert "PRELU" not in [one.builtin for one in found.subgraphs[0].operators]
-    found = build(program(lambda x: prelu(x, np.ones(6, np.float32)), (None, 6)), features.kernels())
-    assert [one.builtin for one in found.subgraphs[0].operators] == ["PRELU"]
+    result = build(program(lambda x: prelu(x, np.ones((6, 1), np.float32)), (2, 6, None)), features.kernels())
+    assert "PRELU" not in [op.builtin for op in result.subgraphs[0].operators]
+    result = build(program(lambda x: prelu(x, np.ones(6, np.float32)), (None, 6)), features.kernels())
+    assert [op.builtin for op in result.subgraphs[0].operators] == ["PRELU"]
 
 
 def test_factors_in_a_row_are_one() -> None:
@@ -128,9 +128,9 @@ def test_factors_in_a_row_are_one() -> None:
 
 def test_two_normalisations_in_a_row_are_one() -> None:
     a, b, c, d = np.random.RandomState(0).standard_normal((4, 5)).astype(np.float32)
-    found = checked(lambda x: p.relu(p.add(p.mul(p.add(p.mul(x, a), b), c), d)), (4, 5))
-    assert [one.builtin for one in found] == ["MUL", "ADD"]
-    assert found[1].options["fused_activation_function"] == "RELU"
+    result = check_program(lambda x: p.relu(p.add(p.mul(p.add(p.mul(x, a), b), c), d)), (4, 5))
+    assert [op.builtin for op in result] == ["MUL", "ADD"]
+    assert result[1].options["fused_activation_function"] == "RELU"
     assert names(lambda x: p.mul(p.add(p.mul(x, a), b), c), (4, 5)) == ["MUL", "ADD"]
     bounded = names(lambda x: p.mul(p.relu(p.add(p.mul(x, a), b)), c), (4, 5))
     assert bounded == ["MUL", "ADD", "MUL"]
@@ -146,17 +146,19 @@ def test_a_normalisation_with_constants_of_other_shapes_stays() -> None:
 
 
 def test_what_holds_another_value_than_the_model_has_another_name() -> None:
-    made = build(program(lambda x: p.tanh(p.mul(p.add(p.mul(x, 2.0), 3.0), 4.0)), (4, 5)), Kernels()).subgraphs[0]
-    assert [one.builtin for one in made.operators] == ["MUL", "ADD", "TANH"]
-    assert made.tensors[made.operators[0].outputs[0]].name.endswith("/scaled")
+    recorded_program = build(
+        program(lambda x: p.tanh(p.mul(p.add(p.mul(x, 2.0), 3.0), 4.0)), (4, 5)), Kernels()
+    ).subgraphs[0]
+    assert [op.builtin for op in recorded_program.operators] == ["MUL", "ADD", "TANH"]
+    assert recorded_program.tensors[recorded_program.operators[0].outputs[0]].name.endswith("/scaled")
 
 
 def test_factors_that_overflow_together_stay_apart() -> None:
     for factor in (1e30, 1e-30):
-        made = program(lambda x, factor=factor: p.mul(p.mul(x, factor), factor), (4, 5))
-        assert [one.builtin for one in build(made, Kernels()).subgraphs[0].operators] == ["MUL", "MUL"]
-        made = program(lambda x, factor=factor: p.mul(p.add(p.mul(x, factor), 1.0), factor), (4, 5))
-        assert [one.builtin for one in build(made, Kernels()).subgraphs[0].operators] == ["MUL", "ADD", "MUL"]
+        recorded_program = program(lambda x, factor=factor: p.mul(p.mul(x, factor), factor), (4, 5))
+        assert [op.builtin for op in build(recorded_program, Kernels()).subgraphs[0].operators] == ["MUL", "MUL"]
+        recorded_program = program(lambda x, factor=factor: p.mul(p.add(p.mul(x, factor), 1.0), factor), (4, 5))
+        assert [op.builtin for op in build(recorded_program, Kernels()).subgraphs[0].operators] == ["MUL", "ADD", "MUL"]
 
 
 def test_a_factor_before_another_reader_stays() -> None:
@@ -181,9 +183,9 @@ def test_equal_parts_are_one_operator() -> None:
     def corners(x: Any, *bounds: Any) -> Any:
         return p.concat([p.tanh(p.slice(x, starts, ends, (1, 1))) for starts, ends in bounds], 0)
 
-    found = ["SPLIT", "TANH", "TANH", "CONCATENATION"]
-    assert names(lambda x: cut(x, (3, 6), (0, 3)), (4, 6)) == found
-    assert names(lambda x: cut(x, (0, 3), (3, 6)), (None, 6), fed=[(4, 6)]) == found
+    result = ["SPLIT", "TANH", "TANH", "CONCATENATION"]
+    assert names(lambda x: cut(x, (3, 6), (0, 3)), (4, 6)) == result
+    assert names(lambda x: cut(x, (0, 3), (3, 6)), (None, 6), fed=[(4, 6)]) == result
     for bounds in (
         [(0, 2), (2, 3), (3, 6)],  # of different lengths
         [(0, 2), (2, 4)],  # not the whole
@@ -201,10 +203,14 @@ def test_equal_parts_are_one_operator() -> None:
 
 
 def test_parts_of_a_type_that_split_does_not_know_are_slices() -> None:
-    made = record_program(
+    recorded_program = record_program(
         lambda x: p.split(p.add(x, x), 1, [3, 3]), [Port("x", DType.of("int64"), (4, 6))], SHIM.emitter(), ["y", "z"]
     )
-    assert [one.builtin for one in build(made, features.kernels()).subgraphs[0].operators] == ["ADD", "SLICE", "SLICE"]
+    assert [op.builtin for op in build(recorded_program, features.kernels()).subgraphs[0].operators] == [
+        "ADD",
+        "SLICE",
+        "SLICE",
+    ]
 
 
 def test_heads_are_split_before_they_are_reshaped() -> None:
@@ -212,8 +218,8 @@ def test_heads_are_split_before_they_are_reshaped() -> None:
         parts = p.split(p.reshape(p.tanh(x), (2, 5, 3, 2, 4)), axis, [1] * many)
         return p.concat([p.tanh(p.reshape(part, shape)) for part in parts], 2)
 
-    found = names(lambda x: heads(x, 2, 3, 2, 5, 2, 4), (2, 5, 24))
-    assert found == ["TANH", "SPLIT", *["RESHAPE", "TANH"] * 3, "CONCATENATION"]
+    result = names(lambda x: heads(x, 2, 3, 2, 5, 2, 4), (2, 5, 24))
+    assert result == ["TANH", "SPLIT", *["RESHAPE", "TANH"] * 3, "CONCATENATION"]
     between = names(lambda x: heads(x, 3, 2, 2, 5, 3, 4), (2, 5, 24))
     assert between == ["TANH", "RESHAPE", "SPLIT", *["RESHAPE", "TANH"] * 2, "CONCATENATION"]
 
@@ -223,14 +229,14 @@ def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool)
     """Short ones are written out."""
     random = np.random.RandomState(0)
     w, r, b = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 32, 5), (1, 32, 8), (1, 64)))
-    made = program(lambda x: lstm(x, w, r, b)[0], (length, 3, 5))
-    builtins = [one.builtin for graph in build(made, features.kernels()).subgraphs for one in graph.operators]
+    recorded_program = program(lambda x: lstm(x, w, r, b)[0], (length, 3, 5))
+    builtins = [op.builtin for graph in build(recorded_program, features.kernels()).subgraphs for op in graph.operators]
     assert ("WHILE" in builtins) is loops
     x = random.standard_normal((length, 3, 5)).astype(np.float32)
     (wanted,) = emit(
         program(lambda x: lstm(x, w, r, b)[0], (length, 3, 5), emitter=Reference()).region, Reference(), [x]
     )
-    runs = SHIM.compile(made)
+    runs = SHIM.compile(recorded_program)
     for _ in range(3):
         np.testing.assert_allclose(runs.run([x])[0], wanted, rtol=1e-4, atol=1e-5)
 
@@ -240,7 +246,7 @@ def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool)
 def test_bytes_are_cast_without_a_kernel_that_knows_them(
     dtype: str, shape: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As for the oldest runtimes, on the one that is here."""
+    """Emit the file for the oldest runtimes and run it on the installed runtime."""
     monkeypatch.setitem(features._CACHE, "kernels", Kernels())
     sizes = [4 if size is None else size for size in shape]
     count = int(np.prod(sizes))
@@ -248,12 +254,12 @@ def test_bytes_are_cast_without_a_kernel_that_knows_them(
         numbers = np.arange(count) * 7 - 130 if source != "bool" else np.arange(count) % 2
         x = (numbers.clip(-128, 127) if source == "float32" else numbers).reshape(sizes).astype(source)
         port = Port("x", DType.of(source), shape)
-        made = record_program(lambda x, to=target: [p.cast(x, DType.of(to))], [port], SHIM.emitter(), ["y"])
-        operators = build(made, features.kernels()).subgraphs[0].operators
-        assert ("GATHER" if target == "int8" else "DEQUANTIZE") in [one.builtin for one in operators]
-        (found,) = SHIM.compile(made).run([x])
-        np.testing.assert_array_equal(found, x.astype(target))
-        assert found.dtype == target
+        recorded_program = record_program(lambda x, to=target: [p.cast(x, DType.of(to))], [port], SHIM.emitter(), ["y"])
+        operators = build(recorded_program, features.kernels()).subgraphs[0].operators
+        assert ("GATHER" if target == "int8" else "DEQUANTIZE") in [op.builtin for op in operators]
+        (actual,) = SHIM.compile(recorded_program).run([x])
+        np.testing.assert_array_equal(actual, x.astype(target))
+        assert actual.dtype == target
 
 
 def test_what_leaves_everything_as_it_is_is_nothing() -> None:
@@ -276,11 +282,11 @@ def test_bounds_that_bound_nothing_are_nothing() -> None:
     for builtin, inputs, output in (("MAXIMUM", [1, 0], 3), ("MINIMUM", [3, 2], 4), ("TANH", [4], 5)):
         graph.operators.append(fb.OperatorSpec(builtin, list(inputs), [output]))
     optimize(fb.ModelSpec([graph]), Kernels())
-    assert [one.builtin for one in graph.operators] == ["TANH"]
+    assert [op.builtin for op in graph.operators] == ["TANH"]
 
 
 def test_a_size_is_counted_to_as_it_is() -> None:
-    """It is a number, never below zero, and of the kernels' own type; ONNX has it in a vector of int64."""
+    """A size is a non-negative scalar of int32; ONNX stores it in a vector of int64."""
 
     def positions(x: Any) -> Any:
         return p.add(x, p.cast(p.iota(x.shape[1]), DType.of("float32")))
@@ -303,21 +309,21 @@ def test_an_integer_that_stands_for_another_number_is_not_neutral() -> None:
     graph.add(fb.TensorSpec("z", "int8", (4,), quantization=tenths))
     graph.operators = [fb.OperatorSpec("MUL", [0, 1], [3]), fb.OperatorSpec("TANH", [3], [2])]
     optimize(fb.ModelSpec([graph]), Kernels())
-    assert [one.builtin for one in graph.operators] == ["MUL", "TANH"]
+    assert [op.builtin for op in graph.operators] == ["MUL", "TANH"]
 
 
-def test_an_output_is_no_copy_of_what_nobody_else_reads() -> None:
+def test_an_output_is_no_copy_of_an_unread_value() -> None:
     assert names(lambda x: p.sub(p.tanh(x), 0.0), (4, 5)) == ["TANH"]
     assert names(lambda x: p.sub(x, 0.0), (4, 5)) == ["SUB"]  # an input is not an output
 
 
 def test_a_reshape_to_the_same_sizes_is_nothing_beside_an_open_batch() -> None:
     def layer(x: Any) -> Any:
-        w, one = np.ones((2, 1, 3, 3), np.float32), (1, 1)
-        return p.conv(p.reshape(x, (x.shape[0], 1, 8, 6)), w, strides=one, dilations=one, pads=(one, one), groups=1)
+        w, item = np.ones((2, 1, 3, 3), np.float32), (1, 1)
+        return p.conv(p.reshape(x, (x.shape[0], 1, 8, 6)), w, strides=item, dilations=item, pads=(item, item), groups=1)
 
-    made = build(program(layer, ("n", 8, 6, 1)), Kernels()).subgraphs[0].operators
-    assert [one.builtin for one in made] == ["CONV_2D", "TRANSPOSE"]
+    recorded_program = build(program(layer, ("n", 8, 6, 1)), Kernels()).subgraphs[0].operators
+    assert [op.builtin for op in recorded_program] == ["CONV_2D", "TRANSPOSE"]
 
 
 def test_a_layer_has_the_factors_behind_it_in_its_weights() -> None:
@@ -330,8 +336,8 @@ def test_a_layer_has_the_factors_behind_it_in_its_weights() -> None:
     assert names(layer, (4, 6)) == ["FULLY_CONNECTED"]
     assert names(lambda x: p.neg(layer(x)), (4, 6)) == ["FULLY_CONNECTED"]
     assert names(lambda x: p.sub(2.0, p.div(p.mul(layer(x), factor), 8.0)), (4, 6)) == ["FULLY_CONNECTED"]
-    bounded = checked(lambda x: p.relu(p.sub(layer(x), factor)), (4, 6))
-    assert [one.builtin for one in bounded] == ["FULLY_CONNECTED"]
+    bounded = check_program(lambda x: p.relu(p.sub(layer(x), factor)), (4, 6))
+    assert [op.builtin for op in bounded] == ["FULLY_CONNECTED"]
     assert bounded[0].options["fused_activation_function"] == "RELU"
     assert names(lambda x: p.mul(p.relu(layer(x)), factor), (4, 6)) == ["FULLY_CONNECTED", "MUL"]
     assert names(lambda x: p.mul(layer(x), factor[:4, None]), (4, 6)) == ["FULLY_CONNECTED", "MUL"]
@@ -344,14 +350,17 @@ def test_a_layer_has_the_factors_behind_it_in_its_weights() -> None:
 def test_a_layer_that_is_divided_by_zero_has_no_infinite_weights() -> None:
     """The operators alone: older delegates have no infinity, and give the largest number."""
     weights = np.random.RandomState(0).standard_normal((6, 5)).astype(np.float32)
-    made = program(lambda x: p.div(p.matmul(x, weights), np.float32([1, 0, 2, 3, 4])), (4, 6))
-    assert [one.builtin for one in build(made, Kernels()).subgraphs[0].operators] == ["FULLY_CONNECTED", "DIV"]
+    recorded_program = program(lambda x: p.div(p.matmul(x, weights), np.float32([1, 0, 2, 3, 4])), (4, 6))
+    assert [op.builtin for op in build(recorded_program, Kernels()).subgraphs[0].operators] == [
+        "FULLY_CONNECTED",
+        "DIV",
+    ]
 
 
 @pytest.mark.parametrize(("size", "folded"), [(8, True), (130, False)])
 @pytest.mark.parametrize("before", [True, False])
 def test_layers_that_share_large_weights_still_do(size: int, folded: bool, before: bool) -> None:
-    """As the steps of a recurrent network that is written out do."""
+    """The steps of an unrolled recurrent network slice so."""
     graph = fb.SubGraph(inputs=[0, 1], outputs=[6, 7])
     weights, two = np.ones((size, size), np.float32), np.asarray(2, np.float32)
     for array in (None, None, weights, two, None, None, None, None):
@@ -362,21 +371,21 @@ def test_layers_that_share_large_weights_still_do(size: int, folded: bool, befor
         for (builtin, constant), source, result in zip(steps, (x, y), (y, z)):
             graph.operators.append(fb.OperatorSpec(builtin, [source, constant], [result]))
     optimize(fb.ModelSpec([graph]), Kernels())
-    assert ("MUL" not in [one.builtin for one in graph.operators]) is folded
-    used = {one.inputs[1] for one in graph.operators if one.builtin == "FULLY_CONNECTED"}
+    assert ("MUL" not in [op.builtin for op in graph.operators]) is folded
+    used = {op.inputs[1] for op in graph.operators if op.builtin == "FULLY_CONNECTED"}
     assert len(used) == 1 or before
 
 
 def test_a_layer_that_is_computed_keeps_what_is_beside_it() -> None:
-    filters, one = np.ones((6, 3, 1, 1), np.float32), (1, 1)
+    filters, item = np.ones((6, 3, 1, 1), np.float32), (1, 1)
 
-    def convolved(x: Any, w: Any, bias: Any) -> Any:
-        return p.conv(x, w, bias, strides=one, dilations=one, pads=((0, 0), (0, 0)), groups=1)
+    def convolve(x: Any, w: Any, bias: Any) -> Any:
+        return p.conv(x, w, bias, strides=item, dilations=item, pads=((0, 0), (0, 0)), groups=1)
 
     def before(x: Any, w: Any, bias: Any) -> Any:
-        return convolved(p.add(p.relu(convolved(x, np.ones((3, 3, 1, 1), np.float32), None)), 2.0), w, bias)
+        return convolve(p.add(p.relu(convolve(x, np.ones((3, 3, 1, 1), np.float32), None)), 2.0), w, bias)
 
-    for function in (lambda x, w, b: p.mul(convolved(x, w, b), 2.0), before):
+    for function in (lambda x, w, b: p.mul(convolve(x, w, b), 2.0), before):
         kind = "ADD" if function is before else "MUL"
         bias = names(lambda x, b, function=function: function(x, filters, p.tanh(b)), (1, 3, 4, 5), (6,))
         weights = names(lambda x, w, function=function: function(x, p.tanh(w), None), (1, 3, 4, 5), (6, 3, 1, 1))
@@ -385,35 +394,35 @@ def test_a_layer_that_is_computed_keeps_what_is_beside_it() -> None:
 
 def test_layers_have_the_last_steps_of_a_normalisation_in_their_weights() -> None:
     random = np.random.RandomState(0)
-    one, other, factor, summand = (random.standard_normal(s).astype(np.float32) for s in ((6, 5), (6, 4), 6, 6))
+    item, operand, factor, summand = (random.standard_normal(s).astype(np.float32) for s in ((6, 5), (6, 4), 6, 6))
 
     def normal(x: Any) -> Any:
         return p.add(p.mul(p.tanh(x), factor), summand)
 
     def both(x: Any) -> Any:
-        return p.concat([p.add(p.matmul(normal(x), one), 1.0), p.matmul(normal(x), other)], 1)
+        return p.concat([p.add(p.matmul(normal(x), item), 1.0), p.matmul(normal(x), operand)], 1)
 
     assert names(both, (4, 6)) == ["TANH", "FULLY_CONNECTED", "FULLY_CONNECTED", "CONCATENATION"]
-    assert names(lambda x: p.matmul(p.sub(1.0, p.tanh(x)), one), (4, 6)) == ["TANH", "FULLY_CONNECTED"]
-    kept = names(lambda x: p.concat([p.matmul(normal(x), one), normal(x)], 1), (4, 6))
+    assert names(lambda x: p.matmul(p.sub(1.0, p.tanh(x)), item), (4, 6)) == ["TANH", "FULLY_CONNECTED"]
+    kept = names(lambda x: p.concat([p.matmul(normal(x), item), normal(x)], 1), (4, 6))
     assert kept == ["TANH", "MUL", "ADD", "FULLY_CONNECTED", "CONCATENATION"]
-    assert names(lambda x: p.matmul(p.relu(normal(x)), one), (4, 6)) == ["TANH", "MUL", "ADD", "FULLY_CONNECTED"]
-    assert names(lambda x: p.matmul(p.mul(p.tanh(x), 1e-40), one), (4, 6)) == ["TANH", "MUL", "FULLY_CONNECTED"]
+    assert names(lambda x: p.matmul(p.relu(normal(x)), item), (4, 6)) == ["TANH", "MUL", "ADD", "FULLY_CONNECTED"]
+    assert names(lambda x: p.matmul(p.mul(p.tanh(x), 1e-40), item), (4, 6)) == ["TANH", "MUL", "FULLY_CONNECTED"]
 
 
 @pytest.mark.parametrize(("kernel", "folded"), [(1, True), (3, False)])
 def test_a_convolution_of_single_pixels_has_what_is_before_it_in_its_filters(kernel: int, folded: bool) -> None:
     """A larger one has borders, which would be changed too."""
 
-    def convolved(x: Any, taps: int) -> Any:
-        w, one, pad = np.ones((3, 3, taps, taps), np.float32), (1, 1), (taps // 2,) * 2
-        return p.conv(x, w, strides=one, dilations=one, pads=(pad, pad), groups=1)
+    def convolve(x: Any, taps: int) -> Any:
+        w, item, pad = np.ones((3, 3, taps, taps), np.float32), (1, 1), (taps // 2,) * 2
+        return p.conv(x, w, strides=item, dilations=item, pads=(pad, pad), groups=1)
 
     def layers(x: Any) -> Any:
-        return convolved(p.add(p.relu(convolved(x, 1)), np.ones((3, 1, 1), np.float32)), kernel)
+        return convolve(p.add(p.relu(convolve(x, 1)), np.ones((3, 1, 1), np.float32)), kernel)
 
-    made = [one.builtin for one in build(program(layers, (2, 3, 8, 6)), Kernels()).subgraphs[0].operators]
-    assert made[1:-1] == (["CONV_2D", "CONV_2D"] if folded else ["CONV_2D", "ADD", "CONV_2D"])
+    recorded_program = [op.builtin for op in build(program(layers, (2, 3, 8, 6)), Kernels()).subgraphs[0].operators]
+    assert recorded_program[1:-1] == (["CONV_2D", "CONV_2D"] if folded else ["CONV_2D", "ADD", "CONV_2D"])
 
 
 def test_what_reads_a_layer_itself_keeps_its_weights() -> None:
@@ -429,11 +438,11 @@ def test_the_same_is_computed_once() -> None:
 
 
 def test_what_is_joined_step_by_step_is_joined_at_once() -> None:
-    def joined(x: Any, last: int = 1) -> Any:
+    def join(x: Any, last: int = 1) -> Any:
         parts = [p.tanh(x), p.sin(x), p.cos(x)]
         return p.concat([p.concat(parts[:2], 1), parts[2]], last)
 
-    assert names(joined, (4, 5)).count("CONCATENATION") == 1
+    assert names(join, (4, 5)).count("CONCATENATION") == 1
     assert (
         names(lambda x: p.concat([p.concat([x, x], 0), p.concat([p.tanh(x)] * 2, 0)], 1), (4, 5)).count("CONCATENATION")
         == 3

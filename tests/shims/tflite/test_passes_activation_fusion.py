@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx_compat_tflite import build, features
 from onnx_compat_tflite.kernels import Kernels
-from programs import checked, program
+from programs import check_program, program
 
 from onnx_compat import primitives as p
 
@@ -25,8 +25,8 @@ def spread(x: Any) -> Any:
 
 
 def bounds(operators: Any) -> List[str]:
-    layers = [one for one in operators if one.builtin in ("CONV_2D", "TRANSPOSE_CONV")]
-    return [one.options.get("fused_activation_function", "NONE") for one in layers]
+    layers = [op for op in operators if op.builtin in ("CONV_2D", "TRANSPOSE_CONV")]
+    return [op.options.get("fused_activation_function", "NONE") for op in layers]
 
 
 def inner(x: Any) -> Any:
@@ -45,27 +45,27 @@ MOVES = {
 @pytest.mark.parametrize("move", MOVES.values(), ids=list(MOVES))
 @pytest.mark.parametrize("bounded", [p.relu, lambda x: p.clip(x, low=0, high=6)], ids=["relu", "relu6"])
 def test_through_what_moves_numbers(move: Any, bounded: Any) -> None:
-    found = checked(lambda x: bounded(move(layer(x))), SHAPE)
-    assert "RELU" not in [one.builtin for one in found] and "RELU6" not in [one.builtin for one in found]
-    assert bounds(found)[0] in ("RELU", "RELU6")
+    result = check_program(lambda x: bounded(move(layer(x))), SHAPE)
+    assert "RELU" not in [op.builtin for op in result] and "RELU6" not in [op.builtin for op in result]
+    assert bounds(result)[0] in ("RELU", "RELU6")
 
 
 def test_through_parts_that_are_moved_and_joined() -> None:
-    found = checked(lambda x: p.relu(p.concat([inner(layer(x)), inner(layer(p.tanh(x)))], 1)), SHAPE)
-    assert bounds(found) == ["RELU", "RELU"] and "RELU" not in [one.builtin for one in found]
+    result = check_program(lambda x: p.relu(p.concat([inner(layer(x)), inner(layer(p.tanh(x)))], 1)), SHAPE)
+    assert bounds(result) == ["RELU", "RELU"] and "RELU" not in [op.builtin for op in result]
 
 
 def test_of_volumes() -> None:
     w = FILTER[:, :, None]
     where = {"strides": (1,) * 3, "dilations": (1,) * 3, "pads": ((0, 0),) * 3, "groups": 1}
-    found = checked(lambda x: p.relu(p.conv(x, w, **where)), (1, 4, 2, 5, 6))
-    assert [one.options.get("fused_activation_function") for one in found if one.builtin == "CONV_3D"] == ["RELU"]
-    assert "RELU" not in [one.builtin for one in found]
+    result = check_program(lambda x: p.relu(p.conv(x, w, **where)), (1, 4, 2, 5, 6))
+    assert [op.options.get("fused_activation_function") for op in result if op.builtin == "CONV_3D"] == ["RELU"]
+    assert "RELU" not in [op.builtin for op in result]
 
 
 def test_not_where_a_part_is_no_layer() -> None:
-    found = checked(lambda x: p.relu(p.concat([inner(layer(x)), inner(p.tanh(x))], 1)), SHAPE)
-    assert bounds(found) == ["NONE"] and "RELU" in [one.builtin for one in found]
+    result = check_program(lambda x: p.relu(p.concat([inner(layer(x)), inner(p.tanh(x))], 1)), SHAPE)
+    assert bounds(result) == ["NONE"] and "RELU" in [op.builtin for op in result]
 
 
 def test_not_where_others_read_what_was_moved() -> None:
@@ -73,23 +73,23 @@ def test_not_where_others_read_what_was_moved() -> None:
         y = inner(layer(x))
         return p.mul(p.relu(y), y)
 
-    assert bounds(checked(both, SHAPE)) == ["NONE"]
-    assert bounds(checked(lambda x: p.relu(p.concat([layer(x)] * 2, 1)), SHAPE)) == ["NONE"]
+    assert bounds(check_program(both, SHAPE)) == ["NONE"]
+    assert bounds(check_program(lambda x: p.relu(p.concat([layer(x)] * 2, 1)), SHAPE)) == ["NONE"]
 
 
 def test_not_a_second_time() -> None:
-    found = checked(lambda x: p.relu(inner(p.clip(layer(x), low=-1, high=1))), SHAPE)
-    assert bounds(found) == ["RELU_N1_TO_1"] and "RELU" in [one.builtin for one in found]
+    result = check_program(lambda x: p.relu(inner(p.clip(layer(x), low=-1, high=1))), SHAPE)
+    assert bounds(result) == ["RELU_N1_TO_1"] and "RELU" in [op.builtin for op in result]
 
 
 def test_a_transposed_convolution_takes_one_where_its_kernel_does() -> None:
-    found = checked(lambda x: p.relu(inner(spread(x))), SHAPE)
+    result = check_program(lambda x: p.relu(inner(spread(x))), SHAPE)
     takes = HERE.has("TRANSPOSE_CONV", 4)
-    assert bounds(found) == ["RELU" if takes else "NONE"]
-    assert ("RELU" in [one.builtin for one in found]) is not takes
+    assert bounds(result) == ["RELU" if takes else "NONE"]
+    assert ("RELU" in [op.builtin for op in result]) is not takes
 
 
 def test_a_file_for_all_runtimes_keeps_it_apart() -> None:
-    made = build.build(program(lambda x: p.relu(spread(x)), SHAPE), Kernels())
-    assert "RELU" in [one.builtin for one in made.subgraphs[0].operators]
-    assert bounds(made.subgraphs[0].operators) == ["NONE"]
+    recorded_program = build.build(program(lambda x: p.relu(spread(x)), SHAPE), Kernels())
+    assert "RELU" in [op.builtin for op in recorded_program.subgraphs[0].operators]
+    assert bounds(recorded_program.subgraphs[0].operators) == ["NONE"]

@@ -1,4 +1,4 @@
-"""What scales the scores of attention, or the queries and the keys; each with the numbers of the reference."""
+"""Scales of attention scores, of queries and of keys, with the results of the reference."""
 
 from typing import Any, List
 
@@ -34,22 +34,22 @@ LAYERS = ["FULLY_CONNECTED", "FULLY_CONNECTED", "BATCH_MATMUL"]
 @pytest.mark.parametrize("sizes", [(2, 4, 6), (None, None, 6)])
 @pytest.mark.parametrize(("left", "right", "after"), [(ROOT, ROOT, None), (None, ROOT, None), (None, None, 0.4)])
 def test_what_scales_scores_is_in_the_layer_before(sizes: Any, left: Any, right: Any, after: Any) -> None:
-    def scaled(x: Any) -> Any:
+    def scale_scores(x: Any) -> Any:
         q, k = (heads(p.matmul(x, weights)) for weights in (W, V))
         q, k = q if left is None else p.mul(q, left), k if right is None else p.mul(right, k)
         return scores(q, k) if after is None else p.div(scores(q, k), np.float32(after))
 
-    assert kinds(scaled, sizes) == LAYERS
+    assert kinds(scale_scores, sizes) == LAYERS
 
 
 def test_without_a_layer_the_smaller_side_is_scaled() -> None:
-    """One step of a decoder: the keys of its cache are not touched."""
+    """A decoder step leaves the keys of its cache unchanged."""
 
-    def scaled(q: Any, k: Any) -> Any:
+    def scale_scores(q: Any, k: Any) -> Any:
         return p.div(p.matmul(p.mul(q, ROOT), p.mul(k, ROOT), transpose_y=True), np.float32(2))
 
     for keys in (40, None):
-        assert kinds(scaled, (2, 1, 3), (2, keys, 3)) == ["MUL", "BATCH_MATMUL"]
+        assert kinds(scale_scores, (2, 1, 3), (2, keys, 3)) == ["MUL", "BATCH_MATMUL"]
     assert kinds(lambda q, k: p.matmul(p.mul(q, ROOT), k), (2, 4, 3), (2, 3, 5)) == ["MUL", "BATCH_MATMUL"]
 
 

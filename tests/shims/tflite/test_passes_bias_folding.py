@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx_compat_tflite import features
 from onnx_compat_tflite.build import build
-from programs import checked, program
+from programs import check_program, program
 
 from onnx_compat import primitives as p
 
@@ -18,8 +18,10 @@ BIAS = RANDOM.standard_normal(6).astype(np.float32)
 def kinds(function: Any, *shapes: Any) -> List[str]:
     """The operators with what bounds them, after their numbers were compared."""
     bound = "fused_activation_function"
-    operators = checked(function, *shapes, fed=[[3 if size is None else size for size in shape] for shape in shapes])
-    return [one.builtin + {"RELU": "+"}.get(one.options.get(bound, ""), "") for one in operators]
+    operators = check_program(
+        function, *shapes, fed=[[3 if size is None else size for size in shape] for shape in shapes]
+    )
+    return [op.builtin + {"RELU": "+"}.get(op.options.get(bound, ""), "") for op in operators]
 
 
 @pytest.mark.parametrize("rows", [6, None])
@@ -45,8 +47,8 @@ def test_a_bias_of_a_sum_is_that_of_a_summand() -> None:
 
     assert kinds(gates, (1, 4), (1, 4)) == ["FULLY_CONNECTED", "FULLY_CONNECTED", "ADD"]
     assert kinds(lambda x, h: p.relu(gates(x, h)), (1, 4), (1, 4))[-1] == "ADD+"
-    other = kinds(lambda x, y: p.add(p.add(y, p.matmul(x, W)), BIAS), (1, 4), (1, 6))
-    assert other == ["FULLY_CONNECTED", "ADD"]
+    operand = kinds(lambda x, y: p.add(p.add(y, p.matmul(x, W)), BIAS), (1, 4), (1, 6))
+    assert operand == ["FULLY_CONNECTED", "ADD"]
 
 
 def test_what_is_no_bias_of_a_layer_stays() -> None:
@@ -69,10 +71,12 @@ def test_what_bounds_a_sum_keeps_the_bias_behind_it() -> None:
 
 
 def test_a_layer_with_a_bias_that_is_computed_keeps_it() -> None:
-    filters, one = np.ones((6, 3, 1, 1), np.float32), (1, 1)
+    filters, item = np.ones((6, 3, 1, 1), np.float32), (1, 1)
 
     def layer(x: Any, bias: Any) -> Any:
-        return p.add(p.conv(x, filters, p.tanh(bias), strides=one, dilations=one, pads=((0, 0), (0, 0)), groups=1), 2.0)
+        return p.add(
+            p.conv(x, filters, p.tanh(bias), strides=item, dilations=item, pads=((0, 0), (0, 0)), groups=1), 2.0
+        )
 
     assert "ADD" in kinds(layer, (1, 3, 4, 5), (6,))
 
@@ -101,9 +105,11 @@ def test_what_others_read_without_the_bias_stays() -> None:
 
 
 def test_no_tensor_bears_the_name_of_what_it_held_without_the_bias() -> None:
-    made = program(lambda x, y: p.add(p.add(p.reshape(p.matmul(x, W), (2, 3, 6)), y), BIAS), (6, 4), (2, 3, 6))
-    graph = build(made, features.kernels()).subgraphs[0]
+    recorded_program = program(
+        lambda x, y: p.add(p.add(p.reshape(p.matmul(x, W), (2, 3, 6)), y), BIAS), (6, 4), (2, 3, 6)
+    )
+    graph = build(recorded_program, features.kernels()).subgraphs[0]
     layer, reshape, total = graph.operators
     assert [layer.builtin, reshape.builtin, total.builtin] == ["FULLY_CONNECTED", "RESHAPE", "ADD"]
-    assert all(graph.tensors[one.outputs[0]].name.endswith("/with_bias") for one in (layer, reshape))
+    assert all(graph.tensors[size.outputs[0]].name.endswith("/with_bias") for size in (layer, reshape))
     assert graph.tensors[graph.outputs[0]].name == "y"

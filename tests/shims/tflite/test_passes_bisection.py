@@ -69,11 +69,11 @@ def example() -> Any:
 @pytest.fixture(params=[0, 9, 28])
 def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GraphPass:
     """A wrong pass at several places of the schedule."""
-    one = GraphPass("wrong_tanh", "TANH(x) => SIN(x)", spoil, example)
+    item = GraphPass("wrong_tanh", "TANH(x) => SIN(x)", spoil, example)
     passes = list(GRAPH.passes)
-    passes.insert(request.param, one)
+    passes.insert(request.param, item)
     monkeypatch.setattr(GRAPH, "passes", tuple(passes))
-    return one
+    return item
 
 
 def test_the_wrong_pass_of_a_file_is_named(path: Path, wrong: GraphPass, command: Command) -> None:
@@ -90,9 +90,9 @@ def test_the_wrong_pass_of_a_file_is_named(path: Path, wrong: GraphPass, command
 
 def test_an_older_file_is_told_from_a_wrong_pass(path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     target = path.with_suffix(".tflite")
-    one = GraphPass("wrong_tanh", "TANH(x) => SIN(x)", spoil, example)
+    item = GraphPass("wrong_tanh", "TANH(x) => SIN(x)", spoil, example)
     with monkeypatch.context() as patch:
-        patch.setattr(GRAPH, "passes", (one, *GRAPH.passes))
+        patch.setattr(GRAPH, "passes", (item, *GRAPH.passes))
         onnx_compat.convert(path, target)
     code, out = command("verify", path, "--converted", target, "--bisect-passes", "--oracle", "reference")
     assert (code, "the file is older, or was made with other options" in out) == (1, True)
@@ -105,9 +105,9 @@ def test_explain_lists_every_pass_with_its_counts(path: Path, command: Command) 
     target = path.with_suffix(".tflite")
     code, out = command("convert", path, target, "--explain", "--json")
     entries = {entry["name"]: entry for entry in json.loads(out)["passes"]}
-    names = [one.name for one in (*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct)]
+    names = [pass_.name for pass_ in (*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct)]
     assert (code, list(entries)) == (0, names)
-    assert [one.name for one in passes_of(SHIM)] == names
+    assert [pass_.name for pass_ in passes_of(SHIM)] == names
     counts = {name: entry["rewrites"] for name, entry in entries.items() if entry["rewrites"]}
     assert counts == {"weight_folding": 1, "activation_fusion": 1}
     code, out = command("convert", path, target, "--explain")

@@ -20,16 +20,16 @@ def conv(x: Any, kernel: int = 3) -> Any:
 
 
 def normal(x: Any, scale: Any = SCALE, shift: Any = SHIFT) -> Any:
-    """Of what a layer gives, bounded, so that it is not the layer's."""
+    """Scale the result of a layer behind an activation, so that the layer cannot take the scale."""
     return p.add(p.mul(p.relu(conv(x)), scale), shift)
 
 
 def kinds(function: Any, *sizes: Any) -> List[str]:
     """The operators behind the first layer with what bounds them, without the TRANSPOSEs of the input and the output."""
-    operators = programs.checked(function, sizes or (2, 8, 6, 5), fed=[(2, 8, 6, 5)], atol=2e-4)
+    operators = programs.check_program(function, sizes or (2, 8, 6, 5), fed=[(2, 8, 6, 5)], atol=2e-4)
     bounds = {"RELU": "+", "RELU6": "6"}
-    found = [one.builtin + bounds.get(one.options.get("fused_activation_function", ""), "") for one in operators]
-    return [one for one in found if one != "TRANSPOSE"][1:]
+    builtins = [op.builtin + bounds.get(op.options.get("fused_activation_function", ""), "") for op in operators]
+    return [item for item in builtins if item != "TRANSPOSE"][1:]
 
 
 @pytest.mark.parametrize("sizes", [(2, 8, 6, 5), (None, 8, 6, 5)])

@@ -16,40 +16,40 @@ from onnx_compat import primitives as p
 RANDOM = np.random.RandomState(0)
 
 
-def convolved(x: Any, filters: int, groups: int, kernel: int = 1, strides: Sequence[int] = (1, 1)) -> Any:
+def convolve(x: Any, filters: int, groups: int, kernel: int = 1, strides: Sequence[int] = (1, 1)) -> Any:
     w = RANDOM.standard_normal((filters, x.shape[1] // groups, kernel, kernel)).astype(np.float32)
     pads = [(kernel // 2, kernel // 2)] * 2
     bias = RANDOM.standard_normal(filters).astype(np.float32)
     return p.conv(x, w, bias, strides=strides, dilations=(1, 1), pads=pads, groups=groups)
 
 
-def shuffled(x: Any, groups: int) -> Any:
+def shuffle_channels(x: Any, groups: int) -> Any:
     many, channels, height, width = x.shape
     cut = p.reshape(x, (many, groups, channels // groups, height, width))
     return p.reshape(p.transpose(cut, (0, 2, 1, 3, 4)), (many, channels, height, width))
 
 
 def unit(x: Any, groups: Sequence[int], channels: int = 16, shuffle: int = 4, stride: int = 1, last: int = 1) -> Any:
-    middle = shuffled(p.relu(convolved(x, channels, groups[0])), shuffle)
-    middle = convolved(middle, channels, channels, 3, (stride, stride))
-    return convolved(middle, 8, groups[1], 1, (last, last))
+    middle = shuffle_channels(p.relu(convolve(x, channels, groups[0])), shuffle)
+    middle = convolve(middle, channels, channels, 3, (stride, stride))
+    return convolve(middle, 8, groups[1], 1, (last, last))
 
 
-def checked(function: Any, shape: Sequence[int], *batch: Any) -> List[fb.OperatorSpec]:
+def check_program(function: Any, shape: Sequence[int], *batch: Any) -> List[fb.OperatorSpec]:
     """The operators without the TRANSPOSEs of the input and the output."""
 
     def same(x: Any) -> Any:
         RANDOM.seed(0)
         return function(x)
 
-    return programs.checked(same, [*batch, *shape[len(batch) :]], fed=[shape], atol=1e-4)[1:-1]
+    return programs.check_program(same, [*batch, *shape[len(batch) :]], fed=[shape], atol=1e-4)[1:-1]
 
 
 def becomes(function: Any, shape: Sequence[int], *names: str, batch: Sequence[Any] = ()) -> None:
     """The numbers everywhere; the operators where convolutions have groups."""
-    found = checked(function, shape, *batch)
+    result = check_program(function, shape, *batch)
     if features.kernels().accepts("CONV_2D", "float32", "grouped"):
-        assert [one.builtin for one in found] == list(names)
+        assert [op.builtin for op in result] == list(names)
 
 
 @pytest.mark.parametrize(("channels", "stride", "last"), [(16, 1, 1), (32, 2, 1), (16, 1, 2), (60, 1, 1)])
@@ -73,16 +73,16 @@ def test_a_shuffle_beside_a_convolution_without_groups_is_nothing(groups: Sequen
 
 
 def test_a_shuffle_that_would_leave_many_channels_empty_stays() -> None:
-    found = checked(lambda x: unit(x, (4, 4), 20), (1, 8, 6, 8))
-    assert [one.builtin for one in found].count("TRANSPOSE") == 1
+    result = check_program(lambda x: unit(x, (4, 4), 20), (1, 8, 6, 8))
+    assert [op.builtin for op in result].count("TRANSPOSE") == 1
 
 
 def test_a_shuffle_that_others_read_too_stays() -> None:
     def both(x: Any) -> Any:
-        middle = shuffled(convolved(x, 16, 4), 4)
-        return p.concat([convolved(middle, 8, 4), p.exp(middle)], 1)
+        middle = shuffle_channels(convolve(x, 16, 4), 4)
+        return p.concat([convolve(middle, 8, 4), p.exp(middle)], 1)
 
-    assert "TRANSPOSE" in [one.builtin for one in checked(both, (1, 8, 6, 8))]
+    assert "TRANSPOSE" in [op.builtin for op in check_program(both, (1, 8, 6, 8))]
 
 
 @pytest.mark.parametrize(
@@ -91,66 +91,70 @@ def test_a_shuffle_that_others_read_too_stays() -> None:
 def test_what_moves_pixels_too_stays(perm: Sequence[int], shape: Sequence[int]) -> None:
     """Channels that change places with rows, rows of another length, columns as rows."""
 
-    def turned(x: Any) -> Any:
-        middle = p.transpose(p.reshape(convolved(x, 16, 4), (1, 4, 4, 4, 6)), perm)
-        return convolved(p.reshape(middle, (1, 16, *shape)), 8, 4)
+    def swap_channels(x: Any) -> Any:
+        middle = p.transpose(p.reshape(convolve(x, 16, 4), (1, 4, 4, 4, 6)), perm)
+        return convolve(p.reshape(middle, (1, 16, *shape)), 8, 4)
 
-    assert "TRANSPOSE" in [one.builtin for one in checked(turned, (1, 8, 4, 6))]
+    assert "TRANSPOSE" in [op.builtin for op in check_program(swap_channels, (1, 8, 4, 6))]
 
 
 @pytest.mark.parametrize(
     "between",
     [
-        lambda x: convolved(x, 32, 16, 3),  # two of each channel
+        lambda x: convolve(x, 32, 16, 3),  # two of each channel
         lambda x: p.pad(x, (0, 2, 0, 0), (0, 2, 0, 0)),
         p.tanh,
     ],
 )
 def test_what_is_between_treats_each_channel_by_itself_and_gives_one(between: Any) -> None:
-    found = checked(lambda x: convolved(between(shuffled(convolved(x, 16, 4), 4)), 8, 4), (1, 8, 6, 8))
-    assert "TRANSPOSE" in [one.builtin for one in found]
+    result = check_program(lambda x: convolve(between(shuffle_channels(convolve(x, 16, 4), 4)), 8, 4), (1, 8, 6, 8))
+    assert "TRANSPOSE" in [op.builtin for op in result]
 
 
 def test_the_next_convolution_is_the_last() -> None:
     def several(x: Any) -> Any:
-        return convolved(convolved(shuffled(convolved(x, 16, 4), 4), 16, 4), 8, 4)
+        return convolve(convolve(shuffle_channels(convolve(x, 16, 4), 4), 16, 4), 8, 4)
 
     becomes(several, (1, 8, 6, 8), "CONV_2D", "RESHAPE", "CONV_2D", "CONV_2D")
 
 
 def test_a_shuffle_before_larger_windows_stays() -> None:
-    found = checked(lambda x: convolved(shuffled(convolved(x, 16, 4), 4), 8, 4, 3), (1, 8, 6, 8))
-    assert "TRANSPOSE" in [one.builtin for one in found]
+    result = check_program(lambda x: convolve(shuffle_channels(convolve(x, 16, 4), 4), 8, 4, 3), (1, 8, 6, 8))
+    assert "TRANSPOSE" in [op.builtin for op in result]
 
 
 def test_a_shuffle_of_images_of_any_size_stays() -> None:
-    found = checked(lambda x: convolved(shuffled(convolved(x, 16, 4), 4), 8, 4), (1, 8, 6, 8), 1, 8, None, None)
-    assert "TRANSPOSE" in [one.builtin for one in found]
+    result = check_program(
+        lambda x: convolve(shuffle_channels(convolve(x, 16, 4), 4), 8, 4), (1, 8, 6, 8), 1, 8, None, None
+    )
+    assert "TRANSPOSE" in [op.builtin for op in result]
 
 
 def test_an_activation_behind_what_is_joined_is_that_of_the_parts() -> None:
     def same(x: Any) -> Any:
-        one = convolved(x, 4, 1)
-        return p.relu(p.concat([one, one], 1))
+        item = convolve(x, 4, 1)
+        return p.relu(p.concat([item, item], 1))
 
-    assert [one.builtin for one in checked(same, (1, 8, 6, 8))] == ["CONV_2D", "CONCATENATION", "RELU"]
+    assert [op.builtin for op in check_program(same, (1, 8, 6, 8))] == ["CONV_2D", "CONCATENATION", "RELU"]
 
-    def joined(x: Any, read: Any = None) -> Any:
-        one, other = convolved(x, 4, 1), convolved(x, 6, 1)
-        both = p.relu(p.concat([one, other], 1))
-        return both if read is None else p.concat([both, read(one)], 1)
+    def join(x: Any, read: Any = None) -> Any:
+        item, operand = convolve(x, 4, 1), convolve(x, 6, 1)
+        both = p.relu(p.concat([item, operand], 1))
+        return both if read is None else p.concat([both, read(item)], 1)
 
-    assert [one.builtin for one in checked(joined, (1, 8, 6, 8))] == ["CONV_2D", "CONV_2D", "CONCATENATION"]
-    made = build(programs.program(joined, (1, 8, 6, 8)), features.kernels()).subgraphs[0]
-    parts = [made.tensors[one.outputs[0]].name for one in made.operators if one.builtin == "CONV_2D"]
+    assert [op.builtin for op in check_program(join, (1, 8, 6, 8))] == ["CONV_2D", "CONV_2D", "CONCATENATION"]
+    recorded_program = build(programs.program(join, (1, 8, 6, 8)), features.kernels()).subgraphs[0]
+    parts = [
+        recorded_program.tensors[op.outputs[0]].name for op in recorded_program.operators if op.builtin == "CONV_2D"
+    ]
     assert all(name.endswith("/bounded") for name in parts)  # what they hold is no value of the model any more
-    assert "RELU" in [one.builtin for one in checked(lambda x: joined(x, p.exp), (1, 8, 6, 8))]
+    assert "RELU" in [op.builtin for op in check_program(lambda x: join(x, p.exp), (1, 8, 6, 8))]
 
 
 def test_weights_go_as_soon_as_others_are_in_their_place(tmp_path: Path) -> None:
     def network(x: Any) -> Any:
         for _ in range(8):
-            x = convolved(convolved(shuffled(convolved(x, 512, 4), 4), 512, 512, 3), 512, 4)
+            x = convolve(convolve(shuffle_channels(convolve(x, 512, 4), 4), 512, 512, 3), 512, 4)
         return x
 
     tracemalloc.start()

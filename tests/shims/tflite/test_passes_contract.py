@@ -38,8 +38,8 @@ LEGALIZED: Dict[str, Callable[[Any], Any]] = {
 }
 
 
-def wanted_of(one: Pass, before: fb.ModelSpec, feeds: List[Any]) -> List[Any]:
-    return [LEGALIZED[one.name](feeds[0])] if one.legalizes else run_model(before, feeds)
+def wanted_of(item: Pass, before: fb.ModelSpec, feeds: List[Any]) -> List[Any]:
+    return [LEGALIZED[item.name](feeds[0])] if item.legalizes else run_model(before, feeds)
 
 
 def feeds_of(model: fb.ModelSpec) -> List[Any]:
@@ -47,58 +47,60 @@ def feeds_of(model: fb.ModelSpec) -> List[Any]:
     random = np.random.RandomState(0)
     tensors = [model.subgraphs[0].tensors[index] for index in model.subgraphs[0].inputs]
     divisors = [1 if "int" in tensor.dtype else 16 for tensor in tensors]
-    return [(random.randint(-100, 100, one.shape) / by).astype(one.dtype) for one, by in zip(tensors, divisors)]
+    return [
+        (random.randint(-100, 100, tensor.shape) / by).astype(tensor.dtype) for tensor, by in zip(tensors, divisors)
+    ]
 
 
-@pytest.mark.parametrize("one", GRAPH.distinct, ids=lambda one: one.name)
-def test_a_graph_pass_acts_on_its_example_alone_and_keeps_the_results(one: Pass) -> None:
-    before = one.example()
+@pytest.mark.parametrize("pass_", GRAPH.distinct, ids=lambda item: item.name)
+def test_a_graph_pass_acts_on_its_example_alone_and_keeps_the_results(pass_: Pass) -> None:
+    before = pass_.example()
     model = copy.deepcopy(before)
     context = Context(model, Kernels())
-    assert context.apply(one) > 0
+    assert context.apply(pass_) > 0
     assert [repr(graph.operators) for graph in model.subgraphs] != [repr(graph.operators) for graph in before.subgraphs]
-    verify_graph(model, one.name)
+    verify_graph(model, pass_.name)
     feeds = feeds_of(before)
-    for found, wanted in zip(run_model(model, feeds), wanted_of(one, before, feeds)):
-        assert found.dtype == wanted.dtype
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
-    assert context.apply(one) == 0
+    for result, wanted in zip(run_model(model, feeds), wanted_of(pass_, before, feeds)):
+        assert result.dtype == wanted.dtype
+        np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-6)
+    assert context.apply(pass_) == 0
 
 
-@pytest.mark.parametrize("one", [*CORE.distinct, *PROGRAM.distinct], ids=lambda one: one.name)
-def test_a_program_pass_acts_on_its_example_alone_and_keeps_the_results(one: Pass) -> None:
+@pytest.mark.parametrize("pass_", [*CORE.distinct, *PROGRAM.distinct], ids=lambda item: item.name)
+def test_a_program_pass_acts_on_its_example_alone_and_keeps_the_results(pass_: Pass) -> None:
     emitter = TFLiteEmitter(features.kernels())
-    program = one.example(emitter)
+    program = pass_.example(emitter)
     feeds = [np.random.RandomState(0).standard_normal(port.shape).astype(np.float32) for port in program.inputs]
-    wanted = emit(one.example(Reference()).region, Reference(), feeds)
-    region, count = one.apply(program.region, emitter)
+    wanted = emit(pass_.example(Reference()).region, Reference(), feeds)
+    region, count = pass_.apply(program.region, emitter)
     assert count > 0
-    (found,) = SHIM.compile(program._replace(region=region)).run(feeds)
-    np.testing.assert_allclose(found, wanted[0], rtol=1e-5, atol=1e-5)
+    (actual,) = SHIM.compile(program._replace(region=region)).run(feeds)
+    np.testing.assert_allclose(actual, wanted[0], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("one", GRAPH.distinct, ids=lambda one: one.name)
-def test_an_order_that_breaks_a_constraint_is_refused(one: Pass) -> None:
-    others = [other for other in GRAPH.passes if other is not one]
-    constraints = [name for name in (*one.after, *one.before) if name != EVERY]
-    assert set(constraints) <= {other.name for other in GRAPH.passes}
-    if one.after:
-        with pytest.raises(ConversionError, match="'%s' without '" % one.name):
-            Schedule([one, *others])
-    if one.before:
-        with pytest.raises(ConversionError, match="without '%s' before it" % one.name):
-            Schedule([*others, one])
+@pytest.mark.parametrize("pass_", GRAPH.distinct, ids=lambda item: item.name)
+def test_an_order_that_breaks_a_constraint_is_refused(pass_: Pass) -> None:
+    other_results = [other_pass for other_pass in GRAPH.passes if other_pass is not pass_]
+    constraints = [name for name in (*pass_.after, *pass_.before) if name != EVERY]
+    assert set(constraints) <= {other_pass.name for other_pass in GRAPH.passes}
+    if pass_.after:
+        with pytest.raises(ConversionError, match="'%s' without '" % pass_.name):
+            Schedule([pass_, *other_results])
+    if pass_.before:
+        with pytest.raises(ConversionError, match="without '%s' before it" % pass_.name):
+            Schedule([*other_results, pass_])
     for name in constraints:
         with pytest.raises(ConversionError):
-            Schedule([other for other in GRAPH.passes if other.name != name])
+            Schedule([other_pass for other_pass in GRAPH.passes if other_pass.name != name])
 
 
 def test_a_shuffled_schedule_is_taken_only_if_it_keeps_the_constraints() -> None:
     random, refused = np.random.RandomState(0), 0
     for _ in range(50):
-        shuffled = [GRAPH.passes[place] for place in random.permutation(len(GRAPH.passes))]
-        first = {one.name: place for place, one in reversed(list(enumerate(shuffled)))}
-        keeps = all(first[name] < first[one.name] for one in shuffled for name in one.after if name != EVERY)
+        shuffled = [GRAPH.passes[position] for position in random.permutation(len(GRAPH.passes))]
+        first = {item.name: position for position, item in reversed(list(enumerate(shuffled)))}
+        keeps = all(first[name] < first[pass_.name] for pass_ in shuffled for name in pass_.after if name != EVERY)
         try:
             Schedule(shuffled)
             assert keeps
@@ -108,23 +110,23 @@ def test_a_shuffled_schedule_is_taken_only_if_it_keeps_the_constraints() -> None
 
 
 def test_the_indices_of_a_rewriter_follow_every_edit() -> None:
-    for one in GRAPH.distinct:
-        model = one.example()
+    for pass_ in GRAPH.distinct:
+        model = pass_.example()
         context = Context(model, Kernels())
-        context.apply(one)
+        context.apply(pass_)
         for k, graph in enumerate(model.subgraphs):
             edited, new = context.subgraph(k), GraphRewriter(graph)
             for index in range(len(graph.tensors)):
-                assert sorted(map(id, edited.readers(index))) == sorted(map(id, new.readers(index))), one.name
+                assert sorted(map(id, edited.readers(index))) == sorted(map(id, new.readers(index))), pass_.name
                 if new.producer(index, *(op.builtin for op in graph.operators)) is not None:
-                    assert edited.any_producer(index) is new.any_producer(index), one.name
+                    assert edited.any_producer(index) is new.any_producer(index), pass_.name
 
 
 def test_every_pass_has_a_summary_of_before_and_after() -> None:
-    for one in (*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct):
-        assert "=>" in one.summary and len(one.summary) < 100, one
-        module = Path(one.apply.__code__.co_filename).read_text(encoding="utf-8")
-        assert "=>" in (ast.get_docstring(ast.parse(module)) or "").split("\n\n")[0] or one in CORE.distinct, one
+    for pass_ in (*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct):
+        assert "=>" in pass_.summary and len(pass_.summary) < 100, pass_
+        module = Path(pass_.apply.__code__.co_filename).read_text(encoding="utf-8")
+        assert "=>" in (ast.get_docstring(ast.parse(module)) or "").split("\n\n")[0] or pass_ in CORE.distinct, pass_
 
 
 def edits(path: Path) -> Iterator[str]:
@@ -155,8 +157,8 @@ def test_no_pass_writes_fields_of_a_graph() -> None:
     modules = [path for path in FOLDER.rglob("*.py") if path.name not in ("rewriter.py", "contract.py")]
     assert len(modules) > 25
     # Examples are built before any pass sees them.
-    found = [edit for path in modules for edit in edits(path) if not in_example(path, int(edit.split(":")[1]))]
-    assert found == []
+    result = [edit for path in modules for edit in edits(path) if not in_example(path, int(edit.split(":")[1]))]
+    assert result == []
 
 
 def in_example(path: Path, line: int) -> bool:
@@ -186,12 +188,12 @@ def test_the_verifier_runs_behind_every_pass(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_passes_of_all_examples_leave_valid_graphs() -> None:
-    for one in GRAPH.distinct:
-        model = one.example()
+    for pass_ in GRAPH.distinct:
+        model = pass_.example()
         feeds, before = feeds_of(model), copy.deepcopy(model)
         optimize(model, Kernels())
-        for found, wanted in zip(run_model(model, feeds), wanted_of(one, before, feeds)):
-            np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+        for result, wanted in zip(run_model(model, feeds), wanted_of(pass_, before, feeds)):
+            np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-6)
 
 
 def operators_of(model: fb.ModelSpec) -> Set[str]:
@@ -200,7 +202,7 @@ def operators_of(model: fb.ModelSpec) -> Set[str]:
 
 
 def test_the_environment_variable_leaves_passes_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    (identities,) = [one for one in GRAPH.distinct if one.name == "identities"]
+    (identities,) = [pass_ for pass_ in GRAPH.distinct if pass_.name == "identities"]
     assert operators_of(identities.example()) == {"ABS"}
     monkeypatch.setenv(VARIABLE, "-identities, -dead_code")
     with recording() as report:
@@ -228,4 +230,4 @@ def test_a_report_counts_the_rewrites_of_all_runs() -> None:
         optimize(model, Kernels())
     counts = {entry.name: entry.rewrites for entry in report.entries}
     assert counts["identities"] == counts["dead_code"] == 2
-    assert list(counts) == [one.name for one in GRAPH.distinct]
+    assert list(counts) == [pass_.name for pass_ in GRAPH.distinct]

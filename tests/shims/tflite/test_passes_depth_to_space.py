@@ -25,11 +25,11 @@ OPEN = [(None, 3, 6, 12)] if features.kernels().accepts("TRANSPOSE", "float32", 
 
 def kinds(function: Any, sizes: Any = (2, 3, 6, 5), fed: Any = (2, 3, 6, 5)) -> List[str]:
     """Without the TRANSPOSEs of the input and the output."""
-    found = [one.builtin for one in programs.checked(function, sizes, fed=[fed])]
-    return found[found[0] == "TRANSPOSE" : len(found) - (found[-1] == "TRANSPOSE")]
+    builtins = [op.builtin for op in programs.check_program(function, sizes, fed=[fed])]
+    return builtins[builtins[0] == "TRANSPOSE" : len(builtins) - (builtins[-1] == "TRANSPOSE")]
 
 
-def shuffled(x: Any, mode: str = "CRD", size: int = 2) -> Any:
+def shuffle(x: Any, mode: str = "CRD", size: int = 2) -> Any:
     return depth_to_space(x, blocksize=size, mode=mode)
 
 
@@ -39,9 +39,9 @@ def shuffled(x: Any, mode: str = "CRD", size: int = 2) -> Any:
 def test_channels_that_become_pixels_are_one_operator(sizes: Any, mode: str, size: int, channels: int) -> None:
     fed = [2 if extent is None else extent for extent in sizes]
     first = ["RESHAPE"] if channels == size**2 else []  # where others are transposed
-    found = kinds(lambda x: shuffled(conv(x, channels), mode, size), sizes, fed)
-    assert found == ["CONV_2D", "DEPTH_TO_SPACE", *first]
-    both = kinds(lambda x: conv(p.relu(shuffled(p.relu(conv(x, channels)), mode, size)), 4), sizes, fed)
+    result = kinds(lambda x: shuffle(conv(x, channels), mode, size), sizes, fed)
+    assert result == ["CONV_2D", "DEPTH_TO_SPACE", *first]
+    both = kinds(lambda x: conv(p.relu(shuffle(p.relu(conv(x, channels)), mode, size)), 4), sizes, fed)
     assert both == ["CONV_2D", "DEPTH_TO_SPACE", "RELU", "CONV_2D"]
 
 
@@ -56,22 +56,22 @@ def test_as_modules_write_it() -> None:
 
 def test_channels_of_no_layer_alone_are_moved() -> None:
     moves = ["RESHAPE", "TRANSPOSE", "RESHAPE"]
-    assert kinds(lambda x: shuffled(p.tanh(conv(x, 12))))[2:] == moves
-    assert kinds(lambda x: shuffled(p.tanh(conv(x, 12)), "DCR"))[2:] == ["DEPTH_TO_SPACE"]
+    assert kinds(lambda x: shuffle(p.tanh(conv(x, 12))))[2:] == moves
+    assert kinds(lambda x: shuffle(p.tanh(conv(x, 12)), "DCR"))[2:] == ["DEPTH_TO_SPACE"]
 
     def beside(x: Any) -> Any:
         x = conv(x, 12)
-        return p.mul(shuffled(x), p.reduce_mean(p.tanh(x), [1, 2, 3], True))
+        return p.mul(shuffle(x), p.reduce_mean(p.tanh(x), [1, 2, 3], True))
 
-    assert [one for one in kinds(beside) if one in (*moves, "DEPTH_TO_SPACE")] == moves
+    assert [item for item in kinds(beside) if item in (*moves, "DEPTH_TO_SPACE")] == moves
 
 
 def test_other_moves_are_none_of_pixels() -> None:
-    def moved(perm: Any, last: Any) -> Any:
+    def move(perm: Any, last: Any) -> Any:
         return lambda x: conv(p.reshape(p.transpose(p.reshape(conv(x, 16), (2, 4, 2, 2, 6, 6)), perm), last), 4)
 
     for perm in ((0, 1, 4, 3, 5, 2), (0, 1, 2, 4, 5, 3), (0, 1, 2, 4, 3, 5)):
-        kinds(moved(perm, (2, 4, 12, 12)), (2, 3, 6, 6), (2, 3, 6, 6))
+        kinds(move(perm, (2, 4, 12, 12)), (2, 3, 6, 6), (2, 3, 6, 6))
 
 
 @pytest.mark.parametrize("sizes", [(2, 3, 6, 8), (1, 2, 6, 6), *OPEN])
@@ -81,11 +81,11 @@ def test_blocks_of_pixels_are_read_by_the_convolution_itself(size: int, mode: st
     fed = [2 if extent is None else extent for extent in sizes]
     fed[2:] = [6, 12] if size == 3 else fed[2:]
     sizes = [*sizes[:2], *fed[2:]]
-    found = kinds(lambda x: conv(space_to_depth(p.tanh(conv(x, 3)), blocksize=size, mode=mode), 4), sizes, fed)
-    assert found == ["CONV_2D", "TANH", "CONV_2D"]
+    result = kinds(lambda x: conv(space_to_depth(p.tanh(conv(x, 3)), blocksize=size, mode=mode), 4), sizes, fed)
+    assert result == ["CONV_2D", "TANH", "CONV_2D"]
 
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_pixels_that_become_channels_are_moved_once(mode: str) -> None:
-    found = kinds(lambda x: p.relu(space_to_depth(p.tanh(conv(x, 3)), blocksize=2, mode=mode)), *[(2, 3, 6, 8)] * 2)
-    assert found.count("TRANSPOSE") == 1
+    result = kinds(lambda x: p.relu(space_to_depth(p.tanh(conv(x, 3)), blocksize=2, mode=mode)), *[(2, 3, 6, 8)] * 2)
+    assert result.count("TRANSPOSE") == 1

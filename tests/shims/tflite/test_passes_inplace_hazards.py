@@ -1,4 +1,4 @@
-"""What lies in one place, and is read although something else was written there: in an interpreter alone, as others run a file."""
+"""Tensors that share a buffer and are read after an overwrite, in an interpreter without our precautions."""
 
 from pathlib import Path
 from typing import Any, List
@@ -29,14 +29,14 @@ def shares(x: Any) -> List[Any]:
 
 
 def file(function: Any, dtype: str, rows: Any, folder: Path) -> Path:
-    made = record_program(function, [Port("x", DType.of(dtype), (rows, 4))], SHIM.emitter(), ["y"])
-    SHIM.export(made, str(folder / "m.tflite"), "tflite")
+    recorded_program = record_program(function, [Port("x", DType.of(dtype), (rows, 4))], SHIM.emitter(), ["y"])
+    SHIM.export(recorded_program, str(folder / "m.tflite"), "tflite")
     return folder / "m.tflite"
 
 
-def wanted(function: Any, dtype: str, x: Any) -> Any:
-    made = record_program(function, [Port("x", DType.of(dtype), x.shape)], Reference(), ["y"])
-    return emit(made.region, Reference(), [x])[0]
+def expect_result(function: Any, dtype: str, x: Any) -> Any:
+    recorded_program = record_program(function, [Port("x", DType.of(dtype), x.shape)], Reference(), ["y"])
+    return emit(recorded_program.region, Reference(), [x])[0]
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -48,18 +48,18 @@ def test_what_is_read_later_stays(function: Any, dtype: str, rows: Any, plain: b
     runtime, reason = features.find_runtime()
     assert runtime is not None, reason
     interpreter = runtime.interpreter(plain, model_path=str(file(function, dtype, rows, tmp_path)))
-    (given,), (taken,) = interpreter.get_input_details(), interpreter.get_output_details()
+    (given,), (used,) = interpreter.get_input_details(), interpreter.get_output_details()
     interpreter.resize_tensor_input(given["index"], X.shape)
     interpreter.allocate_tensors()
     x = (X / 20 if dtype == "float32" else X).astype(dtype)
     interpreter.set_tensor(given["index"], x)
     interpreter.invoke()
-    np.testing.assert_allclose(interpreter.get_tensor(taken["index"]), wanted(function, dtype, x), rtol=1e-5)
+    np.testing.assert_allclose(interpreter.get_tensor(used["index"]), expect_result(function, dtype, x), rtol=1e-5)
 
 
 def operators(function: Any, rows: Any = 5) -> List[str]:
-    made = record_program(function, [Port("x", DType.of("float32"), (rows, 4))], SHIM.emitter(), ["y"])
-    return [one.builtin for one in build(made, features.kernels()).subgraphs[0].operators]
+    recorded_program = record_program(function, [Port("x", DType.of("float32"), (rows, 4))], SHIM.emitter(), ["y"])
+    return [op.builtin for op in build(recorded_program, features.kernels()).subgraphs[0].operators]
 
 
 def test_nothing_is_added_where_nothing_is_lost() -> None:

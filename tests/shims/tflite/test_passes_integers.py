@@ -7,7 +7,7 @@ from typing import Callable, Dict, Sequence
 import numpy as np
 import pytest
 from onnx import TensorProto, numpy_helper
-from qdq import Case, Layers, Scheme, quantized
+from qdq import Case, Layers, Scheme, quantize_model
 
 import onnx_compat
 
@@ -34,7 +34,7 @@ def depthwise(layers: Layers) -> str:
     return layers.conv("x", 4, 4, group=4)
 
 
-def dilated(layers: Layers) -> str:
+def dilate(layers: Layers) -> str:
     return layers.conv("x", 4, 5, dilations=[2, 2], pads=[2, 2, 2, 2])
 
 
@@ -55,7 +55,7 @@ def padded_average_pool(layers: Layers) -> str:
     return layers.node("AveragePool", "x", kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
 
 
-def clipped(layers: Layers) -> str:
+def clip(layers: Layers) -> str:
     low, high = layers.constant(np.float32(-2)), layers.constant(np.float32(2))
     return layers.node("Clip", layers.conv("x", 4, 6), low, high)
 
@@ -64,7 +64,7 @@ def global_pool(layers: Layers) -> str:
     return layers.node("GlobalAveragePool", "x")
 
 
-def transposed(layers: Layers) -> str:
+def transpose(layers: Layers) -> str:
     weights = layers.weight(4, 3, 3, 3)
     return layers.node("ConvTranspose", "x", weights, layers.weight(3), strides=[2, 2], pads=[1, 1, 1, 1])
 
@@ -77,19 +77,19 @@ def matmul(layers: Layers) -> str:
     return layers.node("MatMul", "x", layers.weight(9, 5))
 
 
-def added(layers: Layers) -> str:
+def add(layers: Layers) -> str:
     return layers.node("Add", "x", layers.weight(1, 4, 1, 1))
 
 
-def subtracted(layers: Layers) -> str:
+def subtract(layers: Layers) -> str:
     return layers.node("Sub", "x", layers.weight(4, 9, 9))
 
 
-def multiplied(layers: Layers) -> str:
+def multiply(layers: Layers) -> str:
     return layers.node("Mul", "x", layers.weight(9))
 
 
-def divided(layers: Layers) -> str:
+def divide(layers: Layers) -> str:
     return layers.node("Div", "x", layers.constant(np.float32(2.83)))
 
 
@@ -141,7 +141,7 @@ def bilinear_aligned(layers: Layers) -> str:
     return layers.node("Resize", "x", "", "", sizes, mode="linear", coordinate_transformation_mode="align_corners")
 
 
-def joined(layers: Layers) -> str:
+def concatenate(layers: Layers) -> str:
     return layers.node("Concat", "x", layers.node("Relu", "x"), axis=1)
 
 
@@ -149,7 +149,7 @@ def of_both(layers: Layers) -> str:
     return layers.node("MatMul", "x", layers.node("Transpose", "x", perm=[0, 1, 3, 2]))
 
 
-def moved(layers: Layers) -> str:
+def move(layers: Layers) -> str:
     return layers.node("Transpose", "x", perm=[0, 2, 1, 3])
 
 
@@ -159,20 +159,20 @@ LAYERS: Dict[Callable[[Layers], str], str] = {
     conv_relu: "CONV_2D",
     pointwise: "CONV_2D",
     depthwise: "DEPTHWISE_CONV_2D",
-    dilated: "CONV_2D",
+    dilate: "CONV_2D",
     relu6: "CONV_2D",
     max_pool: "MAX_POOL_2D",
-    clipped: "CONV_2D",
+    clip: "CONV_2D",
     average_pool: "DEPTHWISE_CONV_2D",
     padded_average_pool: "PAD",
     global_pool: "MEAN",
-    transposed: "TRANSPOSE_CONV",
+    transpose: "TRANSPOSE_CONV",
     gemm: "FULLY_CONNECTED",
     matmul: "FULLY_CONNECTED",
-    added: "ADD",
-    subtracted: "SUB",
-    multiplied: "MUL",
-    divided: "MUL",
+    add: "ADD",
+    subtract: "SUB",
+    multiply: "MUL",
+    divide: "MUL",
     relu: "RELU",
     leaky_relu: "LEAKY_RELU",
     sigmoid: "LOGISTIC",
@@ -184,8 +184,8 @@ LAYERS: Dict[Callable[[Layers], str], str] = {
     nearest: "RESIZE_NEAREST_NEIGHBOR",
     bilinear: "RESIZE_BILINEAR",
     bilinear_aligned: "RESIZE_BILINEAR",
-    joined: "CONCATENATION",
-    moved: "TRANSPOSE",
+    concatenate: "CONCATENATION",
+    move: "TRANSPOSE",
     of_both: "BATCH_MATMUL",
 }
 #: Those that have kernels of 16 bits, too.
@@ -193,26 +193,26 @@ SIXTEEN = [
     conv_relu,
     depthwise,
     gemm,
-    moved,
-    added,
-    multiplied,
-    divided,
+    move,
+    add,
+    multiply,
+    divide,
     global_pool,
     average_pool,
     leaky_relu,
-    transposed,
+    transpose,
 ]
-SIXTEEN += [of_both, bilinear, max_pool, joined]
+SIXTEEN += [of_both, bilinear, max_pool, concatenate]
 
 
 def case_of(layer: Callable[[Layers], str], scheme: Scheme, folder: Path, shape: Sequence[int] = IMAGE) -> Case:
     layers = Layers(shape)
     x = layers.input()
-    return Case(quantized(layers.model(layer(layers), opset=14), x, scheme), x, folder)
+    return Case(quantize_model(layers.model(layer(layers), opset=14), x, scheme), x, folder)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda one: "-".join(map(str, one)))
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda item: "-".join(map(str, item)))
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda item: item.__name__)
 def test_a_layer_is_a_kernel_of_integers(layer: Callable[[Layers], str], scheme: Scheme, tmp_path: Path) -> None:
     case = case_of(layer, scheme, tmp_path)
     wanted = LAYERS[layer]
@@ -229,26 +229,26 @@ def test_a_resize_that_the_kernel_of_integers_rounds_stays_in_floats(mode: str, 
     layers = Layers([1, 3, 7, 5])
     x, sizes = layers.input(), layers.constant(np.asarray([1, 3, 20, 31], np.int64))
     resized = layers.node("Resize", "x", "", "", sizes, mode="linear", coordinate_transformation_mode=mode)
-    case = Case(quantized(layers.model(resized), x, Scheme()), x, tmp_path)
+    case = Case(quantize_model(layers.model(resized), x, Scheme()), x, tmp_path)
     assert case.floats() and case.steps() < 1.001
 
 
 @pytest.mark.parametrize("activations", ["int8", "uint8"])
-@pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, transposed], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, transpose], ids=lambda item: item.__name__)
 def test_weights_with_a_zero_point_have_kernels_of_uint8(
     layer: Callable[[Layers], str], activations: str, tmp_path: Path
 ) -> None:
     case = case_of(layer, Scheme(activations, "uint8"), tmp_path)
-    (operator,) = [one for one in case.graph.operators if one.builtin == LAYERS[layer]]
-    assert {case.graph.tensors[operator.inputs[place] or 0].dtype for place in (0, 1)} <= {"uint8", "int32"}
+    (operator,) = [op for op in case.graph.operators if op.builtin == LAYERS[layer]]
+    assert {case.graph.tensors[operator.inputs[position] or 0].dtype for position in (0, 1)} <= {"uint8", "int32"}
     assert case.floats() == [] and case.steps() < 1.001
 
 
-@pytest.mark.parametrize("layer", [gemm, added, moved, max_pool, joined], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("layer", [gemm, add, move, max_pool, concatenate], ids=lambda item: item.__name__)
 def test_no_kernel_has_sixteen_bits_with_a_zero_point(layer: Callable[[Layers], str], tmp_path: Path) -> None:
     layers = Layers(IMAGE)
     x = layers.input()
-    model = quantized(layers.model(layer(layers), opset=14), x, Scheme("int16", "int8"))
+    model = quantize_model(layers.model(layer(layers), opset=14), x, Scheme("int16", "int8"))
     for held in model.graph.initializer:
         if held.name.endswith("_zero") and held.data_type == TensorProto.INT16:
             held.CopyFrom(numpy_helper.from_array(np.int16(34), held.name))
@@ -257,9 +257,9 @@ def test_no_kernel_has_sixteen_bits_with_a_zero_point(layer: Callable[[Layers], 
     assert case.apart(case.ours(), theirs) < 1.01
 
 
-@pytest.mark.parametrize("layer", SIXTEEN, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("layer", SIXTEEN, ids=lambda item: item.__name__)
 def test_sixteen_bits(layer: Callable[[Layers], str], tmp_path: Path) -> None:
-    """Beside the reference: few onnxruntimes quantize to int16."""
+    """Compare with the reference: few releases of onnxruntime quantize to int16."""
     case = case_of(layer, Scheme("int16", "int8", per_channel=True), tmp_path)
     assert case.floats() == []
     theirs = onnx_compat.prepare(case.model, shim="reference").run([case.x])
@@ -270,7 +270,7 @@ def test_sixteen_bits(layer: Callable[[Layers], str], tmp_path: Path) -> None:
 def test_a_mean_of_more_than_a_sum_holds_stays_in_floats(tmp_path: Path) -> None:
     layers = Layers([1, 1, 300, 300])
     x = np.abs(layers.input()) / 8 + np.float32(0.9)
-    case = Case(quantized(layers.model(global_pool(layers)), x, Scheme("int16")), x, tmp_path)
+    case = Case(quantize_model(layers.model(global_pool(layers)), x, Scheme("int16")), x, tmp_path)
     theirs = onnx_compat.prepare(case.model, shim="reference").run([case.x])
     assert case.floats() and case.apart(case.ours(), theirs) < 1.01
 
@@ -279,8 +279,8 @@ def test_a_mean_of_more_than_a_sum_holds_stays_in_floats(tmp_path: Path) -> None
 @pytest.mark.parametrize("per_channel", [False, True])
 def test_scales_and_zero_points_are_the_models(activations: str, per_channel: bool, tmp_path: Path) -> None:
     case = case_of(conv, Scheme(activations, "int8", per_channel), tmp_path)
-    held = {one.name: numpy_helper.to_array(one) for one in case.model.graph.initializer}
-    (operator,) = [one for one in case.graph.operators if one.builtin == "CONV_2D"]
+    held = {item.name: numpy_helper.to_array(item) for item in case.model.graph.initializer}
+    (operator,) = [op for op in case.graph.operators if op.builtin == "CONV_2D"]
     x, w, b = (case.graph.tensors[index or 0] for index in operator.inputs)
     y = case.graph.tensors[operator.outputs[0]]
     shift = 128 if activations == "uint8" else 0

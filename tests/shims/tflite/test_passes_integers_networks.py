@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Sequence
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from qdq import Case, Layers, Scheme, quantized
+from qdq import Case, Layers, Scheme, quantize_model
 
 import onnx_compat
 
@@ -61,13 +61,13 @@ NETWORKS: Dict[Callable[[Layers], str], Sequence[str]] = {
         Scheme("int8", "int8", True),
         Scheme("int8", "int8", False, True),
     ],
-    ids=lambda one: "-".join(map(str, one)),
+    ids=lambda item: "-".join(map(str, item)),
 )
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda item: item.__name__)
 def test_a_network_has_no_floats_inside(network: Callable[[Layers], str], scheme: Scheme, tmp_path: Path) -> None:
     layers = Layers([1, 3, 32, 32])
     x = layers.input()
-    case = Case(quantized(layers.model(network(layers)), x, scheme), x, tmp_path)
+    case = Case(quantize_model(layers.model(network(layers)), x, scheme), x, tmp_path)
     assert case.floats() == [] and set(NETWORKS[network]) <= set(case.names)
     assert case.steps() < 2.001
     assert case.ours()[0].argmax() == case.theirs(False)[0].argmax()
@@ -77,7 +77,7 @@ def test_a_file_is_judged_as_what_it_is(tmp_path: Path) -> None:
     """A step of a scale is more than what floats may be off by."""
     layers = Layers([1, 3, 32, 32])
     x = layers.input()
-    Case(quantized(layers.model(attention(layers)), x, Scheme("uint8", "int8")), x, tmp_path)
+    Case(quantize_model(layers.model(attention(layers)), x, Scheme("uint8", "int8")), x, tmp_path)
     files = str(tmp_path / "model.onnx"), str(tmp_path / "model.tflite")
     report = onnx_compat.verify(files[0], converted=files[1], inputs={"x": x})
     assert report.ok and report.fidelity == 20
@@ -87,7 +87,7 @@ def test_a_file_is_judged_as_what_it_is(tmp_path: Path) -> None:
 def test_the_batch_may_be_of_any_size(tmp_path: Path) -> None:
     layers = Layers([1, 3, 32, 32])
     x = layers.input()
-    model = quantized(layers.model(cnn(layers)), x, Scheme("uint8", "int8", True))
+    model = quantize_model(layers.model(cnn(layers)), x, Scheme("uint8", "int8", True))
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
     case = Case(model, np.concatenate([x, -x, x / 2]), tmp_path)
     assert case.floats() == [] and case.steps() < 2.001
@@ -97,7 +97,7 @@ def test_what_has_no_kernel_stays_in_floats_between_integers(tmp_path: Path) -> 
     layers = Layers([1, 4, 9, 9])
     x = layers.input()
     inner = layers.node("Exp", layers.conv("x", 4, 6))
-    case = Case(quantized(layers.model(layers.conv(inner, 6, 3)), x, Scheme("uint8")), x, tmp_path)
+    case = Case(quantize_model(layers.model(layers.conv(inner, 6, 3)), x, Scheme("uint8")), x, tmp_path)
     assert case.names.count("CONV_2D") == 2 and "EXP" in case.floats()
     assert case.steps() < 2.001
 
@@ -161,7 +161,7 @@ def test_operators_on_quantized_numbers_are_kernels_of_integers(dtype: Any, tmp_
 
 @pytest.mark.parametrize(("depth", "products"), [(700, 1), (3000, 2)])
 def test_a_product_of_integers_is_one_of_floats(depth: int, products: int, tmp_path: Path) -> None:
-    """As dynamic quantization writes it. A kernel for it there is not, and all products beside each other take memory."""
+    """Dynamic quantization writes this product. It has no kernel, and a product of all elements at once takes memory."""
     weights = np.random.RandomState(4).normal(0, 40, (depth, 6)).clip(-127, 127).astype(np.int8)
     graph = helper.make_graph(
         [
@@ -215,7 +215,7 @@ def test_another_scale_on_the_way_back_is_no_region(tmp_path: Path) -> None:
 def test_weights_that_are_no_integers_stay_floats(tmp_path: Path) -> None:
     layers = Layers([1, 4, 9, 9])
     x = layers.input()
-    model = quantized(layers.model(layers.conv("x", 4, 6)), x, Scheme("uint8"))
+    model = quantize_model(layers.model(layers.conv("x", 4, 6)), x, Scheme("uint8"))
     for node in model.graph.node:
         if node.input[0] == "w0_q":
             node.CopyFrom(helper.make_node("Identity", ["floats"], list(node.output)))

@@ -35,17 +35,17 @@ def model(value: float, step: float, name: str, dtype: Any) -> bytes:
         helper.make_node("QuantizeLinear", ["f" if after else "p", "t", "z"], ["r"]),
         helper.make_node("DequantizeLinear", ["r", "t", "z"], ["y"]),
     ]
-    read = {one for node in nodes for one in node.input}
+    read = {item for node in nodes for item in node.input}
     held = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items() if k in read]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 6, 6])
     graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")], held)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
-    return bytes(made.SerializeToString())
+    model_spec = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    return bytes(model_spec.SerializeToString())
 
 
 def builtins(content: bytes, path: Path) -> List[str]:
     file = fb.read(str(onnx_compat.convert(content, path / "m.tflite", shim="tflite")))
-    return [one.builtin for one in file.subgraphs[0].operators]
+    return [op.builtin for op in file.subgraphs[0].operators]
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
@@ -53,20 +53,20 @@ def builtins(content: bytes, path: Path) -> List[str]:
 @pytest.mark.parametrize("value", [0, 1.0, 0.333, 5.0, -5.0, 100.0, -100.0])
 @pytest.mark.parametrize("name", list(NODES))
 def test_a_constant_is_not_clipped(name: str, value: float, step: float, dtype: Any) -> None:
-    """Of the steps of the result, at most one off; 255 where the constant was clipped to the input's integers."""
+    """The result is at most a step off, or 255 steps where the constant was clipped to the integers of the input."""
     x = np.random.RandomState(0).uniform(-2, 2, (1, 1, 6, 6)).astype(np.float32)
     content = model(value, step, name, dtype)
     expected = onnx_compat.run(content, {"x": x}, shim="reference")[0]
-    found = onnx_compat.prepare(content, shim="tflite", fallback=False).run({"x": x})[0]
-    assert np.abs(found - expected).max() <= 1.01 * step
+    actual = onnx_compat.prepare(content, shim="tflite", fallback=False).run({"x": x})[0]
+    assert np.abs(actual - expected).max() <= 1.01 * step
 
 
 @pytest.mark.parametrize("name", ["alone", "a pool", "a transpose", "an activation"])
 def test_a_pad_whose_result_is_quantized_is_one_of_integers(name: str, tmp_path: Path) -> None:
     """The result's own steps hold the constant as QuantizeLinear would."""
     for value in (1.0, 5.0, -5.0, -np.inf):
-        found = builtins(model(value, STEP, name, np.int8), tmp_path)
-        assert "PADV2" in found and "MUL" not in found, found
+        result = builtins(model(value, STEP, name, np.int8), tmp_path)
+        assert "PADV2" in result and "MUL" not in result, result
 
 
 def test_a_pad_that_a_convolution_reads_is_one_of_floats(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""What loops hand on, with the numbers of the reference."""
+"""Values that loops carry, with the results of the reference."""
 
 from typing import Any, List
 
 import numpy as np
 from onnx_compat_tflite import features
 from onnx_compat_tflite.build import build
-from programs import checked, program
+from programs import check_program, program
 
 from onnx_compat import primitives as p
 from onnx_compat.ops.recurrent import lstm
@@ -14,17 +14,17 @@ RANDOM = np.random.RandomState(0)
 
 
 def states(function: Any, *shapes: Any, fed: Any) -> List[int]:
-    """How many states each loop has, after its numbers were compared."""
-    checked(function, *shapes, fed=fed, atol=1e-4)
+    """Compare the results, and return the number of states of each loop."""
+    check_program(function, *shapes, fed=fed, atol=1e-4)
     graphs = build(program(function, *shapes), features.kernels()).subgraphs
-    return [len(one.inputs) for graph in graphs for one in graph.operators if one.builtin == "WHILE"]
+    return [len(op.inputs) for graph in graphs for op in graph.operators if op.builtin == "WHILE"]
 
 
 def test_what_a_network_hears_is_not_handed_on() -> None:
     """The sizes of its input are in the loop; they are known from what it makes of the input before."""
     w, r, b = (RANDOM.standard_normal(shape).astype(np.float32) for shape in ((1, 32, 5), (1, 32, 8), (1, 64)))
-    found = states(lambda x: lstm(x, w, r, b)[0], (None, None, 5), fed=[(7, 3, 5)])
-    assert set(found) == {6}  # the round, both states, the results, the length, the products
+    result = states(lambda x: lstm(x, w, r, b)[0], (None, None, 5), fed=[(7, 3, 5)])
+    assert set(result) == {6}  # the round, both states, the results, the length, the products
 
 
 def loop(last: int, *kept: int) -> Any:
@@ -44,13 +44,13 @@ def loop(last: int, *kept: int) -> Any:
 def test_a_state_that_nothing_comes_of_is_none() -> None:
     assert states(loop(3, 1), (2, 3), fed=[(2, 3)]) == [3]
     assert states(loop(3, 3), (2, 3), fed=[(2, 3)]) == [4]
-    assert states(loop(3, 2), (2, 3), fed=[(2, 3)]) == [2]  # it is handed on, and read
+    assert states(loop(3, 2), (2, 3), fed=[(2, 3)]) == [2]  # the loop returns it, and it is read
     assert states(loop(3, 0), (None, 3), fed=[(2, 3)]) == [1]  # what it counts tells when it ends
     assert states(loop(0, 1, 2, 3), (None, 3), fed=[(2, 3)]) == [4]
 
 
 def test_a_loop_in_a_loop() -> None:
-    def nested(x: Any) -> Any:
+    def nest(x: Any) -> Any:
         def outer(count: Any, y: Any, z: Any) -> Any:
             inner = p.while_loop(
                 lambda k, *_: p.less(k, 2.0),
@@ -62,4 +62,4 @@ def test_a_loop_in_a_loop() -> None:
         start = [p.reduce_sum(p.mul(x, 0.0)), x, p.mul(x, 0.5)]
         return p.while_loop(lambda count, *_: p.less(count, 3.0), outer, start)[1]
 
-    assert states(nested, (2, 3), fed=[(2, 3)]) == [2, 2]
+    assert states(nest, (2, 3), fed=[(2, 3)]) == [2, 2]

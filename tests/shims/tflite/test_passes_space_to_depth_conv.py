@@ -22,39 +22,39 @@ def every(x: Any, axis: int, start: int, step: int = 2) -> Any:
     return p.slice_axis(x, axis, start, 2**31 - 1, step)
 
 
-def focused(x: Any, starts: Sequence[Any] = FOCUS, step: int = 2) -> Any:
-    """As modules write it: rows first, then columns."""
+def focus(x: Any, starts: Sequence[Any] = FOCUS, step: int = 2) -> Any:
+    """The form that modules write: rows first, then columns."""
     rows = [every(x, 2, row, step) for row, _ in starts]
     return p.concat([every(part, 3, column, step) for part, (_, column) in zip(rows, starts)], 1)
 
 
 def kinds(function: Any, sizes: Any = (2, 3, 8, 12)) -> List[str]:
-    found = programs.checked(function, sizes, fed=[[2 if size is None else size for size in sizes]])
-    return [one.builtin for one in found if one.builtin != "TRANSPOSE"]
+    result = programs.check_program(function, sizes, fed=[[2 if size is None else size for size in sizes]])
+    return [op.builtin for op in result if op.builtin != "TRANSPOSE"]
 
 
 @pytest.mark.parametrize("sizes", [(2, 3, 8, 12), (None, 3, 8, 12)])
 @pytest.mark.parametrize(("kernel", "stride", "pad"), [(3, 1, 1), (1, 1, 0), (3, 1, 0), (2, 2, 0)])
 def test_a_convolution_reads_in_steps(kernel: int, stride: int, pad: int, sizes: Any) -> None:
-    assert kinds(lambda x: conv(focused(x), kernel, stride, pad), sizes) == ["CONV_2D"]
-    behind = kinds(lambda x: conv(focused(conv(x)), kernel, stride, pad), sizes)
+    assert kinds(lambda x: conv(focus(x), kernel, stride, pad), sizes) == ["CONV_2D"]
+    behind = kinds(lambda x: conv(focus(conv(x)), kernel, stride, pad), sizes)
     assert behind == ["CONV_2D", "CONV_2D"]
 
 
 def test_in_any_steps_and_any_order() -> None:
     thirds = [(row, column) for row in range(3) for column in range(3)]
-    assert kinds(lambda x: conv(focused(x, thirds, 3)), (1, 3, 9, 6)) == ["CONV_2D"]
-    assert kinds(lambda x: conv(focused(x, FOCUS[::-1]))) == ["CONV_2D"]
+    assert kinds(lambda x: conv(focus(x, thirds, 3)), (1, 3, 9, 6)) == ["CONV_2D"]
+    assert kinds(lambda x: conv(focus(x, FOCUS[::-1]))) == ["CONV_2D"]
     assert kinds(lambda x: conv(p.concat([every(x, 2, row) for row in (0, 1)], 1))) == ["CONV_2D"]
-    twice = kinds(lambda x: conv(focused(every(x, 2, 0))), (1, 3, 16, 8))
+    twice = kinds(lambda x: conv(focus(every(x, 2, 0))), (1, 3, 16, 8))
     assert "STRIDED_SLICE" in twice  # half of the rows
 
 
 def test_other_pixels_are_cut_out() -> None:
     for starts in (FOCUS[:3], (*FOCUS[:3], (0, 0)), (*FOCUS, (0, 0))):
-        found = kinds(lambda x, s=starts: conv(focused(x, s)))
-        assert "STRIDED_SLICE" in found
-    first = kinds(lambda x: conv(focused(p.slice_axis(x, 0, 0, 2))), (3, 3, 8, 12))
+        result = kinds(lambda x, s=starts: conv(focus(x, s)))
+        assert "STRIDED_SLICE" in result
+    first = kinds(lambda x: conv(focus(p.slice_axis(x, 0, 0, 2))), (3, 3, 8, 12))
     assert first[-1] == "CONV_2D" and len(first) > 1
 
     def channels(x: Any) -> Any:
@@ -66,12 +66,12 @@ def test_other_pixels_are_cut_out() -> None:
 
 def test_what_others_read_stays() -> None:
     def beside(x: Any) -> Any:
-        x = focused(x)
+        x = focus(x)
         return p.add(conv(x), p.reduce_mean(p.tanh(x), [1, 2, 3], True))
 
     assert "CONCATENATION" in kinds(beside)
 
 
 def test_uneven_padding_stays_with_the_smaller_steps() -> None:
-    found = kinds(lambda x: conv(p.pad(focused(x), [0, 0, 0, 0], [0, 0, 1, 1]), 2, 1, 0))
-    assert found[-1] == "CONV_2D" and "CONCATENATION" in found
+    result = kinds(lambda x: conv(p.pad(focus(x), [0, 0, 0, 0], [0, 0, 1, 1]), 2, 1, 0))
+    assert result[-1] == "CONV_2D" and "CONCATENATION" in result

@@ -4,7 +4,7 @@ from typing import Any, Sequence, Tuple
 
 import numpy as np
 import pytest
-from programs import checked
+from programs import check_program
 
 from onnx_compat import primitives as p
 
@@ -22,9 +22,9 @@ def spread(x: Any, kernel: Sequence[int], strides: Sequence[int], cut: Sequence[
     return p.slice(y, [0, 0, *starts], [None, None, *ends], [1] * y.rank)
 
 
-def made(shape: Any, fed: Any, *how: Any, **more: Any) -> Any:
-    found = checked(lambda x: spread(x, *how, **more), shape, fed=[fed])
-    return [one for one in found if one.builtin not in ("TRANSPOSE", "SHAPE", "MUL", "ADD")]
+def compile_slices(shape: Any, fed: Any, *how: Any, **more: Any) -> Any:
+    result = check_program(lambda x: spread(x, *how, **more), shape, fed=[fed])
+    return [op for op in result if op.builtin not in ("TRANSPOSE", "SHAPE", "MUL", "ADD")]
 
 
 @pytest.mark.parametrize("shape", [(2, 4, 3, 5), OPEN])
@@ -42,7 +42,7 @@ def made(shape: Any, fed: Any, *how: Any, **more: Any) -> Any:
     ],
 )
 def test_edges_that_same_means_are_never_computed(shape: Any, kernel: Any, strides: Any, cut: Any) -> None:
-    (only,) = made(shape, (2, 4, 3, 5), kernel, strides, cut)
+    (only,) = compile_slices(shape, (2, 4, 3, 5), kernel, strides, cut)
     assert only.builtin == "TRANSPOSE_CONV" and only.options["padding"] == "SAME"
 
 
@@ -57,26 +57,26 @@ def test_edges_that_same_means_are_never_computed(shape: Any, kernel: Any, strid
 )
 @pytest.mark.parametrize("shape", [(2, 4, 3, 5), OPEN])
 def test_other_edges_are_cut_off(shape: Any, kernel: Any, strides: Any, cut: Any) -> None:
-    convolution, *cuts = made(shape, (2, 4, 3, 5), kernel, strides, cut)
+    convolution, *cuts = compile_slices(shape, (2, 4, 3, 5), kernel, strides, cut)
     assert convolution.options["padding"] == "VALID" and len(cuts) == 1
 
 
 def test_along_one_axis_and_in_groups() -> None:
     for shape in ((2, 4, 7), (None, 4, None)):
-        found = [one.builtin for one in made(shape, (2, 4, 7), (4,), (2,), [(1, 1)])]
-        assert "SLICE" not in found and "STRIDED_SLICE" not in found
-    found = made((2, 4, 3, 5), (2, 4, 3, 5), (4, 4), (2, 2), [(1, 1)] * 2, groups=2)
-    assert [one.options["padding"] for one in found if one.builtin == "TRANSPOSE_CONV"] == ["SAME"] * 2
+        result = [op.builtin for op in compile_slices(shape, (2, 4, 7), (4,), (2,), [(1, 1)])]
+        assert "SLICE" not in result and "STRIDED_SLICE" not in result
+    result = compile_slices((2, 4, 3, 5), (2, 4, 3, 5), (4, 4), (2, 2), [(1, 1)] * 2, groups=2)
+    assert [op.options["padding"] for op in result if op.builtin == "TRANSPOSE_CONV"] == ["SAME"] * 2
 
 
 def test_dilations() -> None:
-    (only,) = made((2, 4, 3, 5), (2, 4, 3, 5), (3, 3), (1, 1), [(2, 2)] * 2, dilations=(2, 2))
+    (only,) = compile_slices((2, 4, 3, 5), (2, 4, 3, 5), (3, 3), (1, 1), [(2, 2)] * 2, dilations=(2, 2))
     assert only.options["padding"] == "SAME"
 
 
 def test_volumes_are_cut() -> None:
-    found = made((1, 4, 3, 5, 2), (1, 4, 3, 5, 2), (4, 4, 4), (2, 2, 2), [(1, 1)] * 3)
-    assert "CONV_3D_TRANSPOSE" in [one.builtin for one in found] and len(found) > 1
+    result = compile_slices((1, 4, 3, 5, 2), (1, 4, 3, 5, 2), (4, 4, 4), (2, 2, 2), [(1, 1)] * 3)
+    assert "CONV_3D_TRANSPOSE" in [op.builtin for op in result] and len(result) > 1
 
 
 def test_what_others_read_whole_stays_whole() -> None:
@@ -86,7 +86,7 @@ def test_what_others_read_whole_stays_whole() -> None:
         inner = p.slice(y, [0, 0, 1, 1], [None, None, -1, -1], [1] * 4)
         return p.add(p.reduce_max(y, [2, 3], True), inner)
 
-    convolution = next(one for one in checked(both, (2, 4, 3, 5)) if one.builtin == "TRANSPOSE_CONV")
+    convolution = next(op for op in check_program(both, (2, 4, 3, 5)) if op.builtin == "TRANSPOSE_CONV")
     assert convolution.options["padding"] == "VALID"
 
 
@@ -97,12 +97,12 @@ def test_every_second_place_and_channels_that_are_cut_stay() -> None:
         return p.slice(y, [0, channels[0], 1, 1], [None, channels[1], -1, -1], steps)
 
     for steps, channels in (([1, 1, 2, 2], (0, None)), ([1] * 4, (1, 4)), ([1] * 4, (0, 5))):
-        found = [one.builtin for one in checked(lambda x, s=steps, c=channels: cut(x, s, c), (2, 4, 3, 5))]
-        assert "SLICE" in found or "STRIDED_SLICE" in found
+        builtins = [op.builtin for op in check_program(lambda x, s=steps, c=channels: cut(x, s, c), (2, 4, 3, 5))]
+        assert "SLICE" in builtins or "STRIDED_SLICE" in builtins
 
 
 def test_sizes_are_computed_at_once() -> None:
-    found = [
-        one.builtin for one in checked(lambda x: spread(x, (3, 3), (2, 2), [(0, 0)] * 2), OPEN, fed=[(2, 4, 3, 5)])
+    builtins = [
+        op.builtin for op in check_program(lambda x: spread(x, (3, 3), (2, 2), [(0, 0)] * 2), OPEN, fed=[(2, 4, 3, 5)])
     ]
-    assert sorted(found) == ["ADD", "MUL", "SHAPE", "TRANSPOSE", "TRANSPOSE", "TRANSPOSE_CONV"]
+    assert sorted(builtins) == ["ADD", "MUL", "SHAPE", "TRANSPOSE", "TRANSPOSE", "TRANSPOSE_CONV"]

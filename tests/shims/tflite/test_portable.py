@@ -18,12 +18,12 @@ NAMES = "audio bert efficientnet gpt gru lstm mobilenet_v3 residual rnn_tanh une
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_portable_file_is_for_the_oldest_runtime_and_runs_here(name: str, tmp_path: Path) -> None:
-    one = case(name + "-script-dynamic")
-    path = onnx_compat.convert(one.model, tmp_path / "m.tflite", shim="tflite", portable=True)
+    item = case(name + "-script-dynamic")
+    path = onnx_compat.convert(item.model, tmp_path / "m.tflite", shim="tflite", portable=True)
     uses = [(operator.builtin, operator.version) for graph in fb.read(path).subgraphs for operator in graph.operators]
     assert fb.minimum_runtime(uses) == "2.7.0"
-    for data in one.data_sets():
-        report = onnx_compat.verify(one.model, data.inputs, shim="tflite", converted=path, oracle="reference")
+    for data in item.data_sets():
+        report = onnx_compat.verify(item.model, data.inputs, shim="tflite", converted=path, oracle="reference")
         assert report.ok, report.summary
 
 
@@ -43,11 +43,11 @@ def test_support_tells_of_the_file_that_convert_makes_with_the_same(tmp_path: Pa
     node = helper.make_node("Cast", ["x"], ["y"], name="half", to=TensorProto.FLOAT16)
     model = helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), ir_version=8)
     model.opset_import[0].version = 13
-    (told,) = onnx_compat.support(model, "tflite", portable=True)
-    assert told.status == "fallback"
+    (description,) = onnx_compat.support(model, "tflite", portable=True)
+    assert description.status == "fallback"
     with pytest.raises(OnnxCompatError, match="float16") as caught:
         onnx_compat.convert(model, tmp_path / "m.tflite", shim="tflite", portable=True)
-    assert caught.value.node == "half" and caught.value.reason == told.reason
+    assert caught.value.node == "half" and caught.value.reason == description.reason
 
 
 def test_the_size_of_a_flatbuffer_is_that_of_old_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:

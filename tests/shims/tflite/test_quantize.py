@@ -7,12 +7,12 @@ from typing import Any, Dict
 
 import numpy as np
 import pytest
+from networks import NETWORKS, feeds, network
 from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import kernels
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.quantize import SCHEMES, library, weights
-from networks import NETWORKS, feeds, network
 
 import onnx_compat
 from onnx_compat.errors import ConversionError, MissingDependencyError, UnsupportedError
@@ -26,7 +26,7 @@ def convert(folder: Path, name: str = "cnn", **how: Any) -> Path:
 
 
 def snr(folder: Path, name: str, **how: Any) -> float:
-    """Of the file, beside the model."""
+    """Return the fidelity of the file to the model."""
     report = onnx_compat.verify(
         network(name), feeds(name, 99), shim="tflite", converted=convert(folder, name, **how), oracle="reference"
     )
@@ -102,43 +102,45 @@ def graph(*operators: fb.OperatorSpec, value: float = 1) -> fb.SubGraph:
         fb.TensorSpec("x", "float32", (8, 8)),
         fb.TensorSpec("w", "float32", (8, 8), np.full((8, 8), value, "f4")),
     ]
-    tensors += [fb.TensorSpec("t%d" % place, "float32", (8, 8)) for place in range(len(operators))]
+    tensors += [fb.TensorSpec("t%d" % position, "float32", (8, 8)) for position in range(len(operators))]
     return fb.SubGraph(tensors, list(operators), [0], [len(tensors) - 1])
 
 
-def stored(told: fb.SubGraph, kind: str = "weights-int8") -> Dict[str, int]:
-    weights.store(fb.ModelSpec([told]), kind, None, Kernels())
-    return {tensor.dtype: len(tensor.quantization.scale) if tensor.quantization else 0 for tensor in told.tensors}
+def store_weights(description: fb.SubGraph, kind: str = "weights-int8") -> Dict[str, int]:
+    weights.store(fb.ModelSpec([description]), kind, None, Kernels())
+    return {
+        tensor.dtype: len(tensor.quantization.scale) if tensor.quantization else 0 for tensor in description.tensors
+    }
 
 
 def test_only_weights_are_touched_and_only_once() -> None:
     fc = fb.OperatorSpec("FULLY_CONNECTED", [0, 1, None], [2])
-    assert stored(graph(fc)) == {"float32": 0, "int8": 8}
+    assert store_weights(graph(fc)) == {"float32": 0, "int8": 8}
     twice = graph(fc, fb.OperatorSpec("FULLY_CONNECTED", [2, 1, None], [3]))
-    stored(twice)
-    assert [one.builtin for one in twice.operators] == ["DEQUANTIZE", "FULLY_CONNECTED", "FULLY_CONNECTED"]
-    assert stored(graph(fc, fb.OperatorSpec("ADD", [2, 1], [3]))) == {"float32": 0}
-    assert stored(graph(fb.OperatorSpec("ADD", [0, 1], [2]))) == {"float32": 0}
+    store_weights(twice)
+    assert [op.builtin for op in twice.operators] == ["DEQUANTIZE", "FULLY_CONNECTED", "FULLY_CONNECTED"]
+    assert store_weights(graph(fc, fb.OperatorSpec("ADD", [2, 1], [3]))) == {"float32": 0}
+    assert store_weights(graph(fb.OperatorSpec("ADD", [0, 1], [2]))) == {"float32": 0}
 
 
 def test_the_channels_of_a_product_are_where_it_has_them() -> None:
     for adj_y, axis in ((False, 1), (True, 0)):
-        told = graph(fb.OperatorSpec("BATCH_MATMUL", [0, 1], [2], {"adj_y": adj_y}))
-        stored(told)
-        (packed,) = [tensor for tensor in told.tensors if tensor.dtype == "int8"]
+        description = graph(fb.OperatorSpec("BATCH_MATMUL", [0, 1], [2], {"adj_y": adj_y}))
+        store_weights(description)
+        (packed,) = [tensor for tensor in description.tensors if tensor.dtype == "int8"]
         assert packed.quantization is not None and packed.quantization.axis == axis
 
 
 def test_what_float16_or_no_integer_can_hold_stays() -> None:
     fc = fb.OperatorSpec("FULLY_CONNECTED", [0, 1, None], [2])
-    assert stored(graph(fc, value=1e5), "float16") == {"float32": 0}
-    assert stored(graph(fc, value=1e4), "float16") == {"float32": 0, "float16": 0}
-    assert stored(graph(fc, value=float("inf"))) == {"float32": 0}
+    assert store_weights(graph(fc, value=1e5), "float16") == {"float32": 0}
+    assert store_weights(graph(fc, value=1e4), "float16") == {"float32": 0, "float16": 0}
+    assert store_weights(graph(fc, value=float("inf"))) == {"float32": 0}
 
 
 def test_a_runtime_without_int4_is_told_apart() -> None:
     with pytest.raises(UnsupportedError, match="takes no int4"):
-        stored(graph(), "weights-int4")  # `Kernels()` knows what all runtimes have
+        store_weights(graph(), "weights-int4")  # `Kernels()` knows what all runtimes have
 
 
 def test_nothing_to_quantise_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What ai-edge-quantizer makes of a file: integers inside, the same names and types outside, and near enough."""
+"""Quantisation by ai-edge-quantizer: integers inside, the same names and types outside, and small errors."""
 
 import importlib.util
 import os
@@ -7,9 +7,9 @@ from typing import Any, Iterator
 
 import numpy as np
 import pytest
+from networks import NETWORKS, feeds, network
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.quantize import library
-from networks import NETWORKS, feeds, network
 
 import onnx_compat
 from onnx_compat.errors import ConversionError, InputError, UnsupportedError
@@ -119,7 +119,7 @@ def test_values_that_are_too_large_are_told(tmp_path: Path) -> None:
 
 
 def without_scales(model: fb.ModelSpec, *_: Any) -> fb.ModelSpec:
-    """A sum of int8 that nobody knows the scale of: to find it, the kernel divides by zero."""
+    """An int8 sum without a scale: the kernel divides by zero."""
     main = fb.SubGraph([fb.TensorSpec("x", "float32", (2,)), fb.TensorSpec("y", "float32", (2,))], [], [0], [1])
     inner = [main.add(fb.TensorSpec(name, "int8", (2,))) for name in "abc"]
     main.tensors[inner[2]].quantization = fb.Quantization([1.0], [0])

@@ -6,10 +6,10 @@ from typing import Any, Optional
 
 import numpy as np
 import pytest
+from networks import feeds, network
 from onnx import TensorProto, helper, numpy_helper
 from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
-from networks import feeds, network
 
 import onnx_compat
 from onnx_compat.errors import UnsupportedError
@@ -35,7 +35,7 @@ def layer(fan_in: int, filters: int) -> Any:
 
 def exact(graph: fb.SubGraph) -> Any:
     """The weights of the one product, as its kernel should see them."""
-    (operator,) = [one for one in graph.operators if one.builtin == "FULLY_CONNECTED"]
+    (operator,) = [op for op in graph.operators if op.builtin == "FULLY_CONNECTED"]
     tensor = graph.tensors[operator.inputs[1] or 0]
     assert tensor.dtype == "int4" and tensor.quantization is not None
     packed = np.asarray(tensor.buffer)
@@ -55,9 +55,9 @@ def test_kernels_multiply_what_the_file_holds(block: Optional[int], tmp_path: Pa
     onnx_compat.convert(layer(128, 24), path, shim="tflite", quantize="dynamic-int4", block_size=block)
     weights = exact(fb.read(str(path)).subgraphs[0])
     x = np.random.RandomState(1).standard_normal((3, 5, 128)).astype(np.float32)
-    (found,) = SHIM.load_converted(str(path), "tflite")[0].run([x])
+    (actual,) = SHIM.load_converted(str(path), "tflite")[0].run([x])
     wanted = x @ weights.T.astype(np.float32)
-    assert np.abs(found - wanted).max() < 0.02 * np.abs(wanted).max()
+    assert np.abs(actual - wanted).max() < 0.02 * np.abs(wanted).max()
 
 
 @native

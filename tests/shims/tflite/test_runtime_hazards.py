@@ -34,12 +34,12 @@ class Alone:
         model = fb.read(path)
         (signature,) = model.signatures
         main = model.subgraphs[0]
-        self._inputs = _named(signature.inputs, main.inputs, self.native.get_input_details())
-        self._outputs = _named(signature.outputs, main.outputs, self.native.get_output_details())
+        self._inputs = _name_tensors(signature.inputs, main.inputs, self.native.get_input_details())
+        self._outputs = _name_tensors(signature.outputs, main.outputs, self.native.get_output_details())
 
     def run(self, feed: Values) -> Values:
         for name, detail in self._inputs.items():
-            now = {one["index"]: tuple(one["shape"]) for one in self.native.get_input_details()}
+            now = {detail["index"]: tuple(detail["shape"]) for detail in self.native.get_input_details()}
             if now[detail["index"]] != feed[name].shape:
                 self.native.resize_tensor_input(detail["index"], feed[name].shape)
         self.native.allocate_tensors()
@@ -49,17 +49,17 @@ class Alone:
         return {name: self.native.get_tensor(detail["index"]) for name, detail in self._outputs.items()}
 
 
-def _named(signature: Dict[str, int], order: List[int], details: List[Any]) -> Dict[str, Any]:
-    names = {place: name for name, place in signature.items()}
-    return {names[place]: detail for place, detail in zip(order, details)}
+def _name_tensors(signature: Dict[str, int], order: List[int], details: List[Any]) -> Dict[str, Any]:
+    names = {position: name for name, position in signature.items()}
+    return {names[position]: detail for position, detail in zip(order, details)}
 
 
 def _agree(path: Path, pairs: List[Tuple[Values, Values]]) -> None:
     """Each feed in an interpreter of its own, and one after the other in the same one; with the delegate and without."""
     for plain in (False, True):
-        one = None if _forgets(path, plain) else Alone(path, plain)
+        item = None if _forgets(path, plain) else Alone(path, plain)
         for feed, expected in pairs:
-            for got in [alone.run(feed) for alone in (Alone(path, plain), one) if alone is not None]:
+            for got in [alone.run(feed) for alone in (Alone(path, plain), item) if alone is not None]:
                 assert set(got) == set(expected)
                 for name, array in expected.items():
                     assert got[name].shape == array.shape and got[name].dtype == array.dtype
@@ -77,24 +77,24 @@ def _single(model: Any, small: Values, large: Values) -> Values:
     """The first item alone: the batch is what grows to 3 in `large`."""
     batch = {
         size
-        for one in model.inputs
-        for size, a, b in zip(one.type.shape, small[one.name].shape, large[one.name].shape)
+        for array in model.inputs
+        for size, a, b in zip(array.type.shape, small[array.name].shape, large[array.name].shape)
         if isinstance(size, str) and a < b == 3
     }
     assert batch
     return {
-        one.name: small[one.name][tuple(slice(0, 1) if size in batch else slice(None) for size in one.type.shape)]
-        for one in model.inputs
+        array.name: small[array.name][tuple(slice(0, 1) if size in batch else slice(None) for size in array.type.shape)]
+        for array in model.inputs
     }
 
 
 @pytest.mark.parametrize("exporter", ["script", "dynamo"])
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_a_network_of_any_batch(name: str, exporter: str, tmp_path: Path) -> None:
-    one = case("%s-%s-dynamic" % (name, exporter))
-    model = onnx_compat.load(str(one.model))
+    item = case("%s-%s-dynamic" % (name, exporter))
+    model = onnx_compat.load(str(item.model))
     path = onnx_compat.convert(model, tmp_path / "m.tflite", shim="tflite")
-    recorded = [(data.inputs, data.outputs) for data in one.data_sets()]
+    recorded = [(data.inputs, data.outputs) for data in item.data_sets()]
     single = _single(model, recorded[0][0], recorded[-1][0])
     expected = onnx_compat.run(model, single, shim="reference").as_dict()
     _agree(path, [recorded[0], (single, expected), *recorded[1:], recorded[0]])
@@ -102,9 +102,9 @@ def test_a_network_of_any_batch(name: str, exporter: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_a_network_of_one_size(name: str, tmp_path: Path) -> None:
-    one = case(name + "-script-fixed")
-    path = onnx_compat.convert(str(one.model), tmp_path / "m.tflite", shim="tflite")
-    _agree(path, [(data.inputs, data.outputs) for data in one.data_sets()])
+    item = case(name + "-script-fixed")
+    path = onnx_compat.convert(str(item.model), tmp_path / "m.tflite", shim="tflite")
+    _agree(path, [(data.inputs, data.outputs) for data in item.data_sets()])
 
 
 # -- constants that stand alone ----------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def constant(name: str, array: Any) -> Any:
 
 
 def constants() -> Iterator[Tuple[str, List[Any], List[str]]]:
-    """(what it is, the nodes, the outputs), of models over x [n, 3] and a flag."""
+    """Yield (description, nodes, outputs) of models of x [n, 3] and a flag."""
     yield "an output", [constant("y", TWO), node("Relu", ["x"], ["z"])], ["y", "z"]
     yield "two outputs", [constant("y", TWO), node("Neg", ["y"], ["z"])], ["y", "z"]
     yield "one output twice", [node("Identity", ["x"], ["y"]), node("Identity", ["x"], ["z"])], ["x", "y", "z"]
@@ -166,7 +166,7 @@ CELLS = ("tflite-litert-1.0.", "tflite-litert-1.2.")
 def test_a_constant_that_stands_alone(name: str, rows: Any, tmp_path: Path) -> None:
     nodes, outputs = CONSTANTS[name]
     graph = helper.make_graph(
-        nodes, "graph", [value("x", [rows, 3]), value("flag", [], BOOL)], [value(one) for one in outputs]
+        nodes, "graph", [value("x", [rows, 3]), value("flag", [], BOOL)], [value(array) for array in outputs]
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     path = onnx_compat.convert(proto, tmp_path / "m.tflite", shim="tflite")
@@ -191,10 +191,10 @@ def test_a_constant_that_stands_alone(name: str, rows: Any, tmp_path: Path) -> N
 def test_constants_of_branches_are_not_mixed_up(both: bool, dtype: str, element: int, tmp_path: Path) -> None:
     """Run, resized, and run again: a copy of a constant that is made before the first run is freed or overwritten."""
     arrays = [np.array([[1, 0, 3], [0, 2, 0]]).astype(dtype), np.array([[0, 5, 0], [6, 0, 7]]).astype(dtype)]
-    other = constant("c", arrays[1]) if both else node("Identity", ["x"], ["c"])
+    other_array = constant("c", arrays[1]) if both else node("Identity", ["x"], ["c"])
     branches = [
-        helper.make_graph([one], one.output[0], [], [value(one.output[0], None, element)])
-        for one in (constant("b", arrays[0]), other)
+        helper.make_graph([array], array.output[0], [], [value(array.output[0], None, element)])
+        for array in (constant("b", arrays[0]), other_array)
     ]
     graph = helper.make_graph(
         [node("If", ["flag"], ["y"], then_branch=branches[0], else_branch=branches[1])],

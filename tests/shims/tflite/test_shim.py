@@ -22,41 +22,41 @@ from onnx_compat.tracing.values import lift
 FLOAT = DType.of("float32")
 
 
-def recorded(function: Any, *ports: Port, shim: Any = SHIM, names: Any = None) -> Program:
+def record(function: Any, *ports: Port, shim: Any = SHIM, names: Any = None) -> Program:
     return record_program(lambda *tensors: list(function(*tensors)), ports, shim.emitter(), names)
 
 
 def agree(function: Any, ports: List[Port], *arrays: Any) -> None:
-    ours = SHIM.compile(recorded(function, *ports)).run(arrays)
-    theirs = REFERENCE.compile(recorded(function, *ports, shim=REFERENCE)).run(arrays)
-    for one, other in zip(ours, theirs):
-        assert one.shape == other.shape and one.dtype == other.dtype
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    ours = SHIM.compile(record(function, *ports)).run(arrays)
+    theirs = REFERENCE.compile(record(function, *ports, shim=REFERENCE)).run(arrays)
+    for item, operand in zip(ours, theirs):
+        assert item.shape == operand.shape and item.dtype == operand.dtype
+        np.testing.assert_allclose(item, operand, rtol=1e-5, atol=1e-6)
 
 
 def test_the_probe_tells_what_is_here() -> None:
-    found = SHIM.probe()
-    assert found.available and found.version and "grouped convolutions" in found.features
+    result = SHIM.probe()
+    assert result.available and result.version and "grouped convolutions" in result.features
 
 
 def test_importing_the_package_imports_no_runtime() -> None:
     code = "import sys, onnx_compat_tflite; print([m for m in sys.modules if m.split('.')[0] in %r])" % (
         ("ai_edge_litert", "tflite_runtime", "tensorflow"),
     )
-    told = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
-    assert told.stdout.decode().strip() == "[]"
+    description = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    assert description.stdout.decode().strip() == "[]"
 
 
 def test_a_missing_runtime_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(features, "_CACHE", {})
     monkeypatch.setattr(features, "_MODULES", (("no_such_runtime.interpreter", "no_such_runtime"),))
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
-    found = SHIM.probe()
-    assert not found.available and "pip install 'onnx-compat[tflite]'" in found.reason
+    result = SHIM.probe()
+    assert not result.available and "pip install 'onnx-compat[tflite]'" in result.reason
 
 
 def test_one_interpreter_follows_the_sizes() -> None:
-    compiled = SHIM.compile(recorded(lambda x: [primitives.mul(x, 2.0)], Port("x", FLOAT, ("n", 3))))
+    compiled = SHIM.compile(record(lambda x: [primitives.mul(x, 2.0)], Port("x", FLOAT, ("n", 3))))
     native = compiled.native
     for count in (1, 4, 2):
         (result,) = compiled.run([np.ones((count, 3), np.float32)])
@@ -71,7 +71,7 @@ def test_outputs_may_be_inputs_constants_and_one_another() -> None:
         total = primitives.add(x, 1.0)
         return [x, lift(seven), total, total]
 
-    compiled = SHIM.compile(recorded(function, Port("x", FLOAT, (2,)), names=["x", "seven", "a", "b"]))
+    compiled = SHIM.compile(record(function, Port("x", FLOAT, (2,)), names=["x", "seven", "a", "b"]))
     results = compiled.run([np.asarray([1, 2], np.float32)])
     assert [list(result) for result in results] == [[1, 2], [7, 7], [2, 3], [2, 3]]
 
@@ -79,7 +79,7 @@ def test_outputs_may_be_inputs_constants_and_one_another() -> None:
 def test_strings_go_through() -> None:
     ports = [Port("x", DType.of("string"), (None,))]
     words = np.array(["a", "ß", ""], object)
-    (result,) = SHIM.compile(recorded(lambda x: [primitives.reverse(x, [0])], *ports)).run([words])
+    (result,) = SHIM.compile(record(lambda x: [primitives.reverse(x, [0])], *ports)).run([words])
     assert list(result) == ["", "ß", "a"]
 
 
@@ -122,8 +122,8 @@ def test_a_scan_of_scans_may_have_no_round(count: int) -> None:
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 @pytest.mark.parametrize("count", [6, None])
 def test_rows_that_meet_are_combined(reduction: str, count: Any) -> None:
-    def function(x: Any, places: Any, updates: Any) -> Any:
-        return [primitives.scatter_nd(x, places, updates, reduction)]
+    def function(x: Any, positions: Any, updates: Any) -> Any:
+        return [primitives.scatter_nd(x, positions, updates, reduction)]
 
     random = np.random.RandomState(1)
     arrays = random.rand(4, 2), random.randint(0, 4, (6, 1)), random.rand(6, 2)
@@ -139,7 +139,7 @@ def test_int64_is_divided_exactly() -> None:
     x = np.asarray([2**62 + 1, -(2**63), 7, -7, 2**63 - 1, 5], np.int64)
     y = np.asarray([3, -1, -2, 2, 10**9 + 7, 0], np.int64)
     ports = [Port("x", DType.of("int64"), (6,)), Port("y", DType.of("int64"), (6,))]
-    ours = SHIM.compile(recorded(lambda a, b: [primitives.div(a, b), primitives.floordiv(a, b)], *ports)).run([x, y])
+    ours = SHIM.compile(record(lambda a, b: [primitives.div(a, b), primitives.floordiv(a, b)], *ports)).run([x, y])
     whole = [int(a) // int(b) if b else None for a, b in zip(x, y)]
     assert [int(v) for v in ours[1]][:1] + [int(v) for v in ours[1]][2:5] == whole[:1] + whole[2:5]
     assert list(ours[0])[2:4] == [-3, -3]
@@ -149,7 +149,7 @@ def test_an_empty_batch_of_images_has_the_sizes_that_it_should() -> None:
     """XNNPACK leaves them as they are in the memory; what comes after has the delegate again."""
     weights = np.ones((3, 3, 2, 2), np.float32)
     apart: Any = {"strides": [2, 1], "dilations": [2, 2], "pads": [(1, 2), (2, 2)], "groups": 1}
-    program = recorded(lambda x: [primitives.conv(x, weights, **apart)], Port("x", FLOAT, ("n", 3, "h", "w")))
+    program = record(lambda x: [primitives.conv(x, weights, **apart)], Port("x", FLOAT, ("n", 3, "h", "w")))
     compiled: Any = SHIM.compile(program)
     before = compiled.native
     for batch in (2, 0, 1):
@@ -163,7 +163,7 @@ def test_an_empty_batch_of_images_has_the_sizes_that_it_should() -> None:
 
 
 def test_an_axis_that_may_be_empty_is_refused_before_it_ends_the_process() -> None:
-    compiled = SHIM.compile(recorded(lambda x: [primitives.softmax(x, 0)], Port("x", FLOAT, (None,))))
+    compiled = SHIM.compile(record(lambda x: [primitives.softmax(x, 0)], Port("x", FLOAT, (None,))))
     with pytest.raises(UnsupportedError, match="empty"):
         compiled.run([np.zeros(0, np.float32)])
 
@@ -190,31 +190,33 @@ def test_none_of_several_rows_is_repeated() -> None:
 
 def test_another_device_is_refused() -> None:
     with pytest.raises(ShimError, match="gpu"):
-        SHIM.compile(recorded(lambda x: [primitives.neg(x)], Port("x", FLOAT, (2,))), "gpu")
+        SHIM.compile(record(lambda x: [primitives.neg(x)], Port("x", FLOAT, (2,))), "gpu")
 
 
 # -- files ---------------------------------------------------------------------------------------------------------------
 def test_a_file_of_open_size_may_take_only_large_ones(tmp_path: Path) -> None:
     """A batch stays small meanwhile: with 1024 of both, the input would have a million elements."""
 
-    def shortened(x: Any) -> Any:
+    def shorten(x: Any) -> Any:
         w = np.ones((2, 2, 8), np.float32) / 16
         for _ in range(4):
             x = primitives.conv(x, w, strides=(4,), dilations=(1,), pads=((0, 0),), groups=1)
         return [x]
 
     path = tmp_path / "sounds.tflite"
-    program = recorded(shortened, Port("x", FLOAT, ("n", 2, "samples")))
+    program = record(shorten, Port("x", FLOAT, ("n", 2, "samples")))
     SHIM.export(program, str(path), "tflite")
     compiled, _, _ = SHIM.load_converted(str(path), "tflite")
-    (found,) = compiled.run([np.ones((3, 2, 1364), np.float32)])
-    np.testing.assert_allclose(found, np.ones((3, 2, 4)), rtol=1e-5)
+    (actual,) = compiled.run([np.ones((3, 2, 1364), np.float32)])
+    np.testing.assert_allclose(actual, np.ones((3, 2, 4)), rtol=1e-5)
 
 
 def test_a_file_keeps_names_and_open_sizes(tmp_path: Path) -> None:
     path = str(tmp_path / "m.tflite")
-    made = recorded(lambda x: [primitives.mul(x, 3.0)], Port("an input", FLOAT, ("n", 2)), names=["an output"])
-    SHIM.export(made, path, "tflite")
+    recorded_program = record(
+        lambda x: [primitives.mul(x, 3.0)], Port("an input", FLOAT, ("n", 2)), names=["an output"]
+    )
+    SHIM.export(recorded_program, path, "tflite")
     compiled, inputs, outputs = SHIM.load_converted(path, "tflite")
     assert [(port.name, port.shape) for port in inputs] == [("an input", (None, 2))]
     assert [port.name for port in outputs] == ["an output"]
@@ -237,5 +239,5 @@ def test_a_file_that_the_runtime_refuses_is_not_written(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(module, "build", broken)
     with pytest.raises(ConversionError, match="refuses"):
-        SHIM.export(recorded(lambda x: [x], Port("x", FLOAT, (2,))), str(tmp_path / "m.tflite"), "tflite")
+        SHIM.export(record(lambda x: [x], Port("x", FLOAT, (2,))), str(tmp_path / "m.tflite"), "tflite")
     assert os.listdir(str(tmp_path)) == []

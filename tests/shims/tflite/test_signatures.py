@@ -19,9 +19,9 @@ X = np.random.RandomState(1).randn(3, 64).astype(np.float32)
 
 
 def _model(nodes: Any, ins: Dict[str, Any], out: str) -> Any:
-    ports = [helper.make_tensor_value_info(name, *told) for name, told in ins.items()]
-    made = helper.make_tensor_value_info(out, TensorProto.FLOAT, ["n", 64])
-    graph = helper.make_graph(nodes, "g", ports, [made], [numpy_helper.from_array(WEIGHTS, "w")])
+    ports = [helper.make_tensor_value_info(name, *description) for name, description in ins.items()]
+    proto = helper.make_tensor_value_info(out, TensorProto.FLOAT, ["n", 64])
+    graph = helper.make_graph(nodes, "g", ports, [proto], [numpy_helper.from_array(WEIGHTS, "w")])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
@@ -46,8 +46,10 @@ def decoder() -> Any:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Path]:
     folder = tmp_path_factory.mktemp("made")
-    made = {"decode": decoder(), "encode": encoder()}
-    return {key: onnx_compat.convert(model, folder / (key + ".tflite"), shim="tflite") for key, model in made.items()}
+    created = {"decode": decoder(), "encode": encoder()}
+    return {
+        key: onnx_compat.convert(model, folder / (key + ".tflite"), shim="tflite") for key, model in created.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def test_the_runtime_itself_knows_them_by_name(both: Path) -> None:
     assert runtime is not None
     interpreter = runtime.interpreter(True, model_path=str(both))
     listed = interpreter.get_signature_list()
-    assert {key: sorted(one["inputs"]) for key, one in listed.items()} == {"encode": ["x"], "decode": ["flag", "y"]}
+    assert {key: sorted(item["inputs"]) for key, item in listed.items()} == {"encode": ["x"], "decode": ["flag", "y"]}
 
 
 def test_weights_that_are_equal_are_stored_once(both: Path, files: Dict[str, Path]) -> None:
@@ -82,7 +84,7 @@ def test_weights_that_are_equal_are_stored_once(both: Path, files: Dict[str, Pat
 
 def test_a_joined_file_can_be_joined_again(both: Path, files: Dict[str, Path], tmp_path: Path) -> None:
     again = onnx_compat.join({"first": both, "second": files["decode"]}, tmp_path / "m.tflite")
-    assert [one.key for one in fb.read(str(again)).signatures] == ["first", "second"]
+    assert [signature.key for signature in fb.read(str(again)).signatures] == ["first", "second"]
     got = onnx_compat.load_converted(again, signature="second").run({"y": X, "flag": np.array(False)})["r"]
     np.testing.assert_allclose(got, -(X @ WEIGHTS), rtol=1e-4, atol=1e-4)
 
@@ -91,8 +93,13 @@ def test_the_command_does_the_same(both: Path, files: Dict[str, Path], tmp_path:
     target = tmp_path / "m.tflite"
     named = ["%s=%s" % (key, files[key]) for key in ("encode", "decode")]
     assert main(["join", str(target), *named, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"ok": True, "path": str(target), "bytes": both.stat().st_size, "signatures": ["encode", "decode"]}
+    description = json.loads(capsys.readouterr().out)
+    assert description == {
+        "ok": True,
+        "path": str(target),
+        "bytes": both.stat().st_size,
+        "signatures": ["encode", "decode"],
+    }
     assert target.read_bytes() == both.read_bytes()
     assert main(["join", str(target), "encode"]) == main(["join", str(target), *named, named[0]]) == 2
 

@@ -56,30 +56,30 @@ def looked_at(path: str) -> Layers:
 
 
 def test_every_value_that_the_file_holds_agrees(path: str) -> None:
-    found = looked_at(path)
-    assert found.ok, found.verdict
-    assert [layer.value for layer in found.layers] == ["r1", "c2", "s2", "m2", "a2", "g", "y"]
-    first = found.layers[0]
+    result = looked_at(path)
+    assert result.ok, result.verdict
+    assert [layer.value for layer in result.layers] == ["r1", "c2", "s2", "m2", "a2", "g", "y"]
+    first = result.layers[0]
     assert first.nodes == ("relu1", "norm1", "conv1")
     assert first.emitted == ("TRANSPOSE", "CONV_2D + RELU")
     gone = {"c1": "fused into 'relu1'", "b1": "fused into 'relu1'", "f": "fused into 'dense'"}
-    assert {one.value: one.why for one in found.gone} == gone
+    assert {item.value: item.why for item in result.gone} == gone
     assert first.comparison.expected_shape == (2, 4, 4, 4)
 
 
 def test_a_constant_that_was_altered_is_named(path: str, tmp_path: Path) -> None:
     model = fb.read(path)
     main = model.subgraphs[0]
-    (operator,) = [one for one in main.operators if main.tensors[one.outputs[0]].name == "c2"]
+    (operator,) = [op for op in main.operators if main.tensors[op.outputs[0]].name == "c2"]
     weights = main.tensors[operator.inputs[1] or 0]
     assert weights.buffer is not None
     weights.buffer = weights.buffer + np.float32(0.25) * (np.arange(weights.buffer.size) == 3).reshape(weights.shape)
     broken = str(tmp_path / "broken.tflite")
     weights.buffer = weights.buffer.astype(np.float32)
     fb.write(model, broken)
-    found = looked_at(broken)
-    assert found.culprit == "conv2"
-    by_value = {layer.value: layer for layer in found.layers}
+    result = looked_at(broken)
+    assert result.culprit == "conv2"
+    by_value = {layer.value: layer for layer in result.layers}
     assert by_value["r1"].ok
     assert not by_value["c2"].ok and by_value["c2"].alone is not None and not by_value["c2"].alone.ok
 
@@ -114,13 +114,13 @@ def test_quantised_tensors_are_the_numbers_that_they_stand_for(tmp_path: Path) -
 
 
 def test_names_that_are_no_text_stay_out_of_the_file(tmp_path: Path) -> None:
-    made = network()
-    for one in made.graph.node:
-        for names in (one.input, one.output):
-            for place, name in enumerate(names):
+    proto = network()
+    for item in proto.graph.node:
+        for names in (item.input, item.output):
+            for position, name in enumerate(names):
                 if name == "c2":
-                    names[place] = "c2\n\x1b[31m"
-    path = str(onnx_compat.convert(made, tmp_path / "m.tflite", shim="tflite"))
+                    names[position] = "c2\n\x1b[31m"
+    path = str(onnx_compat.convert(proto, tmp_path / "m.tflite", shim="tflite"))
     names = [tensor.name for tensor in fb.read(path).subgraphs[0].tensors]
     assert "m2" in names
     assert all(name.isprintable() for name in names)

@@ -4,7 +4,7 @@ from typing import Any, List
 
 import numpy as np
 import pytest
-from programs import checked
+from programs import check_program
 
 from onnx_compat import primitives as p
 
@@ -12,7 +12,7 @@ RANDOM = np.random.RandomState(0)
 
 
 def names(*arguments: Any, **named: Any) -> List[str]:
-    return [one.builtin for one in checked(*arguments, **named) if one.builtin != "TRANSPOSE"]
+    return [op.builtin for op in check_program(*arguments, **named) if op.builtin != "TRANSPOSE"]
 
 
 # -- depthwise ---------------------------------------------------------------------------------------------------------------
@@ -21,12 +21,12 @@ def depthwise(kernel: Any, stride: int = 1, dilation: int = 1, held: bool = Fals
     bias = RANDOM.standard_normal(6).astype(np.float32)
     pads = [((taps - 1) // 2 * dilation, taps // 2 * dilation) for taps in kernel]
 
-    def convolved(x: Any) -> Any:
+    def convolve(x: Any) -> Any:
         rank = len(kernel)
         y = p.conv(x, w, bias, strides=(stride,) * rank, dilations=(dilation,) * rank, pads=pads, groups=6)
         return p.relu(y) if held else y
 
-    return convolved
+    return convolve
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def depthwise(kernel: Any, stride: int = 1, dilation: int = 1, held: bool = Fals
 )
 def test_many_taps_of_a_depthwise_convolution_are_shared_out(kernel: Any, parts: int) -> None:
     shape = (2, 6, 13) if len(kernel) == 1 else (2, 6, 13, 10)
-    found = names(depthwise(kernel), shape)
-    assert found.count("DEPTHWISE_CONV_2D") == parts and found.count("ADD") == parts - 1
+    result = names(depthwise(kernel), shape)
+    assert result.count("DEPTHWISE_CONV_2D") == parts and result.count("ADD") == parts - 1
 
 
 def test_shared_taps_leave_the_activation_to_the_sum() -> None:
-    found = [one for one in checked(depthwise((7, 7), held=True), (1, 6, 9, 9)) if one.builtin != "TRANSPOSE"]
-    bounds = [one.options.get("fused_activation_function", "NONE") for one in found]
+    builtins = [op for op in check_program(depthwise((7, 7), held=True), (1, 6, 9, 9)) if op.builtin != "TRANSPOSE"]
+    bounds = [op.options.get("fused_activation_function", "NONE") for op in builtins]
     assert bounds == ["NONE"] * 4 + ["RELU"]
 
 
@@ -80,8 +80,8 @@ def spread(kernel: Any, strides: Any, filters: int = 5, biased: bool = True, gro
 def test_windows_side_by_side_are_a_product_for_each_pixel(size: int, filters: int, biased: bool) -> None:
     block = spread((size, size), (size, size), filters, biased)
     assert names(block, (2, 4, 3, 5))[:2] == ["CONV_2D", "DEPTH_TO_SPACE"]
-    found = names(block, (None, 4, None, None), fed=[(2, 4, 3, 5)])
-    assert found[:2] == ["CONV_2D", "DEPTH_TO_SPACE"]  # without arithmetic on sizes before it
+    result = names(block, (None, 4, None, None), fed=[(2, 4, 3, 5)])
+    assert result[:2] == ["CONV_2D", "DEPTH_TO_SPACE"]  # without arithmetic on sizes before it
 
 
 def test_weights_and_biases_that_are_computed_stay_where_they_are() -> None:
@@ -113,9 +113,9 @@ def test_windows_side_by_side_along_one_axis_are_rows() -> None:
 
 def test_an_activation_goes_into_the_product() -> None:
     block = spread((2, 2), (2, 2))
-    found = checked(lambda x: p.relu(block(x)), (1, 4, 3, 5))
-    assert [one.builtin for one in found] == ["TRANSPOSE", "CONV_2D", "DEPTH_TO_SPACE", "TRANSPOSE"]
-    assert found[1].options["fused_activation_function"] == "RELU"
+    result = check_program(lambda x: p.relu(block(x)), (1, 4, 3, 5))
+    assert [op.builtin for op in result] == ["TRANSPOSE", "CONV_2D", "DEPTH_TO_SPACE", "TRANSPOSE"]
+    assert result[1].options["fused_activation_function"] == "RELU"
 
     def both(x: Any) -> Any:
         y = block(x)
@@ -151,31 +151,31 @@ def stem(x: Any) -> Any:
 
 @pytest.mark.parametrize("shape", [(1, 3, 8, 10), (None, 3, None, None)])
 def test_an_image_is_padded_before_its_channels_are_put_last(shape: Any) -> None:
-    found = checked(stem, shape, fed=[(2 if shape[0] is None else 1, 3, 8, 10)])
-    assert [one.builtin for one in found][:3] == ["PAD", "TRANSPOSE", "CONV_2D"]
+    result = check_program(stem, shape, fed=[(2 if shape[0] is None else 1, 3, 8, 10)])
+    assert [op.builtin for op in result][:3] == ["PAD", "TRANSPOSE", "CONV_2D"]
 
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_padding_of_more_than_the_image_is_not_that_of_a_convolution(axis: int) -> None:
-    def convolved(x: Any, taps: int) -> Any:
+    def convolve(x: Any, taps: int) -> Any:
         w = np.ones((3, x.shape[1], taps, taps), np.float32)
         return p.conv(x, w, strides=(1, 1), dilations=(1, 1), pads=((0, 0),) * 2, groups=1)
 
-    def padded(x: Any, *more: int) -> Any:
-        return convolved(p.pad(convolved(x, 1), (*more, 1, 1), (0, 0, 1, 1)), 3)
+    def pad_image(x: Any, *more: int) -> Any:
+        return convolve(p.pad(convolve(x, 1), (*more, 1, 1), (0, 0, 1, 1)), 3)
 
-    assert names(lambda x: padded(x, 0, 0), (2, 3, 6, 5)) == ["CONV_2D", "CONV_2D"]
-    assert "PAD" in names(lambda x: padded(x, int(axis == 0), int(axis == 1)), (2, 3, 6, 5))
+    assert names(lambda x: pad_image(x, 0, 0), (2, 3, 6, 5)) == ["CONV_2D", "CONV_2D"]
+    assert "PAD" in names(lambda x: pad_image(x, int(axis == 0), int(axis == 1)), (2, 3, 6, 5))
 
 
 def test_long_rows_are_padded_where_they_are() -> None:
-    found = checked(stem, (1, 3, 4, 2))
-    assert [one.builtin for one in found][:2] == ["TRANSPOSE", "PAD"]
+    result = check_program(stem, (1, 3, 4, 2))
+    assert [op.builtin for op in result][:2] == ["TRANSPOSE", "PAD"]
 
 
 def test_what_others_read_too_is_padded_where_it_is() -> None:
-    found = checked(lambda x: p.concat([stem(p.abs(x)), stem(p.abs(x))], 1), (1, 3, 8, 10))
-    assert "PAD" in [one.builtin for one in found]
+    result = check_program(lambda x: p.concat([stem(p.abs(x)), stem(p.abs(x))], 1), (1, 3, 8, 10))
+    assert "PAD" in [op.builtin for op in result]
 
 
 # -- pools -------------------------------------------------------------------------------------------------------------------
@@ -192,8 +192,8 @@ def test_volumes_are_pooled_by_kernels(batch: Any) -> None:
 def test_a_pool_along_some_of_three_axes_is_one_operator() -> None:
     shape = (1, 4, 6, 4, 4)
     for kernel in ((1, 2, 2), (3, 1, 1)):
-        found = names(lambda x, k=kernel: p.avg_pool(x, k, k, (1, 1, 1)), shape)
-        assert found.count("AVERAGE_POOL_2D") == 1
-        found = names(lambda x, k=kernel: p.max_pool(x, k, k, (1, 1, 1), [(0, 0)] * 3), shape)
-        assert found.count("MAX_POOL_2D") == 1
+        result = names(lambda x, k=kernel: p.avg_pool(x, k, k, (1, 1, 1)), shape)
+        assert result.count("AVERAGE_POOL_2D") == 1
+        result = names(lambda x, k=kernel: p.max_pool(x, k, k, (1, 1, 1), [(0, 0)] * 3), shape)
+        assert result.count("MAX_POOL_2D") == 1
     assert "AVERAGE_POOL_2D" not in names(lambda x: p.avg_pool(x, (1, 1), (1, 1), (1, 1)), (1, 4, 6, 4))
