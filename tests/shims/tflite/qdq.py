@@ -102,7 +102,7 @@ class _Quantizer:
     def __init__(self, model: Any, x: Any, scheme: Scheme) -> None:
         self.source, self.scheme = model, scheme
         self.domain = "com.microsoft" if scheme.activations == "int16" else ""  # ONNX has it from opset 21 on
-        self.weights = {item.name: numpy_helper.to_array(item) for item in model.graph.initializer}
+        self.weights = {initializer.name: numpy_helper.to_array(initializer) for initializer in model.graph.initializer}
         self.nodes: List[Any] = []
         self.initializers: Dict[str, Any] = {}
         self.values = _values(model, x)
@@ -110,7 +110,7 @@ class _Quantizer:
         self.renamed: Dict[str, str] = {}
 
     def model(self) -> Any:
-        outputs = [item.name for item in self.source.graph.output]
+        outputs = [output.name for output in self.source.graph.output]
         self._activation("x", "x")
         for node in self.source.graph.node:
             self._node(node, outputs)
@@ -146,7 +146,7 @@ class _Quantizer:
                 copied.input[position] = self._constant(name, array)
         self.nodes.append(copied)
         result = node.output[0]
-        readers = [item for item in self.source.graph.node if result in item.input]
+        readers = [node for node in self.source.graph.node if result in node.input]
         fused = node.op_type in _PRODUCERS and len(readers) == 1 and readers[0].op_type in ("Relu", "Clip")
         if fused and result not in outputs:
             self.renamed[result] = result
@@ -219,7 +219,7 @@ def _channels(node: Any, array: Any) -> int:
         return 0
     if node.op_type == "ConvTranspose":
         return 1
-    transposed = any(attribute.name == "transB" and item.i for attribute in node.attribute)
+    transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
     return 0 if transposed else int(array.ndim) - 1
 
 
@@ -227,7 +227,7 @@ def _values(model: Any, x: Any) -> Dict[str, Any]:
     """Return the value of every tensor, as onnxruntime computes it."""
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
-    named = {item.name for item in whole.graph.output}
+    named = {output.name for output in whole.graph.output}
     for node in whole.graph.node:
         for name in node.output:
             if name not in named:
@@ -283,7 +283,7 @@ class Case:
 
     def apart(self, some: Sequence[Any], other_results: Sequence[Any]) -> float:
         scales = {node.output[0]: node.input[1] for node in self.model.graph.node if "Linear" in node.op_type}
-        held = {item.name: numpy_helper.to_array(item) for item in self.model.graph.initializer}
+        held = {initializer.name: numpy_helper.to_array(initializer) for initializer in self.model.graph.initializer}
         result = []
         for output, first, second in zip(self.model.graph.output, some, other_results):
             assert first.shape == second.shape and first.dtype == second.dtype

@@ -38,9 +38,9 @@ def convolve(x: Any, pads: Any = ((1, 1), (1, 1)), strides: Any = (1, 1), groups
 
 
 def test_padding_has_the_name_same_where_it_is_that() -> None:
-    operators_of_file = operators(convolve, (1, 4, 8, 8))
-    assert [op.builtin for op in operators_of_file] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
-    assert operators_of_file[1].options["padding"] == "SAME"
+    ops = operators(convolve, (1, 4, 8, 8))
+    assert [op.builtin for op in ops] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
+    assert ops[1].options["padding"] == "SAME"
 
 
 def test_padding_of_an_unknown_size_is_same_with_stride_one() -> None:
@@ -56,9 +56,9 @@ def test_a_pad_that_is_same_goes_into_the_convolution() -> None:
         inner = primitives.pad(convolve(x), [0, 0, 0, 0], [0, 0, 1, 1])
         return convolve(inner, ((0, 0), (0, 0)), (2, 2), fan_in=8)
 
-    operators_of_file = operators(pad_image, (1, 4, 8, 8))
-    assert [op.builtin for op in operators_of_file] == ["TRANSPOSE", "CONV_2D", "CONV_2D", "TRANSPOSE"]
-    assert operators_of_file[2].options["padding"] == "SAME"
+    ops = operators(pad_image, (1, 4, 8, 8))
+    assert [op.builtin for op in ops] == ["TRANSPOSE", "CONV_2D", "CONV_2D", "TRANSPOSE"]
+    assert ops[2].options["padding"] == "SAME"
 
 
 def test_groups_are_split_where_a_runtime_has_no_grouped_kernel() -> None:
@@ -67,9 +67,9 @@ def test_groups_are_split_where_a_runtime_has_no_grouped_kernel() -> None:
 
 
 def test_an_activation_becomes_part_of_its_producer() -> None:
-    operators_of_file = operators(lambda x: primitives.clip(convolve(x), 0, 6), (1, 4, 8, 8))
-    assert operators_of_file[1].options["fused_activation_function"] == "RELU6"
-    assert [op.builtin for op in operators_of_file] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
+    ops = operators(lambda x: primitives.clip(convolve(x), 0, 6), (1, 4, 8, 8))
+    assert ops[1].options["fused_activation_function"] == "RELU6"
+    assert [op.builtin for op in ops] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
 
 
 def test_an_activation_beside_another_reader_stays() -> None:
@@ -221,8 +221,8 @@ def test_many_axes_are_transposed_by_old_kernels_also_of_an_open_batch(batch: An
         blocks = primitives.reshape(x, [x.shape[0], 2, 2, 3, 4, 5])
         return primitives.transpose(blocks, [0, 3, 4, 1, 5, 2])
 
-    operators_of_file = operators(pixels, (batch, 12, 4, 5))
-    assert [op.builtin for op in operators_of_file] == ["RESHAPE", "TRANSPOSE", "RESHAPE"]
+    ops = operators(pixels, (batch, 12, 4, 5))
+    assert [op.builtin for op in ops] == ["RESHAPE", "TRANSPOSE", "RESHAPE"]
 
 
 @pytest.mark.parametrize("batch", [2, None])

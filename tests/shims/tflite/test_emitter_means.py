@@ -99,7 +99,7 @@ def test_a_mean_of_quantized_numbers_stays_one_operator(perm: Any, tmp_path: Any
     model_spec = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
     file = fb.read(str(onnx_compat.convert(model_spec, tmp_path / "m.tflite", shim="tflite")))
     means = [op for op in file.subgraphs[0].operators if op.builtin in ("MEAN", "SUM")]
-    assert [file.subgraphs[0].tensors[item.outputs[0]].dtype for item in means] == ["int8"]
+    assert [file.subgraphs[0].tensors[op.outputs[0]].dtype for op in means] == ["int8"]
 
 
 def test_nan_and_infinity_go_through() -> None:

@@ -80,7 +80,7 @@ def test_a_long_sequence_is_a_loop_of_few_rounds(steps: int, tmp_path: Any) -> N
 @pytest.mark.parametrize(("cells", "alone"), [(24, False), (512, True)])
 def test_a_round_reads_no_more_weights_than_a_cache_holds(cells: int, alone: bool, tmp_path: Any) -> None:
     _, *bodies = builtins(network("RNN", "t", "n", cells=cells), tmp_path)
-    products = sorted(item.count("FULLY_CONNECTED") for item in bodies)
+    products = sorted(body.count("FULLY_CONNECTED") for body in bodies)
     alone = alone or not features.kernels().accepts("DYNAMIC_UPDATE_SLICE", "float32")  # each row by itself
     assert products[-1] > 0 and (products[-1] <= 4) == alone
 
@@ -217,11 +217,11 @@ def test_states_that_are_given(operator: str, direction: str, steps: Any, tmp_pa
             graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in given.items())
         else:
             graph.input.extend(
-                helper.make_tensor_value_info(name, TensorProto.FLOAT, item.shape) for name, item in given.items()
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape) for name, array in given.items()
             )
         assert kernels(model, tmp_path) == (4 if operator == "RNN" and both else 2)
         fed = [feeds(length, 1) for length in ((6, 0, 3) if steps == "t" else (6, 6))]
-        agree(model, *[item if known else dict(item, **given) for item in fed])
+        agree(model, *[sizes if known else dict(sizes, **given) for sizes in fed])
 
 
 def test_a_state_from_one_layer_begins_the_next(tmp_path: Any) -> None:

@@ -28,7 +28,7 @@ def put(positions: Sequence[int], reduction: str = "none") -> Any:
 def test_known_places_are_joined(positions: List[int], expected: List[str]) -> None:
     def assign(sizes: Sequence[Any], fed: Sequence[int]) -> List[str]:
         result = names(put(positions), sizes, fed=[fed])
-        return [item for item in result[result.index("TANH") + 1 :] if item in ("CONCATENATION", "GATHER")]
+        return [builtin for builtin in result[result.index("TANH") + 1 :] if builtin in ("CONCATENATION", "GATHER")]
 
     assert assign((6, 4), (6, 4)) == expected
     assert "SCATTER_ND" not in names(put(positions), (6, None), fed=[(6, 3)])

@@ -104,7 +104,9 @@ def test_nothing_is_found() -> None:
 
 def test_the_limit_may_be_an_input_and_nothing(tmp_path: Any) -> None:
     model_spec = model()
-    model_spec.graph.initializer.remove(next(item for item in model_spec.graph.initializer if item.name == "limit"))
+    model_spec.graph.initializer.remove(
+        next(constant for constant in model_spec.graph.initializer if constant.name == "limit")
+    )
     model_spec.graph.input.append(helper.make_tensor_value_info("limit", TensorProto.INT64, [1]))
     loaded = onnx_compat.load_converted(onnx_compat.convert(model_spec, tmp_path / "m.tflite"))
     reference = onnx_compat.prepare(model_spec, shim="reference")

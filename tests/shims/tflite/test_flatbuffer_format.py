@@ -47,17 +47,13 @@ def everything():
 
 def test_every_operator_and_option_survives():
     first = fb.read(fb.to_bytes(everything()))
-    for given, operators_of_file in zip(everything().subgraphs[0].operators, first.subgraphs[0].operators):
-        assert operators_of_file.builtin == given.builtin
-        assert list(operators_of_file.inputs) == list(given.inputs)
-        assert set(operators_of_file.options) == set(fb.options_of(given.builtin))
+    for given, op in zip(everything().subgraphs[0].operators, first.subgraphs[0].operators):
+        assert op.builtin == given.builtin
+        assert list(op.inputs) == list(given.inputs)
+        assert set(op.options) == set(fb.options_of(given.builtin))
         for key, value in given.options.items():
             # An enumeration's 1 comes back by its name.
-            same = (
-                [int(v) for v in operators_of_file.options[key]]
-                if isinstance(value, list)
-                else operators_of_file.options[key]
-            )
+            same = [int(v) for v in op.options[key]] if isinstance(value, list) else op.options[key]
             assert same == value or isinstance(same, str)
     assert first.subgraphs[0].operators[-1].custom_options == b"\1\2\3"
     assert fb.to_bytes(first) == fb.to_bytes(everything())

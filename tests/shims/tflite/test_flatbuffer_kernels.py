@@ -46,7 +46,7 @@ def test_the_table_speaks_of_known_things():
     for line in VERSIONS.strip().splitlines():
         name, *versions = line.split()
         assert name in OPERATORS.numbers
-        assert [int(item) for item in versions] == sorted(int(item) for item in versions)
+        assert [int(version) for version in versions] == sorted(int(version) for version in versions)
         columns.add(len(versions))
     (steps,) = columns
     for line in USES.strip().splitlines():

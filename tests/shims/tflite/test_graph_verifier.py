@@ -229,22 +229,22 @@ def test_a_sound_model_is_accepted() -> None:
     verify_graph(MODEL)
 
 
-@pytest.mark.parametrize(("break_model", "defect"), DEFECTS, ids=[defect_case.__name__ for defect_case, _ in DEFECTS])
+@pytest.mark.parametrize(("break_model", "defect"), DEFECTS, ids=[breaking.__name__ for breaking, _ in DEFECTS])
 def test_a_defect_is_refused(break_model: Callable[[fb.ModelSpec], None], defect: str) -> None:
-    created = copy.deepcopy(MODEL)
-    break_model(created)
+    broken = copy.deepcopy(MODEL)
+    break_model(broken)
     with pytest.raises(VerificationError, match=defect):
-        verify_graph(created)
+        verify_graph(broken)
 
 
 # -- where it runs -----------------------------------------------------------------------------------------------------
 def test_a_pass_that_breaks_a_graph_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    created = copy.deepcopy(MODEL)
-    result(created, "SOFTMAX").dtype = "int8"
+    broken = copy.deepcopy(MODEL)
+    result(broken, "SOFTMAX").dtype = "int8"
     with pytest.raises(VerificationError, match="after the pass 'loop_invariants'"):
-        optimize(created, Kernels())
+        optimize(broken, Kernels())
     monkeypatch.setenv("ONNX_COMPAT_VERIFY", "0")
-    optimize(created, Kernels())
+    optimize(broken, Kernels())
 
 
 def test_what_is_emitted_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +255,7 @@ def test_what_is_emitted_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_joined_is_verified(tmp_path: Path) -> None:
-    created = copy.deepcopy(MODEL)
-    result(created, "SOFTMAX").dtype = "int8"
+    broken = copy.deepcopy(MODEL)
+    result(broken, "SOFTMAX").dtype = "int8"
     with pytest.raises(VerificationError, match="after joining: operator"):
-        join_models({"one": created})
+        join_models({"one": broken})

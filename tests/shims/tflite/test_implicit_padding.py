@@ -137,7 +137,7 @@ def test_a_quantised_layer_of_open_sizes_computes_with_integers(tmp_path: Any) -
     for size in model_spec.graph.input[0].type.tensor_type.shape.dim[2:]:
         size.Clear()
     (node,) = (node for node in model_spec.graph.node if node.op_type == "Conv")
-    kept = [item for item in node.attribute if item.name != "pads"]
+    kept = [attribute for attribute in node.attribute if attribute.name != "pads"]
     del node.attribute[:]
     node.attribute.extend([*kept, onnx.helper.make_attribute("auto_pad", "SAME_UPPER")])
     path = onnx_compat.convert(model_spec, tmp_path / "q.tflite", shim="tflite")

@@ -319,8 +319,8 @@ def test_an_output_is_no_copy_of_an_unread_value() -> None:
 
 def test_a_reshape_to_the_same_sizes_is_nothing_beside_an_open_batch() -> None:
     def layer(x: Any) -> Any:
-        w, item = np.ones((2, 1, 3, 3), np.float32), (1, 1)
-        return p.conv(p.reshape(x, (x.shape[0], 1, 8, 6)), w, strides=item, dilations=item, pads=(item, item), groups=1)
+        w, ones = np.ones((2, 1, 3, 3), np.float32), (1, 1)
+        return p.conv(p.reshape(x, (x.shape[0], 1, 8, 6)), w, strides=ones, dilations=ones, pads=(ones, ones), groups=1)
 
     recorded_program = build(program(layer, ("n", 8, 6, 1)), Kernels()).subgraphs[0].operators
     assert [op.builtin for op in recorded_program] == ["CONV_2D", "TRANSPOSE"]
@@ -377,10 +377,10 @@ def test_layers_that_share_large_weights_still_do(size: int, folded: bool, befor
 
 
 def test_a_layer_that_is_computed_keeps_what_is_beside_it() -> None:
-    filters, item = np.ones((6, 3, 1, 1), np.float32), (1, 1)
+    filters, ones = np.ones((6, 3, 1, 1), np.float32), (1, 1)
 
     def convolve(x: Any, w: Any, bias: Any) -> Any:
-        return p.conv(x, w, bias, strides=item, dilations=item, pads=((0, 0), (0, 0)), groups=1)
+        return p.conv(x, w, bias, strides=ones, dilations=ones, pads=((0, 0), (0, 0)), groups=1)
 
     def before(x: Any, w: Any, bias: Any) -> Any:
         return convolve(p.add(p.relu(convolve(x, np.ones((3, 3, 1, 1), np.float32), None)), 2.0), w, bias)
@@ -394,20 +394,22 @@ def test_a_layer_that_is_computed_keeps_what_is_beside_it() -> None:
 
 def test_layers_have_the_last_steps_of_a_normalisation_in_their_weights() -> None:
     random = np.random.RandomState(0)
-    item, operand, factor, summand = (random.standard_normal(s).astype(np.float32) for s in ((6, 5), (6, 4), 6, 6))
+    weights, other_weights, factor, summand = (
+        random.standard_normal(s).astype(np.float32) for s in ((6, 5), (6, 4), 6, 6)
+    )
 
     def normal(x: Any) -> Any:
         return p.add(p.mul(p.tanh(x), factor), summand)
 
     def both(x: Any) -> Any:
-        return p.concat([p.add(p.matmul(normal(x), item), 1.0), p.matmul(normal(x), operand)], 1)
+        return p.concat([p.add(p.matmul(normal(x), weights), 1.0), p.matmul(normal(x), other_weights)], 1)
 
     assert names(both, (4, 6)) == ["TANH", "FULLY_CONNECTED", "FULLY_CONNECTED", "CONCATENATION"]
-    assert names(lambda x: p.matmul(p.sub(1.0, p.tanh(x)), item), (4, 6)) == ["TANH", "FULLY_CONNECTED"]
-    kept = names(lambda x: p.concat([p.matmul(normal(x), item), normal(x)], 1), (4, 6))
+    assert names(lambda x: p.matmul(p.sub(1.0, p.tanh(x)), weights), (4, 6)) == ["TANH", "FULLY_CONNECTED"]
+    kept = names(lambda x: p.concat([p.matmul(normal(x), weights), normal(x)], 1), (4, 6))
     assert kept == ["TANH", "MUL", "ADD", "FULLY_CONNECTED", "CONCATENATION"]
-    assert names(lambda x: p.matmul(p.relu(normal(x)), item), (4, 6)) == ["TANH", "MUL", "ADD", "FULLY_CONNECTED"]
-    assert names(lambda x: p.matmul(p.mul(p.tanh(x), 1e-40), item), (4, 6)) == ["TANH", "MUL", "FULLY_CONNECTED"]
+    assert names(lambda x: p.matmul(p.relu(normal(x)), weights), (4, 6)) == ["TANH", "MUL", "ADD", "FULLY_CONNECTED"]
+    assert names(lambda x: p.matmul(p.mul(p.tanh(x), 1e-40), weights), (4, 6)) == ["TANH", "MUL", "FULLY_CONNECTED"]
 
 
 @pytest.mark.parametrize(("kernel", "folded"), [(1, True), (3, False)])
@@ -415,8 +417,8 @@ def test_a_convolution_of_single_pixels_has_what_is_before_it_in_its_filters(ker
     """A larger one has borders, which would be changed too."""
 
     def convolve(x: Any, taps: int) -> Any:
-        w, item, pad = np.ones((3, 3, taps, taps), np.float32), (1, 1), (taps // 2,) * 2
-        return p.conv(x, w, strides=item, dilations=item, pads=(pad, pad), groups=1)
+        w, ones, pad = np.ones((3, 3, taps, taps), np.float32), (1, 1), (taps // 2,) * 2
+        return p.conv(x, w, strides=ones, dilations=ones, pads=(pad, pad), groups=1)
 
     def layers(x: Any) -> Any:
         return convolve(p.add(p.relu(convolve(x, 1)), np.ones((3, 1, 1), np.float32)), kernel)

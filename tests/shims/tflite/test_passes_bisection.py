@@ -69,11 +69,11 @@ def example() -> Any:
 @pytest.fixture(params=[0, 9, 28])
 def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GraphPass:
     """A wrong pass at several places of the schedule."""
-    item = GraphPass("wrong_tanh", "TANH(x) => SIN(x)", spoil, example)
+    pass_ = GraphPass("wrong_tanh", "TANH(x) => SIN(x)", spoil, example)
     passes = list(GRAPH.passes)
-    passes.insert(request.param, item)
+    passes.insert(request.param, pass_)
     monkeypatch.setattr(GRAPH, "passes", tuple(passes))
-    return item
+    return pass_
 
 
 def test_the_wrong_pass_of_a_file_is_named(path: Path, wrong: GraphPass, command: Command) -> None:
@@ -90,9 +90,9 @@ def test_the_wrong_pass_of_a_file_is_named(path: Path, wrong: GraphPass, command
 
 def test_an_older_file_is_told_from_a_wrong_pass(path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     target = path.with_suffix(".tflite")
-    item = GraphPass("wrong_tanh", "TANH(x) => SIN(x)", spoil, example)
+    pass_ = GraphPass("wrong_tanh", "TANH(x) => SIN(x)", spoil, example)
     with monkeypatch.context() as patch:
-        patch.setattr(GRAPH, "passes", (item, *GRAPH.passes))
+        patch.setattr(GRAPH, "passes", (pass_, *GRAPH.passes))
         onnx_compat.convert(path, target)
     code, out = command("verify", path, "--converted", target, "--bisect-passes", "--oracle", "reference")
     assert (code, "the file is older, or was made with other options" in out) == (1, True)

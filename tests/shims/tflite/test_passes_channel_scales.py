@@ -29,7 +29,7 @@ def kinds(function: Any, *sizes: Any) -> List[str]:
     operators = programs.check_program(function, sizes or (2, 8, 6, 5), fed=[(2, 8, 6, 5)], atol=2e-4)
     bounds = {"RELU": "+", "RELU6": "6"}
     builtins = [op.builtin + bounds.get(op.options.get("fused_activation_function", ""), "") for op in operators]
-    return [item for item in builtins if item != "TRANSPOSE"][1:]
+    return [builtin for builtin in builtins if builtin != "TRANSPOSE"][1:]
 
 
 @pytest.mark.parametrize("sizes", [(2, 8, 6, 5), (None, 8, 6, 5)])

@@ -132,15 +132,15 @@ def test_a_shuffle_of_images_of_any_size_stays() -> None:
 
 def test_an_activation_behind_what_is_joined_is_that_of_the_parts() -> None:
     def same(x: Any) -> Any:
-        item = convolve(x, 4, 1)
-        return p.relu(p.concat([item, item], 1))
+        part = convolve(x, 4, 1)
+        return p.relu(p.concat([part, part], 1))
 
     assert [op.builtin for op in check_program(same, (1, 8, 6, 8))] == ["CONV_2D", "CONCATENATION", "RELU"]
 
     def join(x: Any, read: Any = None) -> Any:
-        item, operand = convolve(x, 4, 1), convolve(x, 6, 1)
-        both = p.relu(p.concat([item, operand], 1))
-        return both if read is None else p.concat([both, read(item)], 1)
+        part, other_part = convolve(x, 4, 1), convolve(x, 6, 1)
+        both = p.relu(p.concat([part, other_part], 1))
+        return both if read is None else p.concat([both, read(part)], 1)
 
     assert [op.builtin for op in check_program(join, (1, 8, 6, 8))] == ["CONV_2D", "CONV_2D", "CONCATENATION"]
     recorded_program = build(programs.program(join, (1, 8, 6, 8)), features.kernels()).subgraphs[0]

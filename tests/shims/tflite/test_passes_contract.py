@@ -38,8 +38,8 @@ LEGALIZED: Dict[str, Callable[[Any], Any]] = {
 }
 
 
-def wanted_of(item: Pass, before: fb.ModelSpec, feeds: List[Any]) -> List[Any]:
-    return [LEGALIZED[item.name](feeds[0])] if item.legalizes else run_model(before, feeds)
+def wanted_of(pass_: Pass, before: fb.ModelSpec, feeds: List[Any]) -> List[Any]:
+    return [LEGALIZED[pass_.name](feeds[0])] if pass_.legalizes else run_model(before, feeds)
 
 
 def feeds_of(model: fb.ModelSpec) -> List[Any]:
@@ -52,7 +52,7 @@ def feeds_of(model: fb.ModelSpec) -> List[Any]:
     ]
 
 
-@pytest.mark.parametrize("pass_", GRAPH.distinct, ids=lambda item: item.name)
+@pytest.mark.parametrize("pass_", GRAPH.distinct, ids=lambda entry: entry.name)
 def test_a_graph_pass_acts_on_its_example_alone_and_keeps_the_results(pass_: Pass) -> None:
     before = pass_.example()
     model = copy.deepcopy(before)
@@ -67,7 +67,7 @@ def test_a_graph_pass_acts_on_its_example_alone_and_keeps_the_results(pass_: Pas
     assert context.apply(pass_) == 0
 
 
-@pytest.mark.parametrize("pass_", [*CORE.distinct, *PROGRAM.distinct], ids=lambda item: item.name)
+@pytest.mark.parametrize("pass_", [*CORE.distinct, *PROGRAM.distinct], ids=lambda entry: entry.name)
 def test_a_program_pass_acts_on_its_example_alone_and_keeps_the_results(pass_: Pass) -> None:
     emitter = TFLiteEmitter(features.kernels())
     program = pass_.example(emitter)
@@ -79,7 +79,7 @@ def test_a_program_pass_acts_on_its_example_alone_and_keeps_the_results(pass_: P
     np.testing.assert_allclose(actual, wanted[0], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("pass_", GRAPH.distinct, ids=lambda item: item.name)
+@pytest.mark.parametrize("pass_", GRAPH.distinct, ids=lambda entry: entry.name)
 def test_an_order_that_breaks_a_constraint_is_refused(pass_: Pass) -> None:
     other_results = [other_pass for other_pass in GRAPH.passes if other_pass is not pass_]
     constraints = [name for name in (*pass_.after, *pass_.before) if name != EVERY]
@@ -99,7 +99,7 @@ def test_a_shuffled_schedule_is_taken_only_if_it_keeps_the_constraints() -> None
     random, refused = np.random.RandomState(0), 0
     for _ in range(50):
         shuffled = [GRAPH.passes[position] for position in random.permutation(len(GRAPH.passes))]
-        first = {item.name: position for position, item in reversed(list(enumerate(shuffled)))}
+        first = {pass_.name: position for position, pass_ in reversed(list(enumerate(shuffled)))}
         keeps = all(first[name] < first[pass_.name] for pass_ in shuffled for name in pass_.after if name != EVERY)
         try:
             Schedule(shuffled)

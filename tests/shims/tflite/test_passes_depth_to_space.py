@@ -63,7 +63,7 @@ def test_channels_of_no_layer_alone_are_moved() -> None:
         x = conv(x, 12)
         return p.mul(shuffle(x), p.reduce_mean(p.tanh(x), [1, 2, 3], True))
 
-    assert [item for item in kinds(beside) if item in (*moves, "DEPTH_TO_SPACE")] == moves
+    assert [kind for kind in kinds(beside) if kind in (*moves, "DEPTH_TO_SPACE")] == moves
 
 
 def test_other_moves_are_none_of_pixels() -> None:

@@ -211,8 +211,8 @@ def case_of(layer: Callable[[Layers], str], scheme: Scheme, folder: Path, shape:
     return Case(quantize_model(layers.model(layer(layers), opset=14), x, scheme), x, folder)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda item: "-".join(map(str, item)))
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda item: item.__name__)
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: "-".join(map(str, scheme)))
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.__name__)
 def test_a_layer_is_a_kernel_of_integers(layer: Callable[[Layers], str], scheme: Scheme, tmp_path: Path) -> None:
     case = case_of(layer, scheme, tmp_path)
     wanted = LAYERS[layer]
@@ -234,7 +234,7 @@ def test_a_resize_that_the_kernel_of_integers_rounds_stays_in_floats(mode: str, 
 
 
 @pytest.mark.parametrize("activations", ["int8", "uint8"])
-@pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, transpose], ids=lambda item: item.__name__)
+@pytest.mark.parametrize("layer", [conv_relu, depthwise, gemm, transpose], ids=lambda layer: layer.__name__)
 def test_weights_with_a_zero_point_have_kernels_of_uint8(
     layer: Callable[[Layers], str], activations: str, tmp_path: Path
 ) -> None:
@@ -244,7 +244,7 @@ def test_weights_with_a_zero_point_have_kernels_of_uint8(
     assert case.floats() == [] and case.steps() < 1.001
 
 
-@pytest.mark.parametrize("layer", [gemm, add, move, max_pool, concatenate], ids=lambda item: item.__name__)
+@pytest.mark.parametrize("layer", [gemm, add, move, max_pool, concatenate], ids=lambda layer: layer.__name__)
 def test_no_kernel_has_sixteen_bits_with_a_zero_point(layer: Callable[[Layers], str], tmp_path: Path) -> None:
     layers = Layers(IMAGE)
     x = layers.input()
@@ -257,7 +257,7 @@ def test_no_kernel_has_sixteen_bits_with_a_zero_point(layer: Callable[[Layers], 
     assert case.apart(case.ours(), theirs) < 1.01
 
 
-@pytest.mark.parametrize("layer", SIXTEEN, ids=lambda item: item.__name__)
+@pytest.mark.parametrize("layer", SIXTEEN, ids=lambda layer: layer.__name__)
 def test_sixteen_bits(layer: Callable[[Layers], str], tmp_path: Path) -> None:
     """Compare with the reference: few releases of onnxruntime quantize to int16."""
     case = case_of(layer, Scheme("int16", "int8", per_channel=True), tmp_path)
@@ -279,7 +279,7 @@ def test_a_mean_of_more_than_a_sum_holds_stays_in_floats(tmp_path: Path) -> None
 @pytest.mark.parametrize("per_channel", [False, True])
 def test_scales_and_zero_points_are_the_models(activations: str, per_channel: bool, tmp_path: Path) -> None:
     case = case_of(conv, Scheme(activations, "int8", per_channel), tmp_path)
-    held = {item.name: numpy_helper.to_array(item) for item in case.model.graph.initializer}
+    held = {initializer.name: numpy_helper.to_array(initializer) for initializer in case.model.graph.initializer}
     (operator,) = [op for op in case.graph.operators if op.builtin == "CONV_2D"]
     x, w, b = (case.graph.tensors[index or 0] for index in operator.inputs)
     y = case.graph.tensors[operator.outputs[0]]

@@ -61,9 +61,9 @@ NETWORKS: Dict[Callable[[Layers], str], Sequence[str]] = {
         Scheme("int8", "int8", True),
         Scheme("int8", "int8", False, True),
     ],
-    ids=lambda item: "-".join(map(str, item)),
+    ids=lambda scheme: "-".join(map(str, scheme)),
 )
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda item: item.__name__)
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
 def test_a_network_has_no_floats_inside(network: Callable[[Layers], str], scheme: Scheme, tmp_path: Path) -> None:
     layers = Layers([1, 3, 32, 32])
     x = layers.input()

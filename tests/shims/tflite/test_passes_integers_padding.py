@@ -35,7 +35,7 @@ def model(value: float, step: float, name: str, dtype: Any) -> bytes:
         helper.make_node("QuantizeLinear", ["f" if after else "p", "t", "z"], ["r"]),
         helper.make_node("DequantizeLinear", ["r", "t", "z"], ["y"]),
     ]
-    read = {item for node in nodes for item in node.input}
+    read = {name for node in nodes for name in node.input}
     held = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items() if k in read]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 6, 6])
     graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")], held)

@@ -18,12 +18,12 @@ NAMES = "audio bert efficientnet gpt gru lstm mobilenet_v3 residual rnn_tanh une
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_portable_file_is_for_the_oldest_runtime_and_runs_here(name: str, tmp_path: Path) -> None:
-    item = case(name + "-script-dynamic")
-    path = onnx_compat.convert(item.model, tmp_path / "m.tflite", shim="tflite", portable=True)
+    zoo_case = case(name + "-script-dynamic")
+    path = onnx_compat.convert(zoo_case.model, tmp_path / "m.tflite", shim="tflite", portable=True)
     uses = [(operator.builtin, operator.version) for graph in fb.read(path).subgraphs for operator in graph.operators]
     assert fb.minimum_runtime(uses) == "2.7.0"
-    for data in item.data_sets():
-        report = onnx_compat.verify(item.model, data.inputs, shim="tflite", converted=path, oracle="reference")
+    for data in zoo_case.data_sets():
+        report = onnx_compat.verify(zoo_case.model, data.inputs, shim="tflite", converted=path, oracle="reference")
         assert report.ok, report.summary
 
 

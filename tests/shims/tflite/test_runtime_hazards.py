@@ -57,9 +57,9 @@ def _name_tensors(signature: Dict[str, int], order: List[int], details: List[Any
 def _agree(path: Path, pairs: List[Tuple[Values, Values]]) -> None:
     """Each feed in an interpreter of its own, and one after the other in the same one; with the delegate and without."""
     for plain in (False, True):
-        item = None if _forgets(path, plain) else Alone(path, plain)
+        reused = None if _forgets(path, plain) else Alone(path, plain)
         for feed, expected in pairs:
-            for got in [alone.run(feed) for alone in (Alone(path, plain), item) if alone is not None]:
+            for got in [alone.run(feed) for alone in (Alone(path, plain), reused) if alone is not None]:
                 assert set(got) == set(expected)
                 for name, array in expected.items():
                     assert got[name].shape == array.shape and got[name].dtype == array.dtype
@@ -91,10 +91,10 @@ def _single(model: Any, small: Values, large: Values) -> Values:
 @pytest.mark.parametrize("exporter", ["script", "dynamo"])
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_a_network_of_any_batch(name: str, exporter: str, tmp_path: Path) -> None:
-    item = case("%s-%s-dynamic" % (name, exporter))
-    model = onnx_compat.load(str(item.model))
+    zoo_case = case("%s-%s-dynamic" % (name, exporter))
+    model = onnx_compat.load(str(zoo_case.model))
     path = onnx_compat.convert(model, tmp_path / "m.tflite", shim="tflite")
-    recorded = [(data.inputs, data.outputs) for data in item.data_sets()]
+    recorded = [(data.inputs, data.outputs) for data in zoo_case.data_sets()]
     single = _single(model, recorded[0][0], recorded[-1][0])
     expected = onnx_compat.run(model, single, shim="reference").as_dict()
     _agree(path, [recorded[0], (single, expected), *recorded[1:], recorded[0]])
@@ -102,9 +102,9 @@ def test_a_network_of_any_batch(name: str, exporter: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_a_network_of_one_size(name: str, tmp_path: Path) -> None:
-    item = case(name + "-script-fixed")
-    path = onnx_compat.convert(str(item.model), tmp_path / "m.tflite", shim="tflite")
-    _agree(path, [(data.inputs, data.outputs) for data in item.data_sets()])
+    zoo_case = case(name + "-script-fixed")
+    path = onnx_compat.convert(str(zoo_case.model), tmp_path / "m.tflite", shim="tflite")
+    _agree(path, [(data.inputs, data.outputs) for data in zoo_case.data_sets()])
 
 
 # -- constants that stand alone ----------------------------------------------------------------------------------------

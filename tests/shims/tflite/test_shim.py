@@ -29,9 +29,9 @@ def record(function: Any, *ports: Port, shim: Any = SHIM, names: Any = None) -> 
 def agree(function: Any, ports: List[Port], *arrays: Any) -> None:
     ours = SHIM.compile(record(function, *ports)).run(arrays)
     theirs = REFERENCE.compile(record(function, *ports, shim=REFERENCE)).run(arrays)
-    for item, operand in zip(ours, theirs):
-        assert item.shape == operand.shape and item.dtype == operand.dtype
-        np.testing.assert_allclose(item, operand, rtol=1e-5, atol=1e-6)
+    for actual, expected in zip(ours, theirs):
+        assert actual.shape == expected.shape and actual.dtype == expected.dtype
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_probe_tells_what_is_here() -> None:

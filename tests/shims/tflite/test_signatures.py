@@ -46,10 +46,8 @@ def decoder() -> Any:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Path]:
     folder = tmp_path_factory.mktemp("made")
-    created = {"decode": decoder(), "encode": encoder()}
-    return {
-        key: onnx_compat.convert(model, folder / (key + ".tflite"), shim="tflite") for key, model in created.items()
-    }
+    models = {"decode": decoder(), "encode": encoder()}
+    return {key: onnx_compat.convert(model, folder / (key + ".tflite"), shim="tflite") for key, model in models.items()}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +72,7 @@ def test_the_runtime_itself_knows_them_by_name(both: Path) -> None:
     assert runtime is not None
     interpreter = runtime.interpreter(True, model_path=str(both))
     listed = interpreter.get_signature_list()
-    assert {key: sorted(item["inputs"]) for key, item in listed.items()} == {"encode": ["x"], "decode": ["flag", "y"]}
+    assert {key: sorted(ports["inputs"]) for key, ports in listed.items()} == {"encode": ["x"], "decode": ["flag", "y"]}
 
 
 def test_weights_that_are_equal_are_stored_once(both: Path, files: Dict[str, Path]) -> None:

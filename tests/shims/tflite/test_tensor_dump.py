@@ -63,7 +63,7 @@ def test_every_value_that_the_file_holds_agrees(path: str) -> None:
     assert first.nodes == ("relu1", "norm1", "conv1")
     assert first.emitted == ("TRANSPOSE", "CONV_2D + RELU")
     gone = {"c1": "fused into 'relu1'", "b1": "fused into 'relu1'", "f": "fused into 'dense'"}
-    assert {item.value: item.why for item in result.gone} == gone
+    assert {change.value: change.why for change in result.gone} == gone
     assert first.comparison.expected_shape == (2, 4, 4, 4)
 
 
@@ -115,8 +115,8 @@ def test_quantised_tensors_are_the_numbers_that_they_stand_for(tmp_path: Path) -
 
 def test_names_that_are_no_text_stay_out_of_the_file(tmp_path: Path) -> None:
     proto = network()
-    for item in proto.graph.node:
-        for names in (item.input, item.output):
+    for node in proto.graph.node:
+        for names in (node.input, node.output):
             for position, name in enumerate(names):
                 if name == "c2":
                     names[position] = "c2\n\x1b[31m"
