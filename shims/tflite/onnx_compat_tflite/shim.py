@@ -86,7 +86,7 @@ class TFLiteShim(Shim):
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         self.resolve_device(device)
         model = build(program, features.kernels())
-        source = {"model_content": fb.to_bytes(model, self._outside(model))}
+        source = {"model_content": fb.to_bytes(model, self._stores_outside(model))}
         return self._open_model(source, model, program.inputs, program.outputs)
 
     def export(self, program: Program, path: str, form: str) -> None:
@@ -96,9 +96,9 @@ class TFLiteShim(Shim):
             model.subgraphs.clear()  # the weights are in the file; the runtime allocates its own copy of them
             self.check_loads(written)
 
-        fb.write(model, path, self._outside(model), check=check)
+        fb.write(model, path, self._stores_outside(model), check=check)
 
-    def _outside(self, model: fb.ModelSpec) -> bool:
+    def _stores_outside(self, model: fb.ModelSpec) -> bool:
         """Whether the constants go behind the flatbuffer, as in files over 2 GB.
 
         Raises ConversionError if the runtime does not read constants from there.
@@ -130,14 +130,14 @@ class TFLiteShim(Shim):
 
     def join(self, parts: Mapping[str, str], path: str, form: str) -> None:
         model = join_models({key: fb.read(part) for key, part in parts.items()})
-        fb.write(model, path, self._outside(model), check=self.check_loads)
+        fb.write(model, path, self._stores_outside(model), check=self.check_loads)
 
     def load_signature(
         self, path: str, form: str, signature: str
     ) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         model = extract_signature(fb.read(path), signature)
         inputs, outputs = read_ports(model)
-        source = {"model_content": fb.to_bytes(model, self._outside(model))}
+        source = {"model_content": fb.to_bytes(model, self._stores_outside(model))}
         return self._open_model(source, model, inputs, outputs), inputs, outputs
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:

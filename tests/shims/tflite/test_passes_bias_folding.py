@@ -71,11 +71,12 @@ def test_what_bounds_a_sum_keeps_the_bias_behind_it() -> None:
 
 
 def test_a_layer_with_a_bias_that_is_computed_keeps_it() -> None:
-    filters, ones = np.ones((6, 3, 1, 1), np.float32), (1, 1)
+    filters, unit_steps = np.ones((6, 3, 1, 1), np.float32), (1, 1)
 
     def layer(x: Any, bias: Any) -> Any:
         return p.add(
-            p.conv(x, filters, p.tanh(bias), strides=ones, dilations=ones, pads=((0, 0), (0, 0)), groups=1), 2.0
+            p.conv(x, filters, p.tanh(bias), strides=unit_steps, dilations=unit_steps, pads=((0, 0), (0, 0)), groups=1),
+            2.0,
         )
 
     assert "ADD" in kinds(layer, (1, 3, 4, 5), (6,))
