@@ -23,7 +23,7 @@ _STRIDE = 1024
 
 
 class Constants:
-    """Assigns a buffer to each constant: buffer 0 is empty, the others are numbered by their first use."""
+    """The buffer of each constant: buffer 0 is empty, the others are numbered by their first use."""
 
     def __init__(self, model: ModelSpec) -> None:
         self._items: List[Tuple[int, TensorSpec]] = []

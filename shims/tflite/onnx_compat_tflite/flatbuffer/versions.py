@@ -57,7 +57,7 @@ def _either(**versions: int) -> Rule:
 
 
 def _rank(**over: int) -> Rule:
-    """`over4=5`: a rank over 4 requires version 5."""
+    """Require versions by rank. `over4=5`: a rank over 4 requires version 5."""
     limits = {int(name[4:]): version for name, version in over.items()}
     return lambda use: max([1] + [version for limit, version in limits.items() if len(use.shape(0)) > limit])
 

@@ -1,5 +1,5 @@
 """CONV_2D(x, w, b) * f + s    =>  CONV_2D(x, f * w, f * b + s)
-    CONV_2D(x * f + s, w, b)    =>  CONV_2D(x, w * f, w @ s + b), for filters of one pixel
+    CONV_2D(x * f + s, w, b)    =>  CONV_2D(x, w * f, w @ s + b), for 1x1 filters
 
 Both rewrites apply to FULLY_CONNECTED too, the first also to DEPTHWISE_CONV_2D.
 

@@ -5,7 +5,7 @@ quarter to three quarters of the time with XNNPACK.
 
 Conditions: x is an image, scale and shift are float32 constants with a number for each channel, and no other operator reads
 the product. All readers of the sum are convolutions, average pools or means: XNNPACK pads filters with zeros, so an infinite
-pixel turns the pixels beside it into NaN. These readers mix the pixels anyway.
+pixel reaches the pixels beside it. These readers mix the pixels anyway.
 """
 
 from typing import Optional, Tuple

@@ -3,8 +3,8 @@
 The same for elu, leaky_relu, prelu, softplus and mish. Exporters compose activations of simpler operators, and TFLite has
 kernels for them. The pass runs on the program, since the emitter writes their parts in many ways.
 
-Conditions: float32, a kernel on the target runtime, and a result of the type
-and shape of x. Bodies of loops and branches are not rewritten.
+Conditions: float32, a kernel on the target runtime, and a result of the type and shape of x. Bodies of loops and branches
+are not rewritten.
 """
 
 import math

@@ -99,7 +99,7 @@ class ExampleGraph:
         padding: str = "VALID",
         **options: Option,
     ) -> int:
-        """Append a convolution with a bias of zeros. The strides and dilations are one by default."""
+        """Append a convolution with a bias of zeros. Strides and dilations default to 1."""
         steps = dict.fromkeys(("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor"), 1)
         if builtin == "DEPTHWISE_CONV_2D":
             steps["depth_multiplier"] = 1
@@ -112,7 +112,7 @@ class ExampleGraph:
         return self.op(builtin, [x, self.constant(argument, np.int32)], shape, dtype)
 
     def slices(self, x: int, starts: Sequence[Sequence[int]], shape: Sequence[int]) -> List[int]:
-        """Append SLICEs of one shape that begin at these places."""
+        """Append SLICEs of the same shape that begin at these positions."""
         return [
             self.op("SLICE", [x, self.constant(start, np.int32), self.constant(shape, np.int32)], shape)
             for start in starts

@@ -75,7 +75,7 @@ def _last_operator(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> fb
 
 
 def _hard_sigmoid_input(graph: GraphRewriter, index: int) -> Optional[int]:
-    """x, if the tensor is x / 6 + 1/2; else None."""
+    """Return x if the tensor is x / 6 + 1/2; else None."""
     total = graph.producer(index, "ADD")
     scaled = None if total is None else graph.producer(_other_operand(graph, total, 0.5), "MUL")
     return None if scaled is None else _other_operand(graph, scaled, 1 / 6)
@@ -103,7 +103,7 @@ def _write_hard_sigmoid(graph: GraphRewriter, op: fb.OperatorSpec, source: int) 
 
 
 def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """x * (RELU6(x + 3) / 6), or (x * RELU6(x + 3)) / 6."""
+    """Rewrite x * (RELU6(x + 3) / 6), or (x * RELU6(x + 3)) / 6."""
     if op.builtin == "MUL":
         for x, factor in (op.inputs, list(op.inputs)[::-1]):
             clamped = _divided_by_six(graph, graph.producer(factor, "MUL", "DIV"))
@@ -126,14 +126,14 @@ def _write_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec, x: Optional[int
 
 
 def _divided_by_six(graph: GraphRewriter, op: Optional[fb.OperatorSpec]) -> Optional[int]:
-    """x, if the operator computes x / 6; else None."""
+    """Return x if the operator computes x / 6; else None."""
     if op is None or op.builtin == "MUL":
         return None if op is None else _other_operand(graph, op, 1 / 6)
     return op.inputs[0] if is_unfused(op) and graph.number(op.inputs[1]) == 6 else None
 
 
 def _plus_three(graph: GraphRewriter, index: int) -> Optional[int]:
-    """x, if the tensor is RELU6(x + 3), of one operator or two; else None."""
+    """Return x if the tensor is RELU6(x + 3), of one operator or two; else None."""
     six = graph.producer(index, "RELU6")
     total = graph.producer(six.inputs[0] if six is not None else index, "ADD")
     if total is None:

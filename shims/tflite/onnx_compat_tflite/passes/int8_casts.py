@@ -47,13 +47,13 @@ def int8_casts(graph: GraphRewriter, context: Context) -> int:
 
 
 class _Cast:
-    """Appends the operators that replace one CAST."""
+    """The operators that replace a CAST."""
 
     def __init__(self, graph: GraphRewriter, built: List[fb.OperatorSpec]) -> None:
         self._graph, self._built = graph, built
 
     def from_int8(self, source: int, result: int) -> None:
-        """By way of float32, and for integers of int32, from which other integers wrap."""
+        """Cast by way of float32, and for integers of int32, from which other integers wrap."""
         scaled = self._tensor(result, "int8")
         self._graph.set_quantization(scaled, fb.Quantization([1.0], [0]))
         self._put("RESHAPE", [source, self._shape(source)], scaled)

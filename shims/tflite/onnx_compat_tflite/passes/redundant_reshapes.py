@@ -55,7 +55,7 @@ def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
 
 
 def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """RESHAPE(CAST(PACK(number)), scalar) => CAST(number): a size that a model counts to."""
+    """Rewrite RESHAPE(CAST(PACK(number)), scalar) => CAST(number): a size that a model counts to."""
     cast = graph.producer(op.inputs[0], "CAST")
     pack = None if cast is None else graph.producer(cast.inputs[0], "PACK")
     if cast is None or pack is None or len(pack.inputs) > 1 or pack.inputs[0] is None or graph.sizes(op.outputs[0]):

@@ -42,7 +42,7 @@ def _slices_example() -> fb.ModelSpec:
     after=("integer_kernels",),
 )  # fmt: skip
 def slices_to_split(graph: GraphRewriter, context: Context) -> int:
-    """Replace slices that cover a tensor by one SPLIT, at the place of the first slice."""
+    """Replace slices that cover a tensor by a SPLIT, at the position of the first slice."""
     groups: Dict[Tuple[int, int], List[_Slice]] = {}
     for op in graph.operators:
         part = _find_slice(graph, op)

@@ -77,7 +77,7 @@ def _conv_transpose_same(application: Application) -> Sequence[Spec]:
 
 
 def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
-    """For each spatial axis, the size of the slice minus stride * size. None if the slice does not keep what SAME
+    """Return, for each spatial axis, the size of the slice minus stride * size. None if the slice does not keep what SAME
     keeps: all but a margin, half of which (rounded down) is at the beginning.
     """
     _, starts, ends = cut.args

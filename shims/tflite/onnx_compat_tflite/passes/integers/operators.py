@@ -246,7 +246,7 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
 
 # -- of one tensor ---------------------------------------------------------------------------------------------------------
 def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """DIV by a number as a product, or as MEAN where a SUM is divided by its number of elements."""
+    """Write DIV by a number as a product, or as MEAN where a SUM is divided by its number of elements."""
     total = _total(region, op)
     if total is not None:
         return mean(region, total, parameters)

@@ -182,7 +182,7 @@ class QuantizedRegion:
         return self._with_parameters(index, parameters)
 
     def _with_parameters(self, index: int, parameters: QuantParams) -> int:
-        """Integers that an input or another operator gives, as signed integers with parameters."""
+        """Return integers of an input or of another operator as signed integers with parameters."""
         if index in self.graph.inputs and self._has_only_casts(index):
             self.graph.set_quantization(index, parameters.quantization)
             marked = index

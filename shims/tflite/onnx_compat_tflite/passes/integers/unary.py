@@ -39,7 +39,7 @@ def count_reduced(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]
 
 
 def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """MAXIMUM(x, slope * x) as LEAKY_RELU."""
+    """Return the kernel of MAXIMUM(x, slope * x), which is LEAKY_RELU."""
     for x, part in (op.inputs, list(op.inputs)[::-1]):
         product = region.graph.producer(part, "MUL")
         slope = None if product is None or product.inputs[0] != x else region.graph.number(product.inputs[1])
