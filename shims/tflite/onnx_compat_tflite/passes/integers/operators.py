@@ -246,7 +246,7 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
 
 # -- of one tensor ---------------------------------------------------------------------------------------------------------
 def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Write DIV by a number as a product, or as MEAN where a SUM is divided by its number of elements."""
+    """Return the kernel of DIV by a number: MUL, or MEAN where a SUM is divided by its number of elements."""
     total = _total(region, op)
     if total is not None:
         return mean(region, total, parameters)
