@@ -23,7 +23,7 @@ def _example() -> fb.ModelSpec:
     after=("affine_after_layer", "affine_before_layer"),
 )  # fmt: skip
 def fully_connected_reshapes(graph: GraphRewriter, context: Context) -> int:
-    """Let a FULLY_CONNECTED read what is flattened before it."""
+    """Let a FULLY_CONNECTED read the tensor that a RESHAPE before it flattens."""
     count = 0
     for op in graph.operators:
         if op.builtin != "FULLY_CONNECTED" or op.options.get("keep_num_dims"):

@@ -28,7 +28,7 @@ def _same_example() -> fb.ModelSpec:
     before=("integer_kernels",),
 )  # fmt: skip
 def same_padding(graph: GraphRewriter, context: Context) -> int:
-    """Let a convolution read what a PAD reads, where it pads in the same way by itself."""
+    """Let a convolution read the input of a PAD, if the padding SAME of the convolution adds the same zeros."""
     count = 0
     for op in graph.operators:
         if op.builtin in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.options.get("padding") == "VALID":

@@ -1,8 +1,10 @@
 """slice(conv_transpose(x))  =>  conv_transpose_same(x, beyond), which TFLite computes with the padding SAME
 
-A transposed convolution is recorded with its full result, and a slice removes the padding. Where the slice keeps
-what TFLite calls SAME, the kernel computes only that, and no copy is made. Conditions: at most two spatial axes, no
-other operator reads the full result, and the sizes differ by known numbers.
+A transposed convolution is recorded with its full result, and a slice removes the padding. If the slice keeps the part that
+TFLite calls SAME, the kernel computes that part alone, without a copy.
+
+Conditions: at most two spatial axes, no
+other operator reads the full result, and the sizes differ by static numbers.
 """
 
 from typing import List, Optional, Sequence, Tuple
