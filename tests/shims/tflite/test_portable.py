@@ -53,4 +53,4 @@ def test_support_tells_of_the_file_that_convert_makes_with_the_same(tmp_path: Pa
 def test_the_size_of_a_flatbuffer_is_that_of_old_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fb, "is_oversized", lambda model: True)
     with pytest.raises(ConversionError, match="old runtimes read"):
-        SHIM.portable()._outside(fb.ModelSpec([]))
+        SHIM.portable()._stores_outside(fb.ModelSpec([]))
