@@ -34,8 +34,6 @@ __all__ = ["transpose_conv_cropping"]
 def _example(target: Emitter) -> Program:
     from onnx_compat import primitives as p
     from onnx_compat.shim import Tensor, dtypes
-    from onnx_compat.shim import dtypes
-    from onnx_compat.tracing.recording import record_program
 
     filters = np.ones((2, 3, 3, 3), np.float32)
 
