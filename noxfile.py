@@ -4,6 +4,7 @@
 - nox -s "cell(tf2-2.21.0-py313)"    a cell: the built wheels at exact pins
 - nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
 - nox -s e2e | release | bench       install as a user does; build the release; measure speed
+- nox -s mutation -- MODULE …        mutants that the core's tests do not kill; without a name those of nine modules
 - nox -s real                        trained networks that packages ship, as .tflite
 - nox -s branches -- tf2-8           a branch, or all branches, installed as a user does
 - nox -s suites zoo                  the cases of the cells, made once; other sessions make them when needed
@@ -101,6 +102,15 @@ def core(session: nox.Session) -> None:
     env = {"ONNX_COMPAT_SHIM": REFERENCE, "ONNX_COMPAT_SUITES": " ".join(MATRIX.suites)}
     # Never as `python -m pytest`, which imports the source tree instead of the wheels.
     session.run("pytest", *cells.pytest_arguments(tests, session.posargs), env=env)
+
+
+@nox.session(requires=["wheels"], default=False, python=MATRIX.ci.python)
+def mutation(session: nox.Session) -> None:
+    """Change the code of core modules, a mutant at a time; the core's tests must fail for at least 85 % of the mutants."""
+    tools = [MATRIX.newest_onnx, "tomli", *MATRIX.tools["mutation"], *MATRIX.tools["oracle"]]
+    session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
+    # As a module, which imports the source tree instead of the wheels: survivors are printed with the lines of the tree.
+    session.run("python", "-m", "matrix.mutation", *session.posargs)
 
 
 @nox.session(requires=["wheels"], default=False, venv_backend="venv", reuse_venv=False)

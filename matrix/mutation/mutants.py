@@ -1,0 +1,230 @@
+"""The mutants of a source file: its syntax tree with one change."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+__all__ = ["Function", "Mutant", "compile_mutant", "find_mutants"]
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+_ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+_CALLS = {"any": "all", "all": "any", "min": "max", "max": "min"}
+# Exchanged arguments of these are a TypeError, which every test finds.
+_ORDERED = frozenset(["isinstance", "issubclass", "hasattr", "getattr", "setattr", "map", "filter"])
+# `__repr__` is for people; the text of an error is not behaviour either.
+_UNCHANGED = (ast.Raise, ast.Assert, ast.JoinedStr)
+
+Function = tuple[str, int]
+"""The qualified name and the first line of a function, as its code object has them."""
+_Change = tuple[str, ast.AST, Callable[[Any], ast.AST | None]]
+"""The operator's name, the node that it changes, and a function from a copy of the node to what replaces it."""
+
+
+class Mutant(NamedTuple):
+    """One change of a function. A test can kill it only if it executes one of `lines`."""
+
+    number: int
+    line: int
+    lines: range
+    function: Function
+    operator: str
+    before: str
+    after: str
+
+
+def find_mutants(source: str) -> list[Mutant]:
+    """Return the mutants of all functions of a source file, in the order of its lines."""
+    tree = ast.parse(source)
+    mutants = []
+    for number, (function, statement, change) in enumerate(_changes(tree)):
+        operator, node, replace = change
+        replaced = replace(copy.deepcopy(node))
+        after = "pass" if replaced is None else ast.unparse(replaced)
+        lines = _header(statement)
+        mutants.append(Mutant(number, node.lineno, lines, function, operator, _first_line(node), after.split("\n")[0]))  # type: ignore[attr-defined]
+    return mutants
+
+
+def compile_mutant(source: str, mutant: Mutant, path: str) -> Any:
+    """Compile the source with the change of the mutant. Positions stay, so code objects keep their first lines."""
+    tree = ast.parse(source)
+    change = next(change for number, (_, _, change) in enumerate(_changes(tree)) if number == mutant.number)
+    _, node, replace = change
+    replaced = replace(copy.deepcopy(node)) or ast.Pass()
+    changed: ast.Module = _Replacement(node, ast.copy_location(replaced, node)).visit(tree)
+    return compile(ast.fix_missing_locations(changed), path, "exec")
+
+
+class _Replacement(ast.NodeTransformer):
+    """Puts a node in the place of another node."""
+
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self._old = old
+        self._new = new
+
+    def visit(self, node: ast.AST) -> Any:
+        return self._new if node is self._old else self.generic_visit(node)
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[Function, ast.stmt, _Change]]:
+    """Yield each change with the outermost function that holds it, and with its statement."""
+    for name, function in _functions(tree.body, ""):
+        first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+        for statement in _statements(function.body):
+            for change in _changes_of_statement(statement):
+                yield (name, first), statement, change
+
+
+def _functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            yield from _functions(statement.body, prefix + statement.name + ".")
+        elif isinstance(statement, ast.FunctionDef) and statement.name != "__repr__":
+            yield prefix + statement.name, statement
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in body:
+        yield statement
+        for field in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(statement, field, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from _statements(handler.body)
+
+
+def _header(statement: ast.stmt) -> range:
+    """Return the lines of a statement without those of the statements in it."""
+    inner = list(_statements([statement]))[1:]
+    end = min(other.lineno for other in inner) - 1 if inner else statement.end_lineno or statement.lineno
+    return range(statement.lineno, max(end, statement.lineno) + 1)
+
+
+def _changes_of_statement(statement: ast.stmt) -> Iterator[_Change]:
+    yield from _changes_of_whole(statement)
+    if isinstance(statement, (*_UNCHANGED, ast.FunctionDef, ast.Import, ast.ImportFrom)):
+        return
+    for node in _expressions(statement):
+        yield from _changes_of_expression(node)
+
+
+def _changes_of_whole(statement: ast.stmt) -> Iterator[_Change]:
+    """Yield the statement dropped, and what it returns dropped. A dropped assignment is a NameError, which any test finds."""
+    docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    guard = isinstance(statement, ast.If) and not statement.orelse
+    if guard or (
+        isinstance(statement, (ast.Expr, ast.Raise, ast.AugAssign, ast.Continue, ast.Break)) and not docstring
+    ):
+        yield "drop statement", statement, lambda copied: None
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Subscript, ast.Attribute)):
+        yield "drop statement", statement, lambda copied: None
+    if isinstance(statement, ast.Return) and statement.value is not None and not _is_none(statement.value):
+        yield "return None", statement, lambda copied: ast.Return(ast.Constant(None))
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yield the expressions of the statement itself, without annotations and the statements in it."""
+    fields = [value for name, value in ast.iter_fields(statement) if name not in ("annotation", "body", "orelse")]
+    waiting = [item for field in fields for item in (field if isinstance(field, list) else [field])]
+    while waiting:
+        node = waiting.pop(0)
+        if not isinstance(node, ast.AST) or isinstance(node, (ast.stmt, ast.ExceptHandler, *_UNCHANGED)):
+            continue
+        if isinstance(node, ast.expr):
+            yield node
+        waiting[:0] = ast.iter_child_nodes(node)
+
+
+def _changes_of_expression(node: ast.expr) -> Iterator[_Change]:
+    if isinstance(node, ast.Compare):
+        for k, operator in enumerate(node.ops):
+            yield "comparison", node, _set_item("ops", k, _COMPARISONS[type(operator)]())
+    elif isinstance(node, ast.BoolOp):
+        for k in range(len(node.values)):
+            yield "drop condition", node, _drop_value(k)
+        yield "boolean", node, _set("op", ast.And() if isinstance(node.op, ast.Or) else ast.Or())
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub)):
+        yield "boolean" if isinstance(node.op, ast.Not) else "arithmetic", node, lambda copied: copied.operand
+    elif isinstance(node, ast.IfExp):
+        yield "boolean", node, lambda copied: copied.body
+        yield "boolean", node, lambda copied: copied.orelse
+    elif isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC and not _is_text(node):
+        yield "arithmetic", node, _set("op", _ARITHMETIC[type(node.op)]())
+    elif isinstance(node, ast.Constant) and isinstance(node.value, (bool, int)):
+        yield "constant", node, _set("value", not node.value if isinstance(node.value, bool) else node.value + 1)
+    elif isinstance(node, ast.Call):
+        yield from _changes_of_call(node)
+
+
+def _changes_of_call(node: ast.Call) -> Iterator[_Change]:
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if name in _CALLS:
+        yield "call", node, _set("func", ast.Name(_CALLS[name], ast.Load()))
+    plain = not any(isinstance(argument, ast.Starred) for argument in node.args[:2])
+    if len(node.args) > 1 and plain and name not in _ORDERED | set(_CALLS):
+        yield "swap arguments", node, _swap_arguments
+
+
+def _swap_arguments(copied: Any) -> ast.AST:
+    copied.args[:2] = copied.args[1::-1]
+    return copied  # type: ignore[no-any-return]
+
+
+def _set(field: str, value: Any) -> Callable[[Any], ast.AST]:
+    def replace(copied: Any) -> ast.AST:
+        setattr(copied, field, value)
+        return copied  # type: ignore[no-any-return]
+
+    return replace
+
+
+def _set_item(field: str, index: int, value: Any) -> Callable[[Any], ast.AST]:
+    def replace(copied: Any) -> ast.AST:
+        getattr(copied, field)[index] = value
+        return copied  # type: ignore[no-any-return]
+
+    return replace
+
+
+def _drop_value(index: int) -> Callable[[Any], Any]:
+    def replace(copied: Any) -> Any:
+        del copied.values[index]
+        return copied.values[0] if len(copied.values) == 1 else copied
+
+    return replace
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    """Whether an operator joins or formats text."""
+    return any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (node.left, node.right))
+
+
+def _first_line(node: ast.AST) -> str:
+    return ast.unparse(node).split("\n")[0]
