@@ -1,0 +1,311 @@
+"""Fed values are checked against the declared inputs, by name, dtype and shape; structures become tensors and back."""
+
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+import pytest
+
+from onnx_compat.errors import InputError
+from onnx_compat.execution.feeds import (
+    InputForm,
+    MapItems,
+    check_feed,
+    flatten_value,
+    form_ports,
+    input_form,
+    rebuild_value,
+    to_public_value,
+)
+from onnx_compat.ir.dtypes import DType, bool_, float32, int32, int64, string
+from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, ValueInfo
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor, lift
+
+FLOATS = TensorType(float32, (None,))
+BFLOAT16 = DType.of("bfloat16")
+ONE = np.ones(1, np.float32)
+
+
+def declare(*types: Any) -> List[ValueInfo]:
+    """Inputs named a, b, c… of these types."""
+    return [ValueInfo("abcdef"[k], one) for k, one in enumerate(types)]
+
+
+def feed(value: Any, declared: Any = None) -> Any:
+    """The checked form of a value for an input of this type."""
+    return check_feed({"a": value}, declare(declared), ["a"])["a"]
+
+
+def assert_pair(found: Any, array: Any, dtype: DType) -> None:
+    """A checked tensor is its array and its dtype."""
+    assert found[1] == dtype
+    assert found[0].dtype == dtype.numpy
+    np.testing.assert_array_equal(found[0], array)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+def test_a_sequence_is_in_the_order_of_the_model() -> None:
+    first, second = check_feed([ONE, 2 * ONE], declare(FLOATS, FLOATS), ["a", "b"]).values()
+    assert (first[0][0], second[0][0]) == (1, 2)
+
+
+def test_a_short_sequence_leaves_out_the_inputs_with_defaults() -> None:
+    """Input a has a default. One value is for b; two values are for both, in the order of the declaration."""
+    declared = declare(FLOATS, FLOATS)
+    assert list(check_feed([ONE], declared, ["b"])) == ["b"]
+    both = check_feed((ONE, 2 * ONE), declared, ["b"])
+    assert both["a"][0][0] == 1 and both["b"][0][0] == 2
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_sequence_of_a_wrong_length_is_refused(count: int) -> None:
+    with pytest.raises(InputError, match="%d inputs were given, the model takes 1" % count):
+        check_feed([ONE] * count, declare(FLOATS, FLOATS), ["a"])
+
+
+@pytest.mark.parametrize("inputs", ["text", b"bytes", 3, {1, 2}, ONE])
+def test_other_containers_are_refused(inputs: Any) -> None:
+    with pytest.raises(InputError, match="dict by name or a sequence.*not %s" % type(inputs).__name__):
+        check_feed(inputs, declare(FLOATS), ["a"])
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_name() -> None:
+    declared = [ValueInfo("pixels", FLOATS), ValueInfo("mask", FLOATS)]
+    with pytest.raises(InputError, match="no input named 'pixel'") as near:
+        check_feed({"pixel": ONE}, declared, [])
+    assert "did you mean 'pixels'?" in str(near.value)
+    with pytest.raises(InputError, match="no input named 'zzz'") as far:
+        check_feed({"zzz": ONE}, declared, [])
+    assert "did you mean" not in str(far.value) and "mask" in str(far.value)
+
+
+def test_a_missing_input_is_refused_unless_it_has_a_default() -> None:
+    declared = declare(FLOATS, FLOATS, FLOATS)
+    with pytest.raises(InputError, match="the input 'a', 'c' is not given"):
+        check_feed({"b": ONE}, declared, ["a", "b", "c"])
+    assert list(check_feed({"b": ONE}, declared, ["b"])) == ["b"]
+
+
+# -- tensors -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("value", [[1, 2], (1.0, 2.0), np.array([1, 2], np.float32)])
+def test_a_list_of_numbers_takes_the_declared_dtype(value: Any) -> None:
+    assert_pair(feed(value, FLOATS), [1, 2], float32)
+
+
+def test_a_number_takes_the_declared_dtype() -> None:
+    assert_pair(feed(3, TensorType(float32, ())), 3, float32)
+
+
+@pytest.mark.parametrize("value", [np.ones(1), np.float64(1), np.ones(1, np.int64)])
+def test_an_array_of_another_dtype_is_refused_and_not_converted(value: Any) -> None:
+    with pytest.raises(InputError, match="the input 'a' is %s, the model takes float32" % value.dtype) as error:
+        feed(value, FLOATS)
+    assert "array.astype('float32')" in str(error.value)
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with pytest.raises(InputError, match="the input 'a' cannot be read as float32"):
+        feed(["x"], FLOATS)
+
+
+def test_an_array_that_carries_a_type_without_a_numpy_dtype_is_taken() -> None:
+    """numpy has no bfloat16: its carrier is the array that outputs of that type are given as."""
+    declared = TensorType(BFLOAT16, (None,))
+    array = np.ones(2, BFLOAT16.numpy)
+    assert_pair(feed(array, declared), array, BFLOAT16)
+    other = np.ones(2, np.int32)
+    with pytest.raises(InputError, match="is int32, the model takes bfloat16") as error:
+        feed(other, declared)
+    assert "array.astype(%r)" % str(BFLOAT16.numpy) in str(error.value)
+
+
+def test_without_a_declared_type_an_array_has_its_own() -> None:
+    assert_pair(feed(np.array([True])), [True], bool_)
+    assert_pair(feed(np.ones((2, 2), np.int32)), np.ones((2, 2)), int32)
+
+
+def test_none_is_refused_for_a_tensor() -> None:
+    with pytest.raises(InputError, match="the input 'a' is None"):
+        feed(None, FLOATS)
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+def test_the_rank_must_agree() -> None:
+    with pytest.raises(InputError, match=r"'a' has rank 2 \(shape \[1, 1\]\), the model takes rank 1"):
+        feed(np.ones((1, 1), np.float32), FLOATS)
+    feed(np.ones((1, 1), np.float32), TensorType(float32, None))
+
+
+def test_declared_sizes_must_agree() -> None:
+    declared = TensorType(float32, (None, 3))
+    feed(np.ones((7, 3), np.float32), declared)
+    with pytest.raises(InputError, match=r"'a' has size 2 on axis 1 \(shape \[7, 2\]\)"):
+        feed(np.ones((7, 2), np.float32), declared)
+
+
+def test_a_named_size_is_the_same_everywhere() -> None:
+    declared = declare(TensorType(float32, ("n",)), TensorType(float32, ("m", "n")))
+    good = {"a": np.ones(2, np.float32), "b": np.ones((5, 2), np.float32)}
+    assert list(check_feed(good, declared, [])) == ["a", "b"]
+    with pytest.raises(InputError, match="the size 'n' is 2 in the input 'a' and 3 in 'b'"):
+        check_feed({**good, "b": np.ones((5, 3), np.float32)}, declared, [])
+
+
+# -- optionals, sequences, maps ----------------------------------------------------------------------------------------
+def test_an_optional_is_its_element_or_empty() -> None:
+    declared = OptionalType(FLOATS)
+    assert feed(None, declared) is EMPTY_OPTIONAL
+    assert_pair(feed(ONE, declared), [1], float32)
+    with pytest.raises(InputError, match="has rank 0"):
+        feed(np.float32(1), declared)
+
+
+def test_the_items_of_a_sequence_are_checked_each_for_itself() -> None:
+    declared = SequenceType(TensorType(float32, ("n",)))
+    first, second = feed([np.ones(1, np.float32), np.ones(2, np.float32)], declared)
+    assert (first[0].shape, second[0].shape) == ((1,), (2,)), "a named size is the size of an item"
+    assert feed([], declared) == []
+    with pytest.raises(InputError, match=r"'a\[1\]' is float64"):
+        feed([ONE, np.ones(1)], declared)
+    with pytest.raises(InputError, match="'a' is a sequence: give a list, not ndarray"):
+        feed(ONE, declared)
+
+
+def test_a_list_without_a_declared_type_is_a_sequence() -> None:
+    first, second = feed([ONE, np.ones(2, np.int64)])
+    assert_pair(first, [1], float32)
+    assert_pair(second, [1, 1], int64)
+
+
+def test_a_dict_without_a_declared_type_is_a_map() -> None:
+    found = feed({"b": 2.0, "a": 1.0})
+    assert_pair(found.keys, ["a", "b"], string)
+    assert_pair(found.values, [1, 2], float32)
+    with pytest.raises(InputError, match="the keys of the map 'a' are not all strings"):
+        feed({"b": 2.0, 3: 1.0})
+    with pytest.raises(InputError):
+        feed({"b": 2.0}, FLOATS)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"), [([1, 2], int64), ([1.5, 2], float32), (["x", "y"], string), ([], float32)]
+)
+def test_the_dtype_of_a_map_without_a_declared_type_is_that_of_its_values(values: Sequence[Any], dtype: DType) -> None:
+    found = feed(dict(enumerate(values)))
+    assert_pair(found.keys, list(range(len(values))), int64)
+    assert_pair(found.values, values, dtype)
+
+
+def test_a_map_takes_the_declared_types() -> None:
+    found = feed({3: 1, 1: 2}, MapType(int64, FLOATS))
+    assert_pair(found.keys, [1, 3], int64)
+    assert_pair(found.values, [2, 1], float32)
+    assert_pair(feed({}, MapType(string, FLOATS)).keys, [], string)
+    assert_pair(feed({}, MapType(string, TensorType(int64, ()))).values, [], int64)
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "message"),
+    [
+        ([1], int64, "'a' is a map: give a dict, not list"),
+        ({"x": 1.0}, int64, "the keys of the map 'a' are not all integers"),
+        ({1: 1.0}, string, "the keys of the map 'a' are not all strings"),
+        ({True: 1.0}, int64, "the keys of the map 'a' are not all integers"),
+        ({1: "text"}, int64, "the values of the map 'a' are string, not float32"),
+    ],
+)
+def test_a_map_of_other_types_is_refused(value: Any, key: DType, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        feed(value, MapType(key, FLOATS))
+
+
+def test_fractions_are_not_rounded_to_a_map_of_integers() -> None:
+    with pytest.raises(InputError, match="the values of the map 'a' are float32, not int64"):
+        feed({1: 1.5}, MapType(int64, TensorType(int64, ())))
+
+
+def test_a_function_is_applied_to_the_keys_and_the_values_of_a_map() -> None:
+    found = MapItems([1], [2]).each(lambda items: items * 2)
+    assert (found.keys, found.values) == ([1, 1], [2, 2])
+
+
+# -- forms and ports ---------------------------------------------------------------------------------------------------
+TENSOR = (np.ones((2, 3), np.float32), float32)
+MAP = MapItems((np.array([1, 2]), int64), (np.ones(2, np.float32), float32))
+TENSOR_FORM = InputForm("tensor", float32, 2)
+MAP_FORM = InputForm("map", items=(InputForm("tensor", int64, 1), InputForm("tensor", float32, 1)))
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        (TENSOR, TENSOR_FORM),
+        (EMPTY_OPTIONAL, InputForm("nothing")),
+        ([], InputForm("sequence")),
+        ([TENSOR, [TENSOR]], InputForm("sequence", items=(TENSOR_FORM, InputForm("sequence", items=(TENSOR_FORM,))))),
+        (MAP, MAP_FORM),
+        ([MAP, EMPTY_OPTIONAL], InputForm("sequence", items=(MAP_FORM, InputForm("nothing")))),
+    ],
+)
+def test_a_value_has_a_form_a_port_for_each_array_and_is_rebuilt_from_tensors(value: Any, form: InputForm) -> None:
+    assert input_form(value) == form
+    arrays, ports = flatten_value(value), form_ports("a", form, None)
+    assert len(arrays) == len(ports)
+    assert [(port.dtype.numpy, len(port.shape)) for port in ports] == [(one.dtype, one.ndim) for one in arrays]
+    assert len({port.name for port in ports}) == len(ports)
+    rest = lift(np.zeros(1, np.float32))
+    tensors = [*map(lift, arrays), rest]
+    assert_same(rebuild_value(form, tensors), value)
+    assert tensors == [rest], "the tensors of other inputs stay in the list"
+
+
+def assert_same(traced: Any, value: Any) -> None:
+    """A traced value has the structure and the numbers of a checked value."""
+    if value is EMPTY_OPTIONAL:
+        assert traced is EMPTY_OPTIONAL
+    elif isinstance(value, list):
+        assert isinstance(traced, SequenceValue) and len(traced.items) == len(value)
+        for item, expected in zip(traced.items, value):
+            assert_same(item, expected)
+    elif isinstance(value, MapItems):
+        assert isinstance(traced, MapValue)
+        assert_same(traced.keys, value.keys)
+        assert_same(traced.values, value.values)
+    else:
+        assert isinstance(traced, Tensor)
+        assert_pair((traced.value, traced.dtype), *value)
+
+
+def test_the_dtype_of_a_sequence_is_that_of_its_items_or_the_declared_one() -> None:
+    empty = InputForm("sequence")
+    assert rebuild_value(empty, []).dtype == float32
+    assert rebuild_value(empty, [], int64).dtype == int64
+    full = InputForm("sequence", items=(InputForm("tensor", int32, 1),))
+    assert rebuild_value(full, [lift(np.ones(1, np.int32))], int64).dtype == int32
+
+
+@pytest.mark.parametrize(
+    ("declared", "shape"),
+    [
+        (None, (None, None)),
+        (TensorType(float32, None), (None, None)),
+        (TensorType(float32, ("n", 3)), ("n", 3)),
+        (OptionalType(OptionalType(TensorType(float32, ("n", 3)))), ("n", 3)),
+    ],
+)
+def test_a_port_has_the_declared_shape(declared: Optional[Any], shape: Any) -> None:
+    assert form_ports("a", TENSOR_FORM, declared) == [Port("a", float32, shape)]
+
+
+def test_a_map_has_as_many_values_as_keys() -> None:
+    keys, values = form_ports("a", MAP_FORM, None)
+    assert (keys.name, values.name) == ("a.keys", "a.values")
+    assert keys.shape == values.shape == ("a.size",)
+
+
+def test_checked_values_are_given_back_as_they_were_fed() -> None:
+    assert to_public_value(EMPTY_OPTIONAL) is None
+    assert to_public_value(MAP) == {1: 1.0, 2: 1.0}
+    (first, second) = to_public_value([TENSOR, EMPTY_OPTIONAL])
+    np.testing.assert_array_equal(first, TENSOR[0])
+    assert second is None
