@@ -154,7 +154,11 @@ def test_the_values_that_a_branch_reads_from_outside_are_inputs_of_its_part() ->
     for options in ({"fallback": ["choice"]}, {"staged": ["choice"]}):
         first, second = cut(source, **options)
         assert first == ("first", "x", "a", False)
-        assert (second[0], set(second[1].split()), second[2:]) == ("choice", {"flag", "a", "x"}, ("y", bool(options.get("fallback"))))
+        assert (second[0], set(second[1].split()), second[2:]) == (
+            "choice",
+            {"flag", "a", "x"},
+            ("y", bool(options.get("fallback"))),
+        )
 
 
 def test_a_node_goes_where_a_node_inside_it_goes() -> None:
