@@ -1,0 +1,412 @@
+"""Inferred sizes are the sizes of the computed arrays, for each length of a symbolic axis; and they are found at all."""
+
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import numpy as np
+import pytest
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dims import atoms_of, is_static
+from onnx_compat.ir.dtypes import bool_, float32, int32, int64
+from onnx_compat.primitives.shape import spread_from, spreads
+from onnx_compat.reference import Reference
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import lift
+
+FAR = 2**31 - 1
+LENGTHS = range(7)
+
+
+def measure(function: Callable[..., Any], ports: Sequence[Port], feeds: Sequence[Sequence[np.ndarray]]) -> bool:
+    """Whether the sizes of the result follow from those of the inputs. Asserts that they are right for each feed."""
+    known: List[bool] = []
+
+    def body(*tensors: Any) -> Any:
+        result = function(*tensors)
+        sources = {atom.args[0] for size in result.shape for atom in atoms_of(size)}
+        known.append(sources <= {tensor.ref for tensor in tensors})
+        return [result, p.shape_of(result)]
+
+    program = record_program(body, ports, Reference())
+    for arrays in feeds:
+        found, shape = emit(program.region, Reference(), list(arrays))
+        assert found.shape == tuple(shape), "the inferred sizes are not those of the array"
+    return known[0]
+
+
+def vectors(*names: str) -> List[Port]:
+    """Vectors whose lengths are only known when the program runs."""
+    return [Port(name, float32, (name,)) for name in names]
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+# -- slices ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("start", "end", "step", "known"),
+    [
+        (0, None, 2, True),
+        (0, FAR, 3, True),
+        (1, None, 1, True),
+        (3, None, 2, True),
+        (-1, None, 1, True),
+        (-3, None, 1, True),
+        (-3, None, 2, True),
+        (0, 1, 1, True),
+        (0, 4, 1, True),
+        (0, 4, 3, True),
+        (0, 0, 1, True),
+        (0, -1, 1, True),
+        (0, -3, 1, True),
+        (0, -3, 2, True),
+        (-1, None, -1, True),
+        (-1, None, -2, True),
+        (-1, -FAR, -3, True),
+        (2, None, -1, False),
+        (-2, None, -1, False),
+        (-1, 2, -1, False),
+        (-1, -3, -1, False),
+        (1, 4, 1, False),
+        (1, -1, 1, False),
+        (-4, -1, 1, False),
+        (-4, -1, 2, False),
+        (-3, 4, 1, False),
+    ],
+)
+def test_a_slice_of_a_symbolic_axis(start: int, end: Optional[int], step: int, known: bool) -> None:
+    def cut(x: Any) -> Any:
+        return p.slice_axis(x, 0, start, end, step)
+
+    for length in LENGTHS:
+        array = numbers(length)
+        stop = None if end == -FAR else end
+        np.testing.assert_array_equal(cut(lift(array)).value, array[start:stop:step])
+    assert measure(cut, vectors("n"), [[numbers(length)] for length in LENGTHS]) is known
+
+
+@pytest.mark.parametrize(
+    ("bounds", "known"),
+    [
+        (lambda n, m: (0, m, 1), True),
+        (lambda n, m: (0, m, 2), True),
+        (lambda n, m: (m, None, 1), True),
+        (lambda n, m: (m, n + m, 2), True),
+        (lambda n, m: (1, n, 1), True),
+        (lambda n, m: (3, n, 2), True),
+        (lambda n, m: (0, n - m, 1), False),
+        (lambda n, m: (m, n, 1), False),
+        (lambda n, m: (-2, n, 1), False),
+    ],
+)
+def test_a_slice_with_symbolic_bounds(bounds: Any, known: bool) -> None:
+    """The sliced axis has n + m elements."""
+
+    def cut(x: Any, y: Any) -> Any:
+        both = p.concat([x, y], 0)
+        return p.slice_axis(both, 0, *bounds(x.shape[0], y.shape[0]))
+
+    feeds = [[numbers(n), numbers(m)] for n in LENGTHS for m in range(4)]
+    assert measure(cut, vectors("n", "m"), feeds) is known
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+@pytest.mark.parametrize("step", [1, 2, -1, -3])
+def test_a_slice_of_a_known_axis_is_that_of_python(length: int, step: int) -> None:
+    """The other axis keeps its symbolic size."""
+    for start in (-9, -5, -1, 0, 1, 4, 9):
+        for end in (None, -9, -5, -1, 0, 1, 4, 9):
+
+            def cut(x: Any, start: int = start, end: Any = end) -> Any:
+                return p.slice_axis(x, 1, start, end, step)
+
+            array = numbers(2, length)
+            np.testing.assert_array_equal(cut(lift(array)).value, array[:, start:end:step])
+            program = record_program(lambda x, cut=cut: [cut(x)], [Port("x", float32, ("n", length))], Reference())
+            np.testing.assert_array_equal(emit(program.region, Reference(), [array])[0], array[:, start:end:step])
+            assert program.region.outputs[0].spec.shape[1] == len(range(length)[start:end:step])
+
+
+def test_a_slice_of_everything_is_no_node() -> None:
+    def cuts(x: Any) -> Any:
+        return [p.slice(x, [0, 0], ends, [1, 1]) for ends in ([None, None], [FAR, 3], [x.shape[0], 9])]
+
+    program = record_program(cuts, [Port("x", float32, ("n", 3))], Reference())
+    assert not program.region.live()
+    backwards = record_program(
+        lambda x: [p.slice(x, [0, -1], [None, None], [1, -1])], [Port("x", float32, ("n", 3))], Reference()
+    )
+    assert [node.primitive for node in backwards.region.live()] == ["slice"]
+
+
+# -- other primitives that change sizes --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("function", "known"),
+    [
+        (lambda x, y: p.concat([x, y, x], 0), True),
+        (lambda x, y: p.tile(x, [3]), True),
+        (lambda x, y: p.tile(x, [y.shape[0]]), True),
+        (lambda x, y: p.pad(x, [2], [y.shape[0]]), True),
+        (lambda x, y: p.iota(x.shape[0]), True),
+        (lambda x, y: p.arange(lift(2, int64), lift(x.shape[0], int64), lift(3, int64)), True),
+        (lambda x, y: p.arange(lift(y.shape[0], int64), lift(x.shape[0], int64), lift(2, int64)), True),
+        (lambda x, y: p.arange(lift(x.shape[0], int64), lift(0, int64), lift(-1, int64)), False),
+        (lambda x, y: p.arange(lift(0, int64), p.reduce_sum(p.cast(x, int64), [0]), lift(1, int64)), False),
+        (lambda x, y: p.arange(p.reduce_sum(p.cast(x, int64), [0]), lift(9, int64), lift(1, int64)), False),
+        (lambda x, y: p.arange(lift(0, int64), lift(9, int64), p.cast(p.iota(x.shape[0]).shape[0] + 1, int64)), False),
+        (lambda x, y: p.nonzero(x), False),
+        (lambda x, y: p.reshape(x, [1, -1]), True),
+        (lambda x, y: p.matmul(p.unsqueeze(x, [1]), p.unsqueeze(y, [0])), True),
+        (lambda x, y: p.reduce_sum(p.mul(p.unsqueeze(x, [1]), y), [0]), True),
+        (lambda x, y: p.reduce_sum(p.mul(p.unsqueeze(x, [1]), y), [1], keepdims=True), True),
+        (lambda x, y: p.broadcast_to(x, [y.shape[0], x.shape[0]]), True),
+    ],
+)
+def test_sizes_that_follow_from_the_inputs(function: Any, known: bool) -> None:
+    feeds = [[numbers(n), numbers(m)] for n in range(1, 6) for m in range(1, 4)]
+    assert measure(function, vectors("n", "m"), feeds) is known
+
+
+IMAGE = [Port("x", float32, ("n", 2, "h", "w"))]
+IMAGES = [[np.ones((n, 2, height, width), np.float32)] for n, height, width in [(1, 4, 5), (2, 7, 6), (3, 5, 8)]]
+FILTERS = np.ones((3, 2, 3, 2), np.float32)
+
+
+class ChannelsLast(Reference):
+    """The types of a shim that stores images channels last and filters HWIO."""
+
+    layout = "channels_last"
+    filter_layout = "HWIO"
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("dilations", [(1, 1), (1, 2)])
+def test_the_sizes_of_windows(strides: Any, dilations: Any) -> None:
+    pads = [(1, 0), (2, 1)]
+    functions: List[Tuple[Callable[[Any], Any], int]] = [
+        (lambda x: p.conv(x, FILTERS, strides=strides, dilations=dilations, pads=pads, groups=1), 3),
+        (lambda x: p.conv(x, np.ones((4, 1, 3, 2), "f"), strides=strides, dilations=dilations, pads=pads, groups=2), 4),
+        (lambda x: p.conv_transpose(x, np.ones((2, 3, 3, 2), "f"), strides=strides, dilations=dilations), 3),
+        (
+            lambda x: p.conv_transpose(x, np.ones((2, 3, 3, 2), "f"), strides=strides, dilations=dilations, groups=2),
+            6,
+        ),
+        (lambda x: p.max_pool(x, [3, 2], strides, dilations, pads), 2),
+        (lambda x: p.avg_pool(x, [3, 2], strides, dilations), 2),
+    ]
+    for function, channels in functions:
+        assert measure(function, IMAGE, IMAGES)
+        expected = [function(lift(*feed)).value.shape for feed in IMAGES]
+        specs = []
+        for emitter in (Reference(), ChannelsLast()):
+
+            def body(x: Any, function: Any = function) -> Any:
+                result = function(x)
+                specs.append(result.shape)
+                return [result]
+
+            for feed in IMAGES:
+                record_program(body, [Port("x", float32, feed[0].shape)], emitter)
+        assert specs == expected * 2, "logical sizes do not depend on the layout of the shim"
+        assert all(shape[1] == channels for shape in specs)
+
+
+@pytest.mark.parametrize(("transpose_x", "transpose_y"), [(False, False), (True, False), (False, True), (True, True)])
+def test_the_sizes_of_products(transpose_x: bool, transpose_y: bool) -> None:
+    x, y = numbers(2, 1, 3, 4), numbers(5, 4, 6)
+    stored = [np.swapaxes(x, -1, -2) if transpose_x else x, np.swapaxes(y, -1, -2) if transpose_y else y]
+    ports = [Port(name, float32, array.shape) for name, array in zip("xy", stored)]
+    program = record_program(
+        lambda x, y: [p.matmul(x, y, transpose_x=transpose_x, transpose_y=transpose_y)], ports, Reference()
+    )
+    assert program.region.outputs[0].spec.shape == (2, 5, 3, 6)
+    np.testing.assert_array_equal(emit(program.region, Reference(), stored)[0], x @ y)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: p.take(x, np.zeros((5, 2), np.int64), 1),
+        lambda x: p.take(x, np.int64(0), 0),
+        lambda x: p.take_along(x, np.zeros((2, 3, 1), np.int64), 2),
+        lambda x: p.gather_nd(x, np.zeros((7, 2), np.int64)),
+        lambda x: p.gather_nd(x, np.zeros((2, 7, 1), np.int64), batch_dims=1),
+        lambda x: p.top_k(x, 2, 1)[0],
+        lambda x: p.top_k(x, 2, 2)[1],
+        lambda x: p.argmax(x, 1),
+        lambda x: p.argmin(x, 0),
+        lambda x: p.reduce_max(x, [0, 2]),
+        lambda x: p.reduce_max(x, [0, 2], keepdims=True),
+        lambda x: p.transpose(x, [2, 0, 1]) + 0,
+        lambda x: p.cast(x, bool_),
+        lambda x: p.cumsum(x, 1),
+        lambda x: p.concat([x, x], 2),
+        lambda x: p.reverse(x, [1]),
+    ],
+)
+def test_static_sizes_are_those_of_the_reference(function: Any) -> None:
+    x = numbers(2, 3, 4)
+    eager = function(lift(x))
+    traced: List[Any] = []
+
+    def body(tensor: Any) -> Any:
+        traced.append(function(tensor))
+        return [traced[0]]
+
+    program = record_program(body, [Port("x", float32, x.shape)], Reference())
+    assert (traced[0].shape, traced[0].dtype) == (eager.shape, eager.dtype)
+    np.testing.assert_array_equal(emit(program.region, Reference(), [x])[0], eager.value)
+
+
+def test_joined_tensors_take_a_known_size_from_any_of_them() -> None:
+    """Sizes beside the joined axis agree. A size that one tensor knows is the size of the result."""
+    ports = [Port("x", float32, ("n", "m", 2)), Port("y", float32, ("k", 3, 2))]
+    shapes: List[Any] = []
+
+    def body(x: Any, y: Any) -> Any:
+        shapes.append((p.concat([x, y], 0).shape, x.shape, y.shape))
+        return [x, y]
+
+    record_program(body, ports, Reference())
+    ((joined, x, y),) = shapes
+    assert is_static(joined[1]) and joined[1:] == (3, 2)
+    assert joined[0] == x[0] + y[0]
+
+
+def test_tensors_that_cannot_be_joined_are_refused() -> None:
+    for shapes in [((2, 3), (2, 4)), ((2, 3), (2, 3, 1)), ((), ())]:
+        with pytest.raises(InvalidModelError):
+            p.concat([lift(numbers(*shape)) for shape in shapes], 0)
+        ports = [Port(name, float32, shape) for name, shape in zip("xy", shapes)]
+        with pytest.raises(InvalidModelError):
+            record_program(lambda x, y: [p.concat([x, y], 0)], ports, Reference())
+
+
+# -- broadcasts --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("narrow", "wide", "expected"),
+    [
+        ((3,), (2, 3), True),
+        ((1, 3), (2, 3), True),
+        ((2, 1), (2, 3), True),
+        ((), (2, 3), True),
+        ((2,), (2, 3), False),
+        ((3, 3), (2, 3), False),
+        ((2, 3), (3,), False),
+        ((1, 2, 3), (2, 3), False),
+        ((None,), (2, 3), False),
+        ((3,), (2, None), False),
+        ((3,), (None, 3), True),
+    ],
+)
+def test_a_shape_spreads_if_each_of_its_sizes_does(narrow: Any, wide: Any, expected: bool) -> None:
+    assert spreads(narrow, wide) is expected
+
+
+def test_the_source_of_a_broadcast_is_found() -> None:
+    found: List[Any] = []
+    ports = [Port("x", float32, (3,)), Port("y", float32, (2, 1)), Port("z", float32, (2, 3))]
+
+    def body(x: Any, y: Any, z: Any) -> Any:
+        low, same, none = p.broadcast_to(x, (2, 3)), p.broadcast_to(y, (2, 3)), p.exp(z)
+        turned = p.transpose(low, [1, 0])
+        turned_same = p.transpose(same, [1, 0])
+        found.extend(spread_from(tensor) for tensor in (low, same, none, z, turned, turned_same))
+        found.extend([x, y, none, z, turned])
+        return [low, same, none]
+
+    record_program(body, ports, Reference())
+    low, same, none, z, turned, turned_same, x, y, *rest = found
+    assert (low.ref, low.shape) == (x.ref, (3,))
+    assert (same.ref, same.shape) == (y.ref, (2, 1))
+    assert [none, z, turned] == rest, "a tensor that was not repeated, or lies in another order, is its own source"
+    assert (turned_same.ref, turned_same.shape) == (y.ref, (1, 2))
+
+
+@pytest.mark.parametrize("constant", [np.float32(5), np.full((1, 1), 5, "f"), numbers(3), numbers(4, 1)])
+def test_the_source_of_a_repeated_constant_is_the_constant(constant: Any) -> None:
+    found: List[Any] = []
+
+    def body(x: Any) -> Any:
+        wide = p.broadcast_to(constant, (x.shape[0], 4, 3))
+        found.append((spread_from(wide), spread_from(p.transpose(wide, [1, 0, 2]))))
+        return [wide]
+
+    record_program(body, [Port("x", float32, ("n",))], Reference())
+    ((source, turned),) = found
+    assert source.known and source.dtype == float32
+    np.testing.assert_array_equal(np.squeeze(source.value), np.squeeze(constant))
+    if np.size(constant) == 1:
+        assert source.rank == turned.rank == 0 and turned.value == 5, "one number is the same in every order"
+    else:
+        assert not turned.known and turned.rank == 3
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: p.reshape(x, [7]),
+        lambda x: p.reshape(x, [-2, -3]),
+        lambda x: p.reshape(x, [-1, -1]),
+        lambda x: p.reshape(x, [0, -1]),
+        lambda x: p.transpose(x, [0, 0]),
+        lambda x: p.transpose(x, [0]),
+        lambda x: p.transpose(x, [0, 2]),
+        lambda x: p.tile(x, [2]),
+        lambda x: p.unsqueeze(x, [0, 0]),
+        lambda x: p.unsqueeze(x, [0, -4]),
+        lambda x: p.unsqueeze(x, [4]),
+        lambda x: p.slice(x, [0, 0], [None, None], [1, 0]),
+        lambda x: p.reverse(x, [2]),
+        lambda x: p.reverse(x, [-3]),
+        lambda x: p.broadcast_to(x, [3]),
+        lambda x: p.broadcast_to(x, [4, 3]),
+        lambda x: p.split(x, 1, [1, 1]),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(function: Any) -> None:
+    with pytest.raises(InvalidModelError):
+        function(lift(numbers(2, 3)))
+    with pytest.raises(InvalidModelError):
+        record_program(lambda x: [function(x)], [Port("x", float32, (2, 3))], Reference())
+
+
+def test_negative_axes_count_from_the_end() -> None:
+    x = numbers(2, 3)
+    np.testing.assert_array_equal(p.reverse(x, [-1]).value, x[:, ::-1])
+    np.testing.assert_array_equal(p.reverse(x, [-2]).value, x[::-1])
+    assert p.unsqueeze(x, [-1, 0]).shape == (1, 2, 3, 1)
+    assert p.squeeze(numbers(1, 3, 1), [-1]).shape == (1, 3)
+    assert [piece.shape for piece in p.split(x, -1, [1, 2])] == [(2, 1), (2, 2)]
+
+
+def test_operations_without_effect_are_no_nodes() -> None:
+    ports = [Port("x", float32, ("n", 3)), Port("y", int32, (2,))]
+
+    def body(x: Any, y: Any) -> Any:
+        n = x.shape[0]
+        assert p.reshape(x, [n, 3]) is x and p.reshape(x, [-1, 3]) is x and p.broadcast_to(x, [n, 3]) is x
+        assert p.tile(x, [1, 1]) is x and p.pad(x, [0, 0], [0, 0]) is x and p.concat([x], 0) is x
+        return [p.tile(x, [1, 2]), p.pad(x, [0, 0], [0, 1]), p.concat([y, y], 0)]
+
+    program = record_program(body, ports, Reference())
+    assert [node.primitive for node in program.region.live()] == ["tile", "pad", "concat"]
+
+
+def test_the_padding_of_a_tensor_is_zero_or_empty_text() -> None:
+    np.testing.assert_array_equal(p.pad(numbers(2), [1], [0]).value, [0, 0, 1])
+    np.testing.assert_array_equal(p.pad(np.array(["a"], object), [1], [1]).value, ["", "a", ""])
+    np.testing.assert_array_equal(p.pad(numbers(2), [1], [1], value=np.float32(7)).value, [7, 0, 1, 7])
+    np.testing.assert_array_equal(p.pad(numbers(3), [1], [2], "reflect").value, [1, 0, 1, 2, 1, 0])
+    np.testing.assert_array_equal(p.pad(numbers(3), [1], [2], "edge").value, [0, 0, 1, 2, 2, 2])
+
+
+def test_the_shape_of_a_tensor_is_a_vector_of_integers() -> None:
+    assert p.shape_of(numbers(2, 3)).value.tolist() == [2, 3]
+    empty = p.shape_of(np.float32(1))
+    assert empty.shape == (0,) and empty.dtype == int64
