@@ -35,6 +35,8 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 _CALLS = {"any": "all", "all": "any", "min": "max", "max": "min"}
 # Exchanged arguments of these are a TypeError, which every test finds.
 _ORDERED = frozenset(["isinstance", "issubclass", "hasattr", "getattr", "setattr", "map", "filter"])
+# These give the same result for exchanged arguments.
+_SYMMETRIC = frozenset(["is_equal", "is_equal_shape", "decide_equal", "maximum", "minimum", "max", "min"])
 # `__repr__` is for people; the text of an error is not behaviour either.
 _UNCHANGED = (ast.Raise, ast.Assert, ast.JoinedStr)
 
@@ -184,7 +186,7 @@ def _changes_of_call(node: ast.Call) -> Iterator[_Change]:
     if name in _CALLS:
         yield "call", node, _set("func", ast.Name(_CALLS[name], ast.Load()))
     plain = not any(isinstance(argument, ast.Starred) for argument in node.args[:2])
-    if len(node.args) > 1 and plain and name not in _ORDERED | set(_CALLS):
+    if len(node.args) > 1 and plain and name not in _ORDERED | _SYMMETRIC:
         yield "swap arguments", node, _swap_arguments
 
 
