@@ -129,7 +129,7 @@ def test_each_primitive(function: Any, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("narrow", "wide"), itertools.product([int8, int64, uint8, bool_], [int8, int16, int32, int64])
+    ("narrow", "wide"), list(itertools.product([int8, int64, uint8, bool_], [int8, int16, int32, int64]))
 )
 def test_a_cast_keeps_the_sign_only_if_the_type_holds_all_numbers(narrow: Any, wide: Any) -> None:
     """254 of eight bits without a sign is -2 of eight bits with a sign; 3 * 2**32 - 1 of 64 bits is -1 of 32 bits."""

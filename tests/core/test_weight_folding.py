@@ -1,0 +1,304 @@
+"""Scales and shifts fold into every kind of layer and both layouts, only where the result stays the same."""
+
+from typing import Any, Callable, List, Sequence, Tuple
+
+import numpy as np
+import pytest
+
+from onnx_compat import primitives as p
+from onnx_compat.ir import Const
+from onnx_compat.ir.dtypes import float32, float64
+from onnx_compat.passes.weight_folding import weight_folding
+from onnx_compat.reference import Reference
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
+
+
+class ChannelsLast(Reference):
+    """The reference for images stored channels last, and filters HWIO."""
+
+    layout = "channels_last"
+    filter_layout = "HWIO"
+
+    def conv(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
+        return _last(super().conv(_first(x), _filters_first(w), bias, **params))
+
+    def depthwise_conv(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
+        return _last(super().conv(_first(x), np.moveaxis(w, -1, 0), bias, **params))
+
+    def conv_transpose(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
+        return _last(super().conv_transpose(_first(x), _filters_first(w), bias, **params))
+
+
+def _first(x: Any) -> Any:
+    return np.moveaxis(x, -1, 1)
+
+
+def _last(x: Any) -> Any:
+    return np.moveaxis(x, 1, -1)
+
+
+def _filters_first(w: Any) -> Any:
+    return np.moveaxis(np.moveaxis(w, -1, 0), -1, 1)
+
+
+def draw(*shape: int, seed: int = 0) -> np.ndarray:
+    """Numbers between 0.5 and 1.5: none is zero, so that each may divide."""
+    return np.random.RandomState(seed).uniform(0.5, 1.5, shape).astype(np.float32)
+
+
+def fold(
+    function: Callable[[Any], List[Any]], shape: Sequence[int], emitter: Any = None, dtype: Any = float32
+) -> Tuple[List[str], Any]:
+    """The primitives that are left, without transpositions, and the nodes. Asserts that the numbers stay."""
+    emitter = emitter or Reference()
+    x = draw(*shape, seed=9).astype(dtype.numpy)
+
+    def program() -> Any:
+        return record_program(function, [Port("x", dtype, tuple(shape))], emitter)
+
+    folded = program()
+    weight_folding.apply(folded.region, emitter)
+    expected, found = (emit(region, emitter, [x]) for region in (program().region, folded.region))
+    for one, other in zip(expected, found):
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
+        assert other.dtype == one.dtype
+    nodes = [node for node in folded.region.live() if node.primitive != "transpose"]
+    return [node.primitive for node in nodes], nodes
+
+
+GEOMETRY = {"strides": (1, 1), "dilations": (1, 1)}
+
+
+def convolve(x: Any, bias: Any = None) -> Any:
+    """Three channels to five."""
+    return p.conv(x, draw(5, 3, 2, 2), bias, pads=[(0, 0)] * 2, **GEOMETRY)
+
+
+def depthwise(x: Any, bias: Any = None) -> Any:
+    """Three channels to six, two of each."""
+    return p.conv(x, draw(6, 1, 2, 2), bias, pads=[(0, 0)] * 2, groups=3, **GEOMETRY)
+
+
+def transposed(x: Any, bias: Any = None) -> Any:
+    """Three channels to five."""
+    return p.conv_transpose(x, draw(3, 5, 2, 2), bias, **GEOMETRY)
+
+
+LAYERS = [(convolve, 5), (depthwise, 6), (transposed, 5)]
+EMITTERS = [Reference, ChannelsLast]
+IMAGE = (2, 3, 6, 7)
+
+
+@pytest.mark.parametrize("emitter", EMITTERS)
+@pytest.mark.parametrize(("layer", "channels"), LAYERS)
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("operation", [p.mul, p.div, p.add, p.sub])
+def test_a_number_per_channel_folds_into_every_layer(
+    operation: Any, with_bias: bool, layer: Any, channels: int, emitter: Any
+) -> None:
+    bias = draw(channels, seed=1) if with_bias else None
+    constant = draw(channels, 1, 1, seed=2)
+    left, (node,) = fold(lambda x: [operation(layer(x, bias), constant)], IMAGE, emitter())
+    assert left in (["conv"], ["depthwise_conv"], ["conv_transpose"])
+    assert len(node.args) == (2 if operation in (p.mul, p.div) and not with_bias else 3), "a scale adds no bias"
+
+
+@pytest.mark.parametrize("emitter", EMITTERS)
+@pytest.mark.parametrize("operation", [p.mul, p.add])
+def test_the_constant_may_be_on_the_left(operation: Any, emitter: Any) -> None:
+    left, _ = fold(lambda x: [operation(draw(5, 1, 1), convolve(x))], IMAGE, emitter())
+    assert left == ["conv"]
+
+
+@pytest.mark.parametrize("operation", [p.div, p.sub])
+def test_a_constant_that_is_divided_or_subtracted_from_stays(operation: Any) -> None:
+    left, _ = fold(lambda x: [operation(draw(5, 1, 1), convolve(x))], IMAGE)
+    assert len(left) == 2
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1, 1), (5, 1, 1), (1, 5, 1, 1)])
+def test_one_number_is_a_number_for_each_channel(shape: Any) -> None:
+    for emitter in EMITTERS:
+        left, _ = fold(lambda x: [p.mul(convolve(x), draw(*shape))], IMAGE, emitter())
+        assert left == ["conv"]
+
+
+@pytest.mark.parametrize("shape", [(5, 6), (5, 5, 1), (2, 1, 1, 1), (5, 1, 6), (6,), (1, 1, 5, 1), (1, 2, 5, 1, 1)])
+def test_a_constant_that_varies_along_another_axis_stays(shape: Any) -> None:
+    """The result of the layer is [2, 5, 5, 6]."""
+    for emitter in EMITTERS:
+        left, _ = fold(lambda x: [p.add(convolve(x), draw(*shape))], IMAGE, emitter())
+        assert "add" in left
+
+
+def test_a_constant_that_widens_the_result_stays() -> None:
+    weights = draw(3, 1)
+    left, _ = fold(lambda x: [p.mul(p.matmul(x, weights), draw(4))], (2, 3))
+    assert left == ["matmul", "mul"]
+    left, _ = fold(lambda x: [p.mul(p.matmul(x, weights), draw(2, 1, 1, 1))], (2, 3))
+    assert left == ["matmul", "mul"]
+
+
+@pytest.mark.parametrize("transpose_y", [False, True])
+@pytest.mark.parametrize("operation", [p.mul, p.div, p.add, p.sub])
+def test_a_number_per_column_folds_into_a_product(operation: Any, transpose_y: bool) -> None:
+    weights = draw(4, 3) if transpose_y else draw(3, 4)
+    left, (node,) = fold(lambda x: [operation(p.matmul(x, weights, transpose_y=transpose_y), draw(4))], (2, 5, 3))
+    # The product has no bias before the pass; a shift gives it one.
+    assert left == ["matmul"] and len(node.args) == (3 if operation in (p.add, p.sub) else 2)
+
+
+def test_a_square_product_keeps_its_columns_apart_from_its_rows() -> None:
+    for transpose_y in (False, True):
+        left, _ = fold(lambda x, t=transpose_y: [p.mul(p.matmul(x, draw(3, 3), transpose_y=t), draw(3))], (2, 3))
+        assert left == ["matmul"]
+
+
+def test_a_number_per_row_and_a_batch_of_weights_stay() -> None:
+    left, _ = fold(lambda x: [p.mul(p.matmul(x, draw(3, 4)), draw(2, 1))], (2, 3))
+    assert left == ["matmul", "mul"]
+    left, _ = fold(lambda x: [p.mul(p.matmul(x, draw(2, 3, 4)), draw(4))], (2, 5, 3))
+    assert left == ["matmul", "mul"]
+
+
+@pytest.mark.parametrize("emitter", EMITTERS)
+def test_a_scale_stays_behind_a_transposed_convolution_in_groups(emitter: Any) -> None:
+    """Its weights [C, M / groups, ...] have no axis of M channels. A shift needs the bias alone."""
+
+    def layer(x: Any) -> Any:
+        return p.conv_transpose(x, draw(4, 3, 2, 2), groups=2, **GEOMETRY)
+
+    scaled, _ = fold(lambda x: [p.mul(layer(x), draw(6, 1, 1))], (2, 4, 5, 5), emitter())
+    assert scaled == ["conv_transpose", "mul"]
+    shifted, _ = fold(lambda x: [p.add(layer(x), draw(6, 1, 1))], (2, 4, 5, 5), emitter())
+    assert shifted == ["conv_transpose"]
+
+
+def test_a_scale_folds_into_a_convolution_in_groups() -> None:
+    def layer(x: Any) -> Any:
+        return p.conv(x, draw(6, 2, 2, 2), pads=[(0, 0)] * 2, groups=2, **GEOMETRY)
+
+    for emitter in EMITTERS:
+        left, _ = fold(lambda x: [p.mul(layer(x), draw(6, 1, 1))], (2, 4, 5, 5), emitter())
+        assert left == ["conv"]
+
+
+def test_scales_and_shifts_in_a_row_all_fold() -> None:
+    """A BatchNormalization, as exporters write it."""
+
+    def normalized(x: Any) -> Any:
+        y = p.sub(convolve(x, draw(5, seed=3)), draw(5, 1, 1, seed=4))
+        return [p.add(p.mul(p.div(y, draw(5, 1, 1, seed=5)), draw(5, 1, 1, seed=6)), draw(5, 1, 1, seed=7))]
+
+    for emitter in EMITTERS:
+        assert fold(normalized, IMAGE, emitter())[0] == ["conv"]
+
+
+def test_a_shift_by_zero_adds_no_bias() -> None:
+    left, (node,) = fold(lambda x: [p.add(convolve(x), np.zeros((5, 1, 1), np.float32))], IMAGE)
+    assert left == ["conv"] and len(node.args) == 2
+
+
+def test_the_weights_of_double_precision_stay_of_double_precision() -> None:
+    weights = draw(3, 4).astype(np.float64)
+    left, (node,) = fold(lambda x: [p.add(p.mul(p.matmul(x, weights), weights[0]), weights[1])], (2, 3), dtype=float64)
+    assert left == ["matmul"]
+    constants = [arg for arg in node.args if isinstance(arg, Const)]
+    assert [(one.array.dtype, one.spec.dtype) for one in constants] == [(np.float64, float64)] * 2
+
+
+# -- where it must not act ---------------------------------------------------------------------------------------------
+def test_a_quotient_that_is_rounded_keeps_its_scale() -> None:
+    """It is a quantization: folded weights would round to other integers."""
+    left, _ = fold(lambda x: [p.round(p.div(p.matmul(x, draw(3, 4)), np.float32(0.1)))], (2, 3))
+    assert left == ["matmul", "div", "round"]
+    left, _ = fold(lambda x: [p.exp(p.div(p.matmul(x, draw(3, 4)), np.float32(10)))], (2, 3))
+    assert left == ["matmul", "exp"]
+
+
+def test_a_layer_whose_result_is_read_twice_or_is_an_output_stays() -> None:
+    def read_twice(x: Any) -> Any:
+        y = p.matmul(x, draw(3, 4))
+        return [p.mul(y, draw(4)), p.exp(y)]
+
+    def output(x: Any) -> Any:
+        y = p.matmul(x, draw(3, 4))
+        return [p.mul(y, draw(4)), y]
+
+    assert fold(read_twice, (2, 3))[0] == ["matmul", "mul", "exp"]
+    assert fold(output, (2, 3))[0] == ["matmul", "mul"]
+
+
+def test_weights_or_a_bias_that_are_computed_stay() -> None:
+    def computed_weights(x: Any) -> Any:
+        return [p.mul(p.matmul(x, p.transpose(p.exp(x), [1, 0])), draw(2))]
+
+    def computed_bias(x: Any) -> Any:
+        return [p.mul(convolve(x, p.reduce_sum(p.reshape(x, [5, -1]), [1])), draw(5, 1, 1))]
+
+    assert fold(computed_weights, (2, 3))[0] == ["exp", "matmul", "mul"]
+    assert fold(computed_bias, (1, 3, 5, 6))[0][-1] == "mul"
+
+
+def test_other_nodes_before_a_scale_stay() -> None:
+    assert fold(lambda x: [p.mul(p.exp(x), draw(3))], (2, 3))[0] == ["exp", "mul"]
+    assert fold(lambda x: [p.mul(x, draw(3))], (2, 3))[0] == ["mul"]
+    assert fold(lambda x: [p.mul(p.slice_axis(x, 0, 1, 2), draw(3))], (2, 3))[0] == ["slice", "mul"]
+    assert fold(lambda x: [p.mul(p.slice_axis(p.exp(x), 0, 1, 2), draw(3))], (2, 3))[0] == ["exp", "slice", "mul"]
+    assert fold(lambda x: [p.maximum(p.matmul(x, draw(3, 4)), draw(4))], (2, 3))[0] == ["matmul", "maximum"]
+
+
+def test_two_layers_that_are_added_stay() -> None:
+    left, _ = fold(lambda x: [p.add(p.matmul(x, draw(3, 4)), p.matmul(x, draw(3, 4, seed=1)))], (2, 3))
+    assert left == ["matmul", "matmul", "add"]
+
+
+# -- behind a slice ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("emitter", EMITTERS)
+@pytest.mark.parametrize(
+    ("starts", "ends", "steps", "folds"),
+    [
+        ([0, 0, 1, 1], [None, None, None, -1], [1, 1, 1, 1], True),
+        ([0, 0, -1, 0], [None, None, None, None], [1, 1, -1, 2], True),
+        ([1, 0, 0, 0], [None, None, None, None], [1, 1, 1, 1], True),
+        ([0, 1, 0, 0], [None, None, None, None], [1, 1, 1, 1], False),
+        ([0, 0, 0, 0], [None, None, None, None], [1, 2, 1, 1], False),
+        ([0, -1, 0, 0], [None, None, None, None], [1, -1, 1, 1], False),
+    ],
+)
+def test_a_slice_that_keeps_the_channels_stays_behind_the_layer(
+    starts: Any, ends: Any, steps: Any, folds: bool, emitter: Any
+) -> None:
+    channels = len(range(5)[starts[1] : ends[1] : steps[1]])
+
+    def cut(x: Any) -> Any:
+        return [p.mul(p.slice(convolve(x, draw(5, seed=1)), starts, ends, steps), draw(channels, 1, 1))]
+
+    assert fold(cut, IMAGE, emitter())[0] == (["conv", "slice"] if folds else ["conv", "slice", "mul"])
+
+
+@pytest.mark.parametrize("read", ["layer", "slice"])
+def test_a_slice_between_that_is_read_twice_stays(read: str) -> None:
+    def cut(x: Any) -> Any:
+        whole = convolve(x)
+        part = p.slice_axis(whole, 2, 1, 3)
+        return [p.mul(part, draw(5, 1, 1)), p.exp(whole if read == "layer" else part)]
+
+    assert "mul" in fold(cut, IMAGE)[0]
+
+
+def test_sizes_of_a_folded_layer_are_those_of_its_replacement() -> None:
+    """A later node computes with the height of the convolution, which no node of the program is any more."""
+
+    def function(x: Any) -> Any:
+        y = p.mul(p.slice_axis(convolve(x), 2, 1, None), draw(5, 1, 1))
+        return [p.add(y, p.cast(p.iota(y.shape[3]), float32))]
+
+    program = record_program(function, [Port("x", float32, ("n", 3, "h", "w"))], Reference())
+    x = draw(*IMAGE)
+    expected = emit(program.region, Reference(), [x])[0]
+    weight_folding.apply(program.region, Reference())
+    assert "mul" not in [node.primitive for node in program.region.live()]
+    np.testing.assert_allclose(emit(program.region, Reference(), [x])[0], expected, rtol=1e-5)
