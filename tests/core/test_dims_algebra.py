@@ -1,0 +1,230 @@
+"""Symbolic sizes: bounds, exact quotients and simplification, each with the reason for its outcome."""
+
+from typing import Any
+
+import pytest
+
+from onnx_compat.ir import dims
+from onnx_compat.ir.dims import Atom, Dim, Undecided
+
+N, M = Dim.atom("axis", "n", 0), Dim.atom("axis", "m", 0)  # never negative
+E = Dim.atom("element", "e", 0)  # any integer
+
+
+def lower_bound(size: Any) -> Any:
+    """The lower bound of the one atom of a size."""
+    ((monomial, factor),) = size.terms.items()
+    assert factor == 1
+    (atom,) = monomial
+    return atom.lower
+
+
+@pytest.mark.parametrize(
+    ("size", "bound"),
+    [
+        (N, 0),
+        (E, None),
+        (Dim.atom("max", N, E), 0),
+        (Dim.atom("max", E, 3), 3),
+        (Dim.atom("max", N + 2, 5), 5),
+        (Dim.atom("max", E, -N), None),
+        (Dim.atom("max", E, E - 1), None),
+        (Dim.atom("min", N, 7), 0),
+        (Dim.atom("min", N + 2, M + 3), 2),
+        (Dim.atom("min", E, 3), None),
+        (Dim.atom("min", 3, E), None),
+        (Dim.atom("floordiv", N, 2), 0),
+        (Dim.atom("floordiv", N, E), None),
+        (Dim.atom("floordiv", E, 2), None),
+        (Dim.atom("floordiv", N, -2), None),
+        (Dim.atom("mod", E, 3), 0),
+        (Dim.atom("mod", E, N), 0),
+        (Dim.atom("mod", N, -3), None),
+    ],
+)
+def test_the_lower_bound_of_an_atom(size: Any, bound: Any) -> None:
+    assert lower_bound(size) == bound
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (0, True),
+        (-1, False),
+        (N, True),
+        (N - 1, False),
+        (1 - N, False),
+        (N * M + 2 * N, True),
+        (N * E, False),
+        (N * N - M, False),
+        (Dim.atom("max", N, 5) * Dim.atom("max", M, 2) - 10, True),
+        (Dim.atom("max", N, 5) * Dim.atom("max", M, 2) - 11, False),
+        (Dim.atom("max", N, 5) + Dim.atom("max", E, -3) - 2, False),
+    ],
+)
+def test_the_sign_of_a_polynomial_follows_from_its_atoms(size: Any, expected: bool) -> None:
+    assert dims.is_nonnegative(size) is expected
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "times"),
+    [
+        (6, 2, 3),
+        (7, 2, None),
+        (-6, 2, None),
+        (6, 0, None),
+        (0, 2, None),
+        (0, 0, None),
+        (N, N, 1),
+        (6 * N, 2 * N, 3),
+        (6 * N + 3 * M, 2 * N + M, 3),
+        (6 * N + 2 * M, 2 * N + M, None),
+        (6 * N, 4 * N, None),
+        (-6 * N, 2 * N, None),
+        (-6 * N, -2 * N, 3),
+        (N * M, N, None),
+        (N, 2, None),
+        (2 * N, M, None),
+    ],
+)
+def test_an_exact_quotient_is_a_positive_number(dividend: Any, divisor: Any, times: Any) -> None:
+    assert dims.exact_quotient(dividend, divisor) == times
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "quotient"),
+    [
+        (7, 2, 3),
+        (-7, 2, -4),
+        (6 * N, 3, 2 * N),
+        (6 * N * M + 4 * M, 2 * M, 3 * N + 2),
+        (N * N * M, N * M, N),
+        (N + M, N + M, 1),
+        (N * N, N * N, 1),
+    ],
+)
+def test_a_division_without_remainder_is_a_polynomial(dividend: Any, divisor: Any, quotient: Any) -> None:
+    assert dims.is_equal(dims.floordiv(dividend, divisor), quotient)
+    assert dims.is_equal(dividend % divisor, dividend - quotient * divisor if isinstance(dividend, int) else 0)
+
+
+@pytest.mark.parametrize(("dividend", "divisor"), [(N, 2), (2 * N + 1, 2), (N, M), (N * N, N * M), (7, N), (N + 1, N)])
+def test_a_division_with_a_remainder_is_an_atom_of_its_own(dividend: Any, divisor: Any) -> None:
+    quotient, rest = dividend // divisor, dividend % divisor
+    for size, kind in ((quotient, "floordiv"), (rest, "mod")):
+        ((monomial, factor),) = size.terms.items()
+        (atom,) = monomial
+        assert (atom.kind, factor) == (kind, 1)
+        assert dims.is_equal_shape(atom.args, (dividend, divisor)), "the dividend comes first"
+
+
+def test_a_polynomial_simplifies_to_an_int_as_soon_as_nothing_is_unknown() -> None:
+    for size, number in ((N - N, 0), (N + 3 - N, 3), (N * 0, 0), (0 * N, 0), (3 - N + N, 3), (-N + N, 0)):
+        assert type(size) is int
+        assert size == number
+
+
+def test_sums_and_products_do_not_depend_on_the_order() -> None:
+    assert dims.is_equal(N * M, M * N)
+    assert hash(N * M * E) == hash(E * N * M)
+    assert dims.is_equal(5 - N, -N + 5)
+    assert not dims.is_equal(5 - N, N - 5)
+    assert not dims.is_equal(N, M) and not dims.is_equal(N, 3) and not dims.is_equal(3, N)
+
+
+def test_shapes_are_equal_axis_by_axis() -> None:
+    assert dims.is_equal_shape((N, 3), (N, 3))
+    assert not dims.is_equal_shape((N, 3), (N, 4))
+    assert not dims.is_equal_shape((N, 3), (N,))
+    assert not dims.is_equal_shape((N,), (N, 3))
+
+
+def test_atoms_are_equal_by_structure() -> None:
+    assert Atom("max", N, 3) == Atom("max", N, 3)
+    assert hash(Atom("max", N, 3)) == hash(Atom("max", N, 3))
+    for other in (Atom("min", N, 3), Atom("max", M, 3), Atom("max", N, 4), Atom("max", N), "max"):
+        assert Atom("max", N, 3) != other
+
+
+def test_comparisons_are_decided_only_for_all_values() -> None:
+    assert N + 1 > N and N >= 0 and not N < 0 and not N + 1 <= 0 and N + M + 1 > M
+    assert N != -1 and N + 1 != N and (N + 0 == N) is True and (N + 1 == 0) is False and (N + 1 == N + 1) is True
+    assert bool(N + 1) is True
+    for undecided in (
+        lambda: N == 0,
+        lambda: bool(N),
+        lambda: N > 0,
+        lambda: N <= 0,
+        lambda: N < M,
+        lambda: N >= 1,
+        lambda: E == 0,
+        lambda: E != 3,
+    ):
+        with pytest.raises(Undecided):
+            undecided()
+    assert N != "n" and (N == "n") is False, "another type is never a size"
+
+
+@pytest.mark.parametrize(
+    ("larger", "smaller"), [(N + 1, N), (5, 3), (N, -2), (N, dims.minimum(N, 4)), (4, dims.minimum(N, 4))]
+)
+def test_the_maximum_and_minimum_of_ordered_sizes_is_one_of_them(larger: Any, smaller: Any) -> None:
+    for a, b in ((larger, smaller), (smaller, larger)):
+        assert dims.is_equal(dims.maximum(a, b), larger)
+        assert dims.is_equal(dims.minimum(a, b), smaller)
+
+
+@pytest.mark.parametrize(("larger", "smaller"), [(N, 0), (N + M, M), (2 * N, N)])
+def test_sizes_that_may_be_equal_are_ordered_too(larger: Any, smaller: Any) -> None:
+    assert dims.is_equal(dims.maximum(larger, smaller), larger)
+    assert dims.is_equal(dims.minimum(larger, smaller), smaller)
+
+
+def test_the_maximum_of_other_sizes_is_an_atom() -> None:
+    for function, kind in ((dims.maximum, "max"), (dims.minimum, "min")):
+        ((monomial, _),) = function(N, M).terms.items()
+        assert monomial[0].kind == kind
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (dims.minimum(N, 4), True),
+        (dims.minimum(M, N), True),
+        (N, False),
+        (3, False),
+        (2 * dims.minimum(N, 4), False),
+        (dims.minimum(N, 4) + 1, False),
+        (dims.minimum(N, 4) * M, False),
+        (Dim.atom("max", N, 4), False),
+        (dims.minimum(M, 4), False),
+    ],
+)
+def test_a_minimum_is_at_most_each_of_its_sizes(size: Any, expected: bool) -> None:
+    assert dims.is_at_most(size, N) is expected
+
+
+def test_a_ceiling_keeps_its_sign() -> None:
+    assert dims.ceildiv(7, 2) == 4 and dims.ceildiv(-7, 2) == -3 and dims.ceildiv(6, 2) == 3
+    assert dims.ceildiv(7, -2) == -3 and dims.ceildiv(-7, -2) == 4
+    assert dims.is_nonnegative(dims.ceildiv(N, 2)), "rounded up as (n + 1) // 2, whose terms are all positive"
+    assert dims.is_equal(dims.ceildiv(N, -2), -(-N // -2)), "a negative divisor is rounded the other way"
+
+
+@pytest.mark.parametrize("number", range(-7, 8))
+def test_a_division_toward_zero(number: int) -> None:
+    assert dims.truncdiv(number, 3) == int(number / 3)
+
+
+def test_a_size_names_its_atoms_and_factors() -> None:
+    atom = repr(N)
+    assert repr(2 * N + 3) in ("2*%s + 3" % atom, "3 + 2*%s" % atom)
+    assert atom.startswith("a") and repr(E).startswith("e") and len(atom) == 5
+    assert repr(N // 3) == "floordiv(%s, 3)" % atom
+    assert repr(N * M) in ("%s*%s" % (atom, repr(M)), "%s*%s" % (repr(M), atom))
+
+
+def test_the_atoms_of_a_number_are_none() -> None:
+    assert list(dims.atoms_of(3)) == []
+    assert [atom.args[0] for atom in dims.atoms_of(dims.maximum(N // 3, E) + 1)] == ["n", "e"]
+    assert dims.is_static(3) and not dims.is_static(N)
