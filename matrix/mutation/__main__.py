@@ -1,6 +1,6 @@
 """Command line: mutate modules of the core, and report the mutants that no test of tests/core kills.
 
-python -m matrix.mutation [--sample N] [--trace FILE] [MODULE ...]
+python -m matrix.mutation [--sample N] [--trace FILE] [MODULE ...] [--tests PATH ...]
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--limit", type=float, default=120, help="seconds for the tests of a mutant")
     parser.add_argument("--trace", type=Path, help="a file that keeps the lines of each test for the next run")
+    parser.add_argument("--tests", nargs="+", default=[str(ROOT / TESTS)], help=f"tests to run; {TESTS} by default")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=f"all by default: {', '.join(MODULES)}")
     options = parser.parse_args(arguments)
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = (
@@ -67,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
             outcomes.append(outcome)
 
     quiet = ["-qq", "-s", "--no-header", "--no-summary", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    status = pytest.main([str(ROOT / TESTS), *quiet], plugins=[Runner(work, options.jobs)])
+    status = pytest.main([*options.tests, *quiet], plugins=[Runner(work, options.jobs)])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return int(status)
     return report(chosen, outcomes)

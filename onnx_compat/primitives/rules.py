@@ -77,8 +77,6 @@ def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Opt
         return len(range(int(begin), -1 if stop == -FAR else int(stop), step))
     if step < 0:
         return ceildiv(extent, -step) if is_equal(begin, -1) and is_equal(stop, -FAR) else None
-    if is_static(begin) and begin < 0 and is_static(stop) and stop < 0:
-        return None
     if is_static(begin) and begin < 0:  # the last -begin elements, or all elements of a shorter axis
         return ceildiv(minimum(-begin, extent), step) if is_equal(stop, extent) else None
     if is_equal(stop, extent):

@@ -7,8 +7,8 @@ import pytest
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ir.dims import atoms_of, is_static
-from onnx_compat.ir.dtypes import bool_, float32, int64
+from onnx_compat.ir.dims import atoms_of, is_equal_shape, is_static
+from onnx_compat.ir.dtypes import bool_, float32, int64, string, uint8
 from onnx_compat.reference import Reference
 from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port
@@ -168,6 +168,32 @@ def test_a_slice_of_everything_is_no_node() -> None:
 def test_sizes_that_follow_from_the_inputs(function: Any, known: bool) -> None:
     feeds = [[numbers(n), numbers(m)] for n in range(1, 6) for m in range(1, 4)]
     assert measure(function, vectors("n", "m"), feeds) is known
+
+
+def test_a_range_to_a_number_that_is_fed_has_a_size_of_its_own() -> None:
+    def count(stop: Any) -> Any:
+        return p.arange(lift(0, int64), stop, lift(1, int64))
+
+    feeds = [[np.array(stop)] for stop in (0, 3, -2)]
+    assert not measure(count, [Port("stop", int64, ())], feeds)
+
+
+def test_the_parts_of_texts_and_the_pixels_of_an_image_are_counted_when_they_are_computed() -> None:
+    shapes: List[Any] = []
+
+    def body(texts: Any, image: Any) -> Any:
+        parts, counts = p.string_split(texts, ",", None)
+        pixels = p.image_decode(image, 3)
+        shapes.append((parts.shape, counts.shape, pixels.shape))
+        return [parts, counts, pixels]
+
+    ports = [Port("texts", string, ("n", 2)), Port("image", uint8, (None,))]
+    program = record_program(body, ports, Reference())
+    ((n, _),) = [one.spec.shape for one in program.region.inputs[:1]]
+    ((parts, counts, pixels),) = shapes
+    assert is_equal_shape(counts, (n, 2)) and is_equal_shape(parts[:2], (n, 2)) and len(parts) == len(pixels) == 3
+    assert not is_static(parts[2]) and [is_static(size) for size in pixels] == [False, False, True]
+    assert pixels[2] == 3
 
 
 IMAGE = [Port("x", float32, ("n", 2, "h", "w"))]

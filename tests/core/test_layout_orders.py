@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from onnx_compat import primitives as p
+from onnx_compat.ir import Const
 from onnx_compat.ir.dims import Dim
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.reference import Reference
@@ -173,6 +174,7 @@ def test_the_order_as_written_stays() -> None:
         ((N, 2 * C, 4, 5), LAST, (N, 2, C, 4, 5), (LAST, (0, 3, 4, 1, 2))),
         # Pixels that are stored out of order are put in order, where they are.
         ((2, 3, 4, 5), (0, 3, 2, 1), (2, 3, 20), (LAST, (0, 2, 1))),
+        ((2, 3, 4, 2, 5, 2), (0, 2, 4, 3, 5, 1), (2, 3, 80), ((0, 2, 3, 4, 5, 1), (0, 2, 1))),
         # Pixels that are stored apart: as written.
         ((2, 3, 4, 5), (2, 0, 1, 3), (2, 3, 20), (None, None)),
         # Channels and pixels in one axis: as written.
@@ -212,7 +214,90 @@ def test_every_reshape_of_24_elements_in_every_order() -> None:
                 assert taken == there == normalize_order(order), "a reshape to the same shape moves nothing"
 
 
+@pytest.mark.parametrize(
+    ("before", "order", "after", "expected"),
+    [
+        ((4, 0, 3), (2, 1, 0), (4, 0), ((1, 2, 0), (1, 0))),
+        ((4, 0), (1, 0), (4, 0, 3), ((1, 0), (1, 2, 0))),
+        ((0, 3), (1, 0), (0,), (None, None)),
+        ((3, 0, 2), (2, 0, 1), (3, 0), (None, None)),
+        ((2, 0), (1, 0), (0, 5), (None, None)),
+    ],
+)
+def test_a_reshape_of_no_elements_has_an_order_too(before: Any, order: Any, after: Any, expected: Any) -> None:
+    assert reshape_orders(before, order, after) == expected
+
+
+def image_orders(before: Any, order: Any, after: Any, emitter: Any) -> Any:
+    """The orders of a reshape while it is traced for a shim."""
+    found: List[Any] = []
+
+    def body(x: Any) -> Any:
+        found.append(reshape_orders(before, order, after))
+        return [x]
+
+    record_program(body, [Port("x", float32, (1,))], emitter)
+    return found[0]
+
+
+BLOCKS = (0, 2, 4, 3, 5, 1)  # pixels before the two axes of a block, and channels last
+PIXELS = (0, 4, 1, 5, 2, 3)  # pixels between the axes of a block, and channels last
+
+
+@pytest.mark.parametrize(
+    ("before", "order", "after", "expected"),
+    [
+        # [N, C, H, 2, W, 2] => [N, C, 2 * H, 2 * W]: blocks of channels become pixels.
+        ((2, 3, 4, 2, 5, 2), BLOCKS, (2, 3, 8, 10), ((0, 2, 3, 4, 5, 1), LAST)),
+        ((N, 3, 4, 2, 5, 2), BLOCKS, (N, 3, 8, 10), ((0, 2, 3, 4, 5, 1), LAST)),
+        ((1, 3, 4, 2, 5, 2), BLOCKS, (1, 3, 8, 10), ((0, 2, 3, 4, 5, 1), LAST)),
+        ((2, 1, 4, 2, 5, 2), BLOCKS, (2, 1, 8, 10), (None, LAST)),
+        # [N, 2, 2, C, H, W] => [N, 4 * C, H, W]: pixels become channels.
+        ((2, 2, 2, 3, 4, 5), PIXELS, (2, 12, 4, 5), ((0, 4, 5, 1, 2, 3), LAST)),
+        # Channels that are stored before the pixels stay there.
+        ((2, 3, 4, 2, 5, 2), (0, 1, 2, 4, 3, 5), (2, 3, 8, 10), (None, None)),
+        ((2, 3, 4, 2, 5, 2), (0, 4, 2, 3, 5, 1), (2, 3, 8, 10), (None, None)),
+        # No image, or axes that are cut apart.
+        ((2, 3, 4, 2, 5, 2), BLOCKS, (2, 3, 8, 10, 1), (None, None)),
+        ((2, 6, 4, 5), (2, 0, 1, 3), (2, 6, 10, 2), (None, None)),
+    ],
+)
+def test_an_image_that_must_move_is_stored_channels_last(before: Any, order: Any, after: Any, expected: Any) -> None:
+    assert image_orders(before, order, after, ChannelsLast()) == expected
+    assert image_orders(before, order, after, Reference()) == (None, None), "only where convolutions want it so"
+
+
 # -- operands of lower rank --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("shape", "perm", "stored_shape"),
+    [
+        ((), None, ()),
+        ((1,), None, ()),
+        ((1, 1), None, ()),
+        ((1, 1), IMAGE, ()),
+        ((1, 1, 1), None, (1, 1, 1)),
+        ((4,), None, (4,)),
+        ((3, 4), None, (3, 4)),
+        ((4,), IMAGE, (1, 4, 1)),
+        ((3, 4), IMAGE, (1, 4, 3)),
+        ((2, 3, 4), IMAGE, (2, 4, 3)),
+    ],
+)
+def test_a_constant_operand_is_stored_for_its_broadcast(shape: Any, perm: Any, stored_shape: Any) -> None:
+    """One number is a scalar, which every framework broadcasts for free. In an order, a constant has all axes."""
+
+    def function(x: Any) -> Any:
+        return [p.add(x if perm is None else p.transpose(x, perm), numbers(shape) + 1)]
+
+    x = numbers((2, 3, 4) if perm is None else (2, 4, 3))
+    program = record_program(function, [Port("x", float32, x.shape)], ChannelsLast())
+    (add,) = [node for node in program.region.live() if node.primitive == "add"]
+    (constant,) = [arg for arg in add.args if isinstance(arg, Const)]
+    assert constant.array.shape == stored_shape
+    expected = (x if perm is None else x.transpose(perm)) + numbers(shape) + 1
+    np.testing.assert_array_equal(emit(program.region, ChannelsLast(), [x])[0], expected)
+
+
 @pytest.mark.parametrize("perm", [(0, 2, 1), (2, 0, 1), (1, 2, 0)])
 @pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 4), (3, 1), (1, 4), (2, 3, 4), (2, 1, 4), (1, 1, 1)])
 @pytest.mark.parametrize("known", [True, False])

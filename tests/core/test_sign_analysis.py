@@ -79,7 +79,13 @@ def test_symbolic_sizes(sizes: Any, expected: bool) -> None:
         (lambda a, b, c, d, f: a, False),
         (lambda a, b, c, d, f: c, True),
         (lambda a, b, c, d, f: d, True),
-        (lambda a, b, c, d, f: p.abs(f), False),  # no integers
+        # Floats are not integers: they may be NaN.
+        (lambda a, b, c, d, f: p.abs(f), False),
+        (lambda a, b, c, d, f: p.maximum(f, 0), False),
+        (lambda a, b, c, d, f: p.add(p.maximum(f, 0), 1), False),
+        # Sizes beside computed numbers.
+        (lambda a, b, c, d, f: p.add(p.maximum(b, 0), lift(b.shape[0], int64)), True),
+        (lambda a, b, c, d, f: p.add(p.maximum(b, 0), lift(b.shape[0] - 9, int64)), False),
         # Moved elements have the signs of the first argument alone.
         (lambda a, b, c, d, f: p.reshape(c, [-1, 1]), True),
         (lambda a, b, c, d, f: p.tile(p.maximum(b, 0), [2]), True),
