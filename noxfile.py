@@ -110,7 +110,7 @@ def mutation(session: nox.Session) -> None:
     tools = [MATRIX.newest_onnx, "tomli", *MATRIX.tools["mutation"], *MATRIX.tools["oracle"]]
     session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
     # As a module, which imports the source tree instead of the wheels: survivors are printed with the lines of the tree.
-    session.run("python", "-m", "matrix.mutation", *session.posargs)
+    session.run("python", "-m", "matrix.mutation", *session.posargs, env={"ONNX_COMPAT_SHIM": REFERENCE})
 
 
 @nox.session(requires=["wheels"], default=False, venv_backend="venv", reuse_venv=False)

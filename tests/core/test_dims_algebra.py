@@ -108,7 +108,10 @@ def test_a_division_without_remainder_is_a_polynomial(dividend: Any, divisor: An
     assert dims.is_equal(dividend % divisor, dividend - quotient * divisor if isinstance(dividend, int) else 0)
 
 
-@pytest.mark.parametrize(("dividend", "divisor"), [(N, 2), (2 * N + 1, 2), (N, M), (N * N, N * M), (7, N), (N + 1, N)])
+@pytest.mark.parametrize(
+    ("dividend", "divisor"),
+    [(N, 2), (2 * N + 1, 2), (N, M), (N * N, N * M), (7, N), (N + 1, N), (N, N + M), (2 * N, N + M)],
+)
 def test_a_division_with_a_remainder_is_an_atom_of_its_own(dividend: Any, divisor: Any) -> None:
     quotient, rest = dividend // divisor, dividend % divisor
     for size, kind in ((quotient, "floordiv"), (rest, "mod")):

@@ -130,6 +130,18 @@ def test_a_slice_of_a_known_axis_is_that_of_python(length: int, step: int) -> No
             assert program.region.outputs[0].spec.shape[1] == len(range(length)[start:end:step])
 
 
+@pytest.mark.parametrize("end", [None, 4, FAR])
+def test_a_slice_of_a_known_axis_may_start_at_a_symbolic_place(end: Any) -> None:
+    def cut(x: Any, y: Any) -> Any:
+        return p.slice_axis(x, 0, y.shape[0], end)
+
+    ports = [Port("x", float32, (5,)), Port("y", float32, ("m",))]
+    feeds = [[numbers(5), numbers(m)] for m in range(7)]
+    assert measure(cut, ports, feeds) is (end != 4)
+    for feed in feeds:
+        np.testing.assert_array_equal(cut(*map(lift, feed)).value, numbers(5)[len(feed[1]) : end])
+
+
 def test_a_slice_of_everything_is_no_node() -> None:
     def cuts(x: Any) -> Any:
         return [p.slice(x, [0, 0], ends, [1, 1]) for ends in ([None, None], [FAR, 3], [x.shape[0], 9])]

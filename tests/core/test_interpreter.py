@@ -167,11 +167,12 @@ def test_inputs_that_are_left_out_at_the_end_take_the_defaults_of_the_meaning() 
         seen.append((y, z))
         return x
 
-    for inputs in (["x"], ["x", ""], ["x", "", ""], ["x", "", "x"]):
+    for inputs in (["x"], ["x", ""], ["x", "", ""], ["x", "", "x"], ["x", "x", ""]):
         nodes = [node("Default", inputs, ["y"], domain="my.domain")]
         Interpreter().run(graph_of(nodes, ["y"], extra_opsets=MINE), [lift(X)])
     assert seen[:3] == [("absent", "absent")] * 3
     assert seen[3][0] is None and isinstance(seen[3][1], Tensor), "an input that is left out in between is None"
+    assert isinstance(seen[4][0], Tensor) and seen[4][1] == "absent"
 
 
 @pytest.mark.parametrize("error", [TypeError, ValueError, IndexError, KeyError, AttributeError, ZeroDivisionError])
@@ -308,6 +309,32 @@ def test_a_result_that_is_known_needs_no_native() -> None:
     proto = model([node("Shape", ["x"], ["y"], name="n")], [value("x", [3])], [value("y", None, INT64)])
     _, interpreter = trace(proto, {("", "Shape"): Native(always, "native", False)})
     assert interpreter.done == {"n": "composed"}
+
+
+def test_a_native_gives_no_sequence() -> None:
+    nodes = [node("SplitToSequence", ["x"], ["s"], name="n"), node("SequenceAt", ["s", "k"], ["y"], name="at")]
+    proto = model(nodes, [value("x", [3])], [value("y")], {"k": np.array(0)})
+    _, interpreter = trace(proto, {("", "SplitToSequence"): Native(always, "native", False)})
+    assert interpreter.done == {"n": "composed", "at": "composed"}
+
+
+@pytest.mark.parametrize(
+    ("meaning", "message"),
+    [
+        (lambda x: (x, 3), "gives int for 'b', not a Tensor"),
+        (lambda x: x, "gives 1 outputs, the node names 2"),
+        (lambda x: (), "gives 0 outputs, the node names 2"),
+    ],
+)
+def test_results_that_are_missing_or_no_tensors_are_refused(meaning: Any, message: str) -> None:
+    onnx_compat.op("Pair", since=1, domain="my.domain")(meaning)
+    nodes = [node("Pair", ["x"], ["a", "b"], domain="my.domain", name="here")]
+    with pytest.raises(UnsupportedError, match=message) as raised:
+        Interpreter().run(graph_of(nodes, ["a", "b"], extra_opsets=MINE), [lift(X)])
+    assert raised.value.node == "here"
+    unnamed = [node("Pair", ["x"], ["a", ""], domain="my.domain")]
+    if message.startswith("gives int"):
+        Interpreter().run(graph_of(unnamed, ["a"], extra_opsets=MINE), [lift(X)])
 
 
 def test_a_native_sees_which_results_are_read() -> None:
