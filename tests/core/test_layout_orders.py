@@ -182,6 +182,7 @@ def test_the_order_as_written_stays() -> None:
         ((N, C, 4, 5), LAST, (N, 20 * C), (None, None)),
         # Axes of length one follow.
         ((2, 3, 4, 5), LAST, (2, 1, 3, 20), (LAST, (0, 1, 3, 2))),
+        ((2, 3, 4, 5), LAST, (2, 3, 1, 20), (LAST, LAST)),
         ((2, 3, 4, 1), LAST, (2, 3, 4), (LAST, (0, 2, 1))),
         ((2, 1, 4, 5), LAST, (2, 4, 5), (LAST, None)),
         ((2, 3), (1, 0), (2, 3, 1), ((1, 0), (1, 0, 2))),
