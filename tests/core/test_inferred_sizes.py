@@ -142,6 +142,14 @@ def test_a_slice_of_a_known_axis_may_start_at_a_symbolic_place(end: Any) -> None
         np.testing.assert_array_equal(cut(*map(lift, feed)).value, numbers(5)[len(feed[1]) : end])
 
 
+def test_a_slice_of_a_known_axis_may_end_at_a_symbolic_place() -> None:
+    def cut(x: Any, y: Any) -> Any:
+        return p.slice_axis(x, 0, 0, y.shape[0])
+
+    ports = [Port("x", float32, (5,)), Port("y", float32, ("m",))]
+    assert measure(cut, ports, [[numbers(5), numbers(m)] for m in range(7)])
+
+
 def test_a_slice_of_everything_is_no_node() -> None:
     def cuts(x: Any) -> Any:
         return [p.slice(x, [0, 0], ends, [1, 1]) for ends in ([None, None], [FAR, 3], [x.shape[0], 9])]

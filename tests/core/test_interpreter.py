@@ -305,6 +305,15 @@ def test_a_native_keeps_sizes_of_its_inputs_and_has_the_other_sizes_for_itself()
     assert is_equal(x.spec.shape[0], y.spec.shape[0]), "the size of the input stays the size of the result"
 
 
+def test_a_native_keeps_a_size_that_an_earlier_node_computed() -> None:
+    nodes = [node("NonZero", ["x"], ["a"], name="before"), node("Neg", ["a"], ["y"], name="n")]
+    proto = model(nodes, [value("x", ["n"])], [value("a", None, INT64), value("y", None, INT64)])
+    made, interpreter = trace(proto, {("", "Neg"): Native(always, "neg", False)})
+    assert interpreter.done == {"before": "composed", "n": "native"}
+    a, y = made.program.region.outputs
+    assert is_equal(a.spec.shape[1], y.spec.shape[1])
+
+
 def test_a_result_that_is_known_needs_no_native() -> None:
     proto = model([node("Shape", ["x"], ["y"], name="n")], [value("x", [3])], [value("y", None, INT64)])
     _, interpreter = trace(proto, {("", "Shape"): Native(always, "native", False)})

@@ -133,6 +133,11 @@ def test_a_part_computes_the_sizes_that_it_reads() -> None:
     ]
 
 
+def test_a_size_that_several_nodes_read_is_computed_once() -> None:
+    source = chain("x -> s", "x -> a", "a s -> b", "b s -> c", "c s -> d", outputs=["d"])
+    assert [part[0] for part in cut(source, ["b"], sizes=["s"])] == ["s a", "b", "s c d"]
+
+
 def test_sizes_that_a_part_holds_are_not_repeated() -> None:
     source = chain("x -> s", "s x -> a", "s a -> b", outputs=["b"])
     assert cut(source, sizes=["s"]) == [("s a b", "x", "b", False)]
