@@ -80,7 +80,10 @@ def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Opt
     if is_static(begin) and begin < 0:  # the last -begin elements, or all elements of a shorter axis
         return ceildiv(minimum(-begin, extent), step) if is_equal(stop, extent) else None
     if is_equal(stop, extent):
-        return ceildiv(maximum(extent - begin, 0), step) if not is_equal(begin, 0) else ceildiv(extent, step)
+        if is_equal(begin, 0):
+            return ceildiv(extent, step)
+        # A symbolic start that is never positive counts from the end, unless it is zero.
+        return None if is_nonnegative(-begin) else ceildiv(maximum(extent - begin, 0), step)
     if is_equal(begin, 0) and is_static(stop):
         return ceildiv(minimum(stop, extent), step) if stop >= 0 else ceildiv(maximum(extent + stop, 0), step)
     if is_equal(begin, 0) and is_nonnegative(stop):

@@ -98,6 +98,12 @@ def test_a_slice_of_a_symbolic_axis(start: int, end: Optional[int], step: int, k
         (lambda n, m: (1, n, 1), True),
         (lambda n, m: (3, n, 2), True),
         (lambda n, m: (0, n - m, 1), False),
+        (lambda n, m: (0, -m, 1), False),
+        # A start that is never positive counts from the end, but zero is the front.
+        (lambda n, m: (-m, None, 1), False),
+        (lambda n, m: (-m, n + m, 2), False),
+        (lambda n, m: (-n - m, None, 1), False),
+        (lambda n, m: (-m - 1, None, 1), False),
         (lambda n, m: (m, n, 1), False),
         (lambda n, m: (-2, n, 1), False),
     ],
