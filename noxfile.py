@@ -79,7 +79,7 @@ def floor(session: nox.Session) -> None:
 
 @nox.session(tags=["check"])
 def drift(session: nox.Session) -> None:
-    """What follows from matrix.toml still follows from it."""
+    """Check that every rendered file and every lock file follows from matrix.toml."""
     session.install("packaging", "tomli", "numpy", "click")
     session.run("python", "-m", "matrix", "check")
 

@@ -72,9 +72,9 @@ def _schedules() -> Any:
 def _table(passes: Any) -> List[str]:
     """A row for each pass, in the order of the first runs."""
     lines = ["| runs | pass | before => after | runs after |", "|---|---|---|---|"]
-    for pass_ in {each.name: each for each in passes}.values():
-        runs = ", ".join(str(place) for place, other in enumerate(passes, 1) if other is pass_)
-        earlier = [*pass_.after, *(other.name for other in dict.fromkeys(passes) if pass_.name in other.before)]
+    for pass_ in {entry.name: entry for entry in passes}.values():
+        runs = ", ".join(str(position) for position, later in enumerate(passes, 1) if later is pass_)
+        earlier = [*pass_.after, *(later.name for later in dict.fromkeys(passes) if pass_.name in later.before)]
         names = ", ".join("every other pass" if name == "*" else name for name in dict.fromkeys(earlier))
         name = pass_.name + " (legalizes)" * pass_.legalizes
         lines.append(f"| {runs} | {name} | `{pass_.summary}` | {names} |")

@@ -28,6 +28,8 @@ _NOT_LOADED = {"canonical", "prev", "next", "edit"}  # `rel` of links that brows
 
 
 class Page(NamedTuple):
+    """The anchors of a page, its links, and the addresses that a browser loads with it."""
+
     anchors: set[str]
     links: list[str]
     loaded: list[str]
@@ -58,13 +60,13 @@ def read(path: Path) -> Page:
 def problems(site: Path) -> list[str]:
     """List dead links, and resources of other hosts, of all pages of the site."""
     pages = {path.resolve(): read(path) for path in sorted(site.rglob("*.html")) if path.name != "404.html"}
-    found = [] if pages else [f"{site} has no page"]
+    messages = [] if pages else [f"{site} has no page"]
     for path, page in pages.items():
         name = path.relative_to(site.resolve()).as_posix()
-        found += [f"{name} loads {url}" for url in page.loaded if urlsplit(url).netloc]
+        messages += [f"{name} loads {url}" for url in page.loaded if urlsplit(url).netloc]
         local = [url for url in (*page.links, *page.loaded) if not urlsplit(url).scheme and not urlsplit(url).netloc]
-        found += [f"{name} links to {url}, which is not there" for url in local if not _leads(path, url, pages)]
-    return found
+        messages += [f"{name} links to {url}, which is not there" for url in local if not _leads(path, url, pages)]
+    return messages
 
 
 def _leads(path: Path, url: str, pages: dict[Path, Page]) -> bool:
@@ -78,9 +80,10 @@ def _leads(path: Path, url: str, pages: dict[Path, Page]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    found = [problem for site in arguments for problem in problems(Path(site))]
-    print("\n".join(found) or "every link leads somewhere, and nothing is loaded from elsewhere")
-    return 1 if found else 0
+    """Print the problems of the sites; return 1 if there are any."""
+    lines = [problem for site in arguments for problem in problems(Path(site))]
+    print("\n".join(lines) or "every link leads somewhere, and nothing is loaded from elsewhere")
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

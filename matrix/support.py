@@ -45,9 +45,9 @@ def page(matrix: Matrix) -> str:
 
 def _list_operators() -> List[Tuple[str, str, int]]:
     """Return (domain, name, since) of the operators of this library, without those that a test registered."""
-    from onnx_compat.ops.registry import registered
+    from onnx_compat.ops.registry import all_meanings
 
-    ours = (entry for entry in registered() if str(entry.function.__module__).startswith("onnx_compat."))
+    ours = (entry for entry in all_meanings() if str(entry.function.__module__).startswith("onnx_compat."))
     return sorted((entry.domain, entry.name, entry.since) for entry in ours)
 
 

@@ -107,9 +107,9 @@ def sample_mutants(module: Module, count: int, seed: int) -> list[Mutant]:
 
 def _print_mutant(module: Module, mutant: Mutant) -> None:
     """Print the place and the change of a mutant that lives."""
-    place = f"{module.name.replace('.', '/')}.py:{mutant.line}"
+    index = f"{module.name.replace('.', '/')}.py:{mutant.line}"
     change = f"{mutant.before}  =>  {mutant.after}"
-    print(f"{place}: {mutant.operator} in {mutant.function[0]}: {change}", flush=True)
+    print(f"{index}: {mutant.operator} in {mutant.function[0]}: {change}", flush=True)
 
 
 if __name__ == "__main__":

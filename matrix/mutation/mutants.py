@@ -47,7 +47,7 @@ _Change = tuple[str, ast.AST, Callable[[Any], ast.AST | None]]
 
 
 class Mutant(NamedTuple):
-    """One change of a function. A test can kill it only if it executes one of `lines`."""
+    """A change of a function. A test can kill it only if it executes one of `lines`."""
 
     number: int
     line: int
@@ -121,7 +121,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 def _header(statement: ast.stmt) -> range:
     """Return the lines of a statement without those of the statements in it."""
     inner = list(_statements([statement]))[1:]
-    end = min(other.lineno for other in inner) - 1 if inner else statement.end_lineno or statement.lineno
+    end = min(replacement.lineno for replacement in inner) - 1 if inner else statement.end_lineno or statement.lineno
     return range(statement.lineno, max(end, statement.lineno) + 1)
 
 

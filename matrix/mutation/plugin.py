@@ -188,12 +188,12 @@ class Runner:
 def live_functions(modules: Sequence[Module]) -> _Functions:
     """Return the functions of the modules that exist, by path, qualified name and first line."""
     paths = {module.path for module in modules}
-    found: _Functions = {}
+    match: _Functions = {}
     for value in gc.get_objects():
         if type(value) is FunctionType and value.__code__.co_filename in paths:
             code = value.__code__
-            found.setdefault((code.co_filename, code.co_qualname, code.co_firstlineno), []).append(value)
-    return found
+            match.setdefault((code.co_filename, code.co_qualname, code.co_firstlineno), []).append(value)
+    return match
 
 
 def _load_monitoring() -> Any:

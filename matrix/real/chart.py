@@ -23,29 +23,31 @@ _STYLE = (
 
 def ratios(measured: dict[str, Any]) -> dict[str, float]:
     """Our latency over that of onnxruntime, of each network that was measured, the lowest first."""
-    times = {name: each["milliseconds"] for name, each in measured["networks"].items() if "milliseconds" in each}
-    found = {name: each["ours"] / each["onnxruntime"] for name, each in times.items()}
-    return dict(sorted(found.items(), key=lambda item: (item[1], item[0])))
+    times = {
+        name: network["milliseconds"] for name, network in measured["networks"].items() if "milliseconds" in network
+    }
+    latencies = {name: network["ours"] / network["onnxruntime"] for name, network in times.items()}
+    return dict(sorted(latencies.items(), key=lambda item: (item[1], item[0])))
 
 
 def svg(measured: dict[str, Any]) -> str:
     """A bar for each network, from 1 to its ratio, on a scale on which half and twice are equally far from 1."""
-    found = ratios(measured)
-    bottom = _TOP + _ROW * len(found)
-    faster = sum(ratio < 1 for ratio in found.values())
+    latencies = ratios(measured)
+    bottom = _TOP + _ROW * len(latencies)
+    faster = sum(ratio < 1 for ratio in latencies.values())
     title = "Latency of .tflite files relative to onnxruntime, 1 thread"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 20} {bottom + 26}" role="img">',
         f"<title>{title}</title><style>{_STYLE}</style>",
         '<rect class="ground" width="100%" height="100%"/>',
         f'<text class="title" x="10" y="20">{title}</text>',
-        f'<text x="10" y="38">{faster} of {len(found)} trained networks are faster (left of 1)</text>',
+        f'<text x="10" y="38">{faster} of {len(latencies)} trained networks are faster (left of 1)</text>',
     ]
     for tick in _TICKS:
         kind, at = "one" if tick == 1 else "grid", f"{_across(tick):.1f}"
         parts.append(f'<line class="{kind}" x1="{at}" x2="{at}" y1="{_TOP - 6}" y2="{bottom}"/>')
         parts.append(f'<text x="{at}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
-    for row, (name, ratio) in enumerate(found.items()):
+    for row, (name, ratio) in enumerate(latencies.items()):
         y, ends = _TOP + _ROW * row, sorted((_across(ratio), _across(1)))
         kind = "faster" if ratio < 1 else "slower"
         parts.append(f'<text x="10" y="{y + 11}">{html.escape(name)}</text>')

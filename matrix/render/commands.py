@@ -18,6 +18,7 @@ _BLOCK = re.compile(f"^{re.escape(BEGIN)}$.*?^{re.escape(END)}$", re.DOTALL | re
 
 
 def files(root: Path) -> dict[Path, str]:
+    """Return the text of docs/cli.md with the rendered reference, by path."""
     path = root / "docs" / "cli.md"
     return {path: replace(_BLOCK, "\n".join([BEGIN, *reference(), END]), path)}
 
@@ -29,7 +30,7 @@ def reference() -> list[str]:
 
     lines = []
     for name, command in cli.commands.items():
-        arguments = [_argument(each) for each in command.params if each.param_type_name == "argument"]
+        arguments = [_argument(parameter) for parameter in command.params if parameter.param_type_name == "argument"]
         usage = f"onnx-compat {name} [OPTIONS] {' '.join(arguments)}".rstrip()
         lines += [
             f"### onnx-compat {name}",
@@ -42,22 +43,22 @@ def reference() -> list[str]:
             "| option | meaning |",
             "|---|---|",
         ]
-        lines += [_option(each) for each in command.params if each.param_type_name == "option"]
+        lines += [_option(parameter) for parameter in command.params if parameter.param_type_name == "option"]
         lines.append("")
     lines += ["### Exit codes", "", "| code | meaning |", "|---|---|"]
     return lines + [f"| {code.number} | {code.meaning} |" for code in CODES]
 
 
 def _argument(parameter: Any) -> str:
-    """What click calls it in a usage line, in every version of click."""
+    """Return the name of an argument in the usage line that click prints, in every version of click."""
     name = parameter.metavar or parameter.name.upper()
     return f"{name}..." if parameter.nargs == -1 and not name.endswith(("...", "…")) else name
 
 
 def _paragraphs(text: str) -> list[str]:
     """The paragraphs, wrapped, each followed by an empty line."""
-    found = re.split(r"\n\s*\n", inspect.cleandoc(text))
-    wrapped = (textwrap.wrap(paragraph, 118, break_on_hyphens=False) for paragraph in found)
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text))
+    wrapped = (textwrap.wrap(paragraph, 118, break_on_hyphens=False) for paragraph in paragraphs)
     return [line for lines in wrapped for line in (*lines, "")]
 
 

@@ -1,6 +1,5 @@
-"""The style check: names, docstrings, comments and commit subjects against the rules of docs/glossary.md and CONTRIBUTING.
+"""The style check of names, docstrings, comments and commit subjects.
 
-python -m matrix.style                       check every tracked Python file
-python -m matrix.style onnx_compat/ir        check these files or folders
-python -m matrix.style --commit-msg FILE     check the subject of a commit message
+`python -m matrix.style` checks every tracked Python file, or the files and folders that it is given.
+`python -m matrix.style --commit-msg FILE` checks the subject of a commit message.
 """

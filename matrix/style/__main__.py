@@ -12,8 +12,22 @@ from matrix.style.classes import repeated_classes
 from matrix.style.rules import check_source, check_subject
 
 CORE = "onnx_compat"
-#: Folders that are not rewritten yet. An entry only ever goes away.
-PENDING = ("onnx_compat/", "shims/", "matrix/", "benchmarks/", "tests/", "examples/", "noxfile.py", "toxfile.py")
+#: Files that are not rewritten yet. An entry only ever goes away.
+PENDING = (
+    "tests/core/dtype_rows.py",
+    "tests/core/meanings.py",
+    "tests/core/test_constants_out_of_range.py",
+    "tests/core/test_dims_algebra.py",
+    "tests/core/test_dtype_constraints.py",
+    "tests/core/test_feeds.py",
+    "tests/core/test_inferred_sizes.py",
+    "tests/core/test_interpreter.py",
+    "tests/core/test_layout_orders.py",
+    "tests/core/test_partition.py",
+    "tests/core/test_shape_arguments.py",
+    "tests/core/test_sign_analysis.py",
+    "tests/core/test_weight_folding.py",
+)
 #: Files whose public names carry docstrings; the rest are tests, tools and examples.
 DOCUMENTED = ("onnx_compat/", "shims/", "matrix/", "benchmarks/")
 

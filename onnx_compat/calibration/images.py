@@ -77,7 +77,7 @@ def _find_image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, T
 
 def _load_pixels(path: Path, channels: int, height: int, width: int) -> Any:
     """Decode an image file and resize it. Return the pixels as [height, width, channels] of uint8."""
-    from onnx_compat.reference.images import Images as Decoder
+    from onnx_compat.reference.images import ImageDecoding as Decoder
 
     decoded = Decoder().image_decode(np.fromfile(str(path), np.uint8), channels)
     if not decoded.size:

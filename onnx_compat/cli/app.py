@@ -110,7 +110,7 @@ def _format_error(error: Exception, code: int, settings: Settings) -> str:
     if code != INTERNAL:
         return str(error)
     text = "%s: %s\n  where: a defect in onnx-compat" % (type(error).__name__, error)
-    return text if settings.debug else text + "\n  to do: run the command again with --debug, and report its output"
+    return text if settings.debug else text + "\n  hint: run the command again with --debug, and report its output"
 
 
 def _error_fields(error: Exception) -> Dict[str, Any]:

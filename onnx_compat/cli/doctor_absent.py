@@ -20,19 +20,19 @@ class MissingShim(NamedTuple):
 
 def missing_shims() -> List[MissingShim]:
     """Return the shims of the library that are not installed."""
-    installed = selection.installed()
+    installed = selection.installed_shims()
     return [_describe_missing(name) for name in environment.MODULES if name not in installed]
 
 
 def _describe_missing(name: str) -> MissingShim:
     """Say whether the framework of a shim is installed, and how to install the shim."""
     for module in environment.MODULES[name]:
-        framework = environment.provider(module) if environment.find_module(module) is not None else None
+        framework = environment.distribution_of(module) if environment.find_module(module) is not None else None
         if framework is not None and _is_same_generation(name, framework.version):
             reason = "not installed, its framework is: %s" % framework
             # Not the extra: it would install the framework again if that was installed by a distribution of another name.
             return MissingShim(name, reason, "pip install 'onnx-compat-%s==%s'" % (name, __version__))
-    hint = environment.install(name)
+    hint = environment.install_command(name)
     if hint:
         return MissingShim(name, "not installed", hint)
     versions = [offer.pythons for offer in OFFERS if offer.shim == name and not offer.minor]

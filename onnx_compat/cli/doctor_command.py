@@ -59,9 +59,9 @@ def doctor(settings: options.Settings) -> int:
     if shims:
         _show_shims(shims, selected)
     for shim in absent:
-        emit("%s: %s" % (shim.name, shim.reason) + ("\n  to do: %s" % shim.hint if shim.hint else ""))
+        emit("%s: %s" % (shim.name, shim.reason) + ("\n  hint: %s" % shim.hint if shim.hint else ""))
     for name, remedy in broken.items():
-        emit("%s: to do: %s" % (name, remedy))
+        emit("%s: hint: %s" % (name, remedy))
     emit("selected: %s (%s)" % (selected or "none", decision))
     return OK if ok else ENVIRONMENT
 
@@ -71,12 +71,12 @@ def _probe_shims() -> "List[ShimInfo]":
     import onnx_compat
     from onnx_compat.discovery import child_probe, environment, selection
 
-    names = list(selection.installed())
+    names = list(selection.installed_shims())
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         outcomes = pool.map(lambda name: child_probe.probe_in_child(name, environment.MODULES.get(name, ())), names)
         for name, outcome in zip(names, outcomes):
             if outcome is not None:
-                selection.learn(name, outcome)
+                selection.store_probe(name, outcome)
     return onnx_compat.shims()
 
 
@@ -96,7 +96,7 @@ def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
                 "%s: %s" % (info.name, ", ".join(_format_feature(name, value) for name, value in info.features.items()))
             )
         elif info.hint:
-            emit("%s: to do: %s" % (info.name, info.hint))
+            emit("%s: hint: %s" % (info.name, info.hint))
 
 
 def _decide() -> Tuple[Optional[str], str, Optional[str]]:

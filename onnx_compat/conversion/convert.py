@@ -12,7 +12,7 @@ from onnx_compat.conversion.quantization import CalibrationData, choose_quantiza
 from onnx_compat.discovery import selection
 from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.execution.plan import Specialisation, trace_model
-from onnx_compat.execution.support import declared_forms
+from onnx_compat.execution.support import declared_structures
 from onnx_compat.model import Graph, MapType, Model, TensorType, ValueInfo, load
 from onnx_compat.model.loading import ModelSource, StrPath
 from onnx_compat.passes import check_names, passes_of
@@ -21,7 +21,7 @@ from onnx_compat.tracing.interpreter import Interpreter
 
 if TYPE_CHECKING:
     from onnx_compat.conversion.bundle import Bundle
-    from onnx_compat.verification.converted_file import Opened
+    from onnx_compat.verification.converted_file import ConvertedFile
 
 __all__ = ["convert", "formats", "load_bundle", "load_converted", "writer_of"]
 
@@ -36,7 +36,7 @@ _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "sav
 def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
     """Return format name -> (the shim that writes it here, its description). With `shim`, only the formats of that shim."""
     writers: Dict[str, Tuple[str, str]] = {}
-    for name in [shim] if shim else selection.installed():
+    for name in [shim] if shim else selection.installed_shims():
         try:
             shim_formats = selection.find(name).formats
         except ShimError:
@@ -169,7 +169,7 @@ def convert(
     channels_last_names = port_layout.check_channels_last(source().graph, channels_last) if channels_last else ()
     if channels_last_names and quantization is not None:
         quantization = quantization._replace(
-            samples=(port_layout.turned(sample, channels_last_names, "last") for sample in quantization.samples)
+            samples=(port_layout.move_channels(sample, channels_last_names, "last") for sample in quantization.samples)
         )
     no_bundle_reason = (
         "is not quantised"
@@ -238,7 +238,7 @@ def _export(
     program = trace_model(
         model,
         emitter,
-        declared_forms(model.graph),
+        declared_structures(model.graph),
         Specialisation(channels_last=channels_last),
         interpreter,
         whole=True,
@@ -334,7 +334,7 @@ def _error_location(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:
 
 def load_converted(
     path: StrPath, shim: Optional[str] = None, signature: Optional[str] = None
-) -> "Union[Opened, Bundle]":
+) -> "Union[ConvertedFile, Bundle]":
     """Load a converted file or a bundle, to run it by `run`.
 
     Args:

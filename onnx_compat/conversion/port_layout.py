@@ -14,7 +14,7 @@ from onnx_compat.model import Graph, TensorType
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.values import Tensor
 
-__all__ = ["channels_last_port", "check_channels_last", "to_channels_first", "to_channels_last", "turned"]
+__all__ = ["channels_last_port", "check_channels_last", "move_channels", "to_channels_first", "to_channels_last"]
 
 #: A value while the model is traced: see `onnx_compat.execution.feeds`, which cannot be imported here.
 TracedValue = Any
@@ -65,7 +65,7 @@ def to_channels_last(x: TracedValue, name: str) -> Tensor:
     return transpose(x, (0, *range(2, x.rank), 1))
 
 
-def turned(values: Mapping[str, Any], names: Iterable[str], to: str) -> Dict[str, Any]:
+def move_channels(values: Mapping[str, Any], names: Iterable[str], to: str) -> Dict[str, Any]:
     """Return arrays by name, with the channels of `names` moved `to` "first" (the second axis) or "last"."""
     arrays = dict(values)
     axes = (1, -1) if to == "last" else (-1, 1)

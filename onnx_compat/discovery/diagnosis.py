@@ -7,12 +7,12 @@ from typing import Callable, NamedTuple, Optional, Sequence, Tuple
 from onnx_compat.discovery.environment import (
     MODULES,
     Installed,
+    distribution_of,
     find_module,
-    install,
-    leftover,
+    folder_without_code,
+    install_command,
     metadata,
     offers,
-    provider,
 )
 
 __all__ = ["diagnose", "error_line", "import_error_text"]
@@ -45,7 +45,7 @@ class _Failure(NamedTuple):
     @property
     def framework(self) -> Optional[Installed]:
         """Return the installed distribution of the framework."""
-        return next((distribution for distribution in map(provider, self.modules) if distribution), None)
+        return next((distribution for distribution in map(distribution_of, self.modules) if distribution), None)
 
 
 class _Advice(NamedTuple):
@@ -72,7 +72,7 @@ def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, 
 
 def _advise_reinstall(module: str) -> _Advice:
     """Advise to install the distribution of a module again."""
-    folder, distribution = leftover(module), provider(module)
+    folder, distribution = folder_without_code(module), distribution_of(module)
     cause = "there is no code in %s" % folder if folder else ""
     if distribution is None:
         text = "delete %s, which no installed package owns" % folder if folder else "install %s again" % module
@@ -100,7 +100,7 @@ def _advise_on_library(failure: _Failure) -> _Advice:
     """Advise on a missing shared library, of the framework or of the system."""
     name = str(failure.detail).rsplit("/", 1)[-1]
     for module in [*failure.modules, "tensorflow", "jaxlib", "torch"]:
-        owner = provider(module)
+        owner = distribution_of(module)
         if owner and re.search(r"(^|/)%s," % re.escape(name), owner.record, re.MULTILINE):
             return _advise_reinstall(module)
     return _Advice("install the system's package that has %s in it, or name its folder in LD_LIBRARY_PATH" % name)
@@ -130,7 +130,7 @@ def _advise_install(failure: _Failure) -> Optional[_Advice]:
     if failure.shim not in MODULES:
         return None
     python = "%d.%d" % sys.version_info[:2]
-    return _Advice(install(failure.shim) or "use another Python: its framework has no build for %s" % python)
+    return _Advice(install_command(failure.shim) or "use another Python: its framework has no build for %s" % python)
 
 
 def _advise_repair(failure: _Failure) -> Optional[_Advice]:
@@ -143,7 +143,7 @@ def _advise_repair(failure: _Failure) -> Optional[_Advice]:
 
 def _advise_other_build(failure: _Failure) -> _Advice:
     """Advise on a framework that kills the process. Name the package in whose code the process ended, if it is known."""
-    framework = (provider(failure.detail) if failure.detail else None) or failure.framework or "the framework"
+    framework = (distribution_of(failure.detail) if failure.detail else None) or failure.framework or "the framework"
     return _Advice("install a build of %s that is made for this processor and system, or another version" % framework)
 
 

@@ -9,7 +9,16 @@ from typing import Any, List, Optional
 
 from onnx_compat.discovery.offers import OFFERS, Offer
 
-__all__ = ["MODULES", "Installed", "find_module", "install", "leftover", "metadata", "offers", "provider"]
+__all__ = [
+    "MODULES",
+    "Installed",
+    "distribution_of",
+    "find_module",
+    "folder_without_code",
+    "install_command",
+    "metadata",
+    "offers",
+]
 
 #: Shim of this library -> the modules of its framework. The shim need not be installed.
 MODULES = {
@@ -49,7 +58,7 @@ def find_module(module: str) -> Optional[ModuleSpec]:
         return None
 
 
-def leftover(module: str) -> Optional[str]:
+def folder_without_code(module: str) -> Optional[str]:
     """Return the folder of a package without code, which an uninstallation or an interrupted installation left. Or None."""
     spec = find_module(module)
     if spec is None or spec.origin not in (None, "namespace") or not spec.submodule_search_locations:
@@ -57,7 +66,7 @@ def leftover(module: str) -> Optional[str]:
     return next(iter(spec.submodule_search_locations))
 
 
-def provider(module: str) -> Optional[Installed]:
+def distribution_of(module: str) -> Optional[Installed]:
     """Return the installed distribution of a module, by its files: TensorFlow has distributions of many names."""
     for distribution in metadata().distributions():
         record = distribution.read_text("RECORD") or ""
@@ -72,7 +81,7 @@ def offers(shim: str) -> List[Offer]:
     return [offer for offer in OFFERS if offer.shim == shim and this_python in offer.pythons]
 
 
-def install(shim: str) -> Optional[str]:
+def install_command(shim: str) -> Optional[str]:
     """Return the command that installs a shim with its framework, or None if this Python has no extra for it."""
     available = offers(shim)
     extras = [offer.extra for offer in available if not offer.minor] or [offer.extra for offer in available[-1:]]

@@ -15,7 +15,7 @@ from onnx_compat.discovery.child_probe import Outcome, has_died, mark_probe, pro
 from onnx_compat.errors import ShimError
 from onnx_compat.shim.interface import Probe, Shim
 
-__all__ = ["Decision", "ShimInfo", "decide", "find", "hint", "installed", "learn", "shims"]
+__all__ = ["Decision", "ShimInfo", "decide", "find", "hint", "installed_shims", "shims", "store_probe"]
 
 GROUP = "onnx_compat.shims"
 REFERENCE = "reference"
@@ -76,7 +76,7 @@ def entry_points(group: str) -> Dict[str, Any]:
     return {point.name: point for point in points}
 
 
-def installed() -> Dict[str, Any]:
+def installed_shims() -> Dict[str, Any]:
     """Return the entry points of the installed shims, by name, in the order in which they are probed."""
     by_name = entry_points(GROUP)
     preferred = [name for name in _PREFERENCE if name in by_name]
@@ -97,9 +97,9 @@ def find(name: str) -> Shim:
 
 def _load(name: str) -> Shim:
     """Load a shim from its entry point, and check its name and version."""
-    points = installed()
+    points = installed_shims()
     if name not in points:
-        install_hint = environment.install(name) or "use another Python: there is no build for this one"
+        install_hint = environment.install_command(name) or "use another Python: there is no build for this one"
         raise ShimError(
             "there is no shim '%s'; installed are %s" % (name, ", ".join([*points, REFERENCE])),
             hint=install_hint if name in _PREFERENCE else None,
@@ -162,7 +162,7 @@ def hint(name: str) -> Optional[str]:
     return _HINTS.get(name)
 
 
-def learn(name: str, outcome: Outcome) -> None:
+def store_probe(name: str, outcome: Outcome) -> None:
     """Store the outcome of a probe in a child process."""
     _PROBED[name], _HINTS[name] = outcome.probe, outcome.hint
 
@@ -187,7 +187,7 @@ def examine(name: str) -> Tuple[Probe, Optional[str]]:
     if result.available:
         return result, None
     # A folder without code imports as an empty module. It fails later, with a misleading error.
-    folders_without_code = [folder for folder in map(environment.leftover, modules) if folder]
+    folders_without_code = [folder for folder in map(environment.folder_without_code, modules) if folder]
     if folders_without_code:
         result = result._replace(
             reason="its framework is installed in part only: there is no code in %s" % folders_without_code[0]
@@ -212,7 +212,7 @@ def decide(name: Optional[str] = None) -> Decision:
         return Decision(requested_name, why)
     passed: Dict[str, str] = {}
     imported = _imported_shims()
-    for candidate in [*imported, *(other_name for other_name in installed() if other_name not in imported)]:
+    for candidate in [*imported, *(other_name for other_name in installed_shims() if other_name not in imported)]:
         result = probe(candidate)
         if not result.available:
             passed[candidate] = result.reason
@@ -237,7 +237,7 @@ def _warn_of_broken(name: str, result: Probe) -> None:
         return
     _WARNED.add(name)
     text = "onnx-compat passes over the shim %s: %s" % (name, result.reason)
-    warnings.warn("%s\n  to do: %s" % (text, hint(name)) if hint(name) else text, RuntimeWarning, stacklevel=4)
+    warnings.warn("%s\n  hint: %s" % (text, hint(name)) if hint(name) else text, RuntimeWarning, stacklevel=4)
 
 
 def _imported_shims() -> Dict[str, str]:
@@ -250,7 +250,7 @@ def _imported_shims() -> Dict[str, str]:
     first_positions: Dict[str, int] = {}
     for position, module in enumerate(list(sys.modules)):
         first_positions.setdefault(module.partition(".")[0], position)
-    for name in installed():
+    for name in installed_shims():
         if name in _PROBED and not _PROBED[name].available:
             continue
         try:
@@ -288,5 +288,5 @@ def shims() -> List[ShimInfo]:
             name == chosen,
             hint(name),
         )
-        for name, result in ((name, probe(name)) for name in [*installed(), REFERENCE])
+        for name, result in ((name, probe(name)) for name in [*installed_shims(), REFERENCE])
     ]

@@ -269,7 +269,7 @@ class ImmediatePlan:
         executor = self.executor()
         assert executor is not None
         trace = start_trace(executor, immediate=True)
-        with trace.active(), executor.placed():
+        with trace.active(), executor.device_context():
             tensors = []
             for port, array in zip(
                 program_inputs(graph, structures, Specialisation()),

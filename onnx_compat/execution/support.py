@@ -22,7 +22,7 @@ __all__ = [
     "UNSEEN",
     "NodeSupport",
     "Survey",
-    "declared_forms",
+    "declared_structures",
     "may_fall_back",
     "program_of",
     "support",
@@ -90,7 +90,7 @@ def survey(
     return Survey(failed, interpreter.unseen, interpreter.done)
 
 
-def declared_forms(graph: Graph) -> Dict[str, InputStructure]:
+def declared_structures(graph: Graph) -> Dict[str, InputStructure]:
     """Return the structures of the required inputs as declared, with sequences empty.
 
     A tensor of unknown rank has no entry.
@@ -141,7 +141,9 @@ def support(
     """
     loaded = fix_inputs(load(model), shapes, values)
     writer = selection.find(selection.decide(shim).name)
-    outcome = survey(loaded, writer.portable() if portable else writer, declared_forms(loaded.graph), Specialisation())
+    outcome = survey(
+        loaded, writer.portable() if portable else writer, declared_structures(loaded.graph), Specialisation()
+    )
     return [_node_support(node, outcome) for node in loaded.graph.walk()]
 
 
@@ -151,7 +153,7 @@ def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
     The shim is by default the one that `prepare` would use.
     """
     loaded = load(model)
-    structures = declared_forms(loaded.graph)
+    structures = declared_structures(loaded.graph)
     for port in loaded.graph.required:
         if port.name not in structures:
             raise UnsupportedError(

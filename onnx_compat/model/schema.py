@@ -7,7 +7,7 @@ from typing import Any, Dict, Tuple, Type
 
 from onnx_compat.model.wire import Field, Message
 
-__all__ = ["MODEL", "TENSOR", "linked", "message"]
+__all__ = ["MODEL", "TENSOR", "link_messages", "message"]
 
 _SINGLE: Dict[str, Any] = {"int": 0, "float": 0.0, "text": "", "bytes": b""}
 _NUMBERS = ("ints", "floats", "doubles")
@@ -27,7 +27,7 @@ def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
     return type(_title, (Message,), body)
 
 
-def linked(*messages: Type[Message]) -> Dict[str, Type[Message]]:
+def link_messages(*messages: Type[Message]) -> Dict[str, Type[Message]]:
     """Return the messages by name, and set `Field.message` of each field whose kind is one of these names."""
     by_name = {message_type.__name__: message_type for message_type in messages}
     for message_type in messages:
@@ -36,7 +36,7 @@ def linked(*messages: Type[Message]) -> Dict[str, Type[Message]]:
     return by_name
 
 
-_MESSAGES = linked(
+_MESSAGES = link_messages(
     message("Entry", key=(1, "text"), value=(2, "text")),
     message("OperatorSet", domain=(1, "text"), version=(2, "int")),
     message("Segment", begin=(1, "int"), end=(2, "int")),

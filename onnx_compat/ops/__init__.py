@@ -1,5 +1,5 @@
 """Meanings of operators: short functions over primitives, by family."""
 
-from onnx_compat.ops.registry import OPERATORS, Operator, has_meaning, lookup, op, registered
+from onnx_compat.ops.registry import OPERATORS, Operator, all_meanings, has_meaning, lookup, op
 
-__all__ = ["OPERATORS", "Operator", "has_meaning", "lookup", "op", "registered"]
+__all__ = ["OPERATORS", "Operator", "all_meanings", "has_meaning", "lookup", "op"]

@@ -29,7 +29,7 @@ from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ops import attribute_types
 from onnx_compat.ops.attribute_types import is_own
 
-__all__ = ["OPERATORS", "REQUIRED", "Operator", "has_meaning", "lookup", "op", "registered"]
+__all__ = ["OPERATORS", "REQUIRED", "Operator", "all_meanings", "has_meaning", "lookup", "op"]
 
 #: The default of a required input that comes after an optional input: Python requires a default there.
 REQUIRED: Any = inspect.Parameter.empty
@@ -165,7 +165,7 @@ def has_meaning(domain: str, name: str) -> bool:
     return (domain, name) in OPERATORS
 
 
-def registered() -> List[Operator]:
+def all_meanings() -> List[Operator]:
     """Return every meaning of every version, of all domains."""
     _load_domain("")
     _load_all()

@@ -12,8 +12,8 @@ from onnx_compat.ir.dtypes import DType, float32, int64
 from onnx_compat.ops.arguments import align_to_axis, normalize_axes
 from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.resize_scales import Scaled, by_scales, by_sizes
-from onnx_compat.ops.resize_weights import Kernel, cubic_kernel, linear_kernel, nearest, origins
+from onnx_compat.ops.resize_scales import ResizedAxis, axes_from_scales, axes_from_sizes
+from onnx_compat.ops.resize_weights import Kernel, cubic_kernel, linear_kernel, nearest_index, source_positions
 from onnx_compat.tracing.values import Tensor, lift
 
 Ints = Optional[Sequence[int]]
@@ -39,9 +39,9 @@ def resize(
     """Return the tensor resized by scales or to sizes."""
     axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if scales is not None and not is_equal(scales.size, 0):
-        scaled = by_scales([X.shape[axis] for axis in axis_indices], scales)
+        scaled = axes_from_scales([X.shape[axis] for axis in axis_indices], scales)
     elif sizes is not None:
-        scaled = by_sizes([X.shape[axis] for axis in axis_indices], sizes, keep_aspect_ratio_policy)
+        scaled = axes_from_sizes([X.shape[axis] for axis in axis_indices], sizes, keep_aspect_ratio_policy)
     else:
         raise InvalidModelError("a Resize needs either scales or sizes")
     sampling = _Sampling(
@@ -103,7 +103,7 @@ class _Sampling(NamedTuple):
             raise InvalidModelError("a Resize is nearest, linear or cubic, not %r" % self.mode)
         return None
 
-    def copies(self, scaled: Scaled) -> bool:
+    def copies(self, scaled: ResizedAxis) -> bool:
         """Return whether nearest sampling repeats each element `factor` times, for an integer factor."""
         if scaled.factor is None or scaled.factor != int(scaled.factor):
             return False
@@ -112,11 +112,11 @@ class _Sampling(NamedTuple):
         return self.transformation in ("half_pixel", "pytorch_half_pixel") and self.rounding.startswith("round_prefer")
 
 
-Axis = Tuple[int, Scaled, Tuple[Any, Any]]
+Axis = Tuple[int, ResizedAxis, Tuple[Any, Any]]
 
 
 def _scale_all_axes(X: Tensor, scales: Tensor) -> List[Axis]:
-    return [(axis, scaled, (None, None)) for axis, scaled in enumerate(by_scales(X.shape, scales))]
+    return [(axis, scaled, (None, None)) for axis, scaled in enumerate(axes_from_scales(X.shape, scales))]
 
 
 def _roi_edges(roi: Tensor, count: int) -> List[Tuple[Any, Any]]:
@@ -140,13 +140,13 @@ def _resize_axes(x: Tensor, axes: Sequence[Axis], sampling: _Sampling, outside_v
         if kernel is None and sampling.copies(scaled):
             x = p.take(x, p.floordiv(p.iota(scaled.after), int(scaled.factor or 1)), axis)
             continue
-        positions = origins(sampling.transformation, scaled, start, end)
+        positions = source_positions(sampling.transformation, scaled, start, end)
         if outside_value is not None:
             last = lift(scaled.before - 1, int64)
             is_outside = p.logical_or(p.less(positions, 0), p.greater(positions, p.cast(last, float32)))
             outside_masks.append(align_to_axis(is_outside, axis, x.rank))
         if kernel is None:
-            x = p.take(x, nearest(positions, sampling.rounding, scaled), axis)
+            x = p.take(x, nearest_index(positions, sampling.rounding, scaled), axis)
         else:
             x = _interpolate(x, axis, positions, scaled, kernel, sampling)
     for is_outside in outside_masks:
@@ -165,7 +165,7 @@ def _to_integers(x: Tensor, dtype: DType, sampling: _Sampling) -> Tensor:
 
 
 def _interpolate(
-    x: Tensor, axis: int, positions: Tensor, scaled: Scaled, kernel: Kernel, sampling: _Sampling
+    x: Tensor, axis: int, positions: Tensor, scaled: ResizedAxis, kernel: Kernel, sampling: _Sampling
 ) -> Tensor:
     """Return the weighted sum of the elements around each position. Indices beyond the edge are clamped, or excluded."""
     floor = p.floor(positions)

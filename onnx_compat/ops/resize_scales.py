@@ -11,10 +11,10 @@ from onnx_compat.ir.dims import Extent, exact_quotient, floordiv, is_equal, is_s
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array, lift
 
-__all__ = ["Scaled", "by_scales", "by_sizes"]
+__all__ = ["ResizedAxis", "axes_from_scales", "axes_from_sizes"]
 
 
-class Scaled(NamedTuple):
+class ResizedAxis(NamedTuple):
     """A resized axis: its sizes before and after, and the factor if it is given."""
 
     before: Extent
@@ -46,14 +46,14 @@ class Scaled(NamedTuple):
         return min(1.0, factor)
 
 
-def by_scales(extents: Sequence[Extent], scales: Tensor) -> List[Scaled]:
+def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedAxis]:
     """Return the resized axes by their scales."""
     factors = [float(factor) for factor in known_array(scales, "the scales of a Resize").reshape(-1)]
     if not all(0 < factor < float("inf") for factor in factors):
         raise InvalidModelError("the scales of a Resize are %s: each must be above 0" % factors)
     if len(factors) != len(extents):
         raise InvalidModelError("%d scales were given for %d axes" % (len(factors), len(extents)))
-    return [Scaled(extent, _scale_size(extent, factor), factor) for extent, factor in zip(extents, factors)]
+    return [ResizedAxis(extent, _scale_size(extent, factor), factor) for extent, factor in zip(extents, factors)]
 
 
 def _scale_size(extent: Extent, factor: float) -> Extent:
@@ -77,7 +77,7 @@ def _exact_factor(before: Extent, after: Extent) -> Optional[float]:
     return None if times is None else float(times)
 
 
-def by_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[Scaled]:
+def axes_from_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[ResizedAxis]:
     """Return the resized axes by their new sizes, under keep_aspect_ratio_policy."""
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise InvalidModelError("keep_aspect_ratio_policy is stretch, not_larger or not_smaller, not %r" % policy)
@@ -85,11 +85,11 @@ def by_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[Scal
     if len(wanted) != len(extents) or any(is_static(size) and size < 0 for size in wanted):
         raise InvalidModelError("a Resize of the axes %s cannot give the sizes %s" % (list(extents), wanted))
     if policy == "stretch":
-        return [Scaled(before, after, _exact_factor(before, after)) for before, after in zip(extents, wanted)]
+        return [ResizedAxis(before, after, _exact_factor(before, after)) for before, after in zip(extents, wanted)]
     if not all(map(is_static, (*extents, *wanted))):
         raise NeedsKnownError(
             "a Resize that keeps the aspect ratio needs sizes that are known", lift([*extents, *wanted])
         )
     ratios = [after / before for before, after in zip(extents, wanted)]  # type: ignore[operator]
     factor: Any = min(ratios) if policy == "not_larger" else max(ratios)
-    return [Scaled(before, int(np.floor(before * factor + 0.5)), factor) for before in extents]
+    return [ResizedAxis(before, int(np.floor(before * factor + 0.5)), factor) for before in extents]

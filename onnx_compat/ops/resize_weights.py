@@ -7,13 +7,13 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import float32, int64
-from onnx_compat.ops.resize_scales import Scaled
+from onnx_compat.ops.resize_scales import ResizedAxis
 from onnx_compat.tracing.values import Tensor, lift
 
-__all__ = ["Kernel", "cubic_kernel", "linear_kernel", "nearest", "origins"]
+__all__ = ["Kernel", "cubic_kernel", "linear_kernel", "nearest_index", "source_positions"]
 
 
-def origins(transformation: str, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
+def source_positions(transformation: str, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return the position on the old axis, in float32, of each element of the new axis."""
     where = _TRANSFORMATIONS.get(transformation)
     if where is None:
@@ -25,7 +25,7 @@ def _as_float(extent: Extent) -> Any:
     return p.cast(lift(extent), float32)
 
 
-def _divide_by_scale(x: Tensor, scaled: Scaled) -> Any:
+def _divide_by_scale(x: Tensor, scaled: ResizedAxis) -> Any:
     """Return x / scale.
 
     Without a given factor, this is x * before / after, which is exact for positions halfway between elements.
@@ -35,22 +35,22 @@ def _divide_by_scale(x: Tensor, scaled: Scaled) -> Any:
     return x / scaled.scale()
 
 
-def _half_pixel(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
+def _half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     return _divide_by_scale(p.cast(x, float32) + 0.5, scaled) - 0.5
 
 
-def _half_pixel_symmetric(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
+def _half_pixel_symmetric(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return half-pixel positions that keep the center, which a rounded size would shift."""
     exact = _as_float(scaled.before) * scaled.scale()
     centre = _as_float(scaled.before) / 2
     return centre * (1 - _as_float(scaled.after) / exact) + _divide_by_scale(p.cast(x, float32) + 0.5, scaled) - 0.5
 
 
-def _pytorch_half_pixel(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
+def _pytorch_half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     return p.where(_is_single_element(scaled), 0, _half_pixel(x, scaled, start, end))
 
 
-def _align_corners(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
+def _align_corners(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return positions from the first to the last element.
 
     The new size is the size before rounding: `length_resized` is fractional in the recorded cases of onnx
@@ -61,15 +61,15 @@ def _align_corners(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Opti
     return p.cast(x, float32) * _as_float(scaled.before - 1) / gaps
 
 
-def _asymmetric(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
+def _asymmetric(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     return _divide_by_scale(p.cast(x, float32), scaled)
 
 
-def _tf_half_pixel_for_nn(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
+def _tf_half_pixel_for_nn(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     return _divide_by_scale(p.cast(x, float32) + 0.5, scaled)
 
 
-def _tf_crop_and_resize(x: Tensor, scaled: Scaled, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
+def _tf_crop_and_resize(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return positions from edge to edge of the region of interest; its center for a single element."""
     assert start is not None and end is not None  # the roi of a Resize
     span = _as_float(scaled.before - 1)
@@ -78,7 +78,7 @@ def _tf_crop_and_resize(x: Tensor, scaled: Scaled, start: Optional[Tensor], end:
     return p.where(_is_single_element(scaled), (start + end) * 0.5 * span, corner)
 
 
-def _is_single_element(scaled: Scaled) -> Tensor:
+def _is_single_element(scaled: ResizedAxis) -> Tensor:
     return p.less_equal(lift(scaled.after), 1)
 
 
@@ -93,7 +93,7 @@ _TRANSFORMATIONS = {
 }
 
 
-def nearest(positions: Tensor, rounding: str, scaled: Scaled) -> Tensor:
+def nearest_index(positions: Tensor, rounding: str, scaled: ResizedAxis) -> Tensor:
     """Return the nearest index of each position, under a nearest_mode."""
     if rounding == "simple":
         rounding = "ceil" if scaled.factor is not None and scaled.factor < 1 else "floor"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, List
 
 from onnx_compat.ir.rewriter import Replacement, rewrite_region
 from onnx_compat.passes.contract import EVERY, Pass, ProgramPass, program_pass
-from onnx_compat.passes.report import Entry, Report, count_rewrites, recording
+from onnx_compat.passes.report import Entry, PassReport, count_rewrites, recording
 from onnx_compat.passes.rewriting import count_uses
 from onnx_compat.passes.schedule import VARIABLE, Schedule, check_names, leaving_out, run_program_passes
 from onnx_compat.passes.weight_folding import weight_folding
@@ -21,9 +21,9 @@ __all__ = [
     "VARIABLE",
     "Entry",
     "Pass",
+    "PassReport",
     "ProgramPass",
     "Replacement",
-    "Report",
     "Schedule",
     "check_names",
     "count_rewrites",

@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from onnx_compat.passes.contract import Pass
 
-__all__ = ["Entry", "Report", "count_rewrites", "recording"]
+__all__ = ["Entry", "PassReport", "count_rewrites", "recording"]
 
 
 class Entry(NamedTuple):
@@ -19,7 +19,7 @@ class Entry(NamedTuple):
     left_out: bool = False
 
 
-class Report:
+class PassReport:
     """The passes in the order in which they first ran. A pass that runs several times has one entry."""
 
     def __init__(self) -> None:
@@ -41,13 +41,13 @@ class Report:
         return [dict(entry._asdict()) for entry in self.entries]
 
 
-_OPEN: "ContextVar[Optional[Report]]" = ContextVar("onnx_compat_pass_report", default=None)
+_OPEN: "ContextVar[Optional[PassReport]]" = ContextVar("onnx_compat_pass_report", default=None)
 
 
 @contextmanager
-def recording() -> Iterator[Report]:
+def recording() -> Iterator[PassReport]:
     """Count the rewrites of all passes that run inside the block."""
-    report = Report()
+    report = PassReport()
     token = _OPEN.set(report)
     try:
         yield report

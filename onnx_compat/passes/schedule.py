@@ -34,7 +34,7 @@ class Schedule:
         """The passes without repetitions, in the order of their first runs."""
         return list({pass_.name: pass_ for pass_ in self.passes}.values())
 
-    def selected(self) -> Iterator[Pass]:
+    def select(self) -> Iterator[Pass]:
         """Yield the passes that run. The passes that the user leaves out are reported and skipped."""
         names = left_out()
         for pass_ in self.passes:
@@ -108,7 +108,7 @@ def check_names(passes: Iterable[Pass]) -> None:
 
 def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
     """Apply the selected passes of a schedule, and verify the region after each rewrite. Return the last region."""
-    for pass_ in schedule.selected():
+    for pass_ in schedule.select():
         region, rewrites = pass_.apply(region, target)
         count_rewrites(pass_, rewrites)
         if rewrites and is_verifying():

@@ -15,7 +15,7 @@ from onnx_compat.reference.arrays import Array
 from onnx_compat.reference.bits import Bits
 from onnx_compat.reference.control import Control
 from onnx_compat.reference.elementwise import Elementwise
-from onnx_compat.reference.images import Images
+from onnx_compat.reference.images import ImageDecoding
 from onnx_compat.reference.indexing import Indexing
 from onnx_compat.reference.linear import Linear
 from onnx_compat.reference.random import Random
@@ -28,7 +28,9 @@ from onnx_compat.shim.interface import Emitter
 __all__ = ["REFERENCE", "Reference"]
 
 
-class Reference(Elementwise, Shape, Indexing, Reduction, Linear, Windows, Control, Random, Text, Images, Bits, Emitter):
+class Reference(
+    Elementwise, Shape, Indexing, Reduction, Linear, Windows, Control, Random, Text, ImageDecoding, Bits, Emitter
+):
     """The emitter that implements every primitive in numpy."""
 
     layout = "channels_first"

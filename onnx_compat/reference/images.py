@@ -9,13 +9,13 @@ import numpy as np
 from onnx_compat.errors import MissingDependencyError, UnsupportedError
 from onnx_compat.reference.arrays import Array
 
-__all__ = ["Images"]
+__all__ = ["ImageDecoding"]
 
 #: The formats of ONNX alone: some of Pillow's other readers start programs.
 _FORMATS = ["BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM"]
 
 
-class Images:
+class ImageDecoding:
     """The primitive of `onnx_compat.primitives.images`."""
 
     def image_decode(self, data: Array, channels: int) -> Any:

@@ -182,7 +182,7 @@ class _Walk:
             for ref, value in zip(node.outputs, results):
                 self.env[ref] = handle = emitter.finish(value, ref.spec.dtype)
                 if ref.name is not None:
-                    emitter.called(handle, ref.name)
+                    emitter.name_value(handle, ref.name)
         except OnnxCompatError as error:
             raise _add_origin(error, node) from error.__cause__
         except Exception as error:
@@ -261,7 +261,7 @@ class _Walk:
         if isinstance(a, (int, np.integer)) and isinstance(b, (int, np.integer)):
             return python[operation]()
         method = {"max": "maximum", "min": "minimum", "mod": "mod", "floordiv": "floordiv"}.get(operation, operation)
-        return getattr(self.emitter, method)(*self.emitter.promoted(self._scalar(a), self._scalar(b)))
+        return getattr(self.emitter, method)(*self.emitter.promote(self._scalar(a), self._scalar(b)))
 
     def _scalar(self, value: Handle) -> Handle:
         return self._constant_sizes(int(value)) if isinstance(value, (int, np.integer)) else value

@@ -187,7 +187,7 @@ class Emitter:
         """Stack scalar handles of `index_dtype` to a vector."""
         raise NotImplementedError
 
-    def promoted(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
+    def promote(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
         """Cast two scalar sizes to their common dtype. A shim whose `element` has several dtypes overrides this."""
         return a, b
 
@@ -211,11 +211,11 @@ class Emitter:
         return rounded
 
     @contextmanager
-    def placed(self) -> Iterator[None]:
+    def device_context(self) -> Iterator[None]:
         """Return a context in which a concrete emitter executes a whole model on its device."""
         yield
 
-    def called(self, handle: Handle, name: str) -> None:
+    def name_value(self, handle: Handle, name: str) -> None:
         """Receive the name that the model has for the value of a handle. An emitter may use it to name the tensor."""
 
     # -- a primitive that the core implements -----------------------------------------------------------------------

@@ -6,17 +6,17 @@ The package is not named `verify`, because `onnx_compat.verify` is the function.
 from onnx_compat.verification.compare import Comparison, compare
 from onnx_compat.verification.generate import generate
 from onnx_compat.verification.layers import Layer, Layers
-from onnx_compat.verification.missing_values import Gone
+from onnx_compat.verification.missing_values import MissingValue
 from onnx_compat.verification.npz import load_npz, save_npz
-from onnx_compat.verification.report import Fed, Report
+from onnx_compat.verification.report import FedInput, Report
 from onnx_compat.verification.verify_model import name_inputs, verify
 
 __all__ = [
     "Comparison",
-    "Fed",
-    "Gone",
+    "FedInput",
     "Layer",
     "Layers",
+    "MissingValue",
     "Report",
     "compare",
     "generate",

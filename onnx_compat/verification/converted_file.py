@@ -17,13 +17,13 @@ from onnx_compat.ir.dtypes import to_public
 from onnx_compat.model import TensorType, ValueInfo
 from onnx_compat.shim.interface import Compiled, Port, Shim
 
-__all__ = ["Opened", "flatten_sequences", "match_format", "no_reader_error", "open_converted"]
+__all__ = ["ConvertedFile", "flatten_sequences", "match_format", "no_reader_error", "open_converted"]
 
 #: Suffix of a file ("" is a folder) -> the extra that installs a shim for it.
 _INSTALL = {".tflite": "tflite", ".keras": "keras", ".pb": "tf1", "": "tf2"}
 
 
-class Opened:
+class ConvertedFile:
     """A converted file on a shim. Its inputs and outputs have the names that the model gives them."""
 
     def __init__(self, shim: str, compiled: Compiled, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
@@ -51,7 +51,7 @@ class Opened:
 
 def open_converted(
     path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None, signature: Optional[str] = None
-) -> Union[Opened, Bundle]:
+) -> Union[ConvertedFile, Bundle]:
     """Open a converted file on a shim.
 
     shim: None selects the first installed shim that reads the format and works.
@@ -72,7 +72,7 @@ def open_converted(
             raise InputError("the bundle '%s' has no signatures" % target, hint="leave the signature out")
         return load_bundle(target, shim)
     refusals: List[str] = []
-    for name in [shim] if shim else [*selection.installed(), selection.REFERENCE]:
+    for name in [shim] if shim else [*selection.installed_shims(), selection.REFERENCE]:
         try:
             reader = selection.find(name)
         except ShimError as error:
@@ -87,8 +87,8 @@ def open_converted(
             refusals.append("%s: %s" % (name, probe.reason))
             continue
         if signature is not None:
-            return Opened(name, *reader.load_signature(str(target), form, signature))
-        return Opened(name, *reader.load_converted(str(target), form))
+            return ConvertedFile(name, *reader.load_signature(str(target), form, signature))
+        return ConvertedFile(name, *reader.load_converted(str(target), form))
     raise no_reader_error("runs", target, refusals)
 
 

@@ -20,7 +20,7 @@ from onnx_compat.model.write import extract
 from onnx_compat.shim.description import OpenedFile, Step
 from onnx_compat.verification.compare import OutputValue
 from onnx_compat.verification.converted_file import flatten_sequences, match_format
-from onnx_compat.verification.oracle import Answer, ask
+from onnx_compat.verification.oracle import Answer, run_oracle
 
 __all__ = ["InBundle", "InFile", "OnShim", "expected_values"]
 
@@ -30,7 +30,7 @@ Values = Dict[str, Any]
 def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tuple[Values, Answer]:
     """Run the model on the oracle. Return the inputs and the output values of every node, and the oracle's answer."""
     exposed = _expose_all_values(model)
-    answer = ask(exposed, inputs, oracle)
+    answer = run_oracle(exposed, inputs, oracle)
     return {**inputs, **dict(zip((port.name for port in exposed.outputs), answer.outputs))}, answer
 
 

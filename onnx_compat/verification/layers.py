@@ -13,7 +13,7 @@ from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model import Model
 from onnx_compat.verification.compare import Comparison, OutputValue
 from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim, expected_values
-from onnx_compat.verification.missing_values import Gone, MissingValues
+from onnx_compat.verification.missing_values import MissingValue, MissingValues
 
 __all__ = ["Comparing", "Layer", "Layers", "Subject", "examine_layers"]
 
@@ -43,7 +43,7 @@ class Layers(NamedTuple):
     """The comparisons of all nodes, the values that a file does not hold, and the verdict."""
 
     layers: List[Layer]
-    gone: List[Gone]
+    gone: List[MissingValue]
     culprit: Optional[str]  # the first node that departs by itself, or that departs and cannot run by itself
     verdict: str
     notes: List[str]

@@ -4,10 +4,10 @@ from typing import Dict, List, NamedTuple, Set
 
 from onnx_compat.model import GraphNode, Model
 
-__all__ = ["Gone", "MissingValues"]
+__all__ = ["MissingValue", "MissingValues"]
 
 
-class Gone(NamedTuple):
+class MissingValue(NamedTuple):
     """A value of the model that the file does not hold, and the reason (`why`)."""
 
     value: str
@@ -29,7 +29,7 @@ class MissingValues:
             for name in _input_names(node):
                 self._readers.setdefault(name, []).append(node)
         self.gone = [
-            Gone(name, node.name, node.operator, self._reason(name))
+            MissingValue(name, node.name, node.operator, self._reason(name))
             for name, node in self._producers.items()
             if name not in self._held
         ]

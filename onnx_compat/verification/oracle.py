@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 from onnx_compat.errors import MissingDependencyError, UnsupportedError
 from onnx_compat.model import Model
 
-__all__ = ["Answer", "ask"]
+__all__ = ["Answer", "run_oracle"]
 
 ONNXRUNTIME = "onnxruntime"
 REFERENCE = "reference"
@@ -19,7 +19,7 @@ class Answer(NamedTuple):
     notes: List[str]
 
 
-def ask(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> Answer:
+def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> Answer:
     """Run the model on `oracle`: "onnxruntime" or the name of a shim.
 
     None selects onnxruntime, or the reference if onnxruntime cannot run the model.

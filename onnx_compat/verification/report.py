@@ -8,10 +8,10 @@ from onnx_compat.verification.accuracy import EQUAL, format_accuracy
 from onnx_compat.verification.compare import Comparison
 from onnx_compat.verification.layers import Layers
 
-__all__ = ["Fed", "Report"]
+__all__ = ["FedInput", "Report"]
 
 
-class Fed(NamedTuple):
+class FedInput(NamedTuple):
     """The name, the dtype and the shape of an input that was fed."""
 
     name: str
@@ -48,7 +48,7 @@ class Report(NamedTuple):
     rtol: float
     atol: float
     seed: Optional[int]
-    inputs: List[Fed]
+    inputs: List[FedInput]
     outputs: List[Comparison]
     notes: List[str]
     layers: Optional[Layers] = None

@@ -17,13 +17,13 @@ from onnx_compat.execution.runnable import Outputs, Runnable
 from onnx_compat.model import Model, ValueInfo
 from onnx_compat.verification.accuracy import judge_accuracy, measure_accuracy
 from onnx_compat.verification.compare import Comparison, OutputValue, compare
-from onnx_compat.verification.converted_file import Opened, open_converted
+from onnx_compat.verification.converted_file import ConvertedFile, open_converted
 from onnx_compat.verification.generate import generate
 from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim
 from onnx_compat.verification.layers import Subject, examine_layers
 from onnx_compat.verification.npz import load_npz
-from onnx_compat.verification.oracle import ask
-from onnx_compat.verification.report import Fed, Report
+from onnx_compat.verification.oracle import run_oracle
+from onnx_compat.verification.report import FedInput, Report
 
 __all__ = ["Inputs", "ModelSource", "name_inputs", "verify"]
 
@@ -92,7 +92,7 @@ def verify(
     names = [spec.name for spec in loaded.outputs]
     results = _run_subject(runnable, feeds.values, channels_last_ports)
     outputs = _order_outputs(results, names, by_name=converted is not None)
-    answer = ask(loaded, feeds.values, oracle)
+    answer = run_oracle(loaded, feeds.values, oracle)
     notes = list(answer.notes)
     fallbacks = list(getattr(runnable, "fallbacks", ()))
     if fallbacks:
@@ -171,16 +171,16 @@ def _check_channels_last(
 
 
 def _run_subject(
-    runnable: Union[Runnable, Opened, Bundle], values: Mapping[str, Any], channels_last: Sequence[str]
+    runnable: Union[Runnable, ConvertedFile, Bundle], values: Mapping[str, Any], channels_last: Sequence[str]
 ) -> Union[Outputs, Mapping[str, Any]]:
     """Run the shim or the file. Convert the ports of `channels_last` to the layout of the file, and back."""
     try:
-        results = runnable.run(port_layout.turned(values, channels_last, "last"))
+        results = runnable.run(port_layout.move_channels(values, channels_last, "last"))
     except InputError as error:
-        if isinstance(runnable, Opened) and not channels_last:
+        if isinstance(runnable, ConvertedFile) and not channels_last:
             error.at(hint=_OTHER_FILE)
         raise
-    return port_layout.turned(results.as_dict(), channels_last, "first") if channels_last else results
+    return port_layout.move_channels(results.as_dict(), channels_last, "first") if channels_last else results
 
 
 class _Feeds(NamedTuple):
@@ -234,9 +234,9 @@ def _order_outputs(
     return result
 
 
-def _describe_input(name: str, value: OutputValue) -> Fed:
+def _describe_input(name: str, value: OutputValue) -> FedInput:
     """Return the name, the dtype and the shape of an input."""
     if value is None or isinstance(value, (list, tuple)):
-        return Fed(name, "sequence" if value is not None else "none", (len(value),) if value is not None else ())
+        return FedInput(name, "sequence" if value is not None else "none", (len(value),) if value is not None else ())
     array = np.asarray(value)
-    return Fed(name, "string" if array.dtype.kind in "OSU" else str(array.dtype), tuple(array.shape))
+    return FedInput(name, "string" if array.dtype.kind in "OSU" else str(array.dtype), tuple(array.shape))

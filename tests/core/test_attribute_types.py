@@ -9,7 +9,7 @@ import onnx_compat
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.model import Empty
 from onnx_compat.ops.attribute_types import attribute_type, declared_types, is_own
-from onnx_compat.ops.registry import OPERATORS, Operator, op, registered
+from onnx_compat.ops.registry import OPERATORS, Operator, all_meanings, op
 
 #: A value of each attribute type, as a meaning is given it.
 VALUES = {"FLOAT": 1.0, "INT": 1, "STRING": "x", "FLOATS": (1.0,), "INTS": (1,), "STRINGS": ("x",)}
@@ -17,7 +17,7 @@ VALUES = {"FLOAT": 1.0, "INT": 1, "STRING": "x", "FLOATS": (1.0,), "INTS": (1,),
 
 def _own():
     """All meanings but Constant, which is made of its attribute by the attribute's own type; onnxruntime does so too."""
-    meanings = [meaning for meaning in registered() if is_own(meaning.function)]
+    meanings = [meaning for meaning in all_meanings() if is_own(meaning.function)]
     return [m for m in meanings if (m.domain, m.name) != ("", "Constant")]
 
 

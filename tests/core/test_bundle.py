@@ -51,7 +51,7 @@ def _keeper(monkeypatch: pytest.MonkeyPatch) -> Keeper:
     shim = Keeper()
     monkeypatch.setitem(selection._LOADED, "keeper", shim)
     monkeypatch.setitem(selection._PROBED, "keeper", Probe(True, "for tests"))
-    monkeypatch.setattr(selection, "installed", lambda: {"keeper": None})
+    monkeypatch.setattr(selection, "installed_shims", lambda: {"keeper": None})
     return shim
 
 

@@ -15,7 +15,7 @@ from onnx import helper
 import onnx_compat
 from onnx_compat.discovery import selection
 from onnx_compat.errors import InvalidModelError, ShimError, UnsupportedError
-from onnx_compat.ops import OPERATORS, registered, registry
+from onnx_compat.ops import OPERATORS, all_meanings, registry
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import Replayed
 
@@ -25,7 +25,7 @@ X = np.array([[1.0, -2.0, 3.0], [0.0, 5.0, -6.0]], np.float32)
 @pytest.fixture(autouse=True)
 def _registry() -> Iterator[None]:
     """Restore the registry after each test. All meanings load first: a module registers only once in a process."""
-    registered()
+    all_meanings()
     before = {key: dict(versions) for key, versions in OPERATORS.items()}
     yield
     OPERATORS.clear()
@@ -217,7 +217,7 @@ def test_a_broken_third_party_shim_does_not_break_the_others(monkeypatch: pytest
         def load(self) -> Any:
             return 3
 
-    monkeypatch.setattr(selection, "installed", lambda: {"odd": Point()})
+    monkeypatch.setattr(selection, "installed_shims", lambda: {"odd": Point()})
     infos = {info.name: info for info in onnx_compat.shims()}
     assert not infos["odd"].available
     assert "gives int, not a Shim" in infos["odd"].reason

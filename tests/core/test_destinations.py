@@ -24,7 +24,7 @@ def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     shim = Writer()
     monkeypatch.setitem(selection._LOADED, "writer", shim)
     monkeypatch.setitem(selection._PROBED, "writer", Probe(True, "for tests"))
-    monkeypatch.setattr(selection, "installed", lambda: {"writer": None})
+    monkeypatch.setattr(selection, "installed_shims", lambda: {"writer": None})
     return shim
 
 

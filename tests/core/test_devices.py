@@ -128,7 +128,7 @@ def test_what_executes_at_once_is_on_the_device(many: ManyDevices, monkeypatch: 
         inside = False
 
         @contextmanager
-        def placed(self) -> Iterator[None]:
+        def device_context(self) -> Iterator[None]:
             self.inside = True
             yield
             self.inside = False

@@ -7,13 +7,13 @@ import pytest
 
 from onnx_compat.errors import InputError
 from onnx_compat.execution.feeds import (
-    InputForm,
+    InputStructure,
     MapItems,
     check_feed,
     flatten_value,
-    form_ports,
-    input_form,
     rebuild_value,
+    structure_of,
+    structure_ports,
     to_public_value,
 )
 from onnx_compat.ir.dtypes import DType, bool_, float32, int32, int64, string
@@ -225,31 +225,34 @@ def test_fractions_are_not_rounded_to_a_map_of_integers() -> None:
 
 
 def test_a_function_is_applied_to_the_keys_and_the_values_of_a_map() -> None:
-    found = MapItems([1], [2]).each(lambda items: items * 2)
+    found = MapItems([1], [2]).map(lambda items: items * 2)
     assert (found.keys, found.values) == ([1, 1], [2, 2])
 
 
 # -- forms and ports ---------------------------------------------------------------------------------------------------
 TENSOR = (np.ones((2, 3), np.float32), float32)
 MAP = MapItems((np.array([1, 2]), int64), (np.ones(2, np.float32), float32))
-TENSOR_FORM = InputForm("tensor", float32, 2)
-MAP_FORM = InputForm("map", items=(InputForm("tensor", int64, 1), InputForm("tensor", float32, 1)))
+TENSOR_STRUCTURE = InputStructure("tensor", float32, 2)
+MAP_STRUCTURE = InputStructure("map", items=(InputStructure("tensor", int64, 1), InputStructure("tensor", float32, 1)))
 
 
 @pytest.mark.parametrize(
     ("value", "form"),
     [
-        (TENSOR, TENSOR_FORM),
-        (EMPTY_OPTIONAL, InputForm("nothing")),
-        ([], InputForm("sequence")),
-        ([TENSOR, [TENSOR]], InputForm("sequence", items=(TENSOR_FORM, InputForm("sequence", items=(TENSOR_FORM,))))),
-        (MAP, MAP_FORM),
-        ([MAP, EMPTY_OPTIONAL], InputForm("sequence", items=(MAP_FORM, InputForm("nothing")))),
+        (TENSOR, TENSOR_STRUCTURE),
+        (EMPTY_OPTIONAL, InputStructure("nothing")),
+        ([], InputStructure("sequence")),
+        (
+            [TENSOR, [TENSOR]],
+            InputStructure("sequence", items=(TENSOR_STRUCTURE, InputStructure("sequence", items=(TENSOR_STRUCTURE,)))),
+        ),
+        (MAP, MAP_STRUCTURE),
+        ([MAP, EMPTY_OPTIONAL], InputStructure("sequence", items=(MAP_STRUCTURE, InputStructure("nothing")))),
     ],
 )
-def test_a_value_has_a_form_a_port_for_each_array_and_is_rebuilt_from_tensors(value: Any, form: InputForm) -> None:
-    assert input_form(value) == form
-    arrays, ports = flatten_value(value), form_ports("a", form, None)
+def test_a_value_has_a_form_a_port_for_each_array_and_is_rebuilt_from_tensors(value: Any, form: InputStructure) -> None:
+    assert structure_of(value) == form
+    arrays, ports = flatten_value(value), structure_ports("a", form, None)
     assert len(arrays) == len(ports)
     assert [(port.dtype.numpy, len(port.shape)) for port in ports] == [(one.dtype, one.ndim) for one in arrays]
     assert len({port.name for port in ports}) == len(ports)
@@ -277,10 +280,10 @@ def assert_same(traced: Any, value: Any) -> None:
 
 
 def test_the_dtype_of_a_sequence_is_that_of_its_items_or_the_declared_one() -> None:
-    empty = InputForm("sequence")
+    empty = InputStructure("sequence")
     assert rebuild_value(empty, []).dtype == float32
     assert rebuild_value(empty, [], int64).dtype == int64
-    full = InputForm("sequence", items=(InputForm("tensor", int32, 1),))
+    full = InputStructure("sequence", items=(InputStructure("tensor", int32, 1),))
     assert rebuild_value(full, [lift(np.ones(1, np.int32))], int64).dtype == int32
 
 
@@ -294,11 +297,11 @@ def test_the_dtype_of_a_sequence_is_that_of_its_items_or_the_declared_one() -> N
     ],
 )
 def test_a_port_has_the_declared_shape(declared: Optional[Any], shape: Any) -> None:
-    assert form_ports("a", TENSOR_FORM, declared) == [Port("a", float32, shape)]
+    assert structure_ports("a", TENSOR_STRUCTURE, declared) == [Port("a", float32, shape)]
 
 
 def test_a_map_has_as_many_values_as_keys() -> None:
-    keys, values = form_ports("a", MAP_FORM, None)
+    keys, values = structure_ports("a", MAP_STRUCTURE, None)
     assert (keys.name, values.name) == ("a.keys", "a.values")
     assert keys.shape == values.shape == ("a.size",)
 

@@ -11,7 +11,7 @@ import onnx_compat
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.execution.plan import Specialisation, TracedModel, trace_model
-from onnx_compat.execution.support import declared_forms
+from onnx_compat.execution.support import declared_structures
 from onnx_compat.ir.dims import is_equal
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.model import load
@@ -47,7 +47,7 @@ def trace(source: Any, natives: Optional[Dict[Any, Native]] = None, **options: A
     loaded = load(source)
     interpreter = Interpreter(natives, **options)
     emitter = Reference()
-    return trace_model(loaded, emitter, declared_forms(loaded.graph), Specialisation(), interpreter), interpreter
+    return trace_model(loaded, emitter, declared_structures(loaded.graph), Specialisation(), interpreter), interpreter
 
 
 # -- walking -----------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def record_native(native: Native, rank: int, operator: str = "Abs", layout: Any 
     source = load(model([node(operator, ["x"], ["y"], name="n")], [value("x", sizes)], [value("y")]))
     orders: List[Any] = []
     interpreter = Interpreter({("", operator): native}, watch=lambda name, x: orders.append(x.order))
-    made = trace_model(source, layout(), declared_forms(source.graph), Specialisation(), interpreter)
+    made = trace_model(source, layout(), declared_structures(source.graph), Specialisation(), interpreter)
     assert interpreter.done == {"n": "native"}
     return made.program.region.live(), orders[-1]
 

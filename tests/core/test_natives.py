@@ -5,7 +5,7 @@ from onnx import TensorProto, helper
 import onnx_compat
 from onnx_compat.discovery.selection import find
 from onnx_compat.execution.plan import Specialisation, trace_model
-from onnx_compat.execution.support import declared_forms
+from onnx_compat.execution.support import declared_structures
 from onnx_compat.shim.interface import Native
 from onnx_compat.tracing.interpreter import Interpreter
 
@@ -16,7 +16,7 @@ def outcome(size):
     model = onnx_compat.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]).SerializeToString())
     ours = Native(lambda node, inputs, attributes: inputs[0].shape[0] == 1, "abs", False)
     interpreter = Interpreter({("", "Abs"): ours})
-    trace_model(model, find("reference").emitter(), declared_forms(model.graph), Specialisation(), interpreter)
+    trace_model(model, find("reference").emitter(), declared_structures(model.graph), Specialisation(), interpreter)
     return interpreter.done.get("n", "composed")
 
 
@@ -35,6 +35,6 @@ def test_a_native_gives_no_more_results_than_somebody_reads():
     graph = helper.make_graph([node], "g", infos[:1], infos[1:])
     model = onnx_compat.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
     ours = Interpreter({("", "Split"): Native(lambda *_: True, "Split", False)})
-    trace = trace_model(model, find("reference").emitter(), declared_forms(model.graph), Specialisation(), ours)
+    trace = trace_model(model, find("reference").emitter(), declared_structures(model.graph), Specialisation(), ours)
     (native,) = trace.program.region.live()
     assert native.primitive == "Split" and len(native.outputs) == 1

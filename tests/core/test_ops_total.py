@@ -9,7 +9,7 @@ from building import model, node, value
 import onnx_compat
 import onnx_compat.ops
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ops import registered
+from onnx_compat.ops import all_meanings
 
 #: Versions of operators that ONNX's schemas do not have, and models do: what onnxruntime writes into models of older
 #: opsets than those that brought the operator; and experiments, which were recorded before they had a version.
@@ -28,7 +28,7 @@ def pairs():
 
 
 def ours():
-    return {(entry.domain, entry.name, entry.since) for entry in registered()}
+    return {(entry.domain, entry.name, entry.since) for entry in all_meanings()}
 
 
 def test_every_version_of_every_operator_has_a_meaning():
@@ -47,7 +47,7 @@ def test_the_newest_onnx_has_as_many_as_are_counted():
 def test_an_operator_is_found_by_its_name():
     """The name of each operator is a string in the code, where CONTRIBUTING says to look."""
     text = "".join(path.read_text(encoding="utf-8") for path in Path(onnx_compat.ops.__file__).parent.glob("**/*.py"))
-    hidden = [entry.name for entry in registered() if '"%s"' % entry.name not in text]
+    hidden = [entry.name for entry in all_meanings() if '"%s"' % entry.name not in text]
     assert not hidden
 
 
@@ -85,7 +85,7 @@ def test_inputs_are_required_where_the_schema_says_so():
         (entry.domain, entry.name, entry.since_version): entry for entry in onnx.defs.get_all_schemas_with_history()
     }
     differing = set()
-    for entry in registered():
+    for entry in all_meanings():
         schema = schemas.get((entry.domain, entry.name, entry.since))
         if schema is None:
             continue
@@ -100,7 +100,7 @@ def test_inputs_are_required_where_the_schema_says_so():
 def test_a_left_out_input_is_named_in_the_error(index):
     """Every meaning refuses an absent required input and an absent element of a variadic input."""
     tried = 0
-    for entry in registered():
+    for entry in all_meanings():
         if not entry.inputs or _option(entry, index) == "Optional":
             continue
         if index >= len(entry.inputs) and _option(entry, index) != "Variadic":
@@ -138,7 +138,7 @@ def test_attributes_are_those_of_the_schema():
         (entry.domain, entry.name, entry.since_version): entry for entry in onnx.defs.get_all_schemas_with_history()
     }
     wrong = []
-    for entry in registered():
+    for entry in all_meanings():
         schema = schemas.get((entry.domain, entry.name, entry.since))
         if schema is None:
             continue

@@ -68,7 +68,7 @@ def test_names_that_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert left_out() == frozenset()
     monkeypatch.setenv(VARIABLE, " -a, -b,")
     assert left_out() == {"a", "b"}
-    assert [pass_.name for pass_ in Schedule([A, C, B]).selected()] == ["c"]
+    assert [pass_.name for pass_ in Schedule([A, C, B]).select()] == ["c"]
     check_names([A, B])
     with pytest.raises(InputError, match="'b', which does not exist"):
         check_names([A])
@@ -175,7 +175,7 @@ def test_a_wrong_program_pass_is_found_where_a_model_is_compiled(monkeypatch: py
     def ask(model: Any, fed: Any, oracle: Any) -> Answer:
         return Answer("numpy", [fed["x"] @ np.ones((4, 3), np.float32) * np.arange(1, 4, dtype=np.float32)], [])
 
-    monkeypatch.setattr(verify_model, "ask", ask)
+    monkeypatch.setattr(verify_model, "run_oracle", ask)
     wrong = Pass("wrong", "a => b", spoil, lambda: None)
     monkeypatch.setattr(CORE, "passes", (*CORE.passes, wrong))
     with leaving_out(["wrong"]):

@@ -9,11 +9,11 @@ from building import model, node, value
 
 import onnx_compat
 from onnx_compat.cli import main
-from onnx_compat.conversion.port_layout import turned
+from onnx_compat.conversion.port_layout import move_channels
 from onnx_compat.discovery.selection import find
 from onnx_compat.errors import InputError
 from onnx_compat.execution.plan import Specialisation, trace_model
-from onnx_compat.execution.support import declared_forms
+from onnx_compat.execution.support import declared_structures
 from onnx_compat.tracing.interpreter import Interpreter
 
 
@@ -29,7 +29,7 @@ def pooling_model() -> Any:
 def test_only_inputs_and_outputs_of_the_program_are_transposed() -> None:
     loaded = onnx_compat.load(pooling_model())
     emitter = find("reference").emitter()
-    structures = declared_forms(loaded.graph)
+    structures = declared_structures(loaded.graph)
     program = trace_model(
         loaded, emitter, structures, Specialisation(channels_last=("x", "y")), Interpreter(), whole=True
     ).program
@@ -57,9 +57,9 @@ def test_a_model_without_a_file_keeps_its_layout() -> None:
 
 def test_moving_channels_to_last_and_back_is_the_identity() -> None:
     arrays = {"a": np.arange(120).reshape(2, 3, 4, 5), "b": np.ones(3)}
-    channels_last = turned(arrays, ["a", "b", "c"], "last")
+    channels_last = move_channels(arrays, ["a", "b", "c"], "last")
     assert channels_last["a"].shape == (2, 4, 5, 3)
-    channels_first = turned(channels_last, ["a", "b", "c"], "first")
+    channels_first = move_channels(channels_last, ["a", "b", "c"], "first")
     for name, array in arrays.items():
         np.testing.assert_array_equal(channels_first[name], array)
 

@@ -40,7 +40,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(selection, "_WARNED", set())
         monkeypatch.setattr(selection, "_OURS", set())
         monkeypatch.setattr(selection, "_LOADED", dict(selection._LOADED, **fakes_by_name))
-        monkeypatch.setattr(selection, "installed", lambda: dict.fromkeys(fakes_by_name))
+        monkeypatch.setattr(selection, "installed_shims", lambda: dict.fromkeys(fakes_by_name))
 
     yield environment
     for fake in fakes_by_name.values():

@@ -8,7 +8,7 @@ import pytest
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import float32, int32, int64
-from onnx_compat.primitives.shape import spread_from, spreads
+from onnx_compat.primitives.shape import broadcast_source, is_broadcastable
 from onnx_compat.reference import Reference
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.recording import record_program
@@ -37,7 +37,7 @@ def numbers(*shape: int) -> np.ndarray:
     ],
 )
 def test_a_shape_spreads_if_each_of_its_sizes_does(narrow: Any, wide: Any, expected: bool) -> None:
-    assert spreads(narrow, wide) is expected
+    assert is_broadcastable(narrow, wide) is expected
 
 
 def test_the_source_of_a_broadcast_is_found() -> None:
@@ -48,7 +48,7 @@ def test_the_source_of_a_broadcast_is_found() -> None:
         low, same, none = p.broadcast_to(x, (2, 3)), p.broadcast_to(y, (2, 3)), p.exp(z)
         turned = p.transpose(low, [1, 0])
         turned_same = p.transpose(same, [1, 0])
-        found.extend(spread_from(tensor) for tensor in (low, same, none, z, turned, turned_same))
+        found.extend(broadcast_source(tensor) for tensor in (low, same, none, z, turned, turned_same))
         found.extend([x, y, none, z, turned])
         return [low, same, none]
 
@@ -66,7 +66,7 @@ def test_the_source_of_a_repeated_constant_is_the_constant(constant: Any) -> Non
 
     def body(x: Any) -> Any:
         wide = p.broadcast_to(constant, (x.shape[0], 4, 3))
-        found.append((spread_from(wide), spread_from(p.transpose(wide, [1, 0, 2]))))
+        found.append((broadcast_source(wide), broadcast_source(p.transpose(wide, [1, 0, 2]))))
         return [wide]
 
     record_program(body, [Port("x", float32, ("n",))], Reference())

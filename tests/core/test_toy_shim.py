@@ -26,7 +26,7 @@ class _Point:
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(EXAMPLE))
-    monkeypatch.setattr(selection, "installed", lambda: {"toy": _Point()})
+    monkeypatch.setattr(selection, "installed_shims", lambda: {"toy": _Point()})
     monkeypatch.delenv("ONNX_COMPAT_SHIM", raising=False)
     yield
     selection._LOADED.pop("toy", None)

@@ -133,14 +133,14 @@ def test_a_custom_operator_that_is_wrong_is_named(wrong: None, monkeypatch: pyte
     ]
     opsets = [helper.make_opsetid("my.domain", 1)]
     proto = model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], extra_opsets=opsets)
-    ask = intermediate_values.ask
+    ask = intermediate_values.run_oracle
 
     def right(submodel: Any, inputs: Any, oracle: Any) -> Any:
         a = np.maximum(inputs["x"], 0)
         values = {"a": a, "b": a * a, "y": -a * a}
         return ask(submodel, inputs, "reference")._replace(outputs=[values[port.name] for port in submodel.outputs])
 
-    monkeypatch.setattr(intermediate_values, "ask", right)
+    monkeypatch.setattr(intermediate_values, "run_oracle", right)
     report = onnx_compat.verify(proto, {"x": X}, shim="reference", oracle="reference", layers=True)
     assert report.layers is not None
     assert report.layers.culprit == "square"

@@ -103,7 +103,7 @@ def test_tensorflow_is_not_needed(folder):
 def test_the_commands_of_the_readme(tmp_path):
     """The block of "Try it", but for its first line, which installs what is installed here."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = [each for each in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "make_model" in each]
+    (block,) = [name for name in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "make_model" in name]
     _, *lines = block.splitlines()
     script = " ".join(lines).replace(".venv/bin/onnx-compat", " ".join(CLI)).replace(".venv/bin/python", sys.executable)
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -108,7 +108,7 @@ def test_a_compiled_mutant_computes_its_change() -> None:
 def test_a_mutant_keeps_the_first_line_of_each_function() -> None:
     def first_lines(code: Any) -> Any:
         inner = [constant for constant in code.co_consts if hasattr(constant, "co_firstlineno")]
-        return code.co_name, code.co_firstlineno, [first_lines(other) for other in inner]
+        return code.co_name, code.co_firstlineno, [first_lines(second) for second in inner]
 
     original = first_lines(compile(ast.parse(SOURCE), "module.py", "exec"))
     for mutant in find_mutants(SOURCE):

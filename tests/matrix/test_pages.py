@@ -31,7 +31,7 @@ def prose(text: str) -> list[str]:
     """The paragraphs and list items of a page, without code, tables, headings, comments and API directives."""
     text = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<!-- (?!>>>|<<<).*?-->", "", text)
-    found = []
+    matches = []
     for paragraph in re.split(r"\n\s*\n", text):
         lines = [
             line
@@ -41,12 +41,12 @@ def prose(text: str) -> list[str]:
         item: list[str] = []
         for line in lines:
             if re.match(r"\s*([-*]|\d+\.) ", line) and item:
-                found.append("\n".join(item))
+                matches.append("\n".join(item))
                 item = []
             item.append(line)
         if item:
-            found.append("\n".join(item))
-    return [paragraph for paragraph in found if paragraph.strip()]
+            matches.append("\n".join(item))
+    return [paragraph for paragraph in matches if paragraph.strip()]
 
 
 def sentences(paragraph: str) -> list[str]:
@@ -91,9 +91,9 @@ def test_every_block_that_runs_runs_in_an_environment_of_the_gate() -> None:
     shims = {cell.shim for cell in MATRIX.cells.values() if cell.tier == "gate"}
     pins = {
         cell.shim: "\n".join(
-            other.constraints.read_text(encoding="utf-8")
-            for other in MATRIX.cells.values()
-            if other.shim == cell.shim and other.tier == "gate" and other.constraints.exists()
+            second.constraints.read_text(encoding="utf-8")
+            for second in MATRIX.cells.values()
+            if second.shim == cell.shim and second.tier == "gate" and second.constraints.exists()
         )
         for cell in MATRIX.cells.values()
     }
@@ -108,14 +108,14 @@ def test_every_block_that_runs_runs_in_an_environment_of_the_gate() -> None:
 
 def commands() -> list[tuple[str, str]]:
     """Each command line of a block `sh`, with its page."""
-    found = []
+    matches = []
     for page in PAGES:
         for block in documentation.blocks(page):
             if block.language == "sh":
                 lines = re.sub(r"\\\n", " ", block.text).splitlines()
                 stripped = (line.partition(" #")[0].strip() for line in lines)
-                found += [(page.name, line) for line in stripped if line]
-    return found
+                matches += [(page.name, line) for line in stripped if line]
+    return matches
 
 
 @pytest.mark.parametrize(("page", "command"), commands())

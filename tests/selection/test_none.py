@@ -27,7 +27,7 @@ def test_the_doctor_tells_what_this_python_can_have(environment, name):
     text = here.run("-m", "onnx_compat.cli", "doctor")
     assert (text.returncode, text.stderr) == (0, "")
     assert "selected: reference (no installed shim works here)" in text.stdout
-    assert "tf2: not installed\n  to do: pip install 'onnx-compat[tf2]'\n" in text.stdout
+    assert "tf2: not installed\n  hint: pip install 'onnx-compat[tf2]'\n" in text.stdout
 
 
 def test_what_is_asked_for_and_not_there_is_refused_with_what_to_install(environment):

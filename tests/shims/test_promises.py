@@ -16,7 +16,7 @@ import onnx_compat
 from onnx_compat.discovery.selection import find
 from onnx_compat.errors import ConversionError, InputError
 from onnx_compat.execution.plan import Specialisation, trace_model
-from onnx_compat.execution.support import declared_forms
+from onnx_compat.execution.support import declared_structures
 from onnx_compat.shim.interface import declared_natives
 from onnx_compat.tracing.interpreter import Interpreter
 
@@ -31,7 +31,7 @@ def network(name: str) -> Any:
 def primitives(model: Any, shim: str) -> Iterator[Any]:
     emitter = find(shim).emitter()
     trace = trace_model(
-        model, emitter, declared_forms(model.graph), Specialisation(), Interpreter(declared_natives(emitter))
+        model, emitter, declared_structures(model.graph), Specialisation(), Interpreter(declared_natives(emitter))
     )
     return iter(trace.program.region.live())
 
@@ -147,7 +147,7 @@ def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_na
 
 def test_a_file_has_its_images_channels_last_where_that_is_asked(shim_name: str, tmp_path: Path) -> None:
     """On every format; with both ends turned, nothing is left that turns an image inside."""
-    from onnx_compat.conversion.port_layout import turned
+    from onnx_compat.conversion.port_layout import move_channels
 
     entry = network("unet_nearest-dynamo-fixed")
     data = next(iter(entry.data_sets()))
@@ -156,7 +156,7 @@ def test_a_file_has_its_images_channels_last_where_that_is_asked(shim_name: str,
         path = onnx_compat.convert(
             entry.model, tmp_path / (form + suffix), to=form, shim=shim_name, channels_last=names
         )
-        results = onnx_compat.load_converted(path, shim_name).run(turned(data.inputs, names, "last"))
+        results = onnx_compat.load_converted(path, shim_name).run(move_channels(data.inputs, names, "last"))
         for key, expected in data.outputs.items():
             np.testing.assert_allclose(np.moveaxis(results[key], -1, 1), expected, rtol=1e-3, atol=1e-3)
         report = onnx_compat.verify(entry.model, shim=shim_name, converted=path, channels_last=names)

@@ -10,7 +10,7 @@ from onnx_compat.errors import OnnxCompatError, UnsupportedError
 from onnx_compat.execution.feeds import TracedValue
 from onnx_compat.execution.partition import Part, cut_parts, enclosing_nodes, is_indivisible, part_model
 from onnx_compat.execution.plan import Specialisation
-from onnx_compat.execution.support import declared_forms, may_fall_back, survey
+from onnx_compat.execution.support import declared_structures, may_fall_back, survey
 from onnx_compat.ir.dims import Extent
 from onnx_compat.model import (
     Graph,
@@ -79,7 +79,7 @@ def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatEr
     failed = dict(refused or {})
     # The length of a sequence is not declared, so a sequence cannot be traced ahead of time.
     structures = {
-        name: structure for name, structure in declared_forms(model.graph).items() if structure.kind == "tensor"
+        name: structure for name, structure in declared_structures(model.graph).items() if structure.kind == "tensor"
     }
     failed.update(survey(model, shim, structures, Specialisation(), watch=recorder).failed)
     failed.pop("", None)
@@ -112,7 +112,7 @@ def _find_failed(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str
         return failed
     inner = _model_of(model, part, types)
     recorder = _TypeRecorder(inner)
-    failed = dict(survey(inner, shim, declared_forms(inner.graph), Specialisation(), watch=recorder).failed)
+    failed = dict(survey(inner, shim, declared_structures(inner.graph), Specialisation(), watch=recorder).failed)
     failed.pop("", None)
     if failed:
         return failed

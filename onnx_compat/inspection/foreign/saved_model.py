@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, Dict, Iterator, List, Optional
 
 from onnx_compat.errors import InputError, InvalidModelError
-from onnx_compat.model.schema import linked, message
+from onnx_compat.model.schema import link_messages, message
 from onnx_compat.model.wire import FileSource, Message, parse
 from onnx_compat.shim.description import Description
 
@@ -24,7 +24,7 @@ _TYPES = (
     " complex128 float16 resource variant uint32 uint64"
 ).split()
 
-_SAVED = linked(
+_SAVED = link_messages(
     message("Axis", size=(1, "int")),
     message("Shape", axes=(2, "Axis*"), unknown_rank=(3, "int")),
     message("Port", tensor=(1, "text"), dtype=(2, "int"), shape=(3, "Shape")),

@@ -367,7 +367,7 @@ class JaxExecutor(JaxArrays):
         self.device = device
 
     @contextmanager
-    def placed(self) -> Iterator[None]:
+    def device_context(self) -> Iterator[None]:
         with scope(self.device):
             yield
 

@@ -45,7 +45,7 @@ class EagerEmitter(GraphEmitter):
         self.device = device
 
     @contextmanager
-    def placed(self) -> Iterator[None]:
+    def device_context(self) -> Iterator[None]:
         with placement(self.tf, self.device):
             yield
 

@@ -132,11 +132,6 @@ class Kernels:
                 self._quirks = measure_quirks(self._interpreter, self._plain)
         return self._quirks
 
-    @property
-    def manners(self) -> RuntimeQuirks:
-        """The former name of `quirks`."""
-        return self.quirks
-
     def _loads(self, operator: str, version: int) -> bool:
         """Whether the runtime loads a model of this operator version."""
         if self._interpreter is None:

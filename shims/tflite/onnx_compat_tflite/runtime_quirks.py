@@ -22,13 +22,13 @@ class RuntimeQuirks(NamedTuple):
     #: ADD under the default delegate keeps NaN, so that the delegate may be used.
     delegated: bool = False
     #: Arithmetic returns infinity; else it clips its results to the finite numbers.
-    infinite: bool = False
+    keeps_infinity: bool = False
     #: MAXIMUM(scalar, NaN), in this order, is NaN.
-    maximum: bool = False
+    maximum_keeps_nan: bool = False
     #: MEAN of NaN is NaN.
-    mean: bool = False
+    mean_keeps_nan: bool = False
     #: REDUCE_MAX of -infinity alone is -infinity.
-    extremes: bool = False
+    keeps_infinite_extremes: bool = False
     #: Operators that the delegate took inside a branch or a loop, or beside a string input, follow a change of sizes. From
     #: 2.11 to 2.14 they keep their first sizes.
     delegate_resizes_branches: bool = False

@@ -98,7 +98,9 @@ def _fake_api(monkeypatch):
     for function in (load, prepare, convert, support, shims):
         monkeypatch.setitem(vars(onnx_compat), function.__name__, function)
     monkeypatch.setitem(vars(onnx_compat), "verify", verify)
-    monkeypatch.setattr(selection, "installed", dict)  # the doctor would probe each installed shim in a child process
+    monkeypatch.setattr(
+        selection, "installed_shims", dict
+    )  # the doctor would probe each installed shim in a child process
     monkeypatch.setattr(selection, "decide", lambda: selection.Decision("reference", "nothing else is here"))
 
 

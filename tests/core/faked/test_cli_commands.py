@@ -204,7 +204,7 @@ def test_doctor(command):
     code, out, _ = command("doctor")
     assert code == 0
     assert "tensorflow is not installed" in out
-    assert "tf2: to do: pip install it" in out
+    assert "tf2: hint: pip install it" in out
     assert "selected: reference (nothing else is here)" in out
     _, out, _ = command("doctor", "--json")
     document = json.loads(out)

@@ -56,7 +56,7 @@ class Describing(Plain):
 @pytest.fixture
 def shims(monkeypatch):
     readers = {"plain": Plain(), "describing": Describing()}
-    monkeypatch.setattr(selection, "installed", lambda: readers)
+    monkeypatch.setattr(selection, "installed_shims", lambda: readers)
     monkeypatch.setattr(selection, "_LOADED", dict(readers, reference=selection.find("reference")))
     monkeypatch.setattr(selection, "_PROBED", {})
     return readers

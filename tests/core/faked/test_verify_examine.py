@@ -124,7 +124,7 @@ def install(monkeypatch):
 
     def do(*readers):
         by_name = {reader.name: reader for reader in readers}
-        monkeypatch.setattr(selection, "installed", lambda: by_name)
+        monkeypatch.setattr(selection, "installed_shims", lambda: by_name)
         monkeypatch.setattr(selection, "_LOADED", {**by_name, "reference": Reader("reference", {})})
         monkeypatch.setattr(selection, "_PROBED", {})
 

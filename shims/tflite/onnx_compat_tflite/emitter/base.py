@@ -98,7 +98,7 @@ class Base(Emitter):
         self.graphs: List[Graph] = [Graph("main")]
         self._open_graphs: List[Graph] = [self.graphs[0]]
         #: Without XNNPACK, kernels of arithmetic clamp their results to the finite numbers: see `kernels`.
-        self.finite_arithmetic = not kernels.manners.infinite
+        self.finite_arithmetic = not kernels.quirks.keeps_infinity
 
     # -- subgraphs and operators ---------------------------------------------------------------------------------------
     @property
@@ -276,7 +276,7 @@ class Base(Emitter):
         ends = [self.ints(index), self.ints(index + 1), self.ints(1)]
         return self.add_op("STRIDED_SLICE", [vector, *ends], vector.dtype, (), shrink_axis_mask=1)
 
-    def promoted(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
+    def promote(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
         """Return two sizes in one dtype: int64 if either is int64. They are narrowed where a kernel takes them."""
         if a.dtype == b.dtype:
             return a, b
@@ -313,7 +313,7 @@ class Base(Emitter):
             self.refine(handle, self.out.shape)
         return handle
 
-    def called(self, handle: Handle, name: str) -> None:
+    def name_value(self, handle: Handle, name: str) -> None:
         """Name the tensor of a value of the main subgraph."""
         if not handle.is_constant and self.graph is self.graphs[0]:
             self.graph.name_tensor(handle, name)

@@ -79,7 +79,7 @@ def _extreme(builtin: str, logical: str) -> Method:
     @widen_for(builtin)
     def extreme(self: "Elementwise", x: Handle, y: Handle) -> Handle:
         result = self.elementwise(builtin, [x, y])
-        operands_with_nan = [x] if self.kernels.manners.maximum or is_same_shape(x.dims, y.dims) else [x, y]
+        operands_with_nan = [x] if self.kernels.quirks.maximum_keeps_nan or is_same_shape(x.dims, y.dims) else [x, y]
         for operand in operands_with_nan if x.dtype == "float32" else []:
             if not (operand.is_constant and not np.isnan(operand.array).any()):
                 result = self.where(self.is_nan(operand), operand, result)
@@ -207,7 +207,7 @@ class Elementwise(Broadcasting):
             result = self.unary("RELU" if high is None else "RELU6", x)
             result.is_nonnegative = True
             return result
-        if x.dtype == "float32" and not self.kernels.manners.maximum:
+        if x.dtype == "float32" and not self.kernels.quirks.maximum_keeps_nan:
             return self._clip_keeping_nan(x, low, high)
         if low is not None:
             x = self.maximum(_bound(x, low, np.ceil), x)

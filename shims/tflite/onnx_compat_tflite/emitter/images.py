@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tup
 import numpy as np
 
 from onnx_compat.shim import Extent, Tensor, dtypes, exact_quotient, is_equal, is_static, lift, native
-from onnx_compat.shim.geometry import Scaled, by_scales, by_sizes, nearest, origins
+from onnx_compat.shim.geometry import ResizedAxis, axes_from_scales, axes_from_sizes, nearest_index, source_positions
 from onnx_compat_tflite.emitter.base import Attributes
 from onnx_compat_tflite.emitter.control import Control
 from onnx_compat_tflite.subgraph_builder import Handle
@@ -25,8 +25,8 @@ class _Resize(NamedTuple):
     linear: bool
     transformation: str
     rounding: str
-    height: Scaled
-    width: Scaled
+    height: ResizedAxis
+    width: ResizedAxis
 
 
 class _Kernel(NamedTuple):
@@ -52,17 +52,17 @@ class _Kernel(NamedTuple):
         """Whether the kernel takes the nearest pixel, and does not interpolate."""
         return self.builtin == "RESIZE_NEAREST_NEIGHBOR"
 
-    def agrees(self, resize: _Resize, scaled: Scaled) -> bool:
+    def agrees(self, resize: _Resize, scaled: ResizedAxis) -> bool:
         """Whether the kernel takes the same pixels as ONNX, or interpolates at the same coordinates."""
         before, after = _trial_sizes(scaled)
-        exact = Scaled(before, after, scaled.factor)
-        expected = origins(resize.transformation, exact, None, None)
+        exact = ResizedAxis(before, after, scaled.factor)
+        expected = source_positions(resize.transformation, exact, None, None)
         actual = self.coordinates(before, after)
         if not self.is_nearest:
             difference = np.clip(np.asarray(expected.value), 0, before - 1) - np.clip(actual, 0, before - 1)
             return bool(np.abs(difference).max() <= _TOLERANCE * before)
         rounded = np.floor(actual + 0.5 if self.align_corners else actual).clip(0, before - 1)
-        return bool(np.array_equal(rounded, np.asarray(nearest(expected, resize.rounding, exact).value)))
+        return bool(np.array_equal(rounded, np.asarray(nearest_index(expected, resize.rounding, exact).value)))
 
 
 _KERNELS = [
@@ -72,21 +72,21 @@ _KERNELS = [
 ]
 
 
-def _trial_sizes(scaled: Scaled) -> Tuple[int, int]:
+def _trial_sizes(scaled: ResizedAxis) -> Tuple[int, int]:
     """Return the sizes of an axis for which a kernel is compared with ONNX."""
     if is_static(scaled.before) and is_static(scaled.after):
         return int(scaled.before), int(scaled.after)
     return _TRIAL_SIZE, int(_TRIAL_SIZE * (scaled.factor or 1))
 
 
-def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> Scaled:
+def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> ResizedAxis:
     """Return the axis with its factor. Without a given factor it is the ratio of the sizes."""
     if factor is None and not is_static(before):
         factor = exact_quotient(after, before)
-    return Scaled(before, after, factor)
+    return ResizedAxis(before, after, factor)
 
 
-def _is_decidable(scaled: Scaled) -> bool:
+def _is_decidable(scaled: ResizedAxis) -> bool:
     """Whether the trace can decide how the kernels resize the axis."""
     if is_static(scaled.before) and is_static(scaled.after):
         return bool(scaled.before > 0 and scaled.after > 0)
@@ -128,15 +128,15 @@ def _requested_resize(
     if any(attributes.get(name) for name in ("antialias", "exclude_outside", "axes")):
         return None
     if "scales" in attributes:
-        axes = by_scales(x.shape, lift(list(attributes["scales"]), dtypes.float32))
+        axes = axes_from_scales(x.shape, lift(list(attributes["scales"]), dtypes.float32))
     else:
         scales, sizes = (
             optional_inputs[1:3] if node.operator == "Resize" and node.opset > 10 else (optional_inputs[0], None)
         )
         if scales is not None and scales.known and scales.size == 4:
-            axes = by_scales(x.shape, scales)
+            axes = axes_from_scales(x.shape, scales)
         elif sizes is not None and sizes.value is not None and sizes.value.size == 4:
-            axes = by_sizes(x.shape, sizes, "stretch")
+            axes = axes_from_sizes(x.shape, sizes, "stretch")
         else:
             return None
     fixed = all(is_equal(axis.before, axis.after) and axis.factor in (None, 1) for axis in axes[:2])

@@ -91,7 +91,7 @@ class Indexing(Padding):
 
     def _fold_op(self, builtin: str, x: Handle, y: Handle) -> Handle:
         """Append ADD or MUL of two sizes, or fold it if both are known."""
-        x, y = self.promoted(x, y)
+        x, y = self.promote(x, y)
         if x.is_constant and y.is_constant:
             return Handle.of((x.array * y.array if builtin == "MUL" else x.array + y.array).astype(x.dtype))
         if builtin == "MUL" and y.is_constant and y.array.size == 1 and y.array == 1:

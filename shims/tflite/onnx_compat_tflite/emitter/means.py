@@ -85,8 +85,7 @@ def _producer(node: Node) -> Optional[Node]:
 def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
     """Return the axes as a run whose length is factored near its square root.
 
-    None if the axes are not adjacent, if a size from the first axis on is unknown, or if a step would sum too many
-    elements.
+    None if the axes are not adjacent, if a size from the first axis on is unknown, or if a step sums too many elements.
     """
     first, last = axes[0], axes[-1]
     around, inside, after = list(dims[:first]), list(dims[first : last + 1]), list(dims[last + 1 :])

@@ -44,7 +44,7 @@ def _extreme(builtin: str, logical: str, neutral: Neutral) -> Method:
         if np.dtype(x.dtype).kind != "f" or (x.is_empty and x.is_static):
             return result
         # tflite-runtime 2.7 starts from the least (or greatest) finite number, so it returns that for infinities.
-        if not (self.kernels.manners.extremes and self.accepts(builtin, "float32", "none")):
+        if not (self.kernels.quirks.keeps_infinite_extremes and self.accepts(builtin, "float32", "none")):
             infinity = self.like(x, neutral(np.dtype(x.dtype)))
             has_finite = self.reduce_axes("REDUCE_ANY", self.logical_not(self.equal(x, infinity)), axes, keepdims)
             result = self.where(has_finite, result, infinity)
@@ -89,7 +89,7 @@ class Reduction(Means):
 
     @widen_for("MEAN")
     def _float_mean(self, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        if self.kernels.manners.mean:
+        if self.kernels.quirks.mean_keeps_nan:
             return self.reduce_axes("MEAN", x, axes, keepdims)
         count = self.to(self._count_elements(x, axes), x.dtype)
         return self.div(self.reduce_sum(x, axes, keepdims), count)

@@ -80,6 +80,6 @@ def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
     """Run the graph passes on every subgraph, in place, for these kernels; verify the model between two passes."""
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)
-    for pass_ in GRAPH.selected():
+    for pass_ in GRAPH.select():
         count_rewrites(pass_, context.apply(pass_))
         check_graph(model, "the pass '%s'" % pass_.name)
