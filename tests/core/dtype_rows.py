@@ -1,4 +1,4 @@
-"""What onnx's schemas say about the dtypes of each operator's inputs, over all versions that the installed onnx knows."""
+"""Collect the input dtypes that onnx's schemas allow for each operator, over all versions that the installed onnx knows."""
 
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple
 
@@ -26,7 +26,7 @@ def type_of(formal: Any) -> str:
 
 
 def is_homogeneous(formal: Any) -> bool:
-    """Whether the values of a variadic parameter have one type. Old releases of onnx call it `isHomogeneous`."""
+    """Return whether the values of a variadic parameter have one type. Old releases of onnx call it `isHomogeneous`."""
     return bool(formal.is_homogeneous if hasattr(formal, "is_homogeneous") else formal.isHomogeneous)
 
 
@@ -35,8 +35,8 @@ def rows() -> Dict[Tuple[str, str], Row]:
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.inputs and not schema.deprecated:
             schemas.setdefault((schema.domain, schema.name), []).append(schema)
-    found = {key: _row(versions) for key, versions in sorted(schemas.items())}
-    return {key: row for key, row in found.items() if any(row.allowed) or any(row.groups)}
+    table = {key: _row(versions) for key, versions in sorted(schemas.items())}
+    return {key: row for key, row in table.items() if any(row.allowed) or any(row.groups)}
 
 
 def _row(versions: List[Any]) -> Row:
@@ -59,7 +59,7 @@ def _row(versions: List[Any]) -> Row:
 
 
 def _always_bound(versions: List[Any], first: int, second: int) -> bool:
-    """Whether two inputs have one type parameter in every version that has both."""
+    """Return whether two inputs have one type parameter in every version that has both."""
     both = [schema.inputs for schema in versions if len(schema.inputs) > second]
     return all(
         type_of(inputs[first]) == type_of(inputs[second])
@@ -70,7 +70,7 @@ def _always_bound(versions: List[Any], first: int, second: int) -> bool:
 
 
 def _tensors(schema: Any, formal: Any) -> List[str]:
-    constraints = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
+    constraints = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
     names = constraints.get(type_of(formal), [type_of(formal)])
     inner = [name[9:-1] if name.startswith("optional(") else name for name in names]
     return [DType.of(name).name for name in inner if name.startswith("tensor(")]

@@ -12,7 +12,7 @@ E = Dim.atom("element", "e", 0)  # any integer
 
 
 def lower_bound(size: Any) -> Any:
-    """The lower bound of the one atom of a size."""
+    """Return the lower bound of the single atom of a size."""
     ((monomial, factor),) = size.terms.items()
     assert factor == 1
     (atom,) = monomial
@@ -145,8 +145,8 @@ def test_shapes_are_equal_axis_by_axis() -> None:
 def test_atoms_are_equal_by_structure() -> None:
     assert Atom("max", N, 3) == Atom("max", N, 3)
     assert hash(Atom("max", N, 3)) == hash(Atom("max", N, 3))
-    for other in (Atom("min", N, 3), Atom("max", M, 3), Atom("max", N, 4), Atom("max", N), "max"):
-        assert Atom("max", N, 3) != other
+    for different_atom in (Atom("min", N, 3), Atom("max", M, 3), Atom("max", N, 4), Atom("max", N), "max"):
+        assert Atom("max", N, 3) != different_atom
 
 
 def test_comparisons_are_decided_only_for_all_values() -> None:

@@ -1,4 +1,4 @@
-"""Inputs of a dtype that ONNX's schemas forbid are refused; the table that says so allows all that any schema allows."""
+"""Inputs of a dtype that ONNX's schemas forbid are refused; the table allows every dtype that any schema allows."""
 
 import numpy as np
 import onnx
@@ -47,12 +47,12 @@ def test_the_table_has_operators_that_exist():
 
 
 def _inputs(key, wrong, name):
-    """Inputs of the first allowed dtype each, but for one."""
+    """Return inputs of the first allowed dtype each; only the input number `wrong` has the dtype `name`."""
     row = constraints(*key)
     chosen = {group: min(allowed or {"float32"}) for allowed, group in zip(row.allowed, row.groups) if group}
-    made = [of(chosen.get(group) or min(allowed or {"float32"})) for allowed, group in zip(row.allowed, row.groups)]
-    made[wrong] = of(name)
-    return made
+    tensors = [of(chosen.get(group) or min(allowed or {"float32"})) for allowed, group in zip(row.allowed, row.groups)]
+    tensors[wrong] = of(name)
+    return tensors
 
 
 @pytest.mark.parametrize("key", ROWS, ids="::".join)
@@ -86,9 +86,9 @@ def test_the_last_input_of_a_variadic_operator_is_checked_as_often_as_it_comes()
 
 
 def _elu(dtype, domain="", opset=13):
-    made = node("Elu", ["x"], ["y"], name="here", domain=domain)
+    elu_node = node("Elu", ["x"], ["y"], name="here", domain=domain)
     extra = [helper.make_opsetid(domain, 1)] if domain else []
-    return model([made], [value("x", [2], dtype)], [onnx.ValueInfoProto(name="y")], None, opset, extra)
+    return model([elu_node], [value("x", [2], dtype)], [onnx.ValueInfoProto(name="y")], None, opset, extra)
 
 
 def test_the_error_names_the_node():

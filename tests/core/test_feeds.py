@@ -27,20 +27,20 @@ ONE = np.ones(1, np.float32)
 
 
 def declare(*types: Any) -> List[ValueInfo]:
-    """Inputs named a, b, c… of these types."""
-    return [ValueInfo("abcdef"[k], one) for k, one in enumerate(types)]
+    """Return inputs named a, b, c… of these types."""
+    return [ValueInfo("abcdef"[k], input_type) for k, input_type in enumerate(types)]
 
 
 def feed(value: Any, declared: Any = None) -> Any:
-    """The checked form of a value for an input of this type."""
+    """Return the checked form of a value for an input of this type."""
     return check_feed({"a": value}, declare(declared), ["a"])["a"]
 
 
-def assert_pair(found: Any, array: Any, dtype: DType) -> None:
-    """A checked tensor is its array and its dtype."""
-    assert found[1] == dtype
-    assert found[0].dtype == dtype.numpy
-    np.testing.assert_array_equal(found[0], array)
+def assert_pair(checked_value: Any, array: Any, dtype: DType) -> None:
+    """Assert that a checked tensor is the pair of its array and its dtype."""
+    assert checked_value[1] == dtype
+    assert checked_value[0].dtype == dtype.numpy
+    np.testing.assert_array_equal(checked_value[0], array)
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -113,9 +113,9 @@ def test_an_array_that_carries_a_type_without_a_numpy_dtype_is_taken() -> None:
     declared = TensorType(BFLOAT16, (None,))
     array = np.ones(2, BFLOAT16.numpy)
     assert_pair(feed(array, declared), array, BFLOAT16)
-    other = np.ones(2, np.int32)
+    integers = np.ones(2, np.int32)
     with pytest.raises(InputError, match="is int32, the model takes bfloat16") as error:
-        feed(other, declared)
+        feed(integers, declared)
     assert "array.astype(%r)" % str(BFLOAT16.numpy) in str(error.value)
 
 
@@ -178,9 +178,9 @@ def test_a_list_without_a_declared_type_is_a_sequence() -> None:
 
 
 def test_a_dict_without_a_declared_type_is_a_map() -> None:
-    found = feed({"b": 2.0, "a": 1.0})
-    assert_pair(found.keys, ["a", "b"], string)
-    assert_pair(found.values, [1, 2], float32)
+    map_items = feed({"b": 2.0, "a": 1.0})
+    assert_pair(map_items.keys, ["a", "b"], string)
+    assert_pair(map_items.values, [1, 2], float32)
     with pytest.raises(InputError, match="the keys of the map 'a' are not all strings"):
         feed({"b": 2.0, 3: 1.0})
     with pytest.raises(InputError):
@@ -191,15 +191,15 @@ def test_a_dict_without_a_declared_type_is_a_map() -> None:
     ("values", "dtype"), [([1, 2], int64), ([1.5, 2], float32), (["x", "y"], string), ([], float32)]
 )
 def test_the_dtype_of_a_map_without_a_declared_type_is_that_of_its_values(values: Sequence[Any], dtype: DType) -> None:
-    found = feed(dict(enumerate(values)))
-    assert_pair(found.keys, list(range(len(values))), int64)
-    assert_pair(found.values, values, dtype)
+    map_items = feed(dict(enumerate(values)))
+    assert_pair(map_items.keys, list(range(len(values))), int64)
+    assert_pair(map_items.values, values, dtype)
 
 
 def test_a_map_takes_the_declared_types() -> None:
-    found = feed({3: 1, 1: 2}, MapType(int64, FLOATS))
-    assert_pair(found.keys, [1, 3], int64)
-    assert_pair(found.values, [2, 1], float32)
+    map_items = feed({3: 1, 1: 2}, MapType(int64, FLOATS))
+    assert_pair(map_items.keys, [1, 3], int64)
+    assert_pair(map_items.values, [2, 1], float32)
     assert_pair(feed({}, MapType(string, FLOATS)).keys, [], string)
     assert_pair(feed({}, MapType(string, TensorType(int64, ()))).values, [], int64)
 
@@ -225,8 +225,8 @@ def test_fractions_are_not_rounded_to_a_map_of_integers() -> None:
 
 
 def test_a_function_is_applied_to_the_keys_and_the_values_of_a_map() -> None:
-    found = MapItems([1], [2]).map(lambda items: items * 2)
-    assert (found.keys, found.values) == ([1, 1], [2, 2])
+    doubled_map = MapItems([1], [2]).map(lambda items: items * 2)
+    assert (doubled_map.keys, doubled_map.values) == ([1, 1], [2, 2])
 
 
 # -- forms and ports ---------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_a_value_has_a_form_a_port_for_each_array_and_is_rebuilt_from_tensors(va
     assert structure_of(value) == form
     arrays, ports = flatten_value(value), structure_ports("a", form, None)
     assert len(arrays) == len(ports)
-    assert [(port.dtype.numpy, len(port.shape)) for port in ports] == [(one.dtype, one.ndim) for one in arrays]
+    assert [(port.dtype.numpy, len(port.shape)) for port in ports] == [(array.dtype, array.ndim) for array in arrays]
     assert len({port.name for port in ports}) == len(ports)
     rest = lift(np.zeros(1, np.float32))
     tensors = [*map(lift, arrays), rest]
@@ -263,7 +263,7 @@ def test_a_value_has_a_form_a_port_for_each_array_and_is_rebuilt_from_tensors(va
 
 
 def assert_same(traced: Any, value: Any) -> None:
-    """A traced value has the structure and the numbers of a checked value."""
+    """Assert that a traced value has the structure and the numbers of a checked value."""
     if value is EMPTY_OPTIONAL:
         assert traced is EMPTY_OPTIONAL
     elif isinstance(value, list):

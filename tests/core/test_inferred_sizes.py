@@ -1,4 +1,4 @@
-"""Inferred sizes are the sizes of the computed arrays, for each length of a symbolic axis; and they are found at all."""
+"""Inferred sizes are the sizes of the computed arrays, for each symbolic length; the cases say which are inferred."""
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
@@ -20,7 +20,7 @@ LENGTHS = range(7)
 
 
 def measure(function: Callable[..., Any], ports: Sequence[Port], feeds: Sequence[Sequence[np.ndarray]]) -> bool:
-    """Whether the sizes of the result follow from those of the inputs. Asserts that they are right for each feed."""
+    """Return whether the sizes of the result follow from the sizes of the inputs. Assert them for each feed."""
     known: List[bool] = []
 
     def body(*tensors: Any) -> Any:
@@ -31,13 +31,13 @@ def measure(function: Callable[..., Any], ports: Sequence[Port], feeds: Sequence
 
     program = record_program(body, ports, Reference())
     for arrays in feeds:
-        found, shape = emit(program.region, Reference(), list(arrays))
-        assert found.shape == tuple(shape), "the inferred sizes are not those of the array"
+        array, shape = emit(program.region, Reference(), list(arrays))
+        assert array.shape == tuple(shape), "the inferred sizes are not those of the array"
     return known[0]
 
 
 def vectors(*names: str) -> List[Port]:
-    """Vectors whose lengths are only known when the program runs."""
+    """Return vectors whose lengths are only known when the program runs."""
     return [Port(name, float32, (name,)) for name in names]
 
 
@@ -215,7 +215,7 @@ def test_the_parts_of_texts_and_the_pixels_of_an_image_are_counted_when_they_are
 
     ports = [Port("texts", string, ("n", 2)), Port("image", uint8, (None,))]
     program = record_program(body, ports, Reference())
-    ((n, _),) = [one.spec.shape for one in program.region.inputs[:1]]
+    ((n, _),) = [input_value.spec.shape for input_value in program.region.inputs[:1]]
     ((parts, counts, pixels),) = shapes
     assert is_equal_shape(counts, (n, 2)) and is_equal_shape(parts[:2], (n, 2)) and len(parts) == len(pixels) == 3
     assert not is_static(parts[2]) and [is_static(size) for size in pixels] == [False, False, True]
@@ -259,7 +259,7 @@ def test_the_sizes_of_windows(strides: Any, dilations: Any) -> None:
 
 
 def _traced_shape(function: Callable[[Any], Any], shape: Sequence[int], emitter: Any) -> Any:
-    """The logical shape of the result while it is traced for a shim."""
+    """Return the logical shape of the result while it is traced for a shim."""
     shapes: List[Any] = []
 
     def body(x: Any) -> Any:

@@ -37,13 +37,13 @@ def _registry() -> Iterator[None]:
 
 
 def graph_of(nodes: Sequence[Any], outputs: Sequence[str], inputs: Sequence[str] = ("x",), **options: Any) -> Any:
-    """A graph over vectors of three numbers."""
+    """Return a graph over vectors of three numbers."""
     proto = model(nodes, [value(name, [3]) for name in inputs], [value(name) for name in outputs], **options)
     return load(proto).graph
 
 
 def trace(source: Any, natives: Optional[Dict[Any, Native]] = None, **options: Any) -> Tuple[TracedModel, Interpreter]:
-    """The recorded model, and the interpreter that recorded it."""
+    """Return the recorded model, and the interpreter that recorded it."""
     loaded = load(source)
     interpreter = Interpreter(natives, **options)
     emitter = Reference()
@@ -54,22 +54,22 @@ def trace(source: Any, natives: Optional[Dict[Any, Native]] = None, **options: A
 def test_the_outputs_are_in_the_order_of_the_graph() -> None:
     graph = graph_of([node("Neg", ["x"], ["a"]), node("Abs", ["a"], ["b"])], ["b", "x", "a"])
     b, x, a = Interpreter().run(graph, [lift(X)])
-    for found, expected in ((b, abs(X)), (x, X), (a, -X)):
-        np.testing.assert_array_equal(found.value, expected)
+    for result, expected in ((b, abs(X)), (x, X), (a, -X)):
+        np.testing.assert_array_equal(result.value, expected)
 
 
 def test_an_input_that_is_left_out_takes_its_default() -> None:
     graph = graph_of([node("Add", ["x", "w"], ["y"])], ["y"], ["x", "w"], constants={"w": np.ones(3, np.float32)})
     for inputs, expected in (([lift(X)], X + 1), ([lift(X), None], X + 1), ([lift(X), lift(X)], X + X)):
-        (found,) = Interpreter().run(graph, inputs)
-        np.testing.assert_array_equal(found.value, expected)
+        (result,) = Interpreter().run(graph, inputs)
+        np.testing.assert_array_equal(result.value, expected)
 
 
 def test_an_initializer_hides_a_value_of_its_name_outside() -> None:
     """The names of a subgraph are its own: a value around it does not replace its initializer."""
     graph = graph_of([node("Add", ["x", "w"], ["y"])], ["y"], constants={"w": np.ones(3, np.float32)})
-    (found,) = Interpreter().run(graph, [lift(X)], {"w": lift(5 * X), "z": lift(X)})
-    np.testing.assert_array_equal(found.value, X + 1)
+    (result,) = Interpreter().run(graph, [lift(X)], {"w": lift(5 * X), "z": lift(X)})
+    np.testing.assert_array_equal(result.value, X + 1)
 
 
 def _conditional() -> Any:
@@ -85,17 +85,19 @@ def _conditional() -> Any:
 
 
 def test_a_subgraph_sees_the_values_around_it_and_does_not_change_them() -> None:
-    branch = next(one for one in load(_conditional()).graph.nodes if one.name == "choice").attributes["then_branch"]
+    branch = next(
+        graph_node for graph_node in load(_conditional()).graph.nodes if graph_node.name == "choice"
+    ).attributes["then_branch"]
     outer = {"a": lift(X), "Neg": lift(X)}
-    (found,) = Interpreter().run(branch, [], outer)
-    np.testing.assert_array_equal(found.value, -X)
+    (result,) = Interpreter().run(branch, [], outer)
+    np.testing.assert_array_equal(result.value, -X)
     np.testing.assert_array_equal(outer["Neg"].value, X)
     assert set(outer) == {"a", "Neg"}
 
 
 def test_the_inputs_and_results_of_the_outermost_graph_are_watched() -> None:
     seen: List[Tuple[str, Any]] = []
-    watching = Interpreter(watch=lambda name, found: seen.append((name, found)))
+    watching = Interpreter(watch=lambda name, result: seen.append((name, result)))
     watching.run(load(_conditional()).graph, [lift(X), lift(np.array(True))])
     assert [name for name, _ in seen] == ["x", "flag", "a", "y", "z", "other"]
     np.testing.assert_array_equal(dict(seen)["y"].value, -np.maximum(X, 0))
@@ -106,16 +108,16 @@ def test_the_inputs_and_results_of_the_outermost_graph_are_watched() -> None:
 
 def test_the_first_name_of_a_recorded_value_is_kept() -> None:
     nodes = [node("Neg", ["x"], ["a"]), node("Identity", ["a"], ["b"]), node("Exp", ["b"], ["y"])]
-    made, _ = trace(model(nodes, [value("x", [3])], [value("y")]))
-    assert [one.outputs[0].name for one in made.program.region.live()] == ["a", "y"]
+    traced_model, _ = trace(model(nodes, [value("x", [3])], [value("y")]))
+    assert [live_node.outputs[0].name for live_node in traced_model.program.region.live()] == ["a", "y"]
 
 
 def test_recorded_nodes_name_the_node_of_the_model() -> None:
     nodes = [node("Neg", ["x"], ["a"], name="first"), node("HardSwish", ["a"], ["y"], name="second")]
-    made, interpreter = trace(model(nodes, [value("x", [3])], [value("y")], opset=14))
-    first, *others = made.program.region.live()
+    traced_model, interpreter = trace(model(nodes, [value("x", [3])], [value("y")], opset=14))
+    first, *later_nodes = traced_model.program.region.live()
     assert (first.origin.node, first.origin.operator, first.origin.opset) == ("first", "Neg", 14)
-    assert others and {other.origin.node for other in others} == {"second"}
+    assert later_nodes and {later_node.origin.node for later_node in later_nodes} == {"second"}
     assert interpreter.done == {"first": "composed", "second": "composed"}
 
 
@@ -205,12 +207,12 @@ def test_a_tolerant_walk_goes_on_after_a_node_that_fails() -> None:
         node("Abs", ["x"], ["y"], name="beside"),
     ]
     proto = model(nodes, [value("x", [3])], [value("y"), value("d")], extra_opsets=MINE)
-    made, interpreter = trace(proto, tolerant=True)
+    traced_model, interpreter = trace(proto, tolerant=True)
     assert set(interpreter.failed) == {"failing"}
     assert interpreter.failed["failing"].node == "failing"
     assert interpreter.unseen == {"reader", "second_reader"}
     assert interpreter.done == {"before": "composed", "beside": "composed"}
-    live = [one.origin.node for one in made.program.region.live()]
+    live = [live_node.origin.node for live_node in traced_model.program.region.live()]
     assert live == ["before", "beside"], "what the failing node reads is recorded, though no output reads it"
     with pytest.raises(UnsupportedError, match="it is refused"):
         trace(proto)
@@ -255,38 +257,38 @@ class ChannelsLast(Reference):
 
 
 def record_native(native: Native, rank: int, operator: str = "Abs", layout: Any = ChannelsLast) -> Tuple[Any, Any]:
-    """The recorded nodes and the order in which the result is stored, of a native on a tensor of this rank."""
+    """Trace a native on a tensor of this rank. Return the recorded nodes, and the order in which the result is stored."""
     sizes = [2, 3, 4, 5, 6][:rank]
     source = load(model([node(operator, ["x"], ["y"], name="n")], [value("x", sizes)], [value("y")]))
     orders: List[Any] = []
     interpreter = Interpreter({("", operator): native}, watch=lambda name, x: orders.append(x.order))
-    made = trace_model(source, layout(), declared_structures(source.graph), Specialisation(), interpreter)
+    traced_model = trace_model(source, layout(), declared_structures(source.graph), Specialisation(), interpreter)
     assert interpreter.done == {"n": "native"}
-    return made.program.region.live(), orders[-1]
+    return traced_model.program.region.live(), orders[-1]
 
 
 @pytest.mark.parametrize(("rank", "order"), [(2, None), (3, (0, 2, 1)), (4, (0, 2, 3, 1))])
 def test_a_spatial_native_takes_and_gives_images_as_the_shim_stores_them(rank: int, order: Any) -> None:
     nodes, stored = record_native(Native(always, "abs", True), rank)
     assert stored == order
-    assert [one.primitive for one in nodes] == (["abs"] if rank == 2 else ["transpose", "abs", "transpose"])
+    assert [live_node.primitive for live_node in nodes] == (["abs"] if rank == 2 else ["transpose", "abs", "transpose"])
     nodes, stored = record_native(Native(always, "abs", True), rank, layout=Reference)
-    assert stored is None and [one.primitive for one in nodes] == ["abs"]
+    assert stored is None and [live_node.primitive for live_node in nodes] == ["abs"]
 
 
 def test_another_native_takes_tensors_as_written_and_gives_the_order_that_it_declares() -> None:
     nodes, stored = record_native(Native(always, "abs", False), 4)
-    assert stored is None and [one.primitive for one in nodes] == ["abs"]
+    assert stored is None and [live_node.primitive for live_node in nodes] == ["abs"]
     nodes, stored = record_native(Native(always, "native", False, (0, 2, 1)), 3)
-    assert stored == (0, 2, 1) and [one.primitive for one in nodes] == ["native", "transpose"]
+    assert stored == (0, 2, 1) and [live_node.primitive for live_node in nodes] == ["native", "transpose"]
     assert nodes[0].outputs[0].spec.shape == (2, 4, 3), "the result of the native is stored in its order"
 
 
 def test_an_input_that_is_left_out_stays_left_out() -> None:
     proto = model([node("Clip", ["x", "", "high"], ["y"])], [value("x", [3]), value("high", [])], [value("y")])
-    made, interpreter = trace(proto, {("", "Clip"): Native(always, "Clip", False)})
-    (recorded,) = made.program.region.live()
-    assert recorded.primitive == "Clip" and recorded.args[1] is None
+    traced_model, interpreter = trace(proto, {("", "Clip"): Native(always, "Clip", False)})
+    (recorded_node,) = traced_model.program.region.live()
+    assert recorded_node.primitive == "Clip" and recorded_node.args[1] is None
     assert list(interpreter.done.values()) == ["native"]
 
 
@@ -294,23 +296,23 @@ def test_a_native_keeps_sizes_of_its_inputs_and_has_the_other_sizes_for_itself()
     """The size of NonZero comes from nodes of the composed meaning. Only the native computes it when the program runs."""
     nodes = [node("NonZero", ["x"], ["a"], name="n"), node("Shape", ["a"], ["y"], name="s")]
     proto = model(nodes, [value("x", ["n"])], [value("y", None, INT64), value("a", None, INT64)])
-    made, _ = trace(proto, {("", "NonZero"): Native(always, "native", False)})
-    assert "nonzero" not in [one.primitive for one in made.program.region.live()]
+    traced_model, _ = trace(proto, {("", "NonZero"): Native(always, "native", False)})
+    assert "nonzero" not in [live_node.primitive for live_node in traced_model.program.region.live()]
 
-    made, _ = trace(
+    traced_model, _ = trace(
         model([node("Abs", ["x"], ["y"])], [value("x", ["n"])], [value("y")]),
         {("", "Abs"): Native(always, "abs", False)},
     )
-    (x,), (y,) = made.program.region.inputs, made.program.region.outputs
+    (x,), (y,) = traced_model.program.region.inputs, traced_model.program.region.outputs
     assert is_equal(x.spec.shape[0], y.spec.shape[0]), "the size of the input stays the size of the result"
 
 
 def test_a_native_keeps_a_size_that_an_earlier_node_computed() -> None:
     nodes = [node("NonZero", ["x"], ["a"], name="before"), node("Neg", ["a"], ["y"], name="n")]
     proto = model(nodes, [value("x", ["n"])], [value("a", None, INT64), value("y", None, INT64)])
-    made, interpreter = trace(proto, {("", "Neg"): Native(always, "neg", False)})
+    traced_model, interpreter = trace(proto, {("", "Neg"): Native(always, "neg", False)})
     assert interpreter.done == {"before": "composed", "n": "native"}
-    a, y = made.program.region.outputs
+    a, y = traced_model.program.region.outputs
     assert is_equal(a.spec.shape[1], y.spec.shape[1])
 
 
@@ -366,16 +368,16 @@ def test_all_results_up_to_the_last_one_that_is_read_are_recorded() -> None:
     for read, count in (("a", 1), ("b", 2)):
         nodes = [node("TopK", ["x", "k"], ["a", "b"], name="n", axis=0)]
         proto = model(nodes, [value("x", [3])], [value(read)], {"k": np.array([2])})
-        made, _ = trace(proto, {("", "TopK"): Native(always, "native", False)})
-        (recorded,) = made.program.region.live()
-        assert len(recorded.outputs) == count
+        traced_model, _ = trace(proto, {("", "TopK"): Native(always, "native", False)})
+        (recorded_node,) = traced_model.program.region.live()
+        assert len(recorded_node.outputs) == count
 
 
 def test_a_native_of_another_domain_is_not_used() -> None:
     proto = model([node("Abs", ["x"], ["y"], name="n")], [value("x", [3])], [value("y")])
-    made, interpreter = trace(proto, {("my.domain", "Abs"): Native(always, "native", False)})
+    traced_model, interpreter = trace(proto, {("my.domain", "Abs"): Native(always, "native", False)})
     assert interpreter.done == {"n": "composed"}
-    np.testing.assert_array_equal(emit(made.program.region, Reference(), [X])[0], abs(X))
+    np.testing.assert_array_equal(emit(traced_model.program.region, Reference(), [X])[0], abs(X))
 
 
 def test_an_attribute_that_holds_a_tensor_is_a_tensor_for_the_meaning() -> None:
@@ -388,6 +390,6 @@ def test_an_attribute_that_holds_a_tensor_is_a_tensor_for_the_meaning() -> None:
 
     by = helper.make_tensor("by", TensorProto.FLOAT, [1], [4.0])
     graph = graph_of([node("Scale", ["x"], ["y"], domain="my.domain", by=by)], ["y"], extra_opsets=MINE)
-    (found,) = Interpreter().run(graph, [lift(X)])
-    np.testing.assert_array_equal(found.value, 4 * X)
+    (result,) = Interpreter().run(graph, [lift(X)])
+    np.testing.assert_array_equal(result.value, 4 * X)
     assert isinstance(seen[0], Tensor) and seen[0].dtype == float32

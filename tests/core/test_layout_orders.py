@@ -1,4 +1,4 @@
-"""The rules of orders, one at a time: which order operands meet in, and how axes put in, taken out and reshaped lie."""
+"""Rules of physical orders: the common order of operands, and the orders after axes are added, removed or reshaped."""
 
 import itertools
 from typing import Any, List, Optional, Sequence, Tuple
@@ -37,12 +37,12 @@ class ChannelsLast(Reference):
 
 
 def numbers(shape: Sequence[int]) -> np.ndarray:
-    """An array in which no element is repeated."""
+    """Return an array in which no element is repeated."""
     return np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
 
 
-def stored(logical: np.ndarray, order: Optional[Sequence[int]]) -> np.ndarray:
-    """A logical array as it is stored in an order."""
+def to_physical(logical: np.ndarray, order: Optional[Sequence[int]]) -> np.ndarray:
+    """Permute a logical array to its physical order."""
     return logical if order is None else logical.transpose(order)
 
 
@@ -66,17 +66,17 @@ def test_axes_and_shapes_in_physical_order() -> None:
 
 # -- the order in which operands meet ----------------------------------------------------------------------------------
 def meet(operands: Sequence[Tuple[Any, Optional[Sequence[int]]]], rank: int = 3) -> Any:
-    """The common order of operands of these stored shapes, each with its pending permutation."""
-    found: List[Any] = []
+    """Return the common order of operands of these physical shapes, each with its pending permutation."""
+    orders: List[Any] = []
 
     def function(*tensors: Any) -> Any:
-        turned = [x if perm is None else p.transpose(x, perm) for x, (_, perm) in zip(tensors, operands)]
-        found.append(common_order(turned, rank))
+        permuted_operands = [x if perm is None else p.transpose(x, perm) for x, (_, perm) in zip(tensors, operands)]
+        orders.append(common_order(permuted_operands, rank))
         return list(tensors)
 
     ports = [Port("x%d" % k, float32, shape) for k, (shape, _) in enumerate(operands)]
     record_program(function, ports, Reference())
-    return found[0]
+    return orders[0]
 
 
 IMAGE = (0, 2, 1)  # of rank 3, it is its own inverse
@@ -108,14 +108,14 @@ def test_operands_meet_in_an_order_that_moves_few_elements(operands: Any, expect
 
 
 def test_a_constant_has_no_say() -> None:
-    found: List[Any] = []
+    orders: List[Any] = []
 
     def function(x: Any) -> Any:
-        found.append(common_order([p.transpose(x, REVERSED), lift(numbers((2, 3, 4)))], 3))
+        orders.append(common_order([p.transpose(x, REVERSED), lift(numbers((2, 3, 4)))], 3))
         return [x]
 
     record_program(function, [Port("x", float32, (4, 3, 2))], Reference())
-    assert found == [REVERSED], "a constant is stored in any order at no cost"
+    assert orders == [REVERSED], "a constant is stored in any order at no cost"
 
 
 # -- axes of length one ------------------------------------------------------------------------------------------------
@@ -125,8 +125,8 @@ def test_axes_that_are_taken_out_leave_the_rest_in_order(order: Tuple[int, ...])
         shape = [1 if axis in axes else axis + 2 for axis in range(4)]
         logical = numbers(shape)
         rest = order_without_axes(order, axes)
-        expected = np.squeeze(stored(logical, order))
-        np.testing.assert_array_equal(stored(np.squeeze(logical, tuple(axes)), rest), expected)
+        expected = np.squeeze(to_physical(logical, order))
+        np.testing.assert_array_equal(to_physical(np.squeeze(logical, tuple(axes)), rest), expected)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -136,8 +136,8 @@ def test_axes_that_are_put_in_move_no_element(order: Tuple[int, ...]) -> None:
         rank = 3 + len(axes)
         there = order_with_axes(order, axes, rank)
         expanded = np.expand_dims(logical, tuple(axes))
-        physical = stored(expanded, there)
-        np.testing.assert_array_equal(physical.reshape(-1), stored(logical, order).reshape(-1))
+        physical = to_physical(expanded, there)
+        np.testing.assert_array_equal(physical.reshape(-1), to_physical(logical, order).reshape(-1))
 
 
 @pytest.mark.parametrize(
@@ -196,23 +196,25 @@ def test_a_reshape_takes_groups_of_axes_as_they_lie(before: Any, order: Any, aft
 
 
 def shape_factors(size: int) -> List[Tuple[int, ...]]:
-    """The shapes of so many elements with up to three axes of two or more."""
-    found = [(size,)]
+    """Return the shapes of `size` elements with up to three axes, each of length two or more."""
+    shapes = [(size,)]
     for first in range(2, size):
         if size % first == 0:
-            found += [(first, *rest) for rest in shape_factors(size // first) if len(rest) < 3]
-    return found
+            shapes += [(first, *rest) for rest in shape_factors(size // first) if len(rest) < 3]
+    return shapes
 
 
 def test_every_reshape_of_24_elements_in_every_order() -> None:
     for before, after in itertools.product(shape_factors(24), repeat=2):
         logical = numbers(before)
         for order in itertools.permutations(range(len(before))):
-            taken, there = reshape_orders(before, normalize_order(order), after)
-            physical = stored(logical, taken).reshape(permute_shape(after, there))
-            np.testing.assert_array_equal(physical, stored(logical.reshape(after), there))
+            source_order, result_order = reshape_orders(before, normalize_order(order), after)
+            physical = to_physical(logical, source_order).reshape(permute_shape(after, result_order))
+            np.testing.assert_array_equal(physical, to_physical(logical.reshape(after), result_order))
             if before == after:
-                assert taken == there == normalize_order(order), "a reshape to the same shape moves nothing"
+                assert source_order == result_order == normalize_order(order), (
+                    "a reshape to the same shape moves nothing"
+                )
 
 
 @pytest.mark.parametrize(
@@ -230,15 +232,15 @@ def test_a_reshape_of_no_elements_has_an_order_too(before: Any, order: Any, afte
 
 
 def image_orders(before: Any, order: Any, after: Any, emitter: Any) -> Any:
-    """The orders of a reshape while it is traced for a shim."""
-    found: List[Any] = []
+    """Return the orders of a reshape while it is traced for a shim."""
+    orders: List[Any] = []
 
     def body(x: Any) -> Any:
-        found.append(reshape_orders(before, order, after))
+        orders.append(reshape_orders(before, order, after))
         return [x]
 
     record_program(body, [Port("x", float32, (1,))], emitter)
-    return found[0]
+    return orders[0]
 
 
 BLOCKS = (0, 2, 4, 3, 5, 1)  # pixels before the two axes of a block, and channels last
@@ -285,7 +287,7 @@ def test_an_image_that_must_move_is_stored_channels_last(before: Any, order: Any
     ],
 )
 def test_a_constant_operand_is_stored_for_its_broadcast(shape: Any, perm: Any, stored_shape: Any) -> None:
-    """One number is a scalar, which every framework broadcasts for free. In an order, a constant has all axes."""
+    """A single number is a scalar, which every framework broadcasts for free. A constant in an order has all axes."""
 
     def function(x: Any) -> Any:
         return [p.add(x if perm is None else p.transpose(x, perm), numbers(shape) + 1)]
@@ -305,12 +307,12 @@ def test_a_constant_operand_is_stored_for_its_broadcast(shape: Any, perm: Any, s
 def test_an_operand_of_any_rank_broadcasts_to_a_pending_order(perm: Any, shape: Any, known: bool) -> None:
     back = [perm.index(axis) for axis in range(3)]
     x = numbers((2, 3, 4)).transpose(back)
-    other = 100 * numbers(shape) + 1
+    operand = 100 * numbers(shape) + 1
 
     def function(x: Any, y: Any) -> Any:
-        return [p.sub(p.transpose(x, perm), other if known else y), y]
+        return [p.sub(p.transpose(x, perm), operand if known else y), y]
 
-    ports = [Port("x", float32, x.shape), Port("y", float32, other.shape)]
+    ports = [Port("x", float32, x.shape), Port("y", float32, operand.shape)]
     program = record_program(function, ports, ChannelsLast())
-    found = emit(program.region, ChannelsLast(), [x, other])[0]
-    np.testing.assert_array_equal(found, numbers((2, 3, 4)) - other)
+    result = emit(program.region, ChannelsLast(), [x, operand])[0]
+    np.testing.assert_array_equal(result, numbers((2, 3, 4)) - operand)

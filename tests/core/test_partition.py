@@ -24,7 +24,7 @@ from onnx_compat.tracing.values import EMPTY_OPTIONAL
 
 
 def chain(*edges: str, outputs: Sequence[str], inputs: Sequence[str] = ("x",), **options: Any) -> Model:
-    """A model with a node "a b -> c" for each edge. The nodes are named by their first outputs."""
+    """Return a model with a node "a b -> c" for each edge. The nodes are named by their first outputs."""
     nodes = []
     for edge in edges:
         before, after = (names.split() for names in edge.split("->"))
@@ -34,10 +34,15 @@ def chain(*edges: str, outputs: Sequence[str], inputs: Sequence[str] = ("x",), *
 
 
 def cut(source: Model, fallback: Any = (), staged: Any = (), sizes: Any = ()) -> List[Tuple[str, str, str, bool]]:
-    """The parts as (nodes, inputs, outputs, fallback), with names separated by spaces."""
+    """Return the parts as (nodes, inputs, outputs, fallback), with names separated by spaces."""
     parts = cut_parts(source.graph, set(fallback), set(staged), set(sizes))
     return [
-        (" ".join(one.name for one in part.nodes), " ".join(part.inputs), " ".join(part.outputs), part.fallback)
+        (
+            " ".join(part_node.name for part_node in part.nodes),
+            " ".join(part.inputs),
+            " ".join(part.outputs),
+            part.fallback,
+        )
         for part in parts
     ]
 
@@ -78,7 +83,7 @@ def test_refused_nodes_that_alternate_make_a_part_each() -> None:
 
 
 def test_a_staged_node_is_in_no_part_with_the_nodes_that_it_reads() -> None:
-    """It needs a value while it is traced, so the value must be an input of its part."""
+    """A staged node needs a value while it is traced, so the value must be an input of its part."""
     source = chain("x -> a", "a -> b", "b -> c", outputs=["c"])
     assert cut(source, staged=["b"]) == [("a", "x", "a", False), ("b c", "a", "c", False)]
 
@@ -144,12 +149,12 @@ def test_sizes_that_a_part_holds_are_not_repeated() -> None:
 
 
 def _conditional() -> Model:
-    """A graph whose If reads "a" from outside in a branch."""
-    inner = helper.make_graph([node("Exp", ["a"], ["t"], name="inside")], "then", [], [value("t", [4])])
-    other = helper.make_graph([node("Neg", ["x"], ["e"], name="else_neg")], "else", [], [value("e", [4])])
+    """Return a graph whose If reads "a" from outside in a branch."""
+    then_graph = helper.make_graph([node("Exp", ["a"], ["t"], name="inside")], "then", [], [value("t", [4])])
+    else_graph = helper.make_graph([node("Neg", ["x"], ["e"], name="else_neg")], "else", [], [value("e", [4])])
     nodes = [
         node("Neg", ["x"], ["a"], name="first"),
-        node("If", ["flag"], ["y"], name="choice", then_branch=inner, else_branch=other),
+        node("If", ["flag"], ["y"], name="choice", then_branch=then_graph, else_branch=else_graph),
     ]
     return load(model(nodes, [value("x", [4]), value("flag", [], TensorProto.BOOL)], [value("y")]))
 
@@ -194,12 +199,12 @@ def test_the_model_of_a_part_declares_what_the_whole_model_declares() -> None:
     first, second = cut_parts(source.graph, {"b"}, set())
     given = TensorType(float32, (None,))
     whole = part_model(source, first, {"x": given})
-    assert [(one.name, one.type) for one in whole.graph.inputs] == [("x", TensorType(float32, (4,)))]
+    assert [(info.name, info.type) for info in whole.graph.inputs] == [("x", TensorType(float32, (4,)))]
     assert set(whole.graph.initializers) == {"w"}, "the weights that other parts read are not in the model of a part"
     rest = part_model(source, second, {"a": given})
-    assert [(one.name, one.type) for one in rest.graph.inputs] == [("a", given)]
+    assert [(info.name, info.type) for info in rest.graph.inputs] == [("a", given)]
     assert set(rest.graph.initializers) == {"v"}
-    assert [one.name for one in rest.graph.outputs] == ["b"]
+    assert [info.name for info in rest.graph.outputs] == ["b"]
     assert (rest.opsets, rest.ir_version) == (source.opsets, source.ir_version)
 
 
@@ -208,10 +213,10 @@ def test_an_input_with_a_default_keeps_it_unless_the_caller_gives_a_value() -> N
     (part,) = cut_parts(source.graph, set(), set())
     kind = TensorType(float32, (None,))
     default = part_model(source, part, {"x": kind})
-    assert [one.name for one in default.graph.inputs] == ["x"]
+    assert [info.name for info in default.graph.inputs] == ["x"]
     assert set(default.graph.initializers) == {"w"}
     given = part_model(source, part, {"x": kind, "w": kind})
-    assert [one.name for one in given.graph.inputs] == ["x", "w"]
+    assert [info.name for info in given.graph.inputs] == ["x", "w"]
     assert not given.graph.initializers, "the value of the caller replaces the default"
 
 
@@ -257,7 +262,11 @@ def test_a_plan_runs_its_parts_in_turn_and_prepares_each_once() -> None:
     for _ in range(2):
         (c, _), (a, _) = plan.run({"x": (np.zeros(4, np.float32), float32)})
         np.testing.assert_array_equal((a, c), (np.full(4, 1), np.full(4, 3)))
-    assert [(one.fallback, one.runs) for one in preparing.prepared] == [(False, 2), (True, 2), (False, 2)]
+    assert [(prepared_part.fallback, prepared_part.runs) for prepared_part in preparing.prepared] == [
+        (False, 2),
+        (True, 2),
+        (False, 2),
+    ]
     assert plan.traces == 6
 
 
@@ -300,7 +309,7 @@ def test_a_part_is_prepared_for_the_types_of_the_values_that_reach_it(given: Any
 
     plan = PartitionedPlan(source, cut_parts(source.graph, {"b"}, set()), prepare, {})
     assert plan.run({"x": (np.zeros(4, np.float32), float32)}) == [given]
-    assert [one.type for one in models[1].graph.inputs] == [expected]
+    assert [info.type for info in models[1].graph.inputs] == [expected]
 
 
 def test_threads_that_reach_a_part_together_prepare_it_once() -> None:
@@ -314,11 +323,11 @@ def test_threads_that_reach_a_part_together_prepare_it_once() -> None:
         return prepare(source, fallback)
 
     plan = PartitionedPlan(plan.model, plan.parts, slow, {})
-    found: List[Optional[np.ndarray]] = [None] * 4
+    results: List[Optional[np.ndarray]] = [None] * 4
 
     def run(k: int) -> None:
         start.wait()
-        found[k] = plan.run({"x": (np.full(4, k, np.float32), float32)})[0][0]
+        results[k] = plan.run({"x": (np.full(4, k, np.float32), float32)})[0][0]
 
     threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
     for thread in threads:
@@ -326,7 +335,7 @@ def test_threads_that_reach_a_part_together_prepare_it_once() -> None:
     for thread in threads:
         thread.join()
     assert len(preparing.prepared) == 1
-    for k, array in enumerate(found):
+    for k, array in enumerate(results):
         np.testing.assert_array_equal(array, np.full(4, k + 1))
 
 
@@ -336,4 +345,4 @@ def test_an_input_that_is_not_given_is_not_fed_to_a_part() -> None:
     preparing = Preparing()
     plan = PartitionedPlan(source, [part], preparing, {})
     plan.run({"x": (np.zeros(4, np.float32), float32)})
-    assert [one.name for one in preparing.prepared[0].model.graph.inputs] == ["x"]
+    assert [info.name for info in preparing.prepared[0].model.graph.inputs] == ["x"]

@@ -41,42 +41,46 @@ def test_a_shape_spreads_if_each_of_its_sizes_does(narrow: Any, wide: Any, expec
 
 
 def test_the_source_of_a_broadcast_is_found() -> None:
-    found: List[Any] = []
+    sources: List[Any] = []
     ports = [Port("x", float32, (3,)), Port("y", float32, (2, 1)), Port("z", float32, (2, 3))]
 
     def body(x: Any, y: Any, z: Any) -> Any:
         low, same, none = p.broadcast_to(x, (2, 3)), p.broadcast_to(y, (2, 3)), p.exp(z)
-        turned = p.transpose(low, [1, 0])
-        turned_same = p.transpose(same, [1, 0])
-        found.extend(broadcast_source(tensor) for tensor in (low, same, none, z, turned, turned_same))
-        found.extend([x, y, none, z, turned])
+        transposed_low = p.transpose(low, [1, 0])
+        transposed_same = p.transpose(same, [1, 0])
+        sources.extend(broadcast_source(tensor) for tensor in (low, same, none, z, transposed_low, transposed_same))
+        sources.extend([x, y, none, z, transposed_low])
         return [low, same, none]
 
     record_program(body, ports, Reference())
-    low, same, none, z, turned, turned_same, x, y, *rest = found
+    low, same, none, z, transposed_low, transposed_same, x, y, *rest = sources
     assert (low.ref, low.shape) == (x.ref, (3,))
     assert (same.ref, same.shape) == (y.ref, (2, 1))
-    assert [none, z, turned] == rest, "a tensor that was not repeated, or lies in another order, is its own source"
-    assert (turned_same.ref, turned_same.shape) == (y.ref, (1, 2))
+    assert [none, z, transposed_low] == rest, (
+        "a tensor that was not repeated, or lies in another order, is its own source"
+    )
+    assert (transposed_same.ref, transposed_same.shape) == (y.ref, (1, 2))
 
 
 @pytest.mark.parametrize("constant", [np.float32(5), np.full((1, 1), 5, "f"), numbers(3), numbers(4, 1)])
 def test_the_source_of_a_repeated_constant_is_the_constant(constant: Any) -> None:
-    found: List[Any] = []
+    sources: List[Any] = []
 
     def body(x: Any) -> Any:
         wide = p.broadcast_to(constant, (x.shape[0], 4, 3))
-        found.append((broadcast_source(wide), broadcast_source(p.transpose(wide, [1, 0, 2]))))
+        sources.append((broadcast_source(wide), broadcast_source(p.transpose(wide, [1, 0, 2]))))
         return [wide]
 
     record_program(body, [Port("x", float32, ("n",))], Reference())
-    ((source, turned),) = found
+    ((source, transposed_source),) = sources
     assert source.known and source.dtype == float32
     np.testing.assert_array_equal(np.squeeze(source.value), np.squeeze(constant))
     if np.size(constant) == 1:
-        assert source.rank == turned.rank == 0 and turned.value == 5, "one number is the same in every order"
+        assert source.rank == transposed_source.rank == 0 and transposed_source.value == 5, (
+            "one number is the same in every order"
+        )
     else:
-        assert not turned.known and turned.rank == 3
+        assert not transposed_source.known and transposed_source.rank == 3
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which integers are never negative: claimed only where it holds for every input, and where the rules can tell."""
+"""Sign analysis of integers: a tensor is called nonnegative only if the rules prove it for every input."""
 
 import itertools
 from typing import Any, Callable, List
@@ -28,7 +28,7 @@ PORTS = [Port(name, dtype, ("n",)) for name, dtype in zip("abcdf", (int8, int64,
 
 
 def claim(function: Callable[..., Any]) -> bool:
-    """Whether the result of a function of PORTS is claimed to be nonnegative. Raises if the numbers contradict."""
+    """Return whether the result of a function of PORTS is claimed to be nonnegative. Assert that the numbers agree."""
     claims: List[bool] = []
 
     def body(*tensors: Any) -> Any:
@@ -37,8 +37,8 @@ def claim(function: Callable[..., Any]) -> bool:
         return [result]
 
     program = record_program(body, PORTS, Reference())
-    found = emit(program.region, Reference(), ARRAYS)[0]
-    assert not claims[0] or found.size == 0 or found.min() >= 0, "a negative number was claimed to be none"
+    array = emit(program.region, Reference(), ARRAYS)[0]
+    assert not claims[0] or array.size == 0 or array.min() >= 0, "a negative number was claimed to be none"
     return claims[0]
 
 
@@ -65,11 +65,11 @@ def test_known_numbers(numbers: Any, expected: bool) -> None:
 def test_symbolic_sizes(sizes: Any, expected: bool) -> None:
     """All elements are looked at: the first one proves nothing about the others."""
 
-    def made(a: Any, *_: Any) -> Any:
+    def stack_sizes(a: Any, *_: Any) -> Any:
         rows = sizes(a.shape[0])
         return lift(rows, int64) if not isinstance(rows[0], list) else p.stack([lift(row, int64) for row in rows], 0)
 
-    assert claim(made) is expected
+    assert claim(stack_sizes) is expected
 
 
 # -- recorded values ---------------------------------------------------------------------------------------------------
@@ -140,11 +140,11 @@ def test_each_primitive(function: Any, expected: bool) -> None:
 def test_a_cast_keeps_the_sign_only_if_the_type_holds_all_numbers(narrow: Any, wide: Any) -> None:
     """254 of eight bits without a sign is -2 of eight bits with a sign; 3 * 2**32 - 1 of 64 bits is -1 of 32 bits."""
 
-    def made(a: Any, b: Any, c: Any, d: Any, f: Any) -> Any:
+    def cast_nonnegative(a: Any, b: Any, c: Any, d: Any, f: Any) -> Any:
         source = {int8: p.maximum(a, 0), int64: p.maximum(b, 0), uint8: c, bool_: d}[narrow]
         return p.add(p.cast(source, wide), lift(0, wide)) if narrow == wide else p.cast(source, wide)
 
-    assert claim(made) is (narrow == wide or wide.bits > narrow.bits)
+    assert claim(cast_nonnegative) is (narrow == wide or wide.bits > narrow.bits)
 
 
 def test_a_cast_keeps_a_negative_number() -> None:
@@ -157,20 +157,20 @@ def test_a_cast_keeps_a_negative_number() -> None:
 def test_a_long_computation_is_given_up(length: int, expected: bool) -> None:
     """The analysis recurses, and a model may hold thousands of values."""
 
-    def made(a: Any, b: Any, *_: Any) -> Any:
+    def add_repeatedly(a: Any, b: Any, *_: Any) -> Any:
         total = p.maximum(b, 0)
         for _ in range(length - 2):
             total = p.add(total, 1)
         return total
 
-    assert claim(made) is expected
+    assert claim(add_repeatedly) is expected
 
 
 def test_a_value_that_is_read_twice_is_looked_at_once() -> None:
-    def made(a: Any, b: Any, *_: Any) -> Any:
+    def double_repeatedly(a: Any, b: Any, *_: Any) -> Any:
         total = p.mod(b, 2)
         for _ in range(25):  # 2**25 paths
             total = p.minimum(p.add(total, total), 1)
         return total
 
-    assert claim(made)
+    assert claim(double_repeatedly)

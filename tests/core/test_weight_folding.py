@@ -46,14 +46,14 @@ def _filters_first(w: Any) -> Any:
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    """Numbers between 0.5 and 1.5: none is zero, so that each may divide."""
+    """Draw numbers between 0.5 and 1.5: every number may divide, because it is not zero."""
     return np.random.RandomState(seed).uniform(0.5, 1.5, shape).astype(np.float32)
 
 
 def fold(
     function: Callable[[Any], List[Any]], shape: Sequence[int], emitter: Any = None, dtype: Any = float32
 ) -> Tuple[List[str], Any]:
-    """The primitives that are left, without transpositions, and the nodes. Asserts that the numbers stay."""
+    """Return the primitives that are left, without transpositions, and their nodes. Assert that the numbers stay."""
     emitter = emitter or Reference()
     x = draw(*shape, seed=9).astype(dtype.numpy)
 
@@ -62,10 +62,10 @@ def fold(
 
     folded = program()
     weight_folding.apply(folded.region, emitter)
-    expected, found = (emit(region, emitter, [x]) for region in (program().region, folded.region))
-    for one, other in zip(expected, found):
-        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
-        assert other.dtype == one.dtype
+    expected, results = (emit(region, emitter, [x]) for region in (program().region, folded.region))
+    for expected_array, array in zip(expected, results):
+        np.testing.assert_allclose(array, expected_array, rtol=1e-5, atol=1e-5)
+        assert array.dtype == expected_array.dtype
     nodes = [node for node in folded.region.live() if node.primitive != "transpose"]
     return [node.primitive for node in nodes], nodes
 
@@ -74,21 +74,21 @@ GEOMETRY = {"strides": (1, 1), "dilations": (1, 1)}
 
 
 def convolve(x: Any, bias: Any = None) -> Any:
-    """Three channels to five."""
+    """Convolve three channels to five."""
     return p.conv(x, draw(5, 3, 2, 2), bias, pads=[(0, 0)] * 2, **GEOMETRY)
 
 
 def depthwise(x: Any, bias: Any = None) -> Any:
-    """Three channels to six, two of each."""
+    """Convolve three channels to six, two of each."""
     return p.conv(x, draw(6, 1, 2, 2), bias, pads=[(0, 0)] * 2, groups=3, **GEOMETRY)
 
 
-def transposed(x: Any, bias: Any = None) -> Any:
-    """Three channels to five."""
+def convolve_transpose(x: Any, bias: Any = None) -> Any:
+    """Apply a transposed convolution of three channels to five."""
     return p.conv_transpose(x, draw(3, 5, 2, 2), bias, **GEOMETRY)
 
 
-LAYERS = [(convolve, 5), (depthwise, 6), (transposed, 5)]
+LAYERS = [(convolve, 5), (depthwise, 6), (convolve_transpose, 5)]
 EMITTERS = [Reference, ChannelsLast]
 IMAGE = (2, 3, 6, 7)
 
@@ -190,12 +190,12 @@ def test_a_scale_folds_into_a_convolution_in_groups() -> None:
 def test_scales_and_shifts_in_a_row_all_fold() -> None:
     """A BatchNormalization, as exporters write it."""
 
-    def normalized(x: Any) -> Any:
+    def normalize(x: Any) -> Any:
         y = p.sub(convolve(x, draw(5, seed=3)), draw(5, 1, 1, seed=4))
         return [p.add(p.mul(p.div(y, draw(5, 1, 1, seed=5)), draw(5, 1, 1, seed=6)), draw(5, 1, 1, seed=7))]
 
     for emitter in EMITTERS:
-        assert fold(normalized, IMAGE, emitter())[0] == ["conv"]
+        assert fold(normalize, IMAGE, emitter())[0] == ["conv"]
 
 
 def test_a_shift_by_zero_adds_no_bias() -> None:
@@ -208,12 +208,12 @@ def test_the_weights_of_double_precision_stay_of_double_precision() -> None:
     left, (node,) = fold(lambda x: [p.add(p.mul(p.matmul(x, weights), weights[0]), weights[1])], (2, 3), dtype=float64)
     assert left == ["matmul"]
     constants = [arg for arg in node.args if isinstance(arg, Const)]
-    assert [(one.array.dtype, one.spec.dtype) for one in constants] == [(np.float64, float64)] * 2
+    assert [(constant.array.dtype, constant.spec.dtype) for constant in constants] == [(np.float64, float64)] * 2
 
 
 # -- where it must not act ---------------------------------------------------------------------------------------------
 def test_a_quotient_that_is_rounded_keeps_its_scale() -> None:
-    """It is a quantization: folded weights would round to other integers."""
+    """A rounded quotient is a quantization: folded weights would round to other integers."""
     left, _ = fold(lambda x: [p.round(p.div(p.matmul(x, draw(3, 4)), np.float32(0.1)))], (2, 3))
     assert left == ["matmul", "div", "round"]
     left, _ = fold(lambda x: [p.exp(p.div(p.matmul(x, draw(3, 4)), np.float32(10)))], (2, 3))
