@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -47,6 +48,8 @@ def _list_operators() -> List[Tuple[str, str, int]]:
     """Return (domain, name, since) of the operators of this library, without those that a test registered."""
     from onnx_compat.ops.registry import all_meanings
 
+    for domain in ("ml", "microsoft"):  # by name: without an installed distribution there are no entry points
+        importlib.import_module(f"onnx_compat.ops.{domain}")
     ours = (entry for entry in all_meanings() if str(entry.function.__module__).startswith("onnx_compat."))
     return sorted((entry.domain, entry.name, entry.since) for entry in ours)
 

@@ -147,6 +147,8 @@ def lookup(domain: str, name: str, opset: int) -> Operator:
     if not has_meaning(domain, name):
         raise UnsupportedError(_unknown_operator_text(domain, name), hint=_unknown_operator_hint(domain))
     versions = OPERATORS[domain, name]
+    if opset < min(versions):
+        _load_all()  # com.microsoft registers LayerNormalization-1 of ai.onnx, which onnxruntime's optimiser writes
     candidates = [version for version in versions if version <= opset]
     if not candidates:
         first = min(versions)

@@ -34,6 +34,7 @@ from onnx_compat.ir.dims import (
 )
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.program import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, refs
+from onnx_compat.model.graph import GraphNode
 from onnx_compat.shim.description import Description, OpenedFile, Step
 from onnx_compat.shim.emission import Sizes, emit
 from onnx_compat.shim.interface import (
@@ -64,6 +65,7 @@ __all__ = [
     "Emitter",
     "Extent",
     "Extents",
+    "GraphNode",
     "InputError",
     "InvalidModelError",
     "MissingDependencyError",

@@ -12,7 +12,7 @@ from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.recording import record_program
 from onnx_compat.tracing.values import Tensor, lift
 
-__all__ = ["applied", "meaning", "primitives", "recorded"]
+__all__ = ["apply_operator", "meaning", "primitives", "record_function"]
 
 
 def meaning(name: str, opset: int, domain: str = "") -> Callable[..., Any]:
@@ -29,7 +29,7 @@ def _lift(value: Any) -> Any:
     return lift(value) if isinstance(value, np.ndarray) else value
 
 
-def applied(name: str, opset: int, *inputs: Any, **attributes: Any) -> Any:
+def apply_operator(name: str, opset: int, *inputs: Any, **attributes: Any) -> Any:
     """Return the first result of an operator for known inputs, as an array."""
     result = meaning(name, opset)(*inputs, **attributes)
     return _array(result[0] if isinstance(result, (list, tuple)) and not isinstance(result, Tensor) else result)
@@ -58,7 +58,7 @@ def _to_list(results: Any) -> List[Tensor]:
     return [result for result in results if result is not None] if isinstance(results, (list, tuple)) else [results]
 
 
-def recorded(
+def record_function(
     function: Callable[..., Any], *shapes: Sequence[Any], dtype: str = "float32", emitter: Any = None
 ) -> Recorded:
     """Record a function for inputs of these shapes and a dtype."""

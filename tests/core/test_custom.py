@@ -78,6 +78,22 @@ def run_in_child(operator: str, domain: str, before: str = "") -> "subprocess.Co
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
 
 
+def test_an_old_version_of_an_operator_of_onnxruntime_is_found() -> None:
+    """LayerNormalization-1 of ai.onnx is registered beside com.microsoft; ONNX has LayerNormalization from opset 17 on."""
+    program = """
+import numpy as np
+from onnx import helper
+import onnx_compat
+ports = [helper.make_tensor_value_info(name, 1, [3]) for name in "xsby"]
+node = helper.make_node("LayerNormalization", ["x", "s", "b"], ["y"])
+graph = helper.make_graph([node], "g", ports[:3], ports[3:])
+proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+print(onnx_compat.run(proto, [np.ones(3, np.float32)] * 3, shim="reference")[0].tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.strip() == "[1.0, 1.0, 1.0]", done.stderr
+
+
 @pytest.mark.parametrize(
     ("operator", "domain", "imported"),
     [

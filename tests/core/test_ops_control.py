@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from building import INT64, model, node, value
-from meanings import applied, meaning
+from meanings import apply_operator, meaning
 from onnx import TensorProto, helper
 
 from onnx_compat import load
@@ -201,9 +201,9 @@ def test_sequences():
     proto = meaning("SequenceConstruct", 11)(np.array([1]), np.array([2, 3]))
     proto = meaning("SequenceInsert", 11)(proto, np.array([9]), np.array(-1))
     assert [item.value.tolist() for item in proto.items] == [[1], [9], [2, 3]]
-    assert applied("SequenceAt", 11, proto, np.array(-1)).tolist() == [2, 3]
-    assert applied("SequenceLength", 11, meaning("SequenceErase", 11)(proto)) == 2
-    assert applied("ConcatFromSequence", 11, proto, axis=0).tolist() == [1, 9, 2, 3]
+    assert apply_operator("SequenceAt", 11, proto, np.array(-1)).tolist() == [2, 3]
+    assert apply_operator("SequenceLength", 11, meaning("SequenceErase", 11)(proto)) == 2
+    assert apply_operator("ConcatFromSequence", 11, proto, axis=0).tolist() == [1, 9, 2, 3]
     empty = meaning("SequenceEmpty", 11)()
     assert isinstance(empty, SequenceValue) and empty.dtype.name == "float32" and not empty.items
 
@@ -221,16 +221,19 @@ def test_splitting_into_a_sequence():
 
 def test_optionals():
     assert meaning("Optional", 15)() is EMPTY_OPTIONAL
-    assert not applied("OptionalHasElement", 18, EMPTY_OPTIONAL) and not applied("OptionalHasElement", 18)
-    assert applied("OptionalHasElement", 15, np.array(1))
+    assert not apply_operator("OptionalHasElement", 18, EMPTY_OPTIONAL) and not apply_operator("OptionalHasElement", 18)
+    assert apply_operator("OptionalHasElement", 15, np.array(1))
 
 
 def test_stop_words():
     normalizer = {"case_change_action": "UPPER", "stopwords": ["monday"]}
     x = np.array(["Monday", "tuesday"], object)
-    assert applied("StringNormalizer", 10, x, **normalizer).tolist() == ["TUESDAY"]
-    assert applied("StringNormalizer", 10, x, is_case_sensitive=1, **normalizer).tolist() == ["MONDAY", "TUESDAY"]
-    assert applied("StringNormalizer", 10, x[:1].reshape(1, 1), **normalizer).tolist() == [[""]]
+    assert apply_operator("StringNormalizer", 10, x, **normalizer).tolist() == ["TUESDAY"]
+    assert apply_operator("StringNormalizer", 10, x, is_case_sensitive=1, **normalizer).tolist() == [
+        "MONDAY",
+        "TUESDAY",
+    ]
+    assert apply_operator("StringNormalizer", 10, x[:1].reshape(1, 1), **normalizer).tolist() == [[""]]
 
 
 @pytest.mark.parametrize("name", ["RandomUniform", "RandomNormal"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from meanings import meaning, recorded
+from meanings import meaning, record_function
 
 from onnx_compat.errors import InvalidModelError
 
@@ -11,7 +11,7 @@ def _unique(x, **attributes):
     """Return Unique for known and for unknown sizes, which must agree."""
     dtype = "string" if x.dtype == object else x.dtype.name
     both = [
-        recorded(lambda t: meaning("Unique", 28)(t, **attributes), s, dtype=dtype)(x)
+        record_function(lambda t: meaning("Unique", 28)(t, **attributes), s, dtype=dtype)(x)
         for s in (x.shape, [None] * x.ndim)
     ]
     for item, other_item in zip(*both):
@@ -64,7 +64,7 @@ def _count_grams(x, mode, **attributes):
     dtype = "string" if x.dtype == object else x.dtype.name
     sizes = (x.shape, [None] * x.ndim)
     item, other_item = (
-        recorded(lambda t: meaning("TfIdfVectorizer", 9)(t, **attributes), s, dtype=dtype)(x) for s in sizes
+        record_function(lambda t: meaning("TfIdfVectorizer", 9)(t, **attributes), s, dtype=dtype)(x) for s in sizes
     )
     np.testing.assert_array_equal(item, other_item)
     return item.tolist()

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from meanings import applied, meaning, recorded
+from meanings import apply_operator, meaning, record_function
 
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.reference.regex import translate
@@ -16,7 +16,8 @@ def _texts(*texts):
 
 def _split(x, **attributes):
     runs = [
-        recorded(lambda t: meaning("StringSplit", 20)(t, **attributes), s, dtype="string") for s in (x.shape, [None])
+        record_function(lambda t: meaning("StringSplit", 20)(t, **attributes), s, dtype="string")
+        for s in (x.shape, [None])
     ]
     (pieces, counts), again = runs[0](x), runs[1](x)
     np.testing.assert_array_equal(pieces, again[0])
@@ -37,13 +38,13 @@ def test_split_at_a_delimiter_keeps_what_is_empty():
 
 
 def test_concat_of_unknown_sizes():
-    joined = recorded(meaning("StringConcat", 20), [None, 1], [None], dtype="string")
+    joined = record_function(meaning("StringConcat", 20), [None, 1], [None], dtype="string")
     result = joined(np.asarray([["a"], ["é"]], object), _texts("", "日本"))
     assert result.tolist() == [["a", "a日本"], ["é", "é日本"]]
 
 
 def test_without_a_pattern_only_the_empty_text_matches():
-    np.testing.assert_array_equal(applied("RegexFullMatch", 20, _texts("", "a")), [True, False])
+    np.testing.assert_array_equal(apply_operator("RegexFullMatch", 20, _texts("", "a")), [True, False])
 
 
 @pytest.mark.parametrize(
@@ -105,4 +106,4 @@ def test_patterns_that_re2_refuses(pattern):
 
 def test_classes_of_unicode_are_left_to_others():
     with pytest.raises(UnsupportedError, match="reference"):
-        applied("RegexFullMatch", 20, _texts("a"), pattern=r"\pL")
+        apply_operator("RegexFullMatch", 20, _texts("a"), pattern=r"\pL")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from meanings import applied, meaning, primitives, recorded
+from meanings import apply_operator, meaning, primitives, record_function
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import NeedsKnownError
@@ -35,19 +35,19 @@ class Node:
 )
 def test_automatic_padding(auto_pad, expected):
     w = np.ones((1, 1, 2), np.float32)
-    assert applied("Conv", 11, LINE, w, auto_pad=auto_pad, strides=[2]).reshape(-1).tolist() == expected
-    run = recorded(lambda x: meaning("Conv", 11)(x, w, auto_pad=auto_pad, strides=[2]), [1, 1, "n"])
+    assert apply_operator("Conv", 11, LINE, w, auto_pad=auto_pad, strides=[2]).reshape(-1).tolist() == expected
+    run = record_function(lambda x: meaning("Conv", 11)(x, w, auto_pad=auto_pad, strides=[2]), [1, 1, "n"])
     assert run(LINE).reshape(-1).tolist() == expected
 
 
 def test_average_pool_counts():
     pool = {"kernel_shape": [3], "strides": [2], "pads": [1, 0]}
-    assert applied("AveragePool", 7, LINE, **pool).reshape(-1).tolist() == [1.5, 3]
-    assert applied("AveragePool", 7, LINE, count_include_pad=1, **pool).reshape(-1).tolist() == [1, 3]
-    assert applied("AveragePool", 10, LINE, ceil_mode=1, **pool).reshape(-1).tolist() == [1.5, 3, 4.5]
-    run = recorded(lambda x: meaning("AveragePool", 19)(x, ceil_mode=1, **pool), [1, 1, "n"])
+    assert apply_operator("AveragePool", 7, LINE, **pool).reshape(-1).tolist() == [1.5, 3]
+    assert apply_operator("AveragePool", 7, LINE, count_include_pad=1, **pool).reshape(-1).tolist() == [1, 3]
+    assert apply_operator("AveragePool", 10, LINE, ceil_mode=1, **pool).reshape(-1).tolist() == [1.5, 3, 4.5]
+    run = record_function(lambda x: meaning("AveragePool", 19)(x, ceil_mode=1, **pool), [1, 1, "n"])
     for n in (4, 5, 6):
-        known = applied("AveragePool", 19, np.ones((1, 1, n), np.float32), ceil_mode=1, **pool)
+        known = apply_operator("AveragePool", 19, np.ones((1, 1, n), np.float32), ceil_mode=1, **pool)
         assert run(np.ones((1, 1, n), np.float32)).tolist() == known.tolist()
 
 
@@ -68,11 +68,11 @@ def test_a_window_that_begins_in_the_padding_is_dropped():
 
 def test_transposed_convolution_to_a_wanted_shape():
     w, bias = np.ones((1, 1, 3), np.float32), np.array([10], np.float32)
-    full = applied("ConvTranspose", 11, LINE[:, :, :2], w, strides=[3])
+    full = apply_operator("ConvTranspose", 11, LINE[:, :, :2], w, strides=[3])
     assert full.reshape(-1).tolist() == [1, 1, 1, 2, 2, 2]
-    larger = applied("ConvTranspose", 11, LINE[:, :, :2], w, bias, strides=[3], output_shape=[7])
+    larger = apply_operator("ConvTranspose", 11, LINE[:, :, :2], w, bias, strides=[3], output_shape=[7])
     assert larger.reshape(-1).tolist() == [11, 11, 11, 12, 12, 12, 10]
-    padded = applied("ConvTranspose", 11, LINE[:, :, :2], w, strides=[3], pads=[1, 1], output_padding=[1])
+    padded = apply_operator("ConvTranspose", 11, LINE[:, :, :2], w, strides=[3], pads=[1, 1], output_padding=[1])
     assert padded.reshape(-1).tolist() == [1, 1, 2, 2, 2]
 
 
@@ -83,7 +83,7 @@ def test_batch_normalization_is_a_factor_and_a_summand():
     def normalize(x):
         return meaning("BatchNormalization", 15)(x, scale, shift, mean, var, epsilon=1.0)[0]
 
-    run = recorded(normalize, [1, 2, "h", "w"])
+    run = record_function(normalize, [1, 2, "h", "w"])
     assert primitives(run) == ["mul", "add"]
     np.testing.assert_allclose(run(x).reshape(-1), [0, 2])
 
@@ -99,15 +99,15 @@ def test_batch_normalization_in_training():
 
 def test_group_normalization_scales_groups_and_then_channels():
     x = np.array([[[1.0], [3.0], [5.0], [9.0]]], np.float32)
-    by_group = applied("GroupNormalization", 18, x, [1.0, 2.0], [0.0, 1.0], num_groups=2, epsilon=0.0)
+    by_group = apply_operator("GroupNormalization", 18, x, [1.0, 2.0], [0.0, 1.0], num_groups=2, epsilon=0.0)
     assert by_group.reshape(-1).tolist() == [-1, 1, -1, 3]
-    by_channel = applied("GroupNormalization", 21, x, [1.0, 1, 2, 3], [0.0, 0, 0, 1], num_groups=2, epsilon=0.0)
+    by_channel = apply_operator("GroupNormalization", 21, x, [1.0, 1, 2, 3], [0.0, 0, 0, 1], num_groups=2, epsilon=0.0)
     assert by_channel.reshape(-1).tolist() == [-1, 1, -2, 4]
 
 
 def test_local_response():
     x = np.array([[[1.0], [2.0], [3.0]]], np.float32)
-    result = applied("LRN", 13, x, size=2, alpha=2.0, beta=1.0, bias=0.0)  # the channel itself and the next one
+    result = apply_operator("LRN", 13, x, size=2, alpha=2.0, beta=1.0, bias=0.0)  # the channel itself and the next one
     np.testing.assert_allclose(result.reshape(-1), [1 / 5, 2 / 13, 3 / 9], rtol=1e-6)
 
 
@@ -126,20 +126,20 @@ def test_aligned_corners_count_a_length_before_it_is_rounded_down(opset):
     """The expected values are those that onnx recorded: 4 * 0.6 is a size of 2.4, of which two pixels are computed."""
     x = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4)
     how = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
-    result = applied("Resize", opset, x, None, np.array([1, 1, 0.6, 0.6], np.float32), **how)
+    result = apply_operator("Resize", opset, x, None, np.array([1, 1, 0.6, 0.6], np.float32), **how)
     np.testing.assert_allclose(result, [[[[1, 1 + 3 / 1.4]]]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("opset", "how", "expected"), RESIZED)
 def test_resize(opset, how, expected):
     x, scales = np.array([[[1.0, 2.0]]], np.float32), np.array([1, 1, 2], np.float32)
-    by_scales = applied("Resize", opset, x, None, scales, **how)
+    by_scales = apply_operator("Resize", opset, x, None, scales, **how)
     np.testing.assert_allclose(by_scales.reshape(-1), expected, rtol=1e-5)
-    by_sizes = applied("Resize", opset, x, None, None, np.array([1, 1, 4]), **how)
+    by_sizes = apply_operator("Resize", opset, x, None, None, np.array([1, 1, 4]), **how)
     np.testing.assert_allclose(by_sizes.reshape(-1), expected, rtol=1e-5)
-    run = recorded(lambda x: meaning("Resize", opset)(x, None, scales, **how), ["n", 1, "w"])
+    run = record_function(lambda x: meaning("Resize", opset)(x, None, scales, **how), ["n", 1, "w"])
     np.testing.assert_allclose(run(x).reshape(-1), expected, rtol=1e-5)
-    doubled = recorded(
+    doubled = record_function(
         lambda x: meaning("Resize", opset)(x, None, None, lift([x.shape[0], 1, x.shape[2] * 2]), **how), ["n", 1, "w"]
     )
     np.testing.assert_allclose(doubled(x).reshape(-1), expected, rtol=1e-5)
@@ -148,7 +148,7 @@ def test_resize(opset, how, expected):
 def test_resize_with_a_filter_as_wide_as_it_shrinks():
     x = np.arange(1, 9, dtype=np.float32)
     how = {"mode": "linear", "antialias": 1, "axes": [0]}
-    result = applied("Resize", 18, x, None, [0.5], **how)
+    result = apply_operator("Resize", 18, x, None, [0.5], **how)
     np.testing.assert_allclose(result, [1.625, 3.5, 5.5, 7.375], rtol=1e-5)
 
 
@@ -161,24 +161,26 @@ def test_resize_a_region():
         "mode": "linear",
     }
     x = np.array([0.0, 1.0, 2.0], np.float32)
-    assert applied("Resize", 18, x, roi, None, np.array([3]), **how).tolist() == [1, 2, 9]
+    assert apply_operator("Resize", 18, x, roi, None, np.array([3]), **how).tolist() == [1, 2, 9]
 
 
 def test_resize_keeps_the_aspect():
     x = np.zeros((2, 4), np.float32)
     sizes = np.array([7, 8])
-    assert applied("Resize", 19, x, None, None, sizes, keep_aspect_ratio_policy="not_larger").shape == (4, 8)
-    assert applied("Resize", 19, x, None, None, sizes, keep_aspect_ratio_policy="not_smaller").shape == (7, 14)
+    assert apply_operator("Resize", 19, x, None, None, sizes, keep_aspect_ratio_policy="not_larger").shape == (4, 8)
+    assert apply_operator("Resize", 19, x, None, None, sizes, keep_aspect_ratio_policy="not_smaller").shape == (7, 14)
     with pytest.raises(NeedsKnownError):
-        recorded(lambda x: meaning("Resize", 19)(x, None, None, sizes, keep_aspect_ratio_policy="not_larger"), ["n", 4])
+        record_function(
+            lambda x: meaning("Resize", 19)(x, None, None, sizes, keep_aspect_ratio_policy="not_larger"), ["n", 4]
+        )
 
 
 def test_old_resizes():
     x, scales = np.arange(4, dtype=np.float32), [0.6]
-    assert applied("Resize", 10, x, scales).tolist() == [0, 2]
-    assert applied("Upsample", 9, x[:2], [2.0]).tolist() == [0, 0, 1, 1]
+    assert apply_operator("Resize", 10, x, scales).tolist() == [0, 2]
+    assert apply_operator("Upsample", 9, x[:2], [2.0]).tolist() == [0, 0, 1, 1]
     image = x.reshape(1, 1, 2, 2)
-    assert applied("Upsample", 1, image, height_scale=1.0, width_scale=2.0)[0, 0, 1].tolist() == [2, 2, 3, 3]
+    assert apply_operator("Upsample", 1, image, height_scale=1.0, width_scale=2.0)[0, 0, 1].tolist() == [2, 2, 3, 3]
 
 
 def test_a_network_of_images_is_transposed_at_its_ends_only():
@@ -202,13 +204,13 @@ def test_a_network_of_images_is_transposed_at_its_ends_only():
         gate = meaning("Sigmoid", 13)(meaning("GlobalAveragePool", 22)(y))
         return meaning("Flatten", 13)(meaning("GlobalAveragePool", 22)(meaning("Mul", 14)(y, gate)))
 
-    run = recorded(network, ["n", 3, 8, 8], emitter=ChannelsLast())
+    run = record_function(network, ["n", 3, 8, 8], emitter=ChannelsLast())
     assert primitives(run).count("transpose") == 1
 
 
 def test_gemm_takes_its_factors_into_what_is_known():
     w, bias = np.ones((2, 3), np.float32), np.ones(2, np.float32)
-    run = recorded(lambda x: meaning("Gemm", 13)(x, w, bias, alpha=2.0, beta=3.0, transB=1), ["n", 3])
+    run = record_function(lambda x: meaning("Gemm", 13)(x, w, bias, alpha=2.0, beta=3.0, transB=1), ["n", 3])
     assert primitives(run) == ["matmul"]
     assert run(np.ones((1, 3), np.float32)).tolist() == [[9, 9]]
-    assert applied("Gemm", 7, w, w.T, lift(np.float32(1))).tolist() == [[4, 4], [4, 4]]
+    assert apply_operator("Gemm", 7, w, w.T, lift(np.float32(1))).tolist() == [[4, 4], [4, 4]]

@@ -17,7 +17,6 @@ __all__ = [
     "KerasModel",
     "KerasOps",
     "Number",
-    "OnnxNode",
     "Pads",
     "Scalar",
     "SymbolicTensor",
@@ -42,9 +41,6 @@ Handle = Any
 KerasModel = Any
 #: `keras.ops`, or an object with the same functions.
 KerasOps = Any
-#: The node of the source model that `native` passes to `accepts`: it has `operator`, `opset` and `outputs`.
-#: The core does not export its class to shims.
-OnnxNode = Any
 
 Handles = Sequence[Handle]
 Ints = Sequence[int]

@@ -4,8 +4,8 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.shim import native
-from onnx_compat_tensorflow.framework_types import Attributes, OnnxNode, TfDType, TfTensor
+from onnx_compat.shim import GraphNode, native
+from onnx_compat_tensorflow.framework_types import Attributes, TfDType, TfTensor
 from onnx_compat_tensorflow.linear import Linear
 
 __all__ = ["FastPaths"]
@@ -17,7 +17,7 @@ def _is_unit_elu(_: object, inputs: Sequence[Any], attributes: Attributes) -> bo
     return bool(inputs[0].dtype.name == "float32" and attributes.get("alpha", 1.0) == 1.0)
 
 
-def _is_paper_selu(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _is_paper_selu(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Accept a Selu with the constants of the paper, which the kernel has built in."""
     alpha, gamma = (attributes.get(name) for name in ("alpha", "gamma"))
     has_paper_constants = (alpha in (None, _ALPHA)) and (gamma in (None, _GAMMA))

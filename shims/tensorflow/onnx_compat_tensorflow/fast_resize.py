@@ -2,16 +2,16 @@
 
 from typing import Any, Optional, Sequence
 
-from onnx_compat.shim import is_static, native
+from onnx_compat.shim import GraphNode, is_static, native
 from onnx_compat_tensorflow.base import Base
-from onnx_compat_tensorflow.framework_types import Attributes, OnnxNode, TfTensor
+from onnx_compat_tensorflow.framework_types import Attributes, TfTensor
 
 __all__ = ["FastResize"]
 
 _TRANSFORMATIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
 
 
-def _is_bilinear_enlargement(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _is_bilinear_enlargement(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Accept an image of static size that grows to exactly the size that the scales give."""
     x = inputs[0]
     if x.rank != 4 or x.dtype.name != "float32" or node.opset < 11 or attributes.get("mode") != "linear":

@@ -9,7 +9,6 @@ __all__ = [
     "Attributes",
     "Bodies",
     "Key",
-    "OnnxNode",
     "RawOps",
     "Sides",
     "Size",
@@ -53,9 +52,6 @@ TfGraphDef = Any
 TfSession = Any
 #: A `tf.compat.v1.ConfigProto`; protobuf generates its class at run time.
 TfSessionConfig = Any
-#: The node of the source model that `native` passes to `accepts`: it has `operator`, `opset` and `outputs`.
-#: The core does not export its class to shims.
-OnnxNode = Any
 
 #: A size: an int where it is known, else a scalar tensor.
 Size = Union[int, TfTensor]

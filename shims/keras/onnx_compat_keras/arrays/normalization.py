@@ -4,19 +4,19 @@ from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import Node, native
-from onnx_compat_keras.framework_types import Array, Attributes, OnnxNode
+from onnx_compat.shim import GraphNode, Node, native
+from onnx_compat_keras.framework_types import Array, Attributes
 
 __all__ = ["Normalization", "alone"]
 
 
-def _frozen(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _frozen(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Accept inference with known parameters."""
     training = attributes.get("training_mode", 0) or not attributes.get("spatial", 1)
     return not training and len(node.outputs) == 1 and all(p is not None and p.known for p in inputs[1:5])
 
 
-def _last_axis(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _last_axis(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Accept normalization over the last axis, in the dtype of the input, with known parameters."""
     x = inputs[0]
     return (

@@ -4,13 +4,13 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import DType, directions, native, standard_recurrent
-from onnx_compat_keras.framework_types import Array, Attributes, OnnxNode
+from onnx_compat.shim import DType, GraphNode, directions, native, standard_recurrent
+from onnx_compat_keras.framework_types import Array, Attributes
 
 __all__ = ["Recurrent", "uses_relu"]
 
 
-def _accepts(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _accepts(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Accept an operator that a Keras layer computes: known float weights, uniform activations, no peepholes."""
     layer = standard_recurrent(node.operator, inputs, attributes)
     return (

@@ -8,6 +8,7 @@ from onnx_compat.shim import (
     Dim,
     Extent,
     Extents,
+    GraphNode,
     Node,
     Ref,
     Tensor,
@@ -17,14 +18,14 @@ from onnx_compat.shim import (
     is_static,
     native,
 )
-from onnx_compat_keras.framework_types import Array, Attributes, OnnxNode
+from onnx_compat_keras.framework_types import Array, Attributes
 
 __all__ = ["Resampling", "sampling"]
 
 _CENTRED = ("half_pixel", "pytorch_half_pixel")
 
 
-def _is_whole_upsampling(node: OnnxNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Accept an image that grows by whole factors in space, in a mode that an up-sampling layer has."""
     x = inputs[0]
     space = x.rank - 2

@@ -8,7 +8,6 @@ never computed in a dtype that holds less.
 import functools
 from contextlib import contextmanager
 from typing import (
-    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -72,17 +71,6 @@ def widen_for(*builtins: str) -> Callable[[F], F]:
         return cast(F, call)
 
     return decorate
-
-
-if TYPE_CHECKING:
-    from typing import Protocol  # Python 3.7 has none at run time
-
-    class OnnxNode(Protocol):
-        """An ONNX node, as the predicate of a native gets it. An output that no operator reads has no name."""
-
-        operator: str
-        opset: int
-        outputs: Sequence[str]
 
 
 class Base(Emitter):

@@ -1,17 +1,14 @@
 """Native operators on images (Resize, Upsample, LRN), for the cases that a kernel computes exactly as ONNX does."""
 
-from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import Extent, Tensor, dtypes, exact_quotient, is_equal, is_static, lift, native
+from onnx_compat.shim import Extent, GraphNode, Tensor, dtypes, exact_quotient, is_equal, is_static, lift, native
 from onnx_compat.shim.geometry import ResizedAxis, axes_from_scales, axes_from_sizes, nearest_index, source_positions
 from onnx_compat_tflite.emitter.base import Attributes
 from onnx_compat_tflite.emitter.control import Control
 from onnx_compat_tflite.subgraph_builder import Handle
-
-if TYPE_CHECKING:
-    from onnx_compat_tflite.emitter.base import OnnxNode
 
 __all__ = ["Images"]
 
@@ -116,9 +113,7 @@ def _resize_modes(operator: str, opset: int, attributes: Attributes) -> Tuple[bo
     return linear, transformation, attributes.get("nearest_mode", "round_prefer_floor")
 
 
-def _requested_resize(
-    node: "OnnxNode", inputs: Sequence[Optional[Tensor]], attributes: Attributes
-) -> Optional[_Resize]:
+def _requested_resize(node: GraphNode, inputs: Sequence[Optional[Tensor]], attributes: Attributes) -> Optional[_Resize]:
     """Return the resize of an ONNX node; None if it is no image, or changes other axes than the two of an image."""
     x, optional_inputs = inputs[0], [*inputs[1:], None, None, None]
     linear, transformation, rounding = _resize_modes(node.operator, node.opset, attributes)
@@ -145,12 +140,12 @@ def _requested_resize(
     return _Resize(linear, transformation, rounding, axes[2], axes[3]) if fixed else None
 
 
-def _accepts_resize(node: "OnnxNode", inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _accepts_resize(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether a kernel computes this Resize or Upsample."""
     return _matching_kernel(_requested_resize(node, inputs, attributes)) is not None
 
 
-def _accepts_lrn(_: "OnnxNode", inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _accepts_lrn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether the kernel computes this LRN: the window has the same number of channels on either side."""
     return bool(inputs[0].rank == 4 and inputs[0].dtype.name == "float32" and attributes["size"] % 2)
 

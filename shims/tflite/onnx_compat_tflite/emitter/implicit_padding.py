@@ -3,17 +3,14 @@
 As primitives, the padding of an unknown size takes a dozen operators, and a mean without it several dozen.
 """
 
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import Any, Optional, Sequence
 
-from onnx_compat.shim import Extent, Tensor, is_equal, is_static, native
+from onnx_compat.shim import Extent, GraphNode, Tensor, is_equal, is_static, native
 from onnx_compat.shim.geometry import WindowGeometry, reach
 from onnx_compat_tflite.emitter.base import Attributes
 from onnx_compat_tflite.emitter.control import Control
 from onnx_compat_tflite.emitter.windows import SAME, padding_of, raise_parameters
 from onnx_compat_tflite.subgraph_builder import Handle
-
-if TYPE_CHECKING:
-    from onnx_compat_tflite.emitter.base import OnnxNode
 
 __all__ = ["ImplicitPadding"]
 
@@ -45,7 +42,7 @@ def _has_open_padding(x: Tensor, attributes: Attributes) -> bool:
     return attributes.get("auto_pad") == "SAME_UPPER" and not all(map(is_static, x.shape[2:]))
 
 
-def _accepts_mean(_: "OnnxNode", inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _accepts_mean(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether the kernel computes this AveragePool: no kernel counts the padding."""
     dense = all(step == 1 for step in attributes.get("dilations") or ())
     return (
@@ -55,7 +52,7 @@ def _accepts_mean(_: "OnnxNode", inputs: Sequence[Any], attributes: Attributes) 
     )
 
 
-def _accepts_maximum(node: "OnnxNode", inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _accepts_maximum(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether the kernel computes this MaxPool."""
     x, dense = inputs[0], all(step == 1 for step in attributes.get("dilations") or ())
     has_one_output = not any(node.outputs[1:])
@@ -67,7 +64,7 @@ def _accepts_maximum(node: "OnnxNode", inputs: Sequence[Any], attributes: Attrib
     )
 
 
-def _accepts_convolution(_: "OnnxNode", inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _accepts_convolution(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether the kernel computes this Conv."""
     x, w, *_rest = inputs
     return bool(_has_open_padding(x, attributes) and w.known and _is_same(x, w.shape[2:], attributes))

@@ -13,11 +13,12 @@ weights. It takes 1.2 to 1.7 times as long as the unrolled LSTM, with a tenth of
 faster than a loop. It is also used for few cells. There is no kernel for GRU.
 """
 
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat.shim import (
+    GraphNode,
     StandardRecurrent,
     activations,
     directions,
@@ -29,9 +30,6 @@ from onnx_compat.shim import (
 from onnx_compat_tflite.emitter.base import Attributes
 from onnx_compat_tflite.emitter.control import Control, is_short_scan
 from onnx_compat_tflite.subgraph_builder import Handle
-
-if TYPE_CHECKING:
-    from onnx_compat_tflite.emitter.base import OnnxNode
 
 __all__ = ["Recurrent"]
 
@@ -60,13 +58,13 @@ def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
     return (alone and batch == 1 and is_cached) or 0 < batch * layer.r.shape[2] <= limit
 
 
-def _accepts_lstm(_: "OnnxNode", inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _accepts_lstm(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether the kernel computes this LSTM."""
     layer = standard_recurrent("LSTM", inputs, attributes)
     return layer is not None and _has_kernel(layer, 11, True)
 
 
-def _accepts_rnn(_: "OnnxNode", inputs: Sequence[Any], attributes: Attributes) -> bool:
+def _accepts_rnn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether the kernel computes this RNN."""
     layer = standard_recurrent("RNN", inputs, attributes)
     return layer is not None and _has_kernel(layer, 3, False)

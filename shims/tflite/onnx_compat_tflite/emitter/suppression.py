@@ -14,17 +14,14 @@ The number of boxes that are sorted is the largest number of boxes above the sco
 for the output of a trained detector.
 """
 
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.shim import Tensor, is_static, native
+from onnx_compat.shim import GraphNode, Tensor, is_static, native
 from onnx_compat_tflite.emitter.base import Attributes
 from onnx_compat_tflite.emitter.control import Control
 from onnx_compat_tflite.subgraph_builder import Handle
-
-if TYPE_CHECKING:
-    from onnx_compat_tflite.emitter.base import OnnxNode
 
 __all__ = ["Suppression"]
 
@@ -41,7 +38,7 @@ def _known_scalar(x: Optional[Tensor]) -> Any:
     return x.value.reshape(-1)[0]
 
 
-def _accepts_suppression(_node: "OnnxNode", inputs: Sequence[Any], _attributes: Attributes) -> bool:
+def _accepts_suppression(_node: GraphNode, inputs: Sequence[Any], _attributes: Attributes) -> bool:
     """Whether sizes, limit and overlap are known, and the kernel supports them."""
     boxes, scores, limit, overlap, threshold = [*inputs, None, None, None][:5]
     sizes = [*scores.shape, boxes.shape[1]]
