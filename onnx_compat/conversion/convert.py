@@ -293,7 +293,7 @@ def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) ->
 
 
 class _OpenInputError(ConversionError):
-    """A file cannot have an input of this type."""
+    """The dtype or the rank of an input is unknown, or the input is a sequence or an optional: a file cannot declare it."""
 
 
 def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantization) -> None:

@@ -51,7 +51,7 @@ class Destination:
         self.check()
 
     def check(self) -> None:
-        """Raise an InputError if the path may not be written now. Put a folder back that a killed run set aside."""
+        """Raise InputError if the path may not be written. First restore a folder that a killed process had set aside."""
         parent = os.path.dirname(self.path)
         if not os.path.isdir(parent):
             is_there = os.path.lexists(parent)

@@ -21,7 +21,10 @@ Reader = Callable[[], Array]
 
 
 class Folder:
-    """The folder that may hold external data. `files`: the data files of the tensors read so far, as keys."""
+    """The folder of the external data of a model.
+
+    `files` holds the paths of the files that its tensors use, as a dict without values.
+    """
 
     def __init__(self, named: str, model: Optional[str] = None) -> None:
         self.named = named

@@ -86,7 +86,10 @@ def _check_count(where: str, actual: int, needed: int, unit: str) -> None:
 
 
 def _string_reader(record: Message, shape: Tuple[int, ...], count: int, where: str) -> Reader:
-    """Return a function that decodes the strings."""
+    """Return a function that decodes the `string_data` of a tensor.
+
+    Raise InvalidModelError if the tensor stores strings as raw data, or their count is wrong.
+    """
     if record.raw_data is not None or record.data_location == 1:
         raise InvalidModelError("%s holds strings as raw data, which ONNX does not allow" % where)
     _check_count(where, len(record.string_data), count, "strings")

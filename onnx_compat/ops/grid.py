@@ -94,8 +94,8 @@ def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tenso
     lines = [*reversed(lines), lift(1, dtype)]
     points = p.stack([p.broadcast_to(line, extents) for line in lines], rank)
     flat = p.reshape(points, (1, product(extents), rank + 1))
-    device_context = p.matmul(flat, p.cast(theta, dtype), transpose_y=True)
-    return p.cast(p.reshape(device_context, (theta.shape[0], *extents, rank)), theta.dtype)
+    grid = p.matmul(flat, p.cast(theta, dtype), transpose_y=True)
+    return p.cast(p.reshape(grid, (theta.shape[0], *extents, rank)), theta.dtype)
 
 
 def _grid_line(extent: Extent, dtype: DType, aligned: bool) -> Tensor:

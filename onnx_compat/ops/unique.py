@@ -88,7 +88,7 @@ def _sort_keys_of_floats(table: Tensor) -> List[Tensor]:
 
 
 def _complex_part(x: Tensor, shift: int) -> Tensor:
-    """Return the real part of a complex number, or the imaginary part for a shift by 32 bits."""
+    """Return the real part of a complex64 tensor if `shift` is 0, the imaginary part if it is 32."""
     if x.dtype.bits != 64:
         raise UnsupportedError(
             "Unique of %s is not supported" % x.dtype.name, hint="make it complex64, or split its parts"

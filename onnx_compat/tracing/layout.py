@@ -69,7 +69,11 @@ def _element_count(tensor: Tensor) -> int:
 
 
 def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
-    """Return an operand for broadcasting to `rank` in `order`. A lower rank gets leading axes of length one."""
+    """Return an operand of a broadcast to `rank`, stored in the layout `order`.
+
+    If `order` is not None, an operand of lower rank gets leading axes of length one. A known single element of lower rank
+    becomes a scalar.
+    """
     if tensor.known and tensor.value is not None:
         array = tensor.value
         if (

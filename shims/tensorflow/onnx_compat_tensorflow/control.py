@@ -1,19 +1,35 @@
 """Branches, loops and gradients. TensorFlow itself captures the handles that a body reads from outside."""
 
-from typing import Callable, List, Sequence, Tuple
+import functools
+from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, cast
 
 from onnx_compat.shim import Sizes, Spec
 from onnx_compat_tensorflow.base import Base
+from onnx_compat_tensorflow.devices import placement
 from onnx_compat_tensorflow.framework_types import Bodies, TfShape, TfTensor, TfTensorArray
 from onnx_compat_tensorflow.tensors import static_shape, tf_dtype
 
 __all__ = ["Control"]
 
 Handles = Sequence[TfTensor]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Control(Base):
     """The primitives of `onnx_compat.primitives.control`."""
+
+    #: The device of the program; None leaves the choice to TensorFlow.
+    device: Optional[str] = None
+
+    def _on_device(self, body: F) -> F:
+        """Place the operations of a body on the device. TensorFlow 2.0 passes no outer placement to nested functions."""
+
+        @functools.wraps(body)
+        def place(*args: TfTensor) -> Any:
+            with placement(self.tf, self.device):
+                return body(*args)
+
+        return cast(F, place)
 
     def cond(self, pred: TfTensor, *, bodies: Bodies, captures: Handles) -> Tuple[TfTensor, ...]:
         shapes = [static_shape(output.spec.shape) for output in self.node.outputs]
@@ -26,7 +42,8 @@ class Control(Base):
             ]
 
         flag = self.raw.Reshape(tensor=pred, shape=self.vector([], self.tf.int32))
-        return tuple(self.tf.compat.v1.cond(flag, branch(bodies[0]), branch(bodies[1]), strict=True))
+        branches = [self._on_device(branch(body)) for body in bodies]
+        return tuple(self.tf.compat.v1.cond(flag, branches[0], branches[1], strict=True))
 
     def while_loop(self, *state: TfTensor, bodies: Bodies, captures: Handles) -> Tuple[TfTensor, ...]:
         tf = self.tf
@@ -35,8 +52,10 @@ class Control(Base):
         empty = self.vector([], tf.int32)
         return tuple(
             tf.compat.v1.while_loop(
-                lambda *values: self.raw.Reshape(tensor=test(*values, *captures)[0], shape=empty),
-                lambda *values: [self._set_shape(*pair) for pair in zip(body(*values, *captures), shapes)],
+                self._on_device(lambda *values: self.raw.Reshape(tensor=test(*values, *captures)[0], shape=empty)),
+                self._on_device(
+                    lambda *values: [self._set_shape(*pair) for pair in zip(body(*values, *captures), shapes)]
+                ),
                 list(state),
                 shape_invariants=[tf.TensorShape(shape) for shape in shapes],
                 return_same_structure=True,
@@ -68,7 +87,10 @@ class Control(Base):
             return raw.AddV2(x=done, y=increment), list(results[:count]), written
 
         _, states, collected = tf.compat.v1.while_loop(
-            lambda done, *_: raw.Less(x=done, y=rounds), step, (zero, list(state), arrays), return_same_structure=True
+            self._on_device(lambda done, *_: raw.Less(x=done, y=rounds)),
+            self._on_device(step),
+            (zero, list(state), arrays),
+            return_same_structure=True,
         )
         return (*states, *(self._stack_elements(array, rounds, length, spec) for array, spec in zip(collected, specs)))
 

@@ -45,6 +45,7 @@ class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types,
         def run(*inputs: TfTensor) -> List[Any]:
             self.traces += 1
             emitter = GraphEmitter(features, lambda array: _read(variables.get(id(array))))
+            emitter.device = self._device
             emitter.model_inputs = frozenset() if empty else frozenset(program.region.inputs)
             with placement(tf, self._device):
                 handles = emit(program.region, emitter, inputs)

@@ -39,7 +39,10 @@ def is_known(*handles: Handle) -> bool:
 
 
 class Operations:
-    """keras.ops, whose results get the name of the current ONNX node; if `checked`, only exact operations."""
+    """A proxy of `keras.ops` that names each new operation after the current ONNX node.
+
+    If `checked`, it raises UnsupportedError for an operation that is not exact.
+    """
 
     def __init__(self, emitter: "Base", checked: bool = True) -> None:
         self._emitter = emitter

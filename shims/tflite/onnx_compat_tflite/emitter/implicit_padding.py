@@ -43,7 +43,7 @@ def _has_open_padding(x: Tensor, attributes: Attributes) -> bool:
 
 
 def _accepts_mean(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this AveragePool: no kernel counts the padding."""
+    """Whether the kernel computes this AveragePool. It takes no dilation and no `count_include_pad`."""
     dense = all(step == 1 for step in attributes.get("dilations") or ())
     return (
         dense

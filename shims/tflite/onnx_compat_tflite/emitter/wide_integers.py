@@ -48,7 +48,10 @@ class WideIntegers(Bitwise):
         arguments: Sequence[Any],
         params: Dict[str, Any],
     ) -> Any:
-        """Call a method with the operands viewed as int64 if the kernels permit it; else see `Base.call_widened`."""
+        """Map the operands to int64, call the method, and map its results back.
+
+        If these kernels allow no such mapping, `Base.call_widened` decides.
+        """
         views = self._int64_views(x.dtype, {name.partition(" ")[0] for name in builtins})
         if views is None:
             return super().call_widened(method, builtins, x, arguments, params)

@@ -39,7 +39,7 @@ def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[by
 
 
 def _base(kind: str) -> str:
-    """Return the scalar type that stores a type."""
+    """Return the scalar type of a field: the underlying type of an enumeration, or the type itself."""
     return ENUMS[kind].base if kind in ENUMS else kind
 
 
