@@ -25,11 +25,11 @@ class Control(Base):
         """Place the operations of a body on the device. TensorFlow 2.0 passes no outer placement to nested functions."""
 
         @functools.wraps(body)
-        def place(*args: TfTensor) -> Any:
+        def run_placed(*args: TfTensor) -> Any:
             with placement(self.tf, self.device):
                 return body(*args)
 
-        return cast(F, place)
+        return cast(F, run_placed)
 
     def cond(self, pred: TfTensor, *, bodies: Bodies, captures: Handles) -> Tuple[TfTensor, ...]:
         shapes = [static_shape(output.spec.shape) for output in self.node.outputs]
