@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from onnx_compat_keras import SHIM
 from onnx_compat_keras.features import back_end
+from onnx_compat_keras.functional import functional
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import ConversionError, InvalidModelError
@@ -222,3 +223,25 @@ def test_an_unknown_back_end_is_a_reason_and_no_exception() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("(False")
     assert "abacus" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((2, 4, 1), (4,)),
+        ((2, 4, 1), (1, 1, 4)),
+        ((1, 1, 4), (1, 4, 1)),
+        ((2, 4, 1, 1), (4,)),
+        ((2, 4, 5, 4), (4, 1, 1)),
+        ((2, 4, 4, 5), (4, 1)),
+        ((2, 3, 4), (4,)),
+        ((2, 4, 3), (4, 1)),
+    ],
+)
+def test_a_sum_follows_the_rule_of_broadcasting(left: Any, right: Any, call_model: Any) -> None:
+    """Keras 3.15 on TensorFlow takes an operand with one long axis for a bias, and may add it along a wrong axis."""
+    ports = [Port("x", dtypes.float32, left), Port("y", dtypes.float32, right)]
+    model = functional(record_program(lambda x, y: [p.add(x, y)], ports, SHIM.emitter()))
+    x, y = (np.random.RandomState(k).rand(*shape).astype(np.float32) for k, shape in enumerate((left, right)))
+    (result,) = call_model(model, [x, y])
+    np.testing.assert_allclose(result, x + y, rtol=1e-6)

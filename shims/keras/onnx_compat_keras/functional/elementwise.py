@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any, Optional, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -78,7 +78,16 @@ class Elementwise(Sizing):
             return self.combine_sizes("add", x, y)
         if self._can_merge(x, y):
             return self.layer("Add", [x, y])
+        if _is_taken_for_bias(self._shape_of(x), self._shape_of(y)):
+            left, right = self.operands(x, y)
+            if self.out.dtype.kind == "u":  # TensorFlow negates no unsigned integers
+                return self._narrow(self.ops.subtract(left, self.ops.subtract(self.ops.zeros_like(right), right)))
+            return self._narrow(self.ops.subtract(left, self.ops.negative(right)))
         return self._narrow(self.ops.add(*self.operands(x, y)))
+
+    @staticmethod
+    def _shape_of(x: Handle) -> Sequence[Optional[int]]:
+        return tuple(x.array.shape if isinstance(x, Known) else x.shape)
 
     def sub(self, x: Handle, y: Handle) -> Handle:
         return self._narrow(self.ops.subtract(*self.operands(x, y)))
@@ -224,3 +233,19 @@ class Elementwise(Sizing):
         if dtype.kind == "b":
             return self.ops.not_equal(x, 0)
         return self.ops.cast(x, dtype.name)
+
+
+def _is_taken_for_bias(x: Sequence[Optional[int]], y: Sequence[Optional[int]]) -> bool:
+    """Whether `keras.ops.add(x, y)` may add along a wrong axis.
+
+    Keras 3.15 on TensorFlow calls `tf.nn.bias_add` if all axes of y but one have length one. It compares that length with
+    the second and the last axis of x: [2, 4, 1] + [4] gives [2, 4, 1].
+    """
+    long_axes = [axis - len(y) for axis, size in enumerate(y) if size != 1]
+    if len(x) < 2 or len(long_axes) != 1:
+        return False
+    (axis,) = long_axes
+    if y[axis] is None or -axis > len(x) or x[axis] != y[axis]:
+        return True
+    is_second = len(x) + axis == 1 and x[-1] is not None and x[-1] != y[axis]
+    return axis != -1 and not is_second

@@ -80,7 +80,8 @@ class Shape(Sizing):
                     if isinstance(value, (int, np.integer))
                     else self.ops.cast(self.size_tensor(value), "int32")
                 )
-                positions = self.ops.add(self.ops.multiply(self.ops.expand_dims(positions, -1), size), along)
+                # The vector first: Keras 3.15 on TensorFlow takes a vector behind [n, k, 1] for a bias of the axis of length k.
+                positions = self.ops.add(along, self.ops.multiply(self.ops.expand_dims(positions, -1), size))
         return self.ops.take(table, positions, axis=0)
 
     def transpose(self, x: Handle, perm: Sequence[int]) -> Handle:
