@@ -67,7 +67,7 @@ def find_mutants(source: str) -> list[Mutant]:
         replaced = replace(copy.deepcopy(node))
         after = "pass" if replaced is None else ast.unparse(replaced)
         lines = _header(statement)
-        mutants.append(Mutant(number, node.lineno, lines, function, operator, _first_line(node), after.split("\n")[0]))  # type: ignore[attr-defined]
+        mutants.append(Mutant(number, node.lineno, lines, function, operator, _first_line(node), after.split("\n")[0]))  # type: ignore[attr-defined]  # the selected statements have line numbers
     return mutants
 
 
@@ -192,13 +192,13 @@ def _changes_of_call(node: ast.Call) -> Iterator[_Change]:
 
 def _swap_arguments(copied: Any) -> ast.AST:
     copied.args[:2] = copied.args[1::-1]
-    return copied  # type: ignore[no-any-return]
+    return copied  # type: ignore[no-any-return]  # the callers pass syntax nodes of many classes
 
 
 def _set(field: str, value: Any) -> Callable[[Any], ast.AST]:
     def replace(copied: Any) -> ast.AST:
         setattr(copied, field, value)
-        return copied  # type: ignore[no-any-return]
+        return copied  # type: ignore[no-any-return]  # the callers pass syntax nodes of many classes
 
     return replace
 
@@ -206,7 +206,7 @@ def _set(field: str, value: Any) -> Callable[[Any], ast.AST]:
 def _set_item(field: str, index: int, value: Any) -> Callable[[Any], ast.AST]:
     def replace(copied: Any) -> ast.AST:
         getattr(copied, field)[index] = value
-        return copied  # type: ignore[no-any-return]
+        return copied  # type: ignore[no-any-return]  # the callers pass syntax nodes of many classes
 
     return replace
 

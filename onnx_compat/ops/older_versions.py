@@ -23,6 +23,6 @@ def older_version(
     parameters += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=int) for name in ignored
     ]
-    meaning.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    meaning.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # typeshed has no __signature__ on functions
     meaning.__doc__ = function.__doc__
     return meaning

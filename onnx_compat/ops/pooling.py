@@ -41,7 +41,7 @@ op("MaxPool", since=1)(older_version(max_pool, without=["dilations", "ceil_mode"
 
 
 def _max_pool(x: Tensor, windows: WindowGeometry) -> Tensor:
-    return p.max_pool(x, windows.kernel, windows.strides, windows.dilations, windows.pads)  # type: ignore[arg-type]
+    return p.max_pool(x, windows.kernel, windows.strides, windows.dilations, windows.pads)  # type: ignore[arg-type]  # kernels of pools are attributes, so they are ints
 
 
 def _argmax_indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
@@ -125,7 +125,7 @@ def _window_mean(x: Tensor, windows: WindowGeometry) -> Tensor:
     """Return the mean of each window, with padding counted as zeros."""
     low, high = zip(*windows.pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high])
-    return p.avg_pool(padded, windows.kernel, windows.strides, windows.dilations)  # type: ignore[arg-type]
+    return p.avg_pool(padded, windows.kernel, windows.strides, windows.dilations)  # type: ignore[arg-type]  # kernels of pools are attributes, so they are ints
 
 
 def _inside_fraction(

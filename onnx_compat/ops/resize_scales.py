@@ -90,6 +90,6 @@ def axes_from_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> Li
         raise NeedsKnownError(
             "a Resize that keeps the aspect ratio needs sizes that are known", lift([*extents, *wanted])
         )
-    ratios = [after / before for before, after in zip(extents, wanted)]  # type: ignore[operator]
+    ratios = [after / before for before, after in zip(extents, wanted)]  # type: ignore[operator]  # all sizes are static behind the check
     factor: Any = min(ratios) if policy == "not_larger" else max(ratios)
     return [ResizedAxis(before, int(np.floor(before * factor + 0.5)), factor) for before in extents]

@@ -85,7 +85,7 @@ def gather_block_quantized(
     axis, blocked = p.axis_of(gather_axis, data.rank), p.axis_of(quantize_axis, data.rank)
     if data.dtype.kind == "f":
         extent = data.shape[blocked]
-        table = dequantize_linear(data, scales, axis=blocked, block_size=block_size or extent)  # type: ignore[arg-type]
+        table = dequantize_linear(data, scales, axis=blocked, block_size=block_size or extent)  # type: ignore[arg-type]  # a blocked axis has a static length
         return _gather_or_zero(table, indices, axis)
     numbers, zero = _unpack_integers(data, scales, zero_points, bits)
     if axis == blocked:

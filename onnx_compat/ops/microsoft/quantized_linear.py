@@ -46,7 +46,7 @@ def qlinear_conv_in_either_layout(
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     image = channels_first(x) if channels_last else x
     parameters = [x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B]
-    y = qlinear_conv(image, *parameters, group=group, strides=strides, **window)  # type: ignore[arg-type]
+    y = qlinear_conv(image, *parameters, group=group, strides=strides, **window)  # type: ignore[arg-type]  # the last of these, the bias, may be None
     return to_channels_last(y) if channels_last else y
 
 
