@@ -1,6 +1,6 @@
 """Elementwise primitives with numpy's broadcasting. They keep a pending layout.
 
-All operands have one dtype: nothing is promoted, and integers wrap. A Python number takes the dtype of the other operand.
+All operands have one dtype: nothing is promoted, and integers wrap. A Python number takes the other operand's dtype.
 """
 
 import functools
@@ -23,7 +23,7 @@ Binary = Callable[[Any, Any], Tensor]
 def elementwise(
     name: str, operands: Sequence[Tensor], result: DType, params: Optional[Dict[str, Any]] = None
 ) -> Tensor:
-    """Fold or record an elementwise primitive. `result` is the dtype of its result."""
+    """Fold or record an elementwise primitive over operands that broadcast. `result` is the dtype of its result."""
     params = params or {}
     folded = fold(name, operands, [result], **params)
     if folded is not None:
@@ -40,7 +40,7 @@ def elementwise(
 
 
 def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Unary]:
-    """Declare a primitive with a single operand. Its result has `dtype`, by default the operand's dtype."""
+    """Return a decorator for a primitive with a single operand. Its result has `dtype`, by default the operand's dtype."""
 
     def declare(function: _Meaning) -> Unary:
         name = function.__name__
@@ -57,7 +57,7 @@ def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Una
 def binary(
     kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = None, either: bool = False
 ) -> Callable[[_Meaning], Binary]:
-    """Declare a primitive with two operands. `neutral`: its right neutral element; with `either`, also the left one."""
+    """Return a decorator for a primitive f of two operands. f(x, neutral) => x; with `either` also f(neutral, x) => x."""
 
     def declare(function: _Meaning) -> Binary:
         name = function.__name__
@@ -76,7 +76,7 @@ def binary(
 
 
 def lift_pair(name: str, x: TensorLike, y: TensorLike) -> "tuple[Tensor, Tensor]":
-    """Convert two operands to tensors of one dtype. Raises InvalidModelError if they have two."""
+    """Convert two operands to Tensors; a number takes the other's dtype. Raises InvalidModelError if the dtypes differ."""
     if not isinstance(x, Tensor) and isinstance(y, Tensor):
         x = scalar_like(x, y)
     x = lift(x)
@@ -104,7 +104,7 @@ def neg(x: TensorLike) -> Any:
 
 @unary("fiuc")
 def abs(x: TensorLike) -> Any:
-    """|x|; the least integer stays as it is, because its absolute value overflows."""
+    """|x|; the least signed integer stays as it is, because its absolute value overflows."""
 
 
 @unary("fiu")
@@ -363,7 +363,7 @@ def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
 # -- select, cast and clip ---------------------------------------------------------------------------------------------
 @primitive("fiubsc")
 def where(condition: TensorLike, x: Any, y: Any) -> Tensor:
-    """x where the condition holds, else y; the three broadcast."""
+    """x where the boolean `condition` is true, else y; the three operands broadcast."""
     yes, no = lift_pair("where", x, y)
     test = lift(condition)
     if test.known and test.value is not None and test.value.size == 1:
@@ -375,9 +375,9 @@ def where(condition: TensorLike, x: Any, y: Any) -> Tensor:
 
 @primitive("fiubc")
 def cast(x: TensorLike, dtype: DType) -> Tensor:
-    """x in another numeric dtype, as C converts it. To an integer, floats truncate and wider integers wrap; NaN, or a float
-    out of range, gives any number but no exception. To bool, all numbers but zero give True. To a float, numbers round
-    half to even; too large gives infinity, or NaN if there is no infinity, or the largest value if there is neither.
+    """x in another numeric dtype, as C converts it. To an integer, floats truncate and wider integers wrap; NaN, or a
+    float out of range, gives any number but no exception. To bool, all numbers but zero give True. To a float, numbers
+    round half to even. A number too large gives infinity, or NaN without infinity, or the largest value without both.
     """
     x = lift(x)
     if dtype.format is not None and not x.known and x.dtype.name in ("float64", "int32", "uint32", "int64", "uint64"):
@@ -389,11 +389,11 @@ def cast(x: TensorLike, dtype: DType) -> Tensor:
 
 @primitive("fiu")
 def clip(x: TensorLike, low: Optional[float] = None, high: Optional[float] = None) -> Tensor:
-    """min(max(x, low), high) for two Python numbers, of which either may be absent; NaN stays NaN."""
+    """min(max(x, low), high) for two Python numbers; a bound of None is no bound. NaN stays NaN."""
     x = lift(x)
     return x if low is None and high is None else elementwise("clip", [x], x.dtype, {"low": low, "high": high})
 
 
 def relu(x: TensorLike) -> Tensor:
-    """x where positive, else zero."""
+    """x where x is positive, else zero; NaN stays NaN."""
     return clip(x, 0, None)

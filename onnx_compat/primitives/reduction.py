@@ -1,4 +1,4 @@
-"""Reductions: combine the elements along axes. They keep a pending layout, and map their axes to it."""
+"""Reductions: combine the elements along axes. A reduction works in the stored order of its operand."""
 
 from typing import Any, Callable, Optional, Sequence
 
@@ -13,7 +13,7 @@ Reduction = Callable[..., Tensor]
 
 
 def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
-    """Declare a primitive f(x, axes, keepdims). `axes=None` reduces all axes; without any axis, x is the result."""
+    """Return a decorator for a primitive f(x, axes, keepdims). `axes=None` reduces all axes; an empty list leaves x."""
 
     def declare(function: Callable[..., Any]) -> Reduction:
         primitive(kinds)(function)
@@ -30,9 +30,9 @@ def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
 
 
 def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
-    """Fold or record a reduction.
+    """Fold or record a reduction over logical axes.
 
-    reduce(broadcast_to(x))  =>  broadcast_to(reduce(x)) where the broadcast is along other axes.
+    reduce(broadcast_to(x))  =>  broadcast_to(reduce(x)) if no reduced axis is broadcast.
     """
     logical_axes = sorted({axis_of(axis, x.rank) for axis in (range(x.rank) if axes is None else axes)})
     if not logical_axes:
@@ -64,7 +64,7 @@ def reduce_sum(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bo
 
 @reduction("fiu")
 def reduce_mean(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The mean; integers are divided with truncation; NaN without elements."""
+    """The mean; integers are divided with truncation toward zero; NaN without elements."""
 
 
 @reduction("fiub")
