@@ -1,7 +1,8 @@
 """The interface between the core and a shim: every name that a shim may import, and nothing else.
 
 A shim subclasses `Shim` and `Emitter`. It receives a `Program` of `Node`s over `Ref`s and `Const`s, and emits it with
-`emit`. A size is an int or a symbolic `Dim`; `is_static` tells which. `examples/toy_shim` is a complete shim.
+`emit`. A size is an int or a symbolic `Dim`; `is_static` tells which of the two. `examples/toy_shim` is a complete
+shim.
 """
 
 from onnx_compat.discovery.child_process import ChildResult, call_in_child

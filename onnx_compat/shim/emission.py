@@ -108,7 +108,7 @@ class _Unsupported:
 
 
 def emission_errors(region: Region, emitter: EmitterLike) -> Dict[str, OnnxCompatError]:
-    """Emit every node with placeholders as inputs. Return the errors by the name of the ONNX node.
+    """Emit every node of a region with placeholders as inputs. Return name of the ONNX node -> its first error.
 
     The name is "" for a node without an origin, for example the transpose of an input.
     """
@@ -119,7 +119,10 @@ def emission_errors(region: Region, emitter: EmitterLike) -> Dict[str, OnnxCompa
 
 
 def execute(node: Node, emitter: "Emitter") -> None:
-    """Execute a node. The handles of its arguments and results are stored in `Ref.handle`."""
+    """Execute a node at once. Set `Ref.handle` of its results, and replace the sizes in their types by actual sizes.
+
+    The arguments' values are read from `Ref.handle`.
+    """
     walk = _Walk(emitter, {})
     walk.node(node)
     for ref in node.outputs:
@@ -190,7 +193,7 @@ class _Walk:
             raise _add_origin(UnsupportedError(reason), node) from error
 
     def _body(self, region: Region, captures: Sequence[Ref]) -> Callable[..., List[Handle]]:
-        """Return the region as a function of its inputs and then of its captures."""
+        """Return an inner region as a function: handles of its inputs, then of its captures -> list of output handles."""
 
         def body(*handles: Any) -> List[Any]:
             inputs, captured = handles[: len(region.inputs)], handles[len(region.inputs) :]

@@ -1,4 +1,4 @@
-"""Geometry of windows and of resized axes, from the meanings of Conv, pooling and Resize, for native operators."""
+"""Geometry of windows (Conv, pooling) and of resized axes (Resize), for native operators. Imported from the meanings."""
 
 from onnx_compat.ops.resize_scales import ResizedAxis, axes_from_scales, axes_from_sizes
 from onnx_compat.ops.resize_weights import nearest_index, source_positions

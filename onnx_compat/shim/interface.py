@@ -43,7 +43,7 @@ Handle = Any  # a tensor of a framework: the core knows no framework
 
 
 class Probe(NamedTuple):
-    """The result of a search for the framework.
+    """The result of the check whether the framework works on this machine.
 
     reason: why the framework is available, or why it is not.
     framework: the name of the framework: "tensorflow".
@@ -158,7 +158,7 @@ class Emitter:
 
     @property
     def target(self) -> Target:
-        """The target for which a program is recorded that this emitter emits."""
+        """The target of this emitter. It can emit only programs that are recorded for this target."""
         return Target(self.layout, self.filter_layout, self.integers)
 
     @property
@@ -179,7 +179,7 @@ class Emitter:
         """Return an element of an integer vector; an `index` of None reads a scalar.
 
         The result is an int if the emitter is concrete. Otherwise it is a scalar handle of `index_dtype`, or of the
-        vector's dtype if that is wider (see `promoted`).
+        vector's dtype if that is wider (see `promote`).
         """
         raise NotImplementedError
 
