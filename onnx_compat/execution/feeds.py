@@ -239,7 +239,7 @@ def structure_ports(name: str, structure: InputStructure, declared: Optional[Typ
             for index, item in enumerate(structure.items)
             for port in structure_ports("%s.%d" % (name, index), item, None)
         ]
-    if structure.kind == "map":  # as many values as keys
+    if structure.kind == "map":  # keys and values share a size
         size: Tuple[Any, ...] = (name + ".size",)
         return [
             Port("%s.%s" % (name, suffix), item.dtype, size)

@@ -77,7 +77,7 @@ class Runnable:
     """A model that is prepared for a shim. `prepare` returns it.
 
     `run` may be called any number of times, with any sizes that the model leaves open, and by several threads at once.
-    Plans are made under a lock, and a run keeps the plan that fits its own inputs.
+    A plan is the model recorded for one structure of inputs. Plans are made under a lock; a run keeps its own plan.
 
     Attributes:
         model: The model.

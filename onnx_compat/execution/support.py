@@ -87,7 +87,7 @@ def survey(
         interpreter = Interpreter(declared_natives(emitter) if use_natives else None, tolerant=True, watch=watch)
         traced = trace_model(model, emitter, structures, fixed, interpreter)
         failed = dict(interpreter.failed)
-        # A concrete emitter executes what it emits.
+        # A concrete emitter would execute each node; a TypeEmitter only checks dtypes.
         failed.update(emission_errors(traced.program.region, TypeEmitter(emitter) if emitter.concrete else emitter))
     return Survey(failed, interpreter.unseen, interpreter.done)
 

@@ -40,7 +40,7 @@ _Key = Tuple[Any, ...]
 
 
 class Undecided(Exception):
-    """The comparison of two symbolic sizes depends on their run-time values."""
+    """Raised where the comparison of two symbolic sizes depends on their run-time values."""
 
 
 class Atom:
@@ -78,7 +78,7 @@ class Atom:
         return self._hash
 
     def __repr__(self) -> str:
-        if self.kind in ("axis", "element"):  # the source is a whole graph: its number is enough
+        if self.kind in ("axis", "element"):  # the repr of a Ref is not unique
             _, source, index = self.key
             return "%s(%s, %d)" % (self.kind, source, index)
         return "%s(%s)" % (self.kind, ", ".join(map(repr, self.args)))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Printer", "format_program"]
 
-_SHORT = 4  # the most elements of a constant that are printed
-_WIDTH = 60  # the most characters of the value of a parameter
+_SHORT = 4  # a constant of more elements prints its shape only
+_WIDTH = 60  # a longer value of a parameter is cut
 _INFIX = {"floordiv": "//", "mod": "%"}
 
 

@@ -37,7 +37,8 @@ class Folder:
         """Check the external data of a tensor, and return a function that reads its `needed` bytes as a uint8 array.
 
         `entries` has the location, offset and length from the model. Raises InvalidModelError at once if an entry is
-        wrong, or if the file is missing or too short. The function raises it if the file has changed since.
+        wrong, or if the file is missing or too short. The returned function raises InvalidModelError if the file has
+        changed since.
         """
         location = entries.get("location", "")
         path = self._resolve(location, tensor)
@@ -81,9 +82,7 @@ class Folder:
         return path
 
     def _inspect(self, path: str, location: str, tensor: str) -> Tuple[int, Tuple[int, ...]]:
-        """Return the size of a file, and a stamp that changes with the file. Raises InvalidModelError without such a
-        file.
-        """
+        """Return the size of a file, and a stamp that changes with the file. Raises InvalidModelError if no file exists."""
         try:
             status = os.stat(path)
         except (OSError, ValueError):

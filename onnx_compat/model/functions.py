@@ -65,7 +65,7 @@ class _Inliner:
         """
         done: List[GraphNode] = []
         for node in nodes:
-            if node.opset >= 0:  # it was passed to a function as an attribute, and was inlined in the scope of the call
+            if node.opset >= 0:  # a node of a graph attribute of the call, which is inlined already
                 done.append(node)
                 continue
             for name, value in node.attributes.items():
@@ -128,7 +128,7 @@ class _Inliner:
         scope.update(zip((port.name for port in signature.inputs), node.inputs))
         aliases: List[
             Tuple[str, str]
-        ] = []  # (value, output) of outputs that are an input, or another output, under a second name
+        ] = []  # (value, output) for each output that is also an input, or another output too
         for port, name in zip(signature.outputs, node.outputs):
             if name and port.name in scope:
                 aliases.append((scope[port.name], name))

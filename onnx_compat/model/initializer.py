@@ -54,7 +54,7 @@ class Initializer:
         self._read = None
 
     def copy(self) -> "Initializer":
-        """Return a copy that shares the stored bytes. To release one of the two leaves the other intact."""
+        """Return a copy that shares the stored bytes. After `release` of one of the two, the other can still be read."""
         duplicate = Initializer(self.name, self.dtype, self.shape, self.array)
         duplicate._read = self._read
         return duplicate
@@ -88,7 +88,7 @@ class Constant:
         return self._array if self._stored is None else self._stored.array()
 
     def copy(self) -> "Constant":
-        """Return a copy that shares the data. To release one of the two leaves the other intact."""
+        """Return a copy that shares the data. After `release` of one of the two, the other can still be read."""
         if self._stored is None:
             return Constant(self._array, self.dtype, self.name)
         return Constant.of(self._stored.copy())

@@ -110,9 +110,7 @@ class Reader:
 
 
 def _tensor_type(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]:
-    """Return (dtype, shape) of a tensor type, with None for an undeclared dtype, an undeclared shape and an undeclared
-    size.
-    """
+    """Return (dtype, shape) of a tensor type, with None for an undeclared dtype, shape or size."""
     dtype = DType.of(record.elem_type) if record.elem_type else None
     if record.shape is None:
         return dtype, None

@@ -20,7 +20,7 @@ __all__ = ["BytesSource", "Field", "FileSource", "Message", "Source", "numbers",
 
 Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
-#: The bytes of a source, indexed.
+#: The bytes of a source, which can be indexed.
 Bytes = Union[bytes, mmap.mmap]
 #: A value of a field, whose type depends on the kind of the field.
 FieldValue = Any

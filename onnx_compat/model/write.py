@@ -137,9 +137,7 @@ class _Writer:
         return make(name=name, type=_NUMBERS[field], **{field: content})
 
     def item(self, value: AttributeValue) -> Tuple[Any, Any]:
-        """Return the AttributeProto field for a single attribute value, and the field's content: (None, value) if
-        unknown.
-        """
+        """Return (field of AttributeProto, content) for a single attribute value: (None, value) for an unknown type."""
         if isinstance(value, (bool, int, np.integer)):
             return "i", int(value)
         if isinstance(value, (float, np.floating)):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VARIABLE", "Schedule", "check_names", "leaving_out", "left_out", "run_program_passes"]
 
-#: Leaves passes out: "-identities,-dead_code".
+#: The environment variable that leaves passes out: "-identities,-dead_code".
 VARIABLE = "ONNX_COMPAT_PASSES"
 
 

@@ -58,7 +58,7 @@ def _from_codes(codes: Tensor, dtype: DType) -> Tensor:
 
 
 def _reinterpret(x: Tensor, dtype: DType) -> Tensor:
-    """Bitcast between an unsigned integer and a type that is no small float. A cast, which wraps, if numpy lacks a type."""
+    """Bitcast between an unsigned integer and a type that is no small float; a cast, which wraps, if numpy lacks a type."""
     native = _is_reinterpretable(x.dtype) and _is_reinterpretable(dtype)
     bits: Tensor = bitcast(x, dtype) if native else cast(x, dtype)
     return bits

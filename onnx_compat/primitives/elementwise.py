@@ -32,7 +32,7 @@ def elementwise(
     narrow = [broadcast_source(operand) for operand in operands]
     if any(source is not operand for source, operand in zip(narrow, operands)) and is_broadcastable(
         broadcast(*[source.shape for source in narrow]), shape
-    ):  # computes on the smaller operand; mostly another operand broadcasts it anyway
+    ):  # the broadcast sinks below the node; mostly a consumer broadcasts the result anyway
         return broadcast_to(elementwise(name, narrow, result, params), shape)
     order = common_order(operands, len(shape))
     args = [broadcast_operand(operand, order, len(shape)) for operand in operands]
@@ -224,12 +224,12 @@ def is_inf(x: TensorLike) -> Any:
 
 @unary("b")
 def logical_not(x: TensorLike) -> Any:
-    """not x."""
+    """The logical negation: not x."""
 
 
 @unary("iu")
 def bitwise_not(x: TensorLike) -> Any:
-    """All bits flipped."""
+    """x with all bits flipped."""
 
 
 # -- two operands ------------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def mul(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiuc", neutral=1)
 def div(x: TensorLike, y: TensorLike) -> Any:
-    """x / y; integers are divided exactly and truncated toward zero (by zero: any number, no exception)."""
+    """x / y; an integer quotient is exact before it is truncated toward zero (by zero: any number, no exception)."""
 
 
 @binary("fiu", neutral=1)
@@ -290,7 +290,7 @@ def minimum(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiubsc", dtypes.bool_)
 def equal(x: TensorLike, y: TensorLike) -> Any:
-    """x == y; NaN equals nothing."""
+    """x == y; NaN is equal to nothing, not even to NaN."""
 
 
 @binary("fiu", dtypes.bool_)
@@ -320,12 +320,12 @@ def logical_xor(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("iu")
 def bitwise_and(x: TensorLike, y: TensorLike) -> Any:
-    """The bits set in both."""
+    """The bits that are set in both operands."""
 
 
 @binary("iu")
 def bitwise_or(x: TensorLike, y: TensorLike) -> Any:
-    """The bits set in either."""
+    """The bits that are set in either operand, or in both."""
 
 
 @binary("iu")
@@ -335,12 +335,12 @@ def bitwise_xor(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("u")
 def shift_left(x: TensorLike, y: TensorLike) -> Any:
-    """x times two to the y, modulo the range of the dtype; zero if y is at least the width of the dtype."""
+    """x * 2^y of unsigned integers, modulo the range of the dtype; zero if y is at least the width of the dtype."""
 
 
 @binary("u")
 def shift_right(x: TensorLike, y: TensorLike) -> Any:
-    """x divided by two to the y, rounded down; zero if y is at least the width of the dtype."""
+    """x / 2^y of unsigned integers, rounded down; zero if y is at least the width of the dtype."""
 
 
 def greater(x: TensorLike, y: TensorLike) -> Tensor:
@@ -356,7 +356,7 @@ def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """x != y; NaN differs from everything."""
+    """x != y; NaN differs from everything, also from NaN."""
     return logical_not(equal(x, y))
 
 

@@ -48,7 +48,7 @@ def matmul(
 
 
 def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
-    """Return the operand and its transpose flag. A pending order that swaps only the last two axes flips the flag."""
+    """Return (operand, transpose flag) for the emitter. A pending swap of the last two axes flips the flag: no transpose."""
     swapped = tuple(range(x.rank - 2)) + (x.rank - 1, x.rank - 2)
     if x.ref is not None and x.order == swapped:
         return current_trace().argument(x, swapped), not transposed
@@ -56,12 +56,12 @@ def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
 
 
 def spatial_order(rank: int) -> Order:
-    """Return the order of images in the layout of the target: logical, or channels last."""
+    """Return the order in which the target stores an image of this rank: channels last, or None for the logical order."""
     return channels_last_order(rank) if current_trace().layout == "channels_last" else None
 
 
 def filter_axes(filter_layout: str, rank: int) -> List[int]:
-    """Return the logical axis (O, I, spatial...) of each physical axis of a filter in this layout."""
+    """Return the logical axis (O, I, spatial...) of each physical axis of a filter: "HWIO" of rank 4 -> [2, 3, 1, 0]."""
     letter_axes = {"O": [0], "I": [1], "H": list(range(2, rank)), "W": []}
     return [axis for letter in filter_layout for axis in letter_axes[letter]]
 
@@ -71,7 +71,7 @@ def _filter_order(rank: int) -> Order:
 
 
 def window(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tuple[Extent, Extent]) -> Extent:
-    """Return the number of positions of a window on a padded axis."""
+    """Return the number of positions of a dilated window on a padded axis of length `extent`: its output size."""
     return floordiv(extent + pads[0] + pads[1] - (kernel - 1) * dilation - 1, stride) + 1
 
 
@@ -87,7 +87,7 @@ def _pad_explicitly(x: Tensor, pads: Pads, value: float = 0) -> Tuple[Tensor, Li
 def _check_filters(
     x: Tensor, w: Tensor, groups: int, channels: Extent, outputs: Extent, bias: Sequence[Tensor]
 ) -> None:
-    """Check the channels of an image, of its filters and of their bias, of which there are `outputs`."""
+    """Raise InvalidModelError unless image, filters and bias fit: `channels` of the image, `outputs` of the result."""
     if w.rank != x.rank or groups < 1:
         raise InvalidModelError(
             "filters %s in %d groups do not fit the image %s" % (list(w.shape), groups, list(x.shape))
@@ -201,6 +201,6 @@ def max_pool(
 
 @primitive("f")
 def avg_pool(x: TensorLike, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Tensor:
-    """The mean under a window that slides over [N, C, spatial...], at the positions where the whole window fits."""
+    """The mean under a window that slides over [N, C, spatial...], without padding: the window stays inside."""
     params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations)}
     return _pool("avg_pool", lift(x), params)

@@ -59,27 +59,27 @@ def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) 
 
 @reduction("fiuc")
 def reduce_sum(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The sum; zero without elements."""
+    """The sum over `axes`; zero without elements."""
 
 
 @reduction("fiu")
 def reduce_mean(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The mean; integers are divided with truncation toward zero; NaN without elements."""
+    """The mean over `axes`; integers are divided with truncation toward zero; NaN without elements."""
 
 
 @reduction("fiub")
 def reduce_max(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The largest element (true if any is true); NaN if any is NaN; without elements -inf, the least integer or False."""
+    """The largest element over `axes` (bool: any); NaN if any is NaN; without elements -inf, the least integer or False."""
 
 
 @reduction("fiub")
 def reduce_min(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The smallest element (true if all are true); NaN if any is NaN; without elements inf, the greatest integer or True."""
+    """The smallest element over `axes` (bool: all); NaN if any is NaN; without elements inf, the largest integer or True."""
 
 
 @reduction("fiu")
 def reduce_prod(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The product; 1 without elements."""
+    """The product over `axes`; 1 without elements."""
 
 
 def _apply_along_axis(name: str, x: TensorLike, axis: int) -> Tensor:

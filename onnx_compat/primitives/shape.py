@@ -34,8 +34,8 @@ def axis_of(axis: int, rank: int) -> int:
 
 @primitive("fiubsc")
 def reshape(x: TensorLike, shape: Sizes) -> Tensor:
-    """The elements, in row-major order, in another shape with the same number of elements. A size of -1 follows from the
-    other sizes; an emitter gets it as an int or a symbolic size.
+    """The elements, in row-major order, in another shape with the same number of elements. A size of -1 stands for the
+    size that follows from the other sizes; an emitter never gets -1.
     """
     x = lift(x)
     shape = _without_wildcard(x, shape)

@@ -36,7 +36,7 @@ class OpenedFile(abc.ABC):
 
     #: The operators, in the order in which they run.
     steps: Sequence[Step] = ()
-    #: Remarks for a reader of the values.
+    #: Remarks for a user who reads the values.
     notes: Sequence[str] = ()
 
     @abc.abstractmethod

@@ -34,7 +34,7 @@ class Sizes:
         return len(self.dims)
 
     def also(self, dims: Sequence[Extent]) -> "Sizes":
-        """Return other sizes of the same program in these forms, for example those of a result of `emitter.node`."""
+        """Return `dims`, sizes of the same program, as a `Sizes`: for example those of a result of `emitter.node`."""
         return Sizes(dims, self._walk)
 
     @property
@@ -131,9 +131,9 @@ def execute(node: Node, emitter: "Emitter") -> None:
 
 
 class _Walk:
-    """The walk over a region, with the handle of each value and of each symbolic size.
+    """A walk that emits the nodes of a region, and keeps the handle of each value and of each symbolic size.
 
-    `failed` collects the errors by node name. Without it, an error ends the walk.
+    `failed` collects the errors by node name. Without a dict in `failed`, the first error ends the walk.
     """
 
     def __init__(self, emitter: EmitterLike, env: Dict[Ref, Handle]) -> None:
@@ -143,7 +143,7 @@ class _Walk:
         self._sizes: Dict[Atom, Handle] = {}
 
     def region(self, region: Region, handles: Sequence[Handle]) -> List[Handle]:
-        """Emit the live nodes. Return the handles of the outputs, or nothing if errors are collected."""
+        """Emit the live nodes. Return the handles of the outputs, or an empty list if `failed` collects errors."""
         self.env.update(zip(region.inputs, handles))
         for node, spent in zip(region.live(), region.spent()):
             try:

@@ -233,11 +233,11 @@ class Emitter:
 
     # -- concrete emitters only -------------------------------------------------------------------------------------
     def shape(self, handle: Handle) -> Tuple[int, ...]:
-        """Return the shape of the value of a handle."""
+        """Return the shape of the tensor that a handle of a concrete emitter holds."""
         raise NotImplementedError
 
     def fetch(self, handle: Handle) -> np.ndarray:
-        """Return the value of a handle."""
+        """Return the tensor that a handle of a concrete emitter holds, as a numpy array."""
         raise NotImplementedError
 
 
@@ -270,7 +270,7 @@ def native(
 
 
 def declared_natives(emitter: Emitter) -> Dict[Tuple[str, str], Native]:
-    """Return the natives that an emitter's class declares, and that the installed framework can run."""
+    """Return (domain, operator) -> `Native` for the natives of an emitter's class that the installed framework can run."""
     natives = {}
     for name in dir(type(emitter)):
         declared = getattr(getattr(type(emitter), name), "native", None)

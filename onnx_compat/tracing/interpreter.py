@@ -85,7 +85,7 @@ class Interpreter:
         """
         scope: Scope = dict(outer or {})
         scope.update((port.name, value) for port, value in zip(graph.inputs, inputs) if value is not None)
-        if self.tolerant and outer is None:  # not even the rank of these inputs is known
+        if self.tolerant and outer is None:  # required inputs without a value have no known rank
             scope.update((name, _UNAVAILABLE) for name in (port.name for port in graph.required) if name not in scope)
         for name, initializer in graph.initializers.items():
             if not (scope.get(name) is not None and name in {port.name for port in graph.inputs}):
@@ -159,7 +159,7 @@ class Interpreter:
     ) -> Sequence[Any]:
         if meaning.context:
             inputs = [context, *inputs]
-        while inputs and inputs[-1] is None:  # trailing inputs that are left out take their defaults
+        while inputs and inputs[-1] is None:  # omitted trailing inputs take the defaults of the meaning
             inputs = inputs[:-1]
         try:
             results = meaning.function(*inputs, **attributes)

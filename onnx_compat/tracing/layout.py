@@ -80,7 +80,7 @@ def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
         array = tensor.value
         if (
             array.size == 1 and array.ndim < rank
-        ):  # at full rank it may be the operand that decides the rank of the result
+        ):  # an operand of full rank keeps its shape, which may decide the rank of the result
             return current_trace().constant(array.reshape(()), tensor.dtype)
         if order is not None and array.ndim < rank:
             array = array.reshape((1,) * (rank - array.ndim) + array.shape)
@@ -199,7 +199,7 @@ def _axis_groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tupl
                 right = right * after[outs[j]]
                 group[1].append(outs[j])
                 j += 1
-            else:  # symbolic sizes do not decide it: the rest is one group
+            else:  # symbolic sizes do not decide where the group ends: all other axes join it
                 group[0].extend(ins[i:])
                 group[1].extend(outs[j:])
                 i, j = len(ins), len(outs)
@@ -212,7 +212,7 @@ def _axis_groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tupl
 
 
 def _can_grow_to(part: Extent, whole: Extent) -> bool:
-    """Whether the product `part` of a group may become `whole` when the group takes more axes."""
+    """Whether `part` times the sizes of further axes can be `whole`: `part` is smaller, or divides `whole` symbolically."""
     if is_static(part) and is_static(whole):
         return 0 < int(part) < int(whole)
     quotient = floordiv(whole, part)

@@ -13,7 +13,7 @@ _MOVING = frozenset(
 )
 #: Primitives whose results are not negative if no argument is. (A sum that overflows is no valid index.)
 _PRESERVING = frozenset("add mul floordiv minimum cumsum reduce_sum reduce_prod".split())
-_MOST_VALUES = 64  # the most values that are analysed of a long computation
+_MOST_VALUES = 64  # the analysis of a long computation gives up after this number of values
 
 
 def is_nonnegative_tensor(x: Tensor) -> bool:

@@ -53,7 +53,7 @@ class Trace:
 
     @contextmanager
     def active(self) -> Iterator["Trace"]:
-        """Make this the current trace of the thread inside the block."""
+        """Make this trace the current trace of the thread inside the block, and yield it."""
         stack = _STATE.__dict__.setdefault("stack", [])
         stack.append(self)
         try:

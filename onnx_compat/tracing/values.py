@@ -1,8 +1,8 @@
 """Traced values: the arguments and results of meanings.
 
-A `Tensor` either has a `value` or a `ref`. `value` is a numpy array of numbers, or an object array of ints and symbolic
-sizes (`Dim`) for the shape arithmetic of a graph. `ref` is a value that is computed at run time. `order` is its pending
-permutation: physical axis j of the recorded value is logical axis `order[j]`; None is the logical order.
+A `Tensor` has either a `value` or a `ref`. `value` is a numpy array of numbers, or an object array of ints and symbolic
+sizes (`Dim`) for the shape arithmetic of a graph. `ref` is a value that is computed at run time. `order` is the pending
+permutation of `ref`: physical axis j of the recorded value is logical axis `order[j]`; None is the logical order.
 """
 
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -72,7 +72,7 @@ class Tensor:
 
     @property
     def known(self) -> bool:
-        """Whether every element is a number that is available while tracing."""
+        """Whether every element is available while tracing as a number or a text, not as a symbolic size."""
         return self.value is not None and (
             self.value.dtype != object or self.dtype.kind == "s" or not _has_symbols(self)
         )
