@@ -32,7 +32,7 @@ __all__ = [
 #: A value as the caller passes it: an array or a number, a list for a sequence, a dict for a map, None for an optional.
 FedValue = Any
 #: A value after validation: (array, dtype) for a tensor, a list of these for a sequence, `MapItems` for a map,
-#: or EMPTY_OPTIONAL. The type is recursive, and its cases are told apart at run time.
+#: or EMPTY_OPTIONAL. The type is recursive, and its cases are distinguished at run time.
 CheckedValue = Any
 #: A value while the model is traced: Tensor, SequenceValue, MapValue, EMPTY_OPTIONAL, or None for an absent input.
 TracedValue = Any

@@ -115,7 +115,7 @@ class Dim:
 
     @staticmethod
     def atom(kind: str, *args: AtomArg) -> "Dim":
-        """Return the `Dim` that is one new atom, for example, of kind "axis", the length of axis 0 of a `Ref`."""
+        """Return the size that is one atom, with the arguments of `Atom`: kind "axis" is the length of an axis."""
         return Dim({(Atom(kind, *args),): 1})
 
     # -- arithmetic ------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The small floating-point formats that numpy lacks: decode their bits, and round numbers to them correctly.
 
 The magnitudes of a format are a sorted table, indexed by code. A number is rounded by a binary search among the
-thresholds between neighbouring magnitudes. The rounding mode and the tie rule only move these thresholds. So a number
+thresholds between consecutive magnitudes. The rounding mode and the tie rule only move these thresholds. So a number
 of any width is rounded once, without an intermediate type.
 """
 

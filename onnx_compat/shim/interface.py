@@ -320,7 +320,8 @@ class Shim(abc.ABC):
         return None
 
     def devices(self) -> Sequence[str]:
-        """Return the names of the framework's devices on this machine, with logical devices: "cpu:0", "cpu:1", "gpu:0".
+        """Return the names of the framework's devices on this machine: "cpu:0", "cpu:1", "gpu:0". Logical devices are
+        included.
 
         A name without a number is the only device of its kind.
         """
