@@ -85,7 +85,7 @@ class Atom:
 
     @property
     def lower(self) -> Optional[int]:
-        """A number that the atom is at least for all run-time values; None if no lower bound is known."""
+        """A number that the atom is never below at run time; None if no lower bound is known."""
         if self.kind == "axis":
             return 0
         if self.kind == "max":

@@ -64,7 +64,9 @@ def _gives_nonnegative(node: Node, known: Dict[Ref, bool]) -> bool:
 
 
 def _is_widening(before: Arg, after: Ref) -> bool:
-    """Whether a cast from `before` to the type of `after` keeps every integer: a wider type, or the same type."""
+    """Whether a cast from `before` to the type of `after` keeps every integer that is not negative: a wider or equal
+    type.
+    """
     if not isinstance(before, Ref) or before.spec.dtype.kind not in "iub":
         return False
     narrow, wide = before.spec.dtype, after.spec.dtype
