@@ -30,7 +30,9 @@ def max_pool(
     storage_order: int = 0,
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the maximum of each window, and its flat index if the second output is requested."""
+    """Return the maximum of each window, and the flat index of that maximum in X (None if that output is not
+    requested).
+    """
     windows = WindowGeometry.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     windows = windows.rounded_up(X.shape[2:]) if ceil_mode else windows
     return _max_pool(X, windows), _argmax_indices(X, windows, storage_order) if ctx.wants(1) else None
@@ -45,7 +47,9 @@ def _max_pool(x: Tensor, windows: WindowGeometry) -> Tensor:
 
 
 def _argmax_indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
-    """Return the flat index in x of the first maximum of each window."""
+    """Return the flat index in x of the first maximum of each window, [N, C, windows...]. `storage_order` 1 is
+    column-major.
+    """
     rank = len(windows.kernel)
     counts = windows.counts(x.shape[2:])
     low, high = zip(*windows.pads)
@@ -69,13 +73,17 @@ def _argmax_indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> T
 
 
 def _window_positions(count: Extent, kernel: Extent, stride: int, dilation: int) -> Tensor:
-    """Return the positions under each window in the padded axis, [windows, kernel]."""
+    """Return the elements of each window as indices of the padded axis: window * stride + k * dilation, [count,
+    kernel].
+    """
     starts = p.mul(p.iota(count), lift(stride, int64))
     return p.add(p.unsqueeze(starts, [1]), p.mul(p.iota(kernel), lift(dilation, int64)))
 
 
 def _flat_index(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
-    """Return flat indices, in row-major order or with the first spatial axis varying fastest."""
+    """Convert coordinates on each spatial axis to flat indices into x: row-major, or column-major if
+    `storage_order`.
+    """
     extents = list(x.shape[2:])
     order = list(range(len(extents)))[:: -1 if storage_order else 1]
     index: Any = lift(0, int64)
@@ -100,7 +108,7 @@ def average_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the mean of each window."""
+    """Return the mean of each window. Padding is left out of the mean unless `count_include_pad`."""
     extents = X.shape[2:]
     windows = WindowGeometry.of(extents, kernel_shape, auto_pad, pads, strides, dilations)
     full_windows = windows.rounded_up(extents) if ceil_mode else windows
@@ -122,7 +130,7 @@ op("AveragePool", since=1)(older_version(average_pool, without=["dilations", "ce
 
 
 def _window_mean(x: Tensor, windows: WindowGeometry) -> Tensor:
-    """Return the mean of each window, with padding counted as zeros."""
+    """Return the sum of each window, with padding as zeros, divided by the number of elements of the kernel."""
     low, high = zip(*windows.pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high])
     return p.avg_pool(padded, windows.kernel, windows.strides, windows.dilations)  # type: ignore[arg-type]  # kernels of pools are attributes, so they are ints
@@ -139,7 +147,10 @@ def _inside_fraction(
     last: Extent,
     dtype: DType,
 ) -> Tensor:
-    """Return the fraction of each window along an axis that lies in [first, last)."""
+    """Return the fraction of the elements of each window on an axis whose coordinate is in [first, last).
+
+    Coordinate 0 is the first element of the axis; `begin` elements of padding precede it.
+    """
     positions = p.sub(_window_positions(count, kernel, stride, dilation), lift(begin, int64))
     is_inside = p.logical_and(p.greater_equal(positions, lift(first, int64)), p.less(positions, lift(last, int64)))
     return p.reduce_mean(p.cast(is_inside, dtype), [1])
@@ -157,7 +168,9 @@ def lp_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the Lp norm of each window. In version 1, p may be any number and the kernel may be absent."""
+    """Return the Lp norm of each window. In version 1, p may be a fraction, and the default window is the whole
+    image.
+    """
     windows = WindowGeometry.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
     return _lp_pool(X, windows.rounded_up(X.shape[2:]) if ceil_mode else windows, p)
 
@@ -179,25 +192,25 @@ def _root(x: Tensor, power: float) -> Tensor:
 
 
 def spatial_axes(x: Tensor) -> List[int]:
-    """Return the axes after batch and channels."""
+    """Return the spatial axes of a tensor [N, C, spatial...]: 2, 3, …"""
     return list(range(2, x.rank))
 
 
 @op("GlobalAveragePool", since=(1, 22))
 def global_average_pool(X: Tensor) -> Tensor:
-    """Return the mean over the spatial axes."""
+    """Return the mean over all spatial axes, which keep size 1."""
     return p.reduce_mean(X, spatial_axes(X), keepdims=True)
 
 
 @op("GlobalMaxPool", since=(1, 22))
 def global_max_pool(X: Tensor) -> Tensor:
-    """Return the maximum over the spatial axes."""
+    """Return the maximum over all spatial axes, which keep size 1."""
     return p.reduce_max(X, spatial_axes(X), keepdims=True)
 
 
 @op("GlobalLpPool", since=(1, 2, 22))
 def global_lp_pool(X: Tensor, *, p: Union[int, float] = 2) -> Tensor:  # noqa: PYI041 (version 1: FLOAT)
-    """Return the Lp norm over the spatial axes."""
+    """Return the Lp norm over all spatial axes, which keep size 1."""
     return _global_norm(X, p)
 
 

@@ -1,4 +1,4 @@
-"""Inverses of windows: Col2Im and MaxUnpool."""
+"""Inverses of window operators: Col2Im, the inverse of im2col, and MaxUnpool, the inverse of MaxPool."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -24,7 +24,9 @@ def col2im(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Add each column to the padded image at the position of its block, then crop the padding."""
+    """Add up columns of blocks into an image, each block at its position, then crop the padding: the inverse of
+    im2col.
+    """
     extents, kernel = as_sizes(image_shape), as_sizes(block_shape)
     rank = len(extents)
     windows = WindowGeometry.of(extents, kernel, "NOTSET", pads, strides, dilations)
@@ -57,9 +59,9 @@ def max_unpool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return an image of zeros with each maximum at its index.
+    """Return an image of zeros with each element of X at its flat index in I: the inverse of MaxPool.
 
-    The indices refer to the input of the pool. A larger output shape appends zeros.
+    The indices refer to the input of that MaxPool. If `output_shape` is larger, zeros are appended to each axis.
     """
     rank = X.rank - 2
     pad_pairs = split_pads(pads) if pads else [(0, 0)] * rank

@@ -12,12 +12,12 @@ Pads = List[Tuple[Extent, Extent]]
 
 
 def reach(kernel: Extent, dilation: int) -> Extent:
-    """Return the span of a dilated kernel."""
+    """Return the number of elements that a dilated kernel spans: (kernel - 1) * dilation + 1."""
     return (kernel - 1) * dilation + 1
 
 
 class WindowGeometry(NamedTuple):
-    """The sliding windows of a convolution or a pool on its spatial axes."""
+    """The sliding windows of a convolution or a pool: an entry for each spatial axis. `pads` are pairs (begin, end)."""
 
     kernel: List[Extent]
     strides: List[int]
@@ -33,7 +33,11 @@ class WindowGeometry(NamedTuple):
         strides: Optional[Sequence[int]],
         dilations: Optional[Sequence[int]] = None,
     ) -> "WindowGeometry":
-        """Return the windows from the attributes of a node. Raises InvalidModelError if these do not fit together."""
+        """Return the windows that the attributes of a node define over an image of these spatial sizes. `auto_pad` is
+        resolved.
+
+        Raises InvalidModelError if the attributes and the number of axes do not fit together.
+        """
         rank = len(extents)
         if len(kernel) != rank or any(is_static(size) and size < 1 for size in kernel):
             raise InvalidModelError("a kernel %s does not fit %d spatial axes" % (list(kernel), rank))
@@ -59,12 +63,15 @@ class WindowGeometry(NamedTuple):
         return not all(is_equal(size, 0) for pair in self.pads for size in pair)
 
     def rounded_up(self, extents: Sequence[Extent]) -> "WindowGeometry":
-        """Return the windows with padding at the end for a last window that begins inside the axis (ceil_mode)."""
+        """Return the windows for ceil_mode: padding is added at the end, so that a partial last window counts too.
+
+        A last window that would begin in the padding at the end is left out.
+        """
         rounded = map(_rounded_up, extents, self.kernel, self.strides, self.dilations, self.pads)
         return self._replace(pads=list(rounded))
 
     def counts(self, extents: Sequence[Extent]) -> List[Extent]:
-        """Return the number of windows on each axis."""
+        """Return the number of windows on each axis of an image of these spatial sizes."""
         return [
             floordiv(extent + low + high - reach(k, d), s) + 1
             for extent, k, s, d, (low, high) in zip(extents, self.kernel, self.strides, self.dilations, self.pads)
@@ -72,7 +79,9 @@ class WindowGeometry(NamedTuple):
 
 
 def _same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
-    """Return padding for ceil(extent / stride) windows; the greater half is at the end if `upper`."""
+    """Return the padding (begin, end) for ceil(extent / stride) windows. If it is odd, the end gets more if `upper`,
+    else less.
+    """
     total = (ceildiv(extent, stride) - 1) * stride + span - extent
     if not (is_static(span) and span >= stride):  # else the total is never negative
         total = maximum(total, 0)
