@@ -103,9 +103,10 @@ def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[Val
 
 
 def _split_array(origin: str, info: ValueInfo, array: "np.ndarray[Any, np.dtype[Any]]") -> List[Any]:
-    """Split the array of an input into samples: into slices of the first axis, or into runs of the input's first size.
+    """Split the array of an input into a list of samples along the first axis.
 
-    Raise `InputError` if the length of the array is no multiple of that size.
+    If the array has an axis more than the input, each slice is a sample. If it has as many axes, a sample is as long as
+    the first axis of the input (1 if open). Raise `InputError` if the length of the array is no multiple of that.
     """
     assert isinstance(info.type, TensorType) and info.type.shape is not None
     shape = info.type.shape

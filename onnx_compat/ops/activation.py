@@ -33,7 +33,7 @@ def prelu(X: Tensor, slope: Tensor) -> Tensor:
 
 @op("ThresholdedRelu", since=(1, 10, 22))
 def thresholded_relu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """Return X where X > alpha, else 0. PyTorch exported it as an experimental operator before opset 10."""
+    """Return X where X > alpha, else 0. Before opset 10, PyTorch exported this operator as an experimental operator."""
     return p.where(alpha < X, X, 0)
 
 
@@ -132,7 +132,7 @@ def softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Softmax", since=13)
 def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the softmax over an axis."""
+    """Return the softmax along an axis."""
     return p.softmax(input, axis)
 
 
@@ -146,7 +146,7 @@ def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("LogSoftmax", since=13)
 def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the logarithm of the softmax over an axis."""
+    """Return the logarithm of the softmax along an axis."""
     return p.log_softmax(input, axis)
 
 
@@ -160,7 +160,7 @@ def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Hardmax", since=13)
 def hardmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return 1 at the first maximum along an axis, else 0."""
+    """Return the one-hot encoding of the maximum along an axis: 1 at the first maximum, else 0."""
     return _hardmax(input, axis)
 
 

@@ -62,8 +62,8 @@ def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
 
 
 def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
-    """Return q and k, each multiplied by sqrt(scale), so that q @ k^T is scaled. The default is 1 / sqrt(size of a
-    head).
+    """Return q and k, each multiplied by sqrt(scale), so that q @ k^T is scaled. The default scale is 1 / sqrt(head
+    size).
     """
     root: Any = attention_scale(q, scale)
     root = p.cast(p.sqrt(root), q.dtype) if isinstance(root, Tensor) else math.sqrt(root)
@@ -71,7 +71,7 @@ def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tupl
 
 
 def attention_scale(q: Tensor, scale: Optional[float]) -> Any:
-    """Return `scale`, or 1 / sqrt(size of a head) if `scale` is 0 or None. The size is the last axis of q."""
+    """Return `scale`; if `scale` is 0 or None, 1 / sqrt(size of the last axis of q), which is the head size."""
     if scale:
         return scale
     size = q.shape[-1]

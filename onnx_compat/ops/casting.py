@@ -63,10 +63,10 @@ def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, round_mo
 
 
 def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
-    """Clip floats to the range of a 4-bit dtype, and replace NaN by its maximum. Return x unchanged for any other
-    dtype.
+    """Clip floats to the range of a 4-bit dtype, and replace NaN by the maximum of the dtype.
 
-    The specification of opsets 21 and 23 does not define the result for such floats; onnx's reference does this.
+    Return x unchanged if x is no float or the dtype has another width. The specification of opsets 21 and 23 does not
+    define these results; the reference implementation of onnx has them.
     """
     if x.dtype.kind != "f" or dtype.bits != 4:
         return x

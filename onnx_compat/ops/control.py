@@ -236,14 +236,17 @@ class _RowBuffer:
         self.steady = spec.static
 
     def empty(self) -> List[Tensor]:
+        """Return the initial loop variables: a buffer without rows, and a shape of zeros."""
         shape = (0, *self.spec.shape) if self.steady else (0,)
         return [p.full(shape, _blank_value(self.spec), self.spec.dtype), p.full((self.spec.rank,), 0, int64)]
 
     def append(self, old: Tensor, row: Tensor) -> List[Tensor]:
+        """Return the loop variables after an iteration: the buffer with the row appended, and the shape of the row."""
         new = p.unsqueeze(row, [0]) if self.steady else p.reshape(row, (row.size,))
         return [p.concat([old, new], 0), p.shape_of(row)]
 
     def finish(self, k: Tensor, buffer: Tensor, shape: Tensor) -> Tensor:
+        """Return the stacked rows after k iterations, from the final buffer and the shape of the last row."""
         return buffer if self.steady else p.reshape(buffer, (as_sizes(k)[0], *as_sizes(shape)))
 
 

@@ -45,8 +45,9 @@ def _parse_equation(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], L
 
 
 def _axis_letters(part: str, rank: int) -> List[str]:
-    """Return the letter of each axis of a term: "i...j" of rank 4 gives i, .2, .1, j. Raises InvalidModelError on a
-    misfit.
+    """Return the letter of each axis of a term: "i...j" of rank 4 gives i, .2, .1, j.
+
+    Raises InvalidModelError if the term does not fit the rank.
     """
     before, ellipsis, after = part.partition("...")
     ellipsis_rank = rank - len(before) - len(after) if ellipsis else 0

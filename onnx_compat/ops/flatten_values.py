@@ -33,7 +33,7 @@ def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
 
 
 def rebuild_values(tensors: Sequence[Tensor], form: Form) -> List[Any]:
-    """Return the nested values of this form from their tensors: the inverse of `flatten_values`."""
+    """Nest tensors again into the values that `form` describes: the inverse of `flatten_values`."""
     remaining = iter(tensors)
 
     def build(entry: Any) -> Any:

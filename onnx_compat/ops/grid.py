@@ -40,6 +40,7 @@ def grid_sample_16(
 
 
 def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool) -> Tensor:
+    """Return the image at each point of the grid, [N, C, points...], for a `mode` that is linear, nearest or cubic."""
     grid = p.cast(grid, compute_dtype(grid))
     extents = x.shape[2:]
     axes: List[List[Tap]] = []

@@ -1,4 +1,4 @@
-"""Decoding of image files."""
+"""ImageDecoder: decode image files."""
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError

@@ -28,31 +28,31 @@ def greater_or_equal(A: Tensor, B: Tensor) -> Tensor:
 
 @op("Not", since=1)
 def logical_not(X: Tensor) -> Tensor:
-    """Return the logical negation."""
+    """Return the elementwise logical negation."""
     return p.logical_not(X)
 
 
 @op("BitwiseAnd", since=18)
 def bitwise_and(A: Tensor, B: Tensor) -> Tensor:
-    """Return the bitwise AND."""
+    """Return the elementwise bitwise AND of two integer tensors."""
     return p.bitwise_and(A, B)
 
 
 @op("BitwiseOr", since=18)
 def bitwise_or(A: Tensor, B: Tensor) -> Tensor:
-    """Return the bitwise OR."""
+    """Return the elementwise bitwise OR of two integer tensors."""
     return p.bitwise_or(A, B)
 
 
 @op("BitwiseXor", since=18)
 def bitwise_xor(A: Tensor, B: Tensor) -> Tensor:
-    """Return the bitwise XOR."""
+    """Return the elementwise bitwise XOR of two integer tensors."""
     return p.bitwise_xor(A, B)
 
 
 @op("BitwiseNot", since=18)
 def bitwise_not(X: Tensor) -> Tensor:
-    """Return the bitwise NOT."""
+    """Return the elementwise bitwise complement of an integer tensor."""
     return p.bitwise_not(X)
 
 

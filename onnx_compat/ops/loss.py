@@ -1,4 +1,4 @@
-"""Losses of classification."""
+"""Losses of classification: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss."""
 
 from typing import Any, Optional, Tuple
 

@@ -51,10 +51,10 @@ def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Exte
 
 
 def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
-    """Return the corners around each point: each combination of a tap on every axis. Each index is a list of
-    coordinates.
+    """Return the corners around each point: each combination of a tap on every axis.
 
-    The weight of a corner is the product of the weights of its taps.
+    The index of a corner is a list with a coordinate on each axis. The weight is the product of the weights of the
+    taps.
     """
     return [
         Tap(

@@ -92,6 +92,9 @@ def _full_mask(data: Tensor, dtype: DType) -> Tensor:
 
 
 def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
+    """Set elements to 0 with probability `ratio`, and divide the others by 1 - ratio. Return also the mask of kept
+    elements.
+    """
     is_kept = p.greater_equal(_draw_uniform(data.shape, data.dtype, seed), ratio)
     factor = 0.0 if ratio == 1 else 1 / (1 - ratio)
     return p.mul(p.mul(data, p.cast(is_kept, data.dtype)), factor), is_kept

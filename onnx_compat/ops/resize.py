@@ -165,9 +165,10 @@ def _resize_axes(x: Tensor, axes: Sequence[Axis], sampling: _Sampling, outside_v
 
 
 def _to_integers(x: Tensor, dtype: DType, sampling: _Sampling) -> Tensor:
-    """Cast interpolated values back to integers, as runtimes do.
+    """Cast interpolated values back to an integer dtype, as runtimes do.
 
-    Linear interpolation truncates. Cubic and antialiased interpolation may overshoot, so it rounds and clips.
+    Linearly interpolated values are truncated. Cubic and antialiased values may overshoot, so they are rounded and
+    clipped.
     """
     if sampling.mode == "cubic" or sampling.antialias:
         x = p.round(x)

@@ -79,7 +79,7 @@ def _scale_size(extent: Extent, factor: float) -> Extent:
 
 
 def _exact_factor(before: Extent, after: Extent) -> Optional[float]:
-    """Return after / before if `before` is symbolic and divides `after` to a constant (2n / n is 2); else None."""
+    """Return after / before if `before` is symbolic and the ratio is constant (2n / n is 2); else None."""
     times = None if is_static(before) else exact_quotient(after, before)
     return None if times is None else float(times)
 

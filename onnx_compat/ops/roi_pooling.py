@@ -78,6 +78,9 @@ class _Points(NamedTuple):
 
 
 def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio: int, half_pixel: bool) -> _Points:
+    """Return evenly spaced points in each bin of each region on an axis. `ratio` is their number per bin; 0: one per
+    pixel.
+    """
     length = end - start if half_pixel else p.maximum(end - start, 1)
     size = p.div(length, lift(float(bins), length.dtype))
     count = p.cast(p.maximum(p.ceil(size), 0), int64) if ratio <= 0 else p.full(size.shape, ratio, int64)

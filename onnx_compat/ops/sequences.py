@@ -65,13 +65,13 @@ def sequence_insert(input_sequence: SequenceValue, tensor: Tensor, position: Opt
 
 @op("SequenceLength", since=11)
 def sequence_length(input_sequence: SequenceValue) -> Tensor:
-    """Return the number of elements as an int64 scalar."""
+    """Return the number of elements of a sequence as an int64 scalar."""
     return lift(len(input_sequence.items), int64)
 
 
 @op("ConcatFromSequence", since=11)
 def concat_from_sequence(input_sequence: SequenceValue, *, axis: int, new_axis: int = 0) -> Tensor:
-    """Concatenate the elements along an axis, or stack them along a new axis."""
+    """Concatenate the elements of a sequence along an axis; if `new_axis`, stack the elements along a new axis."""
     items = input_sequence.items
     if not new_axis:
         return p.concat(items, axis)
@@ -137,7 +137,7 @@ def optional(input: Value = None, *, type: Optional[Type] = None) -> Any:
 
 @op("OptionalHasElement", since=(15, 18, 28))
 def optional_has_element(input: Value = None) -> Tensor:
-    """Return whether the optional holds a value."""
+    """Return whether the optional holds a value, as a scalar. An absent input holds none."""
     return lift(input is not None and input is not EMPTY_OPTIONAL, bool_)
 
 

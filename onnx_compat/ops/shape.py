@@ -34,7 +34,7 @@ def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
 def _may_be_special(extent: Extent) -> bool:
     """Return whether a symbolic entry of a target shape could be 0 or -1, which have a special meaning in Reshape.
 
-    An entry that depends on an element of a run-time tensor could. An entry of sizes of axes alone is a size as it is.
+    True if the entry depends on an element of a run-time tensor. False if it only depends on sizes of axes.
     """
     return any(atom.kind == "element" for atom in atoms_of(extent))
 

@@ -72,8 +72,8 @@ def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: boo
     """Return the discrete Fourier transform, or its inverse, along an axis, which is truncated or zero-padded to
     `length`.
 
-    The last axis of x holds the real part, or the real and the imaginary part. If `onesided`, the spectrum has only the
-    frequencies of `_onesided_length`: the result, or, for an inverse, x.
+    The last axis of x holds the real part, or the real and the imaginary part. If `onesided`, the result (of an
+    inverse: x) has only the first length // 2 + 1 frequencies.
     """
     if not is_static(x.shape[-1]):
         raise NeedsKnownError("whether the input of a DFT is real or complex is not known", lift([x.shape[-1]]))
@@ -154,7 +154,8 @@ def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided:
 def _transform_matrix(
     rows: Extent, columns: Extent, length: Extent, parts: int, inverse: bool, onesided: bool, dtype: DType
 ) -> Tensor:
-    """Return the matrix of the transform, from real and imaginary parts to real and imaginary parts.
+    """Return the matrix of a discrete Fourier transform, which maps real and imaginary parts to real and imaginary
+    parts.
 
     Its shape is [rows * parts, columns * parts of a result]. `parts` is 1 for a real input, 2 for a complex input. The
     matrix of an inverse includes the factor 1 / length.

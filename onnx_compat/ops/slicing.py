@@ -47,7 +47,7 @@ def slice(
 
 @op("DynamicSlice", since=1)
 def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None) -> Tensor:
-    """Return a slice along axes: an experimental operator of ONNX 1.4, which Slice replaced."""
+    """Return data[start:end] along each of `axes`: an experimental operator of ONNX 1.4, which Slice replaced."""
     return slice(data, starts, ends, axes)
 
 
@@ -70,8 +70,9 @@ def _slice(
 
 
 def _open_end(end: Extent, step: int) -> Any:
-    """Return None, the end of the axis, for an end beyond any axis (2^31 - 1, or its negative for a negative step);
-    else `end`.
+    """Return None, the end of the axis, for an extreme `end`; return any other `end` unchanged.
+
+    An extreme end is 2^31 - 1 or more, or, with a negative step, -(2^31 - 1) or less.
     """
     if is_static(end) and (end >= _FAR if step > 0 else end <= -_FAR):
         return None
@@ -90,7 +91,9 @@ def split_1(
     split: Optional[Sequence[int]] = None,
     axis: int = 0,
 ) -> List[Tensor]:
-    """Split along an axis. In version 1 the sizes are an input or an attribute of the same name."""
+    """Split along an axis. In version 1 the sizes are an input (`lengths`) or the attribute `split`; by default equal
+    parts.
+    """
     return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
 
 
@@ -129,12 +132,14 @@ def split(
 
 
 def _equal_parts(extent: Extent, count: int) -> List[Extent]:
+    """Return `count` equal sizes. Raises InvalidModelError if `count` does not divide a static size."""
     if is_static(extent) and extent % count:
         raise InvalidModelError("an axis of length %s cannot be split into %d equal parts" % (extent, count))
     return [floordiv(extent, count)] * count
 
 
 def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
+    """Return `count` sizes whose sum is `extent`: ceil(extent / count) each, and the remainder at the end."""
     chunk = ceildiv(extent, count)
     bounds = [minimum(chunk * k, extent) for k in range(count)] + [extent]
     return [after - before for before, after in zip(bounds, bounds[1:])]

@@ -1,4 +1,4 @@
-"""Gradient of ai.onnx.preview.training."""
+"""The operator Gradient of ai.onnx.preview.training."""
 
 from typing import TYPE_CHECKING, List, Sequence
 

@@ -90,6 +90,7 @@ def _same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tup
 
 
 def _rounded_up(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tuple[Extent, Extent]) -> Any:
+    """Return the padding (begin, end) of an axis for ceil_mode: the end is extended for a partial last window."""
     low, high = pads
     span = reach(kernel, dilation)
     count = ceildiv(extent + low + high - span, stride) + 1

@@ -42,7 +42,9 @@ class Reference(
         return array
 
     def finish(self, handle: Array, dtype: DType) -> Any:
-        """Convert a result to an array of the dtype, rounded to its values. A primitive may return a numpy scalar."""
+        """Convert a result to an array, and round it to the values of a dtype that numpy lacks. A result may be a numpy
+        scalar.
+        """
         array = np.asarray(handle, object if dtype.kind == "s" else None)
         return array if dtype.native or array.dtype == object else dtype.round(array, saturate=False)
 

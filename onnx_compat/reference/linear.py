@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Matrix products in numpy."""
 
 from typing import Any, Optional
 

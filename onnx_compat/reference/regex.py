@@ -16,7 +16,7 @@ _LAST = 0x10FFFF
 
 
 def _ranges(text: str) -> _Ranges:
-    """Return the character ranges of a text of pairs: "09AZ" gives the ranges 0-9 and A-Z, as code points."""
+    """Return the character ranges of a text of pairs, as code points: "09AZ" gives [(48, 57), (65, 90)]."""
     return [(ord(first), ord(last)) for first, last in zip(text[::2], text[1::2])]
 
 

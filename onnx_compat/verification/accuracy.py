@@ -30,7 +30,7 @@ class Accuracy(NamedTuple):
     equal: Optional[float] = None  # the share of equal elements, for an output that is not floating point
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return JSON values. An infinity is the string "inf" or "-inf"."""
+        """Return the figures as a dict of JSON values. An infinity is the string "inf" or "-inf"."""
         return {
             name: str(value) if value is not None and not math.isfinite(value) else value
             for name, value in self._asdict().items()

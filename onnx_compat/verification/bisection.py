@@ -27,7 +27,7 @@ class Bisection(NamedTuple):
     trials: Dict[str, bool]
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return JSON values."""
+        """Return the result of the search as a dict of JSON values."""
         return dict(self._asdict())
 
 

@@ -107,7 +107,7 @@ def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, 
 
 
 def _compare_elements(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndarray) -> Comparison:
-    """Return the comparison of two tensors of one shape. They differ where `bad` is True."""
+    """Return the comparison of two tensors of one shape, which differ where `bad` is True."""
     wrong = int(np.count_nonzero(bad))
     result = _comparison_without_figures(name, MISMATCH if wrong else MATCH, got, want)._replace(
         size=want.size, mismatched=wrong

@@ -52,7 +52,7 @@ class ConvertedFile:
 def open_converted(
     path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None, signature: Optional[str] = None
 ) -> Union[ConvertedFile, Bundle]:
-    """Open a converted file on a shim.
+    """Open a converted file on a shim, and return it ready to run. The result is a `Bundle` if the file is a bundle.
 
     shim: None selects the first installed shim that reads the format and works.
     signature: The signature to run; None: the default signature.
@@ -93,7 +93,7 @@ def open_converted(
 
 
 def no_reader_error(verb: str, path: Union[str, "os.PathLike[str]"], refusals: Sequence[str]) -> ShimError:
-    """Return the ShimError that no installed shim can read a file. Its hint names the package to install.
+    """Return the ShimError which says that no installed shim can read a file. Its hint names the package to install.
 
     `verb` is "runs" or "describes"; `refusals` are the reasons of the installed shims.
     """

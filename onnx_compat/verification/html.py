@@ -197,7 +197,7 @@ def _iterate_tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
 
 
 def _render_outputs(report: Report) -> str:
-    """Return the section of the outputs."""
+    """Return the section with a table of outputs: the type, the errors and the verdict of each output."""
     rows = [
         [
             _render_code(output.name),

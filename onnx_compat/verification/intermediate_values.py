@@ -38,7 +38,9 @@ def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tupl
 
 
 class _LazyProto:
-    """A source of a model that serializes the model only when onnxruntime requests its bytes."""
+    """A stand-in for the onnx.ModelProto of a model. The model is serialized only when onnxruntime requests the
+    bytes.
+    """
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -235,7 +237,7 @@ class InFile:
     def _steps(self, name: str) -> List[Step]:
         """Return the operators of the file that compute a tensor, in the order in which they run.
 
-        They begin at the nearest values of the model that the file holds.
+        Operators before the nearest values of the model that the file holds are left out: these values are inputs.
         """
         needed, pending = set(), [name]
         while pending:
@@ -247,7 +249,7 @@ class InFile:
 
 
 def _to_array(value: OutputValue) -> np.ndarray:
-    """Return a tensor as an array of a storage dtype. Raise `UnsupportedError` for a sequence or None."""
+    """Return a tensor as a numpy array. Raise `UnsupportedError` for a sequence or None."""
     if value is None or isinstance(value, (list, tuple)):
         raise UnsupportedError(
             "the values inside a file can only be compared for tensors, not for sequences",

@@ -124,8 +124,8 @@ def _port_type(port: Message) -> Row:
 def _read_port_types(path: str) -> Dict[str, Dict[str, Row]]:
     """Return the types of the model's inputs and outputs, by kind and name: {"input": {name: row}, "output": …}.
 
-    They have the names of open sizes, which a signature lacks. Return an empty dict if no shim of the library wrote the
-    SavedModel.
+    These types have names for open sizes, which a signature lacks. Return an empty dict if no shim of the library wrote
+    the SavedModel.
     """
     types_path = os.path.join(path, _PORT_TYPES)
     if not os.path.isfile(types_path):

@@ -93,7 +93,7 @@ def multi_head_attention(
 ) -> List[Tensor]:
     """Return [multi-head attention, present keys, present values, scores before the softmax].
 
-    A key or a value of rank 4, [batch, heads, steps, size], is a complete cache already.
+    A key or a value of rank 4, [batch, heads, steps, size], is already split into heads; the bias is not added to it.
     """
     if past_sequence_length is not None or cache_indirection is not None:
         raise UnsupportedError("MultiHeadAttention with a buffer that past and present share is not supported")

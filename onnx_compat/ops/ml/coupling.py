@@ -70,7 +70,9 @@ def _matrix(pairwise: Tensor, classes: int) -> Tensor:
 
 
 def _gradient(matrix: Tensor, estimate: Tensor) -> "tuple[Tensor, Tensor]":
-    """Return Q @ estimate, and the scalar estimate^T @ Q @ estimate, for each row."""
+    """Return matrix @ estimate for each row, which is half the gradient, and estimate^T @ matrix @ estimate,
+    [rows, 1].
+    """
     q = p.reduce_sum(p.mul(matrix, p.unsqueeze(estimate, [1])), [2])
     return q, p.reduce_sum(p.mul(q, estimate), [1], True)
 

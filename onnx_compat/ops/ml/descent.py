@@ -57,7 +57,8 @@ class _Step:
 def _select_child(features: Tensor, positions: Tensor, child: Tensor, forest: Forest) -> Tensor:
     """Return the child that the comparison at each position selects: child - 1 if the comparison holds, else child.
 
-    Comparisons are not negated: TensorFlow rewrites not (x <= y) to x > y, which differs for NaN.
+    `child` has the position of the second child. Comparisons are not negated: TensorFlow rewrites not (x <= y) to x >
+    y, which differs for NaN.
     """
     return p.sub(child, p.cast(_condition_holds(features, positions, forest), int64))
 

@@ -59,9 +59,10 @@ class Column(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """The nodes of all trees in level order, the roots first. An array has an entry for each position in this order.
+    """The nodes of all trees in level order, the roots first. Each array has an entry for each position in this order.
 
-    Column 0 is -inf for every row, so that the comparison of a leaf always holds.
+    `columns` describes the columns of compared values from column 1 on. Column 0 is -inf for every row, so that the
+    comparison of a leaf always holds and selects the leaf itself.
     """
 
     column: np.ndarray

@@ -80,7 +80,10 @@ def label_encoder_2(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """Map keys to values. In this version a NaN key never matches."""
+    """Map each element of X that equals a key to the value of that key, any other element to the default.
+
+    In this version a NaN key never matches.
+    """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, None)
     values, dtype = _values(values_floats, values_int64s, values_strings, None)
     default = {"f": default_float, "i": default_int64, "s": default_string}[dtype.kind]
@@ -104,7 +107,10 @@ def label_encoder(
     values_strings: Strings = None,
     values_tensor: Optional[Tensor] = None,
 ) -> Tensor:
-    """Map keys to values. A NaN key matches NaN."""
+    """Map each element of X that equals a key to the value of that key, any other element to the default.
+
+    A NaN key matches NaN.
+    """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, keys_tensor)
     values, dtype = _values(values_floats, values_int64s, values_strings, values_tensor)
     if default_tensor is not None:

@@ -1,4 +1,4 @@
-"""Support vector machines."""
+"""Support vector machines: SVMClassifier and SVMRegressor."""
 
 from typing import Any, List, NamedTuple, Sequence, Tuple
 
