@@ -1,4 +1,4 @@
-"""Derivatives of matrix products, convolutions and pools."""
+"""Derivative rules of matrix products, convolutions and pools."""
 
 import itertools
 from typing import Any, List, Sequence
@@ -25,15 +25,20 @@ def _matmul(at: RecordedNode, g: Tensor) -> List[Any]:
 
 # -- images: the rules use [N, C, spatial...] and [M, C, kernel...]; the transposes to these orders stay pending -------
 def _to_logical(x: Tensor, order: Order) -> Any:
+    """Transpose x from its stored order back to the logical order."""
     return x if order is None else p.transpose(x, [order.index(axis) for axis in range(x.rank)])
 
 
 def _to_stored(x: Tensor, order: Order) -> Any:
+    """Transpose x from the logical order to a stored order, and record the transpose."""
     return apply_pending_order(x if order is None else p.transpose(x, order))
 
 
 def _filter_order(at: RecordedNode) -> Order:
-    """Return the order of the recorded filter. Its logical axes start with (M, C), or (C, M) in a transposed convolution."""
+    """Return the axis order in which the filter of a recorded convolution is stored.
+
+    Its logical axes start with (M, C), or with (C, M) in a transposed convolution.
+    """
     rank = at.args[1].rank
     if at.primitive == "depthwise_conv" and spatial_order(rank) is not None:
         return (*range(1, rank), 0)
@@ -43,7 +48,7 @@ def _filter_order(at: RecordedNode) -> Order:
 
 
 def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -> Any:
-    """Slice the spatial axes to these sizes from `start` on, and pad them with zeros at the end."""
+    """Slice each spatial axis to `sizes` elements from `start` on. Elements beyond its end are zeros."""
     missing = [maximum(low + size - have, 0) for low, size, have in zip(start, sizes, x.shape[2:])]
     x = p.pad(x, [0] * x.rank, [0, 0, *missing])
     ends = [x.shape[0], x.shape[1], *(low + size for low, size in zip(start, sizes))]
@@ -53,7 +58,8 @@ def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -
 def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], params: Any) -> Any:
     """Return the derivative of a filter: [channels of small, channels of large / groups, kernel...].
 
-    The derivative of a weight is the sum of the products of all elements that the weight connects.
+    It is a convolution of `large` with `small`: each weight gets the sum of the products of the elements that it
+    connects.
     """
     parts = []
     for k in range(params["groups"]):
@@ -66,6 +72,7 @@ def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], p
 
 
 def _group(x: Tensor, k: int, groups: int) -> Any:
+    """Return the channels of group `k`."""
     size = floordiv(x.shape[1], groups)
     return p.slice_axis(x, 1, size * k, size * (k + 1))
 
@@ -94,7 +101,10 @@ def _conv_transpose(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("avg_pool")
 def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Spread each mean evenly over its window, by a depthwise transposed convolution with equal weights."""
+    """Differentiate an average pool: spread each derivative evenly over its window.
+
+    This is a depthwise transposed convolution with equal weights.
+    """
     order = spatial_order(g.rank)
     x, g = _to_logical(at.args[0], order), _to_logical(g, order)
     kernel, channels = at.params["kernel"], int(x.shape[1])
@@ -105,7 +115,10 @@ def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("max_pool")
 def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Divide each derivative among the elements of the window that equal the maximum, and add it at their positions."""
+    """Differentiate a maximum pool: divide each derivative among the elements of its window that equal the maximum.
+
+    A transposed convolution adds the shares up at the positions of the elements.
+    """
     order = spatial_order(g.rank)
     x, y, g = (_to_logical(image, order) for image in (at.args[0], at.y, g))
     kernel, strides, dilations = (at.params[name] for name in ("kernel", "strides", "dilations"))

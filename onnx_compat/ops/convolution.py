@@ -26,14 +26,18 @@ def conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution of X with the filters W, plus the bias B."""
+    """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B, one number for each
+    filter.
+    """
     kernel = _kernel_sizes(kernel_shape, W)
     windows = WindowGeometry.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
     return p.conv(X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group)
 
 
 def _kernel_sizes(declared: Ints, W: Tensor) -> Sequence[Extent]:
-    """Return the spatial sizes of the filters. Raises InvalidModelError if the attribute differs from them."""
+    """Return the spatial sizes of the filters. Raises InvalidModelError if kernel_shape (`declared`) differs from
+    them.
+    """
     for mine, theirs in zip(declared or (), W.shape[2:]):
         check_same("an entry of kernel_shape", mine, "that of the filters", theirs)
     return declared or W.shape[2:]
@@ -54,7 +58,7 @@ def conv_transpose(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the transposed convolution of X with the filters W, plus the bias B."""
+    """Return the transposed convolution (deconvolution) of X with the filters W, plus the bias B."""
     rank = X.rank - 2
     _kernel_sizes(kernel_shape, W)
     step, apart, extra = per_axis(strides, rank, 1), per_axis(dilations, rank, 1), per_axis(output_padding, rank, 0)
@@ -76,7 +80,11 @@ def conv_transpose(
 
 
 def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
-    """Return how many elements to crop at the beginning of an axis. Where the axis is too short, the end grows."""
+    """Return how many elements to crop at the beginning of an axis, to go from `extent` to `wanted` elements; 0 if it
+    is short.
+
+    Of an odd number, the end loses one more if `upper`, else the beginning.
+    """
     total = maximum(extent - wanted, 0)
     return floordiv(total, 2) if upper else total - floordiv(total, 2)
 
@@ -90,8 +98,9 @@ def _crop_conv_transpose(
     sizes: Sequence[Extent],
     how: Any,
 ) -> Tensor:
-    """Return the window of these sizes of the full result, from `cut` on. Beyond the full result there is only the
-    bias.
+    """Return the transposed convolution, cropped on each spatial axis to `sizes` elements from `cut` on.
+
+    `full` has the sizes without the crop. Elements beyond them hold the bias alone.
     """
     missing = [low + size - extent for low, size, extent in zip(cut, sizes, full)]
     grows = [maximum(extent, 0) for extent in missing]

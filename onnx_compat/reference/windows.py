@@ -1,7 +1,7 @@
-"""Convolutions and pools, channels first, for any number of spatial axes.
+"""Convolutions and pools in numpy, channels first, for any number of spatial axes.
 
-A convolution is a matrix product with a copy of the windows. The copy is made for a few rows at a time, so that it stays
-in the cache. A convolution with a kernel of size one needs no copy. Pools are computed axis by axis.
+A convolution is a matrix product with a copy of the windows (im2col). The copy is made for a few rows at a time, so
+that it stays in the cache. A convolution with a kernel of size one needs no copy. Pools are computed axis by axis.
 """
 
 import itertools
@@ -23,7 +23,7 @@ _BYTES = 1 << 22  # the most bytes of windows that are copied at a time
 
 
 class Windows:
-    """The primitives of `onnx_compat.primitives.linear` that slide windows."""
+    """The convolutions and pools of `onnx_compat.primitives.linear` in numpy."""
 
     @quiet
     def conv(
@@ -87,7 +87,9 @@ def _size(shape: Ints) -> int:
 
 
 def _count_positions(size: int, taps: int, stride: int, dilation: int) -> int:
-    """Return the number of positions of a window on an axis. Raises InvalidModelError if it is negative."""
+    """Return how many windows of a dilated kernel with `taps` elements fit an axis. Raises InvalidModelError
+    below 0.
+    """
     count = (size - (taps - 1) * dilation - 1) // stride + 1
     if count < 0:
         raise InvalidModelError("a window of %d does not fit an axis of length %d" % ((taps - 1) * dilation + 1, size))
@@ -112,14 +114,16 @@ def _add_bias(out: Array, bias: Optional[Array]) -> Any:
 def _taps(
     kernel: Ints, positions: Ints, strides: Ints, dilations: Ints
 ) -> Iterator[Tuple[Tuple[int, ...], List[slice]]]:
-    """Yield each tap of a kernel with the slices of the elements that it reads at all window positions."""
+    """Yield each element (tap) of a kernel, with the slices of a padded image that it reads at all window positions."""
     for tap in itertools.product(*map(range, kernel)):
         starts = [k * dilation for k, dilation in zip(tap, dilations)]
         yield tap, [slice(b, b + (n - 1) * s + 1, s) if n else slice(0) for b, n, s in zip(starts, positions, strides)]
 
 
 def _depthwise(x: Array, w: Array, strides: Ints, dilations: Ints, out: Array) -> None:
-    """Add a depthwise convolution to `out`, tap by tap, for a few channels at a time, so that the sums stay in the cache."""
+    """Add a depthwise convolution to `out`, tap by tap, for a few channels at a time, so that the sums stay in the
+    cache.
+    """
     channels, per = x.shape[1], w.shape[0] // x.shape[1]
     positions, kernel = out.shape[2:], w.shape[2:]
     into = out.reshape(out.shape[0], channels, per, *positions)
@@ -137,7 +141,7 @@ def _depthwise(x: Array, w: Array, strides: Ints, dilations: Ints, out: Array) -
 
 
 def _dense(x: Any, w: Array, strides: Ints, dilations: Ints, groups: int, out: Array) -> None:
-    """Write a convolution to `out`, as matrix products with copies of the windows."""
+    """Write a convolution of each group to `out`, as matrix products with copies of the windows (im2col)."""
     batch, channels = x.shape[:2]
     positions, kernel = out.shape[2:], w.shape[2:]
     depth = w.shape[1] * _size(kernel)
@@ -164,7 +168,7 @@ def _dense(x: Any, w: Array, strides: Ints, dilations: Ints, groups: int, out: A
 
 
 def _pool(combine: Callable[..., Any], x: Array, kernel: Ints, strides: Ints, dilations: Ints) -> Any:
-    """Combine the elements of each window, axis by axis, because windows are boxes."""
+    """Combine the elements of each window by a ufunc, axis by axis: a maximum or a sum over a box is separable."""
     for axis, (taps, stride, dilation) in enumerate(zip(kernel, strides, dilations), 2):
         positions = _count_positions(x.shape[axis], taps, stride, dilation)
         before = (slice(None),) * axis
