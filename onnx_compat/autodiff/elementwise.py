@@ -51,9 +51,7 @@ def _unary(slope: Callable[..., Any]) -> Callable[[RecordedNode, Any], List[Any]
 
 
 def _binary(slopes: Callable[..., List[Any]]) -> Callable[[RecordedNode, Any], List[Any]]:
-    """Return the rule of a primitive of two arguments, from the function `slopes` of x, y, z and the derivative g
-    of z.
-    """
+    """Return the rule of a primitive of two arguments from its function of x, y, z and the derivative g of z."""
     return lambda at, g: [sum_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
 
 

@@ -55,9 +55,7 @@ def apply_pending_order(x: Tensor) -> Tensor:
 
 
 class RecordedNode:
-    """A recorded node as a rule reads it: arguments and results as Tensors in stored order, parameters with physical
-    axes.
-    """
+    """A recorded node for a rule: arguments and results as Tensors in stored order, parameters with physical axes."""
 
     def __init__(self, node: Node) -> None:
         self.args: List[Any] = [to_tensors(arg) for arg in node.args]

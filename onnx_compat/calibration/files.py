@@ -17,8 +17,9 @@ NamedSample = Tuple[str, Any]
 
 
 def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
-    """Yield the samples of a .npz or .npy file, or of a folder of such files or images. `declared`: the model's
-    inputs.
+    """Yield the samples of a .npz or .npy file, or of a folder of such files or images.
+
+    `declared`: the model's inputs.
     """
     source = Path(os.fspath(path))
     if source.is_dir():

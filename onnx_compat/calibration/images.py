@@ -36,8 +36,9 @@ class Images(NamedTuple):
     std: Sequence[float] = (1.0,)
 
     def read(self, declared: Sequence[ValueInfo]) -> Iterator[Tuple[str, Any]]:
-        """Yield the name of each image file in the folder, and its sample: {input name: array}. `declared`: the model's
-        inputs.
+        """Yield the name of each image file in the folder, and its sample: {input name: array}.
+
+        `declared`: the model's inputs.
         """
         name, is_integer, channels_first, (channels, height, width) = _find_image_input(declared)
         for attribute, numbers in (("mean", self.mean), ("std", self.std)):

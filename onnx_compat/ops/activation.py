@@ -138,9 +138,7 @@ def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 @op("LogSoftmax", since=(1, 11))
 def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return the logarithm of the softmax of X flattened to a matrix at `axis`: over all axes from `axis` on
-    together.
-    """
+    """Return the log-softmax of X flattened to a matrix at `axis`: over all axes from `axis` on together."""
     return _apply_flattened(p.log_softmax, input, axis)
 
 
@@ -152,9 +150,7 @@ def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 @op("Hardmax", since=(1, 11))
 def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return 1 at the first maximum of X flattened to a matrix at `axis`, else 0: over all axes from `axis` on
-    together.
-    """
+    """Return 1 at the first maximum of X flattened to a matrix at `axis`, else 0."""
     return _apply_flattened(_hardmax, input, axis)
 
 
@@ -170,8 +166,9 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
 
 
 def _apply_flattened(function: Callable[[Tensor, int], Tensor], x: Tensor, axis: int) -> Tensor:
-    """Flatten x to a matrix at `axis`, apply function(matrix, 1), and restore the shape. Skip the flattening if it has
-    no effect.
+    """Flatten x to a matrix at `axis`, apply function(matrix, 1), and restore the shape.
+
+    Skip the flattening if it has no effect.
     """
     if not -x.rank <= axis <= x.rank:
         raise InvalidModelError("the axis %d is out of range for a tensor of rank %d" % (axis, x.rank))

@@ -32,10 +32,9 @@ Strings = Optional[Sequence[str]]
 
 
 def known_integers(tensor: Tensor, description: str) -> List[int]:
-    """Return the elements of an integer tensor, flattened, as Python ints. Raises NeedsKnownError if its value is not
-    known.
+    """Return the elements of an integer tensor, flattened, as Python ints.
 
-    `description` names the tensor in the error.
+    Raises NeedsKnownError if its value is not known. `description` names the tensor in the error.
     """
     return [int(v) for v in known_array(tensor, description).reshape(-1)]
 
@@ -90,9 +89,7 @@ def per_axis(values: Optional[Sequence[int]], rank: int, default: int) -> List[i
 
 
 def split_pads(pads: Sequence[Any]) -> List[Any]:
-    """Convert the padding of ONNX, [begin_1, begin_2, …, end_1, end_2, …], to a list of pairs (begin, end), one for
-    each axis.
-    """
+    """Convert ONNX's padding [begin_1, begin_2, …, end_1, end_2, …] to a list of a pair (begin, end) for each axis."""
     if len(pads) % 2:
         raise InvalidModelError("the padding %s has no pair of sizes for each axis" % list(pads))
     half = len(pads) // 2
@@ -100,8 +97,9 @@ def split_pads(pads: Sequence[Any]) -> List[Any]:
 
 
 def align_to_axis(vector: Tensor, axis: int, rank: int) -> Tensor:
-    """Reshape a vector to `rank` axes so that it broadcasts along `axis`: every other axis has size 1. A scalar has
-    size 1.
+    """Reshape a vector to `rank` axes so that it broadcasts along `axis`: every other axis has size 1.
+
+    A scalar has size 1.
     """
     vector = reshape(vector, vector.shape if vector.rank else (1,))
     return reshape(vector, tuple(vector.shape[0] if k == axis else 1 for k in range(rank)))
@@ -113,10 +111,9 @@ def take_slice(x: Tensor, n: Extent, axis: int = 0) -> Tensor:
 
 
 def compute_dtype(x: Tensor, stash: int = 1) -> DType:
-    """Return the dtype in which an operator computes: the dtype of x if it is a float as wide as `stash` or wider, else
-    `stash`.
+    """Return the dtype in which an operator computes: the wider of the dtype of x, if it is a float, and `stash`.
 
-    `stash` is an ONNX dtype number, as in the attribute `stash_type`; 1 is float32.
+    If x is no float, the dtype is `stash`: an ONNX dtype number, as in the attribute `stash_type`; 1 is float32.
     """
     wanted = DType.of(stash)
     return wanted if x.dtype.kind != "f" or x.dtype.bits < wanted.bits else x.dtype

@@ -21,8 +21,9 @@ Binary = Callable[[Any, Any], Tensor]
 
 
 def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
-    """Append axes of size 1 to b, so that its first axis aligns with `axis` of a. Without `axis`, or for a scalar,
-    return b.
+    """Append axes of size 1 to b, so that its first axis aligns with `axis` of a.
+
+    Without `axis`, or for a scalar, return b.
     """
     if axis is None or not b.rank:
         return b
@@ -99,8 +100,9 @@ def clip_6(input: Tensor, *, min: float = -np.inf, max: float = np.inf) -> Tenso
 
 @op("Clip", since=(11, 12, 13))
 def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = None) -> Tensor:
-    """Clip to [min, max]. A bound that is absent has no effect. Known bounds give the primitive `clip`, others min and
-    max.
+    """Clip to [min, max].
+
+    A bound that is absent has no effect. Known bounds give the primitive `clip`, others min and max.
     """
     for bound in (min, max):
         if bound is not None:

@@ -106,9 +106,7 @@ op("Attention", since=24)(older_version(attention, without=["left_window_size", 
 
 
 def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
-    """Return x as [batch, heads, steps, size]: unchanged at rank 4, split from [batch, steps, heads * size] at
-    rank 3.
-    """
+    """Return x as [batch, heads, steps, size]: unchanged at rank 4; at rank 3, x is [batch, steps, heads * size]."""
     if x.rank == 4:
         return x
     if count is None:
@@ -119,8 +117,7 @@ def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
 def _append_to_cache(
     q: Tensor, k: Tensor, v: Tensor, past_key: Maybe, past_value: Maybe, valid_lengths: Maybe
 ) -> Tuple[Tensor, Tensor, Any]:
-    """Append new keys and values to the past; return the keys, the values, and the number of keys before the first
-    query.
+    """Append keys and values to the past. Return all keys, all values, and the number of keys before the first query.
 
     `valid_lengths`, the lengths of an external cache, excludes a past.
     """
@@ -145,10 +142,10 @@ def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
 def _attention_bias(
     q: Tensor, k: Tensor, mask: Maybe, past_length: Tensor, valid_lengths: Maybe, windows: Tuple[int, int]
 ) -> Maybe:
-    """Return a summand to the scores that masks keys by the mask, the valid lengths and the windows; None if all are
-    absent.
+    """Return a summand to the scores: -inf where the mask, the valid lengths or the windows exclude a key.
 
-    `windows` is how many keys before and after its own position a query may attend to; -1 is no limit.
+    Return None if all of them are absent. `windows` is how many keys before and after its own position a query may
+    attend to; -1 is no limit.
     """
     left, right = windows
     rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], past_length)
@@ -179,8 +176,7 @@ def flex_attention(
     score_mod: Optional[Graph] = None,
     softmax_precision: Optional[int] = None,
 ) -> Tensor:
-    """Return attention with user-defined functions: `score_mod` changes the scores, `prob_mod` the weights after the
-    softmax.
+    """Return attention with subgraphs: `score_mod` changes the scores, `prob_mod` the weights after the softmax.
 
     Scores, subgraphs and the product with V are computed in the dtype of the softmax, by default at least float32.
     """

@@ -62,8 +62,9 @@ def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
 
 
 def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
-    """Return q and k, each multiplied by sqrt(scale), so that q @ k^T is scaled. The default scale is 1 / sqrt(head
-    size).
+    """Return q and k, each multiplied by sqrt(scale), so that q @ k^T is scaled.
+
+    The default scale is 1 / sqrt(head size).
     """
     root: Any = attention_scale(q, scale)
     root = p.cast(p.sqrt(root), q.dtype) if isinstance(root, Tensor) else math.sqrt(root)
@@ -97,8 +98,9 @@ def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tenso
 
 
 def additive_mask(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
-    """Return a summand to the scores: the bias (0 without one) where all masks are True, else -inf. None without bias
-    and masks.
+    """Return a summand to the scores: the bias (0 without one) where all masks are True, else -inf.
+
+    Return None if there is neither a bias nor a mask.
     """
     masks = [mask for mask in allowed if mask is not None]
     if not masks:
@@ -115,8 +117,9 @@ def rows_with_keys(bias: Tensor) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, has_keys: Maybe) -> Tensor:
-    """Return the softmax of scores over keys, with zeros for queries where `has_keys` is False. None: all queries have
-    keys.
+    """Return the softmax of scores over keys, with zeros for queries where `has_keys` is False.
+
+    has_keys=None means that all queries have keys.
     """
     if has_keys is None:
         return p.softmax(scores, -1)

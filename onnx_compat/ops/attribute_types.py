@@ -31,8 +31,7 @@ _ANY: FrozenSet[str] = frozenset()
 
 
 def attribute_type(value: Any) -> str:
-    """Return the ONNX name of the type of an attribute's value: "FLOAT", "INTS", …; "" for a value of no attribute
-    type.
+    """Return the ONNX name of the type of an attribute's value: "FLOAT", "INTS", …; else "".
 
     A sparse tensor counts as TENSOR.
     """
@@ -50,8 +49,9 @@ def is_own(function: Callable[..., Any]) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def declared_types(annotation: Any) -> FrozenSet[str]:
-    """Return the attribute types that an annotation allows: {"INTS"} for Optional[Sequence[int]]. The empty set allows
-    all.
+    """Return the attribute types that an annotation allows: {"INTS"} for Optional[Sequence[int]].
+
+    The empty set allows all.
     """
     if isinstance(annotation, type) and annotation in _BY_CLASS:
         return frozenset([_BY_CLASS[annotation]])

@@ -20,8 +20,9 @@ def cast_13(input: Tensor, *, to: int) -> Tensor:
 
 @op("Cast", since=19)
 def cast_19(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    """Cast to a dtype. If `saturate`, numbers are clipped to the range of an 8-bit float; else they become NaN or
-    infinity.
+    """Cast to a dtype.
+
+    If `saturate`, numbers are clipped to the range of an 8-bit float; else they become NaN or infinity.
     """
     return convert(input, DType.of(to), bool(saturate))
 

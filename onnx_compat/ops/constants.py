@@ -34,8 +34,9 @@ def constant(
     value_string: Any = None,
     value_strings: Any = None,
 ) -> Tensor:
-    """Return the value of the attribute that is given. Raises InvalidModelError unless exactly one attribute is
-    given.
+    """Return the value of the attribute that is given.
+
+    Raises InvalidModelError unless exactly one attribute is given.
     """
     candidates = [value_float, value_floats, value_int, value_ints, value_string, value_strings]
     values = [candidate for candidate in (value, sparse_value, *candidates) if candidate is not None]
@@ -86,8 +87,9 @@ def constant_fill(
 
 @op("EyeLike", since=(9, 22))
 def eye_like(input: Tensor, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
-    """Return a matrix of the input's shape, with ones on diagonal `k` and zeros elsewhere. `k` > 0 is above the main
-    diagonal.
+    """Return a matrix of the input's shape, with ones on diagonal `k` and zeros elsewhere.
+
+    `k` > 0 is above the main diagonal.
     """
     rows, columns = input.shape
     diagonal = p.equal(p.unsqueeze(p.iota(rows), [1]) + k, p.iota(columns))
@@ -102,9 +104,7 @@ def range_11(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
 
 @op("Range", since=27)
 def range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
-    """Return start, start + delta, … up to limit, exclusive. 16-bit floats are computed in `stash_type`, then cast
-    back.
-    """
+    """Return start, start + delta, … up to limit, exclusive. 16-bit floats are computed in the `stash_type`."""
     if start.dtype.kind == "f" and start.dtype.bits < 32:
         stash = DType.of(stash_type)
         return p.cast(range_11(*[p.cast(scalar, stash) for scalar in (start, limit, delta)]), start.dtype)
@@ -131,9 +131,7 @@ def size(data: Tensor) -> Tensor:
 
 @op("Trilu", since=14)
 def trilu(input: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
-    """Return each matrix with zeros outside of its triangle: the upper triangle from diagonal `k` on, or the lower up
-    to `k`.
-    """
+    """Return each matrix with zeros outside of a triangle: the upper from diagonal `k` on, or the lower up to `k`."""
     # The sum of a row and an extreme k would wrap. All diagonals beyond the axes are equivalent.
     offset = lift(0, int64) if k is None else p.clip(p.reshape(k, ()), -_FAR, _FAR)
     diagonal = p.unsqueeze(p.iota(input.shape[-2]), [1]) + offset

@@ -31,8 +31,9 @@ SHORT = 8
 
 @op("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
-    """Return the outputs of the branch that the condition selects. Record both branches if the condition is not
-    known.
+    """Return the outputs of the branch that the condition selects.
+
+    Record both branches if the condition is not known.
     """
     decided = current_trace().peek(cond)
     if decided is not None:
@@ -169,8 +170,9 @@ def _empty_sizes(spec: Spec) -> List[Extent]:
 
 
 def _trace_trial_round(run: TraceBody, state: Sequence[Tensor]) -> Region:
-    """Trace one iteration, with a condition that holds, as a region apart from the program. Its outputs have the
-    specs.
+    """Trace one iteration, with a condition that holds, as a region apart from the program.
+
+    The outputs of that region have the dtypes and shapes of the body's outputs.
     """
     specs = [Spec(int64, ()), *(value.spec for value in state)]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
@@ -199,8 +201,9 @@ def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List
 def _record_while_loop(
     run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor], row_specs: Sequence[Spec]
 ) -> List[Any]:
-    """Record a while loop that appends the rows of each iteration to buffers. Return the final states and the stacked
-    rows.
+    """Record a while loop that appends the rows of each iteration to buffers.
+
+    Return the final states and the stacked rows.
     """
     count = len(state)
     buffers = [_RowBuffer(spec) for spec in row_specs]

@@ -26,17 +26,16 @@ def conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B, one number for each
-    filter.
-    """
+    """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B of each filter."""
     kernel = _kernel_sizes(kernel_shape, W)
     windows = WindowGeometry.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
     return p.conv(X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group)
 
 
 def _kernel_sizes(declared: Ints, W: Tensor) -> Sequence[Extent]:
-    """Return the spatial sizes of the filters. Raises InvalidModelError if kernel_shape (`declared`) differs from
-    them.
+    """Return the spatial sizes of the filters.
+
+    Raises InvalidModelError if kernel_shape (`declared`) differs from them.
     """
     for mine, theirs in zip(declared or (), W.shape[2:]):
         check_same("an entry of kernel_shape", mine, "that of the filters", theirs)
@@ -80,10 +79,9 @@ def conv_transpose(
 
 
 def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
-    """Return how many elements to crop at the beginning of an axis, to go from `extent` to `wanted` elements; 0 if it
-    is short.
+    """Return how many elements to crop at the beginning of an axis, from `extent` to `wanted` elements.
 
-    Of an odd number, the end loses one more if `upper`, else the beginning.
+    Of an odd number, the end loses one more if `upper`, else the beginning. An axis that is too short loses none.
     """
     total = maximum(extent - wanted, 0)
     return floordiv(total, 2) if upper else total - floordiv(total, 2)

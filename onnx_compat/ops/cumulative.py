@@ -12,8 +12,9 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("CumSum", since=(11, 14))
 def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    """Return the cumulative sum along an axis. `exclusive` leaves out the element itself; `reverse` sums from the
-    end.
+    """Return the cumulative sum along an axis.
+
+    `exclusive` leaves out the element itself; `reverse` sums from the end.
     """
     axis_index = known_number(axis, "the axis of a CumSum")
     if x.dtype.kind == "u":

@@ -11,9 +11,7 @@ Form = List[Any]
 
 
 def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
-    """Return the tensors inside the values, in depth-first order, and the `Form` from which `rebuild_values` nests them
-    again.
-    """
+    """Return the tensors inside the values, in depth-first order, and the `Form` for `rebuild_values`."""
     tensors: List[Tensor] = []
     form: Form = []
     for value in values:

@@ -53,8 +53,9 @@ def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool
 
 
 def _to_pixels(position: Tensor, extent: Extent, aligned: bool) -> Any:
-    """Map coordinates in [-1, 1] to pixel indices. -1 and 1 are the centers of the end pixels if `aligned`, else the
-    image edges.
+    """Map coordinates in [-1, 1] to pixel indices.
+
+    -1 and 1 are the centers of the first and the last pixel if `aligned`, else the edges of the image.
     """
     length = cast_extent(extent, position.dtype)
     return (position + 1) / 2 * (length - 1) if aligned else ((position + 1) * length - 1) / 2
@@ -76,9 +77,7 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
 
 
 def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding_mode: str, aligned: bool) -> Tap:
-    """Return the tap of a pixel index that may be outside the image: reflect or clamp the index, or mark it as
-    outside.
-    """
+    """Return the tap of a pixel index that may be outside the image: reflect it, clamp it or mark it as outside."""
     last = lift(extent - 1, int64)
     if (
         padding_mode == "reflection"
@@ -92,9 +91,7 @@ def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding
 
 @op("AffineGrid", since=20)
 def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
-    """Return the sampling grid of an affine map: theta @ [x, y, 1] (in 3D theta @ [x, y, z, 1]) for each output
-    pixel.
-    """
+    """Return the sampling grid of an affine map: theta @ [x, y, 1] (3D: theta @ [x, y, z, 1]) for each output pixel."""
     extents = as_sizes(size)[2:]
     rank = len(extents)
     dtype = compute_dtype(theta)
@@ -109,9 +106,7 @@ def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tenso
 
 
 def _grid_line(extent: Extent, dtype: DType, aligned: bool) -> Tensor:
-    """Return `extent` evenly spaced coordinates in [-1, 1]: from -1 to 1 if `aligned`, else the centers of the
-    pixels.
-    """
+    """Return evenly spaced coordinates in [-1, 1]: from -1 to 1 if `aligned`, else the centers of the pixels."""
     position: Any = p.iota(extent) * 2 + 1 - lift(extent, int64)
     steps = maximum(extent - 1, 1) if aligned else extent
     return p.div(p.cast(position, dtype), cast_extent(steps, dtype))

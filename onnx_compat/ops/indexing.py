@@ -1,5 +1,6 @@
-"""Gather, scatter, OneHot and TopK. Negative indices of ONNX count from the end; primitives take no negative
-indices.
+"""Gather, scatter, OneHot and TopK.
+
+Negative indices of ONNX count from the end; primitives take no negative indices.
 """
 
 from typing import List, Optional, Sequence
@@ -51,10 +52,9 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
 
 
 def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Replace negative coordinates, which count from the end of an axis of this shape. A row is the last axis of the
-    indices.
+    """Replace negative coordinates, which count from the end of an axis of this shape.
 
-    Raises InvalidModelError for a known coordinate that is out of range.
+    A row is the last axis of the indices. Raises InvalidModelError for a known coordinate that is out of range.
     """
     check_rows(indices, shape, from_end=True)
     if is_nonnegative_tensor(indices):
@@ -74,9 +74,7 @@ def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) ->
 
 @op("ScatterElements", since=(11, 13))
 def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
-    """Return data with updates at the indices along an axis: y[indices[i][j]][j] = updates[i][j] for axis 0 of a
-    matrix.
-    """
+    """Return data with updates at the indices of an axis: y[indices[i][j]][j] = updates[i][j] for axis 0 and rank 2."""
     return scatter_elements(data, indices, updates, axis=axis)
 
 
@@ -84,8 +82,9 @@ def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis:
 def scatter_elements(
     data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
-    """Return data with updates at the indices along an axis. `reduction` combines old and new elements: add, mul, max,
-    min.
+    """Return data with updates at the indices along an axis.
+
+    `reduction` combines old and new elements: add, mul, max, min.
     """
     axis = p.axis_of(axis, data.rank)
     indices = p.cast(p.nonnegative(indices, data.shape[axis]), int64)
@@ -107,9 +106,7 @@ def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
 
 @op("ScatterND", since=(16, 18))
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
-    """Return data with data[row] replaced by an update, or combined with it by `reduction`, for each row of
-    coordinates.
-    """
+    """Return data with data[row] replaced by, or combined with, an update for each row of coordinates."""
     return p.scatter_nd(data, _nonnegative_rows(indices, data.shape), updates, reduction)
 
 
@@ -121,10 +118,9 @@ def nonzero(X: Tensor) -> Tensor:
 
 @op("Compress", since=(9, 11, 28))
 def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) -> Tensor:
-    """Return the slices along an axis where the condition is true. If axis and condition differ in length, truncate the
-    longer.
+    """Return the slices along an axis where the condition is true.
 
-    Without an axis, the elements of the flattened input.
+    If axis and condition differ in length, truncate the longer. Without an axis, flatten the input first.
     """
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0

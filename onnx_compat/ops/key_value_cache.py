@@ -10,10 +10,9 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def write_steps(cache: Tensor, update: Tensor, first: Tensor, circular: bool = False) -> Tensor:
-    """Return the cache [batch, slots, ...] with the update [batch, steps, ...] written from slot `first[b]` on, for
-    sample b.
+    """Return the cache [batch, slots, ...] with the update [batch, steps, ...] written from slot `first[b]` on.
 
-    If `circular`, steps beyond the last slot continue at slot 0.
+    b is the sample. If `circular`, steps beyond the last slot continue at slot 0.
     """
     batch, steps = update.shape[:2]
     slots = p.add(p.unsqueeze(p.cast(first, int64), [1]), p.unsqueeze(p.iota(steps), [0]))
@@ -27,8 +26,9 @@ def write_steps(cache: Tensor, update: Tensor, first: Tensor, circular: bool = F
 def tensor_scatter(
     past_cache: Tensor, update: Tensor, write_indices: Optional[Tensor] = None, *, axis: int = -2, mode: str = "linear"
 ) -> Tensor:
-    """Return the cache with the update written along an axis, from index `write_indices[b]` on for sample b, by default
-    from 0.
+    """Return the cache with the update written along an axis, from index `write_indices[b]` on for sample b.
+
+    By default, the update is written from index 0 on.
     """
     if mode not in ("linear", "circular"):
         raise InvalidModelError("the mode of a TensorScatter is 'linear' or 'circular', not %r" % mode)

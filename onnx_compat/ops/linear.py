@@ -11,9 +11,7 @@ from onnx_compat.tracing.values import Tensor
 
 @op("MatMul", since=(1, 9, 13))
 def matmul(A: Tensor, B: Tensor) -> Tensor:
-    """Return the matrix product as numpy does: a vector A is a row, a vector B is a column, and that axis is dropped
-    again.
-    """
+    """Return the matrix product as in numpy: a vector A is a row, a vector B is a column, and that axis is dropped."""
     left = p.unsqueeze(A, [0]) if A.rank == 1 else A
     right = p.unsqueeze(B, [1]) if B.rank == 1 else B
     product = p.matmul(left, right)

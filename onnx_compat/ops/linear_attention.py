@@ -1,6 +1,4 @@
-"""Linear attention (attention without a softmax, as a recurrence over a state matrix), and causal convolution with a
-state.
-"""
+"""Linear attention (a recurrence over a state matrix, without a softmax), and causal convolution with a state."""
 
 from typing import Any, Dict, List, Optional
 

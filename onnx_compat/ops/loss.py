@@ -51,9 +51,7 @@ def softmax_cross_entropy(
     ignore_index: Optional[int] = None,
     reduction: str = "mean",
 ) -> Tuple[Tensor, Tensor]:
-    """Return the negative log-likelihood of the labels under the softmax of the scores, and the log-softmax of the
-    scores.
-    """
+    """Return the negative log-likelihood of the labels under the softmax of the scores, and the log-softmax."""
     log_prob = p.log_softmax(scores, 1)
     loss = negative_log_likelihood(log_prob, labels, weights, ignore_index=ignore_index, reduction=reduction)
     return loss, log_prob

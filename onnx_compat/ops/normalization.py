@@ -18,8 +18,9 @@ Normalized = Tuple[Optional[Tensor], ...]
 
 
 def moments(x: Tensor, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
-    """Return the mean of x over the axes, its variance, and x minus the mean. `keepdims`: mean and variance keep the
-    axes.
+    """Return the mean of x over the axes, its variance, and x minus the mean.
+
+    `keepdims`: mean and variance keep the axes.
     """
     mean = p.reduce_mean(x, axes, keepdims=True)
     distance = p.sub(x, mean)
@@ -28,9 +29,7 @@ def moments(x: Tensor, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tens
 
 
 def _align_channels(vector: Tensor, x: Tensor) -> Tensor:
-    """Reshape a vector with an entry for each channel so that it broadcasts to x [N, C, ...]; return other tensors
-    unchanged.
-    """
+    """Reshape a vector over the channels so that it broadcasts to x [N, C, ...]; return other tensors unchanged."""
     return p.reshape(vector, vector.shape + (1,) * (x.rank - 2)) if vector.rank == 1 and x.rank > 2 else vector
 
 

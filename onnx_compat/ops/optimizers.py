@@ -14,10 +14,10 @@ _DOMAIN = "ai.onnx.preview.training"
 
 
 def _apply_step(inputs: Sequence[Any], values_per_tensor: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
-    """Apply `step` to each tensor with its gradient and its states. Return the results grouped by kind, like the
-    inputs.
+    """Apply `step` to each tensor with its gradient and its states.
 
-    `values_per_tensor` is the number of inputs of each tensor: the tensor, its gradient, its states.
+    Return the results grouped by kind, like the inputs. `values_per_tensor` is the number of inputs of each tensor: the
+    tensor, its gradient, its states.
     """
     if not inputs or len(inputs) % values_per_tensor:
         raise InvalidModelError(

@@ -18,8 +18,9 @@ __all__ = ["Tap", "cast_extent", "corners", "flat_index", "pixel_rows", "weighte
 
 
 class Tap(NamedTuple):
-    """A pixel near each sample point, on one axis, that contributes to the interpolation. Each field broadcasts with
-    the points.
+    """A pixel near each sample point, on one axis, that contributes to the interpolation.
+
+    Each field broadcasts with the points.
 
     Attributes:
         index: The coordinate of the pixel on the axis.
@@ -67,9 +68,7 @@ def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
 
 
 def _combine(function: Any, parts: Sequence[Any]) -> Any:
-    """Combine the parts that are not None by a function of two parts, from left to right; return None if all parts are
-    None.
-    """
+    """Combine the parts other than None by a function of two parts; return None without such parts."""
     combined: Any = None
     for part in parts:
         combined = part if combined is None else combined if part is None else function(combined, part)
@@ -79,9 +78,7 @@ def _combine(function: Any, parts: Sequence[Any]) -> Any:
 def weighted_corners(
     rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]
 ) -> Iterator[Any]:
-    """Yield, for each corner around the points, its pixels [points..., C] times their weight; 0 where `inside` is
-    False.
-    """
+    """Yield the pixels [points..., C] of each corner around the points, times their weight; 0 if not `inside`."""
     blank = lift("" if rows.dtype.kind == "s" else 0, rows.dtype)
     for corner in corners(axes):
         value: Any = p.take(rows, flat_index(plane, corner.index, extents), 0)

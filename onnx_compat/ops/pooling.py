@@ -30,9 +30,7 @@ def max_pool(
     storage_order: int = 0,
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the maximum of each window, and the flat index of that maximum in X (None if that output is not
-    requested).
-    """
+    """Return the maximum of each window, and its flat index in X (None if that output is not requested)."""
     windows = WindowGeometry.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     windows = windows.rounded_up(X.shape[2:]) if ceil_mode else windows
     return _max_pool(X, windows), _argmax_indices(X, windows, storage_order) if ctx.wants(1) else None
@@ -47,8 +45,9 @@ def _max_pool(x: Tensor, windows: WindowGeometry) -> Tensor:
 
 
 def _argmax_indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
-    """Return the flat index in x of the first maximum of each window, [N, C, windows...]. `storage_order` 1 is
-    column-major.
+    """Return the flat index in x of the first maximum of each window, [N, C, windows...].
+
+    `storage_order` 1 is column-major.
     """
     rank = len(windows.kernel)
     counts = windows.counts(x.shape[2:])
@@ -73,17 +72,16 @@ def _argmax_indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> T
 
 
 def _window_positions(count: Extent, kernel: Extent, stride: int, dilation: int) -> Tensor:
-    """Return the elements of each window as indices of the padded axis: window * stride + k * dilation, [count,
-    kernel].
+    """Return the index on the padded axis of each element of each window, [count, kernel].
+
+    The index is window * stride + k * dilation.
     """
     starts = p.mul(p.iota(count), lift(stride, int64))
     return p.add(p.unsqueeze(starts, [1]), p.mul(p.iota(kernel), lift(dilation, int64)))
 
 
 def _flat_index(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
-    """Convert coordinates on each spatial axis to flat indices into x: row-major, or column-major if
-    `storage_order`.
-    """
+    """Convert coordinates on the spatial axes to flat indices into x: row-major, or column-major if `storage_order`."""
     extents = list(x.shape[2:])
     order = list(range(len(extents)))[:: -1 if storage_order else 1]
     index: Any = lift(0, int64)
@@ -168,8 +166,9 @@ def lp_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the Lp norm of each window. In version 1, p may be a fraction, and the default window is the whole
-    image.
+    """Return the Lp norm of each window.
+
+    In version 1, p may be a fraction, and the default window is the whole image.
     """
     windows = WindowGeometry.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
     return _lp_pool(X, windows.rounded_up(X.shape[2:]) if ceil_mode else windows, p)

@@ -122,8 +122,9 @@ def as_scalar(values: Tensor) -> Tensor:
 
 @op("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """Quantize x to uint8, with the range from min(x, 0) to max(x, 0). Return the result, its scale and its zero
-    point.
+    """Quantize x to uint8, with the range from min(x, 0) to max(x, 0).
+
+    Return the result, its scale and its zero point.
     """
     low: Any = p.minimum(p.reduce_min(x), 0)
     high: Any = p.maximum(p.reduce_max(x), 0)
@@ -250,8 +251,7 @@ def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor
 
 
 def _exact_digits(weights: Tensor, axes: Sequence[int]) -> int:
-    """Return the number of binary digits of the weights with which a float32 product with bytes is exact: 8, 4, 3, 2 or
-    1.
+    """Return the number of binary digits of the weights for which a float32 product with bytes is exact: 8, 4, 3, 2, 1.
 
     Return 0 if no number is exact. The product sums over `axes` of the weights; its sums must stay below 2^24. Known
     weights may be small enough for all 8 digits.
@@ -283,9 +283,7 @@ def qlinear_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution of quantized images with quantized filters, quantized again by y_scale and
-    y_zero_point.
-    """
+    """Return the convolution of a quantized image with quantized filters, quantized by y_scale and y_zero_point."""
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     if prefers_float_form(x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B):
         bias = None if B is None else dequantize_linear(B, p.mul(x_scale, w_scale), axis=0)

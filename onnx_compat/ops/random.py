@@ -92,8 +92,9 @@ def _full_mask(data: Tensor, dtype: DType) -> Tensor:
 
 
 def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
-    """Set elements to 0 with probability `ratio`, and divide the others by 1 - ratio. Return also the mask of kept
-    elements.
+    """Set elements to 0 with probability `ratio`, and divide the others by 1 - ratio.
+
+    Return also the mask of kept elements.
     """
     is_kept = p.greater_equal(_draw_uniform(data.shape, data.dtype, seed), ratio)
     factor = 0.0 if ratio == 1 else 1 / (1 - ratio)
@@ -102,8 +103,9 @@ def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
 
 @op("Dropout", since=(1, 6))
 def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    """Drop random elements unless `is_test`: Dropout of opsets 1 to 6. Return also the mask, in the dtype of the
-    data.
+    """Drop random elements unless `is_test`: Dropout of opsets 1 to 6.
+
+    Return also the mask, in the dtype of the data.
     """
     if is_test:
         return data, _full_mask(data, data.dtype) if ctx.wants(1) else None

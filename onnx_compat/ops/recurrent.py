@@ -40,10 +40,10 @@ _ACTIVATIONS = {
 def _resolve_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clips: Sequence[Optional[float]]
 ) -> List[Activation]:
-    """Return the activation function of each name. Each takes its alpha and beta from the front of the lists, or the
-    defaults.
+    """Return the activation function of each name. It takes its alpha and beta from the front of the lists.
 
-    `clips` bounds the absolute value of the argument of each function of a cell; None is no bound.
+    Without an entry in a list, it has its default. `clips` bounds the absolute value of the argument of each function
+    of a cell; None is no bound.
     """
     alpha, beta = iter(alphas), iter(betas)
     functions: List[Activation] = []
@@ -87,9 +87,7 @@ class _Network(NamedTuple):
 
     @property
     def directions(self) -> Sequence[bool]:
-        """For each direction, whether it runs backwards: (False, True) for bidirectional. GRU-1 misspells its default
-        "foward".
-        """
+        """Whether each direction runs backwards. GRU-1 misspells its default direction "foward"."""
         directions_by_name = {
             "forward": (False,),
             "foward": (False,),
@@ -101,9 +99,7 @@ class _Network(NamedTuple):
         return directions_by_name[self.direction]
 
     def check(self, gates: int, hidden_size: Optional[int], peepholes: Optional[Tensor] = None) -> None:
-        """Raise InvalidModelError unless the inputs have the shapes that ONNX declares for a cell with this number of
-        gates.
-        """
+        """Raise InvalidModelError unless the inputs have the shapes that ONNX declares for this number of gates."""
         if self.layout not in (0, 1) or self.X.rank != 3:
             raise InvalidModelError(
                 "the input has the shape %s in layout %r; it must have rank 3, and the layout must be 0 or 1"
@@ -141,8 +137,7 @@ def _check_shape(name: str, value: Any, expected: Sequence[Extent]) -> None:
 def _run(
     setting: _Network, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any], parts: Sequence[int] = ()
 ) -> List[Tensor]:
-    """Run a cell in each direction. Return Y [steps, directions, batch, hidden] and the last states [directions, batch,
-    hidden].
+    """Run a cell in each direction. Return Y [steps, directions, batch, hidden] and states [directions, batch, hidden].
 
     In layout 1 the batch comes first. The product of the input with all gates is computed before the loop. `parts` has
     the number of gates that a cell reads together, for each part of that product.
@@ -270,8 +265,7 @@ def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
 
 
 def _gru_bias(linear_before_reset: int) -> Callable[[Any, Any], Any]:
-    """Return a function that splits B into the bias of the input product and the bias of the hidden gate's state
-    product.
+    """Return a function that splits B into the bias of the input product and the bias of the hidden gate's state.
 
     The latter is needed only with linear_before_reset, where the reset gate multiplies it; else it has the value None.
     """
@@ -363,9 +357,7 @@ def lstm(
 def lstm_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float], direction: str
 ) -> List[Activation]:
-    """Return the activations of an LSTM in all directions. `clip` bounds the arguments of all but the output
-    activation.
-    """
+    """Return the activations of an LSTM in all directions. `clip` bounds all arguments but that of the last."""
     names = _activation_names(names, ["Sigmoid", "Tanh", "Tanh"], direction)
     return _resolve_activations(names, alphas, betas, [clip, clip, None])
 
@@ -384,9 +376,7 @@ def run_lstm(
     layout: int = 0,
     products: Tuple[Product, Product] = (transposed_product, transposed_product),
 ) -> List[Tensor]:
-    """Return [Y, last hidden state, last cell state] of an LSTM. `products` multiply the input by W and the state
-    by R.
-    """
+    """Return [Y, last hidden state, last cell state]. `products` multiply the input by W and the state by R."""
     setting = _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
     return _run(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)
 

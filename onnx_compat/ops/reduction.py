@@ -49,8 +49,7 @@ def _log_sum(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor
 
 
 def _log_sum_exp(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
-    """Return log(sum(exp(x))), computed as m + log(sum(exp(x - m))) with the maximum m, so that no exponential
-    overflows.
+    """Return log(sum(exp(x))) as m + log(sum(exp(x - m))) with the maximum m, so that no exponential overflows.
 
     An infinite maximum is replaced by 0.
     """
@@ -101,10 +100,9 @@ def argmin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index:
 
 
 def _select_extreme(function: Callable[[Any, int], Tensor], x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
-    """Return the index of the first extreme along an axis; of the last extreme if `last`. `function` is argmax or
-    argmin.
+    """Return the index of the first extreme along an axis; of the last extreme if `last`.
 
-    The last extreme is the first extreme of the reversed axis.
+    `function` is argmax or argmin. The last extreme is the first extreme of the reversed axis.
     """
     axis = p.axis_of(axis, x.rank)
     index = p.sub(lift(x.shape[axis] - 1), function(p.reverse(x, [axis]), axis)) if last else function(x, axis)

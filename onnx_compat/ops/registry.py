@@ -168,8 +168,9 @@ def lookup(domain: str, name: str, opset: int) -> Operator:
 
 
 def has_meaning(domain: str, name: str) -> bool:
-    """Return whether any version of an operator has a meaning. Loads the entry points that may register the
-    operator.
+    """Return whether any version of an operator has a meaning.
+
+    Loads the entry points that may register the operator.
     """
     _load_domain(domain)
     if (domain, name) not in OPERATORS:
@@ -232,8 +233,9 @@ def _load_entry_point(point: EntryPoint) -> None:
 
 
 def _entry_points() -> List[EntryPoint]:
-    """Return the installed entry points of the group `onnx_compat.ops`. The result is a list: two packages may use one
-    name.
+    """Return the installed entry points of the group `onnx_compat.ops`.
+
+    The result is a list: two packages may use one name.
     """
     points = environment.metadata().entry_points()
     return list(points.select(group=_GROUP) if hasattr(points, "select") else points.get(_GROUP, ()))

@@ -60,8 +60,9 @@ op("Resize", since=(11, 13))(older_version(resize, without=["antialias", "axes",
 
 @op("Resize", since=10)
 def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    """Return Resize of opset 10, with asymmetric coordinates. Nearest sampling rounds up where an axis shrinks, else
-    down.
+    """Return Resize of opset 10, with asymmetric coordinates.
+
+    Nearest sampling rounds up where an axis shrinks, else down.
     """
     sampling = _Sampling(mode, "asymmetric", "simple")
     return _resize_axes(X, _scale_all_axes(X, scales), sampling, None)
@@ -109,8 +110,9 @@ class _Sampling(NamedTuple):
         return None
 
     def copies(self, scaled: ResizedAxis) -> bool:
-        """Return whether nearest sampling repeats each element exactly `factor` times. The factor must be an
-        integer.
+        """Return whether nearest sampling repeats each element exactly `factor` times.
+
+        False for a factor that is no integer.
         """
         if scaled.factor is None or scaled.factor != int(scaled.factor):
             return False

@@ -51,8 +51,9 @@ class ResizedAxis(NamedTuple):
 
 
 def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedAxis]:
-    """Return a ResizedAxis for each size and its scale. Raises InvalidModelError unless each scale is positive and
-    finite.
+    """Return a ResizedAxis for each size and its scale.
+
+    Raises InvalidModelError unless each scale is positive and finite.
     """
     factors = [float(factor) for factor in known_array(scales, "the scales of a Resize").reshape(-1)]
     if not all(0 < factor < float("inf") for factor in factors):

@@ -74,9 +74,7 @@ def _tf_half_pixel_for_nn(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor
 
 
 def _tf_crop_and_resize(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return evenly spaced positions from the start to the end of the region of interest; its center for a single
-    element.
-    """
+    """Return evenly spaced positions from the start to the end of the region; its center for a single element."""
     assert start is not None and end is not None  # the roi of a Resize
     span = _as_float(scaled.before - 1)
     gaps = p.maximum(_as_float(scaled.after) - 1, 1)
@@ -125,8 +123,7 @@ class Kernel(NamedTuple):
     radius: int
 
     def offsets(self, width: float) -> List[int]:
-        """Return the indices of the elements with a weight, relative to the element below the position: [0, 1] if
-        linear.
+        """Return the indices of the elements with a weight, relative to the element below a position: [0, 1] if linear.
 
         `width` < 1 stretches the kernel by 1 / width, for antialiasing: more elements have a weight.
         """

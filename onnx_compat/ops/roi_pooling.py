@@ -27,8 +27,7 @@ def roi_align(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Tensor:
-    """Divide each region into output_height * output_width bins; return the mean or the maximum over sample points of
-    each bin.
+    """Divide each region into bins; return the mean or the maximum over the sample points of each bin.
 
     The sample points are evenly spaced: [regions, bins down, bins across, points down, points across]. Mode "avg" takes
     the mean of the interpolated values; mode "max" takes the largest weighted pixel around the points.
@@ -78,8 +77,9 @@ class _Points(NamedTuple):
 
 
 def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio: int, half_pixel: bool) -> _Points:
-    """Return evenly spaced points in each bin of each region on an axis. `ratio` is their number per bin; 0: one per
-    pixel.
+    """Return evenly spaced points in each bin of each region on an axis.
+
+    `ratio` is their number per bin; 0: one per pixel.
     """
     length = end - start if half_pixel else p.maximum(end - start, 1)
     size = p.div(length, lift(float(bins), length.dtype))
@@ -111,8 +111,9 @@ def _bilinear_taps(positions: Tensor, extent: Extent, is_used: Tensor) -> List[T
 
 
 def _reshape_tap(tap: Tap, axes: Sequence[int]) -> Tap:
-    """Reshape each field of a tap from [regions, bins, points] to rank 5. `axes` are their axes there; other axes have
-    size 1.
+    """Reshape each field of a tap from [regions, bins, points] to rank 5.
+
+    `axes` are their axes there; other axes have size 1.
     """
     return Tap(*(_reshape_to_axes(part, axes, 5) for part in tap))
 
@@ -135,10 +136,10 @@ def _max_of_points(values: Any, down: _Points, across: _Points) -> Any:
 
 @op("MaxRoiPool", since=(1, 22))
 def max_roi_pool(X: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0) -> Tensor:
-    """Divide each region into bins of `pooled_shape`; return the maximum over the pixels of each bin, 0 for an empty
-    bin.
+    """Divide each region into bins; return the maximum over the pixels of each bin, 0 for an empty bin.
 
-    The ends of a region are rounded to pixels; the ends of a bin are rounded outwards.
+    `pooled_shape` is the number of bins down and across. The ends of a region are rounded to pixels; the ends of a bin
+    are rounded outwards.
     """
     index, x1, y1, x2, y2 = (p.reshape(part, (rois.shape[0],)) for part in p.split(rois, 1, [1] * 5))
     result = p.take(X, p.cast(index, int64), 0)

@@ -40,9 +40,7 @@ def _may_be_special(extent: Extent) -> bool:
 
 
 def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
-    """Reshape to `extents`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred from the other
-    sizes.
-    """
+    """Reshape to `extents`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred from the others."""
     sizes = [data.shape[k] if is_equal(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
     inferred = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
     if len(inferred) > 1:

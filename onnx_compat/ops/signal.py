@@ -45,9 +45,7 @@ def stft(
     *,
     onesided: int = 1,
 ) -> Tensor:
-    """Return the short-time Fourier transform: the transform of each frame of the signal, multiplied by the window
-    first.
-    """
+    """Return the short-time Fourier transform: the transform of each frame of the signal times the window."""
     length, (step,) = signal.shape[1], as_sizes(frame_step)
     size = as_sizes(frame_length)[0] if frame_length is not None else window.shape[0] if window is not None else length
     starts = p.iota(floordiv(length - size, step) + 1) * lift(step)
@@ -69,8 +67,7 @@ def _transform(x: Tensor, axis: int, length: Optional[Tensor], inverse: bool, on
 
 
 def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: bool) -> Tensor:
-    """Return the discrete Fourier transform, or its inverse, along an axis, which is truncated or zero-padded to
-    `length`.
+    """Return the discrete Fourier transform, or its inverse, along an axis, truncated or zero-padded to `length`.
 
     The last axis of x holds the real part, or the real and the imaginary part. If `onesided`, the result (of an
     inverse: x) has only the first length // 2 + 1 frequencies.
@@ -92,9 +89,7 @@ def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: boo
 
 
 def _onesided_length(length: Extent) -> Extent:
-    """Return length // 2 + 1: the number of frequencies of a real signal that are not conjugates of other
-    frequencies.
-    """
+    """Return length // 2 + 1: how many frequencies of a real signal are not conjugates of other frequencies."""
     return floordiv(length, 2) + 1
 
 
@@ -154,8 +149,7 @@ def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided:
 def _transform_matrix(
     rows: Extent, columns: Extent, length: Extent, parts: int, inverse: bool, onesided: bool, dtype: DType
 ) -> Tensor:
-    """Return the matrix of a discrete Fourier transform, which maps real and imaginary parts to real and imaginary
-    parts.
+    """Return the matrix of a discrete Fourier transform, from real and imaginary parts to real and imaginary parts.
 
     Its shape is [rows * parts, columns * parts of a result]. `parts` is 1 for a real input, 2 for a complex input. The
     matrix of an inverse includes the factor 1 / length.

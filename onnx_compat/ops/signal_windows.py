@@ -56,8 +56,7 @@ def mel_weight_matrix(
     *,
     output_datatype: int = 1,
 ) -> Tensor:
-    """Return the mel filter bank [dft_length // 2 + 1, num_mel_bins]: a matrix from the bins of a spectrum to mel
-    bands.
+    """Return the mel filter bank, a matrix [dft_length // 2 + 1, num_mel_bins] from a spectrum to mel bands.
 
     Each column is a triangular filter; the filters are evenly spaced on the mel scale. The corners of the triangles are
     rounded down to bins of the spectrum.

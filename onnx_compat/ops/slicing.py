@@ -91,8 +91,9 @@ def split_1(
     split: Optional[Sequence[int]] = None,
     axis: int = 0,
 ) -> List[Tensor]:
-    """Split along an axis. In version 1 the sizes are an input (`lengths`) or the attribute `split`; by default equal
-    parts.
+    """Split along an axis.
+
+    In version 1 the sizes are an input (`lengths`) or the attribute `split`; by default equal parts.
     """
     return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
 
@@ -120,9 +121,7 @@ def _split_pieces(ctx: "Context", input: Tensor, axis: int, sizes: Sequence[Exte
 def split(
     ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, num_outputs: Optional[int] = None
 ) -> List[Tensor]:
-    """Split along an axis into pieces of the sizes in `split`, or into equal parts, of which the last may be
-    smaller.
-    """
+    """Split along an axis into pieces of sizes `split`, or into equal parts, of which the last may be smaller."""
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split))
     count = ctx.outputs if num_outputs is None else num_outputs
@@ -172,8 +171,9 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Tensor:
-    """Pad, or crop by negative sizes, `axes` (by default all) by the input `pads`: the begins, then the ends of the
-    axes.
+    """Pad, or crop by negative sizes, the `axes`, by default all.
+
+    `pads` has the begins, then the ends of these axes.
     """
     value = None if constant_value is None else p.reshape(constant_value, ())
     axis_indices = None if axes is None else known_integers(axes, "the axes of a Pad")

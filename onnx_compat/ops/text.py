@@ -44,8 +44,9 @@ def string_concat(X: Tensor, Y: Tensor) -> Tensor:
 
 @op("StringSplit", since=20)
 def string_split(X: Tensor, *, delimiter: Optional[str] = None, maxsplit: Optional[int] = None) -> List[Tensor]:
-    """Split each string at a delimiter (None: whitespace). Return the substrings, padded with "", and the count of each
-    string.
+    """Split each string at a delimiter (None: whitespace).
+
+    Return the substrings, padded with "", and the count of each string.
     """
     return p.string_split(X, delimiter, maxsplit)
 

@@ -38,9 +38,7 @@ def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Seq
 
 
 def _extract_subgraph(graph: Graph, names: Sequence[str], y: str) -> Graph:
-    """Return a graph whose inputs are `names` and whose output is y: only the nodes that y depends on, and the
-    initializers.
-    """
+    """Return a graph with the inputs `names` and the output y: the nodes that y depends on, and the initializers."""
     producers = {name: node for node in graph.nodes for name in node.outputs if name}
     needed, pending = set(), [y]
     while pending:

@@ -42,10 +42,10 @@ def _zeros(length: Extent) -> Tensor:
 
 # -- order -------------------------------------------------------------------------------------------------------------
 def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
-    """Return the permutation that sorts `count` lines lexicographically. `keys`: tables [columns, lines] of
-    `_sort_keys`.
+    """Return the permutation that sorts `count` lines lexicographically.
 
-    The permutation is the result of stable sorts by each column, from the last column to the first (radix sort).
+    `keys`: tables [columns, lines] of `_sort_keys`. The permutation is the result of stable sorts by each column, from
+    the last column to the first (radix sort).
     """
 
     def by_column(order: Tensor, *column: Tensor) -> List[Tensor]:
@@ -62,9 +62,7 @@ def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
 
 
 def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
-    """Return whether each line, in sorted order, differs from the previous line, and so begins a group of equal
-    lines.
-    """
+    """Return whether each line, in sorted order, differs from the previous line and so begins a group."""
     begins = p.equal(p.iota(count), 0)
     previous = p.take(order, p.maximum(p.iota(count) - 1, 0), 0)
     for key in keys:
@@ -75,8 +73,9 @@ def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
 
 # -- keys --------------------------------------------------------------------------------------------------------------
 def _sort_keys(lines: Tensor) -> List[Tensor]:
-    """Return numeric tables [columns, lines] that sort like the elements. A later table only decides ties of earlier
-    tables.
+    """Return numeric tables [columns, lines] that sort like the elements.
+
+    A later table only decides ties of earlier tables.
     """
     table: Any = p.transpose(p.reshape(lines, (lines.shape[0], product(lines.shape[1:]))), [1, 0])
     kind = lines.dtype.kind

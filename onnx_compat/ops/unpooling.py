@@ -24,9 +24,7 @@ def col2im(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Add up columns of blocks into an image, each block at its position, then crop the padding: the inverse of
-    im2col.
-    """
+    """Add up columns of blocks into an image, each block at its position, and crop the padding (inverse of im2col)."""
     extents, kernel = as_sizes(image_shape), as_sizes(block_shape)
     rank = len(extents)
     windows = WindowGeometry.of(extents, kernel, "NOTSET", pads, strides, dilations)

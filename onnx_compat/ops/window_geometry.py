@@ -33,10 +33,9 @@ class WindowGeometry(NamedTuple):
         strides: Optional[Sequence[int]],
         dilations: Optional[Sequence[int]] = None,
     ) -> "WindowGeometry":
-        """Return the windows that the attributes of a node define over an image of these spatial sizes. `auto_pad` is
-        resolved.
+        """Return the windows that the attributes of a node define over an image of these spatial sizes.
 
-        Raises InvalidModelError if the attributes and the number of axes do not fit together.
+        `auto_pad` is resolved. Raises InvalidModelError if the attributes and the number of axes do not fit together.
         """
         rank = len(extents)
         if len(kernel) != rank or any(is_static(size) and size < 1 for size in kernel):
@@ -79,8 +78,9 @@ class WindowGeometry(NamedTuple):
 
 
 def _same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
-    """Return the padding (begin, end) for ceil(extent / stride) windows. If it is odd, the end gets more if `upper`,
-    else less.
+    """Return the padding (begin, end) for ceil(extent / stride) windows.
+
+    If it is odd, the end gets more if `upper`, else less.
     """
     total = (ceildiv(extent, stride) - 1) * stride + span - extent
     if not (is_static(span) and span >= stride):  # else the total is never negative

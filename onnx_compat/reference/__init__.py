@@ -42,8 +42,9 @@ class Reference(
         return array
 
     def finish(self, handle: Array, dtype: DType) -> Any:
-        """Convert a result to an array, and round it to the values of a dtype that numpy lacks. A result may be a numpy
-        scalar.
+        """Convert a result to an array, and round it to the values of a dtype that numpy lacks.
+
+        A result may be a numpy scalar.
         """
         array = np.asarray(handle, object if dtype.kind == "s" else None)
         return array if dtype.native or array.dtype == object else dtype.round(array, saturate=False)
@@ -61,8 +62,9 @@ class Reference(
         return np.asarray(scalars, self.index_dtype.numpy)
 
     def placeholder(self, spec: Spec) -> Any:
-        """Return an array of zeros of this spec. A symbolic size becomes 1. The array is broadcast, so it takes no
-        memory.
+        """Return an array of zeros of this spec.
+
+        A symbolic size becomes 1. The array is broadcast, so it takes no memory.
         """
         shape = [size if is_static(size) else 1 for size in spec.shape]
         return np.broadcast_to(np.zeros((), spec.dtype.numpy), shape)

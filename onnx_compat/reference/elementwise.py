@@ -20,8 +20,9 @@ def _ufunc(function: Callable[..., Any]) -> Any:
 
 
 def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], Any]) -> Any:
-    """Return a method of two operands. It calls `sizes` for object arrays of ints and symbolic sizes, else
-    `numbers`.
+    """Return a method of two operands.
+
+    It calls `sizes` for object arrays of ints and symbolic sizes, else `numbers`.
     """
     symbolic = np.frompyfunc(sizes, 2, 1)
 

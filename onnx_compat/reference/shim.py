@@ -38,8 +38,9 @@ class ReferenceShim(Shim):
         return Reference()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
-        """Return the program in a form that runs node by node. Raises TargetError if it was recorded for another
-        target.
+        """Return the program in a form that runs node by node.
+
+        Raises TargetError if it was recorded for another target.
         """
         self.resolve_device(device)
         check_target(program.region, self.emitter())

@@ -87,8 +87,9 @@ def _size(shape: Ints) -> int:
 
 
 def _count_positions(size: int, taps: int, stride: int, dilation: int) -> int:
-    """Return how many windows of a dilated kernel with `taps` elements fit an axis. Raises InvalidModelError
-    below 0.
+    """Return how many windows of a dilated kernel with `taps` elements fit an axis.
+
+    Raises InvalidModelError if the number is negative.
     """
     count = (size - (taps - 1) * dilation - 1) // stride + 1
     if count < 0:
@@ -121,8 +122,9 @@ def _taps(
 
 
 def _depthwise(x: Array, w: Array, strides: Ints, dilations: Ints, out: Array) -> None:
-    """Add a depthwise convolution to `out`, tap by tap, for a few channels at a time, so that the sums stay in the
-    cache.
+    """Add a depthwise convolution to `out`, tap by tap.
+
+    A few channels are computed at a time, so that the sums stay in the cache.
     """
     channels, per = x.shape[1], w.shape[0] // x.shape[1]
     positions, kernel = out.shape[2:], w.shape[2:]

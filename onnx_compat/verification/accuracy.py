@@ -19,8 +19,9 @@ EQUAL = 0.9
 
 
 class Accuracy(NamedTuple):
-    """Figures of an output of a quantised file against the model's output. A figure that is not defined has the value
-    `None`.
+    """Figures of an output of a quantised file against the model's output.
+
+    A figure that is not defined has the value `None`.
     """
 
     snr: Optional[float] = None  # the signal-to-noise ratio in dB; infinite if the outputs are equal
@@ -38,10 +39,10 @@ class Accuracy(NamedTuple):
 
 
 def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue) -> Comparison:
-    """Return the comparison of two tensors with its field `accuracy` set. Return a comparison of other values
-    unchanged.
+    """Return the comparison of two tensors with its field `accuracy` set.
 
-    Empty tensors, and tensors of different dtypes or shapes, have no accuracy either.
+    Return a comparison of other values unchanged. Empty tensors, and tensors of different dtypes or shapes, have no
+    accuracy either.
     """
     if comparison.verdict not in (MATCH, MISMATCH) or want is None or isinstance(want, (list, tuple)):
         return comparison
@@ -82,10 +83,10 @@ def _to_decibels(signal: float, noise: float) -> float:
 
 
 def judge_accuracy(comparison: Comparison, fidelity: float) -> Comparison:
-    """Replace the verdict of a comparison by a verdict on its accuracy; without an accuracy, return the comparison
-    unchanged.
+    """Replace the verdict of a comparison by a verdict on its accuracy. Without an accuracy, return it unchanged.
 
-    It matches if 90 % of the elements are equal (integers, bools), or the SNR is at least `fidelity` dB (floats).
+    An output matches if 90 % of the elements are equal (integers, bools), or the SNR is at least `fidelity` dB
+    (floats).
     """
     accuracy = comparison.accuracy
     if accuracy is None:

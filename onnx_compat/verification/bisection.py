@@ -16,8 +16,7 @@ __all__ = ["Bisection", "bisect_passes", "bisect_verification"]
 
 
 class Bisection(NamedTuple):
-    """The result of a search for a wrong pass: its name (`culprit`, None if no pass is at fault) and a text
-    (`verdict`).
+    """The result of a search for a wrong pass: its name (`culprit`, or None) and a text (`verdict`).
 
     `trials` maps the names of the passes that were left out, joined by commas, to whether the outputs agreed.
     """
@@ -70,11 +69,11 @@ def bisect_verification(
 
 
 def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisection:
-    """Find the first pass with which `agrees` becomes False, by binary search. The passes are in the order in which
-    they run.
+    """Find the first pass with which `agrees` becomes False, by binary search.
 
-    Passes that legalize always run in the binary search: without them, a runtime may compute wrong results. If the
-    outputs differ without every other pass, each legalizing pass is left out in a trial of its own.
+    The passes are in the order in which they run. Passes that legalize always run in the binary search: without them, a
+    runtime may compute wrong results. If the outputs differ without every other pass, each legalizing pass is left out
+    in a trial of its own.
     """
     search = _Search(agrees)
     candidates = [pass_.name for pass_ in passes if pass_.name not in search.base]
@@ -112,8 +111,9 @@ class _Search:
         self._trials: Dict[str, bool] = {}
 
     def agrees_without(self, names: List[str]) -> bool:
-        """Return whether the outputs agree without the passes `names`. Passes that the user leaves out are left out
-        too.
+        """Return whether the outputs agree without the passes `names`.
+
+        Passes that the user leaves out are left out too.
         """
         key = ",".join(names)
         if key not in self._trials:

@@ -50,10 +50,10 @@ class Comparison(NamedTuple):
 
 
 def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: float) -> Iterator[Comparison]:
-    """Compare an output with the expected output. Yield one comparison; for sequences, one for each element, named
-    `name[i]`.
+    """Compare an output with the expected output.
 
-    Sequences of different lengths, and empty sequences, also give a single comparison.
+    Yield one comparison; for sequences, one for each element, named `name[i]`. Sequences of different lengths, and
+    empty sequences, also give a single comparison.
     """
     if isinstance(got, (list, tuple)) and isinstance(want, (list, tuple)):
         if len(got) != len(want):
@@ -72,9 +72,7 @@ def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: f
 
 
 def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
-    """Compare two tensors: their dtypes, then their shapes, then their elements, with the tolerance for inexact
-    dtypes.
-    """
+    """Compare two tensors: the dtypes, then the shapes, then the elements, with the tolerance for inexact dtypes."""
     if _is_text(got) and _is_text(want):
         got, want = _to_text(got), _to_text(want)
     elif got.dtype != want.dtype:
@@ -119,9 +117,7 @@ def _compare_elements(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndar
 
 
 def _comparison_without_figures(name: str, verdict: str, got: OutputValue, want: OutputValue) -> Comparison:
-    """Return a comparison with this verdict, and with the dtypes and shapes of both values; its figures are
-    undefined.
-    """
+    """Return a comparison with this verdict and the dtypes and shapes of both values; its figures are undefined."""
     (dtype, shape), (expected_dtype, expected_shape) = _describe_value(got), _describe_value(want)
     return Comparison(name, verdict, dtype, shape, expected_dtype, expected_shape)
 

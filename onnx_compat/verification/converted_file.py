@@ -118,8 +118,7 @@ def _suffix_of(path: Union[str, "os.PathLike[str]"]) -> str:
 
 
 def flatten_sequences(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
-    """Return (name, tensor) pairs, in which a sequence `s` is replaced by its items `s.0`, `s.1`, …; leave out None
-    values.
+    """Return (name, tensor) pairs, with a sequence `s` replaced by its items `s.0`, `s.1`, …; leave out None values.
 
     The items are separate inputs of a converted file.
     """
@@ -133,9 +132,7 @@ def flatten_sequences(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
 
 
 def _join_sequences(outputs: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the outputs, with a sequence `s` in addition to its items `s.0`, `s.1`, …: the inverse of
-    `flatten_sequences`.
-    """
+    """Return the outputs and, for items `s.0`, `s.1`, …, the sequence `s`: the inverse of `flatten_sequences`."""
     result = dict(outputs)
     for name in outputs:
         stem, _, index = name.rpartition(".")

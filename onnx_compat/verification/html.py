@@ -1,6 +1,4 @@
-"""Write a verification report as an HTML page without scripts and external resources. Names of the model are
-escaped.
-"""
+"""Write a verification report as an HTML page, without scripts and external resources, and with names escaped."""
 
 import os
 from collections import Counter
@@ -31,7 +29,7 @@ class Html(str):
 
 
 class _Subject(NamedTuple):
-    """The content of a page: the report, its model, and the description of the converted file, or None without one."""
+    """The content of a page: the report, its model, and the description of the converted file, or None."""
 
     report: Report
     model: Model
@@ -44,9 +42,7 @@ def write_html(
     model: ModelSource,
     converted: Union[str, "os.PathLike[str]", None] = None,
 ) -> Path:
-    """Write the page of a report on `model`, or on a file converted from it, atomically. Return the path of the
-    page.
-    """
+    """Write the page of a report on `model`, or on a file converted from it, atomically. Return the page's path."""
     from onnx_compat import load
     from onnx_compat.inspection.describe import describe
 
@@ -112,10 +108,7 @@ def _render_section(title: str, *parts: str, ident: str = "") -> str:
 def _render_table(
     label: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], attributes: Sequence[str] = ()
 ) -> str:
-    """Return a table in a box that scrolls. A column whose name begins with '>' is right-aligned.
-
-    `attributes` are HTML attributes of each row, such as its id.
-    """
+    """Return a table in a box that scrolls; '>' right-aligns a column. `attributes` are HTML attributes of each row."""
     right = [column.startswith(">") for column in columns]
     head = "".join(
         '<th scope="col"%s>%s</th>' % (' class="n"' if number else "", _escape(column.lstrip(">")))
@@ -324,9 +317,7 @@ def _render_operators(subject: _Subject) -> str:
 
 
 def _render_sizes(subject: _Subject) -> str:
-    """Return the section of the largest tensors: of the converted file if they are known, else the weights of the
-    model.
-    """
+    """Return the section of the largest tensors: of the converted file if known, else the weights of the model."""
     tensors: List[Dict[str, Any]] = subject.file.tables.get("largest_tensors", []) if subject.file is not None else []
     if tensors:
         columns = ("tensor", "kind", "type", "read for", ">bytes", "")
@@ -355,10 +346,7 @@ def _render_sizes(subject: _Subject) -> str:
 
 
 def _render_file(file: Optional[Description]) -> str:
-    """Return the section with the facts and the tables of the converted file; "" without a file.
-
-    Tables that other sections show are left out.
-    """
+    """Return the section with the facts and remaining tables of the converted file; "" without a file."""
     if file is None:
         return ""
     facts = [

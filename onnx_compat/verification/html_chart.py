@@ -71,9 +71,7 @@ def _draw_mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
 
 
 def _power_of_error(layer: Layer) -> Tuple[float, bool]:
-    """Return log10 of the relative error of a layer, limited to the scale, and whether the error is beyond the
-    scale.
-    """
+    """Return log10 of the relative error of a layer, limited to the scale, and whether the error exceeds the scale."""
     if layer.snr is None:  # a value that is no number: the mark only shows whether it agrees
         return (_LOW, False) if layer.ok else (_HIGH, True)
     power = -layer.snr / 20

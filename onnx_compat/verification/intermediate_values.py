@@ -29,8 +29,9 @@ Values = Dict[str, Any]
 
 
 def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tuple[Values, Answer]:
-    """Run the model on the oracle. Return all values by name (inputs, and outputs of every node), and the oracle's
-    answer.
+    """Run the model on the oracle. Return all values by name, and the oracle's answer.
+
+    The values are the inputs, and the outputs of every node.
     """
     exposed = _expose_all_values(model)
     answer = run_oracle(exposed, inputs, oracle)
@@ -38,8 +39,9 @@ def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tupl
 
 
 class _LazyProto:
-    """A stand-in for the onnx.ModelProto of a model. The model is serialized only when onnxruntime requests the
-    bytes.
+    """A stand-in for the onnx.ModelProto of a model.
+
+    The model is serialized only when onnxruntime requests the bytes.
     """
 
     def __init__(self, model: Model) -> None:
@@ -55,8 +57,9 @@ class _LazyProto:
 def _submodel(
     model: Model, inputs: Sequence[ValueInfo], nodes: Sequence[GraphNode], outputs: Sequence[ValueInfo]
 ) -> Model:
-    """Return a model of some nodes of a model, with these inputs and outputs. A new input replaces the initializer of
-    its name.
+    """Return a model of some nodes of a model, with these inputs and outputs.
+
+    A new input replaces the initializer of its name.
     """
     graph = model.graph
     new_inputs = {port.name for port in inputs} - {port.name for port in graph.inputs}
@@ -197,9 +200,7 @@ class InFile:
         return {name: value for name, value in self._file.values(feeds).items() if name in self._held}
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        """Run only the operators of the file for a node, from the expected values; return the outputs of the node by
-        name.
-        """
+        """Run only the file's operators for a node, from the expected values; return the node's outputs by name."""
         values = {}
         for name in node.outputs:
             if name in self._producers:
@@ -225,9 +226,7 @@ class InFile:
         return array if order is None else array.transpose(np.argsort(order))
 
     def _sources(self, name: str) -> Set[str]:
-        """Return the names of the values from which `_steps` computes a tensor: values of the model that the file
-        holds.
-        """
+        """Return the names of the values from which `_steps` computes a tensor: model values that the file holds."""
         inputs = {source for step in self._steps(name) for source in step.inputs}
         return {source for source in inputs if source in self._held and source != name}
 
@@ -293,9 +292,7 @@ def _find_axis_order(got: np.ndarray, want: np.ndarray) -> Tuple[int, ...]:
 def _nearest_order(
     got: np.ndarray, want: np.ndarray, orders: Sequence[Tuple[int, ...]]
 ) -> Tuple[Optional[Tuple[int, ...]], float]:
-    """Return the permutation in `orders` with the smallest error, and that error; (None, 0) if no permutation fits the
-    shape.
-    """
+    """Return the permutation in `orders` with the smallest error, and that error; (None, 0) if no shape fits."""
     fitting = [order for order in orders if _can_transpose(got, want, order)]
     errors = [_measure_distance(got.transpose(order), want) for order in fitting]
     return (fitting[int(np.argmin(errors))], min(errors)) if fitting else (None, 0.0)

@@ -51,9 +51,7 @@ class MissingValues:
         return list(fused)
 
     def _known_values(self) -> Set[str]:
-        """Return the names of the values that are known before the model runs: constants, and values that depend on
-        shapes only.
-        """
+        """Return the names of the values that are known before the model runs: constants, and functions of shapes."""
         fed = {port.name for port in self._graph.inputs}
         known = set(self._graph.initializers) - fed
         for node in self._graph.nodes:
@@ -62,9 +60,7 @@ class MissingValues:
         return known
 
     def _reason(self, name: str) -> str:
-        """Return the reason why the file does not hold a value: "known before the model runs", "fused into 'n'", "not
-        needed" ….
-        """
+        """Return why the file does not hold a value: "known before the model runs", "fused into …", "not needed"."""
         if name in self._known:
             return "known before the model runs"
         consumers: Dict[str, None] = {}  # the nearest nodes after the value whose outputs the file holds

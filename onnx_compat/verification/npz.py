@@ -22,8 +22,9 @@ _ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d+)\]$")
 
 
 def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
-    """Return the values of a .npz file by name, with sequences joined. Raise `InputError` if the file is not
-    readable.
+    """Return the values of a .npz file by name, with sequences joined.
+
+    Raise `InputError` if the file is not readable.
     """
     try:
         with open(os.fspath(path), "rb") as stream:
@@ -67,8 +68,9 @@ def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]
 
 
 def _join_sequences(values: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the values with the entries `s[0]`, `s[1]`, … joined to a list `s`. Raise `InputError` if an index is
-    missing.
+    """Return the values with the entries `s[0]`, `s[1]`, … joined to a list `s`.
+
+    Raise `InputError` if an index is missing.
     """
     result: Dict[str, Any] = {}
     elements: Dict[str, List[Tuple[int, Any]]] = {}

@@ -88,8 +88,9 @@ class Report(NamedTuple):
         return ": " + "; ".join(texts) if texts else ""
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return the report as JSON values. A number that JSON cannot represent is the string "inf", "-inf" or
-        "nan".
+        """Return the report as JSON values.
+
+        A number that JSON cannot represent is the string "inf", "-inf" or "nan".
         """
         rest = {key: value for key, value in self._asdict().items() if key not in ("inputs", "outputs", "layers")}
         return {
@@ -113,9 +114,7 @@ class Report(NamedTuple):
 
 
 def explain(output: Comparison) -> str:
-    """Return the verdict on an output as text: `2 of 10 elements differ, first at [3]: 1.0, expected 1.5`, with the
-    errors.
-    """
+    """Return the verdict on an output as text: `2 of 10 elements differ, first at [3]: 1.0, expected 1.5`."""
     if output.verdict in ("dtype", "shape", "kind"):
         expected = "%s%s" % (output.expected_dtype, list(output.expected_shape))
         return "wrong %s, expected %s" % (output.verdict, expected)

@@ -147,8 +147,9 @@ _OTHER_FILE = (
 
 
 def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
-    """Return inputs by name. `names` is the order of a sequence of inputs. Raise `InputError` if the sequence is
-    longer.
+    """Return inputs by name.
+
+    `names` is the order of a sequence of inputs. Raise `InputError` if the sequence is longer.
     """
     if isinstance(inputs, Mapping):
         return dict(inputs)

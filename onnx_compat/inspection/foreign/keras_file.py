@@ -112,8 +112,9 @@ def _layer_names(layers: Json) -> Iterator[str]:
 
 
 def _output_type(layer: Dict[str, Any]) -> Row:
-    """Return the dtype and the shape of a layer's output as columns of a row. The shape may be absent in the file:
-    None.
+    """Return the dtype and the shape of a layer's output as columns of a row.
+
+    The shape may be absent in the file: None.
     """
     # The file holds the shapes of the inputs of a layer only.
     config = layer["config"]

@@ -97,8 +97,9 @@ def _iterate_nodes(graph: Optional[Message]) -> Iterator[Message]:
 
 
 def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
-    """Yield a table row for each input and output of each signature. `port_types` is the result of
-    `_read_port_types`.
+    """Yield a table row for each input and output of each signature.
+
+    `port_types` is the result of `_read_port_types`.
     """
     for entry in graph.signatures:
         if entry.name == _INITIAL or entry.signature is None:

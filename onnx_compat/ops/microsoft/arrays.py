@@ -21,9 +21,7 @@ Ints = Optional[Sequence[int]]
 
 @op("Trilu", since=1, domain=DOMAIN)
 def trilu(X: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
-    """Return each matrix with zeros outside of its triangle: the upper triangle from diagonal `k` on, or the lower up
-    to `k`.
-    """
+    """Return each matrix with zeros outside of a triangle: the upper from diagonal `k` on, or the lower up to `k`."""
     return constants.trilu(X, k, upper=upper)
 
 
@@ -142,9 +140,7 @@ def _check_transform(signal_ndim: int, onesided: int, normalized: int) -> None:
 
 @op("Rfft", since=1, domain=DOMAIN)
 def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Tensor:
-    """Return the one-sided discrete Fourier transform of the last axis, with real and imaginary part along a new last
-    axis.
-    """
+    """Return the one-sided Fourier transform of the last axis, with real and imaginary part along a new last axis."""
     _check_transform(signal_ndim, onesided, normalized)
     cosines, sines = _cosines_and_sines(floordiv(X.shape[-1], 2) + 1, X.shape[-1], X.dtype)
     return p.stack([p.matmul(X, cosines), p.neg(p.matmul(X, sines))], X.rank)

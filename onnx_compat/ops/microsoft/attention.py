@@ -23,8 +23,8 @@ Maybe = Optional[Tensor]
 
 
 class _ScoreRules:
-    """Attributes from which attention scores are computed: the scale, the value that masks a key, and the causal
-    mask.
+    """Attributes of attention scores: the scale, the value added for padding keys, and whether a causal mask
+    applies.
     """
 
     def __init__(self, scale: float, padding_value: float, is_causal: bool = False) -> None:

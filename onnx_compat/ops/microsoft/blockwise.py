@@ -14,9 +14,7 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def _unpack(packed: Tensor, bits: int, length: Extent) -> Tensor:
-    """Unpack the numbers in the bytes of the last axis, the lowest bits of a byte first; return the first `length`
-    numbers.
-    """
+    """Unpack the first `length` numbers from the bytes of the last axis, the lowest bits of a byte first."""
     if bits not in (2, 4, 8):
         raise UnsupportedError("weights of %d bits are not supported" % bits, hint="quantize to 2, 4 or 8 bits")
     if bits == 8:

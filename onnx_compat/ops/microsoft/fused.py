@@ -50,8 +50,9 @@ def _find_activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]
 
 
 def _activate(x: Tensor, name: str, parameters: Dict[str, Any]) -> Tensor:
-    """Apply an activation by name. It takes its parameters from `parameters`; parameters that are absent have their
-    defaults.
+    """Apply an activation by name. Absent parameters have the activation's defaults.
+
+    The activation takes the parameters that it has from `parameters`.
     """
     function, names = _find_activation(name)
     return function(

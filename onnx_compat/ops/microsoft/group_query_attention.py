@@ -115,8 +115,7 @@ def _select_angles(
 
 
 def _update_cache(past: Maybe, new: Tensor, past_lengths: Maybe, count: int, total: Extent) -> Tensor:
-    """Return the cache [batch, heads, slots, size]: the first past_lengths[b] steps of sample b, the new steps, then
-    zeros.
+    """Return the cache [batch, heads, slots, size]: past_lengths[b] past steps of sample b, the new steps, then zeros.
 
     Without a past, return the new steps alone, split into `count` heads.
     """
@@ -132,8 +131,9 @@ def _update_cache(past: Maybe, new: Tensor, past_lengths: Maybe, count: int, tot
 
 
 def _pad_bias(bias: Tensor, slots: Extent) -> Tensor:
-    """Pad the bias [..., keys] with zeros to the number of slots. The mask excludes the added slots, which hold no step
-    yet.
+    """Pad the bias [..., keys] with zeros to the number of slots.
+
+    The mask excludes the added slots, which hold no step yet.
     """
     return p.pad(bias, [0] * 4, [0, 0, 0, maximum(slots - bias.shape[3], 0)])
 

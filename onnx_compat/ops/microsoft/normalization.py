@@ -29,8 +29,9 @@ op("LayerNormalization", since=1)(layer_normalization)
 def simplified_layer_normalization(
     ctx: "Context", X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Normalized:
-    """Divide X by its root mean square (RMS) over the axes from `axis` on, then scale. Return also 1 / RMS (None if
-    unused).
+    """Divide X by its root mean square (RMS) over the axes from `axis` on, then scale.
+
+    Return also 1 / RMS (None if unused).
     """
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))

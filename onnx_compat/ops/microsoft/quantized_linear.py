@@ -45,8 +45,9 @@ def qlinear_conv_in_either_layout(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return QLinearConv of images with the channels first, or last if `channels_last`. Filters have the channels
-    first.
+    """Return QLinearConv of images with the channels first, or last if `channels_last`.
+
+    Filters have the channels first.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     image = channels_first(x) if channels_last else x
@@ -75,8 +76,9 @@ def matmul_integer_to_float(
 def dynamic_quantize_matmul(
     A: Tensor, B: Tensor, b_scale: Tensor, b_zero_point: Optional[Tensor] = None, bias: Optional[Tensor] = None
 ) -> Tensor:
-    """Quantize A to uint8 by the range of its elements. Return its product with the quantized weights B, plus a
-    bias.
+    """Quantize A to uint8 by the range of its elements.
+
+    Return its product with the quantized weights B, plus a bias.
     """
     a, a_scale, a_zero_point = dynamic_quantize_linear(A)
     return matmul_integer_to_float(a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias)

@@ -28,8 +28,9 @@ POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 def as_rows(x: Tensor, dtype: DType = float32) -> Tensor:
-    """Return x as a matrix [rows, features] in this dtype. A vector is one row. Raises InvalidModelError for a higher
-    rank.
+    """Return x as a matrix [rows, features] in this dtype.
+
+    A vector is one row. Raises InvalidModelError for a higher rank.
     """
     x = p.cast(x, dtype)
     if x.rank == 1:
@@ -47,9 +48,7 @@ def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]
 
 
 def select_label(labels: Optional[Tensor], condition: Tensor, positive: Any, negative: Any) -> Tensor:
-    """Return `positive` for each row where the condition holds, else `negative`, in the dtype of the labels or
-    int64.
-    """
+    """Return `positive` for each row where the condition holds, else `negative`, in the labels' dtype or int64."""
     dtype = int64 if labels is None else labels.dtype
     return p.where(condition, lift(positive, dtype), lift(negative, dtype))
 

@@ -14,11 +14,10 @@ _LEAST = 1e-7
 
 
 def couple_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
-    """Return class probabilities [rows, classes] from decision values [rows, pairs of classes], by the iteration of
-    libsvm.
+    """Return class probabilities [rows, classes] from decision values of pairs of classes, [rows, pairs].
 
-    `a` and `b` are the parameters of Platt scaling for each pair. All rows iterate together; a row stops when its error
-    is below the tolerance.
+    The iteration is that of libsvm. `a` and `b` are the parameters of Platt scaling for each pair. All rows iterate
+    together; a row stops when its error is below the tolerance.
     """
     pairwise = _pairwise_probabilities(scores, a, b, classes)
     matrix = _matrix(pairwise, classes)
@@ -70,17 +69,13 @@ def _matrix(pairwise: Tensor, classes: int) -> Tensor:
 
 
 def _gradient(matrix: Tensor, estimate: Tensor) -> "tuple[Tensor, Tensor]":
-    """Return matrix @ estimate for each row, which is half the gradient, and estimate^T @ matrix @ estimate,
-    [rows, 1].
-    """
+    """Return matrix @ estimate (half the gradient), and estimate^T @ matrix @ estimate, [rows, 1], for each row."""
     q = p.reduce_sum(p.mul(matrix, p.unsqueeze(estimate, [1])), [2])
     return q, p.reduce_sum(p.mul(q, estimate), [1], True)
 
 
 def _improve(matrix: Tensor, estimate: Tensor, classes: int) -> Tensor:
-    """Return the estimate after one iteration: each class in turn moves to where its derivative is 0 (coordinate
-    descent).
-    """
+    """Return the estimate after an iteration of coordinate descent: each class moves to where its derivative is 0."""
     q, total = _gradient(matrix, estimate)
     for k in range(classes):
         row = p.reshape(p.slice_axis(matrix, 1, k, k + 1), estimate.shape)

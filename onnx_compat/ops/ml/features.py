@@ -35,8 +35,9 @@ def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
 
 @op("FeatureVectorizer", since=1, domain=DOMAIN)
 def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
-    """Concatenate the features of all inputs. `inputdimensions` is the size to which each input is truncated or
-    zero-padded.
+    """Concatenate the features of all inputs.
+
+    `inputdimensions` is the size to which each input is truncated or zero-padded.
     """
     if inputdimensions and len(inputdimensions) != len(X):
         raise InvalidModelError("inputdimensions has %d entries for %d inputs" % (len(inputdimensions), len(X)))
@@ -64,9 +65,7 @@ def imputer(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Tensor:
-    """Replace each element equal to a value, which may be NaN, by the imputed value: a number for all features, or for
-    each.
-    """
+    """Replace each element equal to a value, which may be NaN, by the imputed value (of its feature or of all)."""
     floats = X.dtype.kind == "f"
     values, replaced_value = (
         (imputed_value_floats, replaced_value_float) if floats else (imputed_value_int64s, replaced_value_int64)
@@ -118,8 +117,9 @@ def one_hot_encoder(X: Tensor, *, cats_int64s: Ints = None, cats_strings: String
 
 @op("Scaler", since=1, domain=DOMAIN)
 def scaler(X: Tensor, *, offset: Sequence[float] = (), scale: Sequence[float] = ()) -> Tensor:
-    """Return (X - offset) * scale. `offset` and `scale` have a number for each feature, or a number for all
-    features.
+    """Return (X - offset) * scale.
+
+    `offset` and `scale` have a number for each feature, or a number for all features.
     """
     x = p.cast(X, float32)
     if offset:

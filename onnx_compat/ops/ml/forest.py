@@ -32,8 +32,9 @@ LEQ, LT, EQ = 0, 1, 4
 
 
 class Nodes(NamedTuple):
-    """The nodes of all trees in the order of the model. `true` and `false` are indices of children, `mode` indexes
-    MODES.
+    """The nodes of all trees in the order of the model.
+
+    `true` and `false` are indices of children, `mode` indexes MODES.
     """
 
     feature: np.ndarray
@@ -78,9 +79,7 @@ class Forest(NamedTuple):
 
 
 class _NormalizedNodes(NamedTuple):
-    """The comparison of each node as <=, < or ==: its kind, whether its children are swapped, and whether it holds for
-    NaN.
-    """
+    """The comparison of each node as <=, < or ==: kind, whether children are swapped, and whether it holds for NaN."""
 
     kind: np.ndarray
     swapped: np.ndarray
@@ -162,10 +161,10 @@ def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.nd
 def _lay_out_levels(
     roots: np.ndarray, inner: np.ndarray, true: np.ndarray, false: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray, int]:
-    """Arrange the nodes in level order. Return the node at each position, the position of its second child, and the
-    depth.
+    """Arrange the nodes in level order.
 
-    Raises InvalidModelError if the nodes do not form trees.
+    Return the node at each position, the position of its second child, and the depth. Raises InvalidModelError if the
+    nodes do not form trees.
     """
     level, start, depth = roots, 0, 0
     origins: List[np.ndarray] = []
@@ -188,8 +187,7 @@ def _lay_out_levels(
 def index_nodes(
     ids: Sequence[Tuple[int, int]], mode: np.ndarray, true: Sequence[int], false: Sequence[int]
 ) -> Tuple[Dict[Tuple[int, int], int], np.ndarray, np.ndarray, np.ndarray]:
-    """Return the index of each node by its (tree, node) number, the indices of both children, and the indices of the
-    roots.
+    """Return the index of each node by (tree, node) number, the indices of both children, and the indices of the roots.
 
     A leaf is its own child. Raises InvalidModelError if the nodes do not form trees.
     """
@@ -216,8 +214,9 @@ def index_nodes(
 
 
 def split_members(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
-    """Return the set of each BRANCH_MEMBER node, by the index of the node. `values` lists all sets, each ended by a
-    NaN.
+    """Return the set of each BRANCH_MEMBER node, by the index of the node.
+
+    `values` lists all sets, each ended by a NaN.
     """
     member_nodes = np.flatnonzero(mode == _MEMBER).tolist()
     if not member_nodes:

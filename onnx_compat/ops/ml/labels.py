@@ -17,8 +17,7 @@ from onnx_compat.tracing.values import Tensor, known_array, lift
 def _map_values(
     x: Tensor, keys: np.ndarray, values: np.ndarray, default: Any, dtype: DType, nan: bool = False
 ) -> Tensor:
-    """Return values[k] for each element of x, where keys[k] is the first key that equals it; `default` without an equal
-    key.
+    """Return values[k] for each element of x, where keys[k] is the first equal key; `default` without an equal key.
 
     With `nan`, NaN equals NaN.
     """
@@ -46,8 +45,9 @@ def category_mapper(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """Map strings to integers, or integers to strings. A repeated category has its last entry, so the search is
-    reversed.
+    """Map strings to integers, or integers to strings.
+
+    A repeated category has its last entry, so the search is reversed.
     """
     numbers, names = _as_array(cats_int64s or (), int64)[::-1], _as_array(cats_strings or (), string)[::-1]
     if X.dtype.kind == "s":
@@ -134,9 +134,7 @@ def _keys_of_dtype(
 
 
 def _values(floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> Any:
-    """Return the list or the tensor that is given, as an array, and its dtype. Raises InvalidModelError if there is
-    none.
-    """
+    """Return the list or the tensor that is given, as an array, and its dtype. Raises InvalidModelError without any."""
     if tensor is not None:
         return known_array(tensor, "the labels").reshape(-1), tensor.dtype
     for values, dtype in ((floats, float32), (ints, int64), (strings, string)):

@@ -38,8 +38,7 @@ class Weights(NamedTuple):
 def aggregate(
     positions: Tensor, forest: Forest, weights: Weights, function: str, dtype: DType, base: Any = ()
 ) -> Tensor:
-    """Return the scores [rows, targets]: the weights of the leaves that a row reaches, aggregated, plus the base
-    values.
+    """Return the scores [rows, targets]: the aggregated weights of the leaves that a row reaches, plus base values.
 
     If no leaf of a row has a weight for a target, that score is 0, without the base value. With a single target, a leaf
     without a weight has the weight 0.
@@ -68,9 +67,7 @@ def has_weight(positions: Tensor, forest: Forest, weights: Weights) -> Tensor:
 
 
 def is_always_weighted(forest: Forest, weights: Weights, target: int) -> Optional[bool]:
-    """Return True if all leaves have a weight for the target, False if no leaf has a weight, None if only some have
-    one.
-    """
+    """Return True if all leaves have a weight for the target, False if none has one, None if only some have one."""
     is_present = _weight_presence(forest, weights)[forest.leaf, target]
     return bool(is_present.all()) if is_present.all() or not is_present.any() else None
 
@@ -110,8 +107,9 @@ def _node_count(forest: Forest) -> int:
 def reachable_weights(
     node: Sequence[int], target: Sequence[int], weight: np.ndarray, targets: int, forest: Forest
 ) -> Weights:
-    """Return the weights of nodes that are leaves of the forest. Weights of inner nodes and of unreachable nodes have
-    no effect.
+    """Return the weights of nodes that are leaves of the forest.
+
+    Weights of inner nodes and of unreachable nodes have no effect.
     """
     nodes, ids = np.asarray(node, np.int64), np.asarray(target, np.int64)
     if not len(nodes) == len(ids) == len(weight):

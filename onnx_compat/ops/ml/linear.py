@@ -24,9 +24,7 @@ from onnx_compat.tracing.values import Tensor, lift
 def _linear_scores(
     x: Tensor, coefficients: Sequence[float], intercepts: Optional[Sequence[float]], count: int
 ) -> Tensor:
-    """Return x times the coefficients, `count` rows (one for each class or target), plus the intercepts: [rows,
-    count].
-    """
+    """Return x times the coefficients plus the intercepts, [rows, count], for `count` classes or targets."""
     table = np.asarray(coefficients, np.float32)
     if count <= 0 or table.size % count:
         raise InvalidModelError("%d coefficients cannot be divided among %d classes or targets" % (table.size, count))

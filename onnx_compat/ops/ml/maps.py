@@ -1,5 +1,6 @@
-"""Operators on maps: from maps to rows of features, and from scores to maps. The keys of a map ascend, as in
-std::map.
+"""Operators on maps: from maps to rows of features, and from scores to maps.
+
+The keys of a map ascend, as in std::map.
 """
 
 from typing import Any, Callable, List
@@ -21,9 +22,7 @@ _CASTS = {"TO_FLOAT": float32, "TO_STRING": string, "TO_INT64": int64}
 
 @op("CastMap", since=1, domain=DOMAIN)
 def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Tensor:
-    """Return the values of a map as a row [1, count]: in the order of the keys (DENSE), or at the index of their key
-    (SPARSE).
-    """
+    """Return the values of a map as a row [1, count]: in the order of keys (DENSE), or at the index key (SPARSE)."""
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
         raise InvalidModelError(
             "a CastMap has cast_to=%r and map_form=%r; onnx defines TO_FLOAT, TO_STRING, TO_INT64 and DENSE, SPARSE"
@@ -74,9 +73,7 @@ def _parse_integer(text: str) -> int:
 
 @op("DictVectorizer", since=1, domain=DOMAIN)
 def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabulary: Strings = None) -> Tensor:
-    """Return a row [1, words] with the map's value for each key of the vocabulary; 0 (or "") where the map lacks the
-    key.
-    """
+    """Return a row [1, words] with the map's value for each key of the vocabulary; 0 or "" for an absent key."""
     words = label_tensor(int64_vocabulary, string_vocabulary)
     if words is None or words.value is None:
         raise InvalidModelError("a DictVectorizer needs its vocabulary")

@@ -134,8 +134,7 @@ def _class_pairs(classes: int) -> List[Tuple[int, int]]:
 
 
 def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequence[float]) -> Tensor:
-    """Return the decision value of each pair of classes (one-vs-one), [rows, pairs]; it is positive for the first
-    class.
+    """Return the decision value of each pair of classes (one-vs-one), [rows, pairs]; positive for the first class.
 
     As in libsvm, class i against j has the weights of the vectors of i in row j - 1. The weights of the vectors of j
     are in row i.

@@ -1,5 +1,6 @@
-"""Ensembles of decision trees. `descent` finds the leaf that each row reaches, `leaves` aggregates the leaves'
-weights.
+"""Ensembles of decision trees.
+
+`descent` finds the leaf that each row reaches, `leaves` aggregates the leaves' weights.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -44,8 +45,9 @@ class _Trees(NamedTuple):
 
 
 def _attribute_array(values: Any, tensor: Optional[Tensor], description: str) -> np.ndarray:
-    """Return an attribute that is a list of floats or, for more precision, a tensor, as a vector. `tensor` has
-    precedence.
+    """Return an attribute that is a list of floats or, for more precision, a tensor, as a vector.
+
+    `tensor` has precedence.
     """
     if tensor is not None:
         return known_array(tensor, description).reshape(-1)

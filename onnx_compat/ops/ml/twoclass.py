@@ -50,9 +50,7 @@ def classify_two(
 
 
 def _class_presence(positions: Tensor, forest: Forest, weights: Weights, target: int) -> _Presence:
-    """Return whether the leaves of a row have a weight for a class: a bool if it is equal for all rows, else a tensor
-    [rows, 1].
-    """
+    """Return whether the leaves of a row have a weight for a class: a bool if all rows agree, else [rows, 1]."""
     constant = is_always_weighted(forest, weights, target)
     return p.slice_axis(has_weight(positions, forest, weights), 1, target, target + 1) if constant is None else constant
 
