@@ -99,7 +99,7 @@ def split_pads(pads: Sequence[Any]) -> List[Any]:
 def align_to_axis(vector: Tensor, axis: int, rank: int) -> Tensor:
     """Reshape a vector to `rank` axes so that it broadcasts along `axis`: every other axis has size 1.
 
-    A scalar has size 1.
+    A scalar counts as a vector of one element.
     """
     vector = reshape(vector, vector.shape if vector.rank else (1,))
     return reshape(vector, tuple(vector.shape[0] if k == axis else 1 for k in range(rank)))

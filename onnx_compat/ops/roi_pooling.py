@@ -79,7 +79,7 @@ class _Points(NamedTuple):
 def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio: int, half_pixel: bool) -> _Points:
     """Return evenly spaced points in each bin of each region on an axis.
 
-    `ratio` is their number per bin; 0: one per pixel.
+    `ratio` is the number of points per bin; with a ratio of 0 or less, a bin has as many points as pixels, rounded up.
     """
     length = end - start if half_pixel else p.maximum(end - start, 1)
     size = p.div(length, lift(float(bins), length.dtype))

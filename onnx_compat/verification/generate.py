@@ -124,7 +124,7 @@ def _generate_text(shape: Tuple[int, ...], random: np.random.RandomState) -> Any
 
 
 def _generate_mask(random: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
-    """Generate a mask like that of a tokenizer: each row begins with one or more ones, and ends with zeros."""
+    """Generate a mask like that of a tokenizer: each row has one or more ones, and zeros after these."""
     # The softmax of an attention over a row of zeros is not defined.
     if not shape:
         return np.ones(shape)

@@ -299,7 +299,7 @@ def _nearest_order(
 
 
 def _can_transpose(got: np.ndarray, want: np.ndarray, order: Sequence[int]) -> bool:
-    """Return whether the permutation of `got` has the shape of `want`."""
+    """Return whether `got`, with its axes permuted by `order`, has the shape of `want`."""
     return tuple(got.shape[axis] for axis in order) == want.shape
 
 
