@@ -8,6 +8,7 @@ import numpy as np
 from onnx_compat import primitives as p
 from onnx_compat.autodiff.rules import RecordedNode, apply_pending_order, rule, sum_to
 from onnx_compat.ir.dims import Extent, floordiv, maximum
+from onnx_compat.ir.window import Window
 from onnx_compat.primitives.linear import spatial_order
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Order, Tensor, lift
@@ -55,18 +56,17 @@ def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -
     return p.slice(x, [0, 0, *start], ends, [1] * x.rank)
 
 
-def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], params: Any) -> Any:
+def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *, window: Window, groups: int) -> Any:
     """Return the derivative of a filter: [channels of small, channels of large / groups, kernel...].
 
     It is a convolution of `large` with `small`: each weight gets the sum of the products of the elements that it
     connects.
     """
     parts = []
-    for k in range(params["groups"]):
-        wide, narrow = (_group(x, k, params["groups"]) for x in (large, small))
+    for k in range(groups):
+        wide, narrow = (_group(x, k, groups) for x in (large, small))
         swapped = [p.transpose(x, [1, 0, *range(2, x.rank)]) for x in (wide, narrow)]
-        pads = [(0, 0)] * len(kernel)
-        products = p.conv(*swapped, strides=params["dilations"], dilations=params["strides"], pads=pads)
+        products = p.conv(*swapped, window=Window.of(narrow.shape[2:], window.dilations, window.strides))
         parts.append(p.transpose(_crop_and_pad(products, kernel, [0] * len(kernel)), [1, 0, *range(2, products.rank)]))
     return p.concat(parts, 0)
 
@@ -81,10 +81,10 @@ def _group(x: Tensor, k: int, groups: int) -> Any:
 def _conv(at: RecordedNode, g: Tensor) -> List[Any]:
     order, filters = spatial_order(g.rank), _filter_order(at)
     x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
-    low, high = zip(*at.params["pads"])
-    steps = {name: at.params[name] for name in ("strides", "dilations", "groups")}
-    dx = _crop_and_pad(p.conv_transpose(g, w, **steps), x.shape[2:], low)
-    dw = _filter_derivative(p.pad(x, [0, 0, *low], [0, 0, *high]), g, w.shape[2:], at.params)
+    low, high = zip(*at.params["window"].pads)
+    params = dict(at.params, window=at.params["window"].without_pads())
+    dx = _crop_and_pad(p.conv_transpose(g, w, **params), x.shape[2:], low)
+    dw = _filter_derivative(p.pad(x, [0, 0, *low], [0, 0, *high]), g, w.shape[2:], **params)
     bias = [p.reduce_sum(g, [0, *range(2, g.rank)]) for _ in at.args[2:]]
     return [_to_stored(dx, order), _to_stored(dw, filters), *map(apply_pending_order, bias)]
 
@@ -93,8 +93,8 @@ def _conv(at: RecordedNode, g: Tensor) -> List[Any]:
 def _conv_transpose(at: RecordedNode, g: Tensor) -> List[Any]:
     order, filters = spatial_order(g.rank), _filter_order(at)
     x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
-    dx = p.conv(g, w, pads=[(0, 0)] * (g.rank - 2), **at.params)
-    dw = _filter_derivative(g, x, w.shape[2:], at.params)
+    dx = p.conv(g, w, **at.params)
+    dw = _filter_derivative(g, x, w.shape[2:], **at.params)
     bias = [p.reduce_sum(g, [0, *range(2, g.rank)]) for _ in at.args[2:]]
     return [_to_stored(dx, order), _to_stored(dw, filters), *map(apply_pending_order, bias)]
 
@@ -107,9 +107,10 @@ def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
     """
     order = spatial_order(g.rank)
     x, g = _to_logical(at.args[0], order), _to_logical(g, order)
-    kernel, channels = at.params["kernel"], int(x.shape[1])
+    window, channels = at.params["window"], int(x.shape[1])
+    kernel = window.kernel
     w = p.cast(lift(np.full((channels, 1, *kernel), 1 / np.prod(kernel))), g.dtype)
-    spread = p.conv_transpose(g, w, strides=at.params["strides"], dilations=at.params["dilations"], groups=channels)
+    spread = p.conv_transpose(g, w, window=window, groups=channels)
     return [_to_stored(_crop_and_pad(spread, x.shape[2:], [0] * len(kernel)), order)]
 
 
@@ -121,8 +122,9 @@ def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
     """
     order = spatial_order(g.rank)
     x, y, g = (_to_logical(image, order) for image in (at.args[0], at.y, g))
-    kernel, strides, dilations = (at.params[name] for name in ("kernel", "strides", "dilations"))
-    low, high = zip(*at.params["pads"])
+    window = at.params["window"]
+    kernel, strides, dilations, pads = window
+    low, high = zip(*pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high], value=x.dtype.min)
     hits = []
     for offsets in itertools.product(*map(range, kernel)):
@@ -135,5 +137,5 @@ def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
     channels, count = int(x.shape[1]), len(hits)
     flat = p.reshape(shares, (x.shape[0], channels * count, *y.shape[2:]))
     w = p.cast(lift(np.tile(np.eye(count).reshape(count, 1, *kernel), (channels, 1) + (1,) * len(kernel))), g.dtype)
-    spread = p.conv_transpose(flat, w, strides=strides, dilations=dilations, groups=channels)
+    spread = p.conv_transpose(flat, w, window=window.without_pads(), groups=channels)
     return [_to_stored(_crop_and_pad(spread, x.shape[2:], low), order)]

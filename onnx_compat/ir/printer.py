@@ -22,6 +22,7 @@ import numpy as np
 from onnx_compat.ir.dims import Atom, Dim, Extent
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.program import Const, Extents, Node, Ref, Region, Spec
+from onnx_compat.ir.window import Window
 
 if TYPE_CHECKING:
     from onnx_compat.shim.interface import Program
@@ -155,7 +156,10 @@ def _constant(const: Const) -> str:
 def _params(params: Mapping[str, object]) -> str:
     if not params:
         return ""
-    return " {%s}" % ", ".join("%s=%s" % (name, _param(params[name])) for name in sorted(params))
+    flat: Dict[str, object] = {}
+    for name, value in params.items():
+        flat.update(value._asdict() if isinstance(value, Window) else {name: value})
+    return " {%s}" % ", ".join("%s=%s" % (name, _param(flat[name])) for name in sorted(flat))
 
 
 def _param(value: object) -> str:

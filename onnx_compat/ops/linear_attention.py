@@ -6,6 +6,7 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import is_equal, is_static
 from onnx_compat.ir.dtypes import float32
+from onnx_compat.ir.window import Window
 from onnx_compat.ops import attention_weights
 from onnx_compat.ops.activation import swish
 from onnx_compat.ops.registry import op
@@ -104,7 +105,7 @@ def causal_conv_with_state(
     channels: Any = weight.shape[0]
     if not is_static(channels):
         raise NeedsKnownError("the number of channels of a depthwise convolution is not known", lift([channels]))
-    y: Any = p.conv(steps, weight, bias, strides=[1], dilations=[1], pads=[(0, 0)], groups=channels)
+    y: Any = p.conv(steps, weight, bias, window=Window.of(weight.shape[2:]), groups=channels)
     if activation != "none":
         y = p.cast(swish(p.cast(y, float32)), input.dtype)
     return [y, p.slice_axis(steps, 2, input.shape[2], None)]

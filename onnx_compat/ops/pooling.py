@@ -1,14 +1,15 @@
-"""Pooling: the maximum, the mean or a norm over sliding windows."""
+"""Pooling: the maximum, the mean or a norm over sliding window."""
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType, int64
+from onnx_compat.ir.window import Window
 from onnx_compat.ops.arguments import align_to_axis, product
 from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.window_geometry import WindowGeometry
+from onnx_compat.ops.window_geometry import round_up, window_from_attributes
 from onnx_compat.tracing.values import Tensor, lift
 
 if TYPE_CHECKING:
@@ -31,43 +32,39 @@ def max_pool(
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
     """Return the maximum of each window, and its flat index in X (None if that output is not requested)."""
-    windows = WindowGeometry.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
-    windows = windows.rounded_up(X.shape[2:]) if ceil_mode else windows
-    return _max_pool(X, windows), _argmax_indices(X, windows, storage_order) if ctx.wants(1) else None
+    window = window_from_attributes(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    window = round_up(window, X.shape[2:]) if ceil_mode else window
+    return p.max_pool(X, window), _argmax_indices(X, window, storage_order) if ctx.wants(1) else None
 
 
 op("MaxPool", since=8)(older_version(max_pool, without=["dilations", "ceil_mode"]))
 op("MaxPool", since=1)(older_version(max_pool, without=["dilations", "ceil_mode", "storage_order"]))
 
 
-def _max_pool(x: Tensor, windows: WindowGeometry) -> Tensor:
-    return p.max_pool(x, windows.kernel, windows.strides, windows.dilations, windows.pads)  # type: ignore[arg-type]  # kernels of pools are attributes, so they are ints
-
-
-def _argmax_indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
-    """Return the flat index in x of the first maximum of each window, [N, C, windows...].
+def _argmax_indices(x: Tensor, window: Window, storage_order: int) -> Tensor:
+    """Return the flat index in x of the first maximum of each window, [N, C, positions...].
 
     `storage_order` 1 is column-major.
     """
-    rank = len(windows.kernel)
-    counts = windows.counts(x.shape[2:])
-    low, high = zip(*windows.pads)
+    rank = len(window.kernel)
+    counts = window.counts(x.shape[2:])
+    low, high = zip(*window.pads)
     padding_value = x.dtype.min if x.dtype.kind != "f" else -float("inf")
     patches = p.pad(x, [0, 0, *low], [0, 0, *high], value=padding_value)
-    positions = [_window_positions(*axis) for axis in zip(counts, windows.kernel, windows.strides, windows.dilations)]
+    positions = [_window_positions(*axis) for axis in zip(counts, window.kernel, window.strides, window.dilations)]
     for k, window_indices in enumerate(positions):  # [N, C, o1, k1, o2, k2 …]
         patches = p.take(patches, p.reshape(window_indices, (product(window_indices.shape),)), 2 + 2 * k)
         shape = patches.shape
         patches = p.reshape(patches, (*shape[: 2 + 2 * k], *window_indices.shape, *shape[3 + 2 * k :]))
     perm = [0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)]
     patches = p.transpose(patches, perm)
-    best_index = p.argmax(p.reshape(patches, (*patches.shape[: 2 + rank], product(windows.kernel))), -1)
+    best_index = p.argmax(p.reshape(patches, (*patches.shape[: 2 + rank], product(window.kernel))), -1)
     coordinates: List[Tensor] = []
     for k in reversed(range(rank)):
-        offset = p.mod(best_index, lift(windows.kernel[k], int64))
-        best_index = p.floordiv(best_index, lift(windows.kernel[k], int64))
-        start = align_to_axis(p.iota(counts[k]) * windows.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)
-        coordinates.insert(0, p.add(offset * windows.dilations[k], start))
+        offset = p.mod(best_index, lift(window.kernel[k], int64))
+        best_index = p.floordiv(best_index, lift(window.kernel[k], int64))
+        start = align_to_axis(p.iota(counts[k]) * window.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)
+        coordinates.insert(0, p.add(offset * window.dilations[k], start))
     return _flat_index(x, coordinates, storage_order)
 
 
@@ -108,15 +105,15 @@ def average_pool(
 ) -> Tensor:
     """Return the mean of each window. Padding is left out of the mean unless `count_include_pad`."""
     extents = X.shape[2:]
-    windows = WindowGeometry.of(extents, kernel_shape, auto_pad, pads, strides, dilations)
-    full_windows = windows.rounded_up(extents) if ceil_mode else windows
-    mean = _window_mean(X, full_windows)
-    if not full_windows.padded or (count_include_pad and not ceil_mode):  # every position under a window counts
+    window = window_from_attributes(extents, kernel_shape, auto_pad, pads, strides, dilations)
+    full_window = round_up(window, extents) if ceil_mode else window
+    mean = _window_mean(X, full_window)
+    if not full_window.is_padded or (count_include_pad and not ceil_mode):  # every position under a window counts
         return mean
-    for k, axis in enumerate(zip(full_windows.counts(extents), *full_windows)):
-        low, high = windows.pads[k] if count_include_pad else (0, 0)
+    for k, axis in enumerate(zip(full_window.counts(extents), *full_window)):
+        low, high = window.pads[k] if count_include_pad else (0, 0)
         fraction = _inside_fraction(
-            *axis[:4], begin=full_windows.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype
+            *axis[:4], begin=full_window.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype
         )
         mean = p.div(mean, align_to_axis(fraction, 2 + k, X.rank))
     return mean
@@ -127,11 +124,11 @@ op("AveragePool", since=7)(older_version(average_pool, without=["dilations", "ce
 op("AveragePool", since=1)(older_version(average_pool, without=["dilations", "ceil_mode", "count_include_pad"]))
 
 
-def _window_mean(x: Tensor, windows: WindowGeometry) -> Tensor:
+def _window_mean(x: Tensor, window: Window) -> Tensor:
     """Return the sum of each window, with padding as zeros, divided by the number of elements of the kernel."""
-    low, high = zip(*windows.pads)
+    low, high = zip(*window.pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high])
-    return p.avg_pool(padded, windows.kernel, windows.strides, windows.dilations)  # type: ignore[arg-type]  # kernels of pools are attributes, so they are ints
+    return p.avg_pool(padded, window.without_pads())
 
 
 def _inside_fraction(
@@ -170,16 +167,16 @@ def lp_pool(
 
     In version 1, p may be a fraction, and the default window is the whole image.
     """
-    windows = WindowGeometry.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
-    return _lp_pool(X, windows.rounded_up(X.shape[2:]) if ceil_mode else windows, p)
+    window = window_from_attributes(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
+    return _lp_pool(X, round_up(window, X.shape[2:]) if ceil_mode else window, p)
 
 
 op("LpPool", since=(1, 2, 11))(older_version(lp_pool, without=["dilations", "ceil_mode"]))
 
 
-def _lp_pool(x: Tensor, windows: WindowGeometry, power: float) -> Tensor:
-    count = product(windows.kernel)
-    return _root(p.mul(_window_mean(_power(x, power), windows), lift(count, x.dtype)), power)
+def _lp_pool(x: Tensor, window: Window, power: float) -> Tensor:
+    count = product(window.kernel)
+    return _root(p.mul(_window_mean(_power(x, power), window), lift(count, x.dtype)), power)
 
 
 def _power(x: Tensor, power: float) -> Tensor:

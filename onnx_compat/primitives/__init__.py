@@ -84,7 +84,7 @@ from onnx_compat.primitives.indexing import (
     take_along,
     top_k,
 )
-from onnx_compat.primitives.linear import avg_pool, conv, conv_transpose, matmul, max_pool, window
+from onnx_compat.primitives.linear import avg_pool, conv, conv_transpose, matmul, max_pool
 from onnx_compat.primitives.random import random_normal, random_uniform
 from onnx_compat.primitives.reduction import (
     log_softmax,
@@ -246,5 +246,4 @@ __all__ = [
     "unsqueeze",
     "where",
     "while_loop",
-    "window",
 ]

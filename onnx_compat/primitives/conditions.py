@@ -217,17 +217,27 @@ def _check_bias(at: Application, channels: Extent) -> None:
         )
 
 
-def _check_window(at: Application, kernel: Sequence[Extent]) -> None:
+def _check_window(at: Application) -> None:
     _, _, spatial = image_sizes(at)
-    lists = [kernel, at.params["strides"], at.params["dilations"], at.params.get("pads", spatial)]
+    window = at.params["window"]
     _require(len(spatial) > 0, "its image has the rank %d", at.spec(0).rank)
-    _require(all(len(values) == len(spatial) for values in lists), "its window has not %d axes", len(spatial))
+    _require(all(len(values) == len(spatial) for values in window), "its window has not %d axes", len(spatial))
+    if at.primitive in ("conv_transpose", "avg_pool"):
+        _require(not window.is_padded, "its window has the padding %s", window.pads)
+
+
+def _check_kernel(at: Application, sizes: Sequence[Extent]) -> None:
+    """Check that the kernel of the window has the spatial sizes of the filter."""
+    _check_window(at)
+    kernel = at.params["window"].kernel
+    agrees = [taps is None or _can_be_equal(taps, size) for taps, size in zip(kernel, sizes)]
+    _require(len(sizes) == len(kernel) and all(agrees), "a filter of the sizes %s for the kernel %s", sizes, kernel)
 
 
 @_condition("conv", "depthwise_conv")
 def _conv(at: Application) -> None:
     output, inputs, kernel = filter_sizes(at)
-    _check_window(at, kernel)
+    _check_kernel(at, kernel)
     channels, groups = image_sizes(at)[1], at.params["groups"]
     _require(
         _can_be_equal(inputs * groups, channels),
@@ -242,14 +252,14 @@ def _conv(at: Application) -> None:
 @_condition("conv_transpose")
 def _conv_transpose(at: Application) -> None:
     output, inputs, kernel = filter_sizes(at)
-    _check_window(at, kernel)
+    _check_kernel(at, kernel)
     _require(_can_be_equal(inputs, image_sizes(at)[1]), "a filter of %s channels for %s", inputs, image_sizes(at)[1])
     _check_bias(at, output * at.params["groups"])
 
 
 @_condition("max_pool", "avg_pool")
 def _pool(at: Application) -> None:
-    _check_window(at, at.params["kernel"])
+    _check_window(at)
 
 
 # -- control flow ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from onnx_compat.ir.dims import Extent, ceildiv, is_equal, is_nonnegative, is_st
 from onnx_compat.ir.dtypes import bool_, int64, string, uint8
 from onnx_compat.primitives.base import Application, broadcast, elementwise_rule, rule, spec_of
 from onnx_compat.primitives.control import merge_specs, result_specs, specs_from_outside
-from onnx_compat.primitives.linear import filter_axes, window
+from onnx_compat.primitives.linear import filter_axes
 from onnx_compat.primitives.shape import FAR
 
 rule("where", "clip")(elementwise_rule())
@@ -228,25 +228,21 @@ def filter_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
 def _conv(at: Application) -> List[Spec]:
     batch, _, spatial = image_sizes(at)
     output, _, kernel = filter_sizes(at)
-    sizes = map(window, spatial, kernel, at.params["strides"], at.params["dilations"], at.params["pads"])
-    return image_specs(at, batch, output, list(sizes))
+    return image_specs(at, batch, output, at.params["window"]._replace(kernel=kernel).counts(spatial))
 
 
 @rule("conv_transpose")
 def _conv_transpose(at: Application) -> List[Spec]:
     batch, _, spatial = image_sizes(at)
     output, _, kernel = filter_sizes(at)
-    along = zip(spatial, kernel, at.params["strides"], at.params["dilations"])
-    sizes = [(size - 1) * stride + (taps - 1) * dilation + 1 for size, taps, stride, dilation in along]
+    sizes = at.params["window"]._replace(kernel=kernel).transposed_sizes(spatial)
     return image_specs(at, batch, output * at.params["groups"], sizes)
 
 
 @rule("max_pool", "avg_pool")
 def _pool(at: Application) -> List[Spec]:
     batch, channels, spatial = image_sizes(at)
-    pads = at.params.get("pads", [(0, 0)] * len(spatial))
-    sizes = map(window, spatial, at.params["kernel"], at.params["strides"], at.params["dilations"], pads)
-    return image_specs(at, batch, channels, list(sizes))
+    return image_specs(at, batch, channels, at.params["window"].counts(spatial))
 
 
 # -- control flow ------------------------------------------------------------------------------------------------------

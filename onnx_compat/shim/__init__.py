@@ -35,6 +35,7 @@ from onnx_compat.ir.dims import (
 )
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.program import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, refs
+from onnx_compat.ir.window import Window
 from onnx_compat.model.graph import GraphNode
 from onnx_compat.shim.description import Description, OpenedFile, Step
 from onnx_compat.shim.emission import Sizes, emit
@@ -95,6 +96,7 @@ __all__ = [
     "Undecided",
     "UnsupportedError",
     "VerificationError",
+    "Window",
     "activations",
     "as_sizes",
     "atoms_of",

@@ -1,38 +1,35 @@
 """Pools: kernels for two axes of floats; otherwise the maximum or the sum of shifted slices, axis by axis."""
 
-from typing import Any, Callable, Optional, Sequence, Tuple
+from typing import Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat_tflite.emitter.windows import Parameters, Windows, padding_of, raise_parameters, result_space
+from onnx_compat.shim import Window
+from onnx_compat_tflite.emitter.windows import Windows, padding_of, result_space
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["Pools"]
-
-Ints = Sequence[int]
 
 
 class Pools(Windows):
     """Emit pools. A single spatial axis becomes two axes; three axes are pooled in two steps."""
 
-    def max_pool(
-        self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints, pads: Sequence[Tuple[int, int]]
-    ) -> Handle:
-        where: Any = {"kernel": kernel, "strides": strides, "dilations": dilations, "pads": pads}
+    def max_pool(self, x: Handle, window: Window) -> Handle:
+        rank = len(window.kernel)
         if x.dtype == "float16":
-            return self.call_in_float32(self.max_pool, x, **where)
-        if len(kernel) == 1:
-            return self.remove_height(self.max_pool(self.insert_height(x), **raise_parameters(where)))
-        has_kernel = self.accepts("MAX_POOL_2D", x.dtype) and len(kernel) == 2 and _is_dense(kernel, dilations)
-        padding = padding_of(x.dims[1:-1], kernel, strides, dilations, pads) if has_kernel else None
+            return self.call_in_float32(self.max_pool, x, window=window)
+        if rank == 1:
+            return self.remove_height(self.max_pool(self.insert_height(x), window.as_plane()))
+        has_kernel = self.accepts("MAX_POOL_2D", x.dtype) and rank == 2 and _is_dense(window)
+        padding = padding_of(x.dims[1:-1], window) if has_kernel else None
         if padding is None:
-            x = self._pad_with_least(x, [(0, 0), *pads, (0, 0)])
+            x = self._pad_with_least(x, [(0, 0), *window.pads, (0, 0)])
             padding = "VALID"
         if has_kernel:
-            return self._add_pool("MAX_POOL_2D", x, padding, where)
-        if len(kernel) == 3 and x.dtype == "float32" and _can_merge_axes(x) and _is_dense(kernel, dilations):
-            return self._pool_3d("MAX_POOL_2D", x, where)
-        return self._pool_by_slices(x, where, self.maximum)
+            return self._add_pool("MAX_POOL_2D", x, window, padding)
+        if rank == 3 and x.dtype == "float32" and _can_merge_axes(x) and _is_dense(window):
+            return self._pool_3d("MAX_POOL_2D", x, window)
+        return self._pool_by_slices(x, window, self.maximum)
 
     def _pad_with_least(self, x: Handle, pads: Sequence[Tuple[int, int]]) -> Handle:
         """Pad with the least value of the dtype, or with zeros beside numbers that are not negative."""
@@ -42,30 +39,27 @@ class Pools(Windows):
         least = -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
         return self.pad_known(x, pads, self.like(x, least))
 
-    def avg_pool(self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints) -> Handle:
-        where = {"kernel": kernel, "strides": strides, "dilations": dilations, "pads": [(0, 0)] * len(kernel)}
+    def avg_pool(self, x: Handle, window: Window) -> Handle:
+        rank = len(window.kernel)
         if x.dtype == "float16":
-            return self.call_in_float32(self.avg_pool, x, kernel=kernel, strides=strides, dilations=dilations)
+            return self.call_in_float32(self.avg_pool, x, window=window)
         if x.dtype != "float32":
             raise self.kernel_error("AVERAGE_POOL_2D", x.dtype)
-        if len(kernel) == 1:
-            raised = raise_parameters(where)
-            return self.remove_height(
-                self.avg_pool(self.insert_height(x), raised["kernel"], raised["strides"], raised["dilations"])
-            )
-        if len(kernel) == 2 and _is_dense(kernel, dilations):
-            return self._add_pool("AVERAGE_POOL_2D", x, "VALID", where)
-        if len(kernel) == 3 and _can_merge_axes(x) and _is_dense(kernel, dilations):
-            return self._pool_3d("AVERAGE_POOL_2D", x, where)
-        total = self._pool_by_slices(x, where, self.add)
-        return self.mul(total, self.like(x, 1 / np.prod(kernel)))
+        if rank == 1:
+            return self.remove_height(self.avg_pool(self.insert_height(x), window.as_plane()))
+        if rank == 2 and _is_dense(window):
+            return self._add_pool("AVERAGE_POOL_2D", x, window, "VALID")
+        if rank == 3 and _can_merge_axes(x) and _is_dense(window):
+            return self._pool_3d("AVERAGE_POOL_2D", x, window)
+        total = self._pool_by_slices(x, window, self.add)
+        return self.mul(total, self.like(x, 1 / np.prod(window.kernel)))
 
-    def _add_pool(self, builtin: str, x: Handle, padding: str, where: Parameters) -> Handle:
+    def _add_pool(self, builtin: str, x: Handle, window: Window, padding: str) -> Handle:
         """Append a pool operator."""
-        kernel, strides = where["kernel"], where["strides"]
+        kernel, strides = window.kernel, window.strides
         if all(size == 1 for size in (*kernel, *strides)):  # a step of `_pool_3d` without an effect
             return x
-        space = result_space(x.dims[1:-1], kernel, where, padding)
+        space = result_space(x.dims[1:-1], window, padding)
         options = {"padding": padding, "filter_height": kernel[0], "filter_width": kernel[1]}
         options.update(stride_h=strides[0], stride_w=strides[1])
         dims = (x.dims[0], *space, x.dims[-1])
@@ -75,23 +69,21 @@ class Pools(Windows):
         result.is_nonnegative = x.is_nonnegative
         return result
 
-    def _pool_3d(self, builtin: str, x: Handle, where: Parameters) -> Handle:
+    def _pool_3d(self, builtin: str, x: Handle, window: Window) -> Handle:
         """Pool height and width, then depth."""
         batch, depth, height, width, channels = x.dims
-        kernel, strides = where["kernel"], where["strides"]
+        kernel, strides = window.kernel, window.strides
         rows = batch * depth if isinstance(batch, int) else None
         flat = self.reshape_to(x, (rows, height, width, channels))
-        inner = {"kernel": kernel[1:], "strides": strides[1:], "dilations": (1, 1)}
-        first = self._add_pool(builtin, flat, "VALID", inner)
+        first = self._add_pool(builtin, flat, Window.of(kernel[1:], strides[1:]), "VALID")
         high, wide = first.dims[1:3]
         deep = self.reshape_to(first, (batch, depth, high * wide, channels))
-        outer = {"kernel": (kernel[0], 1), "strides": (strides[0], 1), "dilations": (1, 1)}
-        second = self._add_pool(builtin, deep, "VALID", outer)
+        second = self._add_pool(builtin, deep, Window.of((kernel[0], 1), (strides[0], 1)), "VALID")
         return self.reshape_to(second, (batch, second.dims[1], high, wide, channels))
 
-    def _pool_by_slices(self, x: Handle, where: Parameters, combine: Callable[[Handle, Handle], Handle]) -> Handle:
+    def _pool_by_slices(self, x: Handle, window: Window, combine: Callable[[Handle, Handle], Handle]) -> Handle:
         """Combine shifted slices, axis by axis."""
-        for axis, along in enumerate(zip(where["kernel"], where["strides"], where["dilations"]), 1):
+        for axis, along in enumerate(zip(window.kernel, window.strides, window.dilations), 1):
             if along[:2] != (1, 1):
                 x = self._pool_axis(x, axis, along, combine)
         return x
@@ -121,6 +113,6 @@ def _can_merge_axes(x: Handle) -> bool:
     return x.is_static or all(isinstance(size, int) and size for size in x.dims[1:])
 
 
-def _is_dense(kernel: Ints, dilations: Ints) -> bool:
-    """Whether no window has gaps."""
-    return all(dilation == 1 or taps == 1 for taps, dilation in zip(kernel, dilations))
+def _is_dense(window: Window) -> bool:
+    """Whether the window has no gaps."""
+    return all(dilation == 1 or taps == 1 for taps, dilation in zip(window.kernel, window.dilations))
