@@ -137,6 +137,6 @@ def _format_feature(name: str, value: object) -> str:
 
 
 def _shim_fields(info: "ShimInfo") -> Dict[str, Any]:
-    """Return the fields of a shim for the JSON document."""
+    """Return the entry of a shim in the JSON document: the fields of ShimInfo, with the features as a dict."""
     names = ("name", "available", "selected", "reason", "hint", "framework", "version")
     return dict({name: getattr(info, name) for name in names}, features=dict(info.features))

@@ -394,7 +394,10 @@ def load_converted(
 
 
 def load_bundle(path: StrPath, shim: Optional[str] = None) -> "Bundle":
-    """Load a bundle, to run it by `run`."""
+    """Load a bundle; its method `run` computes the outputs.
+
+    `shim`: runs the parts in the framework's format; None: any shim.
+    """
     from onnx_compat.conversion.bundle import Bundle
 
     return Bundle(path, lambda format_name: _find_writer(format_name, shim))

@@ -92,10 +92,7 @@ def _homes() -> Iterator[str]:
 
 
 def set_aside_path(target: str) -> str:
-    """Return the path to which the old folder at `target` is renamed while the new folder takes its place:
-
-    `.out.onnx-compat-before`.
-    """
+    """Return the path `.<name>.onnx-compat-before`, to which the old folder at `target` is renamed during a replacement."""
     folder, name = os.path.split(target)
     return os.path.join(folder, ".%s.onnx-compat-before" % name)
 
@@ -108,7 +105,10 @@ def recover(target: str) -> None:
 
 
 def replace_folder(scratch_path: str, target: str) -> None:
-    """Rename a finished folder to the path of an existing folder. Move the old folder into the scratch folder."""
+    """Rename a finished folder to the path of an existing folder.
+
+    The old folder moves into the scratch folder, to be deleted.
+    """
     aside = set_aside_path(target)
     old = tempfile.mkdtemp(dir=os.path.dirname(scratch_path))
     if os.path.lexists(aside):  # a run was killed before it deleted this folder; the target is newer

@@ -145,7 +145,7 @@ def _load(name: str) -> Shim:
 
 
 def _refuse_deadly(name: str) -> None:
-    """Raise a ShimError for a shim whose probe has killed an earlier process and kills a child process too."""
+    """Raise a ShimError if a probe of this shim has killed an earlier process, and now kills a child process too."""
     if name not in _DEADLY and has_died(name):
         outcome = probe_in_child(name, environment.MODULES.get(name, ()))
         if outcome is not None and not outcome.ended:

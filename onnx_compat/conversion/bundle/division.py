@@ -51,7 +51,9 @@ class Division(NamedTuple):
 
     @property
     def impossible(self) -> List[GraphNode]:
-        """Return the nodes that neither the shim nor the fallback runs, those in subgraphs included."""
+        """Return the nodes that can run neither in the shim nor in the fallback, including nodes in subgraphs of other
+        nodes.
+        """
         nodes = [inner for node in self.fallback for inner in _node_and_inner(node)]
         return [node for node in nodes if node.name in self.reasons and not may_fall_back(node)]
 

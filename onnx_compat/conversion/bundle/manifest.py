@@ -243,10 +243,12 @@ def _check_digest(value: Json) -> str:
 
 
 def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[str, zipfile.ZipInfo]]:
-    """Return the manifest of an archive of `size` bytes, and its members by name.
+    """Return (the manifest of an archive, name -> zip entry of its members), after a check of both.
 
-    Raise an InvalidModelError for a compressed or repeated member, and for members larger than the archive together: an
-    archive must not expand when it is unpacked.
+    `size`: the archive's bytes.
+
+    Raise an InvalidModelError for a compressed or repeated member. Also raise it if the members together are larger
+    than the archive: an archive must not expand when it is unpacked.
     """
     members = {info.filename: info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):
