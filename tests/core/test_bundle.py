@@ -1,4 +1,4 @@
-"""Bundles: division, writing and running, and the checks of an untrusted file."""
+"""Bundles: division of the model, writing and running, and the checks of an untrusted file."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from onnx_compat.errors import ConversionError, InputError, InvalidModelError, O
 
 
 class Keeper(LimitedShim):
-    """A framework without an exponential. A file of it holds the number of a program in memory."""
+    """A fake framework without the primitive `exp`. Its files hold the number of a program that is kept in memory."""
 
     name = "keeper"
     formats = {"tflite": (".tflite", "kept program"), "saved_model": ("", "kept folder")}
@@ -59,7 +59,7 @@ X = np.random.RandomState(0).rand(4, 3).astype(np.float32)
 
 
 def exp_model() -> Any:
-    """A model with an Exp in the middle. A constant and a size are computed before it and read behind it."""
+    """Return a model with an Exp in the middle. Nodes after it read a constant and a size that are computed before it."""
     nodes = [
         node("Neg", ["x"], ["a"], name="neg"),
         node("Constant", [], ["axes"], name="axes", value_ints=[1]),
@@ -304,7 +304,10 @@ def change_manifest(tmp_path: Path, change: Callable[[Any], None]) -> Path:
 
 
 def _set_entry(*path: Any) -> Callable[[Any], None]:
-    """Return a function that sets an entry of a manifest: keys and indices first, the new value last."""
+    """Return a function that sets an entry of a manifest.
+
+    Arguments: the keys and indices of the entry, then its new value.
+    """
 
     def change(manifest: Any) -> None:
         for step in path[:-2]:
@@ -368,7 +371,7 @@ def test_a_part_that_was_changed_is_refused(tmp_path: Path) -> None:
 
 
 def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
-    """Many members share the same bytes, so that the archive would expand when it is unpacked."""
+    """A zip bomb: many members refer to the same bytes, so that the archive would expand when it is unpacked."""
     content = members(tmp_path)
     path = pack(tmp_path, dict(content, big=b"x" * 100000))
     with zipfile.ZipFile(str(path), "a") as archive:

@@ -1,4 +1,4 @@
-"""Conversion to files: errors, and that a failure leaves no file."""
+"""Conversion to files: the errors, and that a failure leaves no file."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ from onnx_compat.reference.shim import ReferenceShim
 
 
 class Writer(ReferenceShim):
-    """Writes the names of the primitives, or fails half-way."""
+    """A fake shim whose files hold the names of the primitives. It can fail in the middle of a file."""
 
     name = "writer"
     formats = {"listing": (".tflite", "list of primitives"), "folder": ("", "folder")}

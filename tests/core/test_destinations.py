@@ -1,4 +1,4 @@
-"""Destinations: no file that is read and no device is written, and errors of the system are reported."""
+"""Destinations: files that are read and devices are never overwritten, and errors of the file system are reported."""
 
 import os
 import socket
@@ -180,7 +180,7 @@ def test_a_path_that_cannot_be_written_is_refused(writer: Writer, tmp_path: Path
 def test_an_error_of_the_system_is_reported(
     writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """The error is simulated: the tests may run as a user who can write everywhere."""
+    """The errors are simulated, because the tests may run as root, who can write everywhere."""
     source = write_model(tmp_path)
 
     def fail(*_: Any, **__: Any) -> Any:

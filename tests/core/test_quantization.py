@@ -1,4 +1,4 @@
-"""Quantisation options: what the shim gets, and which arguments are refused."""
+"""Quantisation options: the arguments that the shim gets, and the arguments that are refused."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ from onnx_compat.shim.interface import Quantization, Scheme
 
 
 class Writer(ReferenceShim):
-    """Writes a word, and quantises it to a shorter one."""
+    """A fake shim. It writes a word, and `quantize` shortens the word."""
 
     name = "writer"
     formats = {"word": (".tflite", "word"), "plain": ("", "file that cannot be quantised")}
