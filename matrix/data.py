@@ -228,7 +228,7 @@ def _requirement_name(requirement: str) -> str:
 
 
 def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
-    """Read and validate matrix.toml. Raise a MatrixError that lists every fault."""
+    """Read and validate matrix.toml. Raise a MatrixError that lists the faults of its entries."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))
     try:
         cells = {id_: Cell(id=id_, **_freeze(entry)) for id_, entry in raw["cells"].items()}

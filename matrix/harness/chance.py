@@ -90,4 +90,4 @@ def _check_dropout(inputs: Sequence[Any], outputs: List[Any]) -> None:
     check_frequency("the mask", kept, 1 - ratio)
     wanted = np.where(kept, data / (1 - ratio), 0)
     if not np.allclose(outputs[0], wanted, rtol=1e-3, atol=1e-7):
-        raise Mismatch("the kept elements are not the input times 1 / (1 - ratio)")
+        raise Mismatch("the kept elements are not the input scaled by 1 / (1 - ratio)")

@@ -53,7 +53,7 @@ for _command in (convert, run_command, verify, support, inspect, join, doctor):
 def run(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command that `arguments` select (None: the arguments of the process), and return the exit code.
 
-    An error of the command is printed, as text or as JSON. No exception leaves the function.
+    An error of the command is printed, as text or as JSON. A closed output pipe raises SystemExit.
     """
     settings = Settings()
     for name, value in _QUIET.items():

@@ -29,8 +29,10 @@ def choose_quantization(
 ) -> Optional[Quantization]:
     """Return the quantisation that the arguments select. Without a `kind`, return None.
 
-    `source` is called for the model whose inputs the calibration data has to fit. Raise a ConversionError if the format
-    has no such kind, or the kind takes no block size. Raise an InputError if the calibration data does not go with the
+    `source` is called for the model whose inputs the calibration data has to fit.
+
+    Raise a ConversionError for a kind that the format lacks, and for data or a block size that is given without a kind.
+    Raise it too for a kind that takes no block size. Raise an InputError if the calibration data does not go with the
     kind.
     """
     if kind is None:

@@ -56,7 +56,7 @@ def fold(
 ) -> Tuple[List[str], Any]:
     """Fold the scales and shifts of a function. Return (primitives without transposes, nodes).
 
-    Assert that the results stay.
+    Assert that the results stay equal.
     """
     emitter = emitter or Reference()
     x = draw(*shape, seed=9).astype(dtype.numpy)
