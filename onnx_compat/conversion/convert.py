@@ -54,10 +54,7 @@ def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
 
 
 def format_of_path(path: str, to: Optional[str] = None) -> str:
-    """Return `to` if it is given, else the format that the suffix of the path names.
-
-    Raise ConversionError for another suffix.
-    """
+    """Return `to` if it is given, else the format that the suffix of the path names, or raise ConversionError."""
     if to is not None:
         return to
     suffix = os.path.splitext(path.rstrip("/\\"))[1]
@@ -71,10 +68,7 @@ def format_of_path(path: str, to: Optional[str] = None) -> str:
 
 
 def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
-    """Return the shim that writes a format.
-
-    Raise ConversionError if no installed shim does, ShimError if that shim does not work.
-    """
+    """Return the shim that writes a format. Raise ConversionError if no shim does, ShimError if the shim does not work."""
     writers = formats(shim)
     if format_name not in writers:
         extra = _WRITERS.get(format_name)
@@ -96,10 +90,7 @@ def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
 
 
 def writer_of(path: StrPath, shim: Optional[str] = None) -> Shim:
-    """Return the shim that writes the format that the suffix of a path names.
-
-    Raise an error if no shim here can write it.
-    """
+    """Return the shim that writes the format of the path's suffix, or raise ConversionError or ShimError."""
     return _find_writer(format_of_path(os.fspath(path)), shim)
 
 
@@ -222,10 +213,7 @@ def convert(
 def _try_whole(
     model: Model, owns_model: bool, writer: Shim, path: str, file_format: str, channels_last: Sequence[str]
 ) -> Optional[OnnxCompatError]:
-    """Write the model as a single file and return None.
-
-    Return the error if the format cannot hold the model; raise any other.
-    """
+    """Write the model as a single file; return None, or the error if the format cannot hold it. Raise any other error."""
     try:
         _check_inputs_definite(model.graph, writer)
         _export(model, writer, path, file_format, owns_model, channels_last)
@@ -254,10 +242,7 @@ def _export(
     owns_model: bool = False,
     channels_last: Sequence[str] = (),
 ) -> None:
-    """Trace a model and write its program to `path`.
-
-    `owns_model`: whether the trace may release the weights of the model.
-    """
+    """Trace a model and write its program to `path`. `owns_model`: the trace may release the weights of the model."""
     emitter = writer.emitter()
     interpreter = Interpreter(declared_natives(emitter))
     program = trace_model(
