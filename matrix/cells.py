@@ -1,6 +1,6 @@
 """Installation and tests of a cell, shared by noxfile.py and tox.ini.
 
-python -m matrix.cells CELL [pytest's arguments] runs the tests of CELL; it must run in the environment of that cell
+    python -m matrix.cells CELL [pytest's arguments]     run the tests of CELL, in the environment of that cell
 
 The module runs on the Python of the cell, so it supports Python 3.7.
 """

@@ -3,7 +3,7 @@
 A machine without a GPU is an outcome of its own, neither pass nor fail. A GPU that the framework does not see is a
 failure.
 
-python -m matrix.devices driver | tensorflow | jax | torch print the state as JSON
+    python -m matrix.devices driver | tensorflow | jax | torch     print the state as JSON
 
 Each query runs in a child process, because a driver may hang, and a framework keeps the memory of a GPU.
 """

@@ -1,6 +1,6 @@
 """Build the wheels of metadata only, one for each branch, in one process (see matrix/branches.py).
 
-python -m matrix.packages FOLDER write the wheels into FOLDER, for `pip install --find-links FOLDER`
+    python -m matrix.packages FOLDER     write the wheels into FOLDER, for `pip install --find-links FOLDER`
 
 Their projects are written into build/ and not committed, because everything in them comes from matrix.toml.
 """

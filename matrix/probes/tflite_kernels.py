@@ -1,7 +1,7 @@
 """Probe the kernels of the installed TFLite runtime: which operators and types work.
 
-python -m matrix.probes.tflite_kernels probe > seen.json in each environment python -m matrix.probes.tflite_kernels
-table oldest.json … newest.json > kernel_facts.py
+    python -m matrix.probes.tflite_kernels probe > seen.json        in each environment
+    python -m matrix.probes.tflite_kernels table oldest.json … newest.json > kernel_facts.py
 
 A use (operator, feature, type) works if the runtime loads and runs it and returns numpy's numbers, with its default
 delegate and without. A kernel may end the process. So each operator is probed in a forked process, and in another one

@@ -1,6 +1,6 @@
 """Build an sdist and a wheel of every distribution of this repository, in one process.
 
-python -m matrix.release.build FOLDER run it in a copy of the repository, as the current folder
+python -m matrix.release.build FOLDER     in a copy of the repository, which is the current folder
 """
 
 from __future__ import annotations

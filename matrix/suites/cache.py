@@ -1,7 +1,8 @@
 """The cache of cases: its folders, its index files, and how cases are read and written.
 
-<cache>/<suite>/index.json the rows of one suite <cache>/<suite>/<release>/<case>/model.onnx a case; `release` is a
-version of onnx, or `generated` <cache>/<suite>/<release>/<case>/test_data_set_k/input_i.pb, output_i.pb
+    <cache>/<suite>/index.json                       the rows of one suite
+    <cache>/<suite>/<release>/<case>/model.onnx      a case; `release` is a version of onnx, or `generated`
+    <cache>/<suite>/<release>/<case>/test_data_set_k/input_i.pb, output_i.pb
 
 The files have onnx's own format: a TensorProto, SequenceProto or OptionalProto each, by the type in the graph. A row
 with the same content as an earlier row names the folder of that row, so that a content is stored and run once.
