@@ -167,8 +167,9 @@ def _loads(module: Any, name: str, version: int) -> bool:
 
 HEADER = '''"""Kernels of the TFLite runtimes, as probed. Printed by `python -m matrix.probes.tflite_kernels table`: do not edit.
 
-VERSIONS: the highest version of each operator that the runtimes load (0: none); a column for each step, the oldest first.
-USES: an operator, the features that behave alike, and the types that work; a number is the step from which on a type works.
+VERSIONS: the highest version of each op that the runtimes load; 0: none. Runtimes of equal versions share a column; the oldest
+are in column 0.
+USES: an op, its uses that give the same answer, and the dtypes that work. "dtype:3" works from column 3 of VERSIONS on.
 """
 
 __all__ = ["USES", "VERSIONS"]

@@ -1,4 +1,4 @@
-"""Allocation of the tensors of a model with open sizes: an interpreter tries a few sizes until its kernels accept them."""
+"""Allocate the tensors of a model with open sizes (-1): try a few sizes for them until the kernels accept the shapes."""
 
 from typing import Any, List, Optional
 
@@ -17,9 +17,9 @@ _MAX_ELEMENTS = 2**20
 
 
 def allocate(interpreter: Interpreter) -> None:
-    """Allocate the tensors with the first trial size that the model accepts.
+    """Allocate the tensors of the model. Open sizes (-1) become 1, or the first of 8, 32, ... that all kernels accept.
 
-    Raises the first error of the runtime if the model accepts no trial size.
+    Raises the runtime's error for the first size if the kernels accept no size.
     """
     details = interpreter.get_input_details()
     inputs = [(detail["index"], [int(size) for size in detail["shape_signature"]]) for detail in details]
@@ -44,6 +44,9 @@ def allocate(interpreter: Interpreter) -> None:
 
 
 def _replace_open_sizes(sizes: List[int], trial: int) -> List[int]:
-    """Replace open sizes by `trial`. The batch axis becomes 1 if the trial is large and another size is open."""
+    """Return the sizes with each open size (-1) replaced by `trial`.
+
+    An open axis 0, the batch, becomes 1 if `trial` is over 128 and another axis is open too.
+    """
     batch = trial if trial <= 128 or sizes.count(-1) < 2 else 1
     return [size if size != -1 else trial if axis else batch for axis, size in enumerate(sizes)]

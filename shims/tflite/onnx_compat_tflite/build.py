@@ -16,10 +16,10 @@ SIGNATURE = "serving_default"
 
 
 def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec:
-    """Return the program as a model of operators that these kernels have.
+    """Emit a recorded program, run the graph passes, and return the TFLite model. It uses only ops that `kernels` has.
 
-    The weights of the model are views of the program's until they are written. With `own`, no other caller uses the
-    program: weights that a pass replaces are released.
+    The weights of the model are views of the program's arrays until the model is written to a file. `own`: no other caller
+    uses the program, so weights that a pass replaces are released.
     """
     model = _emit_program(program, kernels)
     if own:
@@ -33,7 +33,7 @@ def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec
 
 
 def _emit_program(program: Program, kernels: Kernels) -> fb.ModelSpec:
-    """Run the program passes, and emit the resulting region."""
+    """Run the program passes, emit the resulting region, and return the model as it is before the graph passes."""
     emitter = TFLiteEmitter(kernels)
     graph = emitter.graph
     handles = [

@@ -1,6 +1,7 @@
-"""Coverage of a file by the default delegate (XNNPACK): which operators run in it, or why the runtime refuses the file.
+"""Find the operators of a .tflite file that run in the default delegate (XNNPACK), or why the runtime refuses the file.
 
-The file may come from any source, and kernels check sizes incompletely. A child process allocates its tensors.
+The file may be malformed, and kernels check sizes incompletely. So a child process allocates the tensors: a crash ends
+only that process.
 """
 
 import os
@@ -19,8 +20,9 @@ _PlannedOp = Dict[str, Any]
 
 
 class Coverage(NamedTuple):
-    """The answer of the runtime to a file."""
+    """The result of `delegate_coverage`: the operators that run in the delegate, or why the runtime refuses the file."""
 
+    #: Name and version of the runtime; empty if no runtime is installed.
     runtime: str
     #: Why the runtime refuses the file; empty if it allocates the tensors.
     refusal: str = ""
@@ -31,7 +33,10 @@ class Coverage(NamedTuple):
 
 
 def delegate_coverage(path: str, operator_count: int) -> Coverage:
-    """Return the coverage of the first subgraph of a file, which has `operator_count` operators."""
+    """Return which operators of the first subgraph of a .tflite file run in XNNPACK, or why the runtime refuses the file.
+
+    `operator_count` is the number of operators of that subgraph. The tensors are allocated in a child process.
+    """
     runtime, reason = features.find_runtime()
     if runtime is None:
         return Coverage("", reason)
@@ -48,9 +53,10 @@ def delegate_coverage(path: str, operator_count: int) -> Coverage:
 
 
 def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
-    """Allocate the tensors of a file, in the child process of `delegate_coverage`.
+    """Allocate the tensors of a .tflite file. `delegate_coverage` runs this function in a child process.
 
-    Returns fields of Coverage: the refusal, or the delegated operators where the runtime reports its execution plan.
+    Returns fields of `Coverage`: `refusal` if the runtime refuses the file, else `delegated` and `parts`. Returns {} if the
+    runtime does not report its execution plan.
     """
     runtime = features.find_runtime()[0]
     assert runtime is not None
@@ -68,9 +74,9 @@ def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
 
 
 def _delegated_ops(operators: Sequence[_PlannedOp], delegates: Sequence[_PlannedOp]) -> Set[int]:
-    """Return the indices of the operators between the inputs and the outputs of the delegates.
+    """Return the indices of the operators that the delegates replaced.
 
-    The plan still lists the operators that a delegate replaced, so they are collected from its outputs back to its inputs.
+    The plan still lists these operators. They are found by going back from the outputs of each delegate to its inputs.
     """
     producers = {int(index): op for op in operators for index in op["outputs"]}
     delegated: Set[int] = set()

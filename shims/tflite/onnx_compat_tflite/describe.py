@@ -1,4 +1,4 @@
-"""Description of any .tflite file in plain JSON values. The content of the file is not trusted."""
+"""Describe a .tflite file of any origin in plain JSON values. A malformed file must not end the process."""
 
 import os
 from collections import Counter
@@ -20,7 +20,7 @@ BufferKey = Union[int, Tuple[int, int]]
 
 
 def describe_file(path: str) -> Description:
-    """Return the facts and tables of a .tflite file.
+    """Return a description of a .tflite file: facts such as its size, and tables such as its signatures and operators.
 
     Raises InvalidModelError if the file is not a valid flatbuffer.
     """
@@ -56,9 +56,9 @@ def describe_file(path: str) -> Description:
 
 
 def _versioned_operator(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[str, int]:
-    """Return the operator's name and the higher of its version and the version that it requires.
+    """Return (op, version): the higher of the version in the file and the version that dtypes and options require.
 
-    Some writers store version 1 for all types.
+    Some writers store version 1 for all dtypes.
     """
     try:
         required = fb.required_version(operator, graph)
@@ -68,7 +68,10 @@ def _versioned_operator(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[
 
 
 def _signature_rows(model: fb.ModelSpec) -> Iterator[Row]:
-    """Yield a row for each port of each signature. Without a signature the ports of the model have their tensors' names."""
+    """Yield a row for each input and each output of each signature.
+
+    If the first subgraph has no signature, its ports come first, with the key "" and the names of their tensors.
+    """
     signatures = list(model.signatures)
     if not any(signature.subgraph == 0 for signature in signatures):
         main = model.subgraphs[0]
@@ -104,9 +107,9 @@ def _subgraph(number: int, graph: fb.SubGraph, model: fb.ModelSpec) -> Row:
 
 
 def _operators(model: fb.ModelSpec, coverage: Coverage) -> List[Row]:
-    """Return a row for each operator and version, the most frequent first.
+    """Return a row for each op and version, with its count in all subgraphs; the most frequent first.
 
-    Delegated operators are counted in the first subgraph alone: a delegate gets no other.
+    `delegated` counts the operators of the first subgraph that run in the delegate: delegates get no other subgraph.
     """
     counts: Counter[Tuple[str, int]] = Counter(_code(op) for graph in model.subgraphs for op in graph.operators)
     main = model.subgraphs[0].operators
@@ -144,7 +147,7 @@ def _delegate(main: fb.SubGraph, coverage: Coverage) -> Optional[Row]:
 
 # -- constants ---------------------------------------------------------------------------------------------------------
 def _constants(model: fb.ModelSpec) -> Dict[BufferKey, Tuple[int, str]]:
-    """Return the bytes and the type of each buffer. A buffer that tensors share appears once."""
+    """Return (size in bytes, dtype) of each constant buffer. A buffer that several tensors share appears once."""
     constants: Dict[BufferKey, Tuple[int, str]] = {}
     for graph in model.subgraphs:
         for tensor in graph.tensors:
@@ -173,7 +176,7 @@ def _by_type(constants: Dict[BufferKey, Tuple[int, str]]) -> List[Row]:
 
 
 def _largest(model: fb.ModelSpec) -> List[Row]:
-    """Return rows of the largest constants, then of the largest computed tensors. An open size counts as 1."""
+    """Return rows of the ten largest constants, then of the five largest computed tensors. An open size counts as 1."""
     rows: List[Row] = []
     for number, graph in enumerate(model.subgraphs):
         readers = _first_readers(graph)
@@ -198,7 +201,7 @@ def _largest(model: fb.ModelSpec) -> List[Row]:
 
 
 def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
-    """Return, by tensor index, the first operator that reads the tensor and the name of that operator's result."""
+    """Return, by tensor index, "OP result": the first operator that reads the tensor, and the name of its first result."""
     readers: Dict[Optional[int], str] = {}
     for operator in graph.operators:
         result = graph.tensors[operator.outputs[0]].name if operator.outputs else ""
@@ -209,7 +212,10 @@ def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
 
 # -- quantisation ------------------------------------------------------------------------------------------------------
 def _quantization(model: fb.ModelSpec) -> Row:
-    """Return the number of tensors of each quantised or half-precision storage. float32 and plain integers are left out."""
+    """Count quantised tensors by dtype and scheme, such as {"int8 per tensor, computed": 12}, the most frequent first.
+
+    float16 and bfloat16 constants count too. float32 tensors and integers without a scale are left out.
+    """
     counts: Counter[str] = Counter()
     for graph in model.subgraphs:
         for tensor in graph.tensors:

@@ -1,4 +1,4 @@
-"""Detection of the installed TFLite runtime and of its features."""
+"""Find the installed TFLite runtime, and detect its features by loading and running small models."""
 
 import importlib
 import sys
@@ -29,14 +29,17 @@ _REQUIRED_OPERATORS: Dict[str, Tuple[str, int]] = {
 
 
 class Runtime(NamedTuple):
-    """A runtime: a module with an `Interpreter` class, its package and its version."""
+    """An installed TFLite runtime: its module, which has the class `Interpreter`, its package's name, and its version."""
 
     module: Any
     name: str
     version: str
 
     def interpreter(self, plain: bool = False, **source: object) -> Interpreter:
-        """Open an interpreter of a model. `plain`: without the default delegate (XNNPACK)."""
+        """Open an interpreter of a model: `interpreter(model_path=path)` or `interpreter(model_content=data)`.
+
+        `plain`: without the default delegate (XNNPACK). Other keywords go to the Interpreter class.
+        """
         if plain:
             resolvers = getattr(self.module, "OpResolverType", None)
             if resolvers is not None:
@@ -44,12 +47,12 @@ class Runtime(NamedTuple):
         return self.module.Interpreter(**source)
 
 
-#: Results of the functions below, by a key for each. Tests replace entries.
+#: Results of the functions below, which are computed once. Tests replace entries.
 _CACHE: Dict[str, Any] = {}
 
 
 def find_runtime() -> Tuple[Optional[Runtime], str]:
-    """Return the runtime to use and the reason for this choice; None and the reason if no runtime works."""
+    """Return (runtime, reason for this choice), or (None, reason) if no runtime can be imported."""
     if "runtime" not in _CACHE:
         _CACHE["runtime"], _CACHE["reason"] = _import_runtime()
     if _CACHE["runtime"] is None and "tensorflow" in sys.modules:
@@ -73,7 +76,7 @@ def _import_runtime() -> Tuple[Optional[Runtime], str]:
 
 
 def _tensorflow_runtime() -> Tuple[Optional[Runtime], str]:
-    """Return the interpreter of the TensorFlow that the user has imported."""
+    """Return (runtime, reason) of the TensorFlow that the user has imported; (None, reason) if it has no interpreter."""
     tensorflow = sys.modules["tensorflow"]
     lite = getattr(tensorflow, "lite", None)
     if lite is None or not hasattr(lite, "Interpreter"):
@@ -86,7 +89,7 @@ def _tensorflow_runtime() -> Tuple[Optional[Runtime], str]:
 
 
 class _InterpreterModule(NamedTuple):
-    """The names of a runtime's module, for TensorFlow, which spreads them over several modules."""
+    """A replacement for a runtime's module: TensorFlow keeps these two classes in two modules."""
 
     Interpreter: Any
     OpResolverType: Any
@@ -110,7 +113,7 @@ def _installed_version(package: str) -> str:
 
 
 def kernels() -> Kernels:
-    """Return the kernels of the installed runtime; the kernels common to all runtimes if no runtime is installed."""
+    """Return the `Kernels` of the installed runtime; without a runtime, those that every supported runtime has."""
     if "kernels" not in _CACHE:
         runtime = find_runtime()[0]
         _CACHE["kernels"] = (
@@ -121,14 +124,14 @@ def kernels() -> Kernels:
 
 
 def features() -> Dict[str, bool]:
-    """Return whether the runtime has each feature. Tiny models are loaded to find out."""
+    """Return, for each feature such as "float16 arithmetic", whether the runtime has it. Loads tiny models to find out."""
     return {name: kernels().has(*requirement) for name, requirement in _REQUIRED_OPERATORS.items()}
 
 
 def reads_outside() -> bool:
-    """Whether the runtime reads constants behind the flatbuffer, where files over 2 GB store them.
+    """Whether the runtime reads constants that are stored after the flatbuffer, as in files over 2 GB.
 
-    A model with such a constant is run to find out.
+    Runs a small model to find out, once. False without a runtime.
     """
     if "outside" not in _CACHE:
         runtime = find_runtime()[0]
@@ -153,9 +156,10 @@ def _reads_outside(runtime: Runtime) -> bool:
 
 
 def multiplies_int4(blocks: bool, plain: bool) -> bool:
-    """Whether FULLY_CONNECTED with int4 weights returns the right product. A model is run to find out.
+    """Whether FULLY_CONNECTED of float32 inputs and int4 weights returns the right product on the runtime.
 
-    `blocks`: the weights have a scale for each block of a row, not for each row. `plain`: without the default delegate.
+    `blocks`: the weights have a scale for each block of a row, not for each row. `plain`: without the default delegate
+    (XNNPACK). Runs a model to find out, once. False without a runtime.
     """
     key = "int4, %s, %s" % (blocks, plain)
     if key not in _CACHE:

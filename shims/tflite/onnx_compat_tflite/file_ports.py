@@ -1,4 +1,4 @@
-"""Ports of a .tflite file, and the properties of its operators that decide how the runtime may run it."""
+"""Read the ports of a .tflite file, and detect operators that a runtime runs wrongly without a precaution."""
 
 from typing import Dict, List, Optional, Set, Tuple
 
@@ -29,7 +29,7 @@ Ports = Tuple[Port, ...]
 
 
 def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
-    """Return the inputs and the outputs of the first subgraph, in its order.
+    """Return (input ports, output ports) of the first subgraph, in the order of the subgraph.
 
     Names come from its signature, or from the tensors if there is no signature.
     """
@@ -44,9 +44,10 @@ def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
 
 
 def must_reject_empty_inputs(model: fb.ModelSpec, kernels: Kernels) -> bool:
-    """Whether some kernel would end the process, or return stale memory, if an open size were zero.
+    """Whether a kernel of the model would end the process, or return stale memory, for an input without elements.
 
-    On all runtimes: a softmax over an open axis. On older runtimes: a window or a matrix product over no elements.
+    On all runtimes, SOFTMAX and LOG_SOFTMAX over an open axis do. On older runtimes, convolutions, pools, means, transposes
+    and matrix products of open sizes do too.
     """
     operators = [(graph, operator) for graph in model.subgraphs for operator in graph.operators]
     return any(_fails_for_empty(graph, operator, kernels) for graph, operator in operators)
@@ -80,12 +81,15 @@ def _keeps_first_axis(graph: fb.SubGraph, operator: fb.OperatorSpec) -> bool:
 
 
 def supports_empty_windows(kernels: Kernels) -> bool:
-    """Whether a window over no elements returns no elements: on the newest runtimes, and on those before GELU (2.9)."""
+    """Whether convolutions, pools and reductions of an empty tensor run, and return an empty result.
+
+    The newest runtimes (the last column of `kernel_facts`) do, and those before tflite-runtime 2.9, which lack GELU.
+    """
     return kernels.accepts("REDUCE_MAX", "float32", "none") or not kernels.has("GELU")
 
 
 def open_window_outputs(model: fb.ModelSpec) -> List[int]:
-    """Return the outputs of convolutions and pools of open sizes in the first subgraph, outside branches and loops."""
+    """Return the output tensors of the convolutions and pools of the first subgraph whose input has an open size."""
     main = model.subgraphs[0]
     return [
         operator.outputs[0]
@@ -95,14 +99,20 @@ def open_window_outputs(model: fb.ModelSpec) -> List[int]:
 
 
 def resizes_inside_branches(model: fb.ModelSpec) -> bool:
-    """Whether a branch or a loop body has tensors of open sizes. With a string input, the first subgraph counts too."""
+    """Whether a branch, a loop condition or a loop body has a tensor with an open size.
+
+    If an input of the model is a string tensor, the tensors of the first subgraph count too.
+    """
     main = model.subgraphs[0]
     graphs = model.subgraphs[0 if any(main.tensors[index].dtype == "string" for index in main.inputs) else 1 :]
     return any(-1 in (tensor.shape_signature or ()) for graph in graphs for tensor in graph.tensors)
 
 
 def has_open_slices(model: fb.ModelSpec) -> bool:
-    """Whether a slice with constant bounds, which delegates take, may cut an axis of open length to length zero."""
+    """Whether a STRIDED_SLICE with constant bounds, which XNNPACK accepts, reads a tensor with an open size.
+
+    Its result may be empty at run time; see `RuntimeQuirks.delegate_slices_to_empty`.
+    """
     operators = [(graph.tensors, op) for graph in model.subgraphs for op in graph.operators]
     return any(
         op.builtin == "STRIDED_SLICE"
@@ -113,7 +123,7 @@ def has_open_slices(model: fb.ModelSpec) -> bool:
 
 
 def has_shifted_factors(model: fb.ModelSpec) -> bool:
-    """Whether the second factor of an int8 BATCH_MATMUL has a zero point other than 0."""
+    """Whether the second operand of a quantised BATCH_MATMUL has a zero point other than 0."""
     quantizations = [
         graph.tensors[operator.inputs[1] or 0].quantization
         for graph in model.subgraphs
@@ -124,9 +134,9 @@ def has_shifted_factors(model: fb.ModelSpec) -> bool:
 
 
 def int4_products(model: fb.ModelSpec) -> Set[bool]:
-    """Return, for the int4 weights that float32 values are multiplied with, whether their scales are per block.
+    """Return the kinds of int4 weights in FULLY_CONNECTED ops on float32 inputs: True for scales per block, else False.
 
-    The set is empty without int4 weights. It holds both values if the model has weights of both kinds.
+    Example: {True, False} if the model has weights of both kinds, set() if it has no int4 weights.
     """
     operators = [(graph.tensors, op) for graph in model.subgraphs for op in graph.operators]
     pairs = [
@@ -139,13 +149,13 @@ def int4_products(model: fb.ModelSpec) -> Set[bool]:
 
 
 def draws_from_seed(model: fb.ModelSpec) -> bool:
-    """Whether the model draws random numbers from a seed."""
+    """Whether the model has a RANDOM_* op with a fixed seed (its option `seed2` is not 0)."""
     operators = [operator for graph in model.subgraphs for operator in graph.operators]
     return any(op.builtin.startswith("RANDOM_") and op.options.get("seed2") for op in operators)
 
 
 def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:
-    """Return the sizes of the operator's data input, -1 for an open size; () if all are static."""
+    """Return the sizes of the operator's data input, -1 for an open size; () if the input has no shape signature."""
     index = operator.inputs[2 if operator.builtin == "TRANSPOSE_CONV" else 0]
     return tuple(graph.tensors[index or 0].shape_signature or ())
 
@@ -156,7 +166,7 @@ def _ordered_ports(graph: fb.SubGraph, indices: Dict[str, int], order: List[int]
 
 
 def _port(tensor: fb.TensorSpec, name: Optional[str]) -> Port:
-    """Return the port of a tensor, in its stored type: a quantised tensor is a port of integers."""
+    """Return the port of a tensor with its stored dtype: the port of a quantised tensor has an integer dtype."""
     sizes = tensor.shape if tensor.shape_signature is None else tensor.shape_signature
     shape = tuple(size if size >= 0 else None for size in sizes)
     return Port(name or tensor.name, DType.of(tensor.dtype), shape)

@@ -1,7 +1,7 @@
 """The rules for dtypes and shapes of TFLite operators, which `graph_verifier` applies.
 
-A rule receives an operator as a `Use` and calls `require`, which raises VerificationError. A size of -1 is unknown and
-agrees with every size. An operator without a rule is checked by its tensors alone.
+A rule is a function of a `Use`. It calls `require`, which raises VerificationError if a condition does not hold. A size of
+-1 is unknown and matches every size. Ops without a rule are not checked here.
 """
 
 from typing import Callable, Dict, List, Optional, Sequence
@@ -17,7 +17,7 @@ Sizes = Sequence[int]
 
 
 class Use:
-    """An operator with the tensors that it reads and writes."""
+    """An operator as its rule reads it: the options, the input tensors (None if omitted) and the output tensors."""
 
     def __init__(self, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:
         self.options = operator.options
@@ -25,11 +25,11 @@ class Use:
         self.outputs = [graph.tensors[index] for index in operator.outputs]
 
     def has(self, index: int) -> bool:
-        """Whether the operator has this input."""
+        """Whether the operator has an input at position `index`: it is listed, and not omitted (None)."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def input(self, index: int) -> fb.TensorSpec:
-        """Return a tensor that the operator reads; raise VerificationError if it is absent."""
+        """Return the tensor of the input at position `index`; raise VerificationError if the operator lacks the input."""
         require(self.has(index), "it has no input %d", index)
         tensor = self.inputs[index]
         assert tensor is not None
@@ -43,12 +43,12 @@ class Use:
         return self.input(index).dtype
 
     def constant(self, index: int) -> Optional[List[int]]:
-        """Return the integers of a constant input; None if the input is computed at run time."""
+        """Return the elements of a constant integer input as a flat list; None if the input is no constant."""
         buffer = self.input(index).buffer
         return None if buffer is None else [int(value) for value in np.asarray(buffer).reshape(-1)]
 
     def expect(self, sizes: Sizes, dtype: Optional[str] = None, index: int = 0) -> None:
-        """Raise VerificationError if a result has other sizes, or another dtype."""
+        """Raise VerificationError unless the result at position `index` has these sizes and, if given, this dtype."""
         result = self.outputs[index]
         require(
             agree(sizes, sizes_of(result)), "its result has the shape %s, not %s", list(sizes_of(result)), list(sizes)
@@ -61,7 +61,7 @@ RULES: Dict[str, Rule] = {}
 
 
 def _rule(builtins: str) -> Callable[[Rule], Rule]:
-    """Register a function as the rule of these operators."""
+    """Return a decorator that registers a function as the rule of these ops: `@_rule("ADD SUB")`."""
 
     def declare(function: Rule) -> Rule:
         RULES.update((builtin, function) for builtin in builtins.split())
@@ -71,34 +71,37 @@ def _rule(builtins: str) -> Callable[[Rule], Rule]:
 
 
 def require(holds: bool, defect: str, *values: object) -> None:
-    """Raise VerificationError with this text unless the condition holds."""
+    """Raise VerificationError with the text `defect % values` unless `holds` is true."""
     if not holds:
         raise VerificationError(defect % values)
 
 
 def sizes_of(tensor: fb.TensorSpec) -> Sizes:
-    """Return the sizes of a tensor, -1 for an unknown size."""
+    """Return the shape of a tensor, with -1 for an unknown size."""
     return tensor.shape if tensor.shape_signature is None else tensor.shape_signature
 
 
 def agree(lhs: Sizes, rhs: Sizes) -> bool:
-    """Whether two shapes can be equal at run time."""
+    """Whether two shapes can be equal at run time: equal ranks, and on each axis equal sizes or an unknown size (-1)."""
     return len(lhs) == len(rhs) and all(a == b or a < 0 or b < 0 for a, b in zip(lhs, rhs))
 
 
 def _element_count(sizes: Sizes) -> int:
-    """Return the number of elements; -1 if a size is unknown."""
+    """Return the number of elements of a shape; -1 if a size is unknown."""
     return -1 if any(size < 0 for size in sizes) else int(np.prod(sizes, dtype=np.int64))
 
 
 def _normalize_axis(axis: int, rank: int) -> int:
-    """Return the axis counted from the front; raise VerificationError if it is out of range."""
+    """Return an axis as a non-negative index: -1 of rank 4 is 3. Raise VerificationError if it is out of range."""
     require(-rank <= axis < rank, "the axis %d is out of range for the rank %d", axis, rank)
     return axis % rank
 
 
 def _broadcast(shapes: Sequence[Sizes]) -> Sizes:
-    """Return the sizes of the operands after broadcasting; raise VerificationError if they do not broadcast."""
+    """Return the shape that the operands broadcast to, -1 for an unknown size.
+
+    Raises VerificationError if the shapes do not broadcast.
+    """
     rank = max(map(len, shapes))
     result = []
     for axis in range(-rank, 0):
@@ -303,7 +306,10 @@ def _batch_matmul(use: Use) -> None:
 
 
 def _window_counts(use: Use, sizes: Sizes, kernel: Sizes) -> List[int]:
-    """Return how many windows there are along the two spatial axes."""
+    """Return the output height and width of a convolution or pool, -1 if unknown.
+
+    `sizes` and `kernel` are (height, width). Raises VerificationError if a stride is not positive.
+    """
     result = []
     for size, taps, letter in zip(sizes, kernel, "hw"):
         stride = use.options.get("stride_" + letter, 0)

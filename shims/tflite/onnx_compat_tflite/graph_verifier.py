@@ -1,7 +1,6 @@
-"""The verifier of TFLite models: it reports a defect at the step of the emitter, or at the pass, that caused it.
+"""Verify TFLite models, so that a defect is reported after the step or the pass that caused it.
 
-It runs with ONNX_COMPAT_VERIFY=1: after emission, after each pass, and before a file is written. It checks that
-
+With ONNX_COMPAT_VERIFY=1, the verifier runs after emission, after each pass, and before a file is written. It checks that
 - the indices of tensors and subgraphs are in range;
 - an operator writes a tensor once, and writes no constant and no input;
 - an operator reads only inputs, constants, variables, and tensors that an earlier operator wrote;
@@ -24,14 +23,17 @@ __all__ = ["check_graph", "verify_graph"]
 
 
 def check_graph(model: fb.ModelSpec, after: str) -> fb.ModelSpec:
-    """Verify the model if ONNX_COMPAT_VERIFY=1, and return it. `after` names the step that built or changed it."""
+    """Verify the model if ONNX_COMPAT_VERIFY=1, and return the model.
+
+    `after` names the step that built or changed the model, for the message. Raises VerificationError for a defect.
+    """
     if is_verifying():
         verify_graph(model, after)
     return model
 
 
 def verify_graph(model: fb.ModelSpec, after: str = "") -> None:
-    """Raise VerificationError, with the operator and the subgraph, if a model has a defect."""
+    """Raise VerificationError if a model has a defect. The message names the operator, the subgraph and the step `after`."""
     for number, graph in enumerate(model.subgraphs):
         where = "the subgraph %d '%s'" % (number, graph.name)
         try:
@@ -54,7 +56,7 @@ def _defect_error(defect: str, after: str) -> VerificationError:
 
 
 class _OperatorDefect(VerificationError):
-    """A defect of an operator: the operator, and the reason."""
+    """A defect of a single operator, which `operator` names: "operator 3 (ADD)"."""
 
     def __init__(self, operator: str, reason: str) -> None:
         super().__init__(reason)
@@ -62,7 +64,7 @@ class _OperatorDefect(VerificationError):
 
 
 def _verify_subgraph(model: fb.ModelSpec, graph: fb.SubGraph) -> None:
-    """Check the tensors of a subgraph, then its operators in order."""
+    """Check the tensors of a subgraph, then its operators in order, then its outputs; raise VerificationError."""
     _check_indices(graph, [*graph.inputs, *graph.outputs])
     require(len(set(graph.inputs)) == len(graph.inputs), "a tensor is an input twice")
     for tensor in graph.tensors:
@@ -93,7 +95,7 @@ def _check_indices(graph: fb.SubGraph, indices: Sequence[Any]) -> None:
 
 
 def _check_flow(graph: fb.SubGraph, operator: fb.OperatorSpec, readable: Set[int], written: Set[int]) -> None:
-    """Check that an operator reads available tensors, and writes tensors that no operator wrote before."""
+    """Check that an operator reads only `readable` tensors and writes no constant, no input and no `written` tensor."""
     read = [index for index in operator.inputs if index is not None]
     _check_indices(graph, [*read, *operator.outputs, *operator.intermediates])
     unavailable = [graph.tensors[index].name for index in read if index not in readable]
@@ -141,7 +143,7 @@ def _verify_quantization(tensor: fb.TensorSpec) -> None:
 
 
 def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:
-    """Check the subgraphs that an operator calls, then its rule."""
+    """Check the arguments and results of an IF or a WHILE against its subgraphs; check any other op by its rule."""
     for name, value in operator.options.items():
         if "subgraph" in name:
             for number in value if isinstance(value, (list, tuple)) else [value]:
@@ -165,7 +167,10 @@ def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.Opera
 
 
 def _check_passed_values(outer: List[fb.TensorSpec], graph: fb.SubGraph, indices: Sequence[int], verb: str) -> None:
-    """Check that the values that go into or come out of another subgraph have their types there."""
+    """Check that the tensors passed to a subgraph, or returned by it, match its inputs or outputs in dtype and shape.
+
+    `indices` are the inputs or outputs of the subgraph. `verb`, "takes" or "gives", is a word of the message.
+    """
     _check_indices(graph, indices)
     require(len(outer) == len(indices), "'%s' %s %d values, not %d", graph.name, verb, len(indices), len(outer))
     for tensor, inner in zip(outer, (graph.tensors[index] for index in indices)):
@@ -175,7 +180,7 @@ def _check_passed_values(outer: List[fb.TensorSpec], graph: fb.SubGraph, indices
 
 
 def _check_condition(test: fb.SubGraph) -> None:
-    """Check that a loop's test returns one boolean."""
+    """Check that the condition subgraph of a WHILE has a single output, of dtype bool."""
     require(len(test.outputs) == 1, "the condition '%s' gives %d values", test.name, len(test.outputs))
     result = test.tensors[test.outputs[0]]
     require(result.dtype == "bool", "the condition '%s' is %s", test.name, result.dtype)

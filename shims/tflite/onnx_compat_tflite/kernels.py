@@ -1,10 +1,10 @@
-"""Kernels of the TFLite runtimes: the types and ranks that each operator accepts on all runtimes or on newer ones.
+"""Kernels of the TFLite runtimes: the dtypes and ranks that each op accepts, on all runtimes or on newer runtimes only.
 
-`kernel_facts` holds the measurements: models of one operator against numpy, with the default delegate and without it.
-`Kernels` answers from them. `Kernels()` knows the facts that hold on all runtimes, for files that run everywhere.
-`Kernels(Interpreter)` adds the facts of the given runtime, by the operator versions that it loads.
+`kernel_facts` holds measurements: models of one op were run with and without the default delegate, and compared with numpy.
+`Kernels` answers questions from these tables. `Kernels()` is for files that must run on every runtime.
+`Kernels(Interpreter)` is for a given runtime: it adds the facts of the newest column whose op versions the runtime loads.
 
-The tables leave out these observations on tflite-runtime 2.7 and LiteRT 2.3. An author of operators needs them:
+The tables leave out these observations on tflite-runtime 2.7 and LiteRT 2.3. An author of emitter methods needs them:
 
 Shapes
 - Two inputs of different shape and rank over 4 end the process on 2.7 for ADD, MUL, comparisons, POW, SELECT_V2 and
@@ -63,7 +63,7 @@ def _versions() -> Dict[str, List[int]]:
 
 
 def _steps() -> List[List[Tuple[str, int]]]:
-    """Return, for each column of the table after the first, the operator versions that are new in it."""
+    """Return, for each column of VERSIONS after the first, the (op, version) pairs that are new in that column."""
     columns = range(1, max(map(len, _VERSIONS.values())))
     return [
         [(name, row[column]) for name, row in _VERSIONS.items() if row[column] > row[column - 1]] for column in columns
@@ -71,7 +71,7 @@ def _steps() -> List[List[Tuple[str, int]]]:
 
 
 def _uses() -> Dict[Tuple[str, str], Dict[str, int]]:
-    """Return, by operator and feature, the types that work and the step from which on each type works."""
+    """Return {(op, feature): {dtype: column of VERSIONS from which on the kernel accepts the dtype}}."""
     uses: Dict[Tuple[str, str], Dict[str, int]] = {}
     for line in USES.strip().splitlines():
         operator, features, types = line.split(":", 2)
@@ -89,10 +89,10 @@ _USES = _uses()
 
 
 class Kernels:
-    """The operators and types that a file may use.
+    """The ops, versions and dtypes that a file for one runtime, or for all runtimes, may use.
 
-    `interpreter`: the Interpreter class of the runtime that the file is for; None: all runtimes. `plain` opens an interpreter
-    without the default delegate.
+    `interpreter` opens an interpreter of the target runtime; None: the file is for all runtimes. `plain` opens an
+    interpreter without the default delegate (XNNPACK).
     """
 
     def __init__(self, interpreter: Optional[OpenInterpreter] = None, plain: Optional[OpenInterpreter] = None) -> None:
@@ -103,28 +103,31 @@ class Kernels:
         self._runtime_step: Optional[int] = None
 
     def accepts(self, operator: str, dtype: str, feature: str = "plain") -> bool:
-        """Whether the kernel accepts this type and returns the right numbers. `kernel_facts` names the features.
+        """Whether the kernel of `operator` accepts this dtype in this use, and returns the right numbers.
 
-        A use without a measurement is not accepted.
+        `feature` is a use that `kernel_facts` lists, such as "broadcast rank 5". False if the use was not measured.
         """
         step = _USES.get((operator, feature), {}).get(dtype)
         return step is not None and (step == 0 or step <= self._step())
 
     def _step(self) -> int:
-        """Return the last column of the table whose operator versions the runtime loads; 0 for all runtimes."""
+        """Return the last column of VERSIONS whose op versions the runtime loads, as those of the columns before.
+
+        Returns 0, the oldest column, if the file is for all runtimes.
+        """
         if self._runtime_step is None:
             has_step = (all(self._loads(*use) for use in new_versions) for new_versions in _STEPS)
             self._runtime_step = len(list(itertools.takewhile(bool, has_step)))
         return self._runtime_step
 
     def has(self, operator: str, version: int = 1) -> bool:
-        """Whether the operator exists in this version, for any types: use it for operators that USES leaves out."""
+        """Whether the runtime has the op in this version; dtypes are not considered. For ops that USES does not list."""
         versions = _VERSIONS.get(operator, [0])
         return version <= versions[0] or (version <= max(versions) and self._loads(operator, version))
 
     @property
     def quirks(self) -> RuntimeQuirks:
-        """The quirks of the runtime, measured at the first use; the worst case for all runtimes."""
+        """The quirks of the runtime, measured at the first use. If the file is for all runtimes: the worst case of each."""
         if self._quirks is None:
             if self._interpreter is None or self._plain is None:
                 self._quirks = RuntimeQuirks()
@@ -133,7 +136,7 @@ class Kernels:
         return self._quirks
 
     def _loads(self, operator: str, version: int) -> bool:
-        """Whether the runtime loads a model of this operator version."""
+        """Whether the runtime has a kernel for this op version: load a model of it, once. False for all runtimes."""
         if self._interpreter is None:
             return False
         if (operator, version) not in self._loadable:

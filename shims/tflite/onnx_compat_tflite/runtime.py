@@ -1,7 +1,7 @@
-"""Execution of a flatbuffer by the installed TFLite runtime.
+"""Run a TFLite model on the installed runtime.
 
 An interpreter uses as many threads as the process has processors, at most four, and the default delegate (XNNPACK).
-The delegate fails for some changes of a tensor's shape: an interpreter without it then replaces it for all later runs.
+XNNPACK fails after some changes of a tensor's shape. Then an interpreter without XNNPACK runs this and all later inputs.
 A lock serialises runs from several threads.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["InterpretedModel", "Precautions", "decode_strings", "encode_input", 
 
 _ERRORS = (RuntimeError, ValueError)
 
-#: A scalar b"" of no bytes. np.array(b"") has one zero byte, and the runtime stores all bytes of a scalar; a field has none.
+#: A scalar b"" of dtype S0. np.array(b"") has dtype S1, and the runtime would store its zero byte. Only a field can be S0.
 _EMPTY_STRING = np.zeros((), [("text", "S0")])["text"]
 
 
@@ -30,7 +30,7 @@ def thread_count() -> int:
 
 
 class Precautions(NamedTuple):
-    """Measures against defects of the installed runtime that this model would meet."""
+    """Workarounds for defects of the installed runtime that would affect this model."""
 
     #: Use no delegate from the start.
     without_delegate: bool = False
@@ -45,7 +45,7 @@ class Precautions(NamedTuple):
 
 
 class InterpretedModel(Compiled):
-    """A model in an interpreter, which `native` holds. `source`: its `model_content` or its `model_path`."""
+    """A TFLite model that runs: `native` is its interpreter. `source`: {"model_content": bytes} or {"model_path": path}."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class InterpretedModel(Compiled):
         self._shapes = None
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Return the outputs for these inputs, in the order of the ports."""
+        """Run the model; inputs and outputs are in the order of the ports. Raises UnsupportedError if the runtime fails."""
         with self._lock:
             is_empty = any(array.size == 0 for array in arrays)
             if self._precautions.has_open_windows and not self._has_no_delegate and is_empty:
@@ -100,7 +100,7 @@ class InterpretedModel(Compiled):
                 raise self._run_error(error) from error
 
     def _without_delegate(self) -> "InterpretedModel":
-        """Return this model in an interpreter without the delegate, opened at the first use."""
+        """Return the same model in an interpreter without XNNPACK, which is opened at the first call."""
         if self._fallback is None:
             precautions = self._precautions._replace(without_delegate=True)
             self._fallback = InterpretedModel(self._runtime, self._source, self._inputs, self._outputs, precautions)
@@ -128,7 +128,10 @@ class InterpretedModel(Compiled):
         return [self._read_output(index, port) for index, port in zip(self._output_indices, self._outputs)]
 
     def _check_window_outputs(self, shapes: List[Tuple[int, ...]]) -> None:
-        """Allocate these shapes in an interpreter without the delegate; raise UnsupportedError if a window output is empty."""
+        """Raise UnsupportedError if a convolution or pool would have an empty result for these input shapes.
+
+        The sizes come from an interpreter without XNNPACK, which allocates its tensors and does not run.
+        """
         interpreter = self._runtime.interpreter(True, **self._source)
         for index, shape in zip(self._input_indices, shapes):
             interpreter.resize_tensor_input(index, shape)
@@ -165,7 +168,7 @@ class InterpretedModel(Compiled):
 
 
 def encode_input(array: np.ndarray) -> np.ndarray:
-    """Return an array as the runtime accepts it: contiguous; strings as bytes, a scalar string not as an object."""
+    """Return an array that `set_tensor` accepts: contiguous, strings as UTF-8 bytes, a scalar string with dtype S."""
     if array.dtype != object:
         return np.ascontiguousarray(array).reshape(array.shape)
     if array.ndim == 0:
@@ -178,7 +181,7 @@ def encode_input(array: np.ndarray) -> np.ndarray:
 
 
 def decode_strings(array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
-    """Return the strings of a tensor in this shape, as objects of type str."""
+    """Return the elements of a string tensor, bytes, as an object array of str with this shape."""
     decoded = np.empty(shape, object)
     items: Any = np.asarray(array, object).reshape(shape)
     for position in np.ndindex(*shape):

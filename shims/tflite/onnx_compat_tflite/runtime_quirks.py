@@ -1,6 +1,6 @@
-"""Quirks of the installed runtime, its delegate and the processor, measured by running models of a few operators.
+"""Measure the quirks of the installed TFLite runtime, its delegate and the processor, by running small models.
 
-They concern non-finite numbers, and how the delegate treats branches, integer products and slices.
+The quirks concern NaN and infinity, and how the delegate runs branches, int8 products and slices.
 """
 
 from typing import Callable, List, NamedTuple
@@ -17,20 +17,20 @@ OpenInterpreter = Callable[..., Interpreter]
 
 
 class RuntimeQuirks(NamedTuple):
-    """The properties of a runtime that differ between versions. The defaults are the worst case."""
+    """The behaviour of a TFLite runtime where versions differ: True is the correct behaviour. The defaults are the worst case."""
 
-    #: ADD under the default delegate keeps NaN, so that the delegate may be used.
+    #: ADD in the default delegate keeps NaN: the shim uses the delegate. XNNPACK of TFLite 2.11 turns NaN into -infinity.
     delegated: bool = False
-    #: Arithmetic returns infinity; else it clips its results to the finite numbers.
+    #: ADD and other arithmetic return infinity, and do not clip results to the finite numbers.
     keeps_infinity: bool = False
     #: MAXIMUM(scalar, NaN), in this order, is NaN.
     maximum_keeps_nan: bool = False
     #: MEAN of NaN is NaN.
     mean_keeps_nan: bool = False
-    #: REDUCE_MAX of -infinity alone is -infinity.
+    #: REDUCE_MAX of a tensor of -infinity is -infinity, not the least finite number.
     keeps_infinite_extremes: bool = False
-    #: Operators that the delegate took inside a branch or a loop, or beside a string input, follow a change of sizes. From
-    #: 2.11 to 2.14 they keep their first sizes.
+    #: Delegated ops follow a change of sizes in a branch or a loop, or in a model with a string input. From 2.11 to 2.14 they
+    #: keep their first sizes.
     delegate_resizes_branches: bool = False
     #: The delegate subtracts the zero point of the second factor of an int8 BATCH_MATMUL. LiteRT 2.0 and 2.1.0 ignore it.
     delegate_uses_zero_points: bool = False
@@ -38,7 +38,7 @@ class RuntimeQuirks(NamedTuple):
     delegate_slices_to_empty: bool = False
 
 
-#: Operator, its inputs (tensors of `_run_arithmetic`), and the shape of its output.
+#: Op, the indices of its two input tensors in `_run_arithmetic`, and the shape of its result.
 _OPERATORS = (
     ("ADD", 0, 0, (2,)),
     ("ADD", 1, 1, (2,)),
@@ -49,7 +49,7 @@ _OPERATORS = (
 
 
 def measure_quirks(open_interpreter: OpenInterpreter, open_plain: OpenInterpreter) -> RuntimeQuirks:
-    """Run a few operators and return the quirks. `open_plain` opens an interpreter without the default delegate."""
+    """Run small models and return the quirks of the runtime. `open_plain` opens an interpreter without the delegate."""
     delegated = bool(np.isnan(_run_arithmetic(open_interpreter)[0][0]))
     _, infinite, larger, mean, largest = _run_arithmetic(open_interpreter if delegated else open_plain)
     return RuntimeQuirks(
@@ -65,7 +65,7 @@ def measure_quirks(open_interpreter: OpenInterpreter, open_plain: OpenInterprete
 
 
 def _resizes_branches(open_interpreter: OpenInterpreter) -> bool:
-    """Whether a branch returns the right shape after its input is resized."""
+    """Whether the result of an IF has the shape [3, 2] after its input is resized from [1, 2] to [3, 2]."""
     main, *branches = (fb.SubGraph() for _ in range(3))
     for graph, builtin in zip(branches, ("NEG", "ABS")):
         graph.inputs = [graph.add(fb.TensorSpec("x", "float32", (-1, 2)))]
@@ -90,7 +90,10 @@ def _resizes_branches(open_interpreter: OpenInterpreter) -> bool:
 
 
 def _uses_zero_points(open_interpreter: OpenInterpreter) -> bool:
-    """Whether an int8 product of ones and twos, the twos stored as 12 with zero point 10, is 4."""
+    """Whether BATCH_MATMUL subtracts the zero point of its second operand.
+
+    The product of 2x2 ones and twos must be 4. The twos are stored as 12 with the zero point 10.
+    """
     graph = fb.SubGraph(inputs=[0, 1], outputs=[2])
     for zero in (0, 10, 0):
         graph.add(fb.TensorSpec("x", "int8", (1, 2, 2), quantization=fb.Quantization([1.0], [zero])))
@@ -107,7 +110,7 @@ def _uses_zero_points(open_interpreter: OpenInterpreter) -> bool:
 
 
 def _slices_to_empty(open_interpreter: OpenInterpreter) -> bool:
-    """Whether x[1:-1] of two rows, their number open, has no rows."""
+    """Whether STRIDED_SLICE x[1:-1] of x with two rows, stored with the sizes [-1, 2], has the shape [0, 2]."""
     graph = fb.SubGraph()
     x, y, z = (graph.add(fb.TensorSpec(name, "float32", (-1, 2))) for name in "xyz")
     bounds = [
@@ -132,7 +135,10 @@ def _slices_to_empty(open_interpreter: OpenInterpreter) -> bool:
 
 
 def _run_arithmetic(open_interpreter: OpenInterpreter) -> List[np.ndarray]:
-    """Return the results of `_OPERATORS` for [NaN, 1] (tensor 0), [-inf, -inf] (1), 0.5 (2) and the axis 0 (3)."""
+    """Run the ops of `_OPERATORS` and return their results, in that order.
+
+    The tensors are 0: [NaN, 1], 1: [-inf, -inf], 2: the scalar 0.5, 3: the axes [0].
+    """
     inputs = [np.array([np.nan, 1], np.float32), np.full(2, -np.inf, np.float32)]
     graph = fb.SubGraph(inputs=[0, 1])
     for value in inputs:

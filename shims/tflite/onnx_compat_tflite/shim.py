@@ -47,7 +47,7 @@ __all__ = ["SHIM", "TFLiteShim"]
 
 
 class TFLiteShim(Shim):
-    """The shim of TFLite. It neither needs nor imports TensorFlow."""
+    """The shim of TFLite: a target .tflite, run by LiteRT or tflite-runtime. It neither needs nor imports TensorFlow."""
 
     name = "tflite"
     modules = ("ai_edge_litert", "tflite_runtime")
@@ -55,7 +55,7 @@ class TFLiteShim(Shim):
     schemes = {"tflite": SCHEMES}
 
     def __init__(self, kernels: Optional[Kernels] = None) -> None:
-        """`kernels`: the kernels that files are written for; None: the kernels of the installed runtime."""
+        """Target the runtime of `kernels`: files use no other ops. None: target the installed runtime."""
         self._target_kernels = kernels
 
     @property
@@ -80,7 +80,7 @@ class TFLiteShim(Shim):
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        """Yield an emitter whose model is discarded."""
+        """Yield an emitter for trials. The model that it builds is discarded."""
         yield self.emitter()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
@@ -99,9 +99,9 @@ class TFLiteShim(Shim):
         fb.write(model, path, self._stores_outside(model), check=check)
 
     def _stores_outside(self, model: fb.ModelSpec) -> bool:
-        """Whether the constants go behind the flatbuffer, as in files over 2 GB.
+        """Whether the constants are stored after the flatbuffer: True if the model is larger than 2 GB.
 
-        Raises ConversionError if the runtime does not read constants from there.
+        Raises ConversionError if it is larger and the target runtime does not read constants that are stored there.
         """
         if not fb.is_oversized(model):
             return False
@@ -118,7 +118,7 @@ class TFLiteShim(Shim):
         quantize(path, how, self._runtime(), self._kernels, self.check_loads)
 
     def check_loads(self, path: str) -> None:
-        """Load a file and allocate its tensors. Raises ConversionError if the runtime refuses the file."""
+        """Load a .tflite file without the delegate, and allocate its tensors; raise ConversionError if that fails."""
         try:
             allocate(self._runtime().interpreter(plain=True, model_path=path))
         except (RuntimeError, ValueError) as error:
@@ -156,9 +156,9 @@ class TFLiteShim(Shim):
     def _open_model(
         self, source: Dict[str, Any], model: fb.ModelSpec, inputs: Sequence[Port], outputs: Sequence[Port]
     ) -> InterpretedModel:
-        """Open a model in an interpreter, with the precautions that it needs on the installed runtime.
+        """Open a model in an interpreter of the installed runtime, with workarounds for the defects of that runtime.
 
-        Raises UnsupportedError if the runtime would compute wrong results.
+        Raises UnsupportedError if the runtime would multiply int4 weights of the model wrongly.
         """
         kernels = features.kernels()
         quirks, int4 = kernels.quirks, int4_products(model)

@@ -1,4 +1,4 @@
-"""Signatures of a .tflite file: join several models into a file, or extract the model of a signature."""
+"""Join several models into one .tflite model with a signature for each, or extract the model of a signature."""
 
 from dataclasses import replace
 from functools import partial
@@ -14,9 +14,9 @@ __all__ = ["extract_signature", "join_models"]
 
 
 def join_models(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
-    """Return a model with the subgraphs of all parts, and each part under the signature of its key.
+    """Return a model with the subgraphs of all parts. The first subgraph of each part gets a signature of the part's key.
 
-    The writer stores equal constants once.
+    Constants are not merged here: the file writer stores equal constants once.
     """
     joined = fb.ModelSpec(description=DESCRIPTION)
     for key, part in parts.items():
@@ -27,9 +27,9 @@ def join_models(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
 
 
 def extract_signature(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
-    """Return a model of the subgraph of a signature, which becomes the first, and of the subgraphs that it calls.
+    """Return a model that computes only the signature `key`: its subgraph, as the first, and the subgraphs that it calls.
 
-    Raises InputError if the file has no signature of this key.
+    Raises InputError if the model has no signature of this key.
     """
     signature = next((entry for entry in model.signatures if entry.key == key), None)
     if signature is None:
@@ -46,7 +46,7 @@ def extract_signature(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
 
 
 def _main_signature(model: fb.ModelSpec) -> fb.Signature:
-    """Return the signature of the first subgraph. Create it from the names of the tensors if the model has no signature."""
+    """Return the signature of the first subgraph. If it has no signature, return a new one with the tensors' names."""
     main = model.subgraphs[0]
     signature = next((entry for entry in model.signatures if entry.subgraph == 0), None)
     if signature is not None:
@@ -64,7 +64,7 @@ def _called_subgraphs(graph: fb.SubGraph) -> Iterator[int]:
 
 
 def _renumber_calls(graph: fb.SubGraph, new_number: Callable[[int], int]) -> fb.SubGraph:
-    """Return a copy of a subgraph whose operators call the subgraphs by their new numbers."""
+    """Return a copy of a subgraph in which each call of subgraph n, by IF or WHILE, is a call of `new_number(n)`."""
     operators: List[fb.OperatorSpec] = []
     for operator in graph.operators:
         changes: Dict[str, Any] = {}

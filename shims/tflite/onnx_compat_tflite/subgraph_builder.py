@@ -1,8 +1,7 @@
-"""The builder of a subgraph: it appends operators and returns their results as `Handle`s.
+"""Build a TFLite subgraph: `Graph` appends operators and returns their results as `Handle`s.
 
-A constant belongs to no subgraph: it is a handle with an array. It becomes a tensor of a subgraph when an operator of
-that subgraph first reads it. So a constant that is only folded costs nothing, and the branches of control flow can
-share it.
+A constant is a handle with an array, and belongs to no subgraph. When an operator first reads the constant, the
+operator's subgraph gets a tensor for it. So a constant that no operator reads is not stored, and subgraphs can share it.
 """
 
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, Union
@@ -14,15 +13,15 @@ from onnx_compat_tflite import flatbuffer as fb
 
 __all__ = ["Graph", "Handle", "storage_type"]
 
-#: A size: an int, a symbolic size, or None for a size about which nothing is known.
+#: A size of a handle: an int, a symbolic size, or None if the size is unknown.
 Size = Union[Extent, None]
 Sizes = Tuple[Any, ...]
 #: The elements of a constant (`numpy.typing.ArrayLike` needs a newer numpy than the floor of the package).
 ArrayLike = Union[np.ndarray, np.generic, bool, int, float, str]
-#: The index of a tensor (its shape), or the index and an axis (a size).
+#: A tensor index, for the cached shape of the tensor; or (tensor index, axis), for the cached size of an axis.
 CacheKey = Union[int, Tuple[int, int]]
 
-#: A type -> a type of the same width whose SLICE every runtime has.
+#: Dtype that SLICE lacks on some runtimes -> a dtype of the same width that SLICE accepts on every runtime.
 _SLICED_AS = {
     "float16": "int16",
     "uint16": "int16",
@@ -36,14 +35,17 @@ _COMPARED_BYTES = 1024  # up to this size, constants of equal elements share a t
 
 
 def storage_type(array: Union[np.ndarray, "np.dtype[Any]"]) -> str:
-    """Return the TFLite type that stores a carrier array, or a numpy dtype."""
+    """Return the name of the TFLite type for an array or a numpy dtype: "float32", ...; "string" for objects."""
     dtype: Any = getattr(array, "dtype", array)
     name = np.dtype(dtype).name
     return "string" if name == "object" else name
 
 
 class Handle:
-    """A value of the emitter: a tensor of a subgraph, or a constant. It has a dtype, and sizes as far as known."""
+    """A value of the emitter: a constant with an `array`, or the tensor `index` of a subgraph.
+
+    `dims` are its sizes: an int, a symbolic size, or None if unknown.
+    """
 
     __slots__ = ("array", "dims", "dtype", "fits_int32", "has_infinite", "index", "is_nonnegative")
 
@@ -58,7 +60,7 @@ class Handle:
 
     @staticmethod
     def of(array: ArrayLike) -> "Handle":
-        """Return a constant."""
+        """Return the handle of a constant with these elements."""
         array = np.asarray(array)
         return Handle(storage_type(array), array.shape, array=array)
 
@@ -68,22 +70,22 @@ class Handle:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the elements are known."""
+        """Whether the handle is a constant: its elements are known, as `array`."""
         return self.array is not None
 
     @property
     def is_static(self) -> bool:
-        """Whether all sizes are integers."""
+        """Whether all sizes are ints: no size is symbolic or unknown."""
         return all(isinstance(size, int) for size in self.dims)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the tensor is known to have no elements."""
+        """Whether a size is known to be 0, so that the tensor has no elements."""
         return any(isinstance(size, int) and size == 0 for size in self.dims)
 
     @property
     def signature(self) -> Tuple[int, ...]:
-        """The sizes in the form of a file: -1 for an unknown size."""
+        """The sizes as a .tflite file stores them: -1 for a symbolic or unknown size."""
         return tuple(size if isinstance(size, int) else -1 for size in self.dims)
 
     def __repr__(self) -> str:
@@ -91,39 +93,39 @@ class Handle:
 
 
 class Graph:
-    """A subgraph under construction."""
+    """The builder of a subgraph: `spec` is the subgraph, `add` appends an operator to it."""
 
     def __init__(self, name: str) -> None:
         self.spec = fb.SubGraph(name=name)
-        self.cache: Dict[CacheKey, Handle] = {}  # shapes and sizes of tensors that were emitted before
+        self.cache: Dict[CacheKey, Handle] = {}  # handles of the shapes and sizes that the emitter has already computed
         self._constants: Dict[Tuple[object, ...], Tuple[np.ndarray, int]] = {}
         self._named_tensors: Set[int] = set()  # tensors that have the name of a value of the model
 
     def add_input(self, name: str, dtype: str, dims: Sequence[Any]) -> Handle:
-        """Append an input and return its handle."""
+        """Append an input tensor to the subgraph and return its handle."""
         handle = self._add_tensor(name, dtype, dims)
         self.spec.inputs.append(handle.index)
         self._named_tensors.add(handle.index)
         return handle
 
     def mark_variable(self, handle: Handle) -> None:
-        """Make the tensor a variable: the kernel that reads it updates it."""
+        """Make a tensor a variable: the kernel of a recurrent operator reads and updates it in place."""
         self.spec.tensors[handle.index].is_variable = True
 
     def name_tensor(self, handle: Handle, name: str) -> None:
-        """Give a tensor the name of the model's value that it holds. The first of several names stays.
+        """Rename a tensor to `name`, the name of the value in the ONNX model, unless the tensor was renamed before.
 
-        Names that are not printable are left out: readers decode names as UTF-8.
+        A name that is not printable is ignored: readers of files decode names as UTF-8.
         """
         if handle.index not in self._named_tensors and name.isprintable():
             self._named_tensors.add(handle.index)
             self.spec.tensors[handle.index].name = name
 
     def finish(self, outputs: Sequence[Handle], names: Sequence[Optional[str]]) -> None:
-        """Set the outputs of the subgraph.
+        """Set the outputs of the subgraph, and their names where a name is not None.
 
-        Each output gets its own tensor that an operator writes. For a constant, an input, or a tensor with two names,
-        an interpreter may return no data.
+        A constant, an input, or a tensor that is already an output is copied by a RESHAPE: an interpreter may return no
+        data for an output that no operator writes, or that has two names.
         """
         written = {index for operator in self.spec.operators for index in operator.outputs}
         for handle, name in zip(outputs, names):
@@ -134,7 +136,7 @@ class Graph:
             self.spec.outputs.append(handle.index)
 
     def copy(self, handle: Handle) -> Handle:
-        """Append a RESHAPE to the same shape, and return its result."""
+        """Copy a tensor: append a RESHAPE to the same shape, and return the handle of its result."""
         sizes = handle.signature
         if not sizes:
             return self.add("RESHAPE", [handle], handle.dtype, (), new_shape=[])
@@ -153,7 +155,10 @@ class Graph:
         name: Optional[str] = None,
         **options: Any,
     ) -> Handle:
-        """Append an operator with one result, and return the result."""
+        """Append an operator with a single result of this dtype and shape, and return the handle of the result.
+
+        `name` begins the name of the result tensor. `options` are the operator's options, such as `axis=1`.
+        """
         return self.add_many(builtin, inputs, [(dtype, dims)], name, **options)[0]
 
     def add_many(
@@ -164,7 +169,7 @@ class Graph:
         name: Optional[str] = None,
         **options: Any,
     ) -> List[Handle]:
-        """Append an operator with several results, each of a (dtype, sizes) pair, and return them."""
+        """Append an operator with a result for each (dtype, shape) of `results`, and return the handles of the results."""
         tensor_indices = [None if handle is None else self.tensor_index(handle) for handle in inputs]
         stem = "%s/%s" % (name or self.spec.name, builtin.lower())
         outputs = [self._add_tensor("%s_%d" % (stem, len(self.spec.tensors)), *result) for result in results]
@@ -172,7 +177,7 @@ class Graph:
         return outputs
 
     def tensor_index(self, handle: Handle) -> int:
-        """Return the index of a handle's tensor in this subgraph; add a constant's tensor at its first use."""
+        """Return the index of a handle's tensor in this subgraph. At the first use of a constant, append its tensor."""
         if handle.array is None:
             return handle.index
         array = handle.array
@@ -189,10 +194,10 @@ class Graph:
         return self.spec.add(fb.TensorSpec(name, storage_type(array), array.shape, array))
 
     def _add_empty_constant(self, array: np.ndarray) -> int:
-        """Append operators that compute a constant without elements, and return the tensor index of the result.
+        """Append operators that compute a tensor without elements, and return its index: RESHAPE(SLICE([0], size 0)).
 
-        No runtime treats a buffer without bytes as a constant, so a SLICE of size zero computes it. A type that some
-        runtimes do not slice is sliced as another type of its width.
+        No runtime treats a buffer without bytes as a constant. A dtype that SLICE lacks on some runtimes is sliced as
+        another dtype and cast.
         """
         dtype = storage_type(array)
         element = np.full(1, "" if dtype == "string" else 0, _SLICED_AS.get(dtype, array.dtype))

@@ -1,7 +1,7 @@
-"""Intermediate tensors of a .tflite file: run the file and return every tensor, or compute a single tensor in isolation.
+"""Read the intermediate tensors of a .tflite file: all tensors of a run, or a tensor computed from given tensors.
 
-Interpreters run without the default delegate, which keeps no intermediate tensors. Only the operators of the first subgraph
-are visible; the body of a branch or a loop counts as its operator.
+Interpreters run without the default delegate, which keeps no intermediate tensors. Only the first subgraph is read: tensors
+inside a branch or a loop are not listed.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ _OPAQUE = ("resource", "variant")
 
 
 class TensorDump(OpenedFile):
-    """A .tflite file whose tensors can be read, by the names of its signature and of its tensors."""
+    """A .tflite file whose tensors can be read by name. Inputs and outputs have the names of the signature, if any."""
 
     notes = ("the values in between are those without the default delegate (XNNPACK)",)
 
@@ -39,7 +39,7 @@ class TensorDump(OpenedFile):
         self.steps = [self._step(op) for op in self._main.operators]
 
     def _tensor_names(self, signature: Optional[fb.Signature]) -> List[str]:
-        """Return the name of each tensor: in the signature if it is a port there, else its own."""
+        """Return the name of each tensor: its name in the signature if it is an input or output there, else its own."""
         names = [tensor.name for tensor in self._main.tensors]
         for ports in (signature.inputs, signature.outputs) if signature is not None else ():
             for name, index in ports.items():
@@ -54,9 +54,10 @@ class TensorDump(OpenedFile):
         return Step(kind, tuple(names[index] for index in inputs), tuple(names[index] for index in operator.outputs))
 
     def values(self, inputs: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
-        """Return every tensor of a run, by name; quantised tensors dequantised.
+        """Run the file and return its inputs and all computed tensors of the first subgraph, by name.
 
-        Raises UnsupportedError if `inputs` lacks an input of the file.
+        Quantised tensors are dequantised; tensors without data are left out. Raises UnsupportedError if `inputs` lacks an
+        input of the file, or if the run fails.
         """
         missing = [self._names[index] for index in self._main.inputs if self._names[index] not in inputs]
         if missing:
@@ -75,9 +76,10 @@ class TensorDump(OpenedFile):
         return values
 
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Compute a tensor from the `given` tensors, by the operators between them.
+        """Compute the tensor `name` from the `given` tensors, and run only the operators between them.
 
-        Raises UnsupportedError if the tensor also depends on a tensor that is not given, or has no data.
+        Returns its value, dequantised. Raises UnsupportedError if the tensor also depends on a tensor that is not given, or
+        if it has no data.
         """
         target = self._indices[name]
         known = {self._indices[given_name] for given_name in given}
@@ -96,7 +98,10 @@ class TensorDump(OpenedFile):
         return self._main.tensors[index]
 
     def _backward_slice(self, target: int, known: Set[int]) -> Tuple[List[fb.OperatorSpec], Set[int]]:
-        """Return the operators that compute a tensor from `known` tensors, and the tensors that they read as inputs."""
+        """Return (operators that compute `target` from `known` tensors, non-constant tensors that no such operator writes).
+
+        The operators are in the order of the subgraph. The `known` tensors are not computed again.
+        """
         producers = {index: position for position, op in enumerate(self._main.operators) for index in op.outputs}
         positions: Set[int] = set()
         sources: Set[int] = set()
@@ -114,7 +119,10 @@ class TensorDump(OpenedFile):
     def _used_tensors(
         self, operators: Sequence[fb.OperatorSpec], given: Mapping[str, np.ndarray]
     ) -> List[fb.TensorSpec]:
-        """Return all tensors, so that indices stay. Drop unread constants; give the `given` tensors their current shapes."""
+        """Return the tensors of the first subgraph with unchanged indices, prepared for a subgraph of `operators`.
+
+        Constants that these operators do not read lose their buffers. The `given` tensors get the shapes of their arrays.
+        """
         used = {index for op in operators for index in op.inputs}
         tensors = [
             tensor if index in used else replace(tensor, buffer=None) for index, tensor in enumerate(self._main.tensors)
@@ -125,9 +133,10 @@ class TensorDump(OpenedFile):
         return tensors
 
     def _run_graph(self, graph: fb.SubGraph, feed: Sequence[Tuple[int, np.ndarray]]) -> List[Optional[np.ndarray]]:
-        """Run a graph instead of the first subgraph; return its outputs, None for an output without data.
+        """Run `graph` in place of the first subgraph; return its outputs, dequantised, None for an output without data.
 
-        `experimental_preserve_all_tensors` is no substitute: kernels of some runtimes still overwrite their inputs under it.
+        `feed` has (tensor index, array) of each input. `experimental_preserve_all_tensors` is no substitute for outputs:
+        some runtimes overwrite inputs of kernels with that option too.
         """
         content = fb.to_bytes(fb.ModelSpec([graph, *self._model.subgraphs[1:]]))
         try:
@@ -149,7 +158,7 @@ class TensorDump(OpenedFile):
 
 
 def _read_tensor(interpreter: Interpreter, detail: TensorDetail, tensor: fb.TensorSpec) -> Optional[np.ndarray]:
-    """Return the value of an output, or None if it has no data."""
+    """Return the value of an output, dequantised; None if the runtime has no data for it."""
     shape = tuple(detail["shape"])
     if 0 in shape:
         return np.zeros(shape, fb.storage(tensor.dtype, ())[0] or object)
@@ -163,14 +172,17 @@ def _read_tensor(interpreter: Interpreter, detail: TensorDetail, tensor: fb.Tens
 
 
 def _along_axis(values: Sequence[float], tensor: fb.TensorSpec, rank: int) -> np.ndarray:
-    """Reshape parameters, one per channel or one per tensor, so that they broadcast along the quantised axis."""
+    """Reshape per-channel scales or zero points to broadcast along the quantised axis of `tensor`: [3] => [1, 3, 1, 1].
+
+    A per-tensor parameter becomes a scalar. `rank` is the rank of the array that the result is multiplied with.
+    """
     array = np.asarray(values, np.float64)
     axis = tensor.quantization.axis if tensor.quantization is not None else 0
     return array.reshape([-1 if k == axis else 1 for k in range(rank)]) if array.size > 1 else array.reshape(())
 
 
 def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
-    """Return the real numbers of a quantised tensor: (array - zero_point) * scale. Return other tensors unchanged."""
+    """Return (array - zero_point) * scale as float32; return the array unchanged if the tensor is not quantised."""
     quantization = tensor.quantization
     if quantization is None or not quantization.scale or array.dtype.kind == "f":
         return array
@@ -180,7 +192,7 @@ def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
 
 
 def _quantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
-    """Return the integers of a quantised tensor: the inverse of `_dequantize`. Return other tensors unchanged."""
+    """Return round(array / scale) + zero_point, clipped to the tensor's dtype; the array itself if it is not quantised."""
     quantization = tensor.quantization
     if quantization is None or not quantization.scale or array.dtype.kind != "f" or tensor.dtype.startswith("float"):
         return array

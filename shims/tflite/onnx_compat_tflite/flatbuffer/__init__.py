@@ -1,4 +1,4 @@
-"""Reading and writing of .tflite files without a generated schema and without TensorFlow.
+"""Read and write .tflite files, without a generated schema and without TensorFlow.
 
     from onnx_compat_tflite import flatbuffer as fb
 
@@ -12,11 +12,11 @@
 
 The modules:
 
-- `names` and `tables`: the format as data; `schema` parses it.
-- `encode` and `decode`: flatbuffers in general.
-- `model`: a TFLite model as plain objects.
-- `serialize`, `constants` and `writer`: from these objects to a file; `reader`: from a file to them.
-- `versions` and `runtimes`: the operator version that a use requires, and the oldest runtime that has it.
+- `names` and `tables`: the enumerations and tables of the format, as text; `schema` parses the text.
+- `encode` and `decode`: dictionaries to flatbuffer bytes, and back.
+- `model`: the dataclasses of a TFLite model, such as `ModelSpec` and `OperatorSpec`.
+- `serialize`, `constants` and `writer`: a `ModelSpec` to a file; `reader`: a file to a `ModelSpec`.
+- `versions` and `runtimes`: the lowest version of an op for its dtypes and options, and the oldest runtime with that version.
 """
 
 from onnx_compat_tflite.flatbuffer.model import (

@@ -1,7 +1,7 @@
-"""Constants of a model as the bytes in the file; equal constants share a buffer.
+"""Assign a buffer of the file to each constant of a model; equal constants share a buffer.
 
-A constant is a view of the caller's array. An array that is not contiguous or not little-endian is copied when it is compared,
-and again when it is written. So a single copy is in memory at a time.
+A constant stays a view of the caller's array. An array that is not contiguous or not little-endian is copied when it is hashed,
+and again when it is written. So at most one copy is in memory at a time.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from onnx_compat_tflite.flatbuffer.model import ModelSpec, TensorSpec, storage
 __all__ = ["Constants", "check_constant"]
 
 _STRIP = 32
-"""Elements of a row in a strip of a strided copy."""
+"""Elements of the last axis that `_contiguous` copies at a time."""
 _STRIDE = 1024
-"""Bytes between the elements of a row from which on it is copied in strips."""
+"""Stride of the last axis, in bytes, from which on `_contiguous` copies in strips."""
 
 
 class Constants:
-    """The buffer of each constant: buffer 0 is empty, the others are numbered by their first use."""
+    """The buffers of a model's constants. Buffer 0 is empty; the numbers 1, 2, ... follow the first use of each constant."""
 
     def __init__(self, model: ModelSpec) -> None:
         self._items: List[Tuple[int, TensorSpec]] = []
@@ -42,26 +42,26 @@ class Constants:
             self._buffers[id(tensor)] = numbers[size, digest]
 
     def buffer_of(self, tensor: TensorSpec) -> int:
-        """Return the number of a tensor's buffer; 0 if it is no constant or has no elements."""
+        """Return the buffer number of a tensor; 0 if the tensor is no constant or has no elements."""
         return self._buffers.get(id(tensor), 0)
 
     def sizes(self) -> List[int]:
-        """Return the size in bytes of each buffer, from number 1."""
+        """Return the sizes in bytes of the buffers 1, 2, ..., in this order."""
         return [size for size, _ in self._items]
 
     def data(self) -> Iterator[memoryview]:
-        """Yield the bytes of each buffer, from number 1."""
+        """Yield the bytes of the buffers 1, 2, ..., in this order."""
         for _, tensor in self._items:
             yield _bytes(tensor)
 
 
 def check_constant(tensor: TensorSpec) -> None:
-    """Raise ConversionError if the array of a constant does not have the type and size of its tensor."""
+    """Raise ConversionError if the array of a constant does not match the dtype and the shape of its tensor."""
     _size(tensor)
 
 
 def _size(tensor: TensorSpec) -> int:
-    """Return the bytes of a constant. Raises ConversionError if its array does not fit its tensor."""
+    """Return the size of a constant in bytes; raise ConversionError if its array does not match its dtype and shape."""
     buffer, (stored, size) = np.asarray(tensor.buffer), storage(tensor.dtype, tensor.shape)
     if tensor.dtype == "string":
         if buffer.size != int(np.prod(tensor.shape, dtype=np.int64)):
@@ -96,7 +96,10 @@ def _bytes(tensor: TensorSpec) -> memoryview:
 
 
 def _contiguous(array: "np.ndarray[Any, np.dtype[Any]]") -> "np.ndarray[Any, np.dtype[Any]]":
-    """Return a contiguous array. Transposed weights are copied in strips: numpy copies whole columns, which miss the cache."""
+    """Return the array, or a C-contiguous copy of it.
+
+    An array with a large stride, such as transposed weights, is copied in strips: a copy by numpy misses the cache.
+    """
     if array.ndim < 2 or abs(array.strides[-1]) < _STRIDE:
         return np.ascontiguousarray(array)
     copy = np.empty(array.shape, array.dtype)

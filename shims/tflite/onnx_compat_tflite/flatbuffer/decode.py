@@ -1,7 +1,7 @@
-"""Decoding of flatbuffer bytes to plain dictionaries, by the tables of `schema`. The bytes are not trusted.
+"""Decode flatbuffer bytes of any origin to dictionaries, by the tables of `schema`. A defect raises InvalidModelError.
 
-Each position is checked before it is read. The decoder has a budget: tables of a flatbuffer may be shared, so a small hostile
-file could expand without end. Any defect raises InvalidModelError.
+Each position is checked before the bytes there are read. Tables of a flatbuffer may be shared, so a small malicious file
+could expand without limit. So the decoded size is limited to a multiple of the file size.
 """
 
 import struct
@@ -20,11 +20,11 @@ _STRUCTS = {name: struct.Struct("<" + code) for name, code in SCALARS.items()}
 
 
 def decode(table: str, data: memoryview, identifier: bytes) -> Dict[str, Any]:
-    """Return the root table. Byte vectors are views of `data`, other vectors are lists.
+    """Decode a flatbuffer with the root table `table` (a name such as "Model"), and return {field name: value}.
 
-    The value of an absent field is its default, or None without a default.
+    Byte vectors are views of `data`, other vectors are lists. An absent field has its default value, or None.
 
-    Raises InvalidModelError if the identifier is missing or the bytes are damaged.
+    Raises InvalidModelError if the bytes 4 to 7 are not the file identifier, or if the bytes are malformed.
     """
     if len(data) < 8 or bytes(data[4:8]) != identifier:
         raise InvalidModelError(
@@ -41,7 +41,7 @@ class _Decoder:
         self._budget = 16 * len(data) + (1 << 16)
 
     def table(self, table: Table, start: int) -> Dict[str, Any]:
-        """Return the fields of the table at a position."""
+        """Return {field name: value} of the table that begins at byte `start`."""
         self._spend(8 + 8 * len(table.fields))
         offsets, size = self._vtable(start)
         result: Dict[str, Any] = {}
@@ -55,7 +55,7 @@ class _Decoder:
         return result
 
     def follow(self, position: int) -> int:
-        """Return the target of the offset at a position."""
+        """Return the byte position that the offset at byte `position` points to."""
         return position + int(self._read("uint32", position))
 
     def _spend(self, amount: int) -> None:
@@ -73,7 +73,7 @@ class _Decoder:
         return form.unpack_from(self._data, position)[0]
 
     def _vtable(self, start: int) -> Tuple[Tuple[int, ...], int]:
-        """Return the offsets of a table's fields by slot, and the size of the table."""
+        """Return (offset of each field from the table's start, by slot; size of the table in bytes)."""
         vtable = start - int(self._read("int32", start))
         length, size = self._read("uint16", vtable), self._read("uint16", vtable + 2)
         if length < 4 or length % 2 or size < 4 or vtable + length > len(self._data) or start + size > len(self._data):
@@ -81,7 +81,7 @@ class _Decoder:
         return struct.unpack_from("<%dH" % (length // 2 - 2), self._data, vtable + 4), size
 
     def _field_position(self, slot: int, width: int, start: int, offsets: Tuple[int, ...], size: int) -> int:
-        """Return the position of a field; 0 if the field is absent."""
+        """Return the byte position of the field in `slot`; 0 if the table lacks the field. `width`: bytes of the field."""
         offset = offsets[slot] if slot < len(offsets) else 0
         if offset and not 4 <= offset <= size - width:
             reason = "a field of the table at byte %d lies outside it: the file is damaged" % start
@@ -91,7 +91,7 @@ class _Decoder:
     def _union(
         self, field: Field, start: int, offsets: Tuple[int, ...], size: int
     ) -> Optional[Tuple[str, Dict[str, Any]]]:
-        """Return the member's name and the member; None for an absent or unknown member."""
+        """Return (name, fields) of the table in a union field; None if the field is absent or its member is unknown."""
         kind = self._field_position(field.slot, 1, start, offsets, size)
         position = self._field_position(field.slot + 1, 4, start, offsets, size)
         members = UNION_MEMBERS[field.type]
@@ -129,5 +129,5 @@ class _Decoder:
 
 
 def _base(kind: str) -> str:
-    """Return the scalar type that stores a type."""
+    """Return the scalar type that stores values of a type: "int8" for the enumeration "Padding", "int32" for "int32"."""
     return ENUMS[kind].base if kind in ENUMS else kind

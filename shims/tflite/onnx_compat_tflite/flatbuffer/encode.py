@@ -1,7 +1,7 @@
-"""Encoding of plain dictionaries to flatbuffer bytes, by the tables of `schema`.
+"""Encode dictionaries to flatbuffer bytes, by the tables of `schema`.
 
-A table is written before the objects that it refers to, and its offsets are filled in afterwards: they are unsigned and point
-forward. So the weights can come last. A `Later` value leaves a hole, which the caller fills when it knows the position.
+A table is written before the tables and vectors that it refers to, since the offsets of a flatbuffer point forward. So the
+weights can come last. A `Later` value leaves zero bytes, a `Hole`: the caller stores the value when it is known.
 """
 
 import struct
@@ -17,13 +17,13 @@ __all__ = ["Hole", "Later", "encode"]
 
 
 class Later(NamedTuple):
-    """A placeholder for a vector outside these bytes, or for a number that is not known yet."""
+    """A placeholder for a value that the caller stores after encoding: the offset of a constant, or a 64-bit number."""
 
     key: int
 
 
 class Hole(NamedTuple):
-    """The position of a `Later` value, which is a 4-byte relative offset or an 8-byte number."""
+    """The bytes of a `Later` value with this key: a relative offset (width 4) or a number (width 8) at byte `position`."""
 
     position: int
     width: int
@@ -31,7 +31,10 @@ class Hole(NamedTuple):
 
 
 def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[bytearray, List[Hole]]:
-    """Return the bytes of a flatbuffer whose root is `table`, and the holes of its `Later` values."""
+    """Return (bytes of a flatbuffer with the root table `table` and the fields `values`, holes of its `Later` values).
+
+    Raises ConversionError if the table has no field of a given name, or if a scalar field cannot hold a value.
+    """
     encoder = _Encoder()
     encoder.out += b"\0\0\0\0" + identifier
     encoder.point(0, encoder.table(TABLES[table], values))
@@ -39,7 +42,7 @@ def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[by
 
 
 def _base(kind: str) -> str:
-    """Return the scalar type of a field: the underlying type of an enumeration, or the type itself."""
+    """Return the scalar type that stores values of a type: "int8" for the enumeration "Padding", "int32" for "int32"."""
     return ENUMS[kind].base if kind in ENUMS else kind
 
 
@@ -47,7 +50,7 @@ Value = Any  # A field's value: a scalar, bytes, a sequence, a mapping of a tabl
 
 
 class _Slot(NamedTuple):
-    """A field in the inline part of a table: a scalar or an offset. `code`: its format in `struct`."""
+    """A field as stored inside its table: a scalar, or the offset of its value. `code`: the format for `struct.pack`."""
 
     slot: int
     code: str
@@ -62,18 +65,18 @@ class _Encoder:
         self._vtables: Dict[bytes, int] = {}
 
     def point(self, position: int, target: int) -> None:
-        """Store the offset from a position to its target."""
+        """Store at byte `position` the offset from there to byte `target`."""
         struct.pack_into("<I", self.out, position, target - position)
 
     def pad(self, alignment: int, ahead: int = 0) -> int:
-        """Pad until the byte `ahead` bytes further is aligned. Return the position."""
+        """Append zero bytes until the position after `ahead` more bytes is aligned. Return the current end."""
         self.out += bytes(-(len(self.out) + ahead) % alignment)
         return len(self.out)
 
     def table(self, table: Table, values: Mapping[str, Value]) -> int:
-        """Append a table and the objects that it refers to. Return its position.
+        """Append a table with these field values, then the tables and vectors that it refers to. Return its position.
 
-        Raises ConversionError if the table lacks a field of `values`.
+        Raises ConversionError if `values` has a name that is no field of the table.
         """
         unknown = set(values) - {field.name for field in table.fields}
         if unknown:
@@ -112,7 +115,7 @@ class _Encoder:
             raise ConversionError("%s cannot hold %r: %s" % (slot.field.name, slot.value, error)) from error
 
     def _slots(self, field: Field, value: Value) -> List[_Slot]:
-        """Return the slots of a value: no slot for a scalar at its default, two slots for a union, else a single slot."""
+        """Return the slots that store a field: [] for a scalar equal to its default, two slots for a union, else one."""
         if field.kind == "union":
             member, content = value
             number = UNION_MEMBERS[field.type].index(member) + 1
@@ -130,7 +133,10 @@ class _Encoder:
         return [_Slot(field.slot, SCALARS[_base(field.type)], value, field)]
 
     def _vtable(self, offsets: Dict[int, int], size: int) -> int:
-        """Return the position of a vtable. Equal vtables are written once."""
+        """Return the position of the vtable with these offsets by slot; append it if no equal vtable exists.
+
+        `size`: bytes of the table that the vtable describes.
+        """
         count = max(offsets) + 1 if offsets else 0
         content = struct.pack(
             "<%dH" % (count + 2), 4 + 2 * count, size, *(offsets.get(slot, 0) for slot in range(count))
@@ -141,7 +147,7 @@ class _Encoder:
         return self._vtables[content]
 
     def _reference(self, field: Field, value: Value) -> int:
-        """Append the object of a field that is stored by offset. Return its position."""
+        """Append the table, union member, string or vector of a field. Return its position, the target of the offset."""
         if field.kind == "table":
             return self.table(TABLES[field.type], value)
         if field.kind == "union":

@@ -1,8 +1,8 @@
-"""A TFLite model as plain objects. The emitter creates them, the writer writes them, the reader returns them.
+"""The dataclasses of a TFLite model. The emitter creates a `ModelSpec`, the writer stores it, the reader returns it.
 
 A tensor is identified by its index in `SubGraph.tensors`, a subgraph by its index in `ModelSpec.subgraphs`. An operator's
-options have the names of `schema.options_of(builtin)`. A missing option has the format's default. Enumerations are given by
-name (`padding="SAME"`, `out_data_type="int64"`).
+options have the names of `schema.options_of(builtin)`. A missing option has the format's default. Values of enumerations are
+names: `padding="SAME"`, `out_data_type="int64"`.
 """
 
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ _OPAQUE = ("string", "resource", "variant")
 
 
 def storage(dtype: str, shape: Sequence[int]) -> "Tuple[Optional[np.dtype[Any]], int]":
-    """Return the numpy dtype that stores the elements, and the bytes of a constant of this shape.
+    """Return (numpy dtype that stores the elements, size in bytes of a constant of this shape).
 
-    Types that numpy lacks are stored in integers of their width. Types below a byte are packed, the first element in the low
-    bits. A type without a fixed width (string) has the dtype None.
+    A type that numpy lacks is stored in unsigned integers of its width: bfloat16 in uint16. Types below a byte are packed,
+    the first element in the low bits. Returns (None, 0) for "string", "resource" and "variant", which have no fixed width.
     """
     if dtype in _OPAQUE:
         return None, 0
@@ -37,7 +37,10 @@ def storage(dtype: str, shape: Sequence[int]) -> "Tuple[Optional[np.dtype[Any]],
 
 @dataclass
 class Quantization:
-    """real = scale * (stored - zero_point), per tensor or along `axis`. `details`: (union member, fields) as in the schema."""
+    """Quantisation of a tensor: real = scale * (stored - zero_point), with one scale, or one for each index of `axis`.
+
+    `details`: another scheme, as (table name, fields), such as ("BlockwiseQuantization", {...}).
+    """
 
     scale: List[float] = field(default_factory=list)
     zero_point: List[int] = field(default_factory=list)
@@ -49,9 +52,10 @@ class Quantization:
 
 @dataclass
 class TensorSpec:
-    """A tensor. A tensor with a `buffer` is a constant, but no runtime treats a constant without elements as a constant.
+    """A tensor of a subgraph. A tensor with a `buffer` is a constant; runtimes ignore a buffer without elements.
 
-    A size of -1 in `shape` is open: `shape_signature` keeps it, and the shape becomes 1 there, as runtimes expect.
+    A size of -1 in `shape` is open, known at run time only. `shape_signature` keeps the -1; `shape` gets 1 in its place, as
+    runtimes expect.
     """
 
     name: str
@@ -77,9 +81,9 @@ class TensorSpec:
 
 @dataclass
 class OperatorSpec:
-    """An operator. `builtin` is a name of `names.OPERATORS`; an omitted input has the index None.
+    """An operator of a subgraph. `builtin`: its name in `names.OPERATORS`. `inputs`: tensor indices, None if omitted.
 
-    Without a `version` the writer chooses the lowest version that the use requires.
+    Without a `version`, the writer stores the lowest version that supports the dtypes, shapes and options.
     """
 
     builtin: str
@@ -95,7 +99,7 @@ class OperatorSpec:
 
 @dataclass
 class SubGraph:
-    """Tensors, the operators on them in the order of execution, and the indices of its inputs and outputs."""
+    """A subgraph: tensors, operators in the order of execution, and the tensor indices of its inputs and outputs."""
 
     tensors: List[TensorSpec] = field(default_factory=list)
     operators: List[OperatorSpec] = field(default_factory=list)
@@ -104,14 +108,17 @@ class SubGraph:
     name: str = ""
 
     def add(self, tensor: TensorSpec) -> int:
-        """Append a tensor. Return its index."""
+        """Append a tensor and return its index."""
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
 
 @dataclass
 class Signature:
-    """The inputs and outputs of a subgraph: the port's name in the model -> the tensor's index in the subgraph."""
+    """A named entry point of a file: inputs and outputs as {port name: tensor index in the subgraph}.
+
+    `key`: the name of the signature. `subgraph`: the index of the subgraph that computes it.
+    """
 
     inputs: Dict[str, int]
     outputs: Dict[str, int]
@@ -121,7 +128,7 @@ class Signature:
 
 @dataclass
 class ModelSpec:
-    """A file. The first subgraph is the model; other subgraphs are bodies of control flow or further signatures."""
+    """The content of a .tflite file. Subgraph 0 is the model; others are branches, loops, or subgraphs of signatures."""
 
     subgraphs: List[SubGraph] = field(default_factory=list)
     signatures: List[Signature] = field(default_factory=list)

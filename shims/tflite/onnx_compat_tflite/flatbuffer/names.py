@@ -1,4 +1,4 @@
-"""The enumerations of the TFLite format: the index of a name in its list is its number."""
+"""The enumerations of the TFLite format, as lists of names: the number of a name is its index in the list."""
 
 from typing import Dict, List, NamedTuple, Union
 
@@ -8,7 +8,10 @@ __all__ = ["ENUMS", "OPERATORS", "PLACEHOLDER", "Enum"]
 
 
 class Enum(NamedTuple):
-    """Names with numbers 0, 1, 2, … stored as the scalar type `base`. An unknown number has no name."""
+    """An enumeration: names with the numbers 0, 1, 2, …, stored as the scalar type `base`.
+
+    `number` accepts a name or a number. `name` returns the number itself if no name has this number.
+    """
 
     base: str
     names: List[str]
@@ -79,7 +82,7 @@ OPERATORS = _enum(
     """,
     "int32",
 )
-"""Every builtin operator of the newest schema."""
+"""The builtin operators of the newest schema; the number of a name is the operator code in a file."""
 
 PLACEHOLDER = OPERATORS.numbers["PLACEHOLDER_FOR_GREATER_OP_CODES"]
-"""What the old one-byte operator code says when the true code does not fit in it."""
+"""The value of the old one-byte operator code if the operator code needs more than one byte."""

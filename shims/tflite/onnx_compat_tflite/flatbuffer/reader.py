@@ -1,4 +1,4 @@
-"""Reading of any .tflite file to a ModelSpec. The file is not trusted; constants are views of it, not copies."""
+"""Read a .tflite file of any origin to a ModelSpec. The constants are views of the file, not copies."""
 
 import mmap
 import os
@@ -26,9 +26,9 @@ ByteArray = Any  # An array of uint8. The types of numpy 1.2x omit that arrays s
 
 
 def read(source: "Union[str, os.PathLike[str], bytes, bytearray, memoryview]") -> ModelSpec:
-    """Read bytes or a file, whose constants are mapped and not loaded.
+    """Return the model in a .tflite file or in its bytes. A file is memory-mapped; its constants are not loaded.
 
-    Raises InvalidModelError if the file cannot be read or is no valid model.
+    Raises InvalidModelError if the file cannot be read or is not a valid model.
     """
     if not isinstance(source, (str, os.PathLike)):
         return _parse(memoryview(source))
@@ -142,9 +142,9 @@ def _indices(indices: Optional[List[int]], tensors: List[TensorSpec], optional: 
 
 
 def _constant(data: Optional[ByteArray], dtype: str, shape: List[int]) -> Optional[ByteArray]:
-    """Return the bytes of a constant as an array of its type and shape; strings as `bytes`.
+    """Return the bytes of a constant as an array of its dtype and shape, with strings as `bytes`; None without data.
 
-    Sparse data, and data whose size does not match the shape, stay a vector.
+    Sparse data, and data whose size does not match the shape, are returned as a vector.
     """
     if data is None:
         return None

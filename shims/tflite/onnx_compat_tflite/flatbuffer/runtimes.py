@@ -1,4 +1,4 @@
-"""The oldest runtime of each operator version. Versions that are not listed exist in 2.7, the oldest runtime in use."""
+"""The oldest TFLite runtime that has each op version. Versions that are not listed exist in 2.7, the oldest in use."""
 
 from typing import Dict, Iterable, Tuple
 
@@ -61,7 +61,7 @@ UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM 1:10
 UNSORTED_SEGMENT_MIN 1:11
 WHERE 2:8
 """
-"""Operators, then `version:minor` for each version that came with a runtime 2.minor after the floor."""
+"""Ops, then `version:minor` for each of their versions that runtime 2.minor added. Example: ABS 5 came with 2.12."""
 
 
 def _parse(text: str) -> Dict[str, Dict[int, int]]:
@@ -78,7 +78,10 @@ _MINORS = _parse(_NEWER)
 
 
 def minimum_runtime(operators: Iterable[Tuple[str, int]]) -> str:
-    """Return the oldest runtime that has these (operator, version) pairs, as in `2.12.0`; never older than `2.7.0`."""
+    """Return the version of the oldest TFLite runtime that has all (op, version) pairs, such as "2.12.0".
+
+    The result is at least "2.7.0".
+    """
     minor = FLOOR[1]
     for name, version in operators:
         minors = [first_minor for step, first_minor in _MINORS.get(name, {}).items() if step <= version]

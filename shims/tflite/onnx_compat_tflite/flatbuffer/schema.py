@@ -1,4 +1,4 @@
-"""The schema of the format: the parsed notation of `tables`, and the options table of each operator."""
+"""The schema of the .tflite format, parsed from the text of `tables`, and the options table of each op."""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -24,7 +24,10 @@ SCALARS = {
 
 
 class Field(NamedTuple):
-    """A field of a table. `kind`: scalar, string, table, union, vector (of scalars) or tables (a vector of tables)."""
+    """A field of a table. `kind`: scalar, string, table, union, vector (of scalars) or tables (a vector of tables).
+
+    `slot`: the index of the field in the vtable. `type`: a scalar type, or the name of an enumeration, table or union.
+    """
 
     name: str
     slot: int
@@ -34,7 +37,7 @@ class Field(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of the format."""
+    """A table type of the .tflite format: its name and its fields, without deprecated fields."""
 
     name: str
     fields: Tuple[Field, ...]
@@ -90,7 +93,10 @@ _SHARED = {
 
 
 def _options_by_operator() -> Dict[str, str]:
-    """Return the options table of each operator: the table of its own name (CONV_2D, Conv2DOptions), or a shared table."""
+    """Return {op: name of its options table}: a table of the op's name (CONV_2D: Conv2DOptions), or one of `_SHARED`.
+
+    Ops without options are left out.
+    """
     by_key = {name.lower(): name for name in list(_FIRST) + list(_SECOND)}
     own = {name: by_key.get(name.replace("_", "").lower() + "options") for name in OPERATORS.names}
     tables = {name: table for name, table in own.items() if table}
@@ -107,11 +113,11 @@ def options_table(operator: str) -> Optional[str]:
 
 
 def options_of(operator: str) -> Dict[str, Any]:
-    """Return the options of an operator, with their defaults."""
+    """Return {option: default} of an op: {"beta": 0.0} for SOFTMAX, {} for RELU."""
     table = options_table(operator)
     return complete(table, {}) if table else {}
 
 
 def complete(table: str, values: Dict[str, Any]) -> Dict[str, Any]:
-    """Return `values` with the default for each missing field."""
+    """Return {field: value} of a table: the value in `values`, or the field's default if `values` lacks the field."""
     return {field.name: values.get(field.name, field.default) for field in TABLES[table].fields}

@@ -1,4 +1,4 @@
-"""Conversion of a ModelSpec to the tables of the format: it checks indices, numbers operator codes, and sets versions."""
+"""Convert a ModelSpec to the fields of the tables of a .tflite file; check indices, and set operator codes and versions."""
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -18,10 +18,10 @@ LARGEST_SIZE = 2**31 - 1
 
 
 def lower(model: ModelSpec, constants: Constants, outside: bool) -> Dict[str, Any]:
-    """Return the fields of the root table. Each constant is a `Later` with its buffer's number as the key.
+    """Return {field: value} of the root table "Model". The data of buffer n, a constant, is the placeholder `Later(n)`.
 
-    `outside`: buffers store the position and size of a constant behind the flatbuffer. Raises ConversionError for an invalid
-    model.
+    `outside`: constants are stored after the flatbuffer, so a buffer has their position and size in place of the data. Raises
+    ConversionError for an invalid model.
     """
     if not model.subgraphs:
         raise ConversionError("a model without a graph cannot be written")

@@ -1,4 +1,4 @@
-"""String tensors as bytes: a count, the offset of each string and of the end, then the strings."""
+"""Pack and unpack string tensors: the count, the offset of each string, the end of the last string, then the strings."""
 
 import struct
 from typing import Any, List, Sequence, Union
@@ -11,7 +11,7 @@ __all__ = ["pack", "unpack"]
 
 
 def pack(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> bytes:
-    """Return the bytes of a string tensor: a `str` in UTF-8, `bytes` unchanged."""
+    """Return the buffer of a string tensor with these elements; a `str` is encoded in UTF-8."""
     items = np.asarray(values, dtype=object).reshape(-1).tolist()
     encoded = [item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape") for item in items]
     ends = np.cumsum([4 * (len(encoded) + 2)] + [len(item) for item in encoded])
@@ -19,7 +19,7 @@ def pack(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> byte
 
 
 def unpack(data: Union[bytes, memoryview]) -> List[bytes]:
-    """Return the strings of a string tensor. Raises InvalidModelError if its bytes are damaged."""
+    """Return the elements in the buffer of a string tensor; raise InvalidModelError if the buffer is malformed."""
     try:
         (count,) = struct.unpack_from("<i", data, 0)
         if not 0 <= count <= len(data) // 4:

@@ -1,8 +1,8 @@
-"""The tables of the TFLite format, as data: one table per line, one word per slot, in slot order.
+"""The tables of the .tflite format, as text: a line per table, a word per slot, in the order of the slots.
 
-A word is `name:type=default`. `[type]` is a vector, `<Union>` takes two slots (which member, and the member), `_` is a
+A word is `name:type=default`. `[type]` is a vector. `<Union>` has two slots: the number of the member, and the member. `_` is a
 deprecated slot. A capitalised type is an enumeration of `names` or another table of this file.
-An indented line continues the one above it. The order of the lines of a union gives its members their numbers, from 1.
+An indented line continues the line before. In a union, the member of the first line has the number 1.
 """
 
 CORE = """
@@ -222,4 +222,4 @@ UNIONS = {
     "QuantizationDetails": "CustomQuantization\nBlockwiseQuantization\nMultiAxisQuantization",
     "SparseIndexVector": "Int32Vector\nUint16Vector\nUint8Vector",
 }
-"""Each union's members; only the first word of a line counts here."""
+"""Union -> its members, one per line. Only the first word of a line is the member's name."""

@@ -1,7 +1,7 @@
-"""The version that each use of an operator requires: the lowest one, so that the oldest runtimes accept the file.
+"""Choose the version of each op in a file: the lowest version that supports its dtypes, shapes and options.
 
-The version of an operator is the maximum over its features: its types, its rank, its options. The rules list the features that
-require more than version 1. A runtime refuses a file with a version above its own, even if its kernel could run the operator.
+A runtime refuses an op of a newer version, even if its kernel could run the op. Each rule returns the version that a single
+feature requires, such as a dtype, a rank or an option. The version of the op is the maximum of its rules, at least 1.
 """
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
@@ -12,7 +12,7 @@ __all__ = ["required_version"]
 
 
 class _Use(NamedTuple):
-    """The options, inputs and outputs of an operator, as the rules read them."""
+    """An operator as the rules read it: the options, the input tensors (None if omitted) and the output tensors."""
 
     options: Dict[str, Any]
     inputs: Tuple[Optional[TensorSpec], ...]
@@ -42,7 +42,7 @@ Rule = Callable[[_Use], int]
 
 
 def required_version(operator: OperatorSpec, graph: SubGraph) -> int:
-    """Return the lowest version of an operator that supports its types, shapes and options."""
+    """Return the lowest version of an op that supports the operator's dtypes, shapes and options."""
     inputs = tuple(None if index is None else graph.tensors[index] for index in operator.inputs)
     use = _Use(operator.options, inputs, tuple(graph.tensors[index] for index in operator.outputs))
     return max([1] + [rule(use) for rule in _RULES.get(operator.builtin, ())])
@@ -57,13 +57,13 @@ def _either(**versions: int) -> Rule:
 
 
 def _rank(**over: int) -> Rule:
-    """Require versions by rank. `over4=5`: a rank over 4 requires version 5."""
+    """Return a rule on the rank of input 0. `_rank(over4=5)`: a rank over 4 requires version 5."""
     limits = {int(name[4:]): version for name, version in over.items()}
     return lambda use: max([1] + [version for limit, version in limits.items() if len(use.shape(0)) > limit])
 
 
 def _broadcast(version: int) -> Rule:
-    """Require a version for two inputs of different shape, if the rank of either is over 4."""
+    """Return a rule: two inputs of different shapes, one of them of rank over 4, require this version."""
 
     def rule(use: _Use) -> int:
         is_over_4 = max(len(use.shape(0)), len(use.shape(1))) > 4
@@ -77,7 +77,11 @@ def _option(name: str, version: int) -> Rule:
 
 
 def _hybrid(plain: int, per_channel: int, asymmetric: int = 1) -> Rule:
-    """Require versions for float data with int8 weights."""
+    """Return a rule on ops with a float32 input and int8 weights, which quantise the input at run time.
+
+    Such ops require `plain`, `per_channel` if the weights have several scales, and `asymmetric` if the op has the option
+    asymmetric_quantize_inputs.
+    """
 
     def rule(use: _Use) -> int:
         if (use.dtype(0), use.dtype(1)) != ("float32", "int8"):
@@ -93,7 +97,7 @@ def _weights(data: str, weights: str, version: int) -> Rule:
 
 
 def _blocks(version: int) -> Rule:
-    """Require a version for weights with a scale for each block of a row."""
+    """Return a rule: weights with a scale for each block of a row require this version."""
 
     def rule(use: _Use) -> int:
         quantization = None if len(use.inputs) < 2 or use.inputs[1] is None else use.inputs[1].quantization
@@ -112,7 +116,7 @@ def _dilation_rule(use: _Use) -> int:
 
 
 def _rescale_rule(use: _Use) -> int:
-    """Return 3 for a quantised product with scale(x) * scale(y) >= scale(output)."""
+    """Return 3 if a quantised MUL has scale(x) * scale(y) / scale(output) >= 1, else 1."""
     scales = [t.quantization.scale for t in (*use.inputs[:2], *use.outputs[:1]) if t is not None and t.quantization]
     if len(scales) != 3 or not all(scales) or not all(scale[0] for scale in scales):
         return 1
@@ -120,7 +124,7 @@ def _rescale_rule(use: _Use) -> int:
 
 
 def _plain16(version: int) -> Rule:
-    """Require a version for int16 numbers that are not quantised values."""
+    """Return a rule: an int16 input 0 without a scale, which is not quantised, requires this version."""
     return lambda use: version if use.dtype(0) == "int16" and not use.is_quantized() else 1
 
 

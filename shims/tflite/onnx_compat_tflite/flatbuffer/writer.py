@@ -1,7 +1,7 @@
-"""Writing of a ModelSpec to a .tflite file.
+"""Write a ModelSpec to a .tflite file.
 
-The tables come first, then the constants, streamed from the caller's arrays: writing takes the memory of the tables. Equal
-models have equal bytes. A file gets its name when it is complete and `check` has accepted it; otherwise it is removed.
+The tables come first, then the constants. These are streamed from the caller's arrays, so they take no further memory. Equal
+models have equal bytes. The file is written under a temporary name, and renamed when it is complete and checked.
 """
 
 import io
@@ -27,7 +27,7 @@ _ALIGNMENT = 16
 
 
 def is_oversized(model: ModelSpec) -> bool:
-    """Whether a flatbuffer with the constants would exceed LIMIT, so that they must be outside."""
+    """Whether a flatbuffer that contains the constants would exceed 2 GB, so that they must be stored after it."""
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if tensor.buffer is not None]
     constant_bytes = sum(np.asarray(tensor.buffer).nbytes for tensor in tensors)
     if 2 * constant_bytes < LIMIT:  # far below the limit: skip the costly layout
@@ -43,9 +43,9 @@ def write(
 ) -> None:
     """Write a model to a path or to an open binary file.
 
-    `outside` puts the constants behind the flatbuffer, for models over 2 GB. tflite-runtime 2.14 and LiteRT read such files,
-    older runtimes do not. `check` gets the path of the complete file before the file gets its name; it rejects the file by an
-    exception. Raises ConversionError if the model is invalid or exceeds 2 GB.
+    `outside`: store the constants after the flatbuffer, for models over 2 GB. tflite-runtime 2.14 and LiteRT read these files,
+    older runtimes do not. `check` is called with the path of the temporary file; if it raises, the file is removed and `target`
+    stays as it was. Raises ConversionError if the model is invalid, or exceeds 2 GB without `outside`.
     """
     layout = _lay_out(model, outside)
     if not isinstance(target, (str, os.PathLike)):
@@ -67,14 +67,17 @@ def write(
 
 
 def to_bytes(model: ModelSpec, outside: bool = False) -> bytes:
-    """Return the bytes of the file that `write` would write."""
+    """Return the bytes of a .tflite file with this model. `outside` as in `write`."""
     stream = io.BytesIO()
     write(model, stream, outside)
     return stream.getvalue()
 
 
 class _Layout(NamedTuple):
-    """The encoded tables and the start of each constant. `has_lengths`: constants follow their length, as in a flatbuffer."""
+    """The content of a file: the encoded tables, then each constant at its byte position in `starts`.
+
+    `has_lengths`: constants are flatbuffer vectors, each after its length in 4 bytes.
+    """
 
     tables: bytearray
     constants: Constants
@@ -101,7 +104,7 @@ def _lay_out(model: ModelSpec, outside: bool) -> _Layout:
 
 
 def _layout_ends(model: ModelSpec, constants: Constants, outside: bool) -> Tuple[int, bytearray, List[Hole], List[int]]:
-    """Return the size of the file, its tables and their holes, and the start of each constant."""
+    """Return (size of the file, encoded tables, holes in the tables, byte position of each constant)."""
     tables, holes = encode("Model", lower(model, constants, outside), b"TFL3")
     prefix = 0 if outside else 4
     starts, end = [], len(tables)

@@ -1,8 +1,8 @@
-"""The rewrites of a conversion to TFLite, and the order in which they run.
+"""The passes of a conversion to TFLite, and the order in which they run.
 
-`PROGRAM` runs on the recorded program before it is emitted, `GRAPH` on the emitted operators. A pass keeps the
-results of a subgraph, and its inputs and outputs. docs/passes.md lists all passes; CONTRIBUTING.md tells how to add
-one.
+The passes of `PROGRAM` rewrite the recorded program before it is emitted, those of `GRAPH` the emitted TFLite subgraphs. A pass
+keeps the inputs, the outputs and the results of a subgraph. docs/passes.md lists all passes; CONTRIBUTING.md tells how to
+add a pass.
 """
 
 from onnx_compat.passes import CORE, Schedule, check_names, count_rewrites
@@ -77,7 +77,10 @@ GRAPH = Schedule(
 
 
 def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
-    """Run the graph passes on every subgraph, in place, for these kernels; verify the model between two passes."""
+    """Run the graph passes on every subgraph of the model, in place. The model is verified after each pass.
+
+    `kernels` are those of the target runtime: passes insert only ops that it has.
+    """
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)
     for pass_ in GRAPH.select():

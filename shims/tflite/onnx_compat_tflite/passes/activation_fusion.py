@@ -1,8 +1,9 @@
 """RELU(CONV_2D(x))            =>  CONV_2D(x) with the fused activation RELU
 RELU(RESHAPE(CONV_2D(x)))   =>  RESHAPE(CONV_2D(x) with the fused activation RELU)
 
-Also for RELU6 and RELU_N1_TO_1, for other arithmetic, and through other operators that only move float32 elements.
-Conditions: no other operator reads the values in between, and each element comes from a layer without an activation.
+Also RELU6 and RELU_N1_TO_1, the ops of `_FUSING` in place of CONV_2D, and the ops of `_MOVES` in place of RESHAPE.
+Conditions: no other operator reads the intermediate tensors, and they are no outputs. Every element that the activation reads
+comes from an op of `_FUSING` without an activation.
 """
 
 from typing import List, Optional, Tuple
@@ -15,7 +16,7 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
 
 __all__ = ["CLAMPS", "activation_fusion"]
 
-#: Activations that TFLite kernels fuse.
+#: Activations that TFLite kernels can apply to their results (fuse).
 CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1")
 _FUSING = (
     "ADD",
@@ -29,7 +30,7 @@ _FUSING = (
     "MUL",
     "SUB",
 )
-#: Operators that move elements: the activation before them gives the same result as behind them.
+#: Ops that move elements and compute nothing: an activation before them gives the same result as after them.
 _MOVES = (
     "CONCATENATION",
     "DEPTH_TO_SPACE",
@@ -54,7 +55,10 @@ def _example() -> fb.ModelSpec:
     after=("dead_code", "nested_concatenations", "fully_connected_reshapes"),
 )  # fmt: skip
 def activation_fusion(graph: GraphRewriter, context: Context) -> int:
-    """Fuse activations into the operators before them. The producer then writes the result of the activation."""
+    """Fuse each activation into the operators that compute its input. The activation itself is removed.
+
+    The operator before the activation then writes the activation's result.
+    """
     count = 0
     fusing = (*_FUSING, "TRANSPOSE_CONV") if context.kernels.has("TRANSPOSE_CONV", 4) else _FUSING
     for activation in graph.operators:
@@ -75,9 +79,10 @@ def activation_fusion(graph: GraphRewriter, context: Context) -> int:
 def _find_producers(
     graph: GraphRewriter, reader: fb.OperatorSpec, positions: List[int], fusing: Tuple[str, ...]
 ) -> Optional[List[fb.OperatorSpec]]:
-    """Return the layers and moves that compute these inputs of a reader and that no other operator reads, in order.
+    """Return the operators that compute the inputs of `reader` at `positions`, in order of execution.
 
-    Returns None if an element comes from another operator, or from a layer with an activation.
+    The operators are of `fusing`, or of `_MOVES`: these are followed backwards. Returns None if an input comes from another
+    op, from an operator with an activation, or from a result that several operators read.
     """
     producers: List[fb.OperatorSpec] = []
     for position in positions:

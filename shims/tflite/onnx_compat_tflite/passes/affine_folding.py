@@ -3,8 +3,8 @@
 
 Both rewrites apply to FULLY_CONNECTED too, the first also to DEPTHWISE_CONV_2D.
 
-Conditions: f and s are constants with a number for each channel, and the weights keep their precision. No other operator
-reads the values in between, which have no activation.
+Conditions: f and s are constants with one number, or a number for each channel. w and b are float32 constants, and the new
+ones have no infinity and no denormal. No other operator reads the intermediate tensors, and these have no activation.
 """
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -17,16 +17,16 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
 
 __all__ = ["affine_after_layer", "affine_before_layer", "scale_layer"]
 
-#: The axis of the filters along which the channels of the result are.
+#: Layer -> the axis of its filters that holds the output channels.
 _LAYERS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0}
-_MAX_COPIED = 1 << 16  # bytes of filters that are duplicated because another layer reads them too
+_MAX_COPIED = 1 << 16  # filters that another layer reads too are copied up to this size, in bytes
 
 
 Array = Any  # An array or a scalar of numpy.
 
 
 class _Affine(NamedTuple):
-    """x * factor + summand, for each channel."""
+    """The map x -> x * factor + summand. Each of the two is a scalar, or has a number for each channel."""
 
     factor: Array
     summand: Array
@@ -41,13 +41,13 @@ def _after_example() -> fb.ModelSpec:
     return graph.model(graph.op("MUL", [x, graph.constant([1, 2, 4])], (1, 4, 4, 3)))
 
 
-# Before activations are fused: the first operator behind a layer has to be the affine one.
+# It runs before activation_fusion: an activation between a layer and the affine operator prevents the folding.
 @graph_pass(
     "affine_after_layer", "CONV_2D(x, w, b) * f + s => CONV_2D(x, f*w, f*b + s); also FULLY_CONNECTED", _after_example,
     after=("attention_scale", "dead_code"), before=("activation_fusion",),
 )  # fmt: skip
 def affine_after_layer(graph: GraphRewriter, context: Context) -> int:
-    """Fold the factors, summands and negations behind a layer into its filters and its bias."""
+    """Fold ADD, SUB, MUL, DIV by constants, and NEG, into the filters and the bias of the layer before them."""
     count = 0
     scaled: _Scaled = {}
     for layer in graph.operators:
@@ -67,9 +67,9 @@ def _before_example() -> fb.ModelSpec:
     after=("affine_after_layer",), before=("activation_fusion",),
 )  # fmt: skip
 def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
-    """Fold a factor or a summand into the layers that read it, if all its readers are layers with 1x1 filters.
+    """Fold a product or sum with a constant into the layers that read it, if all its readers are layers with 1x1 filters.
 
-    A larger window would read padding, which is not scaled.
+    A larger filter would read padding, to which the product or sum does not apply.
     """
     count = 0
     for op in graph.operators[::-1]:
@@ -91,7 +91,11 @@ def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
 def _fold_into(
     graph: GraphRewriter, layer: fb.OperatorSpec, source: int, affine: _Affine
 ) -> Optional[Tuple[Array, Array]]:
-    """Return the filters and the bias that replace the affine operator before a layer. None if it cannot be folded."""
+    """Return the (filters, bias) with which `layer` computes layer(x * factor + summand) from x.
+
+    `source`: the tensor x * factor + summand. Returns None if the layer has no constant 1x1 filters, does not read `source`
+    once, or would lose precision.
+    """
     if layer.builtin not in ("CONV_2D", "FULLY_CONNECTED") or list(layer.inputs).count(source) != 1:
         return None
     filters, bias = (graph.constant(index) for index in [*layer.inputs, None][1:3])
@@ -107,8 +111,8 @@ def _fold_into(
         scaled = filters * affine.factor
         summand = np.broadcast_to(np.asarray(affine.summand, np.float64), filters.shape[-1:])
         shift = filters.reshape(-1, filters.shape[-1]) @ summand
-        moved = (shift + (0 if bias is None else np.asarray(bias, np.float64))).astype(np.float32)
-    return (scaled, moved) if _is_precise(scaled, filters) and np.isfinite(moved).all() else None
+        new_bias = (shift + (0 if bias is None else np.asarray(bias, np.float64))).astype(np.float32)
+    return (scaled, new_bias) if _is_precise(scaled, filters) and np.isfinite(new_bias).all() else None
 
 
 def _set_weights(graph: GraphRewriter, layer: fb.OperatorSpec, source: int, filters: Array, bias: Array) -> None:
@@ -120,7 +124,7 @@ def _set_weights(graph: GraphRewriter, layer: fb.OperatorSpec, source: int, filt
 
 
 def _fold_reader(graph: GraphRewriter, layer: fb.OperatorSpec, scaled: _Scaled) -> bool:
-    """Fold the operator behind a layer into it. Returns whether that could be done."""
+    """Fold the only reader of a layer's result into the layer, if the reader is affine; return whether it was folded."""
     reader = graph.only_reader(layer.outputs[0])
     if reader is None or not is_unfused(layer):
         return False
@@ -133,12 +137,19 @@ def _fold_reader(graph: GraphRewriter, layer: fb.OperatorSpec, scaled: _Scaled) 
 
 
 def scale_layer(graph: GraphRewriter, layer: fb.OperatorSpec, factor: float) -> bool:
-    """Multiply the filters and the bias of a layer by a number. Returns whether that could be done."""
+    """Multiply the filters and the bias of a layer by a number, in place; return whether that was possible.
+
+    False, without a change, if they are no float32 constants, or if a product overflows or underflows.
+    """
     return _apply_affine(graph, layer, _Affine(np.float32(factor), np.float32(0)), {})
 
 
 def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Optional[_Affine]:
-    """Return the affine map of an operator on the channels of `source`. None if it is not affine, not constant, or adds axes."""
+    """Return the affine map that `op` applies to the tensor `source`, as numbers per channel of the last axis.
+
+    Returns None if `op` is not ADD, SUB, MUL, DIV or NEG, or if its other operand is no constant. Returns None too if the
+    constant varies along another axis, or has a higher rank than `source`.
+    """
     if op.builtin == "NEG":
         return _Affine(np.float32(-1), np.float32(0))
     if op.builtin not in ("ADD", "DIV", "MUL", "SUB"):
@@ -165,9 +176,10 @@ def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Opti
 
 
 def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine, scaled: _Scaled) -> bool:
-    """Give a layer other filters and another bias. Returns whether they are known and keep their precision.
+    """Fold an affine map of a layer's result into its filters and its bias, in place; return whether that was possible.
 
-    scaled: the filters that were added already, by the tensor, the axis and the factor.
+    False, without a change, if they are no float32 constants, or if a product overflows or underflows. `scaled` caches the
+    tensor index of new filters by (filters, axis, factor).
     """
     index = layer.inputs[1]
     filters = graph.constant(index)
@@ -182,9 +194,9 @@ def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine,
     along[axis] = -1
     with np.errstate(all="ignore"):
         product = filters * np.asarray(affine.factor).reshape(along)
-        moved = np.asarray(old_bias) * affine.factor + affine.summand
-    moved = np.broadcast_to(moved, filters.shape[axis : axis + 1]).astype(np.float32)
-    if not (_is_precise(product, filters) and np.isfinite(moved).all()):
+        new_bias = np.asarray(old_bias) * affine.factor + affine.summand
+    new_bias = np.broadcast_to(new_bias, filters.shape[axis : axis + 1]).astype(np.float32)
+    if not (_is_precise(product, filters) and np.isfinite(new_bias).all()):
         return False
     name = graph.tensor(layer.outputs[0]).name
     if not keeps_filters:
@@ -192,11 +204,11 @@ def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine,
         if key not in scaled:
             scaled[key] = graph.add_constant(name + "/filters", product)
         index = scaled[key]
-    graph.set_inputs(layer, [layer.inputs[0] or 0, index, graph.add_constant(name + "/bias", moved)])
+    graph.set_inputs(layer, [layer.inputs[0] or 0, index, graph.add_constant(name + "/bias", new_bias)])
     return True
 
 
 def _is_precise(scaled: Array, filters: Array) -> bool:
-    """Whether products are finite, and normal numbers unless a filter is zero."""
+    """Whether the filters after scaling are finite, and no nonzero filter became zero or denormal."""
     is_lost = (np.abs(scaled) < np.finfo(np.float32).tiny) & (filters != 0)
     return bool(np.isfinite(scaled).all() and not is_lost.any())

@@ -1,10 +1,12 @@
 """BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
     BATCH_MATMUL(FULLY_CONNECTED(x, w), y) * c    =>  BATCH_MATMUL(FULLY_CONNECTED(x, c * w), y)
 
-The product computes the scores of attention. Exporters scale the queries and the keys, or the scores, which are larger.
-RESHAPE and TRANSPOSE may be in between.
+In attention, x and y are the queries and keys, and the result holds the scores. Exporters scale the queries and the keys, or
+the scores, which have more elements. The pass scales a weight, or else the smaller operand. The ops of `_MOVES` may be
+between the scale and the product.
 
-Conditions: a, b and c are numbers, their product is a normal number, and no other operator reads the values in between.
+Conditions: a, b and c are float32 scalar constants, their product is neither 0, denormal nor infinite, and no other operator
+reads the intermediate tensors.
 """
 
 from typing import List, NamedTuple, Optional, Tuple
@@ -18,12 +20,12 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
 
 __all__ = ["attention_scale"]
 
-#: Operators that move elements and change none.
+#: Ops that move elements and compute nothing: a scale before them gives the same result as after them.
 _MOVES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "TRANSPOSE")
 
 
 class _Scale(NamedTuple):
-    """An operator that multiplies a tensor by a number."""
+    """An operator MUL or DIV that multiplies the tensor `x` by the constant `number`."""
 
     op: fb.OperatorSpec
     x: int
@@ -31,7 +33,10 @@ class _Scale(NamedTuple):
 
 
 class _Operand(NamedTuple):
-    """The operators before an operand of a product: a layer, moves, a scale, moves. Layer and scale are optional."""
+    """The operators that compute an operand of a product: layer, then `before` (moves), then scale, then `behind` (moves).
+
+    Without a layer or a scale, the field has the value None.
+    """
 
     layer: Optional[fb.OperatorSpec]
     before: List[fb.OperatorSpec]
@@ -50,7 +55,10 @@ def _example() -> fb.ModelSpec:
     after=("constant_factors",), before=("affine_after_layer",),
 )  # fmt: skip
 def attention_scale(graph: GraphRewriter, context: Context) -> int:
-    """Join the scales around each product of two tensors, in a layer before it if possible."""
+    """Multiply the scales of the operands and of the result of each BATCH_MATMUL, and apply them once.
+
+    They are folded into the weights of a FULLY_CONNECTED before the product if possible, else into the smaller operand.
+    """
     count = 0
     for product in graph.operators:
         if product.builtin == "BATCH_MATMUL" and all(_is_float(graph, index) for index in product.inputs):
@@ -99,7 +107,10 @@ def _set_scale(graph: GraphRewriter, operand: _Operand, number: float) -> None:
 
 
 def _finish_operand(graph: GraphRewriter, operand: _Operand, is_scaled: bool) -> None:
-    """Bypass the scale of an operand, unless it has the joined one now. Changed values go to new tensors, with new names."""
+    """Remove the scale of an operand, unless the product of all scales is applied there (`is_scaled` without a layer).
+
+    The operators whose results change write new tensors: the old names belong to values of the model.
+    """
     changed = list(operand.behind)
     if is_scaled and operand.layer is not None:
         changed += [*operand.before, operand.layer]
@@ -113,7 +124,10 @@ def _finish_operand(graph: GraphRewriter, operand: _Operand, is_scaled: bool) ->
 
 
 def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, position: int) -> _Operand:
-    """Walk from a product towards the inputs, as long as each value has a single reader."""
+    """Return the moves, the scale and the layer that compute the operand of a product at `position`.
+
+    The walk from the product backwards ends at a FULLY_CONNECTED, at another op, or at a tensor with several readers.
+    """
     moves: List[List[fb.OperatorSpec]] = [[], []]  # behind the scale, and before it
     scale: Optional[_Scale] = None
     index, reader = product.inputs[position], product
@@ -136,14 +150,17 @@ def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, position: int)
 
 
 def _scales_of_result(graph: GraphRewriter, product: fb.OperatorSpec) -> List[_Scale]:
-    """Return the scale that the only reader of the result applies; else an empty list."""
+    """Return [scale] if the only reader of the product's result multiplies it by a number, else []."""
     (result,) = product.outputs
     readers = [reader for reader in graph.readers(result) if graph.is_only_read_by(result, reader)]
     return [scale for scale in (_find_scale(graph, reader) for reader in readers) if scale is not None]
 
 
 def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
-    """Return an operator as a scale. None if it does not multiply by a non-zero number, or changes the shape."""
+    """Return a MUL or DIV by a scalar constant as a `_Scale`.
+
+    Returns None for another op, a fused activation, a constant that is 0 or not finite, or a result of another shape.
+    """
     if op.builtin not in ("MUL", "DIV") or not is_unfused(op):
         return None
     pairs = [op.inputs, list(op.inputs)[::-1]]
@@ -157,7 +174,7 @@ def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
 
 
 def _extent(graph: GraphRewriter, operand: _Operand) -> Tuple[int, int]:
-    """Return a key that orders operands by size: first the number of open sizes, then the number of elements."""
+    """Return a sort key for the size of the scaled tensor: (number of open sizes, number of elements)."""
     assert operand.scale is not None
     sizes = graph.sizes(operand.scale.x)
     return sum(size < 0 for size in sizes), int(np.prod([abs(size) for size in sizes]))

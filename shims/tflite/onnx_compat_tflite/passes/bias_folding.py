@@ -1,11 +1,10 @@
 """ADD(RESHAPE(CONV_2D(x, w, b)), s)        =>  RESHAPE(CONV_2D(x, w, b + s))
 ADD(ADD(FULLY_CONNECTED(x, w), y), s)   =>  ADD(FULLY_CONNECTED(x, w, s), y)
 
-The gates of recurrent cells are sums of two products. An ADD directly behind a layer is folded by weight_folding, before
-the program is emitted.
+Gates of recurrent cells are sums of two products. The program pass weight_folding folds an ADD directly after a layer.
 
-Conditions: s has a number for each element of the last axis, and the RESHAPEs keep that axis. No other operator reads the
-values in between, and the layer has no activation.
+Conditions: s is a constant with one number, or a number for each index of the last axis, and the RESHAPEs keep that axis. No
+other operator reads the intermediate tensors. The layer has no activation and, if any, a constant bias.
 """
 
 from typing import List, Optional, Tuple
@@ -34,9 +33,9 @@ def _example() -> fb.ModelSpec:
     after=("activation_fusion",),
 )  # fmt: skip
 def bias_folding(graph: GraphRewriter, context: Context) -> int:
-    """Fold summands of channels into the bias of the layer that computes the channels.
+    """Fold an ADD of a constant per channel into the bias of the layer that computes these channels.
 
-    The activation of an ADD moves to the producer of its operand.
+    If the ADD has a fused activation, the operator that computes its operand gets the activation.
     """
     count = 0
     for op in graph.operators:
@@ -45,8 +44,8 @@ def bias_folding(graph: GraphRewriter, context: Context) -> int:
             continue
         x, vector, layer = match
         if not is_unfused(op):
-            bound = op.options["fused_activation_function"]
-            graph.set_options(_producer_before_reshapes(graph, x), fused_activation_function=bound)
+            activation = op.options["fused_activation_function"]
+            graph.set_options(_producer_before_reshapes(graph, x), fused_activation_function=activation)
         _add_to_bias(graph, layer, vector)
         _rename_between(graph, layer.outputs[0], x)
         graph.take_outputs(graph.any_producer(x), op)
@@ -55,9 +54,9 @@ def bias_folding(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, np.ndarray, fb.OperatorSpec]]:
-    """Return the tensor that an ADD reads, the summand of each element of the last axis, and the layer to fold them into.
+    """Return (tensor that an ADD adds a constant to, constant as a vector along the last axis, layer with the bias to change).
 
-    Returns None if there is no such layer.
+    Returns None if the constant varies along another axis, or if no layer can take it; see `_layer_of_channels`.
     """
     for x, constant in (op.inputs, list(op.inputs)[::-1]):
         vector = _summands(graph, op, constant)
@@ -68,7 +67,10 @@ def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int
 
 
 def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -> Optional[np.ndarray]:
-    """Return a constant as a vector along the last axis. None if it varies along another axis."""
+    """Return a constant operand of `op` as a vector along the last axis of the result.
+
+    Returns None if the operand is no constant, or varies along another axis.
+    """
     sizes, array = graph.sizes(op.outputs[0]), graph.constant(index)
     if array is None or not sizes or sizes[-1] < 1:
         return None
@@ -80,9 +82,10 @@ def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -
 def _layer_of_channels(
     graph: GraphRewriter, index: int, reader: fb.OperatorSpec, count: int
 ) -> Optional[fb.OperatorSpec]:
-    """Return the layer with `count` channels that computes a tensor, directly or through reshapes and sums.
+    """Return the layer that computes the tensor `index`, directly or through reshapes and sums, if its bias can change.
 
-    Returns None if there is no such layer, or if the reader is not the only one or broadcasts the tensor.
+    Returns None if there is no layer, or if an intermediate tensor has several readers or is broadcast by an ADD. Its last
+    axis must have `count` elements.
     """
     sizes, result_sizes = graph.sizes(index), graph.sizes(reader.outputs[0])
     if not graph.is_only_read_by(index, reader) or not sizes or sizes[-1] != count:
@@ -108,7 +111,7 @@ def _can_add_bias(graph: GraphRewriter, layer: fb.OperatorSpec) -> bool:
 
 
 def _producer_before_reshapes(graph: GraphRewriter, index: int) -> fb.OperatorSpec:
-    """Return the operator that computes the elements of a tensor, before they are reshaped."""
+    """Return the operator that computes a tensor; skip RESHAPE, EXPAND_DIMS and SQUEEZE."""
     op = graph.any_producer(index)
     while op.builtin in _RESHAPES:
         op = graph.any_producer(op.inputs[0] or 0)
@@ -116,7 +119,10 @@ def _producer_before_reshapes(graph: GraphRewriter, index: int) -> fb.OperatorSp
 
 
 def _rename_between(graph: GraphRewriter, index: int, last: int) -> None:
-    """Rename the tensors from the layer to the ADD: they hold other values than those of the model now."""
+    """Rename the tensors from `index` to `last` along their only readers: they now include the summand.
+
+    Their old names belong to values of the model.
+    """
     graph.rename(index, "/with_bias")
     if index != last:
         (reader,) = graph.readers(index)

@@ -1,11 +1,12 @@
-"""ADD(MUL(x, scale), shift)  =>  DEPTHWISE_CONV_2D(x, scale, shift) with a filter of one tap
+"""ADD(MUL(x, scale), shift)  =>  DEPTHWISE_CONV_2D(x, scale, shift) with 1x1 filters
 
-A normalization that cannot be folded into a layer: a CONCATENATION or a RELU precedes it. The depthwise convolution takes a
-quarter to three quarters of the time with XNNPACK.
+Batch normalization has this form if no layer precedes it, but a CONCATENATION or a RELU. With XNNPACK the depthwise convolution
+takes a quarter to three quarters of the time.
 
-Conditions: x is an image, scale and shift are float32 constants with a number for each channel, and no other operator reads
-the product. All readers of the sum are convolutions, average pools or means: XNNPACK pads filters with zeros, so an infinite
-pixel reaches the pixels beside it. These readers mix the pixels anyway.
+Conditions: x has rank 4 (NHWC). scale and shift are float32 constants with one number, or a number for each channel. No other
+operator reads the product. The activation, if any, is RELU or RELU6. All readers of the sum are ops of `_WINDOWS`.
+
+XNNPACK pads small filters with zeros, so an infinite pixel makes adjacent pixels NaN. Windows mix these pixels anyway.
 """
 
 from typing import Optional, Tuple
@@ -34,7 +35,7 @@ def _example() -> fb.ModelSpec:
     after=("affine_after_layer", "affine_before_layer", "activation_fusion", "bias_folding"),
 )  # fmt: skip
 def channel_scales(graph: GraphRewriter, context: Context) -> int:
-    """Compute a scale and a shift of channels as a depthwise convolution."""
+    """Replace a product and a sum with constants per channel by a DEPTHWISE_CONV_2D with 1x1 filters."""
     count = 0
     for op in graph.operators:
         total = _image_and_vector(graph, op, "ADD")
@@ -45,17 +46,22 @@ def channel_scales(graph: GraphRewriter, context: Context) -> int:
         name = graph.tensor(op.outputs[0]).name
         filters = graph.add_constant(name + "/filters", scaled[1].reshape(1, 1, 1, -1))
         bias = graph.add_constant(name + "/bias", total[1])
-        bound = op.options.get("fused_activation_function", "NONE")
+        activation = op.options.get("fused_activation_function", "NONE")
         steps = dict.fromkeys(("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", "depth_multiplier"), 1)
         inputs = [scaled[0], filters, bias]
-        graph.replace_op(op, "DEPTHWISE_CONV_2D", inputs, padding="VALID", fused_activation_function=bound, **steps)
+        graph.replace_op(
+            op, "DEPTHWISE_CONV_2D", inputs, padding="VALID", fused_activation_function=activation, **steps
+        )
         graph.erase(product)
         count += 1
     return count
 
 
 def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -> Optional[Tuple[int, np.ndarray]]:
-    """Return the image that an operator reads and its constant number for each channel. None for another operator."""
+    """Return (index of the NHWC tensor, vector with a number for each channel), the operands of `op`.
+
+    Returns None if `op` is not the op `builtin`, or its operands are not a rank-4 tensor and a float32 constant per channel.
+    """
     if op.builtin != builtin:
         return None
     for x, constant in (op.inputs, op.inputs[::-1]):
@@ -71,7 +77,10 @@ def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -
 
 
 def _can_replace(graph: GraphRewriter, total: fb.OperatorSpec, product: fb.OperatorSpec) -> bool:
-    """Whether only the sum reads the product, and only operators over windows read the sum."""
+    """Whether only `total` (ADD) reads the result of `product` (MUL), and only ops of `_WINDOWS` read the sum.
+
+    Their activations must be ones that DEPTHWISE_CONV_2D can fuse.
+    """
     readers = graph.readers(total.outputs[0])
     return (
         is_unfused(product)

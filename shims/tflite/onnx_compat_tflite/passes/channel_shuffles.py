@@ -1,11 +1,12 @@
 """CONV_2D(RESHAPE(TRANSPOSE(RESHAPE(CONV_2D(x)))))  =>  CONV_2D(RESHAPE(CONV_2D(x))) with reordered filters
 
-The order of the channels within a group is free. The first convolution writes its channels ordered by its own group and by
-the group of the second convolution that reads them. So the channels of a group of the second are adjacent. It reads them
-as a convolution over a row of groups. If either convolution has no groups, no RESHAPE remains.
+RESHAPE, TRANSPOSE, RESHAPE permute the channels between two grouped convolutions. Within a group, the order of channels is free.
+So the first convolution writes its channels ordered by (own group, group of the second convolution), and the filters of the
+second are reordered. With groups on both sides, a RESHAPE turns the groups into pixels of a row, which the second convolution
+reads with a wider filter. Otherwise no RESHAPE remains.
 
-Conditions: the filters are float32 constants, the operators between the convolutions treat each channel by itself,
-and no other operator reads the values in between.
+Conditions: filters and biases are float32 constants, the second filter is 1x1, and no other operator reads the intermediate
+tensors. The ops between the convolutions are PAD or DEPTHWISE_CONV_2D, without a change of the number of channels.
 """
 
 from typing import Any, List, NamedTuple, Optional
@@ -18,22 +19,22 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter
 
 __all__ = ["channel_shuffles"]
 
-_MAX_GROWTH = 9 / 8  # of the channels, where groups do not divide evenly and some channels stay empty
+_MAX_GROWTH = 9 / 8  # of the number of channels: zero channels are inserted where the groups do not divide evenly
 
 
 class _Shuffle(NamedTuple):
-    order: np.ndarray  # the source channel of each shuffled channel
-    first: fb.OperatorSpec
-    between: List[fb.OperatorSpec]  # operators that treat every channel by itself
-    last: fb.OperatorSpec
-    source: int  # the result of the first convolution
-    result: int  # the same with shuffled channels
+    order: np.ndarray  # for each channel after the shuffle, its channel before the shuffle
+    first: fb.OperatorSpec  # the convolution before the shuffle
+    between: List[fb.OperatorSpec]  # channelwise operators between the shuffle and the last convolution
+    last: fb.OperatorSpec  # the convolution after the shuffle
+    source: int  # the tensor before the shuffle, the result of the first convolution
+    result: int  # the tensor after the shuffle
 
 
 class _Placement(NamedTuple):
-    channels: int
-    groups: int  # of the first convolution, which become pixels of a row; or one
-    positions: np.ndarray  # the new channel of each shuffled channel
+    channels: int  # the number of channels, with the zero channels that are inserted
+    groups: int  # the groups of the first convolution, which become pixels of a row; 1 if no RESHAPE remains
+    positions: np.ndarray  # for each channel after the shuffle, its new channel
 
 
 def _example() -> fb.ModelSpec:
@@ -50,7 +51,7 @@ def _example() -> fb.ModelSpec:
     after=("activation_fusion", "bias_folding"),
 )  # fmt: skip
 def channel_shuffles(graph: GraphRewriter, context: Context) -> int:
-    """Let convolutions write and read shuffled channels."""
+    """Remove channel shuffles between two convolutions: reorder the filters of both."""
     count = 0
     while _absorb_shuffle(graph):
         graph.erase_dead_code()  # now: the old weights are as large as the new ones, and would stay in memory
@@ -97,13 +98,16 @@ def _find_shuffle(graph: GraphRewriter, transpose: fb.OperatorSpec) -> Optional[
 
 
 def _has_known_weights(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
-    """Whether the filters and the bias are float32 constants."""
+    """Whether the filters and the bias of a convolution are float32 constants."""
     arrays = [graph.constant(index) for index in conv.inputs[1:3]]
     return len(arrays) == 2 and all(array is not None and np.asarray(array).dtype == np.float32 for array in arrays)
 
 
 def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Any:
-    """Return the permutation of the channels. None if other axes are moved too."""
+    """Return, for each channel of `result`, its channel in `source`, as a vector.
+
+    Returns None if the TRANSPOSE moves another axis too, or a size is open.
+    """
     whole, cut = graph.sizes(source), graph.sizes(transpose.inputs[0] or 0)
     perm = graph.constant(transpose.inputs[1])
     if perm is None or len(whole) != 4 or tuple(graph.sizes(result)) != tuple(whole) or min(whole[1:]) < 1:
@@ -117,7 +121,10 @@ def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec
 
 
 def _is_channelwise(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """Whether an operator treats each channel by itself, and gives one channel for each."""
+    """Whether an operator computes each channel from the same channel: PAD of other axes, or DEPTHWISE_CONV_2D.
+
+    A DEPTHWISE_CONV_2D needs constant weights and a depth multiplier of 1.
+    """
     if op.builtin == "PAD":
         ends = graph.constant(op.inputs[1])
         return ends is not None and not np.any(ends[3])
@@ -126,7 +133,10 @@ def _is_channelwise(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _place_channels(graph: GraphRewriter, shuffle: _Shuffle) -> Optional[_Placement]:
-    """Assign each channel to the next free position of its two groups. None if too many positions stay empty."""
+    """Return new positions of the channels, ordered by (group of the first convolution, group of the last convolution).
+
+    Returns None if this inserts too many zero channels; see `_MAX_GROWTH`.
+    """
     channels = len(shuffle.order)
     read = _channels_read(graph, shuffle.last)
     groups, last_groups = channels // _channels_written(graph, shuffle.first), channels // read
@@ -185,7 +195,10 @@ def _rewrite(graph: GraphRewriter, shuffle: _Shuffle, placement: _Placement) -> 
 def _spread_channels(
     graph: GraphRewriter, conv: fb.OperatorSpec, arrays: List[Any], placement: _Placement, axis: int
 ) -> List[int]:
-    """Add the filters and the bias with the channels at their positions, and zeros at empty positions."""
+    """Append constants with the channels of `arrays` at their new positions, and zeros elsewhere; return their indices.
+
+    `arrays`: the filters, whose channels are along `axis`, and the bias.
+    """
     tensors = []
     for array, kind in zip(arrays, ("filters", "bias")):
         along = axis if array.ndim > 1 else 0
@@ -198,7 +211,10 @@ def _spread_channels(
 
 
 def _write_grouped(graph: GraphRewriter, op: fb.OperatorSpec, placement: _Placement) -> int:
-    """Let an operator write a new tensor: the name of the old one belongs to the channels in the order of the model."""
+    """Let an operator write a new tensor with `placement.channels` channels, and return the index of the tensor.
+
+    The name of the old tensor belongs to the channels in the order of the model.
+    """
     old = graph.tensor(op.outputs[0])
     shape, signature = (
         [*sizes[:-1], placement.channels] if sizes else None for sizes in (old.shape, old.shape_signature)
@@ -209,7 +225,10 @@ def _write_grouped(graph: GraphRewriter, op: fb.OperatorSpec, placement: _Placem
 
 
 def _groups_as_pixels(graph: GraphRewriter, conv: fb.OperatorSpec, source: int, groups: int) -> int:
-    """Insert a RESHAPE before a convolution that makes a pixel of each group of channels."""
+    """Insert RESHAPE [n, h, w, c] => [n, h, w * groups, c / groups] before a convolution; return the result's index.
+
+    `source`: the tensor to reshape.
+    """
     old = graph.tensor(source)
     shape, signature = (
         [sizes[0], sizes[1], sizes[2] * groups, sizes[3] // groups] if sizes else None

@@ -1,7 +1,7 @@
-"""y = f(x), z = f(x)  =>  y = f(x), z = y
+"""y = f(x), z = f(x)  =>  y = f(x), where readers of z read y
 
-Conditions: the kernel is a pure function of its inputs and options, both results have the same type, shape and
-quantization, and neither is an output.
+Conditions: f is an op of `_PURE` with the same inputs and options. The results have the same dtype, shape and quantization,
+and are no outputs of the subgraph.
 """
 
 from typing import Any, Dict
@@ -12,7 +12,7 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter
 
 __all__ = ["common_subexpressions"]
 
-#: Kernels that are pure functions.
+#: Ops whose results depend on their inputs and options only: no state, no random numbers.
 _PURE = frozenset(
     "ABS ADD AND BATCH_MATMUL BROADCAST_ARGS BROADCAST_TO CAST CONCATENATION CONV_2D COS DEPTHWISE_CONV_2D DEQUANTIZE DIV"
     " EQUAL EXP EXPAND_DIMS FILL FLOOR FLOOR_DIV FLOOR_MOD FULLY_CONNECTED GATHER GATHER_ND GREATER GREATER_EQUAL LESS"
@@ -30,7 +30,7 @@ def _example() -> fb.ModelSpec:
 
 @graph_pass("common_subexpressions", "f(x), f(x) => one f(x)", _example, after=("identities",))
 def common_subexpressions(graph: GraphRewriter, context: Context) -> int:
-    """Let readers of a repeated operator read the result of the first one."""
+    """Common subexpression elimination: readers of a repeated operator read the first operator's result."""
     count = 0
     first: Dict[Any, fb.OperatorSpec] = {}
     for op in graph.operators:

@@ -1,10 +1,10 @@
 """mul(mul(x, 0.5), add(erf(mul(x, 0.7071)), 1))  =>  gelu(x)
 
-The same for elu, leaky_relu, prelu, softplus and mish. Exporters compose activations of simpler operators, and TFLite has
-kernels for them. The pass runs on the program, since the emitter writes their parts in many ways.
+Also elu, leaky_relu, prelu, softplus and mish. Exporters compose these activations of simpler operators; TFLite has kernels
+for them. The pass runs on the recorded program: the emitter emits the simpler operators in many forms.
 
-Conditions: float32, a kernel on the target runtime, and a result of the type and shape of x. Bodies of loops and branches
-are not rewritten.
+Conditions: float32, the target runtime has the kernel, and the result has the shape of x. Bodies of loops and branches are not
+rewritten.
 """
 
 import math
@@ -21,13 +21,13 @@ __all__ = ["composed_activations"]
 
 
 class _Product(NamedTuple):
-    """A number times values."""
+    """A product: `number` times each of the `values`, which are refs or constants."""
 
     number: float
     values: List[Any]
 
 
-#: The primitive, its arguments and its parameters; None if the node is no such activation.
+#: (primitive of the activation, its arguments, its parameters); None if the node does not compute the activation.
 _Match = Optional[Tuple[str, List[Any], Dict[str, Any]]]
 
 Arg = Any  # An argument of a node: a Ref, a Const, or None for an omitted argument.
@@ -47,7 +47,10 @@ def _example(target: Emitter) -> Program:
     "composed_activations", "where(less(x, 0), a * x, x) => leaky_relu(x, a); also gelu, elu, prelu, ...", _example
 )
 def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
-    """Replace composed activations by primitives of the TFLite emitter that have a kernel."""
+    """Replace composed activations by primitives of the TFLite emitter. Return the new region and the number of rewrites.
+
+    Only activations whose kernel the target runtime has are replaced.
+    """
     assert isinstance(target, TFLiteEmitter)
     finders = [find for builtin, find in _FINDERS if target.kernels.accepts(builtin, "float32")]
     return rewrite_region(region, lambda node: _find_activation(node, finders))
@@ -55,12 +58,15 @@ def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
 
 @rule("gelu", "elu", "leaky_relu", "prelu", "softplus", "mish")
 def _activation_rule(application: Application) -> Sequence[Spec]:
-    """Return the type of the first argument."""
+    """Infer the result of an activation: dtype and shape of its first argument."""
     return [application.spec(0)]
 
 
 def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Match]]) -> Optional[Replacement]:
-    """Return the activation that computes the result of a node; None if there is no match."""
+    """Return the activation that replaces a node, by the first matching finder.
+
+    Returns None if no finder matches, the result is not float32, or its shape is not that of the activation's argument.
+    """
     if len(node.outputs) != 1 or node.outputs[0].spec.dtype.name != "float32":
         return None
     for find in finders:
@@ -72,20 +78,20 @@ def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Match]]) ->
 
 # -- looking at values -----------------------------------------------------------------------------------------------------
 def _producer(arg: Arg, *primitives: str) -> Optional[Node]:
-    """Return the node that computes a value if it applies any of these primitives; else None."""
+    """Return the node that computes `arg`, if it applies one of these primitives; else None."""
     node = arg.node if isinstance(arg, Ref) else None
     return node if node is not None and node.primitive in primitives else None
 
 
 def _number(arg: Arg) -> Optional[float]:
-    """Return the number of a floating-point constant of a single element; else None."""
+    """Return the value of a floating-point constant with a single element; None for any other argument."""
     if isinstance(arg, Const) and arg.array.size == 1 and arg.array.dtype.kind == "f":
         return float(arg.array.reshape(()))
     return None
 
 
 def _addend(node: Optional[Node], number: float) -> Any:
-    """Return x if the node is x + number; else None."""
+    """Return x if the node computes x + number, or x - (-number); else None."""
     if node is None or node.primitive not in ("add", "sub"):
         return None
     x, y = node.args
@@ -96,7 +102,10 @@ def _addend(node: Optional[Node], number: float) -> Any:
 
 
 def _product(arg: Arg) -> _Product:
-    """Return a value as the product of a number and values. Products, quotients by numbers, squares and cubes are expanded."""
+    """Expand `arg` into a number times values: x * (y / 2) => 0.5, [x, y].
+
+    Expanded are `mul`, `div` by a constant, and `pow` of 2 or 3. Any other value is a product of itself and 1.
+    """
     node = _producer(arg, "mul", "div", "pow")
     if node is None:
         value = _number(arg)
@@ -118,7 +127,7 @@ def _is_close(a: float, b: float) -> bool:
 
 
 def _equals(product: _Product, number: float, *values: Arg) -> bool:
-    """Whether a product is that of a number and these values."""
+    """Whether a product is `number` (within 1e-5) times exactly these values."""
     return (
         _is_close(product.number, number)
         and len(product.values) == len(values)
@@ -128,9 +137,9 @@ def _equals(product: _Product, number: float, *values: Arg) -> bool:
 
 # -- the activations -------------------------------------------------------------------------------------------------------
 def _match_gelu(node: Node) -> _Match:
-    """Match x / 2 * (1 + erf(x / sqrt 2)).
+    """Match gelu: x / 2 * (1 + erf(x / sqrt 2)).
 
-    Also match its approximation: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+    Also match the approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
     """
     if node.primitive not in ("mul", "div"):
         return None
@@ -151,7 +160,7 @@ def _match_gelu(node: Node) -> _Match:
 
 
 def _is_gelu_cubic(product: _Product, x: Ref) -> bool:
-    """Whether the values of a product are a single x + 0.044715 x^3."""
+    """Whether the product has a single value, which is x + 0.044715 x^3."""
     node = _producer(product.values[0], "add") if len(product.values) == 1 else None
     if node is None:
         return False
@@ -159,7 +168,7 @@ def _is_gelu_cubic(product: _Product, x: Ref) -> bool:
 
 
 def _match_elu(node: Node) -> _Match:
-    """Match max(x, 0) + (exp(min(x, 0)) - 1)."""
+    """Match elu: max(x, 0) + (exp(min(x, 0)) - 1)."""
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, below = _producer(left, "clip"), _producer(_addend(_producer(right, "add", "sub"), -1), "exp")
         clipped = _producer(below.args[0], "clip") if below is not None else None
@@ -171,12 +180,12 @@ def _match_elu(node: Node) -> _Match:
 
 
 def _bounds(clip: Node) -> Tuple[Any, Any]:
-    """Return the lower and the upper bound of a clip, None for a missing bound."""
+    """Return (lower bound, upper bound) of a clip node; None for a missing bound."""
     return clip.params.get("low"), clip.params.get("high")
 
 
 def _match_leaky_relu(node: Node) -> _Match:
-    """Match max(x, a * x), or a choice between x and a * x by the sign of x."""
+    """Match leaky_relu: max(x, a * x) with 0 < a <= 1, where(x < 0, a * x, x), or max(x, 0) - a * max(-x, 0)."""
     for x, share in (node.args, node.args[::-1]) if node.primitive == "maximum" else ():
         product = _product(share)
         if isinstance(x, Ref) and _equals(product, product.number, x) and 0 < product.number <= 1:
@@ -187,12 +196,12 @@ def _match_leaky_relu(node: Node) -> _Match:
 
 
 def _slope_below_zero(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """Return x and the slope of its negative elements. None for another node."""
+    """Return (x, slope) if the node computes x for x >= 0 and slope * x for x < 0, with a constant slope; else None."""
     return _slope_of_choice(node) or _slope_of_sum(node)
 
 
 def _slope_of_choice(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """Match where(x < 0, slope * x, x)."""
+    """Return (x, slope) if the node is where(x < 0, slope * x, x) with a constant slope; else None."""
     if node.primitive != "where":
         return None
     condition, share, x = node.args
@@ -204,7 +213,7 @@ def _slope_of_choice(node: Node) -> Optional[Tuple[Ref, Const]]:
 
 
 def _slope_of_sum(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """Match max(x, 0) - slope * max(-x, 0), which Keras exports."""
+    """Return (x, slope) if the node is max(x, 0) - slope * max(-x, 0), as Keras exports it; else None."""
     if node.primitive not in ("add", "sub"):
         return None
     for positive, share in (node.args, node.args[::-1]) if node.primitive == "add" else (node.args,):
@@ -217,13 +226,13 @@ def _slope_of_sum(node: Node) -> Optional[Tuple[Ref, Const]]:
 
 
 def _relu_input(arg: Arg) -> Any:
-    """Return x if the value is max(x, 0); else None."""
+    """Return x if `arg` is computed as max(x, 0), a clip with the lower bound 0; else None."""
     node = _producer(arg, "clip")
     return node.args[0] if node is not None and _bounds(node) == (0, None) else None
 
 
 def _match_prelu(node: Node) -> _Match:
-    """Match a choice with a slope for each element of the last axis."""
+    """Match prelu: x for x >= 0 and slope * x for x < 0, with a constant slope for each index of the last axis."""
     branch = _slope_below_zero(node)
     if branch is None:
         return None
@@ -240,7 +249,7 @@ def _match_prelu(node: Node) -> _Match:
 
 
 def _match_softplus(node: Node) -> _Match:
-    """Match max(x, 0) + 2 * atanh(e / (e + 2)) with e = exp(-|x|)."""
+    """Match softplus, as onnx-compat composes it: max(x, 0) + 2 * atanh(e / (e + 2)) with e = exp(-|x|)."""
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, rest = _producer(left, "clip"), _product(right)
         atanh = _producer(rest.values[0], "atanh") if len(rest.values) == 1 and rest.number == 2 else None
@@ -258,7 +267,7 @@ def _match_softplus(node: Node) -> _Match:
 
 
 def _match_mish(node: Node) -> _Match:
-    """Match x * tanh(softplus(x))."""
+    """Match mish: x * tanh(softplus(x)), with softplus as in `_match_softplus`."""
     for x, factor in (node.args, node.args[::-1]) if node.primitive == "mul" else ():
         curve = _producer(factor, "tanh")
         softplus = _producer(curve.args[0], "add") if curve is not None else None

@@ -2,10 +2,10 @@
     x / a / b            =>  x / (a * b)
     (x * a + b) * c + d  =>  x * (a * c) + (b * c + d)
 
-They come from two normalizations in a row, or from a mean that counts along each axis.
+Two normalizations in a row have this form, and a mean that divides along each axis.
 
-Conditions: a, b, c and d are float32 constants. No other operator reads the values in between, which have no activation. The
-products are finite and normal numbers, and have at most 4096 elements or as many as a factor.
+Conditions: a, b, c and d are float32 constants. No other operator reads the intermediate tensors, and these have no activation.
+The joined factors have no infinity, zero or denormal. They have at most 4096 elements, or as many as the largest of a, b, c, d.
 """
 
 from typing import Optional, Tuple
@@ -18,7 +18,7 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
 
 __all__ = ["constant_factors"]
 
-_MAX_ELEMENTS = 4096  # of a constant that is larger than both factors
+_MAX_ELEMENTS = 4096  # of a product of constants that broadcasting made larger than each constant
 
 
 def _example() -> fb.ModelSpec:
@@ -32,7 +32,7 @@ def _example() -> fb.ModelSpec:
     after=("common_subexpressions", "dead_code"),
 )  # fmt: skip
 def constant_factors(graph: GraphRewriter, context: Context) -> int:
-    """Multiply constant factors with each other."""
+    """Constant folding across operators: multiply consecutive constant factors, and distribute a factor over a sum."""
     count = 0
     for op in graph.operators:
         outer = _constant_operand(graph, op, "MUL", "DIV")
@@ -48,9 +48,9 @@ def constant_factors(graph: GraphRewriter, context: Context) -> int:
 def _join_factors(
     graph: GraphRewriter, op: fb.OperatorSpec, b: np.ndarray, inner: fb.OperatorSpec, first: Tuple[int, np.ndarray]
 ) -> bool:
-    """Let an operator apply its own factor and that of the operator before it.
+    """Replace `op`, a MUL or DIV of x * a (or x / a) by `b`, by a single MUL or DIV of x; return whether it was replaced.
 
-    Returns whether the product is exact enough.
+    `first` is (x, a). False if the joined factor overflows, underflows or is too large; see `_add_factor`.
     """
     (x, a), is_alike = first, inner.builtin == op.builtin
     with np.errstate(all="ignore"):
@@ -63,7 +63,10 @@ def _join_factors(
 
 
 def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """Rewrite (x * a + b) * c, whose last product is `op`, and an ADD of a constant behind it."""
+    """Rewrite (x * a + b) * c as x * (a * c) + b * c, where `op` is the product with c; return whether it was rewritten.
+
+    An ADD of a constant d that reads `op` becomes x * (a * c) + (b * c + d).
+    """
     outer = _constant_operand(graph, op, "MUL")
     total = None if outer is None else _unshared_producer(graph, op, outer[0], "ADD")
     added = None if total is None else _constant_operand(graph, total, "ADD")
@@ -72,7 +75,7 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     if outer is None or total is None or added is None or scaled is None or product is None:
         return False
     if len({tuple(graph.sizes(member.outputs[0])) for member in (product, total, op)}) > 1:
-        return False  # a constant adds axes or repeats along an axis: it does so where it is
+        return False  # a constant broadcasts x: the shapes of the intermediate tensors differ
     (x, a), (_, b), (_, c) = scaled, added, outer
     most = max(a.size, b.size, c.size)
     with np.errstate(all="ignore"):
@@ -92,7 +95,10 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _constant_operand(graph: GraphRewriter, op: fb.OperatorSpec, *builtins: str) -> Optional[Tuple[int, np.ndarray]]:
-    """Return the tensor, and the constant that it is multiplied with, divided by or added to. None for another operator."""
+    """Return (tensor, constant): the operands of `op`, if it is an op of `builtins` with a float32 constant; else None.
+
+    For DIV the constant is the divisor.
+    """
     if op.builtin not in builtins:
         return None
     pairs = [op.inputs, list(op.inputs)[::-1]]
@@ -106,7 +112,10 @@ def _constant_operand(graph: GraphRewriter, op: fb.OperatorSpec, *builtins: str)
 def _unshared_producer(
     graph: GraphRewriter, op: fb.OperatorSpec, source: int, *builtins: str
 ) -> Optional[fb.OperatorSpec]:
-    """Return the producer of a tensor that only `op` reads, if it has no fused activation; else None."""
+    """Return the operator of `builtins` that computes the tensor `source`, if only `op` reads the tensor; else None.
+
+    Returns None for an operator with a fused activation, too.
+    """
     producer = graph.producer(source, *builtins)
     if producer is None or not graph.is_only_read_by(source, op) or not is_unfused(producer):
         return None
@@ -116,7 +125,11 @@ def _unshared_producer(
 def _add_factor(
     graph: GraphRewriter, op: fb.OperatorSpec, array: np.ndarray, most: int, zeros: bool = False
 ) -> Optional[int]:
-    """Add a constant. None if it is too large, or if numbers overflow, underflow, or (without `zeros`) vanish."""
+    """Append `array` as a float32 constant and return its index.
+
+    Returns None, and appends nothing, if an element is infinite, NaN, denormal, or (without `zeros`) zero. Returns None too
+    if the array has more elements than both `most` and 4096.
+    """
     array = np.asarray(array, np.float32)
     is_lost = (np.abs(array) < np.finfo(np.float32).tiny) & ~((array == 0) & zeros)
     if array.size > max(most, _MAX_ELEMENTS) or not np.isfinite(array).all() or is_lost.any():

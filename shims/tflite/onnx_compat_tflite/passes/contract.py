@@ -1,4 +1,4 @@
-"""Passes over TFLite graphs: their signature, their context, and the construction of example graphs."""
+"""The interface of passes over TFLite subgraphs: `graph_pass` declares a pass, `ExampleGraph` builds its example."""
 
 from typing import Any, Callable, List, Optional, Sequence, Type, Union
 
@@ -15,7 +15,7 @@ DTypeLike = Union[str, Type[Any]]
 
 
 class Context:
-    """The context of a pass: the kernels of the runtime, and the other subgraphs of the model."""
+    """The context of a pass: the kernels of the target runtime, and a rewriter for each subgraph of the model."""
 
     def __init__(self, model: fb.ModelSpec, kernels: Kernels) -> None:
         self._model = model
@@ -23,25 +23,28 @@ class Context:
         self.kernels = kernels
 
     def subgraph(self, index: int) -> GraphRewriter:
-        """Return the subgraph of a branch or of a loop body, by its index in the model."""
+        """Return the rewriter of the subgraph with this index in the model, such as a branch or the body of a loop."""
         return self._rewriters[index]
 
     def apply(self, pass_: Pass) -> int:
-        """Run a pass on every subgraph. Returns the number of rewrites.
+        """Run a pass on every subgraph, the last first, and return the number of rewrites.
 
-        Bodies of loops and branches come behind their callers in the file, and are rewritten first.
+        Bodies of loops and branches come after their callers in the file, so they are rewritten before them.
         """
         for graph in self._rewriters:
             graph.start_pass()
         return sum(pass_.apply(graph, self) for graph in self._rewriters[::-1])
 
     def set_metadata(self, key: str, value: bytes) -> None:
-        """Write an entry of the metadata of the file."""
+        """Set the entry `key` of the metadata of the file."""
         self._model.metadata[key] = value
 
 
 class GraphPass(Pass):
-    """A rewrite of one subgraph. `apply(graph, context)` returns the number of rewrites; `example()` builds a model."""
+    """A pass over a TFLite subgraph. `apply(graph, context)` rewrites the subgraph and returns the number of rewrites.
+
+    `example()` builds a model on which the pass acts.
+    """
 
     kind = "graph"
     apply: Callable[[GraphRewriter, Context], int]
@@ -56,12 +59,15 @@ def graph_pass(
     before: Sequence[str] = (),
     legalizes: bool = False,
 ) -> Callable[[Callable[[GraphRewriter, Context], int]], GraphPass]:
-    """Declare a function over a rewriter and a context as a pass. The arguments are those of `onnx_compat.passes.Pass`."""
+    """Return a decorator that turns a function `(graph, context) -> number of rewrites` into a GraphPass.
+
+    The arguments are the attributes of `onnx_compat.passes.Pass`, where they are explained.
+    """
     return lambda apply: GraphPass(name, summary, apply, example, after, before, legalizes)
 
 
 class ExampleGraph:
-    """A small subgraph under construction. The inputs are float32 tensors of these shapes, unless `dtype` says otherwise."""
+    """Builder of a small subgraph, for the example of a pass. It has an input of the dtype `dtype` for each of `shapes`."""
 
     def __init__(self, *shapes: Sequence[int], dtype: str = "float32", name: str = "main") -> None:
         self.spec = fb.SubGraph(name=name)
@@ -69,12 +75,15 @@ class ExampleGraph:
         self.spec.inputs = list(self.inputs)
 
     def constant(self, values: ArrayLike, dtype: DTypeLike = np.float32) -> int:
-        """Add a constant. Return its index."""
+        """Append a constant tensor and return its index."""
         array = np.asarray(values, dtype)
         return self.spec.add(fb.TensorSpec(self._name("constant"), array.dtype.name, array.shape, array))
 
     def filters(self, *shape: int) -> int:
-        """Add a constant of multiples of 1/4, different within a row of 7, so that sums of products are exact. Return its index."""
+        """Append a constant of this shape with the elements -3/4, -2/4, ..., 3/4, repeated; return its index.
+
+        Sums of their products are exact in float32.
+        """
         return self.constant(((np.arange(np.prod(shape)) % 7 - 3) / 4).reshape(shape))
 
     def op(
@@ -85,7 +94,7 @@ class ExampleGraph:
         dtype: str = "float32",
         **options: Option,
     ) -> int:
-        """Append an operator. Returns the tensor that it writes."""
+        """Append an operator with a single result of this shape, and return the index of the result."""
         result = self._tensor(self._name(builtin.lower()), dtype, shape)
         self.spec.operators.append(fb.OperatorSpec(builtin, list(inputs), [result], options))
         return result
@@ -99,7 +108,7 @@ class ExampleGraph:
         padding: str = "VALID",
         **options: Option,
     ) -> int:
-        """Append a convolution with a bias of zeros. Strides and dilations default to 1."""
+        """Append a convolution with a bias of zeros, and return the index of its result. Strides and dilations default to 1."""
         steps = dict.fromkeys(("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor"), 1)
         if builtin == "DEPTHWISE_CONV_2D":
             steps["depth_multiplier"] = 1
@@ -107,24 +116,24 @@ class ExampleGraph:
         return self.op(builtin, [x, filters, bias], shape, padding=padding, **{**steps, **options})
 
     def move(self, builtin: str, x: int, argument: Sequence[int], shape: Sequence[int]) -> int:
-        """Append an operator with a vector of integers as its second input: RESHAPE, TRANSPOSE."""
+        """Append an op whose second input is the int32 constant `argument` (RESHAPE, TRANSPOSE); return its result's index."""
         dtype = self.spec.tensors[x].dtype
         return self.op(builtin, [x, self.constant(argument, np.int32)], shape, dtype)
 
     def slices(self, x: int, starts: Sequence[Sequence[int]], shape: Sequence[int]) -> List[int]:
-        """Append SLICEs of the same shape that begin at these positions."""
+        """Append a SLICE of `x` with this shape for each start position, and return the indices of their results."""
         return [
             self.op("SLICE", [x, self.constant(start, np.int32), self.constant(shape, np.int32)], shape)
             for start in starts
         ]
 
     def model(self, *outputs: int, bodies: Sequence["ExampleGraph"] = ()) -> fb.ModelSpec:
-        """Return the model with these outputs, and with the subgraphs that it calls."""
+        """Return a model with this subgraph, whose outputs are set to `outputs`, and with the subgraphs `bodies` that it calls."""
         self.finish(*outputs)
         return fb.ModelSpec([self.spec, *[body.spec for body in bodies]])
 
     def finish(self, *outputs: int) -> "ExampleGraph":
-        """Declare the outputs of a subgraph that another one calls."""
+        """Set the outputs of the subgraph, and return the builder. For bodies; `model` does this for the main subgraph."""
         self.spec.outputs = list(outputs)
         return self
 

@@ -1,6 +1,7 @@
-"""op whose results are not read  =>  nothing
+"""op whose results no operator reads  =>  nothing
 
-A tensor that a dead operator reads has one reader too many: passes that ask for a single reader run after this pass.
+Condition: no result is an output of the subgraph. A dead operator counts as a reader of its inputs, so passes that require a
+single reader run after this pass.
 """
 
 from onnx_compat_tflite import flatbuffer as fb
@@ -18,5 +19,5 @@ def _example() -> fb.ModelSpec:
 
 @graph_pass("dead_code", "op whose results are not read => nothing", _example)
 def dead_code(graph: GraphRewriter, context: Context) -> int:
-    """Erase dead operators, and tensors that no operator names."""
+    """Dead code elimination: erase operators whose results no operator reads, then unused tensors."""
     return graph.erase_dead_code()

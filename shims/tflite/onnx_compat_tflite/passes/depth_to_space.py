@@ -1,8 +1,9 @@
-"""RESHAPE(TRANSPOSE(RESHAPE(x)))  =>  DEPTH_TO_SPACE(x)
+"""RESHAPE(TRANSPOSE(RESHAPE(x)))                 =>  DEPTH_TO_SPACE(x)
+RESHAPE(TRANSPOSE(RESHAPE(CONV_2D(x, w, b))))  =>  DEPTH_TO_SPACE(CONV_2D(x, w, b)) with reordered filters
 
-Condition: the channels of each pixel become a block of pixels. DEPTH_TO_SPACE wants the channels of a pixel
-innermost. Where they are outermost (PixelShuffle of PyTorch), the convolution before it writes its channels in the
-other order.
+Conditions: the operators turn [n,h,w,s*s*c] into [n,h*s,w*s,c], and no other operator reads the intermediate tensors.
+DEPTH_TO_SPACE splits the channels into (row, column, c). If the model splits them into (c, row, column), as PixelShuffle of PyTorch
+does, a CONV_2D with constant float32 weights must precede. Its filters are reordered.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
@@ -17,9 +18,9 @@ __all__ = ["depth_to_space", "merge_axes"]
 
 
 class _Blocks(NamedTuple):
-    size: int
-    wide: List[int]  # the sizes of the result
-    order: Any  # the source channel of each channel of DEPTH_TO_SPACE
+    size: int  # height and width of a block, in pixels
+    wide: List[int]  # the NHWC sizes of the result of DEPTH_TO_SPACE
+    order: Any  # for each input channel of DEPTH_TO_SPACE, the channel of the model with the same elements
 
 
 def _example() -> fb.ModelSpec:
@@ -34,7 +35,10 @@ def _example() -> fb.ModelSpec:
     after=("bias_folding", "channel_shuffles"),
 )  # fmt: skip
 def depth_to_space(graph: GraphRewriter, context: Context) -> int:
-    """Use DEPTH_TO_SPACE where channels become blocks of pixels. A RESHAPE is left if a single channel comes first."""
+    """Replace RESHAPE, TRANSPOSE, RESHAPE by DEPTH_TO_SPACE where they turn channels into blocks of pixels.
+
+    A result [n, 1, h, w], a single channel in NCHW, keeps its RESHAPE.
+    """
     return sum(_rewrite(graph, op) for op in graph.operators if op.builtin == "TRANSPOSE")
 
 
@@ -68,7 +72,10 @@ def _rewrite(graph: GraphRewriter, transpose: fb.OperatorSpec) -> bool:
 
 
 def _adjacent_reshapes(graph: GraphRewriter, transpose: fb.OperatorSpec) -> List[Optional[fb.OperatorSpec]]:
-    """Return the RESHAPEs before and behind a TRANSPOSE, if no other operator reads the values in between; else two None."""
+    """Return [RESHAPE before, RESHAPE after] a TRANSPOSE, if no other operator reads the intermediate tensors.
+
+    Otherwise returns [None, None].
+    """
     before = graph.producer(transpose.inputs[0], "RESHAPE")
     readers = [] if before is None else graph.readers(transpose.outputs[0])
     if before is None or len(readers) != 1 or readers[0].builtin != "RESHAPE":
@@ -79,8 +86,9 @@ def _adjacent_reshapes(graph: GraphRewriter, transpose: fb.OperatorSpec) -> List
 
 
 def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Optional[_Blocks]:
-    """Return the blocks that the channels become: split into (row, column, rest) or (rest, row, column). None if it is another
-    move.
+    """Return the block size, result sizes and channel order, if `source` => `result` turns channels into blocks of pixels.
+
+    The channels are split into (row, column, c) or (c, row, column). Returns None for any other permutation.
     """
     whole, wide, split = (list(graph.sizes(index)) for index in (source, result, transpose.inputs[0] or 0))
     perm = graph.constant(transpose.inputs[1])
@@ -100,8 +108,10 @@ def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, 
 
 
 def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], List[int]]:
-    """Return a permutation in its shortest form: sizes and order without axes of length one, and with adjacent axes that stay
-    adjacent merged. An open size is -1. Equal results are equal moves.
+    """Simplify a permutation: drop axes of size 1, merge axes that stay adjacent; return (sizes, permutation).
+
+    An open size is -1. Two permutations with equal results move the elements alike. Example: sizes [2, 3, 4] with the
+    permutation [2, 0, 1] become [6, 4] with [1, 0].
     """
     groups: List[List[int]] = []
     for axis in (axis for axis in perm if sizes[axis] != 1):
@@ -114,7 +124,10 @@ def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], Li
 
 
 def _permute_channels(graph: GraphRewriter, layer: fb.OperatorSpec, order: np.ndarray) -> bool:
-    """Let a layer write its channels in another order. Returns whether its weights are known."""
+    """Reorder the filters and the bias of a layer: channel k becomes the old channel order[k].
+
+    Returns False, without a change, if the weights are no float32 constants.
+    """
     arrays = [graph.constant(index) for index in layer.inputs[1:]]
     if len(arrays) != 2 or any(array is None or np.asarray(array).dtype != np.float32 for array in arrays):
         return False

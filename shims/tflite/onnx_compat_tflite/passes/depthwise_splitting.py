@@ -1,11 +1,12 @@
 """DEPTHWISE_CONV_2D(x, w), of more than 25 taps  =>  DEPTHWISE_CONV_2D(x, w1) + DEPTHWISE_CONV_2D(x, w2) + ...
 
-Beyond 25 taps XNNPACK computes each channel as a convolution of its own, which takes about seven times as long for
-each tap. Evenly spaced taps around the middle are a filter with a dilation, whose SAME padding is that of the whole
-filter. Conditions: padding SAME, strides and dilations of one, known float32 filters, and at most 16 parts.
+A part takes evenly spaced taps, symmetric about the centre: a smaller filter with a dilation, centred by SAME padding as w is.
+For filters of more than 25 taps, XNNPACK runs a separate convolution for each channel, about seven times slower per tap.
 
-XNNPACK fills filters up to 3, 4, 9 or 25 taps with adjacent pixels, times zero. So an infinite pixel reaches a few
-pixels more than it should, as with every filter of another size.
+Conditions: padding SAME, strides, dilations and depth multiplier 1, constant float32 filters, and at most 16 parts.
+
+XNNPACK pads filters to 3, 4, 9 or 25 taps with zeros. So an infinite pixel makes some pixels NaN that the filter does not
+reach, as for any filter of another size.
 """
 
 from functools import lru_cache
@@ -36,7 +37,7 @@ def _example() -> fb.ModelSpec:
     after=("activation_fusion", "bias_folding", "channel_shuffles", "channel_scales"),
 )  # fmt: skip
 def depthwise_splitting(graph: GraphRewriter, context: Context) -> int:
-    """Split depthwise convolutions with large filters."""
+    """Split each depthwise convolution of more than 25 taps into a sum of depthwise convolutions of at most 25 taps."""
     count = 0
     result: List[fb.OperatorSpec] = []
     for op in graph.operators:
@@ -49,7 +50,7 @@ def depthwise_splitting(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Part]]:
-    """Return the rows and columns of the filter that belong to each part. None if the filter is not split."""
+    """Return (rows, columns) of the filter for each part, with at most 25 taps; None if the operator is not to be split."""
     options = op.options
     if op.builtin != "DEPTHWISE_CONV_2D" or options.get("padding") != "SAME":
         return None
@@ -68,9 +69,9 @@ def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Par
 
 @lru_cache(maxsize=None)
 def _split_axis(length: int, most: int) -> List[Sequence[int]]:
-    """Split the positions of an axis into evenly spaced ranges of at most `most`, each symmetric about the middle.
+    """Split range(length) into ranges of at most `most` positions, each symmetric about the centre; [] if impossible.
 
-    Returns an empty list if that is impossible.
+    Example: length 5 with at most 3 positions gives range(0, 5, 2) and range(1, 4, 2).
     """
     parts: List[Sequence[int]] = []
     left = set(range(length)) if most > 1 or length == 1 else set()
@@ -87,7 +88,10 @@ def _split_axis(length: int, most: int) -> List[Sequence[int]]:
 
 
 def _build_sum(graph: GraphRewriter, op: fb.OperatorSpec, parts: Sequence[_Part]) -> List[fb.OperatorSpec]:
-    """Return the operators that replace a convolution. The bias belongs to the first part, the activation to the sum of all."""
+    """Return the convolutions of the parts and the ADDs of their sum, which replace `op`.
+
+    The first part has the bias, the last ADD the fused activation.
+    """
     x, filter_, bias = op.inputs
     (output,) = op.outputs
     name, weights = graph.tensor(output).name, np.asarray(graph.constant(filter_))
@@ -102,9 +106,11 @@ def _build_sum(graph: GraphRewriter, op: fb.OperatorSpec, parts: Sequence[_Part]
         built.append(fb.OperatorSpec("DEPTHWISE_CONV_2D", [x, taps, zeros if k else bias], [part], options))
         if k:
             is_last = k == len(parts) - 1
-            bound = op.options.get("fused_activation_function", "NONE") if is_last else "NONE"
+            activation = op.options.get("fused_activation_function", "NONE") if is_last else "NONE"
             partial_sum = output if is_last else graph.add_like(output, "%s/sum%d" % (name, k), "float32")
-            built.append(fb.OperatorSpec("ADD", [total, part], [partial_sum], {"fused_activation_function": bound}))
+            built.append(
+                fb.OperatorSpec("ADD", [total, part], [partial_sum], {"fused_activation_function": activation})
+            )
             part = partial_sum
         total = part
     return built

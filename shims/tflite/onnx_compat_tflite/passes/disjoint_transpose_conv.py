@@ -1,10 +1,11 @@
-"""TRANSPOSE_CONV(x), whose windows do not overlap  =>  DEPTH_TO_SPACE(CONV_2D(x)), or RESHAPE(CONV_2D(x)) along one axis
+"""TRANSPOSE_CONV(x), stride = filter size  =>  DEPTH_TO_SPACE(CONV_2D(x)) with 1x1 filters
+TRANSPOSE_CONV(x), a single row          =>  RESHAPE(CONV_2D(x)) with 1x1 filters
 
-Each pixel becomes a block of its own. So a product for each pixel computes the block, and a move puts it in its position.
-The sums are the same. The kernel of XNNPACK takes two to nine times as long: it reads the result once for each element of
-a block. A single activation behind the operator moves before the DEPTH_TO_SPACE.
+The windows do not overlap, so each pixel becomes a block of its own. A 1x1 convolution computes the elements of the block as
+channels. The TRANSPOSE_CONV kernel of XNNPACK takes two to nine times as long. An activation that is the only reader is fused
+into the CONV_2D.
 
-Conditions: padding VALID, a square block or a single row, constant float32 filters.
+Conditions: padding VALID, square filters or a single row, constant float32 filters and bias.
 """
 
 from typing import List, Optional, Tuple
@@ -31,7 +32,7 @@ def _example() -> fb.ModelSpec:
     after=("activation_fusion", "bias_folding"),
 )  # fmt: skip
 def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
-    """Compute transposed convolutions whose windows do not overlap as convolutions of one pixel."""
+    """Replace each TRANSPOSE_CONV whose stride is its filter size by a 1x1 CONV_2D and a DEPTH_TO_SPACE or RESHAPE."""
     count = 0
     result: List[fb.OperatorSpec] = []
     fused = set()
@@ -54,12 +55,10 @@ def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
 
 
 def _block_sizes(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, int]]:
-    """Return the height and width of the block that each pixel becomes.
+    """Return the (height, width) of the block of results that each pixel of a TRANSPOSE_CONV becomes.
 
-    Returns None if blocks overlap, or are neither square nor a row.
-
-
-    The emitter asks for the full result, which has one block for each pixel.
+    Returns None for another op, if blocks overlap, or if they are neither square nor a single row. The emitter requests the
+    whole result, so each pixel has a complete block.
     """
     if op.builtin != "TRANSPOSE_CONV" or op.options["padding"] != "VALID":
         return None
@@ -75,7 +74,7 @@ def _block_sizes(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[in
 
 
 def _build_product(
-    graph: GraphRewriter, op: fb.OperatorSpec, block: Tuple[int, int], output: int, bound: str
+    graph: GraphRewriter, op: fb.OperatorSpec, block: Tuple[int, int], output: int, activation: str
 ) -> List[fb.OperatorSpec]:
     _, weights, x, *bias = op.inputs
     name, filter_ = graph.tensor(output).name, np.asarray(graph.constant(weights))
@@ -86,7 +85,7 @@ def _build_product(
     new_bias = graph.add_constant(name + "/bias", np.tile(np.asarray(old_bias), count))
     sizes = (*list(graph.sizes(x or 0))[:3], count * filters)
     depth = graph.add_tensor(name + "/depth", "float32", sizes)
-    options = {"padding": "VALID", "stride_h": 1, "stride_w": 1, "fused_activation_function": bound}
+    options = {"padding": "VALID", "stride_h": 1, "stride_w": 1, "fused_activation_function": activation}
     options.update(dilation_h_factor=1, dilation_w_factor=1)
     conv = fb.OperatorSpec("CONV_2D", [x, kernel, new_bias], [depth], options)
     if block[0] == block[1]:

@@ -1,6 +1,7 @@
 """FULLY_CONNECTED(RESHAPE(x, [-1, n]), w)  =>  FULLY_CONNECTED(x, w)
 
-The kernel takes its input as rows of n elements, whatever its rank. Condition: x has at least two axes.
+The kernel reads an input of any rank as rows of n elements. Conditions: x has at least two axes, n is the second size of w, and
+the option keep_num_dims is not set.
 """
 
 import numpy as np
@@ -23,7 +24,7 @@ def _example() -> fb.ModelSpec:
     after=("affine_after_layer", "affine_before_layer"),
 )  # fmt: skip
 def fully_connected_reshapes(graph: GraphRewriter, context: Context) -> int:
-    """Let a FULLY_CONNECTED read the tensor that a RESHAPE before it flattens."""
+    """Skip a RESHAPE to rank 2 before a FULLY_CONNECTED: the operator reads the input of the RESHAPE."""
     count = 0
     for op in graph.operators:
         if op.builtin != "FULLY_CONNECTED" or op.options.get("keep_num_dims"):

@@ -2,8 +2,8 @@
     MINIMUM(MAXIMUM(x / 6 + 1/2, 0), 1)     =>  RELU6(x + 3) / 6
     x * (RELU6(x + 3) / 6)                  =>  HARD_SWISH(x)
 
-Conditions: float32, and no fused activation in between. A SELECT_V2 that restores NaN is removed too, since these kernels
-keep NaN.
+Conditions: x is float32, and the intermediate operators have no fused activation. If a SELECT_V2 after them restores the NaN
+of x, it is replaced too: these kernels keep NaN.
 """
 
 from typing import Optional, Tuple
@@ -30,7 +30,7 @@ def _example() -> fb.ModelSpec:
     after=("redundant_reshapes",), before=("integer_kernels", "activation_fusion"),
 )  # fmt: skip
 def hard_activations(graph: GraphRewriter, context: Context) -> int:
-    """Replace composed piecewise linear activations by their operators."""
+    """Replace clamps to [-1, 1], hard sigmoids and hard swishes of several operators by RELU_N1_TO_1, RELU6 and HARD_SWISH."""
     count = sum(_rewrite_clamp(graph, op) for op in graph.operators if op.builtin == "MINIMUM")
     return count + sum(
         _rewrite_hard_swish(graph, op) for op in graph.operators if op.builtin in ("MUL", "DIV") and is_unfused(op)
@@ -53,7 +53,7 @@ def _rewrite_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
-    """Return the tensor that a MINIMUM of a MAXIMUM (or of a RELU) clamps, and the bounds. None for another MINIMUM."""
+    """Return (x, low, high) if a MINIMUM computes MINIMUM(high, MAXIMUM(low, x)) or MINIMUM(high, RELU(x)); else None."""
     high = graph.number(op.inputs[0])
     lower = graph.producer(op.inputs[1], "MAXIMUM", "RELU")
     if high is None or lower is None:
@@ -65,7 +65,7 @@ def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
 
 
 def _last_operator(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> fb.OperatorSpec:
-    """Return the SELECT_V2 that puts NaN of `source` back into the result of an operator, or the operator itself."""
+    """Return the SELECT_V2 that reads the result of `op` and restores the NaN of `source`; `op` if there is no such reader."""
     for reader in graph.readers(op.outputs[0]):
         if reader.builtin == "SELECT_V2" and reader.inputs[1] == source:
             is_nan = graph.producer(reader.inputs[0], "NOT_EQUAL")
@@ -75,14 +75,17 @@ def _last_operator(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> fb
 
 
 def _hard_sigmoid_input(graph: GraphRewriter, index: int) -> Optional[int]:
-    """Return x if the tensor is x / 6 + 1/2; else None."""
+    """Return the tensor x if the tensor `index` is computed as x * (1/6) + 1/2; else None."""
     total = graph.producer(index, "ADD")
     scaled = None if total is None else graph.producer(_other_operand(graph, total, 0.5), "MUL")
     return None if scaled is None else _other_operand(graph, scaled, 1 / 6)
 
 
 def _other_operand(graph: GraphRewriter, op: fb.OperatorSpec, number: float) -> Optional[int]:
-    """Return the operand beside a given number. None if the operator has no such number."""
+    """Return the operand of `op` that is not the scalar constant `number`.
+
+    Returns None if no operand is this constant, or if `op` has a fused activation.
+    """
     if not is_unfused(op):
         return None
     for operand, remaining in (op.inputs, list(op.inputs)[::-1]):
@@ -93,7 +96,7 @@ def _other_operand(graph: GraphRewriter, op: fb.OperatorSpec, number: float) -> 
 
 
 def _write_hard_sigmoid(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> None:
-    """Write ADD with a fused RELU6, then MUL: two operators instead of four."""
+    """Replace `op` by RELU6(source + 3) * (1/6): an ADD with a fused RELU6, then a MUL."""
     name = graph.tensor(op.outputs[0]).name
     three = graph.add_constant(name + "/three", np.asarray(3, np.float32))
     sixth = graph.add_constant(name + "/sixth", np.asarray(1 / 6, np.float32))
@@ -103,7 +106,10 @@ def _write_hard_sigmoid(graph: GraphRewriter, op: fb.OperatorSpec, source: int) 
 
 
 def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """Rewrite x * (RELU6(x + 3) / 6), or (x * RELU6(x + 3)) / 6."""
+    """Replace `op` by HARD_SWISH(x) if it computes x * (RELU6(x + 3) / 6) or (x * RELU6(x + 3)) / 6.
+
+    Returns whether it was replaced.
+    """
     if op.builtin == "MUL":
         for x, factor in (op.inputs, list(op.inputs)[::-1]):
             clamped = _divided_by_six(graph, graph.producer(factor, "MUL", "DIV"))
@@ -118,7 +124,7 @@ def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _write_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec, x: Optional[int], clamped: int) -> bool:
-    """Make an operator a HARD_SWISH of x, if `clamped` is RELU6(x + 3). Returns whether it is."""
+    """Replace `op` by HARD_SWISH(x) if the tensor `clamped` is computed as RELU6(x + 3); return whether it was replaced."""
     if x is None or _plus_three(graph, clamped) != x or len(graph.sizes(x)) != len(graph.sizes(op.outputs[0])):
         return False
     graph.replace_op(op, "HARD_SWISH", [x])
@@ -126,19 +132,19 @@ def _write_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec, x: Optional[int
 
 
 def _divided_by_six(graph: GraphRewriter, op: Optional[fb.OperatorSpec]) -> Optional[int]:
-    """Return x if the operator computes x / 6; else None."""
+    """Return the tensor x if the operator computes x / 6 or x * (1/6); else None."""
     if op is None or op.builtin == "MUL":
         return None if op is None else _other_operand(graph, op, 1 / 6)
     return op.inputs[0] if is_unfused(op) and graph.number(op.inputs[1]) == 6 else None
 
 
 def _plus_three(graph: GraphRewriter, index: int) -> Optional[int]:
-    """Return x if the tensor is RELU6(x + 3), of one operator or two; else None."""
+    """Return the tensor x if the tensor `index` is RELU6(x + 3), with the RELU6 fused or separate; else None."""
     six = graph.producer(index, "RELU6")
     total = graph.producer(six.inputs[0] if six is not None else index, "ADD")
     if total is None:
         return None
-    bound = total.options.get("fused_activation_function", "NONE")
-    if bound != ("NONE" if six is not None else "RELU6"):
+    activation = total.options.get("fused_activation_function", "NONE")
+    if activation != ("NONE" if six is not None else "RELU6"):
         return None
     return next((b for a, b in (total.inputs, list(total.inputs)[::-1]) if graph.number(a) == 3), None)

@@ -1,7 +1,9 @@
 """MUL(x, 1) => x    DIV(x, 1) => x    SUB(x, 0) => x    MAXIMUM(x, -inf) => x    MINIMUM(x, inf) => x
 
-They come from scales of one and from clips without bounds. ADD(x, 0) stays: it would turn -0 into 0. Conditions: the
-result has the rank and the quantization of x, and no fused activation.
+Scales of one and clips without bounds have this form. ADD(x, 0) is kept: it turns -0 into 0. MAXIMUM(x, 0) => x too, if x is a
+size of a tensor.
+
+Conditions: the result has the rank and the quantization of x, the operator has no fused activation, and x is no constant.
 """
 
 from typing import Optional
@@ -14,7 +16,7 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
 
 __all__ = ["identities"]
 
-#: The neutral element of each operator.
+#: Op -> its neutral element: the constant that leaves the other operand as it is.
 _NEUTRAL = {"DIV": 1, "MAXIMUM": -np.inf, "MINIMUM": np.inf, "MUL": 1, "SUB": 0}
 
 
@@ -24,10 +26,10 @@ def _example() -> fb.ModelSpec:
     return graph.model(graph.op("ABS", [product], (2, 3)))
 
 
-# The pass integer_kernels finds a quantization by its division by the scale, also where the scale is one.
+# It runs after integer_kernels, which recognises a quantization by the division by its scale, which may be one.
 @graph_pass("identities", "MUL(x, 1) => x; also DIV, SUB, MAXIMUM, MINIMUM", _example, after=("integer_kernels",))
 def identities(graph: GraphRewriter, context: Context) -> int:
-    """Let readers of an operator with a neutral operand read its other operand."""
+    """Remove operators with a neutral constant: their readers read the other operand."""
     count = 0
     for op in graph.operators:
         source = _kept_operand(graph, op) if op.builtin in _NEUTRAL else None
@@ -37,7 +39,10 @@ def identities(graph: GraphRewriter, context: Context) -> int:
 
 
 def _kept_operand(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the operand beside the neutral element. None if there is no neutral element, or if it changes rank or scale."""
+    """Return the operand x of an operator of x and its neutral element.
+
+    Returns None if no operand is the neutral element, or if x differs from the result in rank or quantization.
+    """
     if not is_unfused(op):
         return None
     after = graph.tensor(op.outputs[0])
@@ -56,6 +61,6 @@ def _kept_operand(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
 
 
 def _is_length(graph: GraphRewriter, index: Optional[int]) -> bool:
-    """Whether a tensor is a size of another tensor, which is never negative."""
+    """Whether a tensor is computed as STRIDED_SLICE(SHAPE(y)): a size of y, which is never negative."""
     cut = graph.producer(index, "STRIDED_SLICE")
     return cut is not None and graph.producer(cut.inputs[0], "SHAPE") is not None

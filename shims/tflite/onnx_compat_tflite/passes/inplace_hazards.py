@@ -1,10 +1,13 @@
-"""kernel that overwrites x while another operator still reads it  =>  SHAPE(x), kernel
+"""kernel(x) that overwrites a live tensor in x's buffer  =>  SHAPE(x), kernel(x)
 
-Some kernels write their result over an operand that no other operator reads, and RESHAPE always shares the buffer of
-its operand. Newer runtimes count the readers of the operand and of the first tensor of the buffer. They ignore the readers
-of the tensors in between. For example, a product overwrites its operand, and a RESHAPE and a sum follow: all share a
-buffer, and a later reader of the product reads the sum (LiteRT's issue 8889). A second reader of the operand
-prevents that: a SHAPE, which takes no time and whose result is not read.
+Some kernels write their result into the buffer of an operand that no other operator reads; RESHAPE always does. LiteRT checks
+the readers of the operand and of the first tensor in the buffer, but not of the other tensors there (its issue 8889).
+
+Example: y = MUL(x, 3), z = RESHAPE(y), s = ADD(z, 1), and later SUB(s, y). All tensors share the buffer of x, and ADD
+overwrites y. The pass adds a second reader of the operand z, a SHAPE, so that the runtime gives s another buffer. SHAPE takes no
+time, and no operator reads its result.
+
+Condition: the operand may share its buffer with a tensor that is read later. Open sizes count as equal to any size.
 """
 
 from typing import Dict, List, Optional, Set
@@ -18,9 +21,9 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter
 
 __all__ = ["inplace_hazards"]
 
-#: The number of operands, from the first, that a kernel may overwrite.
+#: Op -> n: its kernel may write the result into the buffer of one of its first n operands.
 _OVERWRITES = {"ADD": 2, "DIV": 2, "DYNAMIC_UPDATE_SLICE": 1, "MUL": 2, "SOFTMAX": 1, "SUB": 2}
-#: Kernels whose result shares the buffer of the operand.
+#: Ops whose result is an alias of the operand: it always shares the operand's buffer.
 _ALIASES = ("BITCAST", "EXPAND_DIMS", "RESHAPE", "SQUEEZE")
 
 
@@ -32,7 +35,7 @@ def _example() -> fb.ModelSpec:
     return graph.model(graph.op("SUB", [matrix, product], (2, 3)))
 
 
-# Last: its SHAPE operators are dead code for every other pass, and later rewrites could add hazards.
+# It runs last: dead_code would remove its SHAPE operators, and other rewrites could add hazards.
 @graph_pass(
     "inplace_hazards",
     "kernel that overwrites x too early => SHAPE(x), kernel",
@@ -41,7 +44,7 @@ def _example() -> fb.ModelSpec:
     legalizes=True,
 )
 def inplace_hazards(graph: GraphRewriter, context: Context) -> int:
-    """Add a second reader of each operand that a runtime would overwrite too early."""
+    """Insert a SHAPE of each operand that a runtime would overwrite while a tensor in its buffer is still live."""
     operators = graph.operators
     result: List[fb.OperatorSpec] = []
     buffers = _Buffers(graph, operators)
@@ -63,17 +66,24 @@ def _shape(graph: GraphRewriter, index: int) -> fb.OperatorSpec:
 
 
 class _Buffers:
-    """The tensors that may share a buffer, as far as open sizes allow to decide."""
+    """Alias analysis: the tensors that may share a buffer after the operators that `assign` has recorded.
+
+    A buffer is identified by its first tensor, the tensor for which the runtime allocates it.
+    """
 
     def __init__(self, graph: GraphRewriter, operators: List[fb.OperatorSpec]) -> None:
         self._graph = graph
-        self._first: Dict[int, Set[int]] = {}  # a tensor -> the first tensors of the buffers that it may be in
-        self._sharing: Dict[int, List[int]] = {}  # the first tensor of a buffer -> other tensors that may be in it
+        self._first: Dict[int, Set[int]] = {}  # a tensor -> the buffers that it may be in, by their first tensors
+        self._sharing: Dict[int, List[int]] = {}  # the first tensor of a buffer -> later tensors that may be in it
         self._last_read = {index: k for k, op in enumerate(operators) for index in op.inputs if index is not None}
         self._guarded: Set[int] = set()
 
     def guard(self, index: int, op: fb.OperatorSpec, moment: int) -> bool:
-        """Whether an operator may overwrite, by this operand, a tensor that is read later. The operand is guarded then."""
+        """Whether `op` may overwrite a tensor in the buffer of its operand `index` that an operator after `moment` reads.
+
+        If so, the operand is recorded as guarded: with a second reader, its buffer is not overwritten. `moment`: the position
+        of `op` in the order of execution.
+        """
         for first in self._overwritten(index, op):
             sharing = [tensor for tensor in self._sharing.get(first, []) if tensor != index]
             if any(self._last_read.get(tensor, -1) > moment for tensor in sharing):
@@ -82,7 +92,7 @@ class _Buffers:
         return False
 
     def assign(self, op: fb.OperatorSpec) -> None:
-        """Record the buffers in which the result of an operator may be."""
+        """Record the buffers that the result of an operator may share: those of aliased or overwritten operands."""
         buffers: Set[int] = set()
         if op.builtin in _ALIASES and self._is_computed(op.inputs[0]):
             buffers = self._first_tensors(op.inputs[0] or 0)
@@ -94,7 +104,10 @@ class _Buffers:
                 self._sharing.setdefault(first, []).append(op.outputs[0])
 
     def _overwritten(self, index: int, op: fb.OperatorSpec) -> Set[int]:
-        """Return the first tensors of the buffers that an operator may overwrite by this operand."""
+        """Return the buffers, by their first tensors, that `op` may overwrite with its result through the operand `index`.
+
+        The set is empty if the operand is an input, a constant, guarded, of another size, or read by several operators.
+        """
         result = op.outputs[0]
         if not self._is_computed(index) or not self._has_single_reader(index) or index in self._guarded:
             return set()
@@ -106,13 +119,13 @@ class _Buffers:
         return self._first.get(index, {index})
 
     def _is_computed(self, index: Optional[int]) -> bool:
-        """Whether a tensor is neither an input, which is never overwritten, nor a constant."""
+        """Whether an operator of the subgraph writes the tensor: it is no input and no constant. Kernels overwrite only these."""
         return index is not None and index not in self._graph.inputs and self._graph.constant(index) is None
 
     def _has_single_reader(self, index: int) -> bool:
         return self._graph.only_reader(index) is not None
 
     def _may_have_equal_size(self, operand: int, result: int) -> bool:
-        """Whether two tensors may have the same number of elements."""
+        """Whether two tensors may have the same number of elements at run time; True if a size is open."""
         sizes = [self._graph.sizes(operand), self._graph.sizes(result)]
         return any(min(shape, default=1) < 0 for shape in sizes) or bool(np.prod(sizes[0]) == np.prod(sizes[1]))

@@ -1,8 +1,8 @@
-"""CAST(x: int8)          =>  DEQUANTIZE(x with a scale of one)
-CAST(x to int8)        =>  GATHER(all int8 values, (x + 128) mod 256)
+"""CAST(x: int8)          =>  DEQUANTIZE(x with scale 1 and zero point 0)
+CAST(x to int8)        =>  GATHER([-128, ..., 127], (x + 128) mod 256)
 
-Condition: the CAST kernel of the runtime does not know int8. The results are the same: a scale of one keeps each
-value, and integers wrap as they do in C.
+Condition: the CAST kernel of the target runtime lacks int8 (tflite-runtime 2.7). The results are the same: a scale of 1 keeps
+each value, and an integer out of range wraps, as in C.
 """
 
 from typing import List
@@ -27,7 +27,7 @@ def _example() -> fb.ModelSpec:
     after=("redundant_reshapes", "integer_kernels"), legalizes=True,
 )  # fmt: skip
 def int8_casts(graph: GraphRewriter, context: Context) -> int:
-    """Replace casts from and to int8 where the runtime has no kernel for them."""
+    """Replace CASTs from and to int8 if the CAST kernel of the target runtime lacks int8."""
     if context.kernels.accepts("CAST", "float32", "to int8"):
         return 0
     count = 0
@@ -47,13 +47,16 @@ def int8_casts(graph: GraphRewriter, context: Context) -> int:
 
 
 class _Cast:
-    """The operators that replace a CAST."""
+    """Builder of the operators that replace a CAST; they are appended to the list `built`."""
 
     def __init__(self, graph: GraphRewriter, built: List[fb.OperatorSpec]) -> None:
         self._graph, self._built = graph, built
 
     def from_int8(self, source: int, result: int) -> None:
-        """Cast by way of float32, and for integers of int32, from which other integers wrap."""
+        """Append operators that cast the int8 tensor `source` to `result`: DEQUANTIZE to float32, then CASTs.
+
+        A result other than float32 and int32 is cast from int32, so that integers wrap.
+        """
         scaled = self._tensor(result, "int8")
         self._graph.set_quantization(scaled, fb.Quantization([1.0], [0]))
         self._put("RESHAPE", [source, self._shape(source)], scaled)
@@ -64,9 +67,9 @@ class _Cast:
             self._cast(before, after)
 
     def to_int8(self, source: int, result: int) -> None:
-        """Compute the int8 values by GATHER from a list of all int8 values.
+        """Append operators that cast `source` to the int8 tensor `result`: GATHER([-128, ..., 127], (x + 128) mod 256).
 
-        Old kernels do not broadcast rank 5, so the index is computed for a vector.
+        The index is computed for a vector: tflite-runtime 2.7 does not broadcast tensors of rank 5.
         """
         whole = self._convert(source, "int32")
         flat, shifted, index = (self._vector(result, "int32") for _ in range(3))
@@ -80,7 +83,7 @@ class _Cast:
         self._put("RESHAPE", [gathered, self._shape(source)], result)
 
     def _convert(self, index: int, dtype: str) -> int:
-        """Return the tensor itself if it has this type, else a new tensor of its shape."""
+        """Return the tensor `index` if it has this dtype, else a new tensor of its shape with this dtype."""
         return index if self._graph.tensor(index).dtype == dtype else self._tensor(index, dtype)
 
     def _cast(self, source: int, result: int) -> None:
@@ -88,7 +91,7 @@ class _Cast:
         self._put("CAST", [source], result, in_data_type=before, out_data_type=after)
 
     def _shape(self, source: int) -> int:
-        """Return the shape of a tensor: a constant, or computed if several sizes are open."""
+        """Return a tensor with the shape of `source`, for a RESHAPE: a constant, or a SHAPE if several sizes are open."""
         sizes = list(self._graph.sizes(source))
         open_sizes = sum(size < 0 for size in sizes)
         if not open_sizes or (open_sizes == 1 and 0 not in sizes):
@@ -101,7 +104,7 @@ class _Cast:
         return self._graph.add_like(like, self._name(), dtype)
 
     def _vector(self, like: int, dtype: str) -> int:
-        """Add a vector of as many elements as another tensor."""
+        """Append a tensor of rank 1 with as many elements as the tensor `like`, and return its index."""
         shaped = self._graph.tensor(like)
         count = int(np.prod(shaped.shape, dtype=np.int64))
         signature = None if shaped.shape_signature is None else (-1,)

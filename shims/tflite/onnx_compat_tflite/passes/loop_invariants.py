@@ -1,8 +1,8 @@
-"""WHILE(a, b), where b is read neither behind the loop nor for a value that is  =>  WHILE(a)
+"""WHILE(a, b)  =>  WHILE(a), where b is an unused loop-carried value
 
-A loop brings in a tensor for its size, and the size is then known in another way. The tensor remains a loop-carried
-value that no operator reads. Each round would copy it twice: the whole sequence that a recurrent network reads, for
-example.
+Condition: the result b has no reader and is no output, and neither the loop's condition nor another result depends on b. A
+model passes a tensor into a loop to read its size, for example, and the size turns out to be constant. Each iteration would
+copy the unused tensor twice.
 """
 
 from typing import Any, List, Sequence, Set
@@ -27,7 +27,10 @@ def _example() -> fb.ModelSpec:
 
 @graph_pass("loop_invariants", "WHILE(a, b) => WHILE(a), where b is never read", _example)
 def loop_invariants(graph: GraphRewriter, context: Context) -> int:
-    """Drop loop-carried values that nothing reads. Inner loops come first, since an outer loop may only feed them."""
+    """Remove unused loop-carried values from each WHILE and its subgraphs; return the number of removed values.
+
+    Inner loops are rewritten first: an outer loop may carry a value only for an inner loop.
+    """
     dropped = 0
     for loop in graph.operators:
         if loop.builtin == "WHILE":
@@ -37,15 +40,18 @@ def loop_invariants(graph: GraphRewriter, context: Context) -> int:
                 dropped += len(loop.outputs) - len(read)
                 graph.set_inputs(loop, [loop.inputs[position] for position in read])
                 graph.set_outputs(loop, [loop.outputs[position] for position in read])
-                test.select_ends(inputs=read)
-                body.select_ends(inputs=read, outputs=read)
+                test.select_ports(inputs=read)
+                body.select_ports(inputs=read, outputs=read)
                 for part in (test, body):
                     part.erase_dead_code()  # a dead operator may read a dropped value
     return dropped
 
 
 def _read_values(graph: GraphRewriter, loop: fb.OperatorSpec, test: GraphRewriter, body: GraphRewriter) -> List[int]:
-    """Return the positions of the values that are read after the loop, by its test, or to compute a kept value."""
+    """Return the positions of the loop-carried values to keep, in order.
+
+    A value is kept if it is read after the loop, or if the condition or another kept value depends on it.
+    """
     kept = {position for position, index in enumerate(loop.outputs) if graph.readers(index) or graph.is_output(index)}
     kept |= _input_positions(test, test.outputs)
     while True:
@@ -56,7 +62,7 @@ def _read_values(graph: GraphRewriter, loop: fb.OperatorSpec, test: GraphRewrite
 
 
 def _input_positions(part: GraphRewriter, outputs: Sequence[int]) -> Set[int]:
-    """Return the positions of the inputs that these tensors depend on."""
+    """Return the positions of the inputs of the subgraph `part` that the tensors `outputs` depend on."""
     needed: Set[Any] = set(outputs)
     for op in part.operators[::-1]:
         if needed.intersection(op.outputs):

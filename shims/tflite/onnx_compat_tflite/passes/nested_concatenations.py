@@ -1,7 +1,7 @@
 """CONCATENATION(CONCATENATION(a, b), c)  =>  CONCATENATION(a, b, c)
 
-Conditions: both join along the same axis, no other operator reads the inner result, and the parts have its quantization.
-The result has at most four parts: XNNPACK takes no more in some releases.
+Conditions: both have the same axis, no other operator reads the inner result, and a, b and the inner result have the same
+quantization. The new CONCATENATION has at most four inputs: some releases of XNNPACK accept no more.
 """
 
 from typing import List, Optional
@@ -26,7 +26,7 @@ def _example() -> fb.ModelSpec:
     after=("dead_code",),
 )  # fmt: skip
 def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
-    """Merge concatenations along the same axis."""
+    """Merge a CONCATENATION into the CONCATENATION that reads its result, if both have the same axis."""
     count = 0
     for op in graph.operators:
         if op.builtin != "CONCATENATION":
@@ -45,7 +45,7 @@ def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
 def _inner_concatenation(
     graph: GraphRewriter, outer: fb.OperatorSpec, index: Optional[int]
 ) -> Optional[fb.OperatorSpec]:
-    """Return the CONCATENATION that writes an input of another and can be merged with it; else None."""
+    """Return the CONCATENATION that computes the input `index` of `outer`, if both can be merged; else None."""
     inner = graph.producer(index, "CONCATENATION")
     if inner is None or index is None or not graph.is_only_read_by(index, outer):
         return None

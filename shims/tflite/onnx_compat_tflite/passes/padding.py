@@ -1,7 +1,10 @@
 """CONV_2D(PAD(x), VALID)  =>  CONV_2D(x, SAME)        PAD(TRANSPOSE(x))  =>  TRANSPOSE(PAD(x))
 
-The first holds where the zeros of the PAD are those of SAME. The second makes the rows longer that a PAD copies: an
-NCHW image is padded before its channels become the last axis, where a row has three elements.
+First rewrite (same_padding): the PAD adds the zeros that the padding SAME of the convolution adds. Also DEPTHWISE_CONV_2D.
+
+Second rewrite (pad_before_transpose): x is float32, its last axis is longer than that of the TRANSPOSE, and no other operator
+reads the TRANSPOSE. PAD copies row by row, so long rows are faster: the rows of an NCHW image have its width, those of an
+NHWC image three elements.
 """
 
 from typing import Any, Optional, Sequence
@@ -29,7 +32,7 @@ def _same_example() -> fb.ModelSpec:
     before=("integer_kernels",),
 )  # fmt: skip
 def same_padding(graph: GraphRewriter, context: Context) -> int:
-    """Let a convolution read the input of a PAD, if the padding SAME of the convolution adds the same zeros."""
+    """Fold a PAD into the convolution that reads it, as padding SAME, if SAME adds the same zeros."""
     count = 0
     for op in graph.operators:
         if op.builtin in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.options.get("padding") == "VALID":
@@ -67,7 +70,7 @@ def _transpose_example() -> fb.ModelSpec:
     after=("same_padding",),
 )  # fmt: skip
 def pad_before_transpose(graph: GraphRewriter, context: Context) -> int:
-    """Swap a TRANSPOSE and a PAD of it, where the rows of the source are longer."""
+    """Swap a TRANSPOSE and the PAD that reads it, if the last axis before the TRANSPOSE is longer than after it."""
     count = 0
     for pad in graph.operators:
         transpose = graph.producer(pad.inputs[0], "TRANSPOSE") if pad.builtin == "PAD" else None
@@ -87,7 +90,10 @@ def pad_before_transpose(graph: GraphRewriter, context: Context) -> int:
 def _swap(
     graph: GraphRewriter, transpose: fb.OperatorSpec, pad: fb.OperatorSpec, order: np.ndarray, ends: np.ndarray
 ) -> None:
-    """Make the first operator the PAD, and the second the TRANSPOSE."""
+    """Swap the operators: `transpose` becomes the PAD, with the paddings `ends` permuted, and `pad` the TRANSPOSE.
+
+    `order`: the permutation of the TRANSPOSE.
+    """
     back = np.argsort(order)
     name, sizes = graph.tensor(pad.outputs[0]).name, graph.sizes(pad.outputs[0])
     swapped_ends = graph.add_constant(name + "/ends", ends[back])

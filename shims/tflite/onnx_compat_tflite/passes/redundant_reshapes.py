@@ -1,7 +1,9 @@
 """RESHAPE(RESHAPE(x, a), b) => RESHAPE(x, b)        CAST(CAST(x, wide), t) => CAST(x, t)        RESHAPE(x, own shape) => x
 
-Conditions: the type between two CASTs holds every value of the first type. The shape that a RESHAPE keeps has at
-most one open size, and no size of zero beside it.
+Also EXPAND_DIMS and SQUEEZE as the inner RESHAPE, and a CAST to the same dtype.
+
+Conditions: the intermediate dtype of two CASTs represents every value of the first dtype. A shape that a RESHAPE keeps is static,
+or has a single open size and no size of zero.
 """
 
 from typing import Optional
@@ -13,7 +15,7 @@ from onnx_compat_tflite.passes.rewriter import GraphRewriter
 __all__ = ["redundant_reshapes"]
 
 _RESHAPES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
-#: The types that hold every value of a type.
+#: Dtype -> the wider dtypes that represent each of its values.
 _WIDER = {
     "bool": ("uint8", "int8", "int16", "int32", "int64", "float32"),
     "int8": ("int16", "int32", "int64", "float32"),
@@ -33,7 +35,7 @@ def _example() -> fb.ModelSpec:
 
 @graph_pass("redundant_reshapes", "RESHAPE(RESHAPE(x, a), b) => RESHAPE(x, b); the same for CAST", _example)
 def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
-    """Let each RESHAPE and CAST read the oldest tensor that serves, and bypass those that change nothing."""
+    """Skip intermediate RESHAPEs and widening CASTs, and remove RESHAPEs and CASTs that change nothing."""
     count = sum(_bypass_pack(graph, op) for op in graph.operators if op.builtin == "RESHAPE")
     for op in graph.operators:
         if op.builtin == "RESHAPE":
@@ -55,7 +57,10 @@ def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
 
 
 def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """Rewrite RESHAPE(CAST(PACK(number)), scalar) => CAST(number): a size that a model counts to."""
+    """Rewrite RESHAPE(CAST(PACK(x)), []) => CAST(x), for a scalar x, if `op` is the RESHAPE; return whether it was.
+
+    Loop counters that are compared with a size have this form.
+    """
     cast = graph.producer(op.inputs[0], "CAST")
     pack = None if cast is None else graph.producer(cast.inputs[0], "PACK")
     if cast is None or pack is None or len(pack.inputs) > 1 or pack.inputs[0] is None or graph.sizes(op.outputs[0]):
@@ -68,7 +73,7 @@ def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the tensor that an earlier CAST brought to a wider type. None if there is no such CAST."""
+    """Return x if the CAST `op` reads a CAST of x to a dtype that represents every value of x; else None."""
     inner = graph.producer(op.inputs[0], "CAST")
     if inner is None or inner.inputs[0] is None:
         return None
@@ -77,7 +82,7 @@ def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional
 
 
 def _copied_tensor(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the tensor that a RESHAPE or a CAST copies without a change. None if it changes something."""
+    """Return the input of a RESHAPE to the same shape, or of a CAST to the same dtype; None for any other operator."""
     source = op.inputs[0] if op.builtin in ("RESHAPE", "CAST") else None
     if source is None:
         return None

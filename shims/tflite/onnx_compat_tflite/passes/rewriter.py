@@ -1,7 +1,6 @@
-"""The rewriting interface of TFLite graphs: passes read and change a subgraph through `GraphRewriter` alone.
+"""The interface through which passes read and edit a TFLite subgraph: `GraphRewriter`.
 
-A rewriter keeps the producer and the readers of each tensor up to date through every edit. `start_pass` brings
-readers into the order of the operators again.
+A rewriter keeps the producer (the operator that writes) and the readers of each tensor up to date through every edit.
 """
 
 from dataclasses import replace
@@ -23,9 +22,10 @@ def is_unfused(op: fb.OperatorSpec) -> bool:
 
 
 class GraphRewriter:
-    """A subgraph that passes edit. Arguments name a tensor by its index, an operator by its `OperatorSpec`.
+    """A TFLite subgraph that passes read and edit.
 
-    Callers read an `OperatorSpec` and never change it.
+    Tensors are identified by their index, operators by their `OperatorSpec`. Callers edit through the methods only, and never
+    assign to an `OperatorSpec` or `TensorSpec`.
     """
 
     def __init__(self, graph: fb.SubGraph) -> None:
@@ -33,7 +33,7 @@ class GraphRewriter:
         self._index_operators()
 
     def start_pass(self) -> None:
-        """Order the readers of each tensor, so that a pass does not depend on the edits of the passes before it."""
+        """Sort the readers of each tensor in the order of execution; edits of earlier passes may have changed it."""
         if self._is_edited:
             self._index_operators()
 
@@ -56,7 +56,7 @@ class GraphRewriter:
 
     @property
     def operators(self) -> List[fb.OperatorSpec]:
-        """The operators in the order of execution, as a new list."""
+        """The operators in the order of execution, as a new list: a pass may edit the subgraph while it iterates."""
         return list(self._graph.operators)
 
     @property
@@ -72,40 +72,46 @@ class GraphRewriter:
         return len(self._graph.tensors)
 
     def tensor(self, index: int) -> fb.TensorSpec:
-        """Return a tensor. Callers do not change it."""
+        """Return the tensor with this index. Callers must not change it."""
         return self._graph.tensors[index]
 
     def is_output(self, index: int) -> bool:
         return index in self._graph.outputs
 
     def producer(self, index: Optional[int], *builtins: str) -> Optional[fb.OperatorSpec]:
-        """Return the operator that writes a tensor, if it is of these builtins; else None."""
+        """Return the operator that writes a tensor, if it is one of the ops `builtins`; else None."""
         producer = self._producers.get(-1 if index is None else index)
         return producer if producer is not None and producer.builtin in builtins else None
 
     def any_producer(self, index: int) -> fb.OperatorSpec:
-        """Return the operator that writes a tensor, which is neither an input nor a constant."""
+        """Return the operator that writes a tensor. Raises KeyError for an input, a constant or a variable."""
         return self._producers[index]
 
     def readers(self, index: int) -> List[fb.OperatorSpec]:
-        """Return the operators that read a tensor."""
+        """Return the operators that read a tensor, as a new list; an operator that reads it twice may be listed twice."""
         return list(self._readers.get(index, []))
 
     def only_reader(self, index: int) -> Optional[fb.OperatorSpec]:
-        """Return the only reader of a tensor. None if an operator reads it twice, or several do, or the tensor is an output."""
+        """Return the only operator that reads a tensor; None if it has no reader or several, or is an output.
+
+        An operator that reads the tensor twice counts as two readers.
+        """
         readers = self._readers.get(index, [])
         return readers[0] if len(readers) == 1 and index not in self._graph.outputs else None
 
     def is_only_read_by(self, index: int, op: fb.OperatorSpec) -> bool:
-        """Whether no other operator reads the tensor, and it is no output."""
+        """Whether no operator other than `op` reads the tensor, and the tensor is no output. `op` may read it twice."""
         return all(reader is op for reader in self._readers.get(index, [])) and index not in self._graph.outputs
 
     def constant(self, index: Optional[int]) -> Any:
-        """Return the array of a constant; None for another tensor."""
+        """Return the array of a constant tensor; None for any other tensor, and for an omitted input (None)."""
         return None if index is None else self._graph.tensors[index].buffer
 
     def number(self, index: Optional[int]) -> Optional[float]:
-        """Return the number of a constant of a single element. None for another tensor and for a quantized constant."""
+        """Return the value of a numeric constant with a single element, as a float.
+
+        Returns None for any other tensor, and for a quantized constant.
+        """
         array = self.constant(index)
         if (
             array is None
@@ -117,7 +123,7 @@ class GraphRewriter:
         return float(np.asarray(array).reshape(()))
 
     def sizes(self, index: int) -> Sequence[int]:
-        """Return the sizes of a tensor, -1 for an open size."""
+        """Return the shape of a tensor, with -1 for an open size."""
         tensor = self._graph.tensors[index]
         return tensor.shape if tensor.shape_signature is None else tensor.shape_signature
 
@@ -130,30 +136,33 @@ class GraphRewriter:
         signature: Optional[Sequence[int]] = None,
         quantization: Optional[fb.Quantization] = None,
     ) -> int:
-        """Add a tensor that an operator will write. Return its index."""
+        """Append a tensor without data, for the result of an operator, and return its index.
+
+        `signature`: the shape with -1 for open sizes; None if `shape` is static or has the -1 itself.
+        """
         return self._graph.add(fb.TensorSpec(name, dtype, shape, shape_signature=signature, quantization=quantization))
 
     def add_constant(self, name: str, array: ArrayLike, quantization: Optional[fb.Quantization] = None) -> int:
-        """Add a constant. Return its index."""
+        """Append a constant tensor with the dtype and shape of `array`, and return its index."""
         array = np.asarray(array)
         return self._graph.add(fb.TensorSpec(name, array.dtype.name, array.shape, array, quantization=quantization))
 
     def add_like(self, index: int, name: str, dtype: str) -> int:
-        """Add a tensor with the shape of an existing tensor. Return its index."""
+        """Append a tensor without data, with the shape of the tensor `index` and this dtype; return its index."""
         shaped = self._graph.tensors[index]
         return self.add_tensor(name, dtype, shaped.shape, shaped.shape_signature)
 
     def rename(self, index: int, suffix: str) -> None:
-        """Append to the name of a tensor that no longer holds the value of the model with that name."""
+        """Append `suffix` to the name of a tensor. For a tensor that no longer holds the value that the name has in the model."""
         self._graph.tensors[index].name += suffix
 
     def set_quantization(self, index: int, quantization: fb.Quantization) -> None:
-        """Set the scale and zero point of a tensor of integers."""
+        """Set the scale and zero point of an integer tensor."""
         self._graph.tensors[index].quantization = quantization
 
     # -- changing operators ------------------------------------------------------------------------------------------------
     def set_input(self, op: fb.OperatorSpec, position: int, index: int) -> None:
-        """Let an operator read another tensor as its input at a position."""
+        """Replace the input of an operator at `position` by the tensor `index`."""
         self._is_edited = True
         inputs = list(op.inputs)
         before = inputs[position]
@@ -172,35 +181,35 @@ class GraphRewriter:
                 self._readers.setdefault(index, []).append(op)
 
     def set_options(self, op: fb.OperatorSpec, **options: Option) -> None:
-        """Change some options of an operator."""
+        """Set the given options of an operator; its other options stay."""
         op.options = dict(op.options, **options)
 
     def set_outputs(self, op: fb.OperatorSpec, outputs: Sequence[int]) -> None:
-        """Let an operator write other tensors."""
+        """Replace the tensors that an operator writes."""
         self._is_edited = True
         op.outputs = list(outputs)
         for index in op.outputs:
             self._producers[index] = op
 
     def replace_op(self, op: fb.OperatorSpec, builtin: str, inputs: Sequence[Optional[int]], **options: Option) -> None:
-        """Make an operator another operator, with the same outputs."""
+        """Replace the op, the inputs and all options of an operator; its outputs and its position stay."""
         op.builtin, op.options = builtin, options
         self.set_inputs(op, inputs)
 
     def insert_before(self, op: fb.OperatorSpec, added: fb.OperatorSpec) -> None:
-        """Insert the operator `added` directly before an operator."""
+        """Insert the operator `added` directly before `op` in the order of execution."""
         position = next(k for k, existing in enumerate(self._graph.operators) if existing is op)
         self._graph.operators.insert(position, added)
         self.set_inputs(added, added.inputs)
         self.set_outputs(added, added.outputs)
 
     def erase(self, op: fb.OperatorSpec) -> None:
-        """Remove an operator. Its outputs must have no readers, or another producer."""
+        """Remove an operator from the subgraph. No operator may read its outputs, unless another operator writes them."""
         self._forget_reader(op)
         self._graph.operators = [kept for kept in self._graph.operators if kept is not op]
 
     def reorder(self, operators: Sequence[fb.OperatorSpec]) -> None:
-        """Replace the operators of the subgraph by these, which may include new operators, in this order."""
+        """Replace the operators of the subgraph by `operators`, in this order. The list may have new operators."""
         self._graph.operators = list(operators)
         self._index_operators()
 
@@ -212,7 +221,7 @@ class GraphRewriter:
 
     # -- rerouting values --------------------------------------------------------------------------------------------------
     def replace_reads(self, old: int, new: int) -> None:
-        """Let every reader of a tensor read another tensor."""
+        """Let every operator that reads the tensor `old` read the tensor `new`."""
         for reader in self.readers(old):
             for position, index in enumerate(reader.inputs):
                 if index == old:
@@ -224,7 +233,10 @@ class GraphRewriter:
         self.set_outputs(op, erased.outputs)
 
     def write_new_tensor(self, op: fb.OperatorSpec, suffix: str) -> None:
-        """Let an operator and its readers use a new tensor, since the value is no longer that of the model."""
+        """Replace the result of an operator by a new tensor with the name `old name + suffix`; its readers read that tensor.
+
+        For an operator whose result is no longer the value that the name has in the model.
+        """
         (old,) = op.outputs
         tensor = self._graph.tensors[old]
         new = self._graph.add(replace(tensor, name=tensor.name + suffix))
@@ -232,10 +244,10 @@ class GraphRewriter:
         self.replace_reads(old, new)
 
     def bypass(self, op: fb.OperatorSpec, source: int) -> bool:
-        """Replace the result of an operator by a tensor of the same value. Returns whether the graph was changed.
+        """Let readers of the result of `op` read `source`, a tensor with the same value; return whether an edit was made.
 
-        If the result is an output, the producer of `source` writes it directly; an input, a constant or another
-        output cannot be replaced so.
+        If the result is an output, the producer of `source` writes the output instead, and `op` is removed. That is impossible,
+        and nothing is edited, if `source` is an input, a constant or another output.
         """
         result = op.outputs[0]
         if result not in self._graph.outputs:
@@ -244,25 +256,25 @@ class GraphRewriter:
             return has_readers
         if source not in self._producers or source in self._graph.outputs:
             return False
-        maker = self._producers[source]
+        producer = self._producers[source]
         self.erase(op)
         self.replace_reads(source, result)
-        maker.outputs = [result if index == source else index for index in maker.outputs]
-        self._producers[result] = maker
+        producer.outputs = [result if index == source else index for index in producer.outputs]
+        self._producers[result] = producer
         return True
 
-    # -- the ends of a subgraph --------------------------------------------------------------------------------------------
-    def select_ends(self, inputs: Optional[Sequence[int]] = None, outputs: Optional[Sequence[int]] = None) -> None:
-        """Keep only the inputs and outputs at these positions."""
+    # -- inputs, outputs and dead code -------------------------------------------------------------------------------------
+    def select_ports(self, inputs: Optional[Sequence[int]] = None, outputs: Optional[Sequence[int]] = None) -> None:
+        """Keep only the inputs, and the outputs, of the subgraph at these positions; None keeps all."""
         if inputs is not None:
             self._graph.inputs = [self._graph.inputs[position] for position in inputs]
         if outputs is not None:
             self._graph.outputs = [self._graph.outputs[position] for position in outputs]
 
     def erase_dead_code(self) -> int:
-        """Erase operators whose results are not read, then unused tensors. Return the number of erased operators.
+        """Erase operators whose results are not read, then unused tensors; return the number of erased operators.
 
-        The remaining operators keep their order. Tensors get new indices.
+        The remaining operators keep their order. Tensors get new indices, so indices that a caller holds become invalid.
         """
         graph = self._graph
         before, needed = len(graph.operators), set(graph.outputs)

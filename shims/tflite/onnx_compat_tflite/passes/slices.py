@@ -3,8 +3,11 @@ RESHAPE(SPLIT(RESHAPE(x)))             =>  RESHAPE(SPLIT(x))
 
 Attention and recurrent cells compute several tensors (queries, keys and values, or gates) as a single product and slice it.
 
-Conditions: float32 or int32, adjacent slices of equal size along one axis, and at most four parts, the limit of SPLIT in
-XNNPACK. For the second rewrite, the reshape only splits the last axis.
+First rewrite (slices_to_split): x is float32 or int32, and the slices have equal sizes along one axis and together cover x. There
+are at most four, the limit of SPLIT in XNNPACK.
+
+Second rewrite (split_before_reshape): the inner RESHAPE only divides the last axis, the SPLIT is along the first new axis, and
+RESHAPEs are the only readers of its results.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -22,7 +25,7 @@ _MAX_PARTS = 4
 
 
 class _Slice(NamedTuple):
-    """A slice along a single axis."""
+    """A SLICE that shortens a single axis of the tensor `source`: `length` elements from `start` on."""
 
     source: int
     axis: int
@@ -42,7 +45,7 @@ def _slices_example() -> fb.ModelSpec:
     after=("integer_kernels",),
 )  # fmt: skip
 def slices_to_split(graph: GraphRewriter, context: Context) -> int:
-    """Replace slices that cover a tensor by a SPLIT, at the position of the first slice."""
+    """Replace SLICEs of equal size that together cover a tensor by a SPLIT, at the position of the first SLICE."""
     groups: Dict[Tuple[int, int], List[_Slice]] = {}
     for op in graph.operators:
         part = _find_slice(graph, op)
@@ -62,7 +65,7 @@ def slices_to_split(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slice(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Slice]:
-    """Return the operator as a slice along a single axis, or None."""
+    """Return a SLICE with constant bounds along a single axis as a `_Slice`; None for any other operator or dtype."""
     source = op.inputs[0] if op.builtin == "SLICE" else None
     if source is None or graph.tensor(source).dtype not in _TYPES:
         return None
@@ -94,7 +97,10 @@ def _reshape_example() -> fb.ModelSpec:
     after=("slices_to_split",),
 )  # fmt: skip
 def split_before_reshape(graph: GraphRewriter, context: Context) -> int:
-    """Split before a reshape into heads, if all parts are reshaped again."""
+    """Split the input of a RESHAPE instead of its result, if all parts are reshaped again.
+
+    Example: x [n, 3 * 64], reshaped to [n, 3, 64] and split along axis 1, is split along its last axis.
+    """
     count = 0
     for split in graph.operators:
         reshape = graph.producer(split.inputs[1], "RESHAPE") if split.builtin == "SPLIT" else None
@@ -119,7 +125,10 @@ def _is_only_reshaped(graph: GraphRewriter, index: int) -> bool:
 
 
 def _add_part(graph: GraphRewriter, source: int, part: int, count: int) -> int:
-    """Add a tensor like the source, with the given fraction of its last axis."""
+    """Append a tensor with the shape of `source`, but 1/count of its last axis, and return its index.
+
+    `part`: the old result of the SPLIT, whose name begins the new name.
+    """
     whole, name = graph.tensor(source), graph.tensor(part).name + "/flat"
     shape, signature = (
         [*sizes[:-1], sizes[-1] // count] if sizes else None for sizes in (whole.shape, whole.shape_signature)

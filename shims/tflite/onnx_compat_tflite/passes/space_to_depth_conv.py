@@ -1,9 +1,11 @@
-"""CONV_2D(CONCATENATION(STRIDED_SLICE(x), STRIDED_SLICE(x), ...))  =>  CONV_2D(x) with larger strides
-CONV_2D(RESHAPE(TRANSPOSE(RESHAPE(x))))                         =>  CONV_2D(x) with larger strides
+"""CONV_2D(CONCATENATION(STRIDED_SLICE(x), STRIDED_SLICE(x), ...))  =>  CONV_2D(x) with larger filters and strides
+CONV_2D(RESHAPE(TRANSPOSE(RESHAPE(x))))                         =>  CONV_2D(x) with larger filters and strides
 
-Condition: the convolution reads blocks of pixels as channels (Focus of YOLO, pixel unshuffle, SPACE_TO_DEPTH).
-Filters of the size of a block, in steps of that size, compute the same products from x, and no copy is made. A
-TRANSPOSE between the two stays.
+The operators between x and the convolution turn blocks of pixels into channels: Focus of YOLO, pixel unshuffle, SPACE_TO_DEPTH.
+Filters and strides that are larger by the block size compute the same products without that copy.
+
+Conditions: constant float32 filters, no dilation, no groups, and SAME padding that is equal on both sides. Each pixel of x is read
+once. A TRANSPOSE between the CONCATENATION and the convolution is kept, before the convolution.
 """
 
 from typing import Any, List, NamedTuple, Optional, Tuple
@@ -22,10 +24,10 @@ _END = np.iinfo(np.int32).max  # the end of an axis of any size
 
 
 class _Samples(NamedTuple):
-    source: int
-    steps: Tuple[int, int]  # of rows and columns
-    starts: List[Tuple[int, int]]  # the row and the column at which each part begins
-    is_interleaved: bool = False  # whether the parts of a channel are adjacent, and not the channels of a part
+    source: int  # the NHWC image
+    steps: Tuple[int, int]  # the height and width of a block: each part takes a pixel of each block
+    starts: List[Tuple[int, int]]  # for each part, (row, column) of its pixel in a block
+    is_interleaved: bool = False  # channels are ordered by (channel of x, part), and not by (part, channel of x)
 
 
 def _example() -> fb.ModelSpec:
@@ -41,7 +43,7 @@ def _example() -> fb.ModelSpec:
     after=("bias_folding", "channel_shuffles"),
 )  # fmt: skip
 def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
-    """Let convolutions read the image whose pixels were rearranged as channels."""
+    """Let convolutions read an image instead of its copy in which blocks of pixels are channels."""
     count = 0
     for conv in graph.operators:
         if conv.builtin != "CONV_2D":
@@ -60,9 +62,10 @@ def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]) -> Optional[_Samples]:
-    """Return the image that strided slices cover, each pixel once and with all channels. None if they do not cover an image.
+    """Return the image whose strided slices a CONCATENATION joins along the channels.
 
-    order: the axes of the image that are its batch, rows, columns and channels for the convolution.
+    Returns None unless the slices have each pixel of the image once, with all its channels. `order`: the axes of the image
+    that the convolution reads as batch, rows, columns and channels.
     """
     if len(order) != 4 or order[0] != 0 or joined.options.get("axis") not in (order[3], order[3] - 4):
         return None
@@ -86,7 +89,10 @@ def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]
 
 
 def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], List[int]]:
-    """Return the tensor that a chain of STRIDED_SLICEs reads, with the total starts and steps."""
+    """Return (source, starts, steps): the tensor `index` is the slice of `source` by these starts and steps per axis.
+
+    A chain of STRIDED_SLICEs is combined. A tensor that no STRIDED_SLICE computes is its own source, with steps of 1.
+    """
     rank = len(graph.sizes(index))
     starts, steps = [0] * rank, [1] * rank
     op = graph.producer(index, "STRIDED_SLICE")
@@ -96,7 +102,7 @@ def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], L
         if has_mask or begin is None or end is None or strides is None or np.min(strides) < 1 or np.min(begin) < 0:
             break
         if graph.sizes(index)[0] < 0 and end[0] < _END and not op.options.get("end_mask", 0) & 1:
-            break  # an open batch may be cut
+            break  # the end may shorten a batch of open size
         mask = op.options.get("begin_mask", 0)
         own = [0 if mask >> axis & 1 else int(start) for axis, start in enumerate(begin)]
         starts = [start + inner * int(step) for start, inner, step in zip(own, starts, strides)]
@@ -107,7 +113,10 @@ def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], L
 
 
 def _find_blocks(graph: GraphRewriter, index: int) -> Optional[_Samples]:
-    """Return the image whose blocks of pixels become channels by RESHAPE, TRANSPOSE and RESHAPE. None if there is no such image."""
+    """Return the image of which RESHAPE, TRANSPOSE, RESHAPE turn blocks of pixels into the channels of the tensor `index`.
+
+    Returns None if other operators compute the tensor, or if they permute the elements in another way.
+    """
     after = graph.producer(index, "RESHAPE")
     transpose = None if after is None else graph.producer(after.inputs[0], "TRANSPOSE")
     before = None if transpose is None else graph.producer(transpose.inputs[0], "RESHAPE")
@@ -131,7 +140,10 @@ def _find_blocks(graph: GraphRewriter, index: int) -> Optional[_Samples]:
 
 
 def _can_stride(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
-    """Whether larger strides keep the windows of a convolution: no dilation, no groups, and even SAME padding."""
+    """Whether a convolution keeps its windows with larger filters and strides.
+
+    True for constant float32 filters, no dilation, no groups, and VALID padding or SAME padding that is equal on both sides.
+    """
     filters, sizes = graph.constant(conv.inputs[1]), graph.sizes(conv.inputs[0] or 0)
     if filters is None or np.asarray(filters).dtype != np.float32 or np.shape(filters)[3] != sizes[3]:
         return False
@@ -147,7 +159,10 @@ def _can_stride(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
 def _read_source(
     graph: GraphRewriter, conv: fb.OperatorSpec, transpose: Optional[fb.OperatorSpec], samples: _Samples
 ) -> None:
-    """Let a convolution read the image, behind the TRANSPOSE if there is one."""
+    """Let a convolution read the image `samples.source`, with larger filters and strides.
+
+    With a `transpose`, a TRANSPOSE of the image with its permutation is inserted before the convolution.
+    """
     source = samples.source
     old: Any = np.asarray(graph.constant(conv.inputs[1]))
     (rows, columns), count = samples.steps, len(samples.starts)

@@ -1,10 +1,10 @@
-"""slice(conv_transpose(x))  =>  conv_transpose_same(x, beyond), which TFLite computes with the padding SAME
+"""slice(conv_transpose(x))  =>  conv_transpose_same(x, beyond), a TRANSPOSE_CONV with padding SAME
 
-A transposed convolution is recorded with its full result, and a slice removes the padding. If the slice keeps the part that
-TFLite calls SAME, the kernel computes that part alone, without a copy.
+A transposed convolution is recorded without padding, and a slice crops its result. If the slice keeps the part that the padding
+SAME of TFLite keeps, the kernel computes only that part, and no copy is made.
 
-Conditions: at most two spatial axes, no
-other operator reads the full result, and the sizes differ by static numbers.
+Conditions: at most two spatial axes, and no other node reads the uncropped result. The slice has steps of 1, crops the spatial
+axes only, by static amounts, and half of each amount (rounded down) at the beginning.
 """
 
 from typing import List, Optional, Sequence, Tuple
@@ -50,8 +50,9 @@ def _example(target: Emitter) -> Program:
     before=("composed_activations",),
 )  # fmt: skip
 def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, int]:
-    """Merge slices of transposed convolutions into them. The parameter `beyond` of a merged node holds, for each
-    spatial axis, the size of the result minus stride * size.
+    """Merge slices of transposed convolutions into `conv_transpose_same` nodes. Return the region and the number of rewrites.
+
+    The parameter `beyond` holds, for each spatial axis, result size - stride * input size.
     """
     uses = count_uses(region)
 
@@ -69,7 +70,7 @@ def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, in
 
 @rule("conv_transpose_same")
 def _conv_transpose_same(application: Application) -> Sequence[Spec]:
-    """Return the type of a transposed convolution whose result has `beyond` more than one stride for each element."""
+    """Infer the result of `conv_transpose_same`: each spatial size is stride * input size + `beyond`, at least 0."""
     x, w = application.spec(0), application.spec(1)
     params = application.params
     axes = zip(x.shape[1:-1], params["window"].strides, params["beyond"])
@@ -78,8 +79,9 @@ def _conv_transpose_same(application: Application) -> Sequence[Spec]:
 
 
 def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
-    """Return, for each spatial axis, the size of the slice minus stride * size. None if the slice does not keep what SAME
-    keeps: all but a margin, half of which (rounded down) is at the beginning.
+    """Return, for each spatial axis, slice size - stride * input size.
+
+    Returns None if the slice does not keep the part that the padding SAME keeps; the conditions are in the module docstring.
     """
     _, starts, ends = cut.args
     assert isinstance(starts, Extents) and isinstance(ends, Extents) and isinstance(full.args[0], Ref)
@@ -100,5 +102,8 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
 
 
 def _sliced_size(extent: Extent, start: Extent, end: Extent) -> Extent:
-    """Return the size of an axis between two places. The full result of a convolution always has more than the margin."""
+    """Return the size of an axis of size `extent` after slicing from `start` to `end`. A negative end counts from the end.
+
+    The result is not clamped to 0: an uncropped transposed convolution is always larger than the cropped margin.
+    """
     return end - start if not is_static(end) or end >= 0 else extent + end - start

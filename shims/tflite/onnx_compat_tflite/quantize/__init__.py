@@ -1,7 +1,7 @@
-"""Quantisation of a .tflite file: of its weights alone, or of weights and computed values.
+"""Quantise a .tflite file: its weights only, or its weights and its activations.
 
-`weights` and `products` store weights in fewer bits and need no other package. `library` calls ai-edge-quantizer for operators
-that compute with integers; `ranges` measures the ranges of their values.
+`weights` and `products` store weights in fewer bits, and need no other package. `library` calls ai-edge-quantizer, for
+operators that compute with integers. `ranges` calibrates: it measures the ranges of the activations.
 """
 
 from onnx_compat_tflite.quantize.rewrite import quantize

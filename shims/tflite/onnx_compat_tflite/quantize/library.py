@@ -1,4 +1,4 @@
-"""Quantisation by ai-edge-quantizer, into operators that compute with integers."""
+"""Quantise a TFLite model by the package ai-edge-quantizer, so that its operators compute with integers."""
 
 import contextlib
 import importlib
@@ -23,7 +23,7 @@ _INNER_PREFIX = "inner graph %d: "
 
 
 def check_library(kind: str) -> None:
-    """Raise MissingDependencyError if ai-edge-quantizer cannot be imported."""
+    """Raise MissingDependencyError if ai-edge-quantizer cannot be imported. `kind` is the scheme, for the message."""
     try:
         _module("quantizer")
     except ImportError as error:
@@ -39,9 +39,10 @@ def _module(name: str) -> Any:
 
 
 def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Ranges]) -> fb.ModelSpec:
-    """Return the quantised model. Its inputs, its outputs and operators on tensors without a range stay float32.
+    """Return the model quantised by ai-edge-quantizer. Its inputs and outputs stay float32.
 
-    Raises ConversionError if the library fails.
+    `ranges` are the calibration results; the kind "dynamic" needs none, and passes None. Operators on tensors with unbounded
+    ranges stay float32. Raises ConversionError if the library fails.
     """
     _make_names_unique(model)
     main = model.subgraphs[0]
@@ -83,7 +84,10 @@ def _make_names_unique(model: fb.ModelSpec) -> None:
 def _calibration_values(
     graph: fb.SubGraph, limits: Mapping[int, Tuple[float, float]]
 ) -> Dict[str, Dict[str, np.ndarray]]:
-    """Return the ranges in the library's format. A tensor that was never computed has the range [0, 0]."""
+    """Return {tensor name: {"min": array, "max": array}}, the library's format of calibration results.
+
+    `limits` has (least, largest) by tensor index. A float tensor that no sample computed gets the range [0, 0].
+    """
     values = {}
     for index, tensor in enumerate(graph.tensors):
         if tensor.dtype == "float32" and tensor.buffer is None:
@@ -105,14 +109,14 @@ def _recipe(kind: str) -> List[Dict[str, Any]]:
 
 
 def _variables(graph: fb.SubGraph) -> Set[int]:
-    """Return the variables. A QUANTIZE between a variable and its operator would hide the operator's updates."""
+    """Return the indices of the variable tensors. They stay float32: an operator would update the copy behind a QUANTIZE."""
     return {index for index, tensor in enumerate(graph.tensors) if tensor.is_variable}
 
 
 def _float_rules(graph: fb.SubGraph, tensors: Set[int]) -> List[Dict[str, Any]]:
-    """Return rules that keep the operators on these tensors in float32.
+    """Return recipe rules that keep each operator in float32 that reads or writes one of these tensors.
 
-    The library matches a pattern against the names of an operator's outputs, each followed by a semicolon.
+    The library matches a rule's pattern against the names of an operator's outputs, each followed by a semicolon.
     """
     operators = [op for op in graph.operators if tensors.intersection((*op.inputs, *op.outputs)) and op.outputs]
     return [_float_rule("^%s;" % re.escape(graph.tensors[op.outputs[0]].name), "*") for op in operators]
@@ -124,7 +128,7 @@ def _float_rule(pattern: str, operation: str) -> Dict[str, Any]:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Suppress the library's progress bars and log, and the warnings of its interpreter."""
+    """Suppress stdout, stderr, log records up to WARNING and Python warnings while the library runs."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

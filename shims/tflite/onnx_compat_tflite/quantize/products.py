@@ -1,6 +1,7 @@
-"""Dynamic quantisation to int4: FULLY_CONNECTED with int4 weights, whose kernels quantise the other factor to int8 in each run.
+"""Dynamic quantisation: FULLY_CONNECTED(x, float32 weights)  =>  FULLY_CONNECTED(x, int4 weights).
 
-There is a scale for each row of the weights, or for each block of a row. The format stores scales of blocks as a float16 tensor.
+The kernel quantises the float32 input x to int8 in each run. The weights have a scale for each row (output channel), or for
+each block of a row. The file stores the scales of blocks as a float16 tensor.
 """
 
 from typing import List, Optional
@@ -23,9 +24,10 @@ _BLOCK_UNIT = 32
 
 
 def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
-    """Store the weights of FULLY_CONNECTED as int4, in place, and other weights as int8 that DEQUANTIZE restores.
+    """Store the weights of FULLY_CONNECTED as int4, and other weights as int8 with a DEQUANTIZE; modify the model.
 
-    Raises UnsupportedError if the runtime does not multiply int4 weights, or does so wrongly.
+    `block`: weights per scale, a multiple of 32; None: a scale per row. Raises UnsupportedError for another block size, or if
+    the runtime does not multiply int4 weights, or multiplies them wrongly.
     """
     if block is not None and block % _BLOCK_UNIT:
         raise UnsupportedError(
@@ -47,7 +49,7 @@ def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
 
 
 def _packable_weights(graph: fb.SubGraph) -> List[int]:
-    """Return the weights of FULLY_CONNECTED that no operator reads in another role and that int4 can store."""
+    """Return the indices of constants that operators read only as weights of FULLY_CONNECTED, and that int4 can store."""
     products: List[fb.OperatorSpec] = [op for op in graph.operators if op.builtin == "FULLY_CONNECTED"]
     other_uses = {index for op in graph.operators if op not in products for index in op.inputs}
     other_uses.update(index for op in products for position, index in enumerate(op.inputs) if position != 1)
@@ -56,7 +58,10 @@ def _packable_weights(graph: fb.SubGraph) -> List[int]:
 
 
 def _is_packable(tensor: fb.TensorSpec) -> bool:
-    """Whether weights are finite in float16, large enough, and have rows of even length: a byte holds two of them."""
+    """Whether int4 can store the weights: float32, of rank 2, at least 32 elements, finite in float16.
+
+    Rows must have an even length, because a byte holds two int4 numbers.
+    """
     array = tensor.buffer
     if array is None or tensor.dtype != "float32" or len(tensor.shape) != 2 or tensor.shape[1] % 2:
         return False

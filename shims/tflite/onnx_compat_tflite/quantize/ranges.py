@@ -1,4 +1,4 @@
-"""Calibration: the range of values of each tensor, over all samples."""
+"""Calibration: measure the least and the largest value of each float tensor over all samples."""
 
 import warnings
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
@@ -14,14 +14,18 @@ from onnx_compat_tflite.runtime import thread_count
 
 __all__ = ["HUGE", "Ranges", "measure_ranges"]
 
-#: Larger values stand for infinity, as in attention masks. A scale that covers them would round all other values to 0.
+#: A tensor with a larger absolute value, such as the -10000 of an attention mask, is not quantised: a scale for this range
+#: would round its small values to 0.
 HUGE = 5000
 
 Range = Tuple[float, float]
 
 
 class Ranges(NamedTuple):
-    """`limits`: tensor of the main graph -> its least and largest value. `unbounded`: tensors with values beyond HUGE."""
+    """Calibration results by tensor index of the first subgraph.
+
+    `limits`: tensor -> (least, largest value). `unbounded`: tensors with an absolute value of HUGE or more, or with NaN.
+    """
 
     limits: Dict[int, Range]
     unbounded: Set[int]
@@ -30,9 +34,10 @@ class Ranges(NamedTuple):
 def measure_ranges(
     path: str, model: fb.ModelSpec, samples: Iterable[Mapping[str, np.ndarray]], runtime: Runtime
 ) -> Ranges:
-    """Run the float model on all samples and return the ranges. It runs without the delegate, which keeps no tensors.
+    """Run the float model in the file `path` on all samples, and return the ranges of its float32 tensors.
 
-    Raises UnsupportedError if the model does not run on a sample.
+    The model runs without the delegate, which does not keep intermediate tensors. Raises UnsupportedError if the model does
+    not run on a sample.
     """
     main = model.subgraphs[0]
     observed = [
@@ -65,7 +70,10 @@ def measure_ranges(
 def _allocate(
     interpreter: Interpreter, indices: Sequence[int], arrays: Sequence[np.ndarray], shapes: List[Tuple[int, ...]]
 ) -> List[Tuple[int, ...]]:
-    """Resize the inputs if their shapes differ from `shapes`, the shapes of the previous sample. Return the new shapes."""
+    """Resize the inputs `indices` to the shapes of `arrays`, unless these equal `shapes`, those of the previous sample.
+
+    Returns the shapes of `arrays`.
+    """
     new_shapes = [array.shape for array in arrays]
     if new_shapes != shapes:
         for index, shape in zip(indices, new_shapes):

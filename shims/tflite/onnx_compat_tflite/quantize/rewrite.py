@@ -1,4 +1,4 @@
-"""Quantisation of a float .tflite file, in place."""
+"""Quantise a float .tflite file: replace it by a file with quantised weights, or weights and activations."""
 
 from itertools import chain
 from typing import Callable, Dict, Iterator, List, Mapping, Optional
@@ -24,9 +24,10 @@ _RUNTIME = "min_runtime_version"
 
 
 def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, check: Callable[[str], None]) -> None:
-    """Quantise a file. The new file replaces it after a sample has run and `check` has accepted the new file.
+    """Quantise the .tflite file `path` as `how` says, and replace it by the quantised file.
 
-    Raises UnsupportedError if the model has nothing to quantise, ConversionError if the quantised file does not work.
+    Before the replacement, the quantised file must run on a sample, if there is calibration data, and pass `check`. Raises
+    UnsupportedError if the model has nothing to quantise, ConversionError if the quantised file does not work.
     """
     model = fb.read(path)
     kind = how.scheme.kind
@@ -65,7 +66,10 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
 def _calibrate(
     path: str, model: fb.ModelSpec, how: Quantization, runtime: Runtime, trial: Dict[str, np.ndarray]
 ) -> Optional[Ranges]:
-    """Return the ranges of the calibration data and put its first sample into `trial`. None if the scheme needs no data."""
+    """Return the ranges of the tensors over the samples of `how`; None if the scheme needs no calibration data.
+
+    The first sample is copied into the dictionary `trial`.
+    """
     if not how.scheme.calibrated:
         return None
     samples: Iterator[Mapping[str, np.ndarray]] = iter(how.samples)
@@ -80,14 +84,17 @@ def _explain_nothing(ranges: Optional[Ranges]) -> str:
 
 
 def _is_quantized(model: fb.ModelSpec) -> bool:
-    """Whether a tensor has a scale or a constant is float16. A float model has neither."""
+    """Whether the model has a tensor with a scale, or a float16 constant. A float32 model has neither."""
     tensors: List[fb.TensorSpec] = [tensor for graph in model.subgraphs for tensor in graph.tensors]
     has_scale = any(tensor.quantization is not None and tensor.quantization.scale for tensor in tensors)
     return has_scale or any(tensor.dtype == "float16" and tensor.buffer is not None for tensor in tensors)
 
 
 def _reset_versions(model: fb.ModelSpec, kind: str) -> None:
-    """Record the kind, and clear the operator versions: the writer computes them for the new types."""
+    """Store the kind in the metadata, and clear the operator versions and the minimum runtime version.
+
+    The file writer computes these versions for the quantised dtypes.
+    """
     model.metadata.pop(_RUNTIME, None)
     model.metadata[KEY] = kind.encode()
     for graph in model.subgraphs:

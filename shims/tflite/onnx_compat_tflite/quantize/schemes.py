@@ -17,7 +17,7 @@ SCHEMES = (
     Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True),
     Scheme("int16x8", "weights as int8, values as int16", fidelity=10, calibrated=True),
 )
-#: The scheme of a model that is quantised already; users do not request it. Each kernel may be off by a step.
+#: The scheme of a converted model that is quantised in ONNX; users do not request it. A result may be off by one scale.
 MODELS_OWN = Scheme("as the model", "integers with the scales and zero points of the model", fidelity=20)
 
 #: The key of the metadata entry.
@@ -25,6 +25,6 @@ KEY = "onnx_compat.quantization"
 
 
 def scheme_of(model: fb.ModelSpec) -> Optional[Scheme]:
-    """Return the quantisation scheme that onnx-compat recorded in a file; None if there is no such record."""
+    """Return the quantisation scheme that the metadata of a file names; None if the metadata names no known scheme."""
     kind = model.metadata.get(KEY, b"").decode("ascii", "replace")
     return next((scheme for scheme in (*SCHEMES, MODELS_OWN) if scheme.kind == kind), None)

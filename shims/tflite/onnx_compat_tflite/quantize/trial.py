@@ -1,4 +1,4 @@
-"""First run of a quantised file, in a child process: a kernel that gets an unsupported tensor may end the process."""
+"""Run a quantised .tflite file once, in a child process: a kernel that reads an unsupported tensor may end the process."""
 
 import os
 from typing import Sequence
@@ -13,9 +13,9 @@ _SECONDS = 600
 
 
 def run_once(path: str, arrays: Sequence[np.ndarray]) -> None:
-    """Allocate the tensors of a file and, if there are arrays for its inputs, run the file.
+    """Load a .tflite file in a child process and, if `arrays` is not empty, run the file on these inputs.
 
-    Raises ConversionError with the reason if the runtime refuses the file, the run fails, or a result is NaN.
+    Raises ConversionError if the runtime refuses the file, the run fails or takes too long, or a result has a NaN.
     """
     input_path = path + ".npz"
     try:
@@ -33,7 +33,10 @@ def run_once(path: str, arrays: Sequence[np.ndarray]) -> None:
 
 
 def run_in_child(path: str, input_path: str) -> None:
-    """Load a file and run it on the arrays of an .npz file, in the child process of `run_once`."""
+    """Load the file `path` and, if the .npz file `input_path` has arrays, run the file on them. For `run_once`.
+
+    Raises ConversionError if the runtime refuses the file, or a result has a NaN.
+    """
     from onnx_compat_tflite import SHIM
 
     SHIM.check_loads(path)

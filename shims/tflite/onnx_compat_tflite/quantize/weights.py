@@ -1,7 +1,7 @@
 """Weight-only quantisation: op(x, float32 weights)  =>  op(x, DEQUANTIZE(packed weights)), computed in float32.
 
-A runtime dequantises a constant once, in the first run. Integers are symmetric, with a scale for each output channel or
-for each block of a channel. Blocks are stored as rows: DEQUANTIZE takes a scale for each index of a single axis.
+A runtime dequantises a constant once, in the first run. The zero points are 0. Scales are per output channel, or per block
+of a channel. Blocks are stored as rows of a matrix, since DEQUANTIZE accepts scales along a single axis only.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
@@ -44,14 +44,18 @@ class _Weights(NamedTuple):
 
 
 def store_gates(model: fb.ModelSpec) -> None:
-    """Store the weights of recurrent operators as int8, in place. ai-edge-quantizer leaves them in float32."""
+    """Store the weights of LSTM and RNN ops as int8 with a DEQUANTIZE; modify the model.
+
+    ai-edge-quantizer leaves these weights in float32.
+    """
     _store(model, "weights-int8", None, list(_GATES))
 
 
 def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels) -> None:
-    """Pack the weights of every subgraph, in place.
+    """Store the float32 weights of every subgraph as `kind` ("float16", "weights-int8" or "weights-int4"), in place.
 
-    Raises UnsupportedError if `kind` is weights-int4 and the runtime does not dequantise int4.
+    `block`: weights per scale; None: a scale per output channel. Raises UnsupportedError if `kind` is weights-int4 and the
+    runtime does not dequantise int4.
     """
     if kind == "weights-int4" and not kernels.has("DEQUANTIZE", 6):
         raise UnsupportedError(
@@ -77,7 +81,10 @@ def _store(model: fb.ModelSpec, kind: str, block: Optional[int], builtins: Seque
 
 
 def _find_weights(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]:
-    """Return the constants that all their readers, operators of `builtins`, use as weights along the same axis."""
+    """Return the constants that operators read only as weights, with the axis of the output channels.
+
+    Every reader must be an op of `builtins`, and all readers must have the same channel axis.
+    """
     axes: Dict[int, Optional[int]] = dict.fromkeys(graph.outputs)
     for operator in graph.operators:
         for position, index in enumerate(operator.inputs):
@@ -88,7 +95,10 @@ def _find_weights(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]
 
 
 def _channel_axis(graph: fb.SubGraph, operator: fb.OperatorSpec, position: int) -> Optional[int]:
-    """Return the axis of the output channels of an input, or None if the input holds no weights that can be packed."""
+    """Return the axis of the output channels of the input at `position`; None if that input is no packable weights.
+
+    Packable weights are finite float32 constants of at least 64 elements.
+    """
     tensor = graph.tensors[operator.inputs[position] or 0]
     array = np.asarray(tensor.buffer)
     if tensor.dtype != "float32" or array.size < _MIN_ELEMENTS or not np.isfinite(array).all():
@@ -106,7 +116,10 @@ def _channel_axis(graph: fb.SubGraph, operator: fb.OperatorSpec, position: int) 
 def _pack_integers(
     graph: fb.SubGraph, weights: _Weights, array: np.ndarray, kind: str, block: Optional[int]
 ) -> List[fb.OperatorSpec]:
-    """Store weights as integers; return the operators that dequantise them."""
+    """Append a constant of the integers of `array`, and return the new operators that dequantise it.
+
+    They write the tensor of the float32 weights, which loses its buffer: DEQUANTIZE, and for blocks a RESHAPE after it.
+    """
     tensor, name = graph.tensors[weights.tensor_index], _packed_name(graph, weights.tensor_index)
     axis, inner = weights.axis, array.size // array.shape[0]
     is_blocked = block is not None and axis == 0 and block < inner and inner % block == 0
@@ -132,9 +145,10 @@ def _pack_integers(
 def round_to_integers(
     array: np.ndarray, axis: int, largest: int, scale_type: Type[Any] = np.float32
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Return integers of at most `largest`, and a scale for each index of the axis, with the least squared error.
+    """Return (int8 integers, scales): array ~ integers * scales, with one scale for each index of `axis`.
 
-    Scales are float32 numbers that `scale_type` represents exactly.
+    The integers are between -largest and largest. Below 127, the scale with the least squared error of a few clippings is
+    chosen. Scales are float32 numbers that `scale_type` represents exactly.
     """
     other_axes = tuple(k for k in range(array.ndim) if k != axis)
     highest = np.abs(array).max(axis=other_axes, keepdims=True)
@@ -153,7 +167,7 @@ def round_to_integers(
 
 
 def pack_nibbles(integers: np.ndarray) -> np.ndarray:
-    """Pack two integers into each byte, the first in the low bits."""
+    """Pack int8 integers between -8 and 7 into bytes, two per byte, the first in the low four bits."""
     flat = np.append(integers.ravel(), np.zeros(integers.size % 2, np.int8)).view(np.uint8) & 15
     return flat[::2] | flat[1::2] << 4
 

@@ -1,12 +1,12 @@
 """QUANTIZE(CONV_2D(DEQUANTIZE(x), DEQUANTIZE(w)))  =>  CONV_2D(x, w) on int8 or int16 tensors
 
-A float operator between a DequantizeLinear and a QuantizeLinear becomes the TFLite kernel on integers with the same
-scales and zero points; uint8 becomes int8 with a zero point that is less by 128. Conditions: scales and zero points
-are constants, and a kernel exists.
+A float operator between a DequantizeLinear and a QuantizeLinear becomes the integer kernel of the same op, with the same scales
+and zero points. uint8 becomes int8 with a zero point that is less by 128. Conditions: the scale and the zero point are
+constants and per tensor, and TFLite has an integer kernel for the op and these parameters.
 
-The result is within one step of the output's scale of the float result: kernels round halves away from zero, ONNX
-rounds them to even. So a QuantizeLinear becomes QUANTIZE only where an integer kernel reads it. A DequantizeLinear becomes
-DEQUANTIZE only where a kernel's result becomes float again. Elsewhere both stay as emitted, which is exact.
+The result differs from the float result by at most one scale of the output: kernels round halves away from zero, ONNX rounds
+halves to even. So a QuantizeLinear becomes QUANTIZE only if an integer kernel reads its result. A DequantizeLinear becomes
+DEQUANTIZE only if an integer kernel computes its input. All others stay as emitted, which is exact.
 """
 
 import numpy as np
@@ -37,7 +37,10 @@ def _example() -> fb.ModelSpec:
     after=("redundant_reshapes", "hard_activations", "same_padding"),
 )  # fmt: skip
 def integer_kernels(graph: GraphRewriter, context: Context) -> int:
-    """Compute the input of each QuantizeLinear with integer kernels, where they exist. Record that in the metadata."""
+    """Replace float operators before QuantizeLinears by integer kernels; return the number of rewritten QuantizeLinears.
+
+    If there is one, the metadata of the file gets the scheme of a model that is quantised in ONNX.
+    """
     region, count = QuantizedRegion(graph), 0
     if not region.dequantized:
         return 0

@@ -1,8 +1,9 @@
-"""The integer kernel of each float operator between a DequantizeLinear and a QuantizeLinear.
+"""Find the integer kernel for each float operator between a DequantizeLinear and a QuantizeLinear.
 
-Each function takes the operator and the parameters of its result. It returns a function that writes the result. It returns
-None if the kernel does not accept the parameters (weights with a zero point, another scale): then the floats stay. A
-kernel may first round to parameters of its own, if no result moves by more than one step.
+A function that finds a kernel takes the operator and the quantization parameters (scale, zero point) of its result. It returns a
+`Writer`: called with an integer tensor, it appends the operators that compute the result into this tensor. It returns None
+if no kernel accepts the parameters; then the float operator stays. A kernel whose parameters are fixed may be followed
+by a QUANTIZE, if this changes no result by more than one scale.
 """
 
 from typing import Callable, Dict, List, Optional, Tuple
@@ -32,14 +33,17 @@ from onnx_compat_tflite.passes.rewriter import ArrayLike, is_unfused
 
 __all__ = ["find_kernel"]
 
-_BOUNDS = ("RELU", "RELU6", "RELU_N1_TO_1")
+_ACTIVATIONS = ("RELU", "RELU6", "RELU_N1_TO_1")
 
 
 def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) -> MaybeWriter:
-    """Return the function that writes a float tensor as integers with these parameters, or None."""
-    index, bound = _without_activation(region, index, parameters)
+    """Return a Writer that computes the float tensor `index` as integers with these parameters.
+
+    Returns None if no integer kernel computes the tensor, or if several operators read it.
+    """
+    index, activation = _without_activation(region, index, parameters)
     if region.parameters_of(index) is not None:
-        return _write_rescaled(region, index, bound)
+        return _write_rescaled(region, index, activation)
     if not region.has_single_reader(index):
         return None
     move = region.move_of(index)
@@ -47,40 +51,46 @@ def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) ->
         inner = find_kernel(region, move.inputs[0], parameters)
         if inner is None:
             return None
-        return _with_activation(region, index, parameters, bound, _write_moved(region, move, inner, parameters))
-    return _kernel_of_producer(region, index, parameters, bound)
+        return _with_activation(region, index, parameters, activation, _write_moved(region, move, inner, parameters))
+    return _kernel_of_producer(region, index, parameters, activation)
 
 
-def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantParams, bound: str) -> MaybeWriter:
-    """Return the kernel of the operator that writes a tensor, with the activation behind it."""
+def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantParams, activation: str) -> MaybeWriter:
+    """Return a Writer of the integer kernel for the operator that writes a tensor, followed by an activation ("NONE": none).
+
+    Returns None if the op has no integer kernel for these parameters.
+    """
     for builtins, fusing in _FUSING.items():
         op = region.graph.producer(index, *builtins)
         own = "NONE" if op is None else op.options.get("fused_activation_function", "NONE")
-        if op is not None and "NONE" in (own, bound):
-            return fusing(region, op, parameters, own if bound == "NONE" else bound)
+        if op is not None and "NONE" in (own, activation):
+            return fusing(region, op, parameters, own if activation == "NONE" else activation)
     for builtins, find_writer in _OTHERS.items():
         op = region.graph.producer(index, *builtins)
         if op is not None and is_unfused(op):
             writer = find_writer(region, op, parameters)
-            return None if writer is None else _with_activation(region, index, parameters, bound, writer)
+            return None if writer is None else _with_activation(region, index, parameters, activation, writer)
     return None
 
 
 def _without_activation(region: QuantizedRegion, index: int, parameters: QuantParams) -> Tuple[int, str]:
-    """Return the tensor before an activation, and the name of the activation. Bounds within a step of the range are skipped."""
+    """Return (tensor before an activation, name of the activation), or (the tensor itself, "NONE").
+
+    Clamps at the least or greatest number that the parameters can store (within one scale) are no-ops, and skipped.
+    """
     graph = region.graph
     while region.has_single_reader(index):
-        op = graph.producer(index, "MAXIMUM", "MINIMUM", *_BOUNDS)
+        op = graph.producer(index, "MAXIMUM", "MINIMUM", *_ACTIVATIONS)
         unguarded = region.without_guard(index)
         if unguarded is not None:
             index = unguarded
             continue
         if op is None or op.inputs[0] is None:
             break
-        if op.builtin in _BOUNDS:
+        if op.builtin in _ACTIVATIONS:
             return op.inputs[0], op.builtin
         number, inner = graph.number(op.inputs[0]), op.inputs[1]
-        low, high = parameters.ends[0] + parameters.scale, parameters.ends[1] - parameters.scale
+        low, high = parameters.limits[0] + parameters.scale, parameters.limits[1] - parameters.scale
         is_noop = number is not None and (number <= low if op.builtin == "MAXIMUM" else number >= high)
         if not is_noop and inner is not None and op.builtin == "MAXIMUM" and number == 0:
             return inner, "RELU"
@@ -90,26 +100,33 @@ def _without_activation(region: QuantizedRegion, index: int, parameters: QuantPa
     return index, "NONE"
 
 
-def _with_activation(region: QuantizedRegion, index: int, parameters: QuantParams, bound: str, inner: Writer) -> Writer:
-    """Append an activation, for kernels that fuse none."""
-    if bound == "NONE":
+def _with_activation(
+    region: QuantizedRegion, index: int, parameters: QuantParams, activation: str, inner: Writer
+) -> Writer:
+    """Return a Writer that runs the Writer `inner` and then the activation, for kernels that cannot fuse activations.
+
+    Returns `inner` for the activation "NONE".
+    """
+    if activation == "NONE":
         return inner
 
     def write(output: int) -> None:
         whole = region.add_tensor(index, parameters)
         inner(whole)
-        region.append(bound, [whole], output)
+        region.append(activation, [whole], output)
 
     return write
 
 
-def _write_rescaled(region: QuantizedRegion, index: int, bound: str) -> Writer:
-    """Return a writer of QUANTIZE, which changes the parameters of integers, or of an activation of them."""
-    return lambda output: region.append("QUANTIZE" if bound == "NONE" else bound, [region.integers_of(index)], output)
+def _write_rescaled(region: QuantizedRegion, index: int, activation: str) -> Writer:
+    """Return a Writer of a tensor that exists as integers: QUANTIZE to other parameters, or the activation, if any."""
+    return lambda output: region.append(
+        "QUANTIZE" if activation == "NONE" else activation, [region.integers_of(index)], output
+    )
 
 
 def _write_moved(region: QuantizedRegion, move: fb.OperatorSpec, inner: Writer, parameters: QuantParams) -> Writer:
-    """Return a writer of a move of the tensor that `inner` writes."""
+    """Return a Writer that applies an operator that moves elements, such as RESHAPE, to the tensor that `inner` writes."""
 
     def write(output: int) -> None:
         source = region.add_tensor(move.inputs[0] or 0, parameters)
@@ -119,12 +136,16 @@ def _write_moved(region: QuantizedRegion, move: fb.OperatorSpec, inner: Writer, 
     return write
 
 
-# -- of two tensors --------------------------------------------------------------------------------------------------------
+# -- operators of two tensors ----------------------------------------------------------------------------------------------
+#: An operand of an integer kernel: its parameters, and a function that returns its integer tensor, which it may append.
 Operand = Optional[Tuple[QuantParams, Callable[[], int]]]
 
 
 def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Operand:
-    """Return the parameters of an operand, and a function that returns its tensor of integers; or None."""
+    """Return a float tensor as an operand of an integer kernel.
+
+    The tensor is a constant, is computed from integers, or is such a tensor times a number. Otherwise returns None.
+    """
     array = region.graph.constant(index)
     if index is None or array is not None:
         return None if index is None else _constant_operand(region, array, dtype)
@@ -133,7 +154,7 @@ def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Opera
 
 
 def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> Operand:
-    """Return a constant that integers store exactly, or None."""
+    """Return a float constant as an integer operand; None if no scale and zero point represent it exactly."""
     parameters = parameters_of_constant(array, dtype)
     if parameters is None:
         return None
@@ -142,7 +163,10 @@ def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> 
 
 
 def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
-    """Return a number times a value with parameters: the same integers with a scaled step. None for other operands."""
+    """Return a tensor x * number or x / number, where x is computed from integers, as an operand.
+
+    Its parameters are those of x with the scale times the number. Returns None for any other tensor.
+    """
     product = region.graph.producer(index, "MUL", "DIV")
     if product is None or not region.has_single_reader(index) or not is_unfused(product):
         return None
@@ -161,7 +185,10 @@ def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
 
 
 def _factors(region: QuantizedRegion, op: fb.OperatorSpec) -> List[Tuple[Optional[int], float]]:
-    """Return the tensors and numbers of a product with a number. A quotient is a product with the reciprocal."""
+    """Return the (tensor, number) pairs of a MUL or DIV by a scalar constant: x * 3 => [(x, 3)], x / 4 => [(x, 1/4)].
+
+    Returns [] if no operand is a scalar constant.
+    """
     left, right = op.inputs
     numbers = [(x, region.graph.number(factor)) for x, factor in ((left, right), (right, left))]
     if op.builtin == "DIV":
@@ -174,7 +201,7 @@ def _product_of(region: QuantizedRegion, first: Callable[[], int], second: Calla
 
 
 def _write_later(region: QuantizedRegion, index: int, parameters: QuantParams, write: Writer) -> Callable[[], int]:
-    """Return a function that adds a tensor of the shape of another, writes it and returns its index."""
+    """Return a function that appends an integer tensor with the shape of `index`, runs `write` on it, and returns it."""
 
     def write_tensor() -> int:
         output = region.add_tensor(index, parameters)
@@ -187,7 +214,11 @@ def _write_later(region: QuantizedRegion, index: int, parameters: QuantParams, w
 def _operand_of_product(
     region: QuantizedRegion, index: Optional[int], number: Optional[float], parameters: QuantParams
 ) -> Operand:
-    """Return the operand that, times a number, gives a result with these parameters: the same integers with a scaled step."""
+    """Return the float tensor x of a product x * number as an integer operand.
+
+    Its scale is that of the result, divided by the number. So x and the result have the same integers. Returns None unless
+    the number is positive and an integer kernel computes x.
+    """
     if index is None or number is None or not number > 0:
         return None
     scaled = parameters.times(1 / number)
@@ -195,8 +226,11 @@ def _operand_of_product(
     return None if write is None else (scaled, _write_later(region, index, scaled, write))
 
 
-def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, bound: str) -> MaybeWriter:
-    """Return the kernels of ADD, SUB, MUL and BATCH_MATMUL."""
+def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str) -> MaybeWriter:
+    """Return a Writer of the integer kernel of ADD, SUB, MUL or BATCH_MATMUL.
+
+    Returns None if an operand has no integer tensor, dtypes differ, or the operands broadcast beyond rank 4.
+    """
     left, right = (_operand(region, index, parameters.dtype) for index in op.inputs[:2])
     if op.builtin == "MUL":
         numbers = [region.graph.number(index) for index in op.inputs]
@@ -211,18 +245,21 @@ def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams,
     if op.builtin in ("ADD", "SUB") and parameters.dtype == "int16":
         options["pot_scale_int16"] = False
     if op.builtin != "BATCH_MATMUL":
-        options["fused_activation_function"] = bound
+        options["fused_activation_function"] = activation
     first, second = left[1], right[1]
     return lambda output: region.append(op.builtin, [first(), second()], output, **options)
 
 
 def _product(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernel of BATCH_MATMUL."""
+    """Return a Writer of the integer kernel of BATCH_MATMUL, as `_pair` does. None if an operand has no integer tensor."""
     return _pair(region, op, parameters, "NONE")
 
 
 def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernel of CONCATENATION, which takes the same parameters for all parts."""
+    """Return a Writer of the integer kernel of CONCATENATION, whose inputs and result must have the same parameters.
+
+    Returns None if an input cannot be computed with these parameters.
+    """
     parts: List[Callable[[], int]] = []
     for index in op.inputs:
         part = None if index is None else _part(region, index, parameters)
@@ -234,7 +271,10 @@ def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
 
 
 def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optional[Callable[[], int]]:
-    """Return a function that returns a part of a CONCATENATION with these parameters, or None."""
+    """Return a function that returns an input of a CONCATENATION as an integer tensor with these parameters.
+
+    Returns None if no integer kernel computes the input with these parameters.
+    """
     array = region.graph.constant(index)
     if array is not None:
         return lambda: region.add_constant(quantize(array, parameters), parameters.quantization)
@@ -244,9 +284,12 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
     return None if inner is None else _write_later(region, index, parameters, inner)
 
 
-# -- of one tensor ---------------------------------------------------------------------------------------------------------
+# -- operators of one tensor -----------------------------------------------------------------------------------------------
 def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernel of DIV by a number: MUL, or MEAN where a SUM is divided by its number of elements."""
+    """Return a Writer of DIV by a scalar constant: a MUL, or a MEAN if a SUM is divided by its number of elements.
+
+    Returns None for a DIV by a tensor, or if the dividend has no integer tensor.
+    """
     total = _total(region, op)
     if total is not None:
         return mean(region, total, parameters)
@@ -267,7 +310,7 @@ def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPar
 
 
 def _total(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[fb.OperatorSpec]:
-    """Return the SUM that is divided by its number of elements, or None."""
+    """Return the SUM whose result the DIV `op` divides by the number of summed elements; else None."""
     total = region.graph.producer(op.inputs[0], "SUM")
     if total is None or not region.has_single_reader(total.outputs[0]):
         return None

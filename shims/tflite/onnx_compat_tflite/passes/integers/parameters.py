@@ -1,4 +1,4 @@
-"""Quantization parameters, scale and zero point, and those of a constant whose floats came from integers."""
+"""Quantization parameters (scale, zero point, dtype), and their recovery from float constants that were dequantized."""
 
 from typing import Iterable, NamedTuple, Optional, Tuple
 
@@ -18,14 +18,14 @@ __all__ = [
     "quantize_rows",
 ]
 
-#: The relative error up to which a float is a float32 product of a step and a whole number.
+#: The relative error up to which a float counts as the product of a scale and an integer.
 _TOLERANCE = 2.0**-21
-#: The number of the largest elements of a row that rule out most wrong steps, before all elements are looked at.
+#: A scale is tested on this many of the largest elements first: they reject most wrong scales.
 _SAMPLE = 32
 
 
 class QuantParams(NamedTuple):
-    """real = scale * (stored - zero), for a whole tensor."""
+    """Per-tensor quantization parameters: real = scale * (integer - zero). `dtype`: the type of the integers."""
 
     scale: float
     zero: int
@@ -33,7 +33,10 @@ class QuantParams(NamedTuple):
 
     @property
     def signed(self) -> "QuantParams":
-        """The same numbers as int8, which kernels take, in place of uint8."""
+        """The parameters of the same real numbers stored as int8 instead of uint8: the zero point is less by 128.
+
+        Parameters of int8 and int16 are returned unchanged. Most integer kernels accept int8 and no uint8.
+        """
         return QuantParams(self.scale, self.zero - 128, "int8") if self.dtype == "uint8" else self
 
     @property
@@ -41,12 +44,12 @@ class QuantParams(NamedTuple):
         return QuantParams(self.scale, self.zero + 128, "uint8") if self.dtype == "int8" else self
 
     def times(self, number: float) -> "QuantParams":
-        """Return the parameters of a number times this value, with the same integers."""
+        """Return the parameters under which the same integers stand for `number` times the real values."""
         return self._replace(scale=float(np.float32(self.scale * number)))
 
     @property
-    def ends(self) -> Tuple[float, float]:
-        """The least and the greatest number that can be stored."""
+    def limits(self) -> Tuple[float, float]:
+        """(least, greatest) real number that the dtype can store with these parameters."""
         kind = np.iinfo(self.dtype)
         return self.scale * (int(kind.min) - self.zero), self.scale * (int(kind.max) - self.zero)
 
@@ -56,24 +59,24 @@ class QuantParams(NamedTuple):
 
 
 def are_int8(*all_parameters: QuantParams) -> bool:
-    """Whether all parameters are of type int8."""
+    """Whether all parameters have the dtype int8."""
     return all(parameters.dtype == "int8" for parameters in all_parameters)
 
 
 def have_common_type(*all_parameters: QuantParams) -> bool:
-    """Whether a kernel accepts these together: all of the same type, and int16 without a zero point."""
+    """Whether integer kernels accept tensors of these parameters together: equal dtypes, and zero points of 0 for int16."""
     return len({parameters.dtype for parameters in all_parameters}) == 1 and all(
         parameters.dtype == "int8" or not parameters.zero for parameters in all_parameters
     )
 
 
 def bias_type(data: QuantParams) -> str:
-    """Return the type of a bias, which is the type of sums of products."""
+    """Return the dtype of the bias, and of the accumulator, for data of these parameters: int32 for int8, int64 for int16."""
     return "int64" if data.dtype == "int16" else "int32"
 
 
 def quantize(array: ArrayLike, parameters: QuantParams) -> np.ndarray:
-    """Return the integers that QuantizeLinear stores for numbers."""
+    """Return round(array / scale) + zero, clipped to the dtype, as QuantizeLinear computes it."""
     kind = np.iinfo(parameters.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         stored = np.round(np.asarray(array, np.float32) / np.float32(parameters.scale)) + parameters.zero
@@ -82,23 +85,26 @@ def quantize(array: ArrayLike, parameters: QuantParams) -> np.ndarray:
 
 
 def are_exact(array: ArrayLike, parameters: QuantParams) -> bool:
-    """Whether integers of these parameters store the numbers, neither rounded nor clipped."""
+    """Whether the parameters store all elements of `array` exactly (within 2**-21), without rounding or clipping."""
     exact = np.asarray(array, np.float32)
     stored = (quantize(exact, parameters).astype(np.float32) - parameters.zero) * np.float32(parameters.scale)
     return bool(np.isfinite(exact).all() and (np.abs(stored - exact) <= _TOLERANCE * np.abs(exact)).all())
 
 
 def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams]:
-    """Return parameters of this type that store a constant exactly, or None if no parameters do."""
+    """Return parameters with this dtype that store a float constant exactly; None if no parameters do.
+
+    For int16, the zero point is 0 and the largest element is +-32767.
+    """
     flat = np.asarray(array, np.float32).reshape(1, -1)
     if not flat.size or not np.isfinite(flat).all():
         return None
     kind = np.iinfo(dtype)
     span = int(kind.max) - int(kind.min)
     if dtype == "int16":
-        step = _find_step(flat[0], (32767,))
+        step = _find_scale(flat[0], (32767,))
         return None if step is None else QuantParams(step, 0, dtype)
-    scale = _find_step(flat[0], range(span, 0, -1))
+    scale = _find_scale(flat[0], range(span, 0, -1))
     if scale is None:
         return None
     counts = np.rint(flat / np.float32(scale))
@@ -107,19 +113,20 @@ def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams
 
 
 def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndarray, np.ndarray]]:
-    """Return int8 integers and the scale of each row, or a single scale if `whole`, that equal a float matrix exactly.
+    """Return (int8 integers, scales) with integers * scales == rows, to recover weights that were dequantized.
 
-    Returns None if no scales do. Weights that were dequantized have their original scales.
+    The scales have a single element if one scale serves all rows and `whole` is true, else an element for each row. Returns
+    None if no scales reproduce the rows exactly.
     """
     rows = np.asarray(rows, np.float32)
     if not rows.size or not np.isfinite(rows).all() or not rows.any():
         return None
-    single = _find_step(rows.reshape(-1), range(127, 0, -1)) if whole else None
+    single = _find_scale(rows.reshape(-1), range(127, 0, -1)) if whole else None
     if single is not None:
         return np.rint(rows / np.float32(single)).astype(np.int8), np.asarray([single], np.float32)
     steps = np.zeros(len(rows), np.float32)
     for k, row in enumerate(rows):
-        step = _find_step(row, range(127, 0, -1)) if row.any() else 0.0
+        step = _find_scale(row, range(127, 0, -1)) if row.any() else 0.0
         if step is None:
             return None
         steps[k] = step
@@ -127,8 +134,11 @@ def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndar
     return np.rint(rows / steps[:, None]).astype(np.int8), steps
 
 
-def _find_step(numbers: np.ndarray, counts: Iterable[int]) -> Optional[float]:
-    """Return the step of which all numbers are multiples, the largest number by any of these counts; else None."""
+def _find_scale(numbers: np.ndarray, counts: Iterable[int]) -> Optional[float]:
+    """Return a scale of which all numbers are integer multiples; None if there is no such scale.
+
+    The candidates are (largest absolute number) / count, for each of `counts`. Returns 1 if all numbers are 0.
+    """
     sizes = np.abs(numbers)
     largest = float(sizes.max())
     if not largest:
@@ -137,7 +147,7 @@ def _find_step(numbers: np.ndarray, counts: Iterable[int]) -> Optional[float]:
     for count in counts:
         step = np.float32(largest / count)
         if step and _are_multiples(few, step) and _are_multiples(numbers, step):
-            return _exact_step(numbers, step, count)
+            return _exact_scale(numbers, step, count)
     return None
 
 
@@ -146,8 +156,12 @@ def _are_multiples(numbers: np.ndarray, step: np.float32) -> bool:
     return bool((np.abs(again - numbers) <= _TOLERANCE * np.abs(numbers)).all())
 
 
-def _exact_step(numbers: np.ndarray, step: np.float32, count: int) -> float:
-    """Return the step, exact to its last digit, and not a fraction of the real step where that can be decided."""
+def _exact_scale(numbers: np.ndarray, step: np.float32, count: int) -> float:
+    """Refine a scale: multiply it by a common factor of the integers, and choose the float32 that reproduces all numbers.
+
+    For a `count` of 127, 255 or 32767, the common factor stays in the integers. If no adjacent float32 reproduces the
+    numbers, the scale is returned as it is.
+    """
     stored = np.rint(numbers / step).astype(np.int64)
     common = int(np.gcd.reduce(stored.reshape(-1)))
     if common > 1 and count not in (127, 255, 32767):

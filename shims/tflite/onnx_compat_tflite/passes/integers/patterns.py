@@ -1,9 +1,9 @@
-"""QuantizeLinear and DequantizeLinear with one scale and one zero point, as the emitter composes them.
+"""Find the operators that the emitter composes for QuantizeLinear and DequantizeLinear with per-tensor parameters.
 
     CAST(MINIMUM(MAXIMUM(ROUND(x / scale) + zero, low), high))  is  QuantizeLinear(x)
     (CAST(q) - zero) * scale                                    is  DequantizeLinear(q)
 
-On some runtimes a SELECT_V2 restores NaN before the last CAST.
+For runtimes whose MAXIMUM loses NaN, the emitter adds a SELECT_V2 before the last CAST, which restores NaN.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -18,7 +18,7 @@ _ENDS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
 
 
 class Quantized(NamedTuple):
-    """A QuantizeLinear: `source` holds floats, and `last` is the operator that writes the integers."""
+    """A QuantizeLinear: `source` is its float tensor, `last` the operator that writes the integers."""
 
     source: int
     parameters: QuantParams
@@ -26,7 +26,7 @@ class Quantized(NamedTuple):
 
 
 class Dequantized(NamedTuple):
-    """A DequantizeLinear: `source` holds integers."""
+    """A DequantizeLinear: `source` is its integer tensor, `last` the operator that writes the floats."""
 
     source: int
     parameters: QuantParams
@@ -34,7 +34,7 @@ class Dequantized(NamedTuple):
 
 
 def find_quantized(graph: GraphRewriter) -> Dict[int, Quantized]:
-    """Return the QuantizeLinears of a subgraph, by the tensors of integers that they write."""
+    """Return the QuantizeLinears of a subgraph: integer tensor that it writes -> QuantizeLinear."""
     quantized_tensors = {}
     for last in graph.operators:
         dtype = graph.tensor(last.outputs[0]).dtype if last.builtin == "CAST" else ""
@@ -69,7 +69,7 @@ def _match_quantized(graph: GraphRewriter, last: fb.OperatorSpec, dtype: str) ->
 
 
 def find_dequantized(graph: GraphRewriter) -> Dict[int, Dequantized]:
-    """Return the DequantizeLinears of a subgraph, by the tensors of floats that they write."""
+    """Return the DequantizeLinears of a subgraph: float tensor that it writes -> DequantizeLinear."""
     dequantized_tensors = {}
     for last in graph.operators:
         dequantized = _match_dequantized(graph, last) if last.builtin == "MUL" else None
@@ -97,12 +97,15 @@ def _match_dequantized(graph: GraphRewriter, last: fb.OperatorSpec) -> Optional[
 
 
 def _has_kernel(parameters: QuantParams) -> bool:
-    """Whether a kernel takes these parameters: no kernel takes int16 with a zero point."""
+    """Whether integer kernels accept the parameters: int8, uint8, or int16 with a zero point of 0."""
     return parameters.dtype in _ENDS and have_common_type(parameters.signed)
 
 
 def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str) -> Optional[Tuple[float, int]]:
-    """Return the number and the tensor that an operator reads. None if it is another operator, or reads two tensors."""
+    """Return (number, other operand) if the tensor `index` is written by the op `builtin` with a scalar constant operand.
+
+    Returns None for any other producer, or one with a fused activation.
+    """
     op = graph.producer(index, builtin)
     if op is None or not is_unfused(op):
         return None
@@ -115,6 +118,6 @@ def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str)
 
 
 def _source_of_cast(graph: GraphRewriter, index: Optional[int]) -> Optional[int]:
-    """Return the tensor before a CAST, else None."""
+    """Return the input of the CAST that writes the tensor `index`; None if no CAST writes it."""
     last = graph.producer(index, "CAST")
     return None if last is None else last.inputs[0]

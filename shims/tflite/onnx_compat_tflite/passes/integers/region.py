@@ -1,4 +1,4 @@
-"""The quantized values of a subgraph: the integers that each float tensor stands for, and the operators that write them."""
+"""Integer counterparts of the float tensors of a subgraph: a counterpart holds the integers of a dequantized tensor."""
 
 from typing import Callable, Dict, List, Optional, Sequence, Set
 
@@ -11,25 +11,26 @@ from onnx_compat_tflite.passes.rewriter import ArrayLike, GraphRewriter, Option
 
 __all__ = ["MaybeWriter", "QuantizedRegion", "Writer"]
 
-#: Appends the operators that write the tensor of integers which it is given.
+#: A function of an integer tensor that appends the operators which compute this tensor.
 Writer = Callable[[int], None]
 MaybeWriter = Optional[Writer]
 
-#: Operators that move elements or take the largest: quantizing before and behind them is the same. The data is the first input.
+#: Moves: ops that copy elements or take a maximum of elements, so that they give the same result before and after quantization.
+#: The data is the first input.
 _MOVES = frozenset(
     "RESHAPE TRANSPOSE SLICE STRIDED_SLICE EXPAND_DIMS SQUEEZE PAD GATHER DEPTH_TO_SPACE SPACE_TO_DEPTH TILE MIRROR_PAD"
     " REVERSE_V2 RESIZE_NEAREST_NEIGHBOR MAX_POOL_2D PADV2".split()
 )
-#: Moves that add a number: zero, which becomes the zero point.
+#: Moves that insert a constant element. PAD inserts 0, which is stored as the zero point.
 _PADS = ("PAD", "PADV2")
 
 
 class QuantizedRegion:
     """A subgraph in which float tensors get integer counterparts.
 
-    A float tensor that a DequantizeLinear writes, or a move of such a tensor, may have a counterpart. The operators
-    that write counterparts stand behind those that write the floats, which are dead code where no operator reads
-    them any more.
+    A counterpart is an integer tensor with a scale and a zero point that represents a float tensor. The result of a
+    DequantizeLinear can have a counterpart, and so can a move of this result, such as a RESHAPE. Operators that write counterparts
+    are inserted by `finish`, each after the operator that writes the floats. Float operators without readers are then dead code.
     """
 
     def __init__(self, graph: GraphRewriter) -> None:
@@ -40,19 +41,17 @@ class QuantizedRegion:
         }
         for dequantized in self.dequantized.values():
             self._parameters.setdefault(dequantized.source, set()).add(dequantized.parameters)
-        self._counterparts: Dict[int, int] = {}  # a float tensor -> its integers
-        self._signed: Dict[int, int] = {}  # a tensor of integers of the model -> its signed integers, with parameters
+        self._counterparts: Dict[int, int] = {}  # float tensor -> its counterpart
+        self._signed: Dict[int, int] = {}  # integer tensor of the model -> signed integer tensor with a scale
         self._front: List[fb.OperatorSpec] = []
-        self._behind: Dict[
-            int, List[fb.OperatorSpec]
-        ] = {}  # the id of an operator -> the operators to insert behind it
+        self._behind: Dict[int, List[fb.OperatorSpec]] = {}  # the id of an operator -> the operators to insert after it
         self._erased: Set[int] = set()
         self._guards: Set[int] = set()
         self._target: List[fb.OperatorSpec] = self._front  # where operators are appended now
 
     # -- looking at tensors ------------------------------------------------------------------------------------------------
     def parameters_of(self, index: Optional[int]) -> Optional[QuantParams]:
-        """Return the parameters of the counterpart of a float tensor. None if it has no counterpart."""
+        """Return the parameters of a float tensor's counterpart; None if the tensor can have no counterpart."""
         if index is None:
             return None
         if index in self.dequantized:
@@ -64,26 +63,29 @@ class QuantizedRegion:
         return None if move is None or parameters is None or not self._can_pad(move, parameters) else parameters
 
     def _can_pad(self, move: fb.OperatorSpec, parameters: QuantParams) -> bool:
-        """Whether the constant of a PADV2 is stored exactly; or is below the least number and only MAX_POOL_2D reads it."""
+        """Whether integers can store the constant that a PADV2 inserts; True for any other move.
+
+        The constant is stored exactly, or it is less than all stored numbers and only MAX_POOL_2D reads the result.
+        """
         if move.builtin != "PADV2":
             return True
         value = self.graph.constant(move.inputs[2])
         (result,) = move.outputs
         is_pooled = {reader.builtin for reader in self.graph.readers(result)} == {"MAX_POOL_2D"}
-        is_below = bool((value < parameters.ends[0]).all())
+        is_below = bool((value < parameters.limits[0]).all())
         return are_exact(value, parameters) or (is_below and is_pooled and not self.graph.is_output(result))
 
     def move_of(self, index: Optional[int]) -> Optional[fb.OperatorSpec]:
-        """Return the operator that writes a tensor, if it only moves elements of another; else None."""
+        """Return the operator that writes a tensor, if it is a move (see `_MOVES`) of a computed tensor; else None."""
         op = self.graph.producer(index, *_MOVES)
         if op is None or self.graph.constant(op.inputs[0]) is not None:
             return None
         return None if op.builtin == "PADV2" and self.graph.constant(op.inputs[2]) is None else op
 
     def without_guard(self, index: int) -> Optional[int]:
-        """Return the tensor before a SELECT_V2 that only restores NaN, which integers lack.
+        """Return the tensor t of a guard SELECT_V2(condition, y, t) that writes the tensor `index`; else None.
 
-        Also before a SELECT_V2 that restores the last digits of a LOGISTIC.
+        A guard restores NaN, which integers cannot store, or corrects the last digits of a LOGISTIC.
         """
         guard = self.graph.producer(index, "SELECT_V2")
         test = None if guard is None else self.graph.producer(guard.inputs[0], "NOT_EQUAL", "LESS")
@@ -98,34 +100,34 @@ class QuantizedRegion:
         return guard.inputs[2] if is_known else None
 
     def has_single_reader(self, index: int) -> bool:
-        """Whether at most one operator reads the tensor, beside guards against NaN, and it is no output."""
+        """Whether at most one operator, guards not counted, reads the tensor, and the tensor is no output."""
         readers = [reader for reader in self.graph.readers(index) if id(reader) not in self._guards]
         return len(readers) <= 1 and not self.graph.is_output(index)
 
     # -- adding tensors and operators --------------------------------------------------------------------------------------
     def add_tensor(self, like: int, parameters: QuantParams) -> int:
-        """Add a tensor of integers of the shape of another tensor."""
+        """Append an integer tensor with these parameters and the shape of the tensor `like`; return its index."""
         shaped = self.graph.tensor(like)
         return self.add_shaped(like, parameters, shaped.shape, shaped.shape_signature)
 
     def add_shaped(
         self, like: int, parameters: QuantParams, shape: Sequence[int], signature: Optional[Sequence[int]]
     ) -> int:
-        """Add a tensor of integers with the name of another tensor, and with this shape."""
+        """Append an integer tensor with these parameters and this shape, named after the tensor `like`; return its index."""
         name = "%s/%s_%d" % (self.graph.tensor(like).name, parameters.dtype, self.graph.tensor_count)
         return self.graph.add_tensor(name, parameters.dtype, shape, signature, parameters.quantization)
 
     def add_constant(self, array: ArrayLike, quantization: Optional[fb.Quantization] = None) -> int:
-        """Add a constant of integers."""
+        """Append an integer constant and return its index."""
         name = "%s/integers_%d" % (self.graph.name, self.graph.tensor_count)
         return self.graph.add_constant(name, np.ascontiguousarray(array), quantization)
 
     def append(self, builtin: str, inputs: Sequence[Optional[int]], output: int, **options: Option) -> None:
-        """Append an operator at the current position."""
+        """Append an operator that writes the tensor `output`; `finish` inserts it at the current target position."""
         self._target.append(fb.OperatorSpec(builtin, inputs, [output], options))
 
     def append_move(self, move: fb.OperatorSpec, source: int, output: int) -> None:
-        """Append a move of integers like a move of floats."""
+        """Append a move of the integer tensor `source` to `output`, with the arguments of the float operator `move`."""
         rest = list(move.inputs[1:])
         if move.builtin == "PADV2":
             parameters = self.parameters_of_integers(output)
@@ -134,14 +136,17 @@ class QuantizedRegion:
         self._target.append(fb.OperatorSpec(move.builtin, [source, *rest], [output], dict(move.options)))
 
     def parameters_of_integers(self, index: int) -> QuantParams:
-        """Return the parameters of a tensor of integers that the pass has added."""
+        """Return the parameters of an integer tensor that has a scale and a zero point."""
         tensor = self.graph.tensor(index)
         assert tensor.quantization is not None
         return QuantParams(tensor.quantization.scale[0], tensor.quantization.zero_point[0], tensor.dtype)
 
     # -- counterparts ------------------------------------------------------------------------------------------------------
     def integers_of(self, index: int) -> int:
-        """Return the counterpart of a float tensor that has parameters."""
+        """Return the counterpart of a float tensor; append its operators at the first use.
+
+        `parameters_of` must not be None for the tensor.
+        """
         if index not in self._counterparts:
             if index in self.dequantized:
                 dequantized = self.dequantized[index]
@@ -160,7 +165,10 @@ class QuantizedRegion:
         return result
 
     def _signed_integers(self, index: int, parameters: QuantParams) -> int:
-        """Return the tensor of signed integers, with parameters, for a tensor of integers of the model."""
+        """Return the signed integer tensor with a scale for an integer tensor of the model, which has no scale.
+
+        It is appended at the first use.
+        """
         if index not in self._signed:
             outer = self._target
             self._signed[index] = self._find_signed(index, parameters)
@@ -182,7 +190,10 @@ class QuantizedRegion:
         return self._with_parameters(index, parameters)
 
     def _with_parameters(self, index: int, parameters: QuantParams) -> int:
-        """Return integers of an input or of another operator as signed integers with parameters."""
+        """Return a signed integer tensor with the values of the integer tensor `index`, and with a scale and zero point.
+
+        The tensor gets the scale itself if it is an input that only CASTs read, else a copy does. uint8 is converted by QUANTIZE.
+        """
         if index in self.graph.inputs and self._has_only_casts(index):
             self.graph.set_quantization(index, parameters.quantization)
             marked = index
@@ -196,7 +207,10 @@ class QuantizedRegion:
         return shifted
 
     def write_quantized(self, index: int, write: Writer) -> int:
-        """Write the integers of a QuantizeLinear by `write`. Returns the tensor of signed integers."""
+        """Replace the QuantizeLinear that writes the tensor `index` by the operators that `write` appends.
+
+        Returns the signed integer tensor that `write` has computed. The tensor `index` is written from it.
+        """
         quantized = self.quantized[index]
         self._target = self._behind.setdefault(id(quantized.last), [])
         self._erased.add(id(quantized.last))
@@ -216,11 +230,11 @@ class QuantizedRegion:
         return result
 
     def _has_only_casts(self, index: int) -> bool:
-        """Whether no kernel reads the tensor that would use its scale."""
+        """Whether only CASTs, which ignore a scale, read the tensor."""
         return all(reader.builtin == "CAST" for reader in self.graph.readers(index))
 
     def _append_copy(self, source: int, output: int) -> None:
-        """Copy integers to a tensor with other parameters, by a RESHAPE, whose kernel uses no scales."""
+        """Append a RESHAPE that copies integers to a tensor with another scale or none: its kernel ignores scales."""
         sizes = list(self.graph.sizes(output))
         if sum(size < 0 for size in sizes) <= 1:
             shape = self.add_constant(np.asarray(sizes, np.int32))
@@ -230,7 +244,7 @@ class QuantizedRegion:
         self.append("RESHAPE", [source, shape], output)
 
     def _has_counterpart(self, index: Optional[int]) -> bool:
-        """Whether the counterpart of a float tensor exists, or is a move of one that exists."""
+        """Whether the counterpart of a float tensor has been computed, or is a move (without PADV2) of a computed one."""
         if self.parameters_of(index) is None or index is None:
             return False
         if index in self.dequantized:
@@ -238,10 +252,11 @@ class QuantizedRegion:
         move = self.move_of(index)
         return move is not None and move.builtin != "PADV2" and self._has_counterpart(move.inputs[0])
 
-    # -- the end -----------------------------------------------------------------------------------------------------------
+    # -- insertion of the operators ----------------------------------------------------------------------------------------
     def finish(self) -> None:
-        """Insert the new operators, and write the floats of counterparts by DEQUANTIZE. Floats that are not read are
-        dead code.
+        """Insert the appended operators, and remove the replaced ones.
+
+        Float tensors with a computed counterpart are written by DEQUANTIZE; those without readers are dead code.
         """
         for op in self.graph.operators:
             index = op.outputs[0] if op.outputs else -1
@@ -259,7 +274,7 @@ class QuantizedRegion:
         self._bypass_idle_quantize()
 
     def _bypass_idle_quantize(self) -> None:
-        """QUANTIZE(x, own parameters) => x        QUANTIZE(QUANTIZE(x, uint8), int8) => x"""
+        """Rewrite QUANTIZE(x, parameters of x) => x and QUANTIZE(QUANTIZE(x, uint8), int8) => x, for readers of the result."""
         same: Dict[int, int] = {}
         before: Dict[int, int] = {}
         for op in self.graph.operators:

@@ -1,4 +1,4 @@
-"""Integer kernels of operators that read one tensor. The functions have the form that `operators` describes."""
+"""Find the integer kernels of ops with a single data input. Each function returns a Writer or None; see `operators`."""
 
 from typing import Optional
 
@@ -21,7 +21,10 @@ __all__ = [
 
 
 def mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernel of MEAN, which sums int16 in 32 bits."""
+    """Return a Writer of the integer kernel of MEAN.
+
+    Returns None without integer inputs, or for 2**16 int16 elements or more per mean: the kernel sums them in 32 bits.
+    """
     x, count = op.inputs[0], count_reduced(region, op)
     data = region.parameters_of(x)
     if data is None or x is None or not have_common_type(data, parameters):
@@ -32,14 +35,14 @@ def mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) 
 
 
 def count_reduced(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the number of elements that are reduced to one. None if it is open."""
+    """Return the number of elements that a reduction combines into one; None if the axes are no constant or a size is open."""
     sizes, axes = region.graph.sizes(op.inputs[0] or 0), region.graph.constant(op.inputs[1])
     lengths = None if axes is None else [sizes[axis] for axis in axes.reshape(-1)]
     return None if lengths is None or min(lengths, default=0) < 0 else int(np.prod(lengths))
 
 
 def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernel of MAXIMUM(x, slope * x), which is LEAKY_RELU."""
+    """Return a Writer of LEAKY_RELU for MAXIMUM(x, slope * x) with 0 < slope <= 1; None for any other MAXIMUM."""
     for x, part in (op.inputs, list(op.inputs)[::-1]):
         product = region.graph.producer(part, "MUL")
         slope = None if product is None or product.inputs[0] != x else region.graph.number(product.inputs[1])
@@ -57,7 +60,7 @@ def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPa
 
 
 def hard_swish(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernel of HARD_SWISH, which takes int8 alone."""
+    """Return a Writer of the integer kernel of HARD_SWISH; None unless its input and result are int8."""
     x = op.inputs[0]
     data = region.parameters_of(x)
     if data is None or x is None or not are_int8(data, parameters):
@@ -68,7 +71,11 @@ def hard_swish(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPa
 def _then_quantize(
     region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, own: QuantParams, most: float
 ) -> MaybeWriter:
-    """Return a kernel whose result has parameters of its own, with a step up to `most` times coarser, then QUANTIZE."""
+    """Return a Writer of an op whose integer kernel requires the parameters `own` for its result, then a QUANTIZE.
+
+    Without a difference there is no QUANTIZE. Returns None if the scale of `own` is more than `most` times the scale of
+    `parameters`, or if the kernel does not accept the dtypes.
+    """
     x = op.inputs[0]
     data = region.parameters_of(x)
     if data is None or x is None or not have_common_type(data, parameters, own) or own.scale > most * parameters.scale:
@@ -84,8 +91,10 @@ def _then_quantize(
 
 
 def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernel of AVERAGE_POOL_2D, which has the same parameters on both sides. Where they are too coarse for the
-    result, the mean is a depthwise convolution with equal weights.
+    """Return a Writer of AVERAGE_POOL_2D, whose integer kernel gives its result the parameters of its input.
+
+    If the scale of the input is larger than that of the result, a VALID pool becomes a DEPTHWISE_CONV_2D with equal weights.
+    Returns None if the input has no integers, or if these kernels do not accept the parameters.
     """
     x, options = op.inputs[0], op.options
     data = region.parameters_of(x)
@@ -110,7 +119,10 @@ def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Quant
 
 
 def resize_bilinear(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernel of RESIZE_BILINEAR, where it has the places between pixels exactly: it counts them in 1024ths."""
+    """Return a Writer of the integer kernel of RESIZE_BILINEAR, which rounds sampling positions to 1/1024 pixel.
+
+    Returns None if the ratio of the sizes is no multiple of 1/1024, or if a size is open.
+    """
     data = region.parameters_of(op.inputs[0])
     aligned = op.options.get("align_corners", False)
     for axis in (1, 2):
@@ -122,7 +134,7 @@ def resize_bilinear(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qu
     return None if data is None else _then_quantize(region, op, parameters, data, 1)
 
 
-#: The parameters that a kernel always gives its result, and how many times coarser than those of the model they may be.
+#: Op -> (parameters that its integer kernel requires for the result, largest ratio of their scale to the model's scale).
 RANGES = {
     "LOGISTIC": (QuantParams(1 / 256, -128, "int8"), 1.5),
     "TANH": (QuantParams(1 / 128, 0, "int8"), 1.5),
@@ -131,5 +143,8 @@ RANGES = {
 
 
 def fixed_range(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernels of LOGISTIC, TANH and SOFTMAX, whose parameters follow from the range of their results."""
+    """Return a Writer of the integer kernel of LOGISTIC, TANH or SOFTMAX, whose result has the parameters of `RANGES`.
+
+    A QUANTIZE follows if the model has other parameters. Returns None if those of `RANGES` are too coarse.
+    """
     return _then_quantize(region, op, parameters, *RANGES[op.builtin])

@@ -1,8 +1,7 @@
-"""Integer kernels of convolutions and products with known weights.
+"""Find the integer kernels of convolutions and FULLY_CONNECTED with constant weights.
 
-Weights are int8 without a zero point, with a single scale or with a scale for each channel. Weights of uint8 with a
-zero point may have too many steps for that: they go to the kernels of uint8, which take one scale and one zero
-point.
+Weights become int8 with a zero point of 0, with a single scale or one for each channel. uint8 weights with a zero point may
+need more than 8 bits in that form. Then the uint8 kernel is used, with a single scale and zero point.
 """
 
 from typing import Any, Callable, List, Optional
@@ -23,19 +22,22 @@ from onnx_compat_tflite.passes.integers.region import MaybeWriter, QuantizedRegi
 
 __all__ = ["convolution", "fully_connected", "transpose_conv"]
 
-#: The error of a rounded bias, in steps of the result.
+#: The largest error of a rounded bias, in units of the result's scale.
 _BIAS = 1 / 64
 
 
 class _Weights:
-    """The integers of constant weights, and of a bias in the steps of the products."""
+    """Constant weights as integers: `array`, their scales `steps`, and `channels`, the number of output channels."""
 
     def __init__(self, array: np.ndarray, steps: np.ndarray, quantization: fb.Quantization, channels: int) -> None:
         self.array, self.steps, self.quantization, self.channels = array, steps, quantization, channels
 
     @staticmethod
     def of(region: QuantizedRegion, index: Optional[int], axis: int) -> "Optional[_Weights]":
-        """Return the weights of a float constant with output channels along an axis. None if they were never quantized."""
+        """Return the integer weights of a float32 constant whose output channels are along `axis`.
+
+        Returns None if the tensor is no constant, or if no scale and zero point reproduce the constant exactly.
+        """
         array = region.graph.constant(index)
         if array is None or array.dtype != np.float32:
             return None
@@ -53,31 +55,38 @@ class _Weights:
         )
 
     def have_kernel(self, *all_parameters: QuantParams) -> bool:
-        """Whether a kernel takes these weights with these parameters of the data and of the result."""
+        """Whether an integer kernel accepts these weights with data and a result of these parameters."""
         return have_common_type(*all_parameters) and (self.array.dtype == np.int8 or are_int8(*all_parameters))
 
     def constant(self, region: QuantizedRegion) -> int:
-        """Add the integers as a constant."""
+        """Append the integers as a constant tensor and return its index."""
         return region.add_constant(self.array, self.quantization)
 
     def write_in_type(
         self, region: QuantizedRegion, x: int, out: int, output: int, write: Callable[[int, int], None]
     ) -> None:
-        """Write an output from the integers of x, both brought to the type of the weights."""
+        """Run `write(source, result)`, where source has the integers of the float tensor `x` and result becomes `output`.
+
+        For uint8 weights, source and result are uint8 too, converted by QUANTIZE. `out`: the float tensor of the result.
+        """
         if self.array.dtype == np.int8:
             write(region.integers_of(x), output)
             return
-        twin = region.integers_of(x)
-        source = region.add_tensor(x, region.parameters_of_integers(twin).unsigned)
+        integers = region.integers_of(x)
+        source = region.add_tensor(x, region.parameters_of_integers(integers).unsigned)
         result = region.add_tensor(out, region.parameters_of_integers(output).unsigned)
-        region.append("QUANTIZE", [twin], source)
+        region.append("QUANTIZE", [integers], source)
         write(source, result)
         region.append("QUANTIZE", [result], output)
 
     def bias(
         self, region: QuantizedRegion, index: Optional[int], data: QuantParams, parameters: QuantParams
     ) -> Optional[Any]:
-        """Return the bias as integers with their scales: zeros if there is no bias. None if rounding it loses too much."""
+        """Return (integers, quantization) of the bias `index`, with the scales (data scale * weight scale).
+
+        Without an `index`, the integers are 0. Returns None if the bias is no constant, overflows 32 bits, or if rounding
+        changes it by more than 1/64 of the result's scale.
+        """
         steps = (self.steps * np.float32(data.scale)).astype(np.float32)
         floats = region.graph.constant(index) if index is not None else np.zeros(1, np.float32)
         if floats is None:
@@ -89,8 +98,11 @@ class _Weights:
         return stored.astype(bias_type(data)), fb.Quantization([float(step) for step in steps], [0] * len(steps))
 
 
-def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, bound: str) -> MaybeWriter:
-    """Return the kernels of CONV_2D and DEPTHWISE_CONV_2D, with an activation."""
+def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str) -> MaybeWriter:
+    """Return a Writer of the integer kernel of CONV_2D or DEPTHWISE_CONV_2D with a fused activation.
+
+    Returns None if the input has no integers, the weights are not exact integers, or the bias cannot be rounded.
+    """
     x, w, b = op.inputs
     data = region.parameters_of(x)
     weights = _Weights.of(region, w, 3 if op.builtin == "DEPTHWISE_CONV_2D" else 0)
@@ -99,7 +111,7 @@ def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantP
     bias = weights.bias(region, b, data, parameters)
     if bias is None:
         return None
-    known, options = weights, dict(op.options, fused_activation_function=bound)
+    known, options = weights, dict(op.options, fused_activation_function=activation)
 
     def write(source: int, result: int) -> None:
         region.append(op.builtin, [source, known.constant(region), region.add_constant(*bias)], result, **options)
@@ -108,7 +120,10 @@ def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantP
 
 
 def transpose_conv(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return the kernel of TRANSPOSE_CONV."""
+    """Return a Writer of the integer kernel of TRANSPOSE_CONV.
+
+    Returns None if the input has no integers, the weights are not exact integers, or the bias cannot be rounded.
+    """
     shape, w, x = op.inputs[:3]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
     if data is None or weights is None or x is None or not weights.have_kernel(data, parameters):
@@ -126,10 +141,13 @@ def transpose_conv(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
     return lambda output: known.write_in_type(region, x, op.outputs[0], output, write)
 
 
-def fully_connected(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, bound: str) -> MaybeWriter:
-    """Return the kernel of FULLY_CONNECTED.
+def fully_connected(
+    region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str
+) -> MaybeWriter:
+    """Return a Writer of the integer kernel of FULLY_CONNECTED with a fused activation.
 
-    With a scale for each row, which some runtimes refuse, return the kernel of a CONV_2D of 1x1 filters.
+    For per-channel scales, which some runtimes refuse there, the Writer appends a CONV_2D with 1x1 filters. Returns None if the
+    input has no integers, the weights are not exact integers, or the bias cannot be rounded.
     """
     x, w = op.inputs[:2]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
@@ -139,7 +157,7 @@ def fully_connected(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qu
     if bias is None:
         return None
     known, out = weights, op.outputs[0]
-    options = dict(op.options, fused_activation_function=bound)
+    options = dict(op.options, fused_activation_function=activation)
     sizes = list(region.graph.sizes(out))
 
     def dense(source: int, result: int) -> None:
@@ -155,7 +173,7 @@ def fully_connected(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qu
         region.append(
             "RESHAPE", [region.integers_of(x), region.add_constant(np.asarray([-1, 1, 1, fan_in], np.int32))], images
         )
-        where = {"padding": "VALID", "stride_h": 1, "stride_w": 1, "fused_activation_function": bound}
+        where = {"padding": "VALID", "stride_h": 1, "stride_w": 1, "fused_activation_function": activation}
         region.append("CONV_2D", [images, kernel, region.add_constant(*bias)], result, **where)
         region.append("RESHAPE", [result, region.add_constant(np.asarray(sizes, np.int32))], output)
 
@@ -165,6 +183,9 @@ def fully_connected(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qu
 
 
 def _image_shape(sizes: List[int], last: int) -> Any:
-    """Return the shape and the signature of a batch of images of one pixel each, which are the vectors."""
+    """Return (shape, signature) of vectors as images of one pixel: [2, 3, 8] with `last` 5 => (6, 1, 1, 5), None.
+
+    `last`: the number of channels. The signature has -1 for an open size; without open sizes it has the value None.
+    """
     count = -1 if any(size < 0 for size in sizes) else int(np.prod(sizes[:-1], dtype=np.int64))
     return (max(count, 1), 1, 1, last), (count, 1, 1, last) if count < 0 else None
