@@ -1,4 +1,4 @@
-"""The tflite shim: ONNX models as TensorFlow Lite flatbuffers."""
+"""The tflite shim: convert ONNX models to TensorFlow Lite flatbuffers, and run them."""
 
 from onnx_compat_tflite.shim import SHIM
 

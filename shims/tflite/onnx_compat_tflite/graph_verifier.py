@@ -64,7 +64,7 @@ class _OperatorDefect(VerificationError):
 
 
 def _verify_subgraph(model: fb.ModelSpec, graph: fb.SubGraph) -> None:
-    """Check the tensors of a subgraph, then its operators in order, then its outputs; raise VerificationError."""
+    """Check the tensors of a subgraph, then its operators in order, then its outputs; raise VerificationError for a defect."""
     _check_indices(graph, [*graph.inputs, *graph.outputs])
     require(len(set(graph.inputs)) == len(graph.inputs), "a tensor is an input twice")
     for tensor in graph.tensors:

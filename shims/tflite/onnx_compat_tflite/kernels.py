@@ -7,9 +7,9 @@
 The tables leave out these observations on tflite-runtime 2.7 and LiteRT 2.3. An author of emitter methods needs them:
 
 Shapes
-- Two inputs of different shape and rank over 4 end the process on 2.7 for ADD, MUL, comparisons, POW, SELECT_V2 and
-  more ("broadcast rank 5"). Bring them to one shape first (BROADCAST_TO takes 6 dimensions), or merge adjacent axes
-  until 4 are left. SUB, DIV, MAXIMUM and MINIMUM do 5, none of them 6. Equal shapes: any rank.
+- Two inputs of different shapes and of rank over 4 end the process on 2.7, for ADD, MUL, comparisons, POW, SELECT_V2 and
+  other ops ("broadcast rank 5"). SUB, DIV, MAXIMUM and MINIMUM broadcast up to rank 5. Inputs of equal shapes may have any
+  rank. So broadcast the inputs first (BROADCAST_TO supports rank 6), or merge adjacent axes until the rank is 4.
 - A RESHAPE to a scalar works, with the shape as an empty option or as an empty constant. A size of -1 works, also resized.
 - The shape operand of RESHAPE, the indices of SCATTER_ND, begin and end of STRIDED_SLICE, the axes of a reduction, the
   permutation and TOPK_V2's k must be int32. An int64 permutation, or int64 PAD amounts on 2.7, give wrong numbers silently.
@@ -25,14 +25,16 @@ Numbers
 - CAST of a float out of range saturates on LiteRT and wraps on 2.7. NaN to bool is True. Float to int truncates.
 - DIV of int32 truncates; by zero it ends the process on 2.7 and is an error on LiteRT (also FLOOR_DIV, FLOOR_MOD).
 - CAST from int64 to int32 keeps the low 32 bits (see `emitter.narrowing`). TOPK_V2 of a negative k is empty on LiteRT.
-- SUM and MEAN add element after element, XNNPACK too along axes before the last (see `emitter.means`).
+- SUM and MEAN add the elements one after the other, so rounding errors grow. XNNPACK does that too, along axes before the last
+  (see `emitter.means`).
 - FLOOR_MOD takes the divisor's sign (ONNX Mod with fmod=0). ROUND is half to even. POW of a negative base: NaN as in C.
-- GATHER out of range reads foreign memory on 2.7 and is an error on LiteRT; negative indices are an error on both.
-- ARG_MAX takes the first of equals, TOPK_V2 too.
+- GATHER with an index out of range reads other memory on 2.7, and is an error on LiteRT. Negative indices are errors on both.
+- Of equal elements, ARG_MAX and TOPK_V2 return the first.
 - Without XNNPACK (on 2.7 always) ADD, SUB, MUL, DIV, FULLY_CONNECTED, CONV_2D, DEPTHWISE_CONV_2D and the pools clip their
   results to the finite numbers: infinity becomes 3.4e38. CONV_3D clips too, and TRANSPOSE_CONV on LiteRT, which XNNPACK does
   not accept with an open size. BATCH_MATMUL, MEAN and RELU keep infinity.
-- On 2.7 REDUCE_MAX of -inf alone is the least finite number, and LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH of float16 are off by two roundings.
+- On 2.7 REDUCE_MAX of a tensor of -inf is the least finite number, and LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH
+  of float16 have the error of two roundings.
 - With XNNPACK NaN becomes -inf in ADD, SUB, MUL and DIV of 2.11, and in MEAN of LiteRT 1.0 (see `runtime_quirks`).
 - XNNPACK of LiteRT 2.0 and 2.1.0 ignores the zero point of an int8 BATCH_MATMUL's second factor.
 - TOPK_V2 of several rows without elements ends the process from 2.11 to LiteRT 2.1.0.
@@ -111,9 +113,9 @@ class Kernels:
         return step is not None and (step == 0 or step <= self._step())
 
     def _step(self) -> int:
-        """Return the last column of VERSIONS whose op versions the runtime loads, as those of the columns before.
+        """Return the number of the column of VERSIONS that describes the runtime; 0, the oldest, for all runtimes.
 
-        Returns 0, the oldest column, if the file is for all runtimes.
+        It is the last column for which the runtime loads each op version of this column and of the columns before.
         """
         if self._runtime_step is None:
             has_step = (all(self._loads(*use) for use in new_versions) for new_versions in _STEPS)

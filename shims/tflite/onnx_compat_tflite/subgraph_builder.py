@@ -113,7 +113,7 @@ class Graph:
         self.spec.tensors[handle.index].is_variable = True
 
     def name_tensor(self, handle: Handle, name: str) -> None:
-        """Rename a tensor to `name`, the name of the value in the ONNX model, unless the tensor was renamed before.
+        """Rename a tensor to `name`, the name of its value in the ONNX model, unless it is an input or was renamed before.
 
         A name that is not printable is ignored: readers of files decode names as UTF-8.
         """

@@ -23,7 +23,10 @@ class Later(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """The bytes of a `Later` value with this key: a relative offset (width 4) or a number (width 8) at byte `position`."""
+    """Bytes that the caller must fill with the value of `Later(key)`: `width` bytes from byte `position` on.
+
+    A width of 4 is for an offset relative to `position`, a width of 8 for a number.
+    """
 
     position: int
     width: int

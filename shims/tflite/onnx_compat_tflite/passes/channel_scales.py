@@ -79,7 +79,7 @@ def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -
 def _can_replace(graph: GraphRewriter, total: fb.OperatorSpec, product: fb.OperatorSpec) -> bool:
     """Whether only `total` (ADD) reads the result of `product` (MUL), and only ops of `_WINDOWS` read the sum.
 
-    Their activations must be ones that DEPTHWISE_CONV_2D can fuse.
+    The product must have no activation, and the sum none or one that DEPTHWISE_CONV_2D can fuse.
     """
     readers = graph.readers(total.outputs[0])
     return (

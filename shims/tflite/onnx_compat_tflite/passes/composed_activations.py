@@ -21,7 +21,7 @@ __all__ = ["composed_activations"]
 
 
 class _Product(NamedTuple):
-    """A product: `number` times each of the `values`, which are refs or constants."""
+    """A product number * values[0] * values[1] * ...; the values are refs or constants."""
 
     number: float
     values: List[Any]

@@ -185,7 +185,7 @@ class GraphRewriter:
         op.options = dict(op.options, **options)
 
     def set_outputs(self, op: fb.OperatorSpec, outputs: Sequence[int]) -> None:
-        """Replace the tensors that an operator writes."""
+        """Let an operator write the tensors `outputs` in place of its present outputs. Their readers are not changed."""
         self._is_edited = True
         op.outputs = list(outputs)
         for index in op.outputs:

@@ -43,7 +43,7 @@ def _example() -> fb.ModelSpec:
     after=("bias_folding", "channel_shuffles"),
 )  # fmt: skip
 def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
-    """Let convolutions read an image instead of its copy in which blocks of pixels are channels."""
+    """Let convolutions read an image directly, with larger filters and strides, and not its SPACE_TO_DEPTH copy."""
     count = 0
     for conv in graph.operators:
         if conv.builtin != "CONV_2D":

@@ -104,6 +104,6 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
 def _sliced_size(extent: Extent, start: Extent, end: Extent) -> Extent:
     """Return the size of an axis of size `extent` after slicing from `start` to `end`. A negative end counts from the end.
 
-    The result is not clamped to 0: an uncropped transposed convolution is always larger than the cropped margin.
+    The result is not clamped to 0: an uncropped transposed convolution is always larger than the margins to crop.
     """
     return end - start if not is_static(end) or end >= 0 else extent + end - start

@@ -109,7 +109,10 @@ def _recipe(kind: str) -> List[Dict[str, Any]]:
 
 
 def _variables(graph: fb.SubGraph) -> Set[int]:
-    """Return the indices of the variable tensors. They stay float32: an operator would update the copy behind a QUANTIZE."""
+    """Return the indices of the variable tensors, which stay float32.
+
+    With a QUANTIZE between a variable and its operator, the operator would update a copy of the variable.
+    """
     return {index for index, tensor in enumerate(graph.tensors) if tensor.is_variable}
 
 

@@ -318,7 +318,7 @@ def _total(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[fb.Operator
     return total if count is not None and count == region.graph.number(op.inputs[1]) else None
 
 
-#: Kernels that fuse an activation, then kernels that do not.
+#: Ops -> the function that finds their integer kernel. Kernels of `_FUSING` fuse an activation, those of `_OTHERS` do not.
 _FUSING: Dict[Tuple[str, ...], Callable[[QuantizedRegion, fb.OperatorSpec, QuantParams, str], MaybeWriter]] = {
     ("CONV_2D", "DEPTHWISE_CONV_2D"): convolution,
     ("FULLY_CONNECTED",): fully_connected,

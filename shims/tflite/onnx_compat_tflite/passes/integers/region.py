@@ -47,7 +47,7 @@ class QuantizedRegion:
         self._behind: Dict[int, List[fb.OperatorSpec]] = {}  # the id of an operator -> the operators to insert after it
         self._erased: Set[int] = set()
         self._guards: Set[int] = set()
-        self._target: List[fb.OperatorSpec] = self._front  # where operators are appended now
+        self._target: List[fb.OperatorSpec] = self._front  # the list to which `append` adds operators
 
     # -- looking at tensors ------------------------------------------------------------------------------------------------
     def parameters_of(self, index: Optional[int]) -> Optional[QuantParams]:
@@ -123,7 +123,7 @@ class QuantizedRegion:
         return self.graph.add_constant(name, np.ascontiguousarray(array), quantization)
 
     def append(self, builtin: str, inputs: Sequence[Optional[int]], output: int, **options: Option) -> None:
-        """Append an operator that writes the tensor `output`; `finish` inserts it at the current target position."""
+        """Append an operator that writes the tensor `output` to the list `_target` of new operators, for `finish`."""
         self._target.append(fb.OperatorSpec(builtin, inputs, [output], options))
 
     def append_move(self, move: fb.OperatorSpec, source: int, output: int) -> None:

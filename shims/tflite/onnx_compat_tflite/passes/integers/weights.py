@@ -101,7 +101,7 @@ class _Weights:
 def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str) -> MaybeWriter:
     """Return a Writer of the integer kernel of CONV_2D or DEPTHWISE_CONV_2D with a fused activation.
 
-    Returns None if the input has no integers, the weights are not exact integers, or the bias cannot be rounded.
+    Returns None if the input has no integers, or if rounding to integers would change the weights or, too much, the bias.
     """
     x, w, b = op.inputs
     data = region.parameters_of(x)
@@ -122,7 +122,7 @@ def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantP
 def transpose_conv(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of TRANSPOSE_CONV.
 
-    Returns None if the input has no integers, the weights are not exact integers, or the bias cannot be rounded.
+    Returns None if the input has no integers, or if rounding to integers would change the weights or, too much, the bias.
     """
     shape, w, x = op.inputs[:3]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
@@ -147,7 +147,7 @@ def fully_connected(
     """Return a Writer of the integer kernel of FULLY_CONNECTED with a fused activation.
 
     For per-channel scales, which some runtimes refuse there, the Writer appends a CONV_2D with 1x1 filters. Returns None if the
-    input has no integers, the weights are not exact integers, or the bias cannot be rounded.
+    input has no integers, or if rounding to integers would change the weights or, too much, the bias.
     """
     x, w = op.inputs[:2]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
