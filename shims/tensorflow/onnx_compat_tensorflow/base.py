@@ -1,4 +1,4 @@
-"""The base of the TensorFlow emitter: raw ops with their dtype routes, constants and sizes."""
+"""The base class of the TensorFlow emitters: apply raw ops in dtypes that have a kernel, create constants, read sizes."""
 
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple, Union
 
@@ -12,14 +12,14 @@ from onnx_compat_tensorflow.tensors import encode, static_shape, tf_dtype
 
 __all__ = ["Base"]
 
-#: Ops whose result has another dtype than their operands, so that no route leads back.
+#: Ops whose result has another dtype than their operands: a route does not convert the result back.
 _OTHER_RESULT_DTYPE = frozenset("Equal NotEqual Less LessEqual ArgMax ArgMin IsNan IsInf".split())
 
 
 class Base(Emitter):
-    """An emitter whose handles are TensorFlow tensors."""
+    """The base class of emitters whose handles are TensorFlow tensors."""
 
-    #: The inputs of the model where they are never empty. A model that takes empty inputs is built without them.
+    #: The inputs of the model, if none of them is ever empty; else the empty set.
     model_inputs: FrozenSet[Ref] = frozenset()
     layout = "channels_last"
     filter_layout = "HWIO"
@@ -35,7 +35,10 @@ class Base(Emitter):
 
     # -- raw ops -------------------------------------------------------------------------------------------------------
     def op(self, name: str, *tensors: TfTensor, **attributes: Any) -> Any:
-        """Apply a raw op to tensors of one dtype; without a kernel for the dtype, apply it in the dtype of its route."""
+        """Apply the raw op `name` to tensors of the same dtype, and return its result.
+
+        If TensorFlow has no kernel for the dtype, convert the tensors by the op's `Route`, and convert the result back.
+        """
         dtype = tensors[0].dtype.base_dtype
         if dtype.name == "float32":
             return call(self.raw, name, tensors, attributes)
@@ -66,7 +69,7 @@ class Base(Emitter):
         return self.raw.BitwiseXor(x=bits, y=self.number(np.iinfo(np.int64).min, bits.dtype))
 
     def accumulation_dtype(self, x: TfTensor) -> str:
-        """Return the name of the dtype in which sums of products of this tensor are computed."""
+        """Return the name of the accumulator dtype for sums of products of this tensor: "float64" for float64, else "float32"."""
         return "float64" if x.dtype == self.tf.float64 else "float32"
 
     # -- constants -----------------------------------------------------------------------------------------------------
@@ -87,11 +90,11 @@ class Base(Emitter):
         return self._constants[key][1]
 
     def number(self, value: Union[bool, float, np.generic], dtype: TfDType) -> TfTensor:
-        """Return a Python number as a scalar tensor of a TensorFlow dtype."""
+        """Return a scalar constant tensor with this value and TensorFlow dtype."""
         return self.tf.constant(np.asarray(value).astype(dtype.as_numpy_dtype))
 
     def known_value(self, handle: TfTensor) -> Optional[np.ndarray]:
-        """Return the value of a constant; None if it is not known while emitting."""
+        """Return the value of a tensor that is a constant of the graph, as an array; None for any other tensor."""
         array = self._arrays.get(id(handle))
         if array is None and not self.concrete and getattr(getattr(handle, "op", None), "type", "") == "Const":
             array = self.tf.get_static_value(handle)
@@ -100,7 +103,10 @@ class Base(Emitter):
     def derive_constant(
         self, handle: TfTensor, rewrite: Key, compute: Callable[[np.ndarray], np.ndarray]
     ) -> Optional[Any]:
-        """Return the constant `compute(value)` of a constant, computed once for each `rewrite`; None for another handle."""
+        """Return a constant tensor with the value `compute(value of handle)`; None if the handle is no constant.
+
+        The result is cached by the array and the key `rewrite`, such as ("swap channels",).
+        """
         known = self.known_value(handle)
         if known is None:
             return None
@@ -110,7 +116,7 @@ class Base(Emitter):
         return self.constant(array, DType.of(array.dtype))
 
     def reshape_to(self, handle: TfTensor, shape: Sequence[Size]) -> TfTensor:
-        """Reshape a tensor to ints and scalars; a constant with a known shape stays a constant."""
+        """Reshape a tensor; the sizes are ints or scalar tensors. With int sizes, a constant stays a constant of the graph."""
         if all(isinstance(size, (int, np.integer)) for size in shape):
             constant = self.derive_constant(handle, ("reshaped", *shape), lambda array: array.reshape(shape))
             if constant is not None:
@@ -119,7 +125,7 @@ class Base(Emitter):
 
     # -- sizes ---------------------------------------------------------------------------------------------------------
     def shape_list(self, handle: TfTensor) -> List[Optional[int]]:
-        """Return the sizes of a handle, None for a size that is not static."""
+        """Return the static shape of a tensor as a list, with None for a size that TensorFlow does not know."""
         sizes: List[Optional[int]] = handle.shape.as_list()
         return sizes
 
@@ -140,7 +146,7 @@ class Base(Emitter):
         return self.raw.Pack(values=list(scalars), axis=0)
 
     def vector(self, sizes: Sequence[Size], dtype: Optional[TfDType] = None) -> TfTensor:
-        """Return ints and scalars as one vector of an integer dtype, by default int64."""
+        """Return sizes, which are ints or scalar tensors, as a tensor of rank 1. `dtype` defaults to int64."""
         dtype = dtype or self.tf.int64
         if all(isinstance(size, (int, np.integer)) for size in sizes):
             return self.tf.constant(np.asarray(sizes, dtype.as_numpy_dtype).reshape(-1))
@@ -151,14 +157,14 @@ class Base(Emitter):
         return self.raw.Pack(values=scalars, axis=0)
 
     def sizes(self, handle: TfTensor, dtype: Optional[TfDType] = None) -> TfTensor:
-        """Return the shape as a vector, which is a constant where the shape is static."""
+        """Return the shape of a tensor as a tensor of rank 1: a constant if the shape is static. `dtype` defaults to int64."""
         known = self.shape_list(handle)
         if all(size is not None for size in known):
             return self.vector(known, dtype)
         return self.tf.shape(handle, out_type=dtype or self.tf.int64)
 
     def lengths(self, handle: TfTensor) -> List[Size]:
-        """Return the shape as a list of ints and scalars."""
+        """Return the shape of a tensor as a list: an int for a static size, else a scalar int64 tensor."""
         return [self.dim(handle, axis) for axis in range(self.rank(handle))]
 
     # -- handles -------------------------------------------------------------------------------------------------------
@@ -167,7 +173,10 @@ class Base(Emitter):
 
 
 class _RawOpsInt32Reshape:
-    """The raw ops of a TensorFlow whose optimiser drops a Reshape to int64 sizes: Reshape gets int32 sizes."""
+    """A replacement for `tf.raw_ops` in which Reshape casts its sizes to int32.
+
+    For TensorFlow releases whose graph optimiser drops a Reshape to int64 sizes.
+    """
 
     def __init__(self, tf: TensorFlow) -> None:
         self._tf = tf

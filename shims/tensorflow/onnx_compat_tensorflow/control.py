@@ -1,4 +1,7 @@
-"""Branches, loops and gradients. TensorFlow itself captures the handles that a body reads from outside."""
+"""Emitter methods for branches, loops and gradients, by TensorFlow's control flow.
+
+A body is the region of a branch or a loop as a function of tensors. Values of outer regions are its arguments `captures`.
+"""
 
 import functools
 from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, cast
@@ -16,13 +19,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Control(Base):
-    """The primitives of `onnx_compat.primitives.control`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.control`."""
 
     #: The device of the program; None leaves the choice to TensorFlow.
     device: Optional[str] = None
 
     def _on_device(self, body: F) -> F:
-        """Place the operations of a body on the device. TensorFlow 2.0 passes no outer placement to nested functions."""
+        """Wrap the function of a branch or a loop so that its operations are placed on `self.device`.
+
+        In TensorFlow 2.0, an enclosing tf.device has no effect on nested functions.
+        """
 
         @functools.wraps(body)
         def run_placed(*args: TfTensor) -> Any:
@@ -95,7 +101,10 @@ class Control(Base):
         return (*states, *(self._stack_elements(array, rounds, length, spec) for array, spec in zip(collected, specs)))
 
     def gradient(self, *xs: TfTensor, bodies: Bodies, captures: Handles, refusal: str) -> Tuple[TfTensor, ...]:
-        """Differentiate with TensorFlow; use the core's rules where a kernel has no gradient."""
+        """Compute the gradients of the body's first output with respect to `xs`, by TensorFlow's automatic differentiation.
+
+        If an op has no registered gradient, use the derivatives of `onnx_compat.autodiff`. A gradient that does not exist is 0.
+        """
         tf = self.tf
         try:
             if self.concrete:
@@ -104,7 +113,7 @@ class Control(Base):
                     y = bodies[0](*xs, *captures)[0]
                 gradients = tape.gradient(y, xs)
             else:
-                # Identities, so that other readers of these values take no part in the derivative.
+                # Identities: otherwise paths from xs through operations outside of the body would count too.
                 xs = tuple(self.raw.Identity(input=x) for x in xs)
                 gradients = tf.gradients(bodies[0](*xs, *captures)[0], xs)
         except LookupError:
@@ -112,7 +121,11 @@ class Control(Base):
         return tuple(tf.zeros_like(x) if g is None else tf.convert_to_tensor(g) for x, g in zip(xs, gradients))
 
     def _stack_elements(self, array: TfTensorArray, rounds: TfTensor, length: Sizes, spec: Spec) -> TfTensor:
-        """Stack the elements along a new first axis. Without elements, TensorFlow knows no unknown sizes; they become 0."""
+        """Stack the elements of a TensorArray along a new first axis.
+
+        If the loop had no iteration, return an empty tensor: TensorArray.stack fails for element shapes with unknown sizes. The
+        unknown sizes become 0.
+        """
         sizes = static_shape(spec.shape[1:])
         if None not in sizes or length.known:
             return array.stack()
@@ -125,7 +138,7 @@ class Control(Base):
         return self.tf.compat.v1.cond(has_elements, array.stack, empty_stack)
 
     def _set_shape(self, handle: TfTensor, shape: TfShape) -> TfTensor:
-        """Set the shape that the model declares, which TensorFlow may have lost; return the handle."""
+        """Set the static shape of a tensor in a graph, where TensorFlow may not infer it; return the tensor."""
         if not self.concrete:
             handle.set_shape(shape)
         return handle

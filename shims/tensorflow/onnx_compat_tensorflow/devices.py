@@ -1,4 +1,4 @@
-"""TensorFlow's devices, logical devices included, by the names that the core uses ("cpu:0")."""
+"""List TensorFlow's devices by the names that the core uses ("cpu:0"), and place operations on a device."""
 
 import re
 from contextlib import nullcontext
@@ -8,21 +8,24 @@ from onnx_compat_tensorflow.framework_types import TensorFlow
 
 __all__ = ["device_names", "logical_devices", "placement"]
 
-#: A device of this process. Operations run on no kind with an underscore (XLA_CPU, TPU_SYSTEM).
+#: The name of a device of this process. Kinds with an underscore (XLA_CPU, TPU_SYSTEM) run no operations, and do not match.
 _LOCAL = re.compile(r"(?:/job:localhost/replica:0/task:0)?/device:([A-Z]+):([0-9]+)")
 
 
 def device_names(listed: Iterable[Any]) -> List[str]:
-    """Return names like "cpu:0" of the local devices among those that TensorFlow lists."""
+    """Return the names, such as "cpu:0", of TensorFlow device objects. Devices of other processes are left out."""
     matches = [_LOCAL.fullmatch(device.name) for device in listed]
     return ["%s:%s" % (match.group(1).lower(), match.group(2)) for match in matches if match is not None]
 
 
 def logical_devices(tf: TensorFlow) -> List[str]:
-    """Return the devices of eager execution and of functions. Listing them initialises TensorFlow's context."""
+    """Return the names of the logical devices, on which eager operations and tf.functions run.
+
+    This initialises TensorFlow's context: the device configuration cannot change afterwards.
+    """
     return device_names(tf.config.experimental.list_logical_devices())
 
 
 def placement(tf: TensorFlow, device: Optional[str]) -> ContextManager[Any]:
-    """Return a context that places operations on a device; None leaves the choice to TensorFlow."""
+    """Return a context manager that places operations on a device such as "gpu:0"; for None, it does nothing."""
     return nullcontext() if device is None else tf.device("/device:" + device.upper())

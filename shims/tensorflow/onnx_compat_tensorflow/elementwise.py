@@ -1,4 +1,4 @@
-"""Element-wise primitives over TensorFlow tensors."""
+"""Emitter methods for the elementwise primitives, on TensorFlow tensors."""
 
 import math
 from typing import Any, Callable, Dict, Optional
@@ -22,7 +22,7 @@ def _binary(op: str) -> Callable[[Any, Any, Any], Any]:
 
 
 class Elementwise(Base):
-    """The primitives of `onnx_compat.primitives.elementwise`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.elementwise`."""
 
     # -- one operand ---------------------------------------------------------------------------------------------------
     def neg(self, x: TfTensor) -> TfTensor:
@@ -87,7 +87,10 @@ class Elementwise(Base):
         return high == 6 and self.features.holds("Relu6 keeps NaN")
 
     def _bound(self, value: float, dtype: TfDType, rounding: Callable[[float], int]) -> TfTensor:
-        """Return a bound as a scalar of the dtype; for integers, the nearest integer inside the bound."""
+        """Return a bound of `clip` as a scalar tensor. For an integer dtype, clamp it to the dtype's range and round it.
+
+        `rounding` is ceil for a lower bound, floor for an upper bound.
+        """
         if dtype.is_integer:
             info = np.iinfo(dtype.as_numpy_dtype)
             value = rounding(min(max(value, int(info.min)), int(info.max)))
@@ -119,7 +122,10 @@ class Elementwise(Base):
         return self._remainder("TruncateMod", x, y)
 
     def _quotient(self, op: str, x: TfTensor, y: TfTensor) -> TfTensor:
-        """Divide integers without a trap: neither division by zero nor of the least integer by -1 ends the process."""
+        """Divide integers by TruncateDiv or FloorDiv. A divisor 0 counts as 1, and x / -1 is computed as -x.
+
+        The kernels end the process for a division by 0 and for the least integer divided by -1.
+        """
         if x.dtype == self.tf.uint64 and not self.features.can_run(op, "uint64", 2):
             return self._unsigned_quotient(x, self._divisor(y))
         known = self.known_value(y)
@@ -139,14 +145,17 @@ class Elementwise(Base):
         return self.op(op, x, safe)
 
     def _divisor(self, y: TfTensor) -> TfTensor:
-        """Replace a divisor of 0, or of -1 for signed integers, by 1."""
+        """Return the divisors with 0 replaced by 1; for signed integers, -1 too."""
         unfit = self.equal(y, self._zero(y))
         if not y.dtype.is_unsigned:
             unfit = self.raw.LogicalOr(x=unfit, y=self.equal(y, self.number(-1, y.dtype)))
         return self.where(unfit, self.number(1, y.dtype), y)
 
     def _unsigned_quotient(self, x: TfTensor, y: TfTensor) -> TfTensor:
-        """Divide uint64 by signed division of the upper 63 bits. The quotient is at most 1 too small; the remainder tells."""
+        """Divide uint64 tensors by the int64 kernel: q = 2 * ((x >> 1) / y), plus 1 if x - q * y >= y.
+
+        For y >= 2**63, the quotient is 1 if x >= y, else 0. No divisor may be 0.
+        """
         raw, tf = self.raw, self.tf
         upper = raw.Bitcast(input=raw.RightShift(x=x, y=self.number(1, x.dtype)), type=tf.int64)
         large = raw.Less(x=raw.Bitcast(input=y, type=tf.int64), y=self.number(0, tf.int64))
@@ -174,9 +183,10 @@ class Elementwise(Base):
         return self.where(self.op("Less", y, zero), inverse, whole)
 
     def _unsigned_pow(self, x: TfTensor, y: TfTensor, most: TfTensor) -> TfTensor:
-        """Raise unsigned integers to powers with the kernel for signed ones, which takes the highest bit for a sign.
+        """Return x ** y for unsigned integers by a kernel that reads the highest bit of y as a sign; `most` is 2**(bits-1) - 1.
 
-        With 2^(bits - 1) factors more, the power of an odd number stays the same, and that of an even one becomes 0.
+        The highest bit of y is cleared: that changes no power of an odd x modulo 2**bits. For an even x and y > `most`, the
+        power is 0.
         """
         zero, unit = self._zero(x), self.number(1, x.dtype)
         whole = self.op("Pow", x, self.op("BitwiseAnd", y, most))
@@ -200,7 +210,7 @@ class Elementwise(Base):
         return self.op("Equal", x, y)
 
     def logical_not(self, x: TfTensor) -> TfTensor:
-        """Compare with False: TensorFlow's optimiser rewrites LogicalNot(Less) to GreaterEqual, which is wrong for NaN."""
+        """Return x == False. TensorFlow's optimiser rewrites LogicalNot(Less) to GreaterEqual, which is wrong for NaN."""
         return self.raw.Equal(x=x, y=self.number(False, x.dtype))
 
     def logical_xor(self, x: TfTensor, y: TfTensor) -> TfTensor:

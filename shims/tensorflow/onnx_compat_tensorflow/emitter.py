@@ -1,4 +1,4 @@
-"""The emitters over TensorFlow tensors: `GraphEmitter` builds a graph, `EagerEmitter` executes."""
+"""The TensorFlow emitters: `GraphEmitter` adds operations to a graph, `EagerEmitter` executes them at once."""
 
 import functools
 from contextlib import contextmanager
@@ -30,13 +30,13 @@ __all__ = ["EagerEmitter", "GraphEmitter"]
 class GraphEmitter(
     FastGrid, FastLstm, FastPaths, FastResize, Convolution, Pooling, Indexing, Reduction, Control, Random, Text
 ):
-    """Build operations in the default graph, in a name scope for each ONNX node."""
+    """Add the operations of each primitive to the default graph, in a name scope with the name of the ONNX node."""
 
     _entered_node: Any = None
 
 
 class EagerEmitter(GraphEmitter):
-    """Execute each primitive at once: handles hold values."""
+    """Execute each primitive eagerly: handles are eager tensors, whose values are available."""
 
     concrete = True
 
@@ -60,9 +60,9 @@ class EagerEmitter(GraphEmitter):
 
 
 def _in_node_scope(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the method of a primitive: it runs in the name scope of its node, and its results get their declared shapes.
+    """Wrap the emitter method of a primitive: run it in the name scope of its node, and set the static shapes of its results.
 
-    The wrapper acts only on a call for a node; methods also call each other, and sizes are computed with them.
+    The wrapper does this only when the method emits a node; a call from another method runs the method alone.
     """
 
     @functools.wraps(method)
@@ -84,10 +84,10 @@ def _in_node_scope(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_native_operator(name: str) -> bool:
-    """Return whether the emitter's method of this name is native: a fast path for a whole operator."""
+    """Whether GraphEmitter's method of this name has the decorator @native: it computes a whole ONNX operator."""
     return isinstance(getattr(getattr(GraphEmitter, name, None), "native", None), tuple)
 
 
 for _name in [*PRIMITIVES, *filter(_is_native_operator, dir(GraphEmitter))]:
-    if hasattr(GraphEmitter, _name):  # a primitive that is new to the core runs in the fallback
+    if hasattr(GraphEmitter, _name):  # a primitive without a method runs in the fallback
         setattr(GraphEmitter, _name, _in_node_scope(_name, getattr(GraphEmitter, _name)))

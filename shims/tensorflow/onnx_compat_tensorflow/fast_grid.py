@@ -1,4 +1,4 @@
-"""Linear GridSample by TensorFlow Probability, where that is faster than the composed meaning."""
+"""Native linear GridSample by TensorFlow Probability, if it is faster here than the composed meaning."""
 
 from typing import Any, Sequence
 
@@ -9,11 +9,14 @@ from onnx_compat_tensorflow.probability import interpolation, is_installed
 
 __all__ = ["FastGrid"]
 
-_CHANNELS = 3  # with fewer channels the cost of the points outweighs that of the pixels
+_CHANNELS = 3  # for fewer channels, computing the positions takes longer than the composed meaning saves
 
 
-def _zeros_outside(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Accept images of many channels with zero padding: with other paddings the composed meaning masks no pixel."""
+def _can_use_probability(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Whether a GridSample runs natively: linear mode, padding "zeros", float32 or float64, at least three channels.
+
+    For other paddings the composed meaning needs no mask, and is as fast. Also requires a working TensorFlow Probability.
+    """
     x, grid = inputs
     mode, padding = attributes.get("mode", "linear"), attributes.get("padding_mode", "zeros")
     if mode not in ("linear", "bilinear") or padding != "zeros":
@@ -24,9 +27,9 @@ def _zeros_outside(_: object, inputs: Sequence[Any], attributes: Attributes) -> 
 
 
 class FastGrid(Base):
-    """GridSample over an image with two zeros on each side: beyond them no sample reaches a pixel of the image."""
+    """Native GridSample. The image is padded with two zeros on each side, and outer positions are clamped to this border."""
 
-    @native("GridSample", _zeros_outside, spatial=True, available=lambda _: is_installed())
+    @native("GridSample", _can_use_probability, spatial=True, available=lambda _: is_installed())
     def grid_sample(self, X: TfTensor, grid: TfTensor, **attributes: Any) -> TfTensor:
         raw, dtype = self.raw, X.dtype
         batch, *points, count = self.lengths(grid)
@@ -46,7 +49,10 @@ class FastGrid(Base):
         return raw.Reshape(tensor=sampled, shape=self.vector([batch, *points, self.lengths(X)[-1]]))
 
     def _pixel_positions(self, grid: TfTensor, last: TfTensor, aligned: bool) -> TfTensor:
-        """Convert coordinates in [-1, 1], last axis first, to pixels. NaN becomes a position beyond the edge."""
+        """Convert grid coordinates in [-1, 1] (x, y order) to pixel positions (y, x order). NaN becomes -2, in the zero border.
+
+        `last`: the index of the last pixel of each axis. `aligned`: -1 and 1 are pixel centres, and not pixel edges.
+        """
         raw = self.raw
         unit, half = self.number(1, grid.dtype), self.number(0.5, grid.dtype)
         from_edge = raw.AddV2(x=raw.ReverseV2(tensor=grid, axis=[-1]), y=unit)
@@ -59,7 +65,7 @@ class FastGrid(Base):
         return raw.SelectV2(condition=raw.IsNan(x=positions), t=outside, e=positions)
 
     def _product(self, sizes: Sequence[Size]) -> Size:
-        """Multiply ints and scalars."""
+        """Return the product of sizes that are ints or scalar tensors; 1 for no sizes."""
         product: Size = 1
         for size in sizes:
             product = product * size

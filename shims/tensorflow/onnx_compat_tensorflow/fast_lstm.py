@@ -1,4 +1,4 @@
-"""LSTM by the kernel BlockLSTMV2, which runs all steps; the composed meaning is a loop of operations."""
+"""Native LSTM by the kernel BlockLSTMV2, which computes all time steps. The composed meaning is a loop of operations."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -9,8 +9,8 @@ from onnx_compat_tensorflow.framework_types import Attributes, Size, TfTensor
 __all__ = ["FastLstm"]
 
 
-def _accepts(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Accept an LSTM that BlockLSTMV2 computes: float32, weights of static sizes that are not empty."""
+def _can_use_block_lstm(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Whether BlockLSTMV2 can compute an LSTM: standard activations and options, float32, weights of static nonzero sizes."""
     lstm = standard_recurrent("LSTM", inputs, attributes)
     return (
         lstm is not None
@@ -20,9 +20,9 @@ def _accepts(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
 
 
 class FastLstm(Elementwise):
-    """LSTM. The kernel orders the gates input, forget, cell, output; ONNX orders them input, output, forget, cell."""
+    """Native LSTM. The kernel has the gate order input, forget, cell, output; ONNX has input, output, forget, cell."""
 
-    @native("LSTM", _accepts, available=lambda emitter: emitter.features.has("BlockLSTMV2"))
+    @native("LSTM", _can_use_block_lstm, available=lambda emitter: emitter.features.has("BlockLSTMV2"))
     def lstm(
         self, X: TfTensor, W: TfTensor, R: TfTensor, B: Optional[TfTensor] = None, sequence_lens: Optional[TfTensor] = None,
         initial_h: Optional[TfTensor] = None, initial_c: Optional[TfTensor] = None, P: Optional[TfTensor] = None, **attributes: Any
@@ -60,7 +60,7 @@ class FastLstm(Elementwise):
         return tuple(results[: len(self.node.outputs)])
 
     def _last(self, states: TfTensor, start: TfTensor, steps: Size) -> TfTensor:
-        """Return the state after the last step; the start state if there is no step."""
+        """Return the state after the last time step, of all `states`; the initial state `start` if there are no steps."""
         if not (isinstance(steps, int) and steps):
             states = self.raw.ConcatV2(values=[self.raw.ExpandDims(input=start, axis=0), states], axis=0)
         return states[-1]

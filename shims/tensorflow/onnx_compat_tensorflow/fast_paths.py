@@ -1,4 +1,7 @@
-"""Native operators: TensorFlow has a kernel that is faster than the composed meaning and gives the same numbers."""
+"""Native operators with a single TensorFlow kernel: Elu, Selu, Det and MatMulInteger.
+
+The kernel is faster than the composed meaning, and returns the same numbers.
+"""
 
 from typing import Any, Optional, Sequence
 
@@ -18,14 +21,14 @@ def _is_unit_elu(_: object, inputs: Sequence[Any], attributes: Attributes) -> bo
 
 
 def _is_paper_selu(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Accept a Selu with the constants of the paper, which the kernel has built in."""
+    """Whether a float32 Selu of opset 6 or later has the default alpha and gamma, which the kernel has built in."""
     alpha, gamma = (attributes.get(name) for name in ("alpha", "gamma"))
     has_paper_constants = (alpha in (None, _ALPHA)) and (gamma in (None, _GAMMA))
     return inputs[0].dtype.name == "float32" and node.opset >= 6 and has_paper_constants
 
 
 def _has_matrices(_: object, inputs: Sequence[Any], __: object) -> bool:
-    """Accept stacks of matrices with a scalar zero point for A, and a scalar or a vector over columns for B."""
+    """Whether MatMulInteger has operands of rank 2 or more, a scalar zero point of A, and at most rank 1 for that of B."""
     a, b, a_zero, b_zero = (*inputs, None, None)[:4]
     is_scalar = a_zero is None or all(size == 1 for size in a_zero.shape)
     return a.rank >= 2 and b.rank >= 2 and is_scalar and (b_zero is None or b_zero.rank <= 1)
@@ -36,7 +39,7 @@ def _is_float_matrix(_: object, inputs: Sequence[Any], __: object) -> bool:
 
 
 class FastPaths(Linear):
-    """The native operators. Each declines a case for which its kernel differs from ONNX."""
+    """Native methods of ONNX operators. The predicate of each @native returns False where the kernel differs from ONNX."""
 
     @native("Elu", _is_unit_elu)
     def elu(self, X: TfTensor, **_: object) -> TfTensor:
@@ -54,7 +57,10 @@ class FastPaths(Linear):
     def matmul_integer(
         self, A: TfTensor, B: TfTensor, a_zero_point: Optional[TfTensor] = None, b_zero_point: Optional[TfTensor] = None
     ) -> TfTensor:
-        """Multiply in a float dtype that holds every partial sum exactly."""
+        """Compute MatMulInteger as a float matrix product, in a dtype that represents each partial sum exactly.
+
+        The dtype is float32 for a static depth below 2**24 / 255**2 = 258, else float64.
+        """
         depth = self.shape_list(A)[-1]
         wide = self.tf.float32 if depth is not None and depth * 255 * 255 < 1 << 24 else self.tf.float64
         if a_zero_point is not None:

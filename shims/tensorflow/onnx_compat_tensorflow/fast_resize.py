@@ -1,4 +1,4 @@
-"""Bilinear Resize of images by the kernel ResizeBilinear."""
+"""Native bilinear Resize of images by the kernel ResizeBilinear."""
 
 from typing import Any, Optional, Sequence
 
@@ -12,7 +12,10 @@ _TRANSFORMATIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_cor
 
 
 def _is_bilinear_enlargement(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Accept an image of static size that grows to exactly the size that the scales give."""
+    """Whether ResizeBilinear can compute a Resize: linear mode of a float32 image that is enlarged in height and width only.
+
+    Height and width must be static and over 1, and their products with the scales must be integers.
+    """
     x = inputs[0]
     if x.rank != 4 or x.dtype.name != "float32" or node.opset < 11 or attributes.get("mode") != "linear":
         return False
@@ -39,7 +42,7 @@ def _is_bilinear_enlargement(node: GraphNode, inputs: Sequence[Any], attributes:
 
 
 class FastResize(Base):
-    """Resize. The kernel computes the position of a pixel from the ratio of the sizes."""
+    """Native Resize. The kernel computes positions from the ratio of the sizes, not from the scales of the model."""
 
     @native("Resize", _is_bilinear_enlargement, spatial=True)
     def resize(

@@ -1,7 +1,7 @@
-"""Feature detection: probe once, in a tiny graph on the CPU, what the kernels of the imported TensorFlow do.
+"""Feature detection: run each kernel of the imported TensorFlow once, in a tiny graph on the CPU.
 
-Nothing is concluded from a version, because a kernel may not do what its release documents. A kernel that ignores a
-dilation, or that loses a NaN, gives wrong numbers in the probe.
+A probe compares the numbers, since some releases ignore an option, such as a dilation, or lose NaN. The version is not used: a
+kernel may not do what its release documents.
 """
 
 import threading
@@ -17,7 +17,7 @@ __all__ = ["Features"]
 
 
 class Features:
-    """The answers for one imported `tensorflow`, cached by question."""
+    """Probes of an imported module `tensorflow`. Each probe runs once; its answer is cached."""
 
     def __init__(self, tf: TensorFlow) -> None:
         self.tf = tf
@@ -26,11 +26,11 @@ class Features:
 
     # -- kernels -------------------------------------------------------------------------------------------------------
     def has(self, op: str) -> bool:
-        """Return whether there is a raw op of this name."""
+        """Whether `tf.raw_ops` has an op of this name."""
         return hasattr(self.tf.raw_ops, op)
 
     def runs(self, op: str, dtype: str, operands: int) -> bool:
-        """Return whether the op has a kernel for the dtype."""
+        """Whether TensorFlow has a CPU kernel of the raw op for this dtype. `operands`: the number of its tensor arguments."""
 
         def probe_answer() -> bool:
             arrays = trial(op, operands, DType.of(dtype).numpy)
@@ -39,7 +39,10 @@ class Features:
         return self.has(op) and (dtype == "float32" or bool(self._answer_once((op, dtype), probe_answer)))
 
     def route(self, op: str, dtype: str, operands: int) -> Optional[Route]:
-        """Return the route to a dtype that the op takes; None if it takes this one. Raise UnsupportedError without either."""
+        """Return None if the op has a kernel for this dtype, else a `Route`: a dtype that has a kernel, and the conversion.
+
+        Raises UnsupportedError if no route leads to a kernel.
+        """
         route: Optional[Route] = self._answer_once(("route", op, dtype), lambda: self._find_route(op, dtype, operands))
         return route
 
@@ -53,7 +56,7 @@ class Features:
         raise UnsupportedError("this TensorFlow has no kernel of %s for %s" % (op, dtype))
 
     def can_run(self, op: str, dtype: str, operands: int = 1) -> bool:
-        """Return whether the op can run for the dtype, directly or by a route."""
+        """Whether the op has a kernel for the dtype, or a route to a dtype with a kernel."""
         try:
             self.route(op, dtype, operands)
         except UnsupportedError:
@@ -62,7 +65,7 @@ class Features:
 
     # -- behaviours ----------------------------------------------------------------------------------------------------
     def holds(self, behaviour: str, dtype: str = "float32") -> bool:
-        """Return whether this TensorFlow has one of the `BEHAVIOURS` for this dtype."""
+        """Whether a graph of `BEHAVIOURS`, such as "Maximum keeps NaN", returns the expected numbers in this dtype."""
         build, feeds, expected = BEHAVIOURS[behaviour]
 
         def probe_answer() -> bool:
@@ -75,7 +78,10 @@ class Features:
         return bool(self._answer_once((behaviour, dtype), probe_answer))
 
     def run(self, build: Callable[..., Any], *arrays: np.ndarray) -> Optional[np.ndarray]:
-        """Build and run a graph of its own; return its first result, or None if TensorFlow refuses it."""
+        """Run `build(*tensors)` in a new graph on the CPU, with `arrays` as the tensors; return its first result.
+
+        Returns None if TensorFlow raises an error, or infers a shape that differs from the result's.
+        """
         tf = self.tf
         graph = tf.Graph()
         try:
@@ -102,7 +108,7 @@ class Features:
         return cached
 
     def report(self, behaviours: Sequence[str]) -> Dict[str, bool]:
-        """Return the answers for these behaviours, to show to a user."""
+        """Return {behaviour: whether it holds for float32}."""
         return {name: self.holds(name) for name in behaviours}
 
 
@@ -228,5 +234,5 @@ BEHAVIOURS: Dict[str, Any] = {
 
 
 def reported_behaviours() -> List[str]:
-    """Return the behaviours that `shims()` and the doctor report to a user."""
+    """Return the names of the behaviours that `onnx_compat.shims()` and `onnx-compat doctor` show."""
     return ["grouped Conv2D", "explicit Conv2D", "dilated DepthwiseConv2dNative", "Maximum keeps NaN"]

@@ -1,6 +1,6 @@
-"""Names for the types of TensorFlow, which ships no annotations that hold for TensorFlow 1 and 2.
+"""Type aliases for TensorFlow objects. TensorFlow ships no type annotations that are valid for both TensorFlow 1 and 2.
 
-Each alias is `Any` to a type checker; its name tells a reader what the value is.
+To a type checker each alias is `Any`; its name tells a reader the kind of the object.
 """
 
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union

@@ -1,4 +1,4 @@
-"""Import TensorFlow without the messages that it prints while it loads; the user's logging stays as it is."""
+"""Import TensorFlow without the messages that it prints while it loads. The user's logging settings are not changed."""
 
 import importlib
 import os
@@ -15,7 +15,7 @@ __all__ = ["import_or_reason", "import_tensorflow", "silence_stderr"]
 
 
 def import_tensorflow() -> TensorFlow:
-    """Return the module `tensorflow`; import it silently if it is not imported yet."""
+    """Return the module `tensorflow`. If it is not imported yet, import it without output on standard error."""
     if "tensorflow" in sys.modules:
         return importlib.import_module("tensorflow")
     with silence_stderr(), warnings.catch_warnings():
@@ -24,7 +24,10 @@ def import_tensorflow() -> TensorFlow:
 
 
 def import_or_reason(extra: str) -> Tuple[Optional[Any], str]:
-    """Return the module, or None and the reason in words. `extra` is the extra of onnx-compat to install."""
+    """Return (module `tensorflow`, ""), or (None, reason) if it cannot be imported.
+
+    `extra` is the extra of onnx-compat that the reason tells the user to install, such as "tf2".
+    """
     try:
         return import_tensorflow(), ""
     except ModuleNotFoundError as error:
@@ -37,7 +40,7 @@ def import_or_reason(extra: str) -> Tuple[Optional[Any], str]:
 
 @contextmanager
 def silence_stderr() -> Iterator[None]:
-    """Discard standard error, that of native code included; show it after all if the body raises."""
+    """Capture standard error, also of native code, while the body runs. Discard it, or write it out if the body raises."""
     try:
         standard_error = os.dup(2)
     except OSError:  # there is no standard error

@@ -1,4 +1,4 @@
-"""Gather, scatter and sort primitives over TensorFlow tensors."""
+"""Emitter methods for the gather, scatter and sort primitives, on TensorFlow tensors."""
 
 from typing import Tuple
 
@@ -18,13 +18,16 @@ _SEGMENTS = {"mul": "UnsortedSegmentProd", "max": "UnsortedSegmentMax", "min": "
 
 
 class Indexing(Elementwise):
-    """The primitives of `onnx_compat.primitives.indexing`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.indexing`."""
 
     def take(self, x: TfTensor, indices: TfTensor, axis: int) -> TfTensor:
         return self.raw.GatherV2(params=x, indices=indices, axis=axis)
 
     def take_along(self, x: TfTensor, indices: TfTensor, axis: int) -> TfTensor:
-        """Gather by positions in the flat tensor: the index times its stride, plus the offset of each other axis."""
+        """Gather elements along an axis, as numpy.take_along_axis.
+
+        The position in the flattened tensor is index * stride of the axis, plus position * stride of each other axis.
+        """
         raw, rank = self.raw, self.rank(x)
         strides = self._strides(self.sizes(x))
         positions = raw.Mul(x=raw.Cast(x=indices, DstT=self.tf.int64), y=strides[axis])
@@ -36,7 +39,7 @@ class Indexing(Elementwise):
         return raw.GatherV2(params=raw.Reshape(tensor=x, shape=[-1]), indices=positions, axis=0)
 
     def _strides(self, lengths: TfTensor) -> TfTensor:
-        """Return the row-major stride of each axis."""
+        """Return the row-major strides, in elements, of a tensor with these sizes: [2, 3, 4] => [12, 4, 1]."""
         return self.raw.Cumprod(x=lengths, axis=0, exclusive=True, reverse=True)
 
     def _iota(self, length: Size) -> TfTensor:
@@ -71,7 +74,11 @@ class Indexing(Elementwise):
         return self.raw.Cast(x=self.scatter_nd(both[0], indices, both[1], name), DstT=x.dtype)
 
     def _combine_updates(self, x: TfTensor, indices: TfTensor, updates: TfTensor, reduction: str) -> TfTensor:
-        """Combine the updates of each slice first, then the result with the slice; a slice without updates stays."""
+        """Compute scatter_nd with a reduction (mul, max, min) by a segment reduction.
+
+        The updates of each slice of x are reduced first, and the result is then combined with the slice. A slice without
+        updates is returned unchanged.
+        """
         raw, tf = self.raw, self.tf
         depth = self.shape_list(indices)[-1] or 0
         lengths = self.lengths(x)
@@ -95,7 +102,10 @@ class Indexing(Elementwise):
     def _with_nan(
         self, result: TfTensor, changes: TfTensor, positions: TfTensor, rows: TfTensor, dtype: TfDType
     ) -> TfTensor:
-        """Restore NaN where an update is NaN: the kernels of segment extrema lose it."""
+        """Return `result` with NaN in each row for which an update is NaN: UnsortedSegmentMax and -Min lose NaN.
+
+        `positions`: the row of each update. `rows`: the number of rows.
+        """
         missing = self.raw.Cast(x=self.op("IsNan", changes), DstT=self.tf.int32)
         any_missing = self.raw.UnsortedSegmentSum(data=missing, segment_ids=positions, num_segments=rows)
         hit = self.raw.Greater(x=any_missing, y=self.number(0, self.tf.int32))
@@ -124,7 +134,7 @@ class Indexing(Elementwise):
         return values, indices
 
     def _reverse_order(self, x: TfTensor) -> TfTensor:
-        """Map values so that their order reverses; applied twice, it is the identity."""
+        """Return -x, or ~x for integers: a strictly decreasing map, which is its own inverse."""
         return self.op("Invert" if x.dtype.is_integer else "Neg", x)
 
     def argmax(self, x: TfTensor, axis: int) -> TfTensor:

@@ -1,7 +1,7 @@
-"""The table of raw ops: the names of their tensor parameters, and a trial case of one element for each.
+"""The table of raw ops: the names of their tensor parameters, and a trial case of one element for each op.
 
-The dtypes for which a kernel is registered change from release to release. So `Features` tries each op once, and where
-the op refuses a dtype, a `Route` converts its operands to a dtype that it takes.
+The dtypes for which an op has a kernel differ between releases. So `Features` tries each op and dtype once. If there is no
+kernel, a `Route` converts the operands to a dtype that has a kernel.
 """
 
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
@@ -14,7 +14,10 @@ __all__ = ["ACCUMULATING", "Kernel", "Route", "call", "kernel", "routes", "trial
 
 
 class Kernel(NamedTuple):
-    """A raw op. `inputs` are its parameters of dtype T; `shapes` and `attributes` are its trial case."""
+    """A raw op: `inputs` names the parameters for the tensors whose dtype selects the kernel.
+
+    `shapes`, of these tensors, and `attributes` are the op's trial case.
+    """
 
     inputs: Tuple[str, ...] = ("x", "y")
     shapes: Tuple[Tuple[int, ...], ...] = ((1,), (1,))
@@ -85,26 +88,26 @@ _PLAIN = Kernel()
 
 
 def kernel(op: str) -> Kernel:
-    """Return the entry of an op; an element-wise op needs none."""
+    """Return the table entry of a raw op. An op that is not in the table has the parameters x and y, or x alone: `Add`, `Exp`."""
     return _KERNELS.get(op, _PLAIN)
 
 
 def call(raw: RawOps, op: str, tensors: Sequence[TfTensor], attributes: Dict[str, Any]) -> Any:
-    """Call the raw op of this name on these tensors."""
+    """Call the raw op `op`: the tensors are its `Kernel.inputs`, in order, and `attributes` its other parameters."""
     return getattr(raw, op)(**dict(zip(kernel(op).inputs, tensors)), **attributes)
 
 
 def trial(op: str, operands: int, dtype: np.dtype) -> List[np.ndarray]:
-    """Return the operands of the trial case of an op, filled with 1."""
+    """Return the first `operands` tensors of an op's trial case: arrays of ones, or of "a" for strings."""
     fill: Any = b"a" if dtype.kind == "O" else 1
     return [np.full(shape, fill, dtype) for shape in kernel(op).shapes[:operands]]
 
 
 class Route(NamedTuple):
-    """A dtype that an op takes instead of its own, and how its operands are converted.
+    """A way around a missing kernel: the dtype in which the op is applied, and how its operands are converted.
 
-    `cast` keeps every value, `bits` reinterprets the bits, and `order` also flips the highest bit. That flip maps unsigned
-    to signed numbers in the same order.
+    `conversion` is "cast", "bits" or "order". "cast" leads to a dtype that represents every value. "bits" reinterprets the
+    bits. "order" also flips the highest bit, so that unsigned numbers keep their order as signed numbers.
     """
 
     dtype: str
@@ -146,7 +149,7 @@ _WIDER = {
 
 
 def routes(op: str, dtype: str) -> List[Route]:
-    """Return the routes around a missing kernel, the best first."""
+    """Return the routes to try if an op has no kernel for a dtype; the first with a kernel is used. [] if there is no route."""
     candidates = [Route(wider, "cast") for wider in _WIDER.get(dtype, ())]
     same = _SAME_BITS.get(dtype)
     if same is not None and (op in _MOVES or (op in _RINGS and dtype.startswith("u"))):

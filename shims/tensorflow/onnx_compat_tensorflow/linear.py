@@ -1,4 +1,4 @@
-"""Matrix products over TensorFlow tensors."""
+"""Emitter methods for matrix products, on TensorFlow tensors."""
 
 from typing import Optional
 
@@ -9,7 +9,7 @@ __all__ = ["Linear"]
 
 
 class Linear(Elementwise):
-    """The matrix product. Convolutions and pools are in `convolution` and `pooling`."""
+    """Emitter method for the primitive `matmul`. Convolutions and pools are in `convolution` and `pooling`."""
 
     def matmul(
         self,
@@ -31,7 +31,7 @@ class Linear(Elementwise):
         return self.add_bias(product, bias)
 
     def _rows(self, x: TfTensor, y: TfTensor, bias: TfTensor, transpose_y: bool) -> TfTensor:
-        """Multiply a stack of matrices by a matrix as a single product of all rows."""
+        """Multiply x of any rank by a matrix y: reshape x to the matrix of all its rows, multiply, and reshape back."""
         depth = self.shape_list(y)[1 if transpose_y else 0]
         width = self.dim(y, 0 if transpose_y else 1)
         lead = self.lengths(x)[:-1]
@@ -46,13 +46,14 @@ class Linear(Elementwise):
         return self.raw.Reshape(tensor=product, shape=self.vector([*lead, width]))
 
     def _conjugate(self, x: TfTensor) -> TfTensor:
-        """Conjugate a complex operand: the kernel's flags mean the adjoint, not the transpose."""
+        """Return the complex conjugate of an operand to transpose: adj_x and adj_y of BatchMatMulV2 conjugate it again."""
         return self.raw.Conj(input=x) if x.dtype.is_complex else x
 
     def add_bias(self, x: TfTensor, bias: TfTensor, fused: bool = True) -> TfTensor:
-        """Add a bias along the last axis. `fused` is False for a product over an empty axis.
+        """Add a bias of rank 1 along the last axis; without a bias, return x itself.
 
-        TensorFlow may fuse BiasAdd with that product and return zeros without the bias.
+        `fused`: use BiasAdd, which TensorFlow may fuse with the product. It must be False for a product over an empty axis: the
+        fused kernel returns zeros without the bias.
         """
         if bias is None:
             return x

@@ -1,4 +1,4 @@
-"""Conversion of ONNX names, which may hold any character, to names that TensorFlow takes."""
+"""Convert ONNX names, which may contain any character, to names that TensorFlow accepts."""
 
 import re
 from typing import Dict, Iterable, List, Set
@@ -7,21 +7,24 @@ __all__ = ["argument_names", "operation_names", "scope"]
 
 
 def scope(name: str) -> str:
-    """Return a readable name scope for a node, which is never the name of an input or output."""
+    """Return a valid TensorFlow name scope for a node's name: "a b/c" => "a_b/c".
+
+    Other characters become "_". If the result does not begin with a letter, a digit or a dot, "node" is prepended.
+    """
     cleaned = re.sub(r"/+", "/", re.sub(r"[^A-Za-z0-9_./-]", "_", name)).strip("/")
     return cleaned if re.match(r"[A-Za-z0-9.]", cleaned) else "node" + cleaned
 
 
 def operation_names(names: Iterable[str]) -> Dict[str, str]:
-    """Return a name of an operation for each name: itself where TensorFlow takes it, else a similar name.
+    """Return {name: operation name}, with distinct operation names. A name that TensorFlow accepts stays as it is.
 
-    TensorFlow compares names without regard to case.
+    TensorFlow compares names without regard to case, so "x" and "X" become "x" and "X_1".
     """
     return _distinct(names, r"[^A-Za-z0-9_./-]", "value")
 
 
 def argument_names(names: Iterable[str]) -> Dict[str, str]:
-    """Return a name of a Python argument for each name."""
+    """Return {name: Python argument name}, with distinct argument names. A name that is an identifier stays as it is."""
     return _distinct(names, r"[^A-Za-z0-9_]", "input_")
 
 

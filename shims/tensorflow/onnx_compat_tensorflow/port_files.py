@@ -1,6 +1,6 @@
-"""The ONNX names, dtypes and order of inputs and outputs, as plain data and as a JSON file inside a SavedModel folder.
+"""Store the ports (ONNX names, dtypes, shapes and order of inputs and outputs) in a JSON file of a SavedModel folder.
 
-No file of TensorFlow holds them. A SavedModel keeps them in `assets.extra`, which TensorFlow ignores.
+The formats of TensorFlow do not store them. The JSON file is in the subfolder `assets.extra`, which TensorFlow ignores.
 """
 
 import json
@@ -19,22 +19,22 @@ _FILE = os.path.join("assets.extra", "onnx_compat.json")
 
 
 def port_to_data(port: Port) -> Dict[str, Any]:
-    """Convert a port to plain data."""
+    """Return a port as a JSON object: {"name": ..., "dtype": ..., "shape": [...]}."""
     return {"name": port.name, "dtype": port.dtype.name, "shape": list(port.shape)}
 
 
 def port_from_data(data: Mapping[str, Any]) -> Port:
-    """Convert plain data to a port."""
+    """Return the port of a JSON object that `port_to_data` returned."""
     return Port(data["name"], DType.of(data["dtype"]), tuple(data["shape"]))
 
 
 def port_from_tensor(name: str, tensor: TfTensor) -> Port:
-    """Return the port of a tensor or `tf.TensorSpec` of a file that holds no ports."""
+    """Return a port with this name, and the dtype and shape of a tensor or `tf.TensorSpec`: for files without ports."""
     return Port(name, DType.of(tensor.dtype.base_dtype.name), tuple(tensor.shape.as_list()))
 
 
 def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
-    """Write the ports into a SavedModel folder."""
+    """Write the ports, with their keys in the signature, to the JSON file in a SavedModel folder."""
     path = os.path.join(folder, _FILE)
     data = {
         kind: [dict(port_to_data(port), key=key) for key, port in pairs]
@@ -46,7 +46,7 @@ def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
 
 
 def read_ports(folder: str) -> Optional[Tuple[KeyedPorts, KeyedPorts]]:
-    """Return the inputs and the outputs that `write_ports` wrote into a SavedModel folder; None if it holds none."""
+    """Return (inputs, outputs) that `write_ports` wrote to a SavedModel folder; None if it has no such file."""
     path = os.path.join(folder, _FILE)
     if not os.path.exists(path):
         return None

@@ -1,7 +1,7 @@
-"""TensorFlow Probability, an extra: detect whether it is installed, works, and is faster than the composed meaning.
+"""Detect whether TensorFlow Probability, an extra, is installed, works, and is faster than the composed meaning.
 
-It has no kernels: its functions compose kernels of TensorFlow. So it serves only where its composition is faster, which is
-measured. The import takes seconds; it happens when such an operator occurs, or when a probe is read.
+Its functions compose kernels of TensorFlow, and are faster in some releases only: this is measured. The import takes seconds.
+So it happens when a model has a GridSample, or when the entry of `WithProbability` is read.
 """
 
 import importlib
@@ -22,11 +22,11 @@ __all__ = ["Interpolation", "WithProbability", "interpolation", "is_installed"]
 
 _MODULE = "tensorflow_probability"
 _LOCK = threading.RLock()
-_SLOW = 4.0  # ratio of times: 10 to 20 in a TensorFlow that is slow at it, 1 to 2 in another
+_SLOW = 4.0  # time of SelectV2 / time of Mul: 10 to 20 up to TensorFlow 2.4, 1 to 2 later
 
 
 class Interpolation(NamedTuple):
-    """The function that interpolates, if it is used, and the reason in words why it is used or not."""
+    """The function `batch_interp_regular_nd_grid`, or None if it is not used; and the reason, as text for the user."""
 
     function: Optional[Callable[..., Any]]
     reason: str
@@ -36,7 +36,7 @@ _CACHE: List[Interpolation] = []  # at most one entry: a process has one TensorF
 
 
 def is_installed() -> bool:
-    """Return whether the module can be found, without an import."""
+    """Whether the package tensorflow_probability is installed. It is not imported."""
     try:
         return importlib.util.find_spec(_MODULE) is not None
     except ValueError:  # sys.modules holds an object without a spec under this name
@@ -44,7 +44,7 @@ def is_installed() -> bool:
 
 
 def interpolation() -> Interpolation:
-    """Return its interpolation on a regular grid if that works and is faster here; detected once."""
+    """Return the interpolation function of TensorFlow Probability, if it works and is faster here. Detected once."""
     with _LOCK:
         if not _CACHE:
             _CACHE.append(_detect())
@@ -56,7 +56,7 @@ def _detect() -> Interpolation:
         return Interpolation(None, "not installed")
     features = Features(import_tensorflow())
     try:
-        # Outside of the graph that may be under construction, because the tensors of an import have to outlive it.
+        # init_scope: the import creates tensors, which must outlive a graph that the caller is building.
         with silence_stderr(), warnings.catch_warnings(), features.tf.init_scope():
             warnings.simplefilter("ignore")
             library = importlib.import_module(_MODULE)
@@ -74,7 +74,7 @@ def _detect() -> Interpolation:
 
 
 def _interpolates(features: Features, function: Callable[..., Any]) -> bool:
-    """Return whether it interpolates rightly between the four pixels of an image, and beyond them."""
+    """Whether `function` interpolates correctly between the pixels of a 2x2 image, and extrapolates its border outside."""
 
     def build(points: TfTensor, image: TfTensor) -> TfTensor:
         return function(points, [0.0, 0.0], [1.0, 1.0], image, axis=-3, fill_value="constant_extension")
@@ -85,10 +85,10 @@ def _interpolates(features: Features, function: Callable[..., Any]) -> bool:
 
 
 def _selects_slowly(features: Features) -> bool:
-    """Return whether selecting rows costs many times what multiplying them costs.
+    """Whether a SelectV2 with a broadcast condition takes over four times as long as a Mul of the same size.
 
-    TensorFlow up to 2.4 broadcasts the condition of a SelectV2 element by element. The composed meaning needs it to mask
-    the pixels beyond an edge, which is then its largest cost.
+    TensorFlow up to 2.4 broadcasts the condition element by element. The composed GridSample masks outer pixels by SelectV2,
+    which then takes most of its time.
     """
     tf = features.tf
     with tf.Graph().as_default(), tf.device("/CPU:0"):
@@ -103,7 +103,7 @@ def _selects_slowly(features: Features) -> bool:
 
 
 def _seconds(action: Callable[[], Any]) -> float:
-    """Return the least processor time of five calls, which the load of the machine does not change."""
+    """Return the least CPU time in seconds of five calls, after a first call. CPU time excludes waits for other processes."""
     action()
     times = []
     for _ in range(5):
@@ -114,7 +114,7 @@ def _seconds(action: Callable[[], Any]) -> float:
 
 
 class WithProbability(Mapping[str, Any]):
-    """The features of a probe, with an entry for TensorFlow Probability that is detected when it is read."""
+    """A read-only mapping of features, plus the entry "tensorflow-probability", which is computed when it is read."""
 
     _KEY = "tensorflow-probability"
 

@@ -1,4 +1,4 @@
-"""Random primitives over TensorFlow tensors."""
+"""Emitter methods for the random primitives, on TensorFlow tensors."""
 
 import struct
 from typing import Optional
@@ -12,7 +12,10 @@ __all__ = ["Random"]
 
 
 class Random(Base):
-    """The primitives of `onnx_compat.primitives.random`: stateless with a seed, else with a new seed of TensorFlow."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.random`.
+
+    With a seed, each run draws the same numbers (stateless ops). Without a seed, TensorFlow chooses a seed.
+    """
 
     def random_uniform(self, shape: Sizes, dtype: DType, seed: Optional[float]) -> TfTensor:
         numbers = self._random("RandomUniform", shape, dtype, seed)

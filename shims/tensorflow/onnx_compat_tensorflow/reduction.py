@@ -1,4 +1,4 @@
-"""Reductions over TensorFlow tensors."""
+"""Emitter methods for the reductions, on TensorFlow tensors."""
 
 from typing import Sequence
 
@@ -9,7 +9,7 @@ __all__ = ["Reduction"]
 
 
 class Reduction(Elementwise):
-    """The primitives of `onnx_compat.primitives.reduction`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.reduction`."""
 
     def _reduce(self, op: str, x: TfTensor, axes: Sequence[int], keepdims: bool) -> TfTensor:
         return self.op(op, x, axis=self.vector(axes, self.tf.int32), keep_dims=keepdims)
@@ -52,7 +52,7 @@ class Reduction(Elementwise):
         return self._normalise("LogSoftmax", x, axis)
 
     def _normalise(self, op: str, x: TfTensor, axis: int) -> TfTensor:
-        """Apply the kernel along the last axis; along another axis, compose Softmax of primitives."""
+        """Return Softmax or LogSoftmax of x along an axis: by the kernel for the last axis, else composed of Exp and Sum."""
         if axis == self.rank(x) - 1:
             return self.op(op, x)
         along = self.vector([axis], self.tf.int32)

@@ -1,4 +1,4 @@
-"""Conversion of TensorFlow's run-time errors to `OnnxCompatError`."""
+"""Convert TensorFlow's run-time errors to `OnnxCompatError`."""
 
 from contextlib import contextmanager
 from typing import Iterator
@@ -11,7 +11,10 @@ __all__ = ["run_errors"]
 
 @contextmanager
 def run_errors(tf: TensorFlow) -> Iterator[None]:
-    """Raise TensorFlow's errors as OnnxCompatError. Its text names the operation, and so the node."""
+    """Context manager that converts a tf.errors.OpError of the body to an OnnxCompatError with its first line.
+
+    That line names the operation, whose name begins with the node's name.
+    """
     try:
         yield
     except tf.errors.OpError as error:

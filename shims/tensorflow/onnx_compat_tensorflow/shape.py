@@ -1,4 +1,4 @@
-"""Reshape, transpose, concat, slice and pad primitives over TensorFlow tensors."""
+"""Emitter methods for the reshape, transpose, concat, slice and pad primitives, on TensorFlow tensors."""
 
 from typing import List, Sequence
 
@@ -12,7 +12,7 @@ __all__ = ["Shape"]
 
 
 class Shape(Base):
-    """The primitives of `onnx_compat.primitives.shape`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.shape`."""
 
     def reshape(self, x: TfTensor, shape: Sizes) -> TfTensor:
         sizes = shape.with_wildcard
@@ -28,7 +28,10 @@ class Shape(Base):
         return self.raw.ConcatV2(values=list(xs), axis=axis)
 
     def slice(self, x: TfTensor, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> TfTensor:
-        """Slice with masks for bounds at the edge, so that TensorFlow computes no bound that is the size itself."""
+        """Slice a tensor by StridedSlice. A start of 0 and an end equal to the size become mask bits.
+
+        So TensorFlow does not compute a symbolic size for a bound at the edge.
+        """
         (source, *_) = self.node.args
         assert isinstance(source, (Ref, Const))
         sizes = source.spec.shape
@@ -68,7 +71,7 @@ class Shape(Base):
         return x
 
     def pad_with(self, x: TfTensor, before: Sequence[Size], after: Sequence[Size], value: TfTensor) -> TfTensor:
-        """Pad a tensor with a scalar."""
+        """Pad each axis with the scalar tensor `value`: before[k] and after[k] elements at the ends of axis k."""
         pairs = [size for pair in zip(before, after) for size in pair]
         paddings = self.raw.Reshape(tensor=self.vector(pairs), shape=[-1, 2])
         if all(isinstance(size, (int, np.integer)) for size in pairs):
@@ -76,7 +79,10 @@ class Shape(Base):
         return self.op("PadV2", x, value, paddings=paddings)
 
     def _pad_axis_by_mode(self, x: TfTensor, axis: int, low: Size, high: Size, mode: str) -> TfTensor:
-        """Pad an axis with copies of its own elements, gathered by the index that the mode gives for each position."""
+        """Pad an axis by `low` and `high` elements in the mode "edge", "reflect" or "wrap", as a gather along the axis.
+
+        Raises InvalidModelError for an empty axis.
+        """
         size = self.dim(x, axis)
         if isinstance(size, int) and size == 0:
             raise InvalidModelError("an empty axis has no element to pad it with (mode %s)" % mode)
@@ -99,8 +105,8 @@ class Shape(Base):
         return raw.Cast(x=raw.AddV2(x=first, y=raw.Mul(x=positions, y=stride)), DstT=start.dtype)
 
 
-#: Mode -> the source index for position i of a padded axis of length n, where i counts from its first own element.
-#: `xp` is numpy or TensorFlow.
+#: Mode -> a function of (numpy or TensorFlow, position i, length n of the axis) that returns the source index. i is 0 at the
+#: first element of the unpadded axis, and negative before it.
 _INDEX_OF_MODE = {
     "edge": lambda xp, i, n: xp.minimum(xp.maximum(i, 0), n - 1),
     "reflect": lambda xp, i, n: n - 1 - xp.abs(n - 1 - i % xp.maximum(2 * (n - 1), 1)),

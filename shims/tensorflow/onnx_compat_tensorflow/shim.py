@@ -1,4 +1,4 @@
-"""The common base of the shims tf1 and tf2: import of TensorFlow, probe, feature detection and emitter."""
+"""The base class of the shims tf1 and tf2: import TensorFlow, probe it, detect its features, create the emitter."""
 
 import abc
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ __all__ = ["TensorFlowShim", "executes_eagerly"]
 
 
 class TensorFlowShim(Shim):
-    """A shim over the module `tensorflow`; a subclass says which releases it takes, and how they run a program."""
+    """The base class of shims over the module `tensorflow`. A subclass accepts certain releases, and compiles programs."""
 
     modules = ("tensorflow",)
     #: How the shim runs programs, as `probe` reports it after the version.
@@ -26,11 +26,11 @@ class TensorFlowShim(Shim):
 
     @abc.abstractmethod
     def find_obstacle(self, tf: TensorFlow) -> Optional[str]:
-        """Return why the shim cannot use this TensorFlow, in words; None if it can."""
+        """Return the reason why the shim cannot use this TensorFlow, as text for the user; None if it can use it."""
 
     @property
     def features(self) -> Features:
-        """The features of the imported TensorFlow."""
+        """The features of TensorFlow, which is imported at the first use. Raises ImportError if it cannot be imported."""
         if self._features is None:
             self._features = Features(import_tensorflow())
         return self._features
@@ -57,6 +57,6 @@ class TensorFlowShim(Shim):
 
 
 def executes_eagerly(tf: TensorFlow) -> bool:
-    """Return whether this TensorFlow executes eagerly outside of graphs; the caller may be inside of one."""
+    """Whether this TensorFlow executes eagerly by default (TensorFlow 2). Correct also if the caller is building a graph."""
     with tf.init_scope():
         return bool(tf.executing_eagerly())

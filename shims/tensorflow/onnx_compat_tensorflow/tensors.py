@@ -1,4 +1,4 @@
-"""Conversion of carrier arrays to TensorFlow's values and back; TensorFlow holds strings as bytes."""
+"""Convert carrier arrays (the numpy arrays of the core) to TensorFlow values and back. TensorFlow stores strings as bytes."""
 
 from typing import List, Optional, Sequence, Union
 
@@ -11,17 +11,17 @@ __all__ = ["decode", "encode", "static_shape", "tf_dtype"]
 
 
 def tf_dtype(tf: TensorFlow, dtype: DType) -> TfDType:
-    """Return the TensorFlow dtype that carries tensors of this dtype."""
+    """Return the TensorFlow dtype in which tensors of this ONNX dtype are stored: tf.string for strings."""
     return tf.string if dtype.kind == "s" else tf.as_dtype(dtype.numpy)
 
 
 def encode(array: np.ndarray) -> np.ndarray:
-    """Convert a carrier array to an array that TensorFlow takes."""
+    """Return a carrier array in a form that TensorFlow accepts: strings as UTF-8 bytes, other arrays unchanged."""
     return np.asarray(_ENCODE(array), object) if array.dtype == object else array
 
 
 def decode(value: Union[bytes, np.ndarray]) -> np.ndarray:
-    """Convert a value of TensorFlow to a carrier array. A scalar string arrives as bytes."""
+    """Return a numpy value of TensorFlow as a carrier array: bytes, also a single one, become strings."""
     if isinstance(value, bytes) or getattr(getattr(value, "dtype", None), "kind", "") == "O":
         return np.asarray(_DECODE(value), object)
     return np.asarray(value)
@@ -32,5 +32,5 @@ _DECODE = np.frompyfunc(lambda text: text.decode("utf-8", "surrogateescape"), 1,
 
 
 def static_shape(sizes: Sequence[object]) -> List[Optional[int]]:
-    """Return a shape for TensorFlow, with None for each symbolic size."""
+    """Return the sizes as a list for TensorFlow: an int for a static size, None for a symbolic size."""
     return [int(size) if isinstance(size, (int, np.integer)) else None for size in sizes]

@@ -1,4 +1,4 @@
-"""String primitives over TensorFlow tensors, which hold strings as UTF-8."""
+"""Emitter methods for the string primitives, on TensorFlow tensors, which store strings as UTF-8 bytes."""
 
 from typing import Optional, Tuple
 
@@ -11,7 +11,10 @@ __all__ = ["Text"]
 
 
 class Text(Base):
-    """The primitives of `onnx_compat.primitives.text`. TensorFlow has no order of strings, so `string_rank` is absent."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.text`.
+
+    `string_rank` is missing, so it runs in the fallback: TensorFlow cannot compare strings by order.
+    """
 
     def string_lower(self, x: TfTensor) -> TfTensor:
         return self.raw.StringLower(input=x, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The constants of a program, their size in bytes, and the largest size that a graph holds."""
+"""Find the constants of a program and their total size, which a TensorFlow graph limits to `GRAPH_LIMIT`."""
 
 from typing import Dict, Iterator, Sequence
 
@@ -8,17 +8,17 @@ from onnx_compat.shim import Arg, Const, Program, Region
 
 __all__ = ["GRAPH_LIMIT", "constant_bytes", "constants"]
 
-#: A graph is one protocol buffer, whose limit is 2 GB; the rest of it is for the nodes.
+#: The most bytes of constants in a graph. A graph is a protocol buffer of at most 2 GB, which also stores the nodes.
 GRAPH_LIMIT = 1900 * 1000 * 1000
 
 
 def constants(program: Program) -> Dict[int, np.ndarray]:
-    """Return every constant array by its identity."""
+    """Return {id(array): array} of the constant arrays of a program, in branches and loops too."""
     return {id(array): array for array in _region_constants(program.region)}
 
 
 def constant_bytes(program: Program) -> int:
-    """Return the size of all constants in bytes."""
+    """Return the total size of a program's constants in bytes; an array that is used twice counts once."""
     return sum(array.nbytes for array in constants(program).values())
 
 

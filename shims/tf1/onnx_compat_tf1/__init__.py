@@ -1,4 +1,4 @@
-"""The tf1 shim: ONNX models on TensorFlow 1."""
+"""The tf1 shim: convert ONNX models to TensorFlow 1 graphs and files, and run them."""
 
 from onnx_compat_tf1.shim import SHIM
 

@@ -1,7 +1,7 @@
-"""Writers and readers of frozen GraphDefs and SavedModels of TensorFlow 1.
+"""Write and read frozen GraphDefs and SavedModels of TensorFlow 1.
 
-A GraphDef has no signature: each placeholder and output holds its port in a node attribute that TensorFlow ignores.
-A SavedModel has the model's own names in its signature.
+A GraphDef has no signature. So the node of each input and output has its port as JSON in an attribute that TensorFlow ignores.
+The signature of a SavedModel has the names of the ONNX model.
 """
 
 import json
@@ -24,13 +24,13 @@ from onnx_compat_tf1.graph import BuiltGraph, SessionModel, session_for
 __all__ = ["load_graphdef", "load_saved_model", "save_graphdef", "save_saved_model"]
 
 Loaded = Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]
-#: Tensors in order, each with its port.
+#: The inputs or outputs of a graph in order: (tensor, port) pairs.
 TensorPorts = List[Tuple[TfTensor, Port]]
 _PORT = "_onnx_compat_port"
 
 
 def save_graphdef(built: BuiltGraph, path: str) -> None:
-    """Write the graph, whose weights are constants, as a GraphDef file."""
+    """Write a graph to a GraphDef file, with the weights as constants and without nodes that no output needs."""
     program = built.program
     roles: Dict[str, Dict[str, Any]] = {}
     for role, tensors, ports in (
@@ -48,7 +48,7 @@ def save_graphdef(built: BuiltGraph, path: str) -> None:
 
 
 def _prune(graph_def: TfGraphDef, names: List[str]) -> TfGraphDef:
-    """Return the GraphDef without the nodes that these names do not need."""
+    """Return a GraphDef with only the nodes `names` and the nodes that they depend on."""
     inputs = {node.name: node.input for node in graph_def.node}
     needed: Set[str] = set()
     waiting = list(names)
@@ -63,9 +63,10 @@ def _prune(graph_def: TfGraphDef, names: List[str]) -> TfGraphDef:
 
 
 def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
-    """Load a frozen GraphDef. Without ports in it, its inputs are the placeholders, and its outputs have no reader.
+    """Load a frozen GraphDef. Return (compiled model, input ports, output ports).
 
-    Raises ConversionError for a file that TensorFlow cannot read.
+    In a file without ports, the inputs are the placeholders, and the outputs are the results that no operation reads. Raises
+    ConversionError for a file that TensorFlow cannot read.
     """
     frozen = tf.compat.v1.GraphDef()
     try:
@@ -83,7 +84,7 @@ def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
 
 
 def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[TensorPorts, TensorPorts]]:
-    """Return the inputs and outputs that `save_graphdef` marked; None in the file of another writer."""
+    """Return (inputs, outputs) as `save_graphdef` stored them in node attributes; None for a file of another writer."""
     entries: Dict[str, List[Tuple[int, TfTensor, Port]]] = {"input": [], "output": []}
     for node in frozen.node:
         if _PORT in node.attr:
@@ -97,7 +98,10 @@ def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[Tenso
 
 
 def _infer_ports(graph: TfGraph) -> Tuple[TensorPorts, TensorPorts]:
-    """Return the placeholders, and the first outputs of the operations whose outputs have no reader."""
+    """Return (inputs, outputs) of a graph without ports: the placeholders, and the results that no operation reads.
+
+    Of an operation with several results, the first is an output, if no operation reads any of them.
+    """
     operations = graph.get_operations()
     inputs = [op.outputs[0] for op in operations if op.type == "Placeholder"]
     ends = [op.outputs[0] for op in operations if op.outputs and not any(tensor.consumers() for tensor in op.outputs)]
@@ -108,7 +112,7 @@ def _infer_ports(graph: TfGraph) -> Tuple[TensorPorts, TensorPorts]:
 
 
 def save_saved_model(built: BuiltGraph, path: str) -> None:
-    """Write a SavedModel folder with the signature `serving_default`."""
+    """Write a graph as a SavedModel folder with the signature `serving_default`, and with the ports in a JSON file."""
     tf, program = built.tf, built.program
     inputs = {port.name: tensor for port, tensor in zip(program.inputs, built.inputs)}
     outputs = {port.name: tensor for port, tensor in zip(program.outputs, built.outputs)}
@@ -124,7 +128,10 @@ def save_saved_model(built: BuiltGraph, path: str) -> None:
 
 
 def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
-    """Load a SavedModel folder with the signature `serving_default`. Raises ConversionError for another folder."""
+    """Load the signature `serving_default` of a SavedModel folder. Return (compiled model, input ports, output ports).
+
+    Raises ConversionError if TensorFlow cannot load the folder, or if it has no such signature.
+    """
     graph = tf.Graph()
     session = session_for(tf, graph)
     try:
@@ -146,7 +153,7 @@ def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
 
 @contextmanager
 def _silence_deprecations(tf: TensorFlow) -> Iterator[None]:
-    """Silence the deprecation warnings of the SavedModel functions, for which TensorFlow 1 has no replacement."""
+    """Suppress TensorFlow's warnings: the SavedModel functions are deprecated, but TensorFlow 1 has no others."""
     logging = tf.compat.v1.logging
     before = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)

@@ -1,4 +1,4 @@
-"""The graph of a recorded program, and the session that runs it; every program has its own."""
+"""Build the TensorFlow graph of a recorded program, and run it in a session. Each program has its own graph and session."""
 
 import weakref
 from typing import Any, List, Optional, Sequence
@@ -19,7 +19,11 @@ __all__ = ["BuiltGraph", "SessionModel", "session_devices", "session_for"]
 
 
 class BuiltGraph:
-    """The graph of a program, its placeholders and its outputs, with the model's names where TensorFlow takes them."""
+    """The TensorFlow graph of a program, with its placeholders (`inputs`) and its `outputs`.
+
+    They have the names of the ONNX model, or similar names that TensorFlow accepts. Raises UnsupportedError if the weights
+    exceed 2 GB.
+    """
 
     def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
         size = constant_bytes(program)
@@ -37,12 +41,15 @@ class BuiltGraph:
                 tf.compat.v1.placeholder(tf_dtype(tf, port.dtype), list(port.sizes), names[port.name])
                 for port in program.inputs
             ]
-            handles = emit(program.region, GraphEmitter(features), self.inputs)  # takes empty inputs, too
+            handles = emit(program.region, GraphEmitter(features), self.inputs)  # the graph accepts empty inputs too
             self.outputs = [tf.identity(handle, names[port.name]) for port, handle in zip(program.outputs, handles)]
 
 
 def session_for(tf: TensorFlow, graph: TfGraph) -> TfSession:
-    """Return a session that grows its GPU memory on demand, and runs an op elsewhere where its device has no kernel."""
+    """Return a new session of a graph. It allocates GPU memory on demand.
+
+    An operation without a kernel on its device runs on another device (soft placement).
+    """
     config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
     config.gpu_options.allow_growth = True
     _configure_logical_devices(tf, config)
@@ -50,7 +57,7 @@ def session_for(tf: TensorFlow, graph: TfGraph) -> TfSession:
 
 
 def _configure_logical_devices(tf: TensorFlow, config: TfSessionConfig) -> None:
-    """Configure the logical devices that the user has set: a session with a configuration ignores the user's setting."""
+    """Copy the user's logical devices into a session configuration: with an own configuration, a session ignores them."""
     list_devices = tf.config.experimental.list_physical_devices
     logical_configuration = tf.config.experimental.get_virtual_device_configuration
     processors = [logical_configuration(device) for device in list_devices("CPU")]
@@ -64,13 +71,13 @@ def _configure_logical_devices(tf: TensorFlow, config: TfSessionConfig) -> None:
 
 
 def session_devices(tf: TensorFlow) -> List[str]:
-    """Return the devices of a session, logical devices included."""
+    """Return the names of the devices that a session uses, such as "cpu:0"; logical devices count separately."""
     with session_for(tf, tf.Graph()) as session:
         return device_names(session.list_devices())
 
 
 class SessionModel(Compiled):
-    """A graph with its session. `native` is the tf.Graph. Any number of threads may run it."""
+    """A compiled model: a graph and its session. `native` is the tf.Graph. Several threads may run it at the same time."""
 
     def __init__(
         self,
@@ -89,7 +96,7 @@ class SessionModel(Compiled):
 
     @classmethod
     def of(cls, built: BuiltGraph) -> "SessionModel":
-        """Return the model that runs a built graph."""
+        """Return the compiled model of a BuiltGraph, in a new session."""
         return cls(built.tf, built.graph, built.inputs, built.outputs)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:

@@ -1,4 +1,4 @@
-"""The tf1 shim: TensorFlow 1 with graphs and sessions."""
+"""The tf1 shim: programs become TensorFlow 1 graphs, which run in sessions."""
 
 from typing import Optional, Sequence, Tuple
 
@@ -11,7 +11,7 @@ __all__ = ["SHIM", "TensorFlow1"]
 
 
 class TensorFlow1(TensorFlowShim):
-    """Graph and Session, frozen GraphDef, SavedModel."""
+    """The shim of TensorFlow 1: compiles to a graph with a session, exports frozen GraphDefs and SavedModels."""
 
     name = "tf1"
     formats = {"graphdef": (".pb", "frozen GraphDef"), "saved_model": ("", "SavedModel folder")}

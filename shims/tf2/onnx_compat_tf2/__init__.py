@@ -1,4 +1,4 @@
-"""The tf2 shim: ONNX models on TensorFlow 2."""
+"""The tf2 shim: convert ONNX models to TensorFlow 2 modules and SavedModels, and run them."""
 
 from onnx_compat_tf2.shim import SHIM
 

@@ -1,4 +1,4 @@
-"""Compiled programs of TensorFlow 2: a module or a loaded signature, called with numpy arrays."""
+"""Compiled models of TensorFlow 2 that run on numpy arrays: a program as a tf.Module, or a signature of a SavedModel."""
 
 from typing import Callable, List, Optional, Sequence
 
@@ -15,7 +15,7 @@ __all__ = ["CompiledModule", "CompiledSignature"]
 
 
 class CompiledModule(Compiled):
-    """A program as a tf.Module, which is `native`."""
+    """A compiled program. `native` is its tf.Module; a second module is built if an input is empty."""
 
     def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
         self.native = OnnxModule(program, features, device)
@@ -32,7 +32,7 @@ class CompiledModule(Compiled):
         return [decode(output.numpy()) for output in outputs]
 
     def _empty_function(self) -> TfFunction:
-        """Return the function that takes empty inputs, built at the first use."""
+        """Return the tf.function for empty inputs; build its module at the first call."""
         if self._for_empty is None:
             self._for_empty = self._build_for_empty()
         return self._for_empty.function
@@ -43,7 +43,7 @@ class CompiledModule(Compiled):
 
 
 class CompiledSignature(Compiled):
-    """A signature of a loaded SavedModel, which is `native`."""
+    """A signature of a SavedModel as a compiled model. `native` is the object that tf.saved_model.load returned."""
 
     def __init__(
         self, tf: TensorFlow, native: TfModule, signature: TfFunction, inputs: Sequence[str], outputs: Sequence[str]

@@ -1,4 +1,4 @@
-"""A recorded program as a tf.Module with a single tf.function, traced once for all symbolic sizes."""
+"""Build a tf.Module of a recorded program. Its tf.function is traced once, with None for symbolic sizes."""
 
 import re
 from typing import Any, Dict, List, Optional
@@ -16,15 +16,16 @@ from onnx_compat.shim import Program, emit
 
 __all__ = ["OnnxModule"]
 
-#: Bytes. A smaller constant stays in the graph, even if the weights of the model do not fit there.
+#: A constant of at most this many bytes stays in the graph, even if larger weights become variables.
 _SMALL = 1 << 16
 
 
 class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types, so the base class is Any
-    """A callable over the model's inputs, in order or by name, which returns the list of its outputs.
+    """A tf.Module of a program. Call it with the model's inputs, by position or by name; it returns a list of the outputs.
 
-    Weights are constants of the graph, which TensorFlow optimises best; variables where a graph cannot hold them.
-    With `empty` it also takes empty inputs, which some kernels cannot.
+    Weights are constants of the graph, which TensorFlow optimises best. If they exceed 2 GB, large weights are variables.
+    `empty`: the module must accept inputs without elements. Convolutions then append an image of zeros to the batch, if their
+    kernels fail for an empty batch.
     """
 
     def __init__(self, program: Program, features: Features, device: Optional[str] = None, empty: bool = False) -> None:
@@ -62,7 +63,7 @@ class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types,
 
 
 def _create_variables(program: Program) -> Dict[int, Any]:
-    """Return the large constants as variables, by the identity of their arrays."""
+    """Return {id(array): tf.Variable} of the program's constants over 64 KB; strings stay constants."""
     large = {key: array for key, array in constants(program).items() if array.nbytes > _SMALL and array.dtype != object}
     return {key: tf.Variable(array, trainable=False) for key, array in large.items()}
 

@@ -1,7 +1,7 @@
-"""Writer and reader of SavedModel folders of TensorFlow 2.
+"""Write and read SavedModel folders of TensorFlow 2.
 
-The signature `serving_default` has the model's output names, and its input names where they are Python arguments. The
-signature in the file, which a server reads, has the exact names of the model. `port_files` keeps the rest.
+The function of the signature `serving_default` has Python argument names for its inputs, and the model's output names. In the
+file, the signature has the model's input names too: servers read it. `port_files` stores dtypes and order.
 """
 
 import os
@@ -23,7 +23,7 @@ _SIGNATURE = "serving_default"
 
 
 def save(program: Program, features: Features, path: str) -> None:
-    """Write the program as a SavedModel folder."""
+    """Write a program as a SavedModel folder with the signature `serving_default`, and with the ports in a JSON file."""
     module = OnnxModule(program, features, None)
     names = [port.name for port in program.outputs]
     arguments = [module.arguments[port.name] for port in program.inputs]
@@ -39,7 +39,7 @@ def save(program: Program, features: Features, path: str) -> None:
 
 
 def _restore_names(path: str, names: Dict[str, str]) -> None:
-    """Replace argument names by the model's input names in the signature of the file, which servers read."""
+    """Rename the inputs in the signature of a SavedModel file; `names` is {argument name: input name of the model}."""
     if all(argument == name for argument, name in names.items()):
         return
     target = os.path.join(path, "saved_model.pb")
@@ -56,7 +56,10 @@ def _restore_names(path: str, names: Dict[str, str]) -> None:
 
 
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-    """Load a SavedModel folder with the signature `serving_default`. Raises ConversionError for another folder."""
+    """Load the signature `serving_default` of a SavedModel folder. Return (compiled model, input ports, output ports).
+
+    Raises ConversionError if TensorFlow cannot load the folder, or if it has no such signature.
+    """
     try:
         native = tf.saved_model.load(path)
     except (OSError, ValueError, tf.errors.OpError) as error:

@@ -1,4 +1,4 @@
-"""The tf2 shim: TensorFlow 2 with tf.function and eager execution."""
+"""The tf2 shim: programs become tf.Modules with a tf.function; models can also be executed eagerly."""
 
 from typing import Optional, Sequence, Tuple
 
@@ -13,7 +13,7 @@ __all__ = ["SHIM", "TensorFlow2"]
 
 
 class TensorFlow2(TensorFlowShim):
-    """tf.function, eager execution, SavedModel."""
+    """The shim of TensorFlow 2: compiles to a tf.Module, executes eagerly, exports SavedModels."""
 
     name = "tf2"
     formats = {"saved_model": ("", "SavedModel folder")}
