@@ -1,4 +1,4 @@
-"""The keras shim: ONNX models as Keras 3 models, on any back end.
+"""The keras shim: convert ONNX models to Keras 3 models, and run them on Keras' back end: TensorFlow, JAX or torch.
 
 The core finds `SHIM` by the entry point. Importing this package imports neither Keras nor a back end.
 """

@@ -1,7 +1,7 @@
-"""Compilation of a program for the back end, and its Keras model.
+"""Compile a program for the back end of Keras, and build its Keras model when `native` is read.
 
-The back end runs the program itself, not the Keras model: keras.ops computes in 32 bits too often, and its layers are slow
-when they are called one by one. The Keras model is built when `native` is read.
+Runs use functions of the back end, not the Keras model: on JAX and torch, keras.ops computes some 64-bit operations in 32
+bits, and layers are slow when they are called one by one.
 """
 
 from typing import Any, List, Optional, Sequence, Union
@@ -19,7 +19,7 @@ __all__ = ["Functional", "build_model", "compile_program"]
 
 
 class Functional(Body):
-    """A Keras model as a body; the current values of its variables are the weights of a run."""
+    """The body of a loaded Keras model. Its weights are the current values of the model's variables."""
 
     def __init__(self, model: KerasModel) -> None:
         self.model = model
@@ -40,7 +40,10 @@ class Functional(Body):
 
 
 class Emission(keras.Model):  # type: ignore[misc]  # Keras ships no types, so the base class is Any
-    """A Keras model for a program that no functional model expresses; it cannot be saved."""
+    """A subclassed Keras model that runs an emitted program: for programs that no functional model of layers can express.
+
+    It cannot be saved: `get_config` raises NotImplementedError.
+    """
 
     def __init__(self, body: Emitted) -> None:
         super().__init__(name="emission", autocast=False)
@@ -57,7 +60,7 @@ class Emission(keras.Model):  # type: ignore[misc]  # Keras ships no types, so t
 
 
 def build_model(program: Program, body: Emitted) -> KerasModel:
-    """Return the program as a Keras model: a functional model where stock layers express it, else an `Emission`."""
+    """Return a functional Keras model of the program; if stock Keras cannot express the program, return an `Emission`."""
     try:
         return functional(program)
     except OnnxCompatError:
@@ -65,7 +68,10 @@ def build_model(program: Program, body: Emitted) -> KerasModel:
 
 
 def compile_program(program: Program, device: Optional[str] = None) -> Compiled:
-    """Compile the program for the back end. Raise UnsupportedError for strings on a back end without them."""
+    """Compile a program for the back end of Keras, on a device.
+
+    Raises UnsupportedError if an input or output has strings and the back end is not TensorFlow.
+    """
     for port in (*program.inputs, *program.outputs):
         if port.dtype.kind == "s" and back_end() != "tensorflow":
             raise UnsupportedError("'%s' holds strings, which Keras on %s does not have" % (port.name, back_end()))

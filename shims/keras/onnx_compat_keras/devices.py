@@ -1,4 +1,4 @@
-"""The devices of the back end by the names that the core uses, and Keras models that stay on a device."""
+"""List the devices of Keras' back end by the names that the core uses ("cpu:0"), and build Keras models on a device."""
 
 from contextlib import nullcontext
 from typing import Any, Callable, ContextManager, List, Optional, Sequence
@@ -12,7 +12,7 @@ __all__ = ["build_on", "devices", "jax_device", "scope", "torch_device"]
 
 
 def devices() -> List[str]:
-    """Return names like "cpu:0" of the devices of the back end, logical devices included."""
+    """Return the names of the back end's devices, such as "cpu:0" and "gpu:1"; logical devices count separately."""
     name = back_end()
     if name == "jax":
         return _jax_devices()
@@ -38,7 +38,7 @@ def _jax_devices() -> List[str]:
 
 
 def _torch_devices() -> List[str]:
-    """Return the devices of torch without "meta", whose tensors have no values."""
+    """Return the names of torch's devices. The device "meta" is left out: its tensors have no values."""
     import torch
 
     names = ["cpu:0"] + ["gpu:%d" % number for number in range(torch.cuda.device_count())]
@@ -50,7 +50,7 @@ def _torch_devices() -> List[str]:
 
 
 def jax_device(device: Optional[str]) -> BackEndDevice:
-    """Return the device of JAX for a name of `devices()`; None leaves the choice to JAX."""
+    """Return the jax.Device with a name of `devices()`; None for None, which leaves the choice to JAX."""
     if device is None:
         return None
     import jax
@@ -60,7 +60,7 @@ def jax_device(device: Optional[str]) -> BackEndDevice:
 
 
 def torch_device(device: Optional[str]) -> BackEndDevice:
-    """Return the device of torch for a name of `devices()`; for None the device where Keras puts its variables."""
+    """Return the torch.device with a name of `devices()`; for None, the device on which Keras creates its variables."""
     import torch
 
     if device is None:
@@ -70,7 +70,7 @@ def torch_device(device: Optional[str]) -> BackEndDevice:
 
 
 def scope(device: Optional[str]) -> ContextManager[Any]:
-    """Return a context in which Keras creates variables, and computes, on a device of `devices()`."""
+    """Return a context manager in which Keras creates its variables and computes on a device; for None, it does nothing."""
     if device is None:
         return nullcontext()
     name = back_end()
@@ -89,7 +89,10 @@ def scope(device: Optional[str]) -> ContextManager[Any]:
 
 
 def build_on(device: Optional[str], build: Callable[[], Any]) -> KerasModel:
-    """Build a Keras model whose variables are on the device, and whose calls compute there."""
+    """Return the Keras model `build()` with its variables on a device, and with `call` wrapped to compute there.
+
+    For None, the model is returned as `build` creates it.
+    """
     with scope(device):
         model = build()
     if device is None:
@@ -111,7 +114,7 @@ def build_on(device: Optional[str], build: Callable[[], Any]) -> KerasModel:
 
 
 def _commit(model: KerasModel, device: BackEndDevice) -> None:
-    """Commit the variables to a device of JAX, so that functions compiled with them, as by `fit`, run there."""
+    """Move the variables of a model to a JAX device, so that JAX runs functions of them there, as in `model.fit`."""
     import jax
 
     with wide():
@@ -120,5 +123,5 @@ def _commit(model: KerasModel, device: BackEndDevice) -> None:
 
 
 def _infers_shapes(inputs: Sequence[Array]) -> bool:
-    """Return whether Keras is inferring shapes, which on torch it does with tensors on the device "meta"."""
+    """Whether Keras calls a model only to infer shapes: on torch, an input is then on the device "meta"."""
     return back_end() == "torch" and any(getattr(tensor, "is_meta", False) for tensor in keras.tree.flatten(inputs))

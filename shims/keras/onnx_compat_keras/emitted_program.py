@@ -1,4 +1,4 @@
-"""A program as a body that emits its primitives in the back end's own functions."""
+"""Run a program by emitting its primitives as functions of Keras' back end (TensorFlow, JAX or torch)."""
 
 import copy
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ _LARGE = 256  # elements; a smaller constant is part of the compiled function
 
 
 def emitter(device: Optional[str] = None) -> Emitter:
-    """Return the emitter that compiles programs for the back end."""
+    """Return a new emitter for compiled programs: of JAX tracers, torch tensors or TensorFlow graph tensors."""
     name = back_end()
     if name == "jax":
         from onnx_compat_keras.on_jax import JaxArrays
@@ -34,7 +34,7 @@ def emitter(device: Optional[str] = None) -> Emitter:
 
 
 def executor(device: Optional[str] = None) -> Emitter:
-    """Return an emitter that executes each primitive at once."""
+    """Return a new emitter that executes each primitive eagerly on a device of the back end."""
     name = back_end()
     if name == "jax":
         from onnx_compat_keras.on_jax import JaxExecutor
@@ -49,7 +49,7 @@ def executor(device: Optional[str] = None) -> Emitter:
 
 @contextmanager
 def open_scratch() -> Iterator[Emitter]:
-    """Yield an emitter that tests which primitives can be emitted."""
+    """Yield an emitter that raises UnsupportedError for unsupported nodes; its other results are discarded."""
     emits = emitter()
     if isinstance(emits, Arrays):
         yield trial_emitter(emits)
@@ -61,7 +61,10 @@ def open_scratch() -> Iterator[Emitter]:
 
 
 class Emitted(Body):
-    """A program whose large constants are the weights. With `empty` it also takes empty inputs."""
+    """The body of a recorded program. Its weights are the constants of 256 elements or more; on TensorFlow it has no weights.
+
+    `empty`: the body must accept inputs without elements.
+    """
 
     def __init__(self, program: Program, device: Optional[str] = None, empty: bool = False) -> None:
         self.program = program
@@ -83,7 +86,8 @@ class Emitted(Body):
         return self._weights
 
     def compute(self, weights: Sequence[Array], inputs: Sequence[Array], entropy: Array) -> List[Array]:
-        # An emitter holds the current node, so each run has its own. A copy keeps the filters that torch has permuted.
+        # An emitter stores the current node, so concurrent runs need separate emitters. A copy shares the cache of filters
+        # that torch has permuted.
         emits: Any = copy.copy(self._emitter) if self._emitter.concrete else emitter()
         if isinstance(emits, Arrays):
             emits.hold(dict(zip(map(id, self._arrays), weights)))

@@ -1,4 +1,4 @@
-"""Feature detection of Keras and its back end, by probes and never by version."""
+"""Detect the features of Keras and its back end by small trials; versions are not compared."""
 
 import importlib
 from contextlib import nullcontext
@@ -8,19 +8,19 @@ from onnx_compat_keras.framework_types import Array
 
 __all__ = ["BACK_ENDS", "back_end", "features", "tensorflow_emitter", "wide"]
 
-#: The back ends that this shim knows -> the module of each.
+#: Supported back end of Keras -> its Python module.
 BACK_ENDS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch"}
 
 
 def back_end() -> str:
-    """Return the back end of Keras, which the user chose before Keras was imported."""
+    """Return the name of Keras' back end: "tensorflow", "jax", "torch" or another. Imports Keras."""
     import keras
 
     return str(keras.backend.backend())
 
 
 def wide() -> ContextManager[Any]:
-    """Return a context in which JAX has 64-bit types, for this thread only; a null context on another back end."""
+    """Return a context manager that enables JAX's 64-bit dtypes in this thread; on other back ends it does nothing."""
     if back_end() != "jax":
         return nullcontext()
     import jax
@@ -36,7 +36,7 @@ def wide() -> ContextManager[Any]:
 
 
 def tensorflow_emitter() -> Optional[Any]:
-    """Return the package of the TensorFlow emitters, which the TensorFlow shims share; None if it is not installed."""
+    """Return the package onnx_compat_tensorflow, which has the TensorFlow emitters; None if it is not installed."""
     try:
         return importlib.import_module("onnx_compat_tensorflow")
     except ImportError:
@@ -44,7 +44,7 @@ def tensorflow_emitter() -> Optional[Any]:
 
 
 def features() -> Dict[str, Any]:
-    """Return the features that `shims()` and the doctor report."""
+    """Return {feature: value} as `onnx_compat.shims()` and `onnx-compat doctor` show them, such as {"back_end": "jax"}."""
     name = back_end()
     report: Dict[str, Any] = {"back_end": name, "back_end_version": _version(BACK_ENDS[name])}
     report["text"] = name == "tensorflow"
@@ -56,8 +56,8 @@ def _version(module: str) -> str:
     return str(getattr(importlib.import_module(module), "__version__", "?"))
 
 
-def missing() -> Optional[str]:
-    """Return why the shim cannot use this Keras, in words; None if it can."""
+def find_obstacle() -> Optional[str]:
+    """Return the reason why the shim cannot use the imported Keras, as text for the user; None if it can use it."""
     name = back_end()
     if name not in BACK_ENDS:
         return "Keras runs on the back end '%s'; this shim knows %s (set KERAS_BACKEND)" % (name, ", ".join(BACK_ENDS))
@@ -68,16 +68,16 @@ def missing() -> Optional[str]:
     return None
 
 
-def keeps(name: str, dtype: str) -> bool:
-    """Return whether keras.ops.<name> takes a dtype and keeps 64 bits; probed once, on a 2x2 matrix."""
-    if (name, dtype) not in _KEEPS:
-        _KEEPS[name, dtype] = dtype in _PLAIN or _probe(name, dtype)
-    return _KEEPS[name, dtype]
+def is_exact(name: str, dtype: str) -> bool:
+    """Whether keras.ops.<name> accepts a dtype, and computes 64-bit numbers in 64 bits. Tried once, on a 2x2 matrix."""
+    if (name, dtype) not in _EXACT:
+        _EXACT[name, dtype] = dtype in _PLAIN or _probe(name, dtype)
+    return _EXACT[name, dtype]
 
 
-_KEEPS: Dict[Tuple[str, str], bool] = {}
+_EXACT: Dict[Tuple[str, str], bool] = {}
 _PLAIN = frozenset(["float32", "int32", "bool"])
-#: Operation -> its call with a matrix x, where that is not f(x) or f(x, x).
+#: Name of a function f of keras.ops -> its trial call on a matrix x. Functions that are not listed are called as f(x) or f(x, x).
 _CALLS: Dict[str, Callable[[Any, Any], Any]] = {"tile": lambda f, x: f(x, (1, 2))}
 
 
@@ -98,7 +98,7 @@ def _probe(name: str, dtype: str) -> bool:
 
 
 def _result_dtype(call: Callable[[Any, Any], Any], function: Optional[Callable[..., Any]], x: Array) -> Optional[str]:
-    """Return the dtype of the result; None if the call fails."""
+    """Return the dtype of `call(function, x)`; None if the call raises."""
     import keras
 
     try:
@@ -109,7 +109,7 @@ def _result_dtype(call: Callable[[Any, Any], Any], function: Optional[Callable[.
 
 
 def has_type(dtype: str) -> bool:
-    """Return whether Keras has tensors of this dtype, without a conversion to another."""
+    """Whether Keras keeps the dtype of a numpy array: `convert_to_tensor` neither fails nor converts it to another."""
     if dtype not in _TYPES:
         import keras
         import numpy as np
@@ -127,7 +127,10 @@ _TYPES: Dict[str, bool] = {}
 
 
 def keeps_keys() -> bool:
-    """Return whether a model with a GetItem can be loaded: a file converts its key, a tuple, to a list."""
+    """Whether this Keras can load a saved model with `ops.get_item`.
+
+    A file stores the key, a tuple, as a list, and some releases do not accept a list as the key.
+    """
     if "list" not in _KEYS:
         import keras
 

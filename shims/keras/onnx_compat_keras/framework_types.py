@@ -1,6 +1,6 @@
-"""Names for the types of Keras and its back ends, which ship no annotations that hold for all of their releases.
+"""Type aliases for objects of Keras and its back ends, which ship no annotations that are valid for all their releases.
 
-Each alias is `Any` to a type checker; its name tells a reader what the value is.
+To a type checker each alias is `Any`; its name tells a reader the kind of the object.
 """
 
 from typing import Any, Callable, Mapping, Sequence, Tuple

@@ -1,7 +1,7 @@
-"""The emitter over JAX: jax.numpy and lax, which have exact integers and every kind of convolution.
+"""The emitter for JAX: it applies primitives as functions of jax.numpy and jax.lax.
 
-JAX computes in 32 bits by default. All tracing and execution here runs inside `wide()`, a context of this thread, so that
-the user's own setting stays.
+JAX computes in 32 bits by default. All tracing and execution here runs inside `wide()`, which enables 64 bits in this thread
+only. The user's own setting is not changed.
 """
 
 import math
@@ -24,12 +24,12 @@ __all__ = ["JaxArrays", "JaxExecutor", "new_entropy"]
 
 
 def new_entropy() -> np.uint32:
-    """Return an unpredictable number, from which random numbers without a seed start."""
+    """Return an unpredictable uint32, the seed for random primitives that have no seed."""
     return np.uint32(np.random.SeedSequence().generate_state(1)[0])
 
 
 class _Namespace:
-    """jax.numpy with functions that JAX has in other modules."""
+    """The namespace `xp` of the emitter: jax.numpy, plus functions that JAX has elsewhere or not exactly."""
 
     erf = staticmethod(jax.scipy.special.erf)
     sigmoid = staticmethod(jax.nn.sigmoid)
@@ -45,7 +45,10 @@ class _Namespace:
 
     @staticmethod
     def power(x: Array, y: Array) -> Array:
-        """Raise to a power; for integers jax.numpy reads only six bits of the exponent, so larger exponents take a loop."""
+        """Return x ** y. Integers are multiplied in a loop, unless y is a constant below 64.
+
+        jnp.power of integers reads only the low six bits of the exponent.
+        """
         is_small = isinstance(y, np.ndarray) and (not y.size or y.max() < 64)
         return jnp.power(x, y) if is_small or not jnp.issubdtype(x.dtype, jnp.integer) else _power_by_squaring(x, y)
 
@@ -72,7 +75,7 @@ class _Namespace:
 
 
 class JaxArrays(Arrays):
-    """An emitter over arrays of JAX: concrete arrays when executing, tracers when compiling."""
+    """An emitter whose handles are JAX arrays: with values if `concrete` (execution), else tracers (compilation)."""
 
     xp = _Namespace()
     back_end = "JAX"
@@ -269,7 +272,10 @@ class JaxArrays(Arrays):
         return (*state, *ys)
 
     def gradient(self, *xs: Array, bodies: Bodies, captures: Sequence[Array], refusal: str) -> Tuple[Array, ...]:
-        """Differentiate with JAX; use the core's rules for a loop of unknown length, which JAX has in forward mode only."""
+        """Compute the gradients of the body's first output with respect to `xs`, by jax.grad.
+
+        For a loop of unknown length, which jax.grad refuses, use the derivatives of `onnx_compat.autodiff`.
+        """
         xs = tuple(map(jnp.asarray, xs))
         floats = [k for k, x in enumerate(xs) if jnp.issubdtype(x.dtype, jnp.floating)]
 
@@ -316,7 +322,7 @@ class JaxArrays(Arrays):
 
 
 def _power_by_squaring(x: Array, y: Array) -> Array:
-    """Raise integers to non-negative powers by squaring x once for each bit of y."""
+    """Return x ** y for integers with y >= 0, by exponentiation by squaring."""
 
     def step(state: Tuple[Array, Array, Array]) -> Tuple[Array, Array, Array]:
         total, factor, left = state
@@ -327,16 +333,16 @@ def _power_by_squaring(x: Array, y: Array) -> Array:
 
 
 def _keep_rounding(x: Array) -> Array:
-    """Return x in a form that XLA does not fuse into a later subtraction.
+    """Return x through a `where`, so that XLA rounds the value before a later subtraction.
 
-    XLA rewrites the division of a mean to a product, and may fuse it, unrounded, with a subtraction. For huge numbers the
-    difference is then arbitrary.
+    XLA rewrites the division of a mean as a product, and may fuse it with a subtraction without rounding. For huge numbers
+    the difference is then arbitrary.
     """
     return jnp.where(jnp.isnan(x), jnp.asarray(jnp.nan, x.dtype), x)
 
 
 def _storage(dtype: DType) -> DTypeOfBackEnd:
-    """Return the dtype of handles."""
+    """Return the JAX dtype in which handles store an ONNX dtype: bfloat16, else the carrier dtype of the core."""
     return jnp.bfloat16 if dtype.name == "bfloat16" else dtype.numpy
 
 
@@ -349,7 +355,7 @@ def _in_wide(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class JaxExecutor(JaxArrays):
-    """Execute each primitive at once inside `wide()`; between two primitives the user's own setting holds."""
+    """Execute each primitive eagerly, with 64-bit dtypes enabled during its method only (`wide`)."""
 
     def __init__(self, device: Optional[str] = None) -> None:
         super().__init__(concrete=True)

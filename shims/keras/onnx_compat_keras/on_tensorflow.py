@@ -1,4 +1,4 @@
-"""The emitters over TensorFlow: those that the TensorFlow shims share, with the native operators of this shim."""
+"""The emitters for TensorFlow as Keras' back end: the shared TensorFlow emitters with this shim's native operators."""
 
 import functools
 from typing import Callable, List, Sequence, Tuple
@@ -20,12 +20,12 @@ __all__ = ["TensorFlowExecutor", "TensorFlowGraph", "tensorflow_features"]
 
 @functools.lru_cache(maxsize=None)
 def tensorflow_features() -> Features:
-    """Return the features of the TensorFlow under Keras, detected once."""
+    """Return the `Features` of the TensorFlow that Keras uses; the object is created once."""
     return Features(import_tensorflow())
 
 
 class _FastPaths(Normalization, Resampling, Recurrent):
-    """The methods that the native operators need of a back end."""
+    """Native operators (normalization, up-sampling, recurrent cells), with the helper methods that they need on TensorFlow."""
 
     tf: TensorFlow
     raw: RawOps
@@ -74,8 +74,8 @@ class _FastPaths(Normalization, Resampling, Recurrent):
 
 
 class TensorFlowGraph(_FastPaths, GraphEmitter):
-    """Build operations in the default graph."""
+    """An emitter that adds operations to the default TensorFlow graph."""
 
 
 class TensorFlowExecutor(_FastPaths, EagerEmitter):
-    """Execute each primitive at once."""
+    """An emitter that executes each primitive eagerly on TensorFlow."""

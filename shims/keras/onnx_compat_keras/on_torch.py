@@ -1,7 +1,7 @@
-"""The emitter over torch, which executes each primitive at once, so that every shape and value is known.
+"""The emitter for torch: it executes each primitive eagerly, so every shape and value is known.
 
-Wider signed dtypes carry the unsigned dtypes above eight bits: int32 carries uint16, and int64 carries uint32. int64 holds
-the bits of uint64 (`on_torch_unsigned`).
+torch lacks kernels for unsigned dtypes above eight bits. Handles store uint16 in int32, uint32 in int64, and the bits of uint64
+in int64 (`on_torch_unsigned`).
 """
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
@@ -24,7 +24,7 @@ _WINDOWS = frozenset(["conv", "depthwise_conv", "conv_transpose"])
 
 
 class _Namespace:
-    """The functions of torch under numpy's names."""
+    """The namespace `xp` of the emitter: the functions of torch under numpy's names and with numpy's arguments."""
 
     arcsin, arccos, arctan = torch.asin, torch.acos, torch.atan
     arcsinh, arccosh, arctanh, arctan2 = torch.asinh, torch.acosh, torch.atanh, torch.atan2
@@ -86,7 +86,7 @@ class _Namespace:
 
 
 class _Tensors(Windows):
-    """An emitter over tensors of torch on a device, which treats uint64 as int64."""
+    """An emitter whose handles are torch tensors on a device. It computes uint64 as int64; see `TorchArrays`."""
 
     xp = _Namespace()
     back_end = "torch"
@@ -98,7 +98,7 @@ class _Tensors(Windows):
 
     @property
     def node(self) -> Node:
-        """The current node; assigning an unsupported node raises UnsupportedError before it computes."""
+        """The node that is being emitted. Setting it to an unsupported node raises UnsupportedError."""
         return self._node
 
     @node.setter
@@ -173,14 +173,20 @@ class _Tensors(Windows):
         return x.to(_storage(dtype))
 
     def bitcast(self, x: torch.Tensor, dtype: DType) -> torch.Tensor:
-        """Reinterpret bits between dtypes of the true width; a carrier is narrowed before and widened after."""
+        """Reinterpret the bits of a tensor as another dtype.
+
+        A dtype that is stored in a wider one (uint16 in int32) is first cast to its own width, and the result cast back.
+        """
         (source,) = self.node.args
         assert isinstance(source, (Ref, Const))
         narrow = x.to(_same_width(source.spec.dtype))
         return narrow.view(_same_width(dtype)).to(_storage(dtype))
 
     def reduce_mean(self, x: torch.Tensor, axes: Sequence[int], keepdims: bool = False) -> torch.Tensor:
-        """Average float32 in float64: torch sums adjacent columns in different orders, so equal columns would differ."""
+        """Return the mean over axes. float32 means over other axes than the last are computed in float64.
+
+        torch sums adjacent columns in different orders, so that equal columns would have different means.
+        """
         if x.dtype is torch.float32 and x.ndim - 1 not in axes and x.device.type != "mps":
             return torch.mean(x, tuple(axes), keepdim=keepdims, dtype=torch.float64).to(torch.float32)
         return super().reduce_mean(x, axes, keepdims)
@@ -268,9 +274,10 @@ class _Tensors(Windows):
     def gradient(
         self, *xs: torch.Tensor, bodies: Bodies, captures: Sequence[torch.Tensor], refusal: str
     ) -> Tuple[torch.Tensor, ...]:
-        """Differentiate with torch; use the core's rules where a kernel has no gradient.
+        """Compute the gradients of the body's first output with respect to `xs`, by torch.autograd.
 
-        The tensors are cloned, because torch does not differentiate tensors of inference mode.
+        For a kernel without a gradient, use the derivatives of `onnx_compat.autodiff`. The tensors are cloned, because torch
+        does not differentiate tensors that were created in inference mode.
         """
         with torch.inference_mode(False), torch.enable_grad():
             variables = [x.clone().requires_grad_(x.is_floating_point()) for x in xs]
@@ -336,14 +343,14 @@ class _Tensors(Windows):
 
 
 class TorchArrays(Unsigned64, _Tensors):
-    """The complete emitter over torch, with true uint64."""
+    """The complete emitter for torch: `_Tensors`, plus the methods of `Unsigned64` that compute uint64 correctly."""
 
 
 def _same_width(dtype: DType) -> DTypeOfBackEnd:
-    """Return the dtype of torch that has as many bits as the dtype itself."""
+    """Return a torch dtype of the same width as an ONNX dtype: int16 for uint16, the dtype itself for float32."""
     return getattr(torch, "int%d" % dtype.bits if dtype.name in _STORAGE else dtype.numpy.name)
 
 
 def _storage(dtype: DType) -> DTypeOfBackEnd:
-    """Return the dtype of torch that carries a dtype in handles."""
+    """Return the torch dtype in which handles store an ONNX dtype: int32 for uint16, float32 for float32."""
     return torch.bfloat16 if dtype.name == "bfloat16" else _STORAGE.get(dtype.name) or getattr(torch, dtype.numpy.name)

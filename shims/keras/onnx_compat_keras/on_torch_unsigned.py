@@ -1,7 +1,7 @@
-"""uint64 on torch, which has no kernels for it: int64 carries the bits.
+"""Compute uint64 on torch, which lacks kernels for this dtype: an int64 tensor stores the bits.
 
-Sums, products and equality are the same on the bits. The primitives here depend on the magnitude: with the highest bit
-flipped, signed numbers have the order of the unsigned ones.
+Sums, products and equality of int64 have the right bits. This module has the primitives that depend on the magnitude, such as
+comparison and division. With the highest bit flipped, int64 numbers compare as the uint64 numbers do.
 """
 
 from typing import Sequence, Tuple
@@ -22,7 +22,7 @@ def _flip_sign_bit(x: torch.Tensor) -> torch.Tensor:
 
 
 def _half(x: torch.Tensor) -> torch.Tensor:
-    """Return half of the unsigned number, rounded down, as a signed number."""
+    """Return x // 2 of the uint64 number that x stores; the result is a non-negative int64."""
     return torch.bitwise_and(torch.bitwise_right_shift(x, 1), _MAX)
 
 
@@ -31,7 +31,7 @@ def _is_below(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _unsigned_divmod(x: torch.Tensor, y: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
-    """Return quotient and remainder of unsigned numbers; a divisor of 0 counts as 1."""
+    """Return (quotient, remainder) of the uint64 numbers that x and y store; a divisor of 0 counts as 1."""
     y = torch.where(torch.eq(y, 0), 1, y)
     small = torch.where(torch.lt(y, 0), 1, y)
     near = torch.bitwise_left_shift(torch.div(_half(x), small, rounding_mode="floor"), 1)  # at most 1 too small
@@ -42,7 +42,7 @@ def _unsigned_divmod(x: torch.Tensor, y: torch.Tensor) -> Tuple[torch.Tensor, to
 
 
 class Unsigned64(Windows):
-    """The primitives that depend on magnitude, for uint64; for other dtypes each calls the base class."""
+    """Emitter methods that depend on magnitude, for uint64 stored in int64. For other dtypes they call the base class."""
 
     @property
     def unsigned(self) -> bool:
@@ -70,7 +70,7 @@ class Unsigned64(Windows):
         return _unsigned_divmod(x, y)[1] if self.unsigned else super().fmod(x, y)
 
     def pow(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Raise to a power by squaring x once for each bit of the exponent; products wrap as for signed numbers."""
+        """Return x ** y. For uint64, by exponentiation by squaring: products of int64 wrap with the right bits."""
         if not self.unsigned:
             return super().pow(x, y)
         x, y = torch.broadcast_tensors(x, y)
@@ -115,7 +115,10 @@ class Unsigned64(Windows):
         return super().cast(x, dtype)
 
     def _to_float(self, x: torch.Tensor, dtype: DType) -> torch.Tensor:
-        """Convert large numbers by their half; its last bit keeps the lost bit, so that rounding stays the same."""
+        """Convert uint64, stored in int64, to a float dtype. A number of 2**63 or more is converted as 2 * float(half).
+
+        The last bit of the half is 1 if the bit that is shifted out is 1 (sticky bit), so the rounding is correct.
+        """
         half = torch.bitwise_or(_half(x), torch.bitwise_and(x, 1))
         plain, doubled = (super(Unsigned64, self).cast(part, dtype) for part in (x, half))
         return torch.where(torch.lt(x, 0), doubled * 2, plain)

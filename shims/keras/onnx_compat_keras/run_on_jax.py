@@ -1,4 +1,4 @@
-"""The runner on JAX: jit, compiled once for each set of shapes."""
+"""The runner for JAX: the body is compiled by jax.jit, once for each set of input shapes."""
 
 from typing import Any, List, Sequence
 
@@ -21,7 +21,7 @@ class _JaxRunner(Runner):
         self._function = jax.jit(self._trace)
 
     def _trace(self, weights: Sequence[Array], entropy: Array, inputs: Sequence[Array]) -> Any:
-        self.counted += 1  # this line runs only while JAX traces
+        self.trace_count += 1  # this line runs only while JAX traces
         return self.body.compute(weights, inputs, entropy)
 
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:

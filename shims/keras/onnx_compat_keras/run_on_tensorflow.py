@@ -1,4 +1,4 @@
-"""The runner on TensorFlow: a single tf.function, traced once for all symbolic sizes."""
+"""The runner for TensorFlow: the body is a tf.function, traced once with None for symbolic sizes."""
 
 from typing import Any, List, Sequence
 
@@ -21,7 +21,7 @@ class _TensorFlowRunner(Runner):
         self._function = tf.function(self._trace, input_signature=specs, autograph=False).get_concrete_function()
 
     def _trace(self, *inputs: Array) -> List[Array]:
-        self.counted += 1
+        self.trace_count += 1
         with scope(self.device):
             return [tf.identity(output) for output in self.body.compute(self.body.weights(), inputs, None)]
 

@@ -1,4 +1,4 @@
-"""The runner on torch: eager execution without gradients or tracing."""
+"""The runner for torch: the body is executed eagerly, in inference mode."""
 
 from typing import Any, List, Sequence
 
@@ -16,7 +16,7 @@ class _TorchRunner(Runner):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._io = TorchArrays(torch_device(self.device))
-        self.counted = 1
+        self.trace_count = 1
 
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         with torch.inference_mode():

@@ -1,7 +1,7 @@
-"""The base of the runners, which compile a body for a back end and run it on numpy arrays.
+"""The base classes `Body` and `Runner`: a runner compiles a body for a back end, and runs it on numpy arrays.
 
-A `Body` is a program, emitted primitive by primitive, or a loaded Keras model. Its weights are arguments of the compiled
-function and not constants, so that further training of the model takes effect.
+A body is a recorded program (`Emitted`) or a loaded Keras model (`Functional`). Its weights are arguments of the compiled
+function, not constants: training the model later changes the results of the runner.
 """
 
 import abc
@@ -19,7 +19,7 @@ __all__ = ["Body", "Runner", "make_runner"]
 
 
 class Body(abc.ABC):
-    """A computation with weights."""
+    """A computation that a runner compiles: a function of weights and inputs."""
 
     @abc.abstractmethod
     def weights(self) -> List[Array]:
@@ -27,11 +27,14 @@ class Body(abc.ABC):
 
     @abc.abstractmethod
     def compute(self, weights: Sequence[Array], inputs: Sequence[Array], entropy: Array) -> List[Array]:
-        """Return the outputs for these weights and inputs. Random numbers without a seed start from `entropy`."""
+        """Return the outputs, as tensors of the back end, for these weights and inputs.
+
+        `entropy`: the seed for random primitives that have no seed; None lets the back end choose it.
+        """
 
 
 class Runner(Compiled):
-    """A body, compiled for a back end."""
+    """A body compiled for a back end: the base class of the runners for TensorFlow, JAX and torch."""
 
     def __init__(
         self,
@@ -47,21 +50,21 @@ class Runner(Compiled):
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.device = device
-        self.counted = 0
-        #: Builds the runner for empty inputs, for which some operations of a framework are wrong.
+        self.trace_count = 0
+        #: Builds another runner for inputs without elements, for which some kernels are wrong; None: use this runner.
         self.for_empty: Optional[Callable[[], Runner]] = None
         self._empty: Optional[Runner] = None
 
     @property
     def native(self) -> KerasModel:
-        """The Keras model, built at the first read."""
+        """The Keras model of the body, built when it is first read; None if the runner has no Keras model."""
         if self._native is None and self._model is not None:
             self._native = build_on(self.device, self._model)
         return self._native
 
     @property
     def traces(self) -> int:
-        return self.counted + (0 if self._empty is None else self._empty.traces)
+        return self.trace_count + (0 if self._empty is None else self._empty.traces)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         if self.for_empty is None or all(array.size for array in arrays):
@@ -72,7 +75,7 @@ class Runner(Compiled):
 
     @abc.abstractmethod
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the body on arrays that are not empty, unless the body takes empty arrays."""
+        """Run the body on numpy arrays, and return its outputs. `run` passes no empty arrays if `for_empty` is set."""
 
 
 def make_runner(
@@ -82,7 +85,7 @@ def make_runner(
     outputs: Sequence[Port],
     device: Optional[str] = None,
 ) -> Runner:
-    """Return the runner of a body on the back end of Keras."""
+    """Return a runner of a body on Keras' back end. `model` builds the Keras model of the body, for `native`."""
     module = importlib.import_module("onnx_compat_keras.run_on_" + back_end())
     runner: Runner = module.RUNNER(body, model, inputs, outputs, device)
     return runner

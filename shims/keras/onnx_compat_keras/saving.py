@@ -1,4 +1,4 @@
-"""Writer and reader of `.keras` files, which hold stock Keras and load without this library."""
+"""Write and read `.keras` files. They have only layers and operations of Keras, so they load without onnx-compat."""
 
 import os
 import shutil
@@ -18,7 +18,10 @@ __all__ = ["load", "save"]
 
 
 def save(program: Program, path: str) -> None:
-    """Write the program as a functional model. Raise ConversionError with the node that a functional model cannot hold."""
+    """Write the functional Keras model of a program to a `.keras` file.
+
+    Raises ConversionError, with the node, if a functional model cannot express the program.
+    """
     try:
         model = functional(program)
     except UnsupportedError as error:
@@ -38,7 +41,10 @@ def save(program: Program, path: str) -> None:
 
 
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-    """Load a `.keras` file in Keras' safe mode, which executes no code of the file. Raise InvalidModelError without a model."""
+    """Load a `.keras` file in safe mode, which runs no code of the file. Return (compiled model, input ports, output ports).
+
+    Raises InvalidModelError if Keras cannot load the file, or if it has no functional model.
+    """
     try:
         with wide():
             model = keras.saving.load_model(path, compile=False, safe_mode=True)

@@ -1,4 +1,4 @@
-"""The keras shim: probe, emitters, compilation, devices and files."""
+"""The class of the keras shim. Its methods import Keras and the rest of the package when they are called."""
 
 import importlib
 import os
@@ -11,7 +11,7 @@ __all__ = ["SHIM", "KerasShim"]
 
 
 class KerasShim(Shim):
-    """Keras 3, on the back end that the user has chosen."""
+    """The shim of Keras 3: compiles for Keras' back end, which the user chooses, and exports `.keras` files."""
 
     name = "keras"
     modules = ("keras",)
@@ -31,9 +31,9 @@ class KerasShim(Shim):
         version = str(getattr(keras, "__version__", "?"))
         if not hasattr(keras, "ops"):
             return Probe(False, "this is Keras %s, without keras.ops: Keras 3 is needed" % version, "keras", version)
-        from onnx_compat_keras.features import features, missing
+        from onnx_compat_keras.features import features, find_obstacle
 
-        obstacle = missing()
+        obstacle = find_obstacle()
         if obstacle:
             return Probe(False, obstacle, "keras", version)
         report = features()

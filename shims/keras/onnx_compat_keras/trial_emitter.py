@@ -1,7 +1,7 @@
-"""An emitter for JAX and torch that computes nothing and only raises UnsupportedError for unsupported nodes.
+"""An emitter for JAX and torch that computes nothing: it raises UnsupportedError for unsupported nodes.
 
-On JAX and torch every primitive exists for every dtype of the back end. A refusal depends on the dtypes and ranks of the
-node only, so the emitter reads no values.
+On JAX and torch, support for a node depends on its dtypes and ranks only. So the handles of this emitter are specs (dtype and
+shape), without values.
 """
 
 from typing import Any, Callable, List, Optional, Type
@@ -17,7 +17,10 @@ __all__ = ["trial_emitter"]
 
 
 def trial_emitter(arrays: Arrays) -> Emitter:
-    """Return an emitter like `arrays` whose handles are specs, and which computes nothing."""
+    """Return an emitter of a subclass of `type(arrays)` whose methods only check that their node is supported.
+
+    Its handles are specs. It computes no values.
+    """
     kind: Type[Any] = type(arrays)
     names = [*PRIMITIVES, *(native.method for native in declared_natives(arrays).values())]
     trial_class: Type[Any] = type(
@@ -31,7 +34,7 @@ def trial_emitter(arrays: Arrays) -> Emitter:
 
 
 class _TrialMethods:
-    """The methods of an emitter over specs instead of arrays."""
+    """Emitter methods for handles that are specs: they replace the methods of `Arrays` that read arrays."""
 
     concrete = False
 

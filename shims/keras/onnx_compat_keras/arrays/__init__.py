@@ -1,8 +1,7 @@
-"""The emitter over arrays of JAX and torch, concrete or traced, in functions with numpy's names.
+"""The common part of the emitters for JAX and torch: methods that call functions of a namespace `xp` with numpy's names.
 
-keras.ops is not exact: on JAX and torch it computes many operations on int64 and float64 in 32 bits. A compiled program
-therefore calls the back end's own functions. This package has the common part, over a namespace `xp`; `on_jax` and
-`on_torch` add the rest.
+`on_jax` and `on_torch` set `xp` and add methods. The emitters do not call keras.ops: on JAX and torch, it computes many
+operations on int64 and float64 in 32 bits.
 """
 
 from onnx_compat_keras.arrays.base import Arrays, numbers

@@ -1,4 +1,4 @@
-"""The base of the emitters over arrays: constants, sizes and the conversion of values."""
+"""The base class of the emitters for JAX and torch: constants, sizes, and conversion of values."""
 
 from typing import Any, Dict, Optional, Sequence, Tuple
 
@@ -19,7 +19,7 @@ __all__ = ["Arrays", "constants", "numbers"]
 
 
 class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling, Recurrent, Emitter):
-    """An emitter whose handles are arrays of a namespace like numpy. Their shapes are always static."""
+    """The base class of emitters whose handles are arrays of JAX or torch. Shapes are always static."""
 
     layout = "channels_last"
     filter_layout = "HWIO"
@@ -32,23 +32,26 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
 
     def __init__(self) -> None:
         self.held: Dict[int, Array] = {}
-        self.entropy: Array = None  # where random numbers without a seed start, if each run passes it
+        self.entropy: Array = None  # the seed for random primitives without a seed; None: draw one at each use
 
     # -- for each back end -----------------------------------------------------------------------------------------
     def array(self, values: np.ndarray, dtype: DType) -> Array:
-        """Return a handle of carried values."""
+        """Return a handle with the values of a carrier array (the numpy array in which the core stores `dtype`)."""
         raise NotImplementedError
 
     def values(self, handle: Array, dtype: DType) -> np.ndarray:
-        """Return the carried values of a handle."""
+        """Return the values of a handle as a carrier array: the numpy array in which the core stores `dtype`."""
         raise NotImplementedError
 
     def cast(self, x: Array, dtype: DType) -> Array:
-        """Convert a tensor to a dtype."""
+        """Return x cast to a dtype. A primitive; each back end implements it."""
         raise NotImplementedError
 
     def refusal(self, node: Node) -> Optional[UnsupportedError]:
-        """Return why the node is unsupported for any values; None if it is supported."""
+        """Return the error to raise for an unsupported node; None if the node is supported for all values.
+
+        Nodes with strings are unsupported.
+        """
         specs = [arg.spec for arg in node.args if isinstance(arg, (Ref, Const))] + [ref.spec for ref in node.outputs]
         return self.unsupported_error("strings") if any(spec.dtype.kind == "s" for spec in specs) else None
 
@@ -58,7 +61,7 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.array(array, dtype) if held is None else held
 
     def hold(self, held: Dict[int, Array]) -> None:
-        """Use these handles for the constant arrays of these identities."""
+        """Use existing handles for constants: {id(constant array): handle}."""
         self.held = held
 
     def dim(self, handle: Array, axis: int) -> int:
@@ -74,18 +77,18 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.values(handle, self.dtype_of(handle))
 
     def dtype_of(self, handle: Array) -> DType:
-        """Return the dtype of a handle, without regard to what it carries."""
+        """Return the dtype of the array itself, also if it stores another dtype (int32 that stores uint16)."""
         raise NotImplementedError
 
     def finish(self, handle: Array, dtype: DType) -> Array:
         return handle if dtype.name == "bfloat16" else super().finish(handle, dtype)
 
     def like(self, number: Number, handle: Array) -> Array:
-        """Return a number as a scalar of the handle's dtype."""
+        """Return a number as a scalar array with the dtype of `handle`."""
         return self.xp.asarray(number, dtype=handle.dtype)
 
     def zeros(self, spec: Spec) -> Array:
-        """Return zeros of this spec; an unknown size is 1."""
+        """Return an array of zeros with the dtype and shape of a spec; a symbolic or unknown size becomes 1."""
         shape = [int(size) if is_static(size) and size is not None else 1 for size in spec.shape]
         if spec.dtype.kind == "s":
             raise self.unsupported_error("strings")
@@ -95,12 +98,12 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.zeros(spec)
 
     def unsupported_error(self, kind: str, hint: Optional[str] = None) -> UnsupportedError:
-        """Return the error for a kind of value or operation that the back end lacks."""
+        """Return the UnsupportedError "Keras on <back end> has no <kind>", with an optional hint."""
         return UnsupportedError("Keras on %s has no %s" % (self.back_end, kind), hint=hint)
 
 
 def constants(region: Region) -> Dict[int, Const]:
-    """Return the constants of a region, its branches and loops included, by the identity of their arrays."""
+    """Return {id(array): constant} of the constants of a region, and of the branches and loops in it."""
     by_identity: Dict[int, Const] = {}
     for node in region.live():
         _collect(node.args, by_identity)

@@ -1,4 +1,4 @@
-"""Element-wise primitives over a namespace like numpy."""
+"""Emitter methods for the elementwise primitives, by functions of the namespace `xp` (JAX or torch)."""
 
 import math
 from typing import Any, Callable, Optional
@@ -8,11 +8,11 @@ import numpy as np
 from onnx_compat.shim import DType
 from onnx_compat_keras.framework_types import Array
 
-__all__ = ["Elementwise", "within"]
+__all__ = ["Elementwise", "clip_bound"]
 
 
 def _namespace_function(name: str) -> Any:
-    """Return a method that calls a function of the namespace, which computes the primitive."""
+    """Return an emitter method that calls the function `xp.<name>` on its operands."""
 
     def call_function(self: Any, *operands: Array) -> Array:
         return getattr(self.xp, name)(*operands)
@@ -21,10 +21,11 @@ def _namespace_function(name: str) -> Any:
     return call_function
 
 
-def within(value: float, dtype: DType) -> Callable[[Callable[[float], float]], Any]:
-    """Return a function from a rounding to the bound in carried values of the dtype.
+def clip_bound(value: float, dtype: DType) -> Callable[[Callable[[float], float]], Any]:
+    """Return a function that converts a bound of `clip` to a scalar array of the dtype: `clip_bound(low, dtype)(math.ceil)`.
 
-    For an integer dtype the bound is clamped to its range and rounded; a float dtype ignores the rounding.
+    Its argument rounds the bound for an integer dtype, after the bound is clamped to the dtype's range. For a float dtype,
+    the rounding is not used.
     """
 
     def bound(rounding: Callable[[float], float]) -> np.ndarray:
@@ -37,7 +38,7 @@ def within(value: float, dtype: DType) -> Callable[[Callable[[float], float]], A
 
 
 class Elementwise:
-    """The primitives of `onnx_compat.primitives.elementwise`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.elementwise`."""
 
     xp: Any
     out: Any
@@ -87,7 +88,7 @@ class Elementwise:
     bitwise_xor = _namespace_function("bitwise_xor")
     where = _namespace_function("where")
 
-    # -- integer division, which frameworks leave undefined for some operands ----------------------------------------
+    # -- integer division: frameworks do not define it for a divisor 0, or for the least integer / -1 -----------------
     def is_integral(self, x: Array) -> bool:
         raise NotImplementedError
 
@@ -95,7 +96,7 @@ class Elementwise:
         raise NotImplementedError
 
     def _divisor(self, y: Array) -> Array:
-        """Replace a divisor of 0, or of -1 for signed integers (the least integer overflows by it), by 1."""
+        """Return the divisors with 0 replaced by 1; for signed integers, -1 too: the least integer / -1 overflows."""
         unfit = self.xp.equal(y, self.like(0, y))
         if self.is_signed(y):
             unfit = self.xp.logical_or(unfit, self.xp.equal(y, self.like(-1, y)))
@@ -141,7 +142,7 @@ class Elementwise:
     def shift_right(self, x: Array, y: Array) -> Array:
         return self._shift(self.xp.right_shift, x, y)
 
-    # -- primitives with a detour ----------------------------------------------------------------------------------
+    # -- primitives that need more than a function of the namespace ---------------------------------------------------
     def abs(self, x: Array) -> Array:
         return self.xp.astype(self.xp.abs(x), x.dtype)
 
@@ -151,5 +152,5 @@ class Elementwise:
     def clip(self, x: Array, low: Optional[float] = None, high: Optional[float] = None) -> Array:
         dtype = self.out.dtype
         if low is not None:
-            x = self.maximum(x, self.array(within(low, dtype)(math.ceil), dtype))
-        return x if high is None else self.minimum(x, self.array(within(high, dtype)(math.floor), dtype))
+            x = self.maximum(x, self.array(clip_bound(low, dtype)(math.ceil), dtype))
+        return x if high is None else self.minimum(x, self.array(clip_bound(high, dtype)(math.floor), dtype))

@@ -1,4 +1,7 @@
-"""Gather, scatter and sort primitives over a namespace like numpy; coordinates become row numbers of a flat table."""
+"""Emitter methods for the gather, scatter and sort primitives, by functions of the namespace `xp` (JAX or torch).
+
+gather_nd and scatter_nd reshape x to a table, and convert coordinates to row numbers of this table.
+"""
 
 import math
 from typing import Any, Sequence, Tuple
@@ -13,7 +16,7 @@ __all__ = ["Indexing"]
 
 
 class Indexing:
-    """The primitives of `onnx_compat.primitives.indexing`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.indexing`."""
 
     xp: Any
     node: Any
@@ -30,7 +33,10 @@ class Indexing:
         return self.xp.take_along_axis(x[key], indices, axis)
 
     def _rows(self, indices: Array, shape: Sequence[int]) -> Array:
-        """Convert coordinates, a row of `indices` each, to row-major positions in an array of this shape."""
+        """Return the row-major position in an array of this shape, as int64, for each coordinate vector of `indices`.
+
+        The last axis of `indices` has the coordinates; the result is a vector.
+        """
         strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
         if not shape:
             return self.array(np.zeros(math.prod(indices.shape[:-1]), np.int64), dtypes.int64)
@@ -62,7 +68,10 @@ class Indexing:
         return self.xp.reshape(self.scatter_rows(table, rows, new, reduction), tuple(sizes))
 
     def scatter_rows(self, table: Array, rows: Array, new: Array, reduction: str) -> Array:
-        """Return the table with these rows replaced by, or combined with, new ones. The last update of a row wins."""
+        """Return a copy of a matrix with `new` written to the rows `rows`, or combined with them by `reduction`.
+
+        `reduction`: "none", "add", "mul", "max" or "min". With "none", the last of several updates of a row is kept.
+        """
         raise NotImplementedError
 
     def nonzero(self, x: Array) -> Array:
@@ -87,7 +96,7 @@ class Indexing:
         return self.xp.take_along_axis(x, order, axis), order
 
     def argsort(self, x: Array, axis: int, descending: bool) -> Array:
-        """Return the int64 indices that sort along an axis, stably; NaN counts as the largest element."""
+        """Return the int64 indices that sort x along an axis. The sort is stable; NaN counts as the largest element."""
         raise NotImplementedError
 
     def cumsum(self, x: Array, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:

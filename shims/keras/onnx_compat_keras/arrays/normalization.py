@@ -1,4 +1,7 @@
-"""Native BatchNormalization and LayerNormalization, over the primitives of any emitter; Keras has layers for both."""
+"""Native BatchNormalization and LayerNormalization, composed of the primitives of any emitter.
+
+They are native because Keras has layers for both operators, which functional models use.
+"""
 
 from typing import Any, Optional, Sequence, Tuple
 
@@ -7,17 +10,17 @@ import numpy as np
 from onnx_compat.shim import GraphNode, Node, native
 from onnx_compat_keras.framework_types import Array, Attributes
 
-__all__ = ["Normalization", "alone"]
+__all__ = ["Normalization", "first_result_only"]
 
 
-def _frozen(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Accept inference with known parameters."""
+def _is_frozen(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Whether a BatchNormalization is in inference mode, and its scale, bias, mean and variance are known."""
     training = attributes.get("training_mode", 0) or not attributes.get("spatial", 1)
     return not training and len(node.outputs) == 1 and all(p is not None and p.known for p in inputs[1:5])
 
 
-def _last_axis(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Accept normalization over the last axis, in the dtype of the input, with known parameters."""
+def _is_over_last_axis(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Whether a LayerNormalization is over the last axis only, in float32 or float64, with known scale and bias."""
     x = inputs[0]
     return (
         attributes.get("axis", -1) in (-1, x.rank - 1)
@@ -27,13 +30,13 @@ def _last_axis(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -
     )
 
 
-def alone(node: Node, result: Array) -> Tuple[Array, ...]:
-    """Return the results of a node of which only the first has readers."""
+def first_result_only(node: Node, result: Array) -> Tuple[Array, ...]:
+    """Return (result, None, ...): a value for each output of a node of which only the first output is read."""
     return (result,) + (None,) * (len(node.outputs) - 1)
 
 
 class Normalization:
-    """BatchNormalization and LayerNormalization."""
+    """Native emitter methods of BatchNormalization and LayerNormalization."""
 
     node: Any
     array: Any
@@ -45,18 +48,21 @@ class Normalization:
     reduce_mean: Any
     constant: Any
 
-    @native("BatchNormalization", _frozen, spatial=True)
+    @native("BatchNormalization", _is_frozen, spatial=True)
     def batch_normalization(
         self, x: Array, scale: Array, bias: Array, mean: Array, var: Array, epsilon: float = 1e-5, **_: object
     ) -> Array:
-        """Scale and shift by constants; the channels are the last axis of an image or a matrix."""
+        """Return x * factor + shift, with constants per channel that are computed from the known parameters.
+
+        The channels are the last axis.
+        """
         dtype = self.node.args[1].spec.dtype
         scale, bias, mean, var = [np.asarray(arg.array, np.float64) for arg in self.node.args[1:5]]
         factor = scale / np.sqrt(var + epsilon)
         x = self.mul(x, self.constant(factor.astype(dtype.numpy), dtype))
         return self.add(x, self.constant((bias - mean * factor).astype(dtype.numpy), dtype))
 
-    @native("LayerNormalization", _last_axis)
+    @native("LayerNormalization", _is_over_last_axis)
     def layer_normalization(
         self,
         x: Array,
@@ -74,4 +80,4 @@ class Normalization:
         x = self.div(centred, spread)
         if scale is not None:
             x = self.mul(x, scale)
-        return alone(self.node, x if bias is None else self.add(x, bias))
+        return first_result_only(self.node, x if bias is None else self.add(x, bias))

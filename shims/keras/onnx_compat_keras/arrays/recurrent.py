@@ -1,4 +1,4 @@
-"""Native LSTM, GRU and RNN, for the cases that a Keras layer computes, too."""
+"""Native LSTM, GRU and RNN, for the options that Keras layers support. Functional models use these layers."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -10,8 +10,11 @@ from onnx_compat_keras.framework_types import Array, Attributes
 __all__ = ["Recurrent", "uses_relu"]
 
 
-def _accepts(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Accept an operator that a Keras layer computes: known float weights, uniform activations, no peepholes."""
+def _has_keras_layer(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
+    """Whether a Keras layer supports an LSTM, GRU or RNN.
+
+    That requires known float32 or float64 weights, the same activations in both directions, and no peepholes.
+    """
     layer = standard_recurrent(node.operator, inputs, attributes)
     return (
         layer is not None
@@ -23,12 +26,12 @@ def _accepts(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> 
 
 
 def uses_relu(attributes: Attributes) -> bool:
-    """Return whether an RNN that `_accepts` took applies Relu; otherwise it applies Tanh."""
+    """Whether a native RNN has the activation Relu; otherwise it has Tanh. (`_has_keras_layer` admits no other.)"""
     return str((attributes.get("activations") or ["tanh"])[0]).lower() == "relu"
 
 
 class Recurrent:
-    """The step of each cell, and the loop over time and directions around it."""
+    """Native emitter methods of LSTM, GRU and RNN: the step of each cell, and the loop over directions and time."""
 
     node: Any
     xp: Any
@@ -45,23 +48,27 @@ class Recurrent:
     def over_time(
         self, step: Callable[..., Tuple[List[Array], List[Array]]], state: List[Array], xs: List[Array], backwards: bool
     ) -> Tuple[List[Array], List[Array]]:
-        """Apply `state, ys = step(state, slices)` along the first axis of xs; return the last state and the stacked ys."""
+        """Run a loop over the first axis of `xs`: `state, ys = step(state, slices)` for each index.
+
+        Returns (last state, ys stacked along a new first axis). `backwards`: from the last index to the first; the stacked
+        ys are in the order of `xs`.
+        """
         raise NotImplementedError
 
     def product(self, x: Array, w: Array) -> Array:
-        """Return x @ w.T."""
+        """Return the matrix product of x and the transpose of w."""
         return self.matmul(x, w, transpose_y=True)
 
-    @native("LSTM", _accepts)
+    @native("LSTM", _has_keras_layer)
     def lstm(self, *args: Optional[Array], **attributes: Any) -> Tuple[Array, ...]:
         return self._sequence(args, attributes, self._lstm_step, 4, 2)
 
-    @native("GRU", _accepts)
+    @native("GRU", _has_keras_layer)
     def gru(self, *args: Optional[Array], **attributes: Any) -> Tuple[Array, ...]:
         step = self._gru_reset_after if attributes.get("linear_before_reset", 0) else self._gru_step
         return self._sequence(args, attributes, step, 3, 1)
 
-    @native("RNN", _accepts)
+    @native("RNN", _has_keras_layer)
     def rnn(self, *args: Optional[Array], **attributes: Any) -> Tuple[Array, ...]:
         relu = uses_relu(attributes)
         return self._sequence(args, attributes, self._rnn_relu_step if relu else self._rnn_step, 1, 1)
@@ -88,7 +95,7 @@ class Recurrent:
             wb = self.constant(bias[: gates * hidden], dtype)
             rb = self.constant(bias[gates * hidden :], dtype)
             state = [self._initial(arguments.get(5 + n), k, x, hidden, dtype) for n in range(states)]
-            ahead = self.add(self.product(x, w), wb)  # the share of the input in every gate, for all steps at once
+            ahead = self.add(self.product(x, w), wb)  # the input's contribution to the gates, for all time steps
 
             def advance(
                 state: List[Array], xs: List[Array], r: Array = r, rb: Array = rb
@@ -109,17 +116,17 @@ class Recurrent:
         return self.states(x, hidden, dtype)
 
     def states(self, x: Array, hidden: int, dtype: DType) -> Array:
-        """Return zeros [batch, hidden] for a sequence x [time, batch, features]."""
+        """Return an initial state of zeros, [batch, hidden], for a sequence x of shape [time, batch, features]."""
         return self.constant(np.zeros((int(x.shape[1]), hidden), dtype.numpy), dtype)
 
     def insert_axis(self, x: Array, axis: int) -> Array:
-        """Insert an axis of length 1."""
+        """Return x with a new axis of length 1 at position `axis`."""
         return self.xp.expand_dims(x, axis)
 
     def _concat_parts(self, parts: List[Array], axis: int) -> Array:
         return parts[0] if len(parts) == 1 else self.concat(parts, axis)
 
-    # -- the steps: share of the input in the gates, states, recurrent weights and bias --------------------------------
+    # -- the steps. x: the input's contribution to the gates; r, rb: recurrent weights and bias -----------------------
     def _split_gates(self, gates: Array, hidden: int) -> List[Array]:
         return [gates[:, k * hidden : (k + 1) * hidden] for k in range(int(gates.shape[-1]) // hidden)]
 

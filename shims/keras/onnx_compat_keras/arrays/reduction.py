@@ -1,4 +1,7 @@
-"""Reductions over a namespace like numpy. Sums of float16 and bfloat16 are computed in float32."""
+"""Emitter methods for the reductions, by functions of the namespace `xp` (JAX or torch).
+
+Sums of float16 and bfloat16 are computed in float32.
+"""
 
 import math
 from typing import Any, Sequence
@@ -12,17 +15,17 @@ __all__ = ["Reduction"]
 
 
 def least(dtype: DType) -> float:
-    """Return the maximum of no elements."""
+    """Return the maximum of an empty set: -infinity for a float dtype, else the least integer."""
     return -np.inf if dtype.kind == "f" else dtype.min
 
 
 def greatest(dtype: DType) -> float:
-    """Return the minimum of no elements."""
+    """Return the minimum of an empty set: infinity for a float dtype, else the greatest integer."""
     return np.inf if dtype.kind == "f" else dtype.max
 
 
 class Reduction:
-    """The primitives of `onnx_compat.primitives.reduction`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.reduction`."""
 
     xp: Any
     out: Any
@@ -33,7 +36,7 @@ class Reduction:
     int64: Any
 
     def _empty_result(self, x: Array, axes: Sequence[int], keepdims: bool, value: float) -> Array:
-        """Return an array of `value` if an axis is empty; None otherwise."""
+        """Return the result of a reduction over an empty axis, filled with `value`; None if no axis of `axes` is empty."""
         if all(x.shape[axis] for axis in axes):
             return None
         kept = [1 if k in axes else int(n) for k, n in enumerate(x.shape) if keepdims or k not in axes]

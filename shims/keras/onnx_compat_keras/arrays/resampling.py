@@ -1,4 +1,4 @@
-"""Native Resize by whole factors: nearest or bilinear up-sampling."""
+"""Native Resize that enlarges an image by integer factors: nearest or bilinear up-sampling, as Keras layers compute it."""
 
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -26,7 +26,10 @@ _CENTRED = ("half_pixel", "pytorch_half_pixel")
 
 
 def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Accept an image that grows by whole factors in space, in a mode that an up-sampling layer has."""
+    """Whether a Resize enlarges the spatial axes of a float32 image by integer factors, in a mode of Keras' UpSampling layers.
+
+    These modes are nearest in one to three axes, and bilinear in two axes.
+    """
     x = inputs[0]
     space = x.rank - 2
     if space not in (1, 2, 3) or x.dtype.name != "float32" or attributes.get("antialias", 0) or attributes.get("axes"):
@@ -44,7 +47,7 @@ def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Att
 
 
 def _factors(x: Tensor, inputs: Sequence[Any]) -> Optional[List[int]]:
-    """Return the factor by which each axis grows; None if a factor is not whole or not known."""
+    """Return the factor of each axis from the input `scales` or `sizes`; None if a factor is unknown or not an integer."""
     scales, sizes = (list(inputs[2:4]) + [None, None])[:2]
     if scales is not None and scales.known and scales.value.size == x.rank:
         factors = [float(factor) for factor in scales.value.reshape(-1)]
@@ -62,7 +65,7 @@ def _factors(x: Tensor, inputs: Sequence[Any]) -> Optional[List[int]]:
 
 
 def sampling(node: Node) -> Tuple[str, Tuple[int, ...]]:
-    """Return the mode, and the whole factor of each spatial axis of an image with channels last."""
+    """Return (mode, factor of each spatial axis) of a native Resize; the mode is "bilinear" or "nearest"."""
     mode = "bilinear" if node.params.get("mode", "nearest") == "linear" else "nearest"
     scales, sizes = (*node.args[2:4], None, None)[:2]
     if isinstance(scales, Const) and scales.array.size:
@@ -73,7 +76,7 @@ def sampling(node: Node) -> Tuple[str, Tuple[int, ...]]:
 
 
 def _given_sizes(sizes: Arg) -> Sequence[Extent]:
-    """Return the elements of the argument `sizes`: a constant, or a recorded vector of symbolic sizes."""
+    """Return the elements of the argument `sizes` of a Resize: ints of a constant, or symbolic sizes of a recorded vector."""
     if isinstance(sizes, Const):
         return list(sizes.array)
     assert isinstance(sizes, Ref) and sizes.node is not None
@@ -88,7 +91,7 @@ def _number(size: Extent) -> int:
 
 
 class Resampling:
-    """The native operator; each back end implements `upsample`."""
+    """Native emitter method of Resize. Each back end implements `upsample`."""
 
     node: Any
 
@@ -105,5 +108,5 @@ class Resampling:
         return self.upsample(x, factors, mode)
 
     def upsample(self, x: Array, factors: Sequence[int], mode: str) -> Array:
-        """Return an image, channels last, with each spatial axis longer by its factor; mode is 'nearest' or 'bilinear'."""
+        """Return an image (channels last) with each spatial axis enlarged by its factor; `mode`: "nearest" or "bilinear"."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Reshape, transpose, concat, slice and pad primitives over a namespace like numpy."""
+"""Emitter methods for the reshape, transpose, concat, slice and pad primitives, by functions of `xp` (JAX or torch)."""
 
 import math
 from typing import Any, Callable, Dict, Sequence
@@ -11,7 +11,8 @@ from onnx_compat_keras.framework_types import Array, Pads
 
 __all__ = ["INDEX_OF_MODE", "Shape"]
 
-#: Mode -> the source index for position i of a padded axis of length n, where i counts from its first own element.
+#: Padding mode -> a function of (position i, length n of the axis) that returns the source index. i is 0 at the first element
+#: of the unpadded axis, and negative before it.
 INDEX_OF_MODE: Dict[str, Callable[[Any, int], Any]] = {
     "edge": lambda i, n: np.clip(i, 0, n - 1),
     "reflect": lambda i, n: n - 1 - np.abs(n - 1 - i % max(2 * (n - 1), 1)),
@@ -20,7 +21,7 @@ INDEX_OF_MODE: Dict[str, Callable[[Any, int], Any]] = {
 
 
 class Shape:
-    """The primitives of `onnx_compat.primitives.shape`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.shape`."""
 
     xp: Any
     out: Any
@@ -72,7 +73,7 @@ class Shape:
         return x
 
     def pad_constant(self, x: Array, around: Pads, value: Array) -> Array:
-        """Pad x with a scalar of its dtype."""
+        """Pad each axis of x with a scalar: `around` has the counts (before, after) of each axis."""
         raise NotImplementedError
 
     def arange(self, start: Array, stop: Array, step: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Conversion of sizes to ints, for back ends whose shapes are static."""
+"""Convert sizes to ints, for JAX and torch, whose shapes are static."""
 
 from typing import Tuple
 
@@ -10,7 +10,7 @@ __all__ = ["numbers"]
 
 
 def numbers(sizes: Sizes) -> Tuple[int, ...]:
-    """Return the sizes as ints. Raise UnsupportedError for a size that is computed at run time."""
+    """Return the sizes as ints; raise UnsupportedError if a size is only known at run time."""
     values = sizes.scalars
     if not all(isinstance(value, (int, np.integer)) for value in values):
         raise UnsupportedError(

@@ -1,6 +1,6 @@
-"""The emitter of functional Keras models: a layer where the operator is a layer, and keras.ops between layers.
+"""The emitter of functional Keras models: it creates a layer if Keras has one for the operator, else operations of keras.ops.
 
-The model is stock Keras: it is saved, loaded, trained and taken apart without this library.
+The models have only layers and operations of Keras. So they can be saved, loaded, trained and edited without onnx-compat.
 """
 
 from onnx_compat_keras.functional.build import functional

@@ -1,4 +1,4 @@
-"""The base of the emitter of functional models: symbolic tensors, layers with weights and names, constants."""
+"""The base class of the emitter of functional Keras models: create named layers with weights, operations and constants."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
@@ -7,19 +7,20 @@ import keras
 import numpy as np
 
 from onnx_compat.shim import Const, DType, Emitter, Node, Ref, Spec, UnsupportedError, dtypes
-from onnx_compat_keras.features import back_end, has_type, keeps
+from onnx_compat_keras.features import back_end, has_type, is_exact
 from onnx_compat_keras.framework_types import Handle, SymbolicTensor
 from onnx_compat_keras.functional.names import Names
 from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Base", "Known", "is_known", "policy"]
 
-_LITERAL = 16  # elements: a constant up to this size may stand in the model's description; a larger one is a weight
+#: A constant of at most this many elements may be a literal argument of an operation; a larger one is a layer's weight.
+_LITERAL = 16
 
 
 @dataclass(frozen=True)
 class Known:
-    """A known value. The method that uses it makes it a weight of a layer or a number in a call."""
+    """The handle of a constant. The method that reads it makes it a layer's weight, a literal argument or a tensor."""
 
     array: np.ndarray
     dtype: DType
@@ -34,14 +35,14 @@ class Known:
 
 
 def is_known(*handles: Handle) -> bool:
-    """Return whether all handles are `Known`."""
+    """Whether all handles are constants (`Known`)."""
     return all(isinstance(handle, Known) for handle in handles)
 
 
 class Operations:
     """A proxy of `keras.ops` that names each new operation after the current ONNX node.
 
-    If `checked`, it raises UnsupportedError for an operation that is not exact.
+    If `checked`, a call first raises UnsupportedError if Keras would compute the operation in fewer bits; see `Base.check`.
     """
 
     def __init__(self, emitter: "Base", checked: bool = True) -> None:
@@ -65,7 +66,10 @@ class Operations:
 
 
 class Base(Emitter):
-    """An emitter over symbolic tensors. It raises UnsupportedError where stock Keras is not exact."""
+    """The base class of the emitter whose handles are symbolic Keras tensors (or `Known` constants).
+
+    Its methods raise UnsupportedError if layers and operations of Keras cannot compute the primitive exactly.
+    """
 
     layout = "channels_last"
     filter_layout = "HWIO"
@@ -73,43 +77,46 @@ class Base(Emitter):
 
     def __init__(self, names: Names) -> None:
         self.ops = Operations(self)
-        self.free = Operations(self, checked=False)  # for operations on 32 bits, whatever the model computes in
+        self.unchecked_ops = Operations(self, checked=False)  # for operations on sizes and indices, in 32 bits
         self.names = names
         self.back_end = back_end()
-        self.source: SymbolicTensor = None  # an input; constants depend on it, as every tensor of a model must
-        self.computed: Optional[DType] = None  # the dtype of new layers, where it is not that of the result
+        self.source: SymbolicTensor = None  # an input of the model, on which constants depend: Keras requires that
+        self.computed: Optional[DType] = None  # the dtype of new layers; None: the dtype of the node's result
         self._zero: Any = None
         self._held: Dict[int, Any] = {}
 
     # -- exactness -------------------------------------------------------------------------------------------------
     def check(self, name: str) -> None:
-        """Refuse an operation that Keras would silently compute in fewer bits on this back end."""
+        """Raise UnsupportedError if Keras lacks a dtype of the current node, or keras.ops.<name> computes it in fewer bits."""
         for dtype in self.types():
             if not dtype.native:
                 raise UnsupportedError("a Keras model has no %s" % dtype.name)
             if not has_type(dtype.name) or dtype.kind == "c" or dtype.name == "uint64":
                 raise UnsupportedError("Keras on %s does not compute with %s" % (self.back_end, dtype.name))
-            if not keeps(name, dtype.name) or (dtype.name == "float64" and self.back_end != "tensorflow"):
+            if not is_exact(name, dtype.name) or (dtype.name == "float64" and self.back_end != "tensorflow"):
                 raise UnsupportedError(
                     "ops.%s of Keras on %s does not give %s for it" % (name, self.back_end, dtype.name),
                     hint="use the TensorFlow back end for this model",
                 )
 
     def restore_dtype(self, result: Handle) -> Handle:
-        """Cast a computed integer to the dtype of the node: on some back ends Keras returns a wider one than it declares."""
+        """Cast an integer result to the dtype of the node's output; return other results unchanged.
+
+        On some back ends, Keras returns a wider integer dtype than it declares.
+        """
         dtype = self.node.outputs[0].spec.dtype
         if dtype.kind not in "iu" or dtype.name == "int64":
             return result
-        return self.free.cast(result, dtype.name)
+        return self.unchecked_ops.cast(result, dtype.name)
 
     def types(self) -> List[DType]:
-        """Return the dtypes of the arguments and results of the current node."""
+        """Return the dtypes of the tensor arguments, then of the results, of the current node."""
         specs = [arg.spec for arg in self.node.args if isinstance(arg, (Ref, Const))]
         return [spec.dtype for spec in specs + [output.spec for output in self.node.outputs]]
 
     # -- names and layers --------------------------------------------------------------------------------------------
     def name(self, result: Handle) -> Handle:
-        """Give the operation of a symbolic tensor the name of the current node; return the tensor."""
+        """Name the operation that computed a symbolic tensor after the current node, if it has no such name; return the tensor."""
         history = getattr(result, "_keras_history", None)
         if history is not None and id(history.operation) not in self.names.operations:
             history.operation.name = self.names.fresh(self._origin())
@@ -128,7 +135,10 @@ class Base(Emitter):
         call: Optional[Mapping[str, Any]] = None,
         **config: Any,
     ) -> Any:
-        """Return the result of a new layer, whose weights are set after it is built."""
+        """Create a layer `keras.layers.<kind>(**config)`, call it on `inputs`, and return the result.
+
+        `weights`: the layer's weights, set after the call, which builds the layer. `call`: keywords of the call.
+        """
         self.check(kind)
         dtype = self.computed or self.node.outputs[0].spec.dtype
         layer = getattr(keras.layers, kind)(name=self.names.fresh(self._origin()), dtype=policy(dtype), **config)
@@ -143,32 +153,35 @@ class Base(Emitter):
         return Known(array, dtype)
 
     def tensor(self, handle: Handle) -> Handle:
-        """Return the symbolic tensor of a handle."""
+        """Return a handle as a symbolic tensor: a constant becomes the result of a layer."""
         return self.constant_tensor(handle) if isinstance(handle, Known) else handle
 
     def operand(self, handle: Handle) -> Handle:
-        """Return an argument for an operation: a small constant as a literal, else a symbolic tensor."""
+        """Return a handle as an argument of an operation: a constant of at most 16 elements as a literal, else a tensor."""
         if isinstance(handle, Known) and handle.array.size <= _LITERAL:
             array = handle.array
             if array.ndim:
                 return np.ascontiguousarray(array)
-            # torch takes a Python integer for 32 bits, and raises if it does not fit
+            # Keras on torch converts a Python integer to int32, and raises if it does not fit.
             is_wide = array.dtype.kind == "i" and not -(2**31) <= int(array) < 2**31
             return array if is_wide else array.item()
         return self.tensor(handle)
 
     def operands(self, *handles: Handle) -> List[Handle]:
-        """Return arguments for an operation, at least one of them a symbolic tensor."""
+        """Return handles as arguments of an operation (see `operand`). If all are constants, the first becomes a tensor."""
         if is_known(*handles):
             return [self.tensor(handles[0])] + [self.operand(handle) for handle in handles[1:]]
         return [self.operand(handle) for handle in handles]
 
     def constant_tensor(self, known: Known) -> Handle:
-        """Return a constant as the only row of an Embedding, the only stock layer that holds any array exactly."""
+        """Return a constant as a symbolic tensor: row 0 of an Embedding layer with a single row, reshaped.
+
+        Of the layers of Keras, only Embedding can store any array exactly. Integers up to 2**24 are stored as float32, and cast.
+        """
         if id(known.array) not in self._held:
             array, dtype = known.array, known.dtype
             if dtype.kind in "iub" and np.abs(array.astype(np.float64)).max(initial=0) <= 2**24:
-                value = self.free.cast(self._row(array, dtypes.float32, trainable=False), dtype.name)
+                value = self.unchecked_ops.cast(self._row(array, dtypes.float32, trainable=False), dtype.name)
             else:
                 value = self._row(array, dtype)
             self._held[id(known.array)] = (value, known.array)
@@ -185,18 +198,18 @@ class Base(Emitter):
         self.names.operations[id(layer)] = layer
         row = layer(self.zero())
         layer.set_weights([flat])
-        return self.free.reshape(row, array.shape)
+        return self.unchecked_ops.reshape(row, array.shape)
 
     def zero(self) -> Handle:
-        """Return an index [0] that depends on a corner of an input, so that it belongs to the graph."""
+        """Return the int32 tensor [0], computed from an element of an input: Keras requires that tensors depend on inputs."""
         if self._zero is None:
             if self.source is None:
                 raise UnsupportedError("a functional Keras model needs an input")
             corner = self.source
             if len(corner.shape):
-                corner = cut(self.free, corner, tuple(slice(0, 1) for _ in corner.shape))
-            zeros = self.free.zeros_like(corner, dtype="int32")
-            self._zero = self.free.reshape(self.free.sum(zeros), (1,))
+                corner = cut(self.unchecked_ops, corner, tuple(slice(0, 1) for _ in corner.shape))
+            zeros = self.unchecked_ops.zeros_like(corner, dtype="int32")
+            self._zero = self.unchecked_ops.reshape(self.unchecked_ops.sum(zeros), (1,))
         return self._zero
 
     def placeholder(self, spec: Spec) -> Handle:
@@ -205,5 +218,8 @@ class Base(Emitter):
 
 
 def policy(dtype: DType) -> str:
-    """Return the dtype policy under which a layer casts nothing: the dtype itself; a layer casts floats only."""
+    """Return the Keras dtype policy under which a layer keeps a dtype: its name, or "float32" for integers and bools.
+
+    Layers cast floats only.
+    """
     return dtype.name if dtype.kind == "f" else "float32"

@@ -1,4 +1,4 @@
-"""The builder of a functional Keras model from a program."""
+"""Build a functional Keras model from a recorded program."""
 
 import warnings
 from typing import List, Sequence, Tuple
@@ -16,7 +16,10 @@ __all__ = ["functional"]
 
 
 def functional(program: Program) -> KerasModel:
-    """Return the program as a functional model. UnsupportedError names the node that stock Keras cannot express."""
+    """Return a functional Keras model that computes a program, built of layers and operations of Keras only.
+
+    Raises UnsupportedError, with the node, if Keras cannot express the program exactly.
+    """
     if not program.inputs:
         raise UnsupportedError("a functional Keras model needs an input")
     for port in (*program.inputs, *program.outputs):
@@ -54,7 +57,10 @@ def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], outp
 
 
 def _reserve_port_names(names: Names, program: Program) -> Tuple[List[str], List[str]]:
-    """Reserve the names of inputs and outputs; keep each name that Keras takes, and warn of the others."""
+    """Reserve names for the inputs and outputs, and return (input names, output names).
+
+    A name that Keras accepts and that is unique is kept. Another name is replaced by a similar one, with a warning.
+    """
     port_names: Tuple[List[str], List[str]] = ([], [])
     for k, port in enumerate((*program.inputs, *program.outputs)):
         name = names.fresh(port.name, weighty=False)

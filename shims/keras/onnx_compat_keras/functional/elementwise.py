@@ -1,4 +1,4 @@
-"""Element-wise primitives over symbolic tensors."""
+"""Emitter methods for the elementwise primitives, on symbolic Keras tensors."""
 
 import math
 from dataclasses import replace
@@ -7,8 +7,8 @@ from typing import Any, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.shim import Arg, Const, DType, Ref, UnsupportedError
-from onnx_compat_keras.arrays.elementwise import within
-from onnx_compat_keras.features import keeps
+from onnx_compat_keras.arrays.elementwise import clip_bound
+from onnx_compat_keras.features import is_exact
 from onnx_compat_keras.framework_types import Handle
 from onnx_compat_keras.functional.base import Base, Known
 from onnx_compat_keras.functional.sizes import LENGTHS, Counted, Sizing
@@ -17,7 +17,7 @@ __all__ = ["Elementwise"]
 
 
 def _namespace_function(name: str) -> Any:
-    """Return a method that calls a function of keras.ops, which computes the primitive."""
+    """Return an emitter method that calls the function `keras.ops.<name>` on its operands."""
 
     def call_function(self: Base, *operands: Handle) -> Handle:
         return getattr(self.ops, name)(*self.operands(*operands))
@@ -27,7 +27,7 @@ def _namespace_function(name: str) -> Any:
 
 
 class Elementwise(Sizing):
-    """The primitives of `onnx_compat.primitives.elementwise` that keras.ops has exactly."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.elementwise` that Keras computes exactly."""
 
     exp = _namespace_function("exp")
     log = _namespace_function("log")
@@ -93,7 +93,7 @@ class Elementwise(Sizing):
         return self._narrow(self.ops.subtract(*self.operands(x, y)))
 
     def _narrow(self, result: Handle) -> Handle:
-        """Restore the dtype of a sum or product below 32 bits, which a Python number may have widened."""
+        """Cast a sum or product back to an integer dtype below 32 bits: Keras may widen it, for a Python number."""
         return self.restore_dtype(result) if self.node.outputs[0].spec.dtype.bits < 32 else result
 
     def minimum(self, x: Handle, y: Handle) -> Handle:
@@ -112,8 +112,8 @@ class Elementwise(Sizing):
         return self._extreme("maximum", *self.operands(x, y))
 
     def _extreme(self, name: str, x: Handle, y: Handle) -> Handle:
-        """Return the elementwise maximum or minimum; by `where` if Keras computes it in fewer than 64 bits."""
-        if self.out.dtype.name != "int64" or self.back_end == "tensorflow" or keeps(name, "int64"):
+        """Return the elementwise "maximum" or "minimum". For int64, by `where` if keras.ops computes it in fewer bits."""
+        if self.out.dtype.name != "int64" or self.back_end == "tensorflow" or is_exact(name, "int64"):
             return getattr(self.ops, name)(x, y)
         below = self.ops.less(x, y)
         return self.ops.where(below, y, x) if name == "maximum" else self.ops.where(below, x, y)
@@ -135,7 +135,7 @@ class Elementwise(Sizing):
         return chosen
 
     def _slope(self) -> Optional[np.ndarray]:
-        """Return the slope a if the node is `where(x < 0, x * a, x)`; None otherwise."""
+        """Return the constant a if the current node is where(x < 0, x * a, x), a leaky or parametric ReLU; else None."""
         condition, scaled, x = self.node.args
         test = condition.node if isinstance(condition, Ref) else None
         if test is None or test.primitive != "less" or test.args[0] is not x or self.out.dtype.kind != "f":
@@ -144,7 +144,7 @@ class Elementwise(Sizing):
         return self._factor_of(scaled, x) if isinstance(zero, Const) and not zero.array.any() else None
 
     def _factor_of(self, scaled: Arg, x: Arg) -> Optional[np.ndarray]:
-        """Return the constant a if `scaled` is x * a; None otherwise."""
+        """Return the constant a if `scaled` is computed as x * a, and a has at most the rank of x; else None."""
         product = scaled.node if isinstance(scaled, Ref) else None
         if product is None or product.primitive != "mul" or product.args[0] is not x:
             return None
@@ -154,7 +154,7 @@ class Elementwise(Sizing):
         return factor.array
 
     def _can_merge(self, x: Handle, y: Handle) -> bool:
-        """Return whether x and y are different tensors of the same shape, static but for the batch, as layers merge."""
+        """Whether an Add layer can add x and y: different tensors of the same shape, static except for the batch."""
         if not hasattr(x, "_keras_history") or not hasattr(y, "_keras_history") or x is y:
             return False
         return len(x.shape) > 1 and tuple(x.shape) == tuple(y.shape) and None not in x.shape[1:]
@@ -166,10 +166,10 @@ class Elementwise(Sizing):
             return self.layer("ReLU", self.tensor(x), **options)
         x = self.tensor(x)
         if low is not None:
-            x = self.ops.maximum(x, within(low, dtype)(math.ceil).item())
-        return x if high is None else self.ops.minimum(x, within(high, dtype)(math.floor).item())
+            x = self.ops.maximum(x, clip_bound(low, dtype)(math.ceil).item())
+        return x if high is None else self.ops.minimum(x, clip_bound(high, dtype)(math.floor).item())
 
-    # -- detours -------------------------------------------------------------------------------------------------------
+    # -- primitives that need several operations -----------------------------------------------------------------------
     def erf(self, x: Handle) -> Handle:
         x = self.tensor(x)
         if self.out.dtype.name == "float64":  # TensorFlow returns NaN for infinity; erf(8) rounds to 1
@@ -215,13 +215,16 @@ class Elementwise(Sizing):
         return self.restore_dtype(self.ops.mod(*self._division_operands(x, y)))
 
     def _division_operands(self, x: Handle, y: Handle) -> Tuple[Handle, int]:
-        """Return the operands of an integer division by a known number that never overflows."""
+        """Return (tensor x, divisor as an int) of an integer division.
+
+        Raises UnsupportedError unless the divisor is a constant number other than 0 and -1.
+        """
         if not isinstance(y, Known) or y.array.size != 1 or y.array.item() in (0, -1):
             raise UnsupportedError("a Keras model divides integers by known numbers only")
         return self.tensor(x), y.array.item()
 
     def pow(self, x: Handle, y: Handle) -> Handle:
-        small = isinstance(y, Known) and bool(((y.array >= 0) & (y.array < 64)).all())  # JAX reads six bits of it
+        small = isinstance(y, Known) and bool(((y.array >= 0) & (y.array < 64)).all())  # JAX reads six bits only
         if self.out.dtype.kind != "f" and not small:
             raise UnsupportedError("a Keras model raises integers to known powers below 64 only")
         return self._narrow(self.ops.power(*self.operands(x, y)))

@@ -1,9 +1,9 @@
-"""The emitter of functional models, with the native operators that are layers."""
+"""The complete emitter of functional Keras models, with the native operators for which Keras has a layer."""
 
 from typing import Any, Optional, Tuple
 
 from onnx_compat.shim import UnsupportedError
-from onnx_compat_keras.arrays.normalization import alone
+from onnx_compat_keras.arrays.normalization import first_result_only
 from onnx_compat_keras.arrays.resampling import sampling
 from onnx_compat_keras.framework_types import Handle
 from onnx_compat_keras.functional.elementwise import Elementwise
@@ -17,7 +17,7 @@ __all__ = ["Symbolic"]
 
 
 class Symbolic(Elementwise, Windows, Shape, Indexing, Reduction, Recurrent):
-    """Every primitive that a functional model of stock layers can hold; UnsupportedError for every other primitive."""
+    """The emitter of functional Keras models. It raises UnsupportedError for nodes that Keras cannot express exactly."""
 
     def batch_normalization(
         self,
@@ -50,7 +50,7 @@ class Symbolic(Elementwise, Windows, Shape, Indexing, Reduction, Recurrent):
             "LayerNormalization", self.tensor(x), weights=weights, axis=-1, epsilon=float(epsilon),
             scale=scale is not None, center=bias is not None,
         )  # fmt: skip
-        return alone(self.node, normal)
+        return first_result_only(self.node, normal)
 
     def gradient(self, *_: object, **__: object) -> Tuple[Handle, ...]:
         raise UnsupportedError(

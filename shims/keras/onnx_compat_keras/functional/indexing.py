@@ -1,4 +1,4 @@
-"""Gather and sort primitives over symbolic tensors."""
+"""Emitter methods for the gather and sort primitives, on symbolic Keras tensors."""
 
 from typing import Tuple
 
@@ -14,7 +14,7 @@ __all__ = ["Indexing"]
 
 
 class Indexing(Base):
-    """The primitives of `onnx_compat.primitives.indexing` that keras.ops has exactly."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.indexing` that Keras computes exactly."""
 
     def take(self, x: Handle, indices: Handle, axis: int) -> Handle:
         if isinstance(x, Known) and not isinstance(indices, Known) and axis == 0 and x.ndim == 2 and x.array.size:

@@ -1,4 +1,4 @@
-"""Conversion of ONNX names, which may hold any character, to unique names of Keras layers."""
+"""Convert ONNX names, which may contain any character, to unique names of Keras layers."""
 
 import re
 from typing import Any, Dict, Set
@@ -7,7 +7,7 @@ __all__ = ["Names"]
 
 
 class Names:
-    """The names of one model."""
+    """The names that the layers and operations of a Keras model have already."""
 
     def __init__(self) -> None:
         self.used_names: Set[str] = set()
@@ -15,7 +15,10 @@ class Names:
         self.operations: Dict[int, Any] = {}
 
     def fresh(self, wanted: str, weighty: bool = True) -> str:
-        """Return a similar name that Keras takes and that is free. On torch the name of a layer with weights has no dots."""
+        """Reserve and return a unique layer name that is similar to `wanted`: "a/b" => "a_b", or "a_b_1" if "a_b" is used.
+
+        `weighty`: the layer may have weights, so dots are replaced too; torch allows none there.
+        """
         foreign = r"[^A-Za-z0-9_:-]+" if weighty else r"[^A-Za-z0-9_.:-]+"
         base = re.sub(foreign, "_", wanted.strip("/")) or "values"
         name, count = base, 1

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN as layers; ONNX has another order of gates, time as first axis, and an axis of directions."""
+"""Emit native LSTM, GRU and RNN as Keras layers: permute the gates, time and batch axes, and join the directions."""
 
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
@@ -12,12 +12,12 @@ from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Recurrent"]
 
-#: Layer -> the index in ONNX of each gate of Keras: LSTM is iofc in ONNX and ifco in Keras, GRU is zrh in both.
+#: Layer -> for each gate of Keras, its index in ONNX: LSTM is iofc in ONNX and ifco in Keras, GRU is zrh in both.
 _GATES = {"LSTM": [0, 2, 3, 1], "GRU": [0, 1, 2], "SimpleRNN": [0]}
 
 
 class Recurrent(Base):
-    """The native operators of `onnx_compat_keras.arrays.recurrent` as layers."""
+    """Native emitter methods of LSTM, GRU and RNN. `onnx_compat_keras.arrays.recurrent` decides when they are used."""
 
     def lstm(self, *args: Optional[Handle], **attributes: Any) -> Tuple[Handle, ...]:
         return self._layer_sequence("LSTM", args, attributes, 2, {})
@@ -66,13 +66,13 @@ class Recurrent(Base):
         return parts[0] if len(parts) == 1 else self.ops.concatenate(parts, axis=axis)
 
     def _initial(self, states: Handle, direction: int) -> Handle:
-        """Return the initial state of a direction; None for zeros."""
+        """Return the initial state [batch, hidden] of a direction; None if it is absent or all zeros."""
         if states is None or (isinstance(states, Known) and not states.array.any()):
             return None
         return cut(self.ops, self.tensor(states), (direction,))
 
     def _zeros(self, x: Handle, hidden: int) -> Handle:
-        """Return zeros [batch, hidden] for the sequences of a batch."""
+        """Return zeros of the shape [batch, hidden] for sequences x of the shape [batch, time, features]."""
         zeros = self.ops.sum(self.ops.zeros_like(x), axis=(1, 2))
         return self.ops.tile(self.ops.expand_dims(zeros, -1), (1, hidden))
 
@@ -80,7 +80,10 @@ class Recurrent(Base):
 def _weights(
     kind: str, w: np.ndarray, r: np.ndarray, b: Optional[Known], direction: int, hidden: int, options: Mapping[str, Any]
 ) -> Tuple[np.ndarray, ...]:
-    """Return the weights of a direction in the order and shape of the layer."""
+    """Return (kernel, recurrent kernel, bias) of a Keras layer for a direction: gates reordered, matrices transposed.
+
+    ONNX has two biases. Keras adds them, except for a GRU with the option reset_after, where they are stacked.
+    """
     order = _GATES[kind]
 
     def gates(array: np.ndarray) -> np.ndarray:

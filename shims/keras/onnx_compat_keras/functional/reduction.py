@@ -1,4 +1,4 @@
-"""Reductions over symbolic tensors."""
+"""Emitter methods for the reductions, on symbolic Keras tensors."""
 
 from typing import Any, Optional, Sequence
 
@@ -10,10 +10,13 @@ __all__ = ["Reduction"]
 
 
 class Reduction(Base):
-    """The primitives of `onnx_compat.primitives.reduction`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.reduction` that Keras computes exactly."""
 
     def _global_pool(self, kind: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Optional[Any]:
-        """Return a global pool if the axes are all spatial axes of an image, channels last; None otherwise."""
+        """Return a reduction of a float image over all its spatial axes as a Global<kind>Pooling layer; None for others.
+
+        `kind`: "Average" or "Max". The image has two or three spatial axes, and channels last.
+        """
         rank = len(x.shape)
         if rank not in (4, 5) or tuple(axes) != tuple(range(1, rank - 1)) or self.out.dtype.kind != "f":
             return None

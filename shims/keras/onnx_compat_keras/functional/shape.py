@@ -1,4 +1,4 @@
-"""Reshape, transpose, concat, slice and pad primitives over symbolic tensors."""
+"""Emitter methods for the reshape, transpose, concat, slice and pad primitives, on symbolic Keras tensors."""
 
 from dataclasses import replace
 from typing import Any, List, Optional, Sequence, Tuple, Union
@@ -20,13 +20,13 @@ _AxisSlice = Union[slice, str]
 
 
 def known_sizes(sizes: Sizes) -> Optional[Tuple[int, ...]]:
-    """Return the sizes as ints; None if a size is computed at run time."""
+    """Return the sizes as ints; None if a size is only known at run time."""
     values = sizes.scalars
     return tuple(map(int, values)) if all(isinstance(v, (int, np.integer)) for v in values) else None
 
 
 class Shape(Sizing):
-    """The primitives of `onnx_compat.primitives.shape`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.shape` that Keras computes exactly."""
 
     def reshape(self, x: Handle, shape: Sizes) -> Handle:
         if isinstance(x, Known):
@@ -50,19 +50,26 @@ class Shape(Sizing):
         return self._gather_rows(x, shape)
 
     def _batch_stays(self, shape: Sizes, x: Handle) -> bool:
-        """Return whether a reshape keeps the first axis, of unknown length."""
+        """Whether a reshape of x to `shape` keeps the first axis, and this axis has a symbolic size: then a layer can do it."""
         if not len(x.shape) or x.shape[0] is not None or not len(shape):
             return False
         source = self.node.args[0]
         return isinstance(source, Ref) and bool(source.spec.shape) and is_equal(source.spec.shape[0], shape.dims[0])
 
     def _wildcard(self, shape: Sizes, first: int = 0) -> Optional[Tuple[int, ...]]:
-        """Return the sizes from axis `first` with -1 for an unknown size; None if -1 would be ambiguous."""
+        """Return the sizes from axis `first` on, with -1 for a size that is only known at run time.
+
+        Returns None if -1 would be ambiguous: two unknown sizes, or an unknown size and a zero.
+        """
         values = [v if isinstance(v, (int, np.integer)) else -1 for v in shape.scalars[first:]]
         return None if values.count(-1) > 1 or (-1 in values and 0 in values) else tuple(map(int, values))
 
     def _gather_rows(self, x: Handle, shape: Sizes) -> Handle:
-        """Reshape to several unknown sizes: gather, in order, the rows with the known trailing sizes."""
+        """Reshape x to a shape with several sizes that are only known at run time, by a gather.
+
+        x is reshaped to a table, whose rows have the known trailing sizes. The rows are gathered by a tensor of row numbers
+        that has the leading sizes.
+        """
         values = shape.scalars
         lead = max(k for k, value in enumerate(values) if not isinstance(value, (int, np.integer))) + 1
         width = tuple(int(value) for value in values[lead:])
@@ -80,7 +87,7 @@ class Shape(Sizing):
                     if isinstance(value, (int, np.integer))
                     else self.ops.cast(self.size_tensor(value), "int32")
                 )
-                # The vector first: Keras 3.15 on TensorFlow takes a vector behind [n, k, 1] for a bias of the axis of length k.
+                # The vector is the first operand: Keras 3.15 on TensorFlow computes [n, k, 1] + [k] as a bias along the axis k.
                 positions = self.ops.add(along, self.ops.multiply(self.ops.expand_dims(positions, -1), size))
         return self.ops.take(table, positions, axis=0)
 
@@ -101,7 +108,7 @@ class Shape(Sizing):
         return self.ops.where(self.ops.equal(grid, 0), self.tensor(x), self.tensor(x))
 
     def _zeros_grid(self, values: Sequence[Scalar]) -> Handle:
-        """Return int32 zeros of these sizes."""
+        """Return an int32 tensor of zeros with these sizes, which are ints or symbolic; for a broadcast by `where`."""
         grid: Any = None
         for k, value in enumerate(values):
             if isinstance(value, (int, np.integer)) and int(value) == 1:
@@ -119,7 +126,7 @@ class Shape(Sizing):
         return self.ops.concatenate(parts, axis=axis)
 
     def _can_concatenate(self, parts: List[Handle], axis: int) -> bool:
-        """Return whether a Concatenate layer takes the parts: it requires equal shapes, unknown sizes included."""
+        """Whether a Concatenate layer can join the tensors: distinct tensors, equal shapes except along `axis`, not axis 0."""
         if len({id(part) for part in parts}) < len(parts) or axis == 0:
             return False
         rests = {tuple(size for k, size in enumerate(part.shape) if k != axis) for part in parts}
@@ -143,12 +150,15 @@ class Shape(Sizing):
         return x if all(part == slice(None) for part in key) else cut(self.ops, x, tuple(key))
 
     def _is_axis_length(self, x: Handle, axis: int, end: Extent) -> bool:
-        """Return whether `end` is the length of the axis."""
+        """Whether the end of a slice is the length of the axis, so that nothing is cut at the end."""
         source = self.node.args[0]
         return isinstance(source, Ref) and is_equal(source.spec.shape[axis], end)
 
     def _axis_slice(self, x: Handle, axis: int, start: int, end: int, step: int) -> _AxisSlice:
-        """Return the slice of an axis with known bounds, or "backward" for the whole axis in reverse."""
+        """Return the slice object for an axis with known bounds, or "backward" for the whole axis in reverse order.
+
+        Raises UnsupportedError for a negative step over a part of the axis.
+        """
         size = x.shape[axis]
         if step < 0:
             if step == -1 and (start == -1 or (size is not None and start >= size - 1)) and end <= -_FAR:
@@ -164,7 +174,7 @@ class Shape(Sizing):
         return self._flip(self.tensor(x), axes)
 
     def _flip(self, x: Handle, axes: Sequence[int]) -> Handle:
-        """Reverse axes, each by its own flip: Keras 3.0 on TensorFlow takes no tuple."""
+        """Reverse the order of elements along axes, by a flip for each: Keras 3.0 on TensorFlow accepts no tuple of axes."""
         for axis in axes:
             x = self.ops.flip(x, axis)
         return x
@@ -192,7 +202,10 @@ class Shape(Sizing):
         return x
 
     def pad_constant(self, x: Handle, around: Sequence[Tuple[int, int]], value: Handle) -> Handle:
-        """Pad x with a known scalar, by a ZeroPadding layer for zeros around an image."""
+        """Pad each axis by `around` = (before, after) with a constant scalar; raise UnsupportedError for a computed scalar.
+
+        Zeros around the spatial axes of a float image become a ZeroPadding layer.
+        """
         if not isinstance(value, Known):
             raise UnsupportedError("a Keras model pads with a known number only")
         number = value.array.item()

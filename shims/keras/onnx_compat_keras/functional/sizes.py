@@ -1,8 +1,8 @@
-"""Symbolic sizes in a functional model, whose operations take no computed sizes.
+"""Compute with symbolic sizes in a functional Keras model, whose operations accept no computed sizes.
 
-A vector of as many ones represents a size. Along an axis it is the sum of zeros along all other axes, plus 1. Arithmetic on
-sizes becomes operations on vectors: a vector concatenated with itself is the doubled size. The sum of the vector is the
-size; its cumulative sum counts positions.
+A size n is represented by a vector of n ones. For an axis of x, this vector is the sum of zeros_like(x) over all other axes,
+plus 1. Arithmetic on sizes is done on vectors: the concatenation of the vectors of m and n represents m + n. The sum of the
+vector is the size as a number. Its cumulative sum minus 1 is the range from 0 to n - 1.
 """
 
 from dataclasses import dataclass
@@ -22,20 +22,23 @@ __all__ = ["LENGTHS", "Counted", "Length", "Sizing"]
 
 @dataclass(frozen=True)
 class Length:
-    """A symbolic size: an `operation` on `parts`, which are sizes, or a tensor and an axis."""
+    """A symbolic size: an `operation` ("mul", "add", "floordiv", "min") on two sizes, or "axis" of a tensor.
+
+    `parts`: the two sizes, each an int or a Length; for "axis", the tensor and the axis.
+    """
 
     operation: str
     parts: Tuple[Any, ...]
 
     @property
     def key(self) -> Any:
-        """A hashable value that is equal for equal sizes."""
+        """A hashable key, equal for sizes that are computed by the same operations on the same tensors."""
         return (self.operation, *(part.key if isinstance(part, Length) else _key(part) for part in self.parts))
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A tensor of sizes, of an integer dtype."""
+    """The handle of an integer tensor whose elements are sizes: ints or `Length`s, in row-major order."""
 
     sizes: Tuple[Any, ...]
     shape: Tuple[int, ...]
@@ -54,7 +57,7 @@ def _is_int(size: Scalar) -> bool:
 
 
 class Sizing(Base):
-    """The methods of the emitter that compute sizes."""
+    """The base class of emitter classes that compute sizes; see the module docstring."""
 
     def __init__(self, names: Names) -> None:
         super().__init__(names)
@@ -80,7 +83,7 @@ class Sizing(Base):
         return Counted(tuple(scalars), (len(scalars),), self.index_dtype)
 
     def combine_sizes(self, operation: str, x: Handle, y: Handle) -> Handle:
-        """Return the size `operation(x, y)`. Raise UnsupportedError unless both operands are sizes."""
+        """Return the size `operation(x, y)` as a `Length`; raise UnsupportedError unless both operands are sizes or numbers."""
         x, y = (part.array.item() if isinstance(part, Known) and part.array.ndim == 0 else part for part in (x, y))
         if all(isinstance(part, Length) or _is_int(part) for part in (x, y)):
             return Length(operation, (x, y))
@@ -88,28 +91,30 @@ class Sizing(Base):
 
     # -- as tensors ----------------------------------------------------------------------------------------------------
     def size_tensor(self, length: Length) -> Handle:
-        """Return a size as an int64 scalar."""
-        return self.free.cast(self.free.sum(self.ones_vector(length)), "int64")
+        """Return a symbolic size as an int64 scalar tensor."""
+        return self.unchecked_ops.cast(self.unchecked_ops.sum(self.ones_vector(length)), "int64")
 
     def positions(self, length: Scalar) -> Handle:
-        """Return the int32 vector 0, 1, … of this length."""
+        """Return the int32 tensor [0, 1, ..., length - 1]; raise UnsupportedError for a number that is no size of an axis."""
         if _is_int(length):
             return self.constant_tensor(Known(np.arange(int(length), dtype=np.int32), dtypes.int32))
         if not isinstance(length, Length):
             raise UnsupportedError("a Keras model takes no computed number as a size")
         if length.key not in self._positions:
-            self._positions[length.key] = self.free.subtract(self.free.cumsum(self.ones_vector(length)), 1)
+            self._positions[length.key] = self.unchecked_ops.subtract(
+                self.unchecked_ops.cumsum(self.ones_vector(length)), 1
+            )
         return self._positions[length.key]
 
     def _stack_sizes(self, counted: Counted) -> Handle:
         parts = [self.tensor(size) for size in counted.sizes]
-        whole = parts[0] if not counted.shape else self.free.stack(parts)
-        whole = whole if len(counted.shape) < 2 else self.free.reshape(whole, counted.shape)
-        return whole if counted.dtype.name == "int64" else self.free.cast(whole, counted.dtype.name)
+        whole = parts[0] if not counted.shape else self.unchecked_ops.stack(parts)
+        whole = whole if len(counted.shape) < 2 else self.unchecked_ops.reshape(whole, counted.shape)
+        return whole if counted.dtype.name == "int64" else self.unchecked_ops.cast(whole, counted.dtype.name)
 
     # -- as vectors ----------------------------------------------------------------------------------------------------
     def ones_vector(self, length: Scalar) -> Handle:
-        """Return the int32 vector of ones of this length."""
+        """Return an int32 tensor of ones of the shape [length], which represents the size `length`."""
         if _is_int(length):
             return self.constant_tensor(Known(np.ones(int(length), np.int32), dtypes.int32))
         if length.key not in self._ones_vectors:
@@ -125,34 +130,36 @@ class Sizing(Base):
 
     def _axis(self, handle: Handle, axis: int) -> Handle:
         other_axes = [k for k in range(len(handle.shape)) if k != axis]
-        zeros = self.free.zeros_like(handle, dtype="int32")
+        zeros = self.unchecked_ops.zeros_like(handle, dtype="int32")
         if other_axes:
-            zeros = self.free.cast(self.free.sum(zeros, axis=other_axes), "int32")
-        return self.free.add(zeros, 1)
+            zeros = self.unchecked_ops.cast(self.unchecked_ops.sum(zeros, axis=other_axes), "int32")
+        return self.unchecked_ops.add(zeros, 1)
 
     def _product(self, x: Scalar, y: Scalar) -> Handle:
-        table = self.free.multiply(self.free.expand_dims(self.ones_vector(x), -1), self.ones_vector(y))
-        return self.free.reshape(table, (-1,))
+        table = self.unchecked_ops.multiply(
+            self.unchecked_ops.expand_dims(self.ones_vector(x), -1), self.ones_vector(y)
+        )
+        return self.unchecked_ops.reshape(table, (-1,))
 
     def _sum(self, x: Scalar, y: Scalar) -> Handle:
         if _is_int(x):
             x, y = y, x
         if _is_int(y) and y < 0:
-            return cut(self.free, self.ones_vector(x), (slice(-int(y), None),))
+            return cut(self.unchecked_ops, self.ones_vector(x), (slice(-int(y), None),))
         return (
             self.ones_vector(x)
             if _is_int(y) and y == 0
-            else self.free.concatenate([self.ones_vector(x), self.ones_vector(y)])
+            else self.unchecked_ops.concatenate([self.ones_vector(x), self.ones_vector(y)])
         )
 
     def _quotient(self, x: Handle, y: Handle) -> Handle:
         if not _is_int(y) or y < 1:
             raise UnsupportedError("a Keras model divides sizes by known numbers only")
-        return cut(self.free, self.ones_vector(x), (slice(int(y) - 1, None, int(y)),))
+        return cut(self.unchecked_ops, self.ones_vector(x), (slice(int(y) - 1, None, int(y)),))
 
     def _minimum(self, x: Handle, y: Handle) -> Handle:
         if _is_int(x):
             x, y = y, x
         if not _is_int(y) or y < 0:
             raise UnsupportedError("a Keras model compares sizes with known numbers only")
-        return cut(self.free, self.ones_vector(x), (slice(None, int(y)),))
+        return cut(self.unchecked_ops, self.ones_vector(x), (slice(None, int(y)),))

@@ -1,4 +1,4 @@
-"""Slicing of symbolic tensors, in a form that a file of this Keras can hold."""
+"""Slice symbolic Keras tensors by operations that this release of Keras can save and load."""
 
 from typing import Any, Sequence
 
@@ -10,7 +10,10 @@ __all__ = ["cut"]
 
 
 def cut(ops: KerasOps, x: SymbolicTensor, key: Sequence[Any]) -> Handle:
-    """Return `x[key]`: a GetItem where a file with it loads, else a `take` along each sliced axis."""
+    """Return `x[key]`, by ops.get_item, or by ops.take along each axis if this Keras cannot load a saved get_item.
+
+    Raises UnsupportedError if `take` would have to slice an axis of unknown length.
+    """
     if keeps_keys():
         return ops.get_item(x, tuple(key))
     if Ellipsis in key:
