@@ -1,6 +1,6 @@
-"""Convolutions and pools on torch, whose kernels take channels first; the images here are channels last.
+"""Emitter methods for convolutions and pools on torch, whose functions expect channels first; handles are channels last.
 
-The permutations around a kernel are views: torch computes in the memory order of its input and keeps that order.
+The permutations before and after a call are views without a copy: torch computes in the memory order of its input.
 """
 
 import itertools
@@ -31,14 +31,14 @@ def _channels_last(x: torch.Tensor) -> torch.Tensor:
 
 
 def _pad_space(x: torch.Tensor, pads: Pads, value: float) -> torch.Tensor:
-    """Pad the spatial axes of an image with channels first."""
+    """Pad the spatial axes of a channels-first tensor with `value`; `pads` has (before, after) for each spatial axis."""
     if not any(itertools.chain.from_iterable(pads)):
         return x
     return F.pad(x, [size for pair in reversed(pads) for size in pair], value=value)
 
 
 class Windows(Arrays):
-    """The convolutions and pools of `onnx_compat.primitives.linear`."""
+    """Emitter methods for the convolutions and pools of `onnx_compat.primitives.linear`."""
 
     _filters: Dict[Tuple[int, str], torch.Tensor]
     _lasting: FrozenSet[int] = frozenset()
@@ -50,7 +50,10 @@ class Windows(Arrays):
             self._lasting = frozenset(map(id, held.values()))
 
     def _filter(self, w: torch.Tensor, form: str, arrange: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        """Return the filter in the order of torch; permuted once where the weights last for all runs."""
+        """Return `arrange(w)`, the filter in torch's axis order. For a weight of the program, the result is cached.
+
+        `form`: the kind of the convolution, a part of the cache key.
+        """
         if id(w) not in self._lasting:
             return arrange(w)
         if (id(w), form) not in self._filters:
@@ -121,7 +124,10 @@ def _convolve(
 def _combine_windows(
     combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], x: torch.Tensor, window: Window
 ) -> torch.Tensor:
-    """Combine the elements of each window, a spatial axis at a time: a window is a box."""
+    """Reduce each window of a channels-last tensor by `combine` (maximum or addition), without padding.
+
+    For each spatial axis, the strided slices for its kernel positions are combined. So a k x k pool takes 2 k slices.
+    """
     for axis, (taps, stride, dilation, _) in enumerate(zip(*window), 1):
         count = max((int(x.shape[axis]) - (taps - 1) * dilation - 1) // stride + 1, 0)
         tap_slices: List[torch.Tensor] = []

@@ -1,4 +1,7 @@
-"""Convolutions by TensorFlow's kernels, with padding, dilations and groups done by the kernel where it supports them."""
+"""Emitter methods for convolutions, by TensorFlow's kernels.
+
+Padding, dilations and groups are passed to the kernel if it supports them; otherwise other operations compute them.
+"""
 
 from typing import Callable, Optional, Sequence
 
@@ -14,7 +17,7 @@ Ints = Sequence[int]
 
 
 class Convolution(Windows):
-    """conv, depthwise_conv and conv_transpose of `onnx_compat.primitives.linear`."""
+    """Emitter methods for conv, depthwise_conv and conv_transpose of `onnx_compat.primitives.linear`."""
 
     # -- dense ---------------------------------------------------------------------------------------------------------
     def conv(
@@ -47,9 +50,10 @@ class Convolution(Windows):
     def _convolve_dilated(
         self, convolve: Callable[..., TfTensor], dilations: str, strides: Ints, window: Window, x: TfTensor, w: TfTensor
     ) -> TfTensor:
-        """Compute a dilated convolution with stride 1, then subsample: `convolve` takes no strides beside dilations.
+        """Compute a dilated convolution with strides 1 by `convolve`, then keep every stride-th element.
 
-        The padding is computed for stride 1, because SAME with strides pads less.
+        `convolve` is a function of tf.nn that accepts no strides together with dilations; `dilations` is the name of its
+        parameter. The padding is computed for stride 1, because SAME with strides pads less.
         """
         x, padding, steps = self.pad_for_kernel(x, _with_unit_strides(window), explicit=False)
 
@@ -78,8 +82,8 @@ class Convolution(Windows):
             return self.subsample(self._convolve_depthwise(_with_unit_strides(window), x, w), window.strides)
         if window.is_dilated and not holds("dilated " + op, dtype):
             return self._convolve_dilated(self.tf.compat.v1.nn.depthwise_conv2d, "rate", [1, 1, 1, 1], window, x, w)
-        # Not "EXPLICIT", although the kernel may know it: some releases fuse it with a bias, lose the padding, and end
-        # the process.
+        # Not "EXPLICIT", which some kernels support: some releases then fuse the convolution with a bias, lose the padding, and
+        # end the process.
         x, padding, window = self.pad_for_kernel(x, window, explicit=False)
         return self.with_nonempty_batch(lambda x: self.op(op, x, w, **self.options(padding, window)), x)
 
@@ -108,7 +112,10 @@ class Convolution(Windows):
         return self.add_bias(self.apply_on_plane(window, apply, x, w), bias)
 
     def _swap_channels(self, w: TfTensor) -> TfTensor:
-        """Swap input and output channels of a filter: the kernel expects the filter of the convolution it differentiates."""
+        """Swap the input and output channels (the last two axes) of a filter.
+
+        The kernel Conv2DBackpropInput expects the filter of the convolution whose gradient it computes.
+        """
         constant = self.derive_constant(w, ("swap channels",), lambda array: np.swapaxes(array, -1, -2))
         if constant is not None:
             return constant

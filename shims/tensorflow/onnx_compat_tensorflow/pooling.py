@@ -1,4 +1,4 @@
-"""Pools by TensorFlow's kernels; by slices, axis by axis, where a kernel lacks the dilation or dtype."""
+"""Emitter methods for pools, by TensorFlow's kernels, or by slices if no kernel supports the dilation or dtype."""
 
 from typing import Callable
 
@@ -12,7 +12,7 @@ __all__ = ["Pooling"]
 
 
 class Pooling(Windows):
-    """max_pool and avg_pool of `onnx_compat.primitives.linear`."""
+    """Emitter methods for max_pool and avg_pool of `onnx_compat.primitives.linear`."""
 
     def max_pool(self, x: TfTensor, window: Window) -> TfTensor:
         return self.apply_on_plane(window, self._max, x)
@@ -42,7 +42,10 @@ class Pooling(Windows):
     def _combine_windows(
         self, combine: Callable[[TfTensor, TfTensor], TfTensor], x: TfTensor, window: Window
     ) -> TfTensor:
-        """Combine the elements of each window, a spatial axis at a time: a window is a box."""
+        """Reduce each window of x by `combine` (maximum or addition), without padding.
+
+        For each spatial axis, the strided slices for its kernel positions are combined. So a k x k pool takes 2 k slices.
+        """
         for axis, (taps, stride, dilation) in enumerate(zip(window.kernel, window.strides, window.dilations), 1):
             size = self.dim(x, axis)
             reach = (taps - 1) * dilation

@@ -1,4 +1,4 @@
-"""The base of convolutions and pools: windows, padding for the kernels, groups and dilations."""
+"""The base class of the emitter methods for convolutions and pools: padding, groups, dilations and strides."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -18,7 +18,7 @@ def full_pads(window: Window) -> List[int]:
 
 
 def full(values: Sequence[int]) -> List[int]:
-    """Return an entry for every axis, with 1 for batch and channels."""
+    """Return strides, dilations or kernel sizes for all axes of an NHWC tensor: 1 for batch and channels."""
     return [1, *values, 1]
 
 
@@ -30,7 +30,7 @@ def _spread(array: np.ndarray, dilations: Sequence[int]) -> np.ndarray:
 
 
 class Windows(Linear, Shape):
-    """The helpers of convolutions and pools."""
+    """Helper methods of the emitter methods for convolutions and pools."""
 
     def apply_on_plane(self, window: Window, apply: Callable[..., Any], x: TfTensor, *weights: TfTensor) -> TfTensor:
         """Return `apply(window, x, *weights)`; with a single spatial axis, add a second axis of length 1 for the call.
@@ -45,7 +45,7 @@ class Windows(Linear, Shape):
         return self.raw.Squeeze(input=apply(plane, tall, *wide), axis=[1])
 
     def in_accumulation_dtype(self, convolve: Callable[..., Any], *tensors: TfTensor) -> TfTensor:
-        """Convolve in the dtype in which sums of products are computed, then cast back."""
+        """Cast the tensors to the accumulator dtype (float32 for float16), call `convolve`, and cast its result back."""
         dtype = tensors[0].dtype
         wide = self.tf.as_dtype(self.accumulation_dtype(tensors[0]))
         if dtype == wide:
@@ -53,9 +53,10 @@ class Windows(Linear, Shape):
         return self.raw.Cast(x=convolve(*[self.raw.Cast(x=t, DstT=wide) for t in tensors]), DstT=dtype)
 
     def with_nonempty_batch(self, convolve: Callable[[TfTensor], TfTensor], x: TfTensor) -> TfTensor:
-        """Convolve; append an image of zeros where the batch may be empty and this TensorFlow cannot convolve it.
+        """Return convolve(x), also for a batch without images.
 
-        Some releases give an empty batch a wrong shape, or end the process.
+        Some releases return a wrong shape for an empty batch, or end the process. There, if the batch may be empty, an image of
+        zeros is appended before the call, and its result removed.
         """
         if self.features.holds("empty Conv2D"):
             return convolve(x)
@@ -67,7 +68,10 @@ class Windows(Linear, Shape):
         return convolve(self.raw.ConcatV2(values=[x, image], axis=0))[:-1]
 
     def _may_be_empty(self, batch: Extent) -> bool:
-        """Return whether the batch can be empty although no input of the model is."""
+        """Whether the batch size may be 0: True for 0, and for a symbolic size other than a product of input sizes.
+
+        Sizes of `model_inputs` are never 0.
+        """
         if not isinstance(batch, Dim):
             return batch == 0
         atoms = [atom for monomial in batch.terms for atom in monomial]
@@ -90,7 +94,10 @@ class Windows(Linear, Shape):
         return self.pad_with(x, before, after, self.number(value, x.dtype)), "VALID", window.without_pads()
 
     def _is_same(self, sizes: Sequence[Optional[int]], window: Window) -> bool:
-        """Return whether the padding is TensorFlow's SAME: what the last window needs, halved, the odd element at the end."""
+        """Whether the padding of a window is the padding SAME of TensorFlow for spatial sizes `sizes`; False if unknown.
+
+        SAME pads each axis by the least amount for ceil(size / stride) windows: half at each end, the odd element at the end.
+        """
         for size, kernel, stride, dilation, pair in zip(sizes, *window):
             if kernel is None or (size is None and stride != 1):
                 return False
@@ -103,7 +110,7 @@ class Windows(Linear, Shape):
         return True
 
     def options(self, padding: str, window: Window, dilations: bool = True) -> Dict[str, Any]:
-        """Return the attributes of a kernel for this window."""
+        """Return the attributes strides, padding, explicit_paddings and dilations of a raw op for this window."""
         options: Dict[str, Any] = {"strides": full(window.strides), "padding": padding}
         if padding == "EXPLICIT":
             options["explicit_paddings"] = full_pads(window)
@@ -112,7 +119,7 @@ class Windows(Linear, Shape):
         return options
 
     def subsample(self, x: TfTensor, strides: Sequence[int]) -> TfTensor:
-        """Keep every `strides`-th element of each spatial axis."""
+        """Return x[:, ::strides[0], ::strides[1], ..., :]: every stride-th element of each spatial axis."""
         if all(step == 1 for step in strides):
             return x
         key = (slice(None), *(slice(None, None, step) for step in strides), slice(None))
@@ -121,13 +128,16 @@ class Windows(Linear, Shape):
     def apply_to_groups(
         self, apply: Callable[[TfTensor, TfTensor], TfTensor], x: TfTensor, w: TfTensor, groups: int, filter_axis: int
     ) -> TfTensor:
-        """Apply a kernel without groups to each group of channels; concatenate the results."""
+        """Compute a grouped convolution as `apply(part of x, part of w)` for each group; concatenate the results.
+
+        x is split along the channels, w along `filter_axis`.
+        """
         xs = self.raw.Split(axis=-1, value=x, num_split=groups)
         ws = self.raw.Split(axis=filter_axis, value=w, num_split=groups)
         return self.raw.ConcatV2(values=[apply(part, weight) for part, weight in zip(xs, ws)], axis=-1)
 
     def spread(self, w: TfTensor, dilations: Sequence[int]) -> TfTensor:
-        """Insert zeros between the taps of a filter, for kernels without dilation."""
+        """Return a filter with the dilations built in: zeros are inserted between its elements. For kernels without dilation."""
         if all(step == 1 for step in dilations):
             return w
         constant = self.derive_constant(w, ("spread", *dilations), lambda array: _spread(array, dilations))

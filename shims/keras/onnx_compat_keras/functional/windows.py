@@ -1,4 +1,4 @@
-"""Convolutions, pools and matrix products as layers."""
+"""Emitter methods that create Keras layers for convolutions, pools and matrix products."""
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
@@ -14,7 +14,7 @@ __all__ = ["Windows"]
 
 
 class Windows(Shape, Base):
-    """The primitives of `onnx_compat.primitives.linear`."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.linear` that Keras computes exactly."""
 
     # -- convolutions --------------------------------------------------------------------------------------------------
     def conv(self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, window: Window, groups: int) -> Handle:
@@ -91,7 +91,7 @@ class Windows(Shape, Base):
         return cut(self.ops, out, (slice(None), *(slice(None, -more or None) for more in excess), slice(None)))
 
     def _convolve_groups(self, x: Handle, w: Known, bias: Handle, window: Window, groups: int) -> Handle:
-        """Convolve each group with a layer of its own and concatenate: Keras has no transposed convolution in groups."""
+        """Compute a grouped transposed convolution, which Keras lacks, by a layer for each group and a Concatenate."""
         width, outputs = w.array.shape[-2] // groups, w.array.shape[-1]
         parts: List[Handle] = []
         for k in range(groups):
@@ -102,7 +102,10 @@ class Windows(Shape, Base):
         return self.layer("Concatenate", parts, axis=-1)
 
     def _padding_for_layer(self, x: Handle, window: Window) -> Tuple[Any, str]:
-        """Return the image and the padding mode of the layer; pad the image first unless "same" pads alike."""
+        """Return (x, padding mode of the layer). If the mode "same" pads as the window requires, x is unchanged.
+
+        For another padding, x is padded with zeros, and the mode is "valid".
+        """
         x = self.tensor(x)
         if not window.is_padded:
             return x, "valid"
@@ -117,7 +120,7 @@ class Windows(Shape, Base):
             raise UnsupportedError("Keras convolves over one to three spatial axes, not %d" % space)
 
     def _sums_in_float16(self) -> bool:
-        """Return whether TensorFlow would sum in float16."""
+        """Whether a layer for the current node would accumulate in float16: a float16 result on TensorFlow."""
         return self.back_end == "tensorflow" and self.computed is None and self.out.dtype.name == "float16"
 
     def _through_float32(self, method: Callable[..., Any], x: Handle, w: Handle, bias: Handle, **params: Any) -> Handle:
@@ -186,7 +189,7 @@ class Windows(Shape, Base):
 
 
 def _unify(sizes: Sequence[int]) -> Union[int, Tuple[int, ...]]:
-    """Return an int if it is the same for every axis, else a tuple."""
+    """Return a single int if all sizes are equal, else a tuple of ints: the forms that Keras layers accept."""
     return int(sizes[0]) if len(set(sizes)) == 1 else tuple(map(int, sizes))
 
 
@@ -200,7 +203,9 @@ def _check_pool(window: Window) -> None:
 
 
 def _is_same(x: Handle, window: Window) -> bool:
-    """Return whether "same" pads alike: half on each side of an axis, the odd element after."""
+    """Whether the padding mode "same" pads each axis as the window does: half of the total at each end, the odd element
+    at the end.
+    """
     return all(map(_is_same_axis, x.shape[1:-1], window.spans, window.strides, window.pads))
 
 
@@ -215,7 +220,10 @@ def _is_same_axis(size: Optional[int], span: int, stride: int, pads: Tuple[int, 
 
 
 def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
-    """Insert zeros between the taps of a filter with strides and dilations, because a Keras layer has only one of them."""
+    """Return (filter, window) for a Keras layer, which accepts strides or dilations, not both.
+
+    With both, the dilations are built into the filter by zeros between its taps, and the window has none.
+    """
     if all(stride == 1 for stride in window.strides):
         return filters, window
     return _spread(filters, window)
