@@ -100,7 +100,7 @@ class Base(Emitter):
                 )
 
     def restore_dtype(self, result: Handle) -> Handle:
-        """Cast an integer result to the dtype of the node's output; return other results unchanged.
+        """Cast an integer result to the dtype of the node's output, if that is narrower than int64; else return it unchanged.
 
         On some back ends, Keras returns a wider integer dtype than it declares.
         """

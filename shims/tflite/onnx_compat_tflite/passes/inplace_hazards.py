@@ -106,7 +106,8 @@ class _Buffers:
     def _overwritten(self, index: int, op: fb.OperatorSpec) -> Set[int]:
         """Return the buffers, by their first tensors, that `op` may overwrite with its result through the operand `index`.
 
-        The set is empty if the operand is an input, a constant, guarded, of another size, or read by several operators.
+        The set is empty if the operand is an input or a constant, or differs in size from the result. It is empty too if the
+        operand has several readers, such as a SHAPE of this pass.
         """
         result = op.outputs[0]
         if not self._is_computed(index) or not self._has_single_reader(index) or index in self._guarded:

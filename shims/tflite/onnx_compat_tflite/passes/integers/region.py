@@ -51,7 +51,7 @@ class QuantizedRegion:
 
     # -- looking at tensors ------------------------------------------------------------------------------------------------
     def parameters_of(self, index: Optional[int]) -> Optional[QuantParams]:
-        """Return the parameters of a float tensor's counterpart; None if the tensor can have no counterpart."""
+        """Return the parameters of the integer tensor (counterpart) that can represent a float tensor; None without one."""
         if index is None:
             return None
         if index in self.dequantized:
@@ -100,7 +100,10 @@ class QuantizedRegion:
         return guard.inputs[2] if is_known else None
 
     def has_single_reader(self, index: int) -> bool:
-        """Whether at most one operator, guards not counted, reads the tensor, and the tensor is no output."""
+        """Whether at most one operator reads the tensor, and the tensor is no output.
+
+        The operators of guards that `without_guard` has found, such as a SELECT_V2 that restores NaN, do not count.
+        """
         readers = [reader for reader in self.graph.readers(index) if id(reader) not in self._guards]
         return len(readers) <= 1 and not self.graph.is_output(index)
 
