@@ -46,7 +46,7 @@ def to_tensors(arg: Arg) -> Any:
 
 
 def apply_pending_order(x: Tensor) -> Tensor:
-    """Return x with its pending permutation of axes recorded as a transpose. Derivatives are added in storage order."""
+    """Return x with its pending order recorded as a transpose. Derivatives are added in storage order."""
     if x.order is None:
         return x
     stored = current_trace().argument(x)

@@ -139,7 +139,7 @@ class Making:
         return lambda x: primitives.concat([x, primitives.neg(x)], axis)
 
     def turned_and_joined(self, shape: Any, rank: int) -> Step:
-        """Return an operation on two operands whose pending permutations differ."""
+        """Return an operation on two operands whose pending orders differ."""
         perm = self.data.draw(st.permutations(range(rank)))
         back = [perm.index(axis) for axis in range(rank)]
         return lambda x: primitives.add(

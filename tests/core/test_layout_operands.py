@@ -1,4 +1,4 @@
-"""Operands of every kind meet operands with a pending permutation.
+"""Operands of every kind meet operands with a pending order.
 
 The kinds are run-time values, constants and tensors of symbolic sizes, of full and of lower rank. All sizes are 2, so
 that an operand in a wrong order gives wrong numbers and no error.
@@ -38,7 +38,7 @@ def _physical(seed: int, order: Sequence[int]) -> np.ndarray:
 
 
 def pending(order: Sequence[int]) -> Operand:
-    """Return a run-time value with a pending permutation: its physical axis j is the logical axis order[j]."""
+    """Return a run-time value with a pending order: its physical axis j is the logical axis order[j]."""
     perm = [order.index(axis) for axis in range(len(order))]
     physical = _physical(0, order)
 
@@ -142,7 +142,7 @@ def test_powers_take_exponents_in_their_order() -> None:
 
 @pytest.mark.parametrize("position", range(3))
 def test_where(position: int) -> None:
-    """Operands of Where: one with a pending permutation, the two others of every kind."""
+    """Operands of Where: one with a pending order, the two others of every kind."""
     for pending, *rest in itertools.product(PENDING, OTHERS, OTHERS[::3]):
         operands = [*rest[:position], pending, *rest[position:]]
         check(
@@ -247,7 +247,7 @@ MOVES: Dict[str, Tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("name", sorted(MOVES))
 @pytest.mark.parametrize("perm", ORDERS)
 def test_moves_of_a_tensor_of_sizes(name: str, perm: Any) -> None:
-    """A tensor of symbolic sizes with a pending permutation is moved together with a pending operand."""
+    """A tensor of symbolic sizes with a pending order is moved together with a pending operand."""
     ours, theirs = MOVES[name]
     for x in PENDING:
         check(

@@ -1,4 +1,4 @@
-"""Broadcasts sink to their last consumer, also with pending permutations and symbolic sizes, and the results stay equal."""
+"""Broadcasts sink to their last consumer, also with pending orders and symbolic sizes, and the results stay equal."""
 
 from typing import Any, List
 
