@@ -40,16 +40,14 @@ from onnx_compat.shim.emission import Sizes, emit
 from onnx_compat.shim.interface import (
     Compiled,
     Emitter,
-    Native,
     Port,
     Probe,
     Program,
     Quantization,
     Scheme,
     Shim,
-    declared_natives,
-    native,
 )
+from onnx_compat.shim.natives import Native, declared_natives, native
 from onnx_compat.shim.recurrent import StandardRecurrent, activations, directions, standard_recurrent
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array, lift
 

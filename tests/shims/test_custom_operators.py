@@ -10,7 +10,7 @@ import onnx_compat
 from onnx_compat import primitives as p
 from onnx_compat.discovery.selection import find
 from onnx_compat.ops import OPERATORS
-from onnx_compat.shim.interface import native
+from onnx_compat.shim import native
 
 X = np.array([[1.0, -2.0, 3.0], [0.0, 5.0, -6.0]], np.float32)
 

@@ -102,13 +102,10 @@ class Base(Emitter):
         graph = Graph("%s_%d" % (name, len(self.graphs)))
         self.graphs.append(graph)
         self._open_graphs.append(graph)
-        node = getattr(self, "node", None)
         try:
             yield len(self.graphs) - 1, graph
         finally:
             self._open_graphs.pop()
-            if node is not None:
-                self.node = node
 
     def add_op(
         self, builtin: str, inputs: Sequence[Optional[Handle]], dtype: str, dims: Sequence[Any], **options: Any

@@ -36,9 +36,8 @@ class Control(Pools):
     """Emit IF and WHILE."""
 
     def cond(self, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
-        node = self.node
         pred = self._to_scalar_bool(pred)
-        specs = [(_stored_type(ref), tuple(ref.spec.shape)) for ref in node.outputs]
+        specs = [(_stored_type(ref), tuple(ref.spec.shape)) for ref in self.node.outputs]
         branches = []
         for name, body in zip(("then", "else"), bodies):
             with self.subgraph(name) as (number, graph):
@@ -323,12 +322,11 @@ class Control(Pools):
     ) -> Tuple[Sequence[Handle], List[Sequence[Handle]]]:
         """Return the states after some steps, and the rows of each result in the order of the input."""
         steps: List[Sequence[Handle]] = []
-        state_count, node = len(state), self.node
+        state_count = len(state)
         for k in reversed(range(step_count)) if reverse else range(step_count):
             results = body(*state, *[row[k] for row in rows], *captures)
             state = results[:state_count]
             steps.append(results[state_count:])
-        self.node = node
         return state, [list(ys) for ys in zip(*(steps[::-1] if reverse else steps))]
 
     def _zero_buffers(
@@ -362,9 +360,8 @@ class Control(Pools):
         self, state: Sequence[Handle], xs: Sequence[Handle], body: Body, captures: Sequence[Handle]
     ) -> Sequence[Handle]:
         """Run the body on the first rows, and return the rows of its results."""
-        node, start = self.node, Handle.of(np.zeros((), np.int32))
+        start = Handle.of(np.zeros((), np.int32))
         results: Sequence[Handle] = body(*state, *[self._take_row(x, start) for x in xs], *captures)
-        self.node = node
         return results[len(state) :]
 
     def _write_rows(self, buffer: Handle, rows: Sequence[Handle], index: Handle) -> Handle:
