@@ -32,6 +32,7 @@ from onnx_compat.ir import Node, Region, Spec, Target, dtypes
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.shim import devices, emission
 from onnx_compat.shim.description import Description, OpenedFile
+from onnx_compat.shim.gradient import composed_gradient
 from onnx_compat.shim.natives import Native, declared_natives
 from onnx_compat.shim.schemes import Quantization, Scheme
 
@@ -246,9 +247,7 @@ class Emitter:
         refusal: str,
     ) -> Tuple[Handle, ...]:
         """Compute the gradient by the core's rules. An emitter whose framework differentiates overrides this."""
-        if refusal:
-            raise UnsupportedError(refusal, hint="compute this gradient outside of the model")
-        return tuple(bodies[1](*xs, *captures))
+        return composed_gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)
 
     # -- concrete emitters only -------------------------------------------------------------------------------------
     def shape(self, handle: Handle) -> Tuple[int, ...]:

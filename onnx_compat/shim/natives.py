@@ -1,8 +1,8 @@
 """Native operators: functions of a shim that implement an ONNX operator as a whole."""
 
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
 
-__all__ = ["Native", "declared_natives", "native"]
+__all__ = ["Native", "declared_natives", "native", "natives_of"]
 
 
 class Native(NamedTuple):
@@ -44,9 +44,14 @@ def native(
 
 def declared_natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
     """Return the natives that an emitter's class declares, and that the installed framework can run."""
+    return natives_of({name: getattr(type(emitter), name) for name in dir(type(emitter))}, emitter)
+
+
+def natives_of(functions: Mapping[str, Any], emitter: Any) -> Dict[Tuple[str, str], Native]:
+    """Return the natives among functions, by domain and operator. `available` decides for the emitter."""
     natives = {}
-    for name in dir(type(emitter)):
-        declared = getattr(getattr(type(emitter), name), "native", None)
+    for name, function in functions.items():
+        declared = getattr(function, "native", None)
         if isinstance(declared, tuple):
             domain, operator, accepts, spatial, available, stored = declared
             if available is None or available(emitter):

@@ -5,14 +5,15 @@ As primitives, the padding of an unknown size takes a dozen operators, and a mea
 
 from typing import Any, Optional, Sequence
 
-from onnx_compat.shim import Extent, GraphNode, Tensor, is_equal, is_static, native
+from onnx_compat.shim import Extent, GraphNode, Tensor, is_equal, is_static
 from onnx_compat.shim.geometry import WindowGeometry, reach
-from onnx_compat_tflite.emitter.base import Attributes
-from onnx_compat_tflite.emitter.control import Control
+from onnx_compat_tflite.emitter import pools, reshaping, transposing, windows
+from onnx_compat_tflite.emitter.builder import Attributes, Builder
+from onnx_compat_tflite.emitter.registry import native
 from onnx_compat_tflite.emitter.windows import SAME, padding_of, raise_parameters
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["ImplicitPadding"]
+__all__ = ["average_pool_same", "conv_same", "max_pool_same"]
 
 
 def _window_geometry(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Attributes) -> WindowGeometry:
@@ -28,13 +29,13 @@ def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> boo
         return False
     if not all(map(is_static, kernel)) or any(is_equal(size, 0) for size in space):
         return False
-    windows = _window_geometry(space, kernel, attributes)
+    geometry = _window_geometry(space, kernel, attributes)
     if attributes.get("auto_pad") == "SAME_UPPER":
         # A stride beyond the kernel would need negative padding: see `padding_of`.
-        return all(reach(k, d) >= s for k, s, d in zip(windows.kernel, windows.strides, windows.dilations))
+        return all(reach(k, d) >= s for k, s, d in zip(geometry.kernel, geometry.strides, geometry.dilations))
     known = [size if is_static(size) else None for size in space]
-    arguments: Any = windows  # the pads are integers, since auto_pad is not SAME_UPPER
-    return windows.padded and padding_of(known, *arguments) == SAME
+    arguments: Any = geometry  # the pads are integers, since auto_pad is not SAME_UPPER
+    return geometry.padded and padding_of(known, *arguments) == SAME
 
 
 def _has_open_padding(x: Tensor, attributes: Attributes) -> bool:
@@ -70,30 +71,38 @@ def _accepts_convolution(_: GraphNode, inputs: Sequence[Any], attributes: Attrib
     return bool(_has_open_padding(x, attributes) and w.known and _is_same(x, w.shape[2:], attributes))
 
 
-class ImplicitPadding(Control):
-    """Emit native operators with the padding SAME. Images are channels-last; filters have the order of the model."""
+@native("AveragePool", _accepts_mean, spatial=True)
+def average_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
+    """Emit AveragePool with the padding SAME."""
+    return _pool_same(builder, "AVERAGE_POOL_2D", x, attributes)
 
-    @native("AveragePool", _accepts_mean, spatial=True)
-    def average_pool_same(self, x: Handle, **attributes: Any) -> Handle:
-        return self._pool_same("AVERAGE_POOL_2D", x, attributes)
 
-    @native("MaxPool", _accepts_maximum, spatial=True)
-    def max_pool_same(self, x: Handle, **attributes: Any) -> Handle:
-        return self._pool_same("MAX_POOL_2D", x, attributes)
+@native("MaxPool", _accepts_maximum, spatial=True)
+def max_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
+    """Emit MaxPool with the padding SAME."""
+    return _pool_same(builder, "MAX_POOL_2D", x, attributes)
 
-    def _pool_same(self, builtin: str, x: Handle, attributes: Attributes) -> Handle:
-        kernel = attributes["kernel_shape"]
-        where = {"kernel": kernel, "strides": attributes.get("strides") or [1] * len(kernel)}
-        if len(kernel) == 1:
-            return self.remove_height(self._add_pool(builtin, self.insert_height(x), SAME, raise_parameters(where)))
-        return self._add_pool(builtin, x, SAME, where)
 
-    @native("Conv", _accepts_convolution, spatial=True)
-    def conv_same(self, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
-        rank, groups = w.rank - 2, attributes.get("group", 1)
-        where = {name: attributes.get(name) or [1] * rank for name in ("strides", "dilations")}
-        space = range(2, w.rank)
-        if groups > 1 and w.dims[1] == 1:
-            depthwise_filter = self.transpose(w, [1, *space, 0])
-            return self.depthwise_conv(x, depthwise_filter, bias, pads=SAME, groups=groups, **where)
-        return self.conv(x, self.transpose(w, [0, *space, 1]), bias, pads=SAME, groups=groups, **where)
+def _pool_same(builder: Builder, builtin: str, x: Handle, attributes: Attributes) -> Handle:
+    kernel = attributes["kernel_shape"]
+    where = {"kernel": kernel, "strides": attributes.get("strides") or [1] * len(kernel)}
+    if len(kernel) == 1:
+        return reshaping.remove_height(
+            builder,
+            pools.add_pool(builder, builtin, reshaping.insert_height(builder, x), SAME, raise_parameters(where)),
+        )
+    return pools.add_pool(builder, builtin, x, SAME, where)
+
+
+@native("Conv", _accepts_convolution, spatial=True)
+def conv_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
+    """Emit Conv with the padding SAME."""
+    rank, groups = w.rank - 2, attributes.get("group", 1)
+    where = {name: attributes.get(name) or [1] * rank for name in ("strides", "dilations")}
+    space = range(2, w.rank)
+    if groups > 1 and w.dims[1] == 1:
+        depthwise_filter = transposing.transpose(builder, w, [1, *space, 0])
+        return windows.depthwise_conv(builder, x, depthwise_filter, bias, pads=SAME, groups=groups, **where)
+    return windows.conv(
+        builder, x, transposing.transpose(builder, w, [0, *space, 1]), bias, pads=SAME, groups=groups, **where
+    )

@@ -1,20 +1,40 @@
 """Convolutions along one, two or three spatial axes: channels last, filters [O, kernel..., I]."""
 
 import itertools
-from functools import partial
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from onnx_compat.shim import UnsupportedError
-from onnx_compat_tflite.emitter.linear import Linear
+from onnx_compat_tflite.emitter import (
+    casting,
+    elementwise,
+    joining,
+    pad,
+    reshaping,
+    runtime_sizes,
+    slicing,
+    transposing,
+)
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive
 from onnx_compat_tflite.subgraph_builder import Handle, Size
 
-__all__ = ["SAME", "Windows", "padding_of"]
+__all__ = [
+    "SAME",
+    "conv",
+    "conv_transpose",
+    "conv_transpose_same",
+    "depthwise_conv",
+    "dilate_filter",
+    "padding_of",
+    "raise_parameters",
+    "result_space",
+    "window_count",
+]
 
 #: A value of `pads`: the kernel computes the padding for ceil(size / stride) windows from the run-time size.
 SAME = "SAME"
-
 Ints = Sequence[int]
 #: The parameters of a window operator by name: strides, dilations, pads or padding, kernel, dims.
 Parameters = Mapping[str, Any]
@@ -52,240 +72,270 @@ def window_count(size: Size, kernel: Size, stride: int, dilation: int) -> Any:
     return max((size - (kernel - 1) * dilation - 1) // stride + 1, 0)
 
 
-class Windows(Linear):
-    """Emit convolutions. A single spatial axis becomes two axes, of which the first has length 1."""
+@primitive
+def conv(
+    builder: Builder,
+    x: Handle,
+    w: Handle,
+    bias: Optional[Handle] = None,
+    *,
+    strides: Ints,
+    dilations: Ints,
+    pads: Pads,
+    groups: int,
+) -> Handle:
+    """Emit a convolution."""
 
-    # -- convolutions ------------------------------------------------------------------------------------------------------
-    def conv(
-        self,
-        x: Handle,
-        w: Handle,
-        bias: Optional[Handle] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int,
-    ) -> Handle:
-        def convolve(x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
-            if len(where["strides"]) == 3:
-                return self._convolve_groups(self._add_conv_3d, x, w, bias, groups, where)
-            if groups > 1 and not self.accepts("CONV_2D", x.dtype, "grouped"):
-                return self._convolve_groups(self._add_conv_2d, x, w, bias, groups, where)
-            return self._add_conv_2d(x, w, bias, **where)
+    def convolve(builder: Builder, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+        if len(where["strides"]) == 3:
+            return _convolve_groups(builder, _add_conv_3d, x, w, bias, groups, where)
+        if groups > 1 and not builder.accepts("CONV_2D", x.dtype, "grouped"):
+            return _convolve_groups(builder, _add_conv_2d, x, w, bias, groups, where)
+        return _add_conv_2d(builder, x, w, bias, **where)
 
-        if not x.is_constant and isinstance(w.dims[-1], int):  # kernels read the number of groups from these channels
-            x = self.refine(x, (*x.dims[:-1], w.dims[-1] * groups))
-        return self._convolve(convolve, 0, x, w, bias, strides=strides, dilations=dilations, pads=pads)
+    if not x.is_constant and isinstance(w.dims[-1], int):  # kernels read the number of groups from these channels
+        x = builder.refine(x, (*x.dims[:-1], w.dims[-1] * groups))
+    return _convolve(builder, x, w, bias, convolve, 0, strides=strides, dilations=dilations, pads=pads)
 
-    def depthwise_conv(
-        self,
-        x: Handle,
-        w: Handle,
-        bias: Optional[Handle] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int,
-    ) -> Handle:
-        if len(strides) == 3:
-            dense = self.transpose(w, [w.rank - 1, *range(1, w.rank - 1), 0])
-            return self.conv(x, dense, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
-        return self._convolve(self._add_depthwise, -1, x, w, bias, strides=strides, dilations=dilations, pads=pads)
 
-    def _convolve(
-        self,
-        method: Callable[..., Handle],
-        channel_axis: int,
-        x: Handle,
-        w: Handle,
-        bias: Optional[Handle],
-        **where: Any,
-    ) -> Handle:
-        """Prepare the operands of a convolution, and call the method that appends the operator.
+@primitive
+def depthwise_conv(
+    builder: Builder,
+    x: Handle,
+    w: Handle,
+    bias: Optional[Handle] = None,
+    *,
+    strides: Ints,
+    dilations: Ints,
+    pads: Pads,
+    groups: int,
+) -> Handle:
+    """Emit a depthwise convolution: each channel is convolved with its own filters."""
+    if len(strides) == 3:
+        dense = transposing.transpose(builder, w, [w.rank - 1, *range(1, w.rank - 1), 0])
+        return conv(builder, x, dense, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
+    return _convolve(builder, x, w, bias, _add_depthwise, -1, strides=strides, dilations=dilations, pads=pads)
 
-        It casts float16, gives a single spatial axis a second axis, adds a zero bias, which the kernels require, and
-        pads. The axis `outward` of the filter has the channels of the result.
-        """
-        if x.dtype == "float16":
-            return self.call_in_float32(partial(self._convolve, method, channel_axis), x, w, bias, **where)
-        if x.dtype != "float32":
-            raise self.kernel_error("CONV_2D", x.dtype)
-        rank = len(where["strides"])
-        if rank not in (1, 2, 3):
-            raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % rank)
-        if rank == 1:
-            result = self._convolve(
-                method, channel_axis, self.insert_height(x), self.insert_height(w), bias, **raise_parameters(where)
-            )
-            return self.remove_height(result)
-        if bias is None:
-            bias = self._zero_bias(self.dim(w, range(w.rank)[channel_axis]))
-        padding = padding_of(x.dims[1:-1], w.dims[1:-1], **where)
-        if padding is None:
-            x = self.pad_known(x, [(0, 0), *where["pads"], (0, 0)])
-            padding = "VALID"
-        space = result_space(x.dims[1:-1], w.dims[1:-1], where, padding)
-        where = {"strides": where["strides"], "dilations": where["dilations"], "padding": padding}
-        dims = (x.dims[0], *space, w.dims[channel_axis])
-        if all(isinstance(size, int) for size in dims) and 0 in dims:  # some kernels end the process for it
-            return Handle.of(np.zeros(dims, x.dtype))
-        return method(x, w, bias, dims=dims, **where)
 
-    def _zero_bias(self, length: Union[int, Handle]) -> Handle:
-        """Return zeros of a length."""
-        if isinstance(length, int):
-            return Handle.of(np.zeros(length, np.float32))
-        return self.add_op("FILL", [self.stack([length]), Handle.of(np.float32(0))], "float32", (None,))
+def _convolve(
+    builder: Builder,
+    x: Handle,
+    w: Handle,
+    bias: Optional[Handle],
+    convolve: Callable[..., Handle],
+    channel_axis: int,
+    **where: Any,
+) -> Handle:
+    """Prepare the operands of a convolution, and call the function `convolve`, which appends the operator.
 
-    def insert_height(self, x: Handle) -> Handle:
-        """Insert an axis of length 1 before a single spatial axis."""
-        dims = (x.dims[0], 1, *x.dims[1:])
-        if x.is_static:
-            return self.reshape_to(x, dims)
-        return self.add_op("EXPAND_DIMS", [x, Handle.of(np.asarray(1, np.int32))], x.dtype, dims)
+    It casts float16, gives a single spatial axis a second axis, adds a zero bias, which the kernels require, and
+    pads. The axis `channel_axis` of the filter has the channels of the result.
+    """
+    if x.dtype == "float16":
+        return casting.call_in_float32(
+            builder, _convolve, x, w, bias, convolve=convolve, channel_axis=channel_axis, **where
+        )
+    if x.dtype != "float32":
+        raise builder.kernel_error("CONV_2D", x.dtype)
+    rank = len(where["strides"])
+    if rank not in (1, 2, 3):
+        raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % rank)
+    if rank == 1:
+        result = _convolve(
+            builder,
+            reshaping.insert_height(builder, x),
+            reshaping.insert_height(builder, w),
+            bias,
+            convolve,
+            channel_axis,
+            **raise_parameters(where),
+        )
+        return reshaping.remove_height(builder, result)
+    if bias is None:
+        bias = _zero_bias(builder, builder.dim(w, range(w.rank)[channel_axis]))
+    padding = padding_of(x.dims[1:-1], w.dims[1:-1], **where)
+    if padding is None:
+        x = pad.pad_known(builder, x, [(0, 0), *where["pads"], (0, 0)])
+        padding = "VALID"
+    space = result_space(x.dims[1:-1], w.dims[1:-1], where, padding)
+    where = {"strides": where["strides"], "dilations": where["dilations"], "padding": padding}
+    dims = (x.dims[0], *space, w.dims[channel_axis])
+    if all(isinstance(size, int) for size in dims) and 0 in dims:  # some kernels end the process for it
+        return Handle.of(np.zeros(dims, x.dtype))
+    return convolve(builder, x, w, bias, dims=dims, **where)
 
-    def remove_height(self, x: Handle) -> Handle:
-        """Remove the axis that `insert_height` inserted."""
-        dims = (x.dims[0], *x.dims[2:])
-        if x.is_static:
-            return self.reshape_to(x, dims)
-        return self.add_op("SQUEEZE", [x], x.dtype, dims, squeeze_dims=[1])
 
-    def _add_conv_2d(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
-        return self.add_op("CONV_2D", [x, w, bias], x.dtype, where["dims"], **_options(where))
+def _zero_bias(builder: Builder, length: Union[int, Handle]) -> Handle:
+    """Return zeros of a length."""
+    if isinstance(length, int):
+        return Handle.of(np.zeros(length, np.float32))
+    return builder.add_op(
+        "FILL", [runtime_sizes.stack(builder, [length]), Handle.of(np.float32(0))], "float32", (None,)
+    )
 
-    def _add_depthwise(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
-        multiplier = _require_known(w.dims[-1]) // _require_known(x.dims[-1])
-        options = dict(_options(where), depth_multiplier=multiplier)
-        return self.add_op("DEPTHWISE_CONV_2D", [x, w, bias], x.dtype, where["dims"], **options)
 
-    def _add_conv_3d(self, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
-        if any(step != 1 for step in where["dilations"]):
-            w = self.dilate_filter(w, where["dilations"])
-        depth, height, width = where["strides"]
-        filters = self.transpose(w, (1, 2, 3, 4, 0))
-        options = {"padding": where["padding"], "stride_d": depth, "stride_h": height, "stride_w": width}
-        return self.add_op("CONV_3D", [x, filters, bias], x.dtype, where["dims"], **options)
+def _add_conv_2d(builder: Builder, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+    return builder.add_op("CONV_2D", [x, w, bias], x.dtype, where["dims"], **_options(where))
 
-    def _convolve_groups(
-        self, method: Callable[..., Handle], x: Handle, w: Handle, bias: Handle, groups: int, where: Parameters
-    ) -> Handle:
-        """Convolve each group of channels, and concatenate the results."""
-        if groups == 1:
-            return method(x, w, bias, **where)
-        channels, filters = _require_known(x.dims[-1]) // groups, _require_known(w.dims[0]) // groups
-        dims = (*where["dims"][:-1], filters)
-        parts: List[Handle] = []
-        for k in range(groups):
-            group_input = self.slice_axis(x, x.rank - 1, k * channels, (k + 1) * channels)
-            filter_and_bias = (
-                self.slice_axis(w, 0, k * filters, (k + 1) * filters),
-                self.slice_axis(bias, 0, k * filters, (k + 1) * filters),
-            )
-            parts.append(method(group_input, *filter_and_bias, **dict(where, dims=dims)))
-        return self.concat(parts, x.rank - 1)
 
-    def dilate_filter(self, w: Handle, dilations: Ints) -> Handle:
-        """Insert zeros between the taps of a filter."""
-        for axis, dilation in enumerate(dilations, 1):
-            taps = _require_known(w.dims[axis])
-            if dilation > 1 and taps > 1:
-                spread_dims = (*w.dims[: axis + 1], 1, *w.dims[axis + 1 :])
-                pads = [(0, 0)] * (axis + 1) + [(0, dilation - 1)] + [(0, 0)] * (w.rank - axis - 1)
-                merged = (*w.dims[:axis], taps * dilation, *w.dims[axis + 1 :])
-                if w.is_constant:
-                    padded = Handle.of(np.pad(w.array.reshape(spread_dims), pads).reshape(merged))
-                else:
-                    padded = self.reshape_to(self.pad_known(self.reshape_to(w, spread_dims), pads), merged)
-                w = self.slice_axis(padded, axis, 0, (taps - 1) * dilation + 1)
-        return w
+def _add_depthwise(builder: Builder, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+    multiplier = _require_known(w.dims[-1]) // _require_known(x.dims[-1])
+    options = dict(_options(where), depth_multiplier=multiplier)
+    return builder.add_op("DEPTHWISE_CONV_2D", [x, w, bias], x.dtype, where["dims"], **options)
 
-    # -- transposed convolutions -------------------------------------------------------------------------------------------
-    def conv_transpose(
-        self,
-        x: Handle,
-        w: Handle,
-        bias: Optional[Handle] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        groups: int,
-        beyond: Optional[Ints] = None,
-    ) -> Handle:
-        """Emit a transposed convolution: the full result, or the padding SAME with `beyond`.
 
-        `beyond` is the length of the result less stride times length of the input, for each axis (see
-        `conv_transpose_same`).
-        """
-        if x.dtype == "float16":
-            where: Any = {"strides": strides, "dilations": dilations, "groups": groups, "beyond": beyond}
-            return self.call_in_float32(self.conv_transpose, x, w, bias, **where)
-        if x.dtype != "float32":
-            raise self.kernel_error("TRANSPOSE_CONV", x.dtype)
-        if len(strides) > 3:
-            raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % len(strides))
-        w = self.dilate_filter(w, dilations)
-        if len(strides) == 1:
-            extra_sizes = None if beyond is None else (0, *beyond)
-            return self.remove_height(
-                self._conv_transpose_groups(
-                    self.insert_height(x), self.insert_height(w), bias, (1, *strides), groups, extra_sizes
+def _add_conv_3d(builder: Builder, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+    if any(step != 1 for step in where["dilations"]):
+        w = dilate_filter(builder, w, where["dilations"])
+    depth, height, width = where["strides"]
+    filters = transposing.transpose(builder, w, (1, 2, 3, 4, 0))
+    options = {"padding": where["padding"], "stride_d": depth, "stride_h": height, "stride_w": width}
+    return builder.add_op("CONV_3D", [x, filters, bias], x.dtype, where["dims"], **options)
+
+
+def _convolve_groups(
+    builder: Builder,
+    convolve: Callable[..., Handle],
+    x: Handle,
+    w: Handle,
+    bias: Handle,
+    groups: int,
+    where: Parameters,
+) -> Handle:
+    """Convolve each group of channels, and concatenate the results."""
+    if groups == 1:
+        return convolve(builder, x, w, bias, **where)
+    channels, filters = _require_known(x.dims[-1]) // groups, _require_known(w.dims[0]) // groups
+    dims = (*where["dims"][:-1], filters)
+    parts: List[Handle] = []
+    for k in range(groups):
+        group_input = slicing.slice_axis(builder, x, x.rank - 1, k * channels, (k + 1) * channels)
+        filter_and_bias = (
+            slicing.slice_axis(builder, w, 0, k * filters, (k + 1) * filters),
+            slicing.slice_axis(builder, bias, 0, k * filters, (k + 1) * filters),
+        )
+        parts.append(convolve(builder, group_input, *filter_and_bias, **dict(where, dims=dims)))
+    return joining.concat(builder, parts, x.rank - 1)
+
+
+def dilate_filter(builder: Builder, w: Handle, dilations: Ints) -> Handle:
+    """Insert zeros between the taps of a filter."""
+    for axis, dilation in enumerate(dilations, 1):
+        taps = _require_known(w.dims[axis])
+        if dilation > 1 and taps > 1:
+            spread_dims = (*w.dims[: axis + 1], 1, *w.dims[axis + 1 :])
+            pads = [(0, 0)] * (axis + 1) + [(0, dilation - 1)] + [(0, 0)] * (w.rank - axis - 1)
+            merged = (*w.dims[:axis], taps * dilation, *w.dims[axis + 1 :])
+            if w.is_constant:
+                padded = Handle.of(np.pad(w.array.reshape(spread_dims), pads).reshape(merged))
+            else:
+                padded = reshaping.reshape_to(
+                    builder, pad.pad_known(builder, reshaping.reshape_to(builder, w, spread_dims), pads), merged
                 )
-            )
-        return self._conv_transpose_groups(x, w, bias, strides, groups, beyond)
+            w = slicing.slice_axis(builder, padded, axis, 0, (taps - 1) * dilation + 1)
+    return w
 
-    def conv_transpose_same(self, x: Handle, w: Handle, bias: Optional[Handle] = None, **params: Any) -> Handle:
-        """Emit the primitive of the pass `transpose_conv_cropping`: a transposed convolution with the padding SAME."""
-        return self.conv_transpose(x, w, bias, **params)
 
-    def _conv_transpose_groups(
-        self, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int, beyond: Optional[Ints]
-    ) -> Handle:
-        """Apply the transposed convolution to each group of channels, and concatenate the results."""
-        where: Any = {"strides": strides, "padding": "VALID" if beyond is None else SAME}
-        if beyond is None:
-            beyond = [_require_known(taps) - stride for taps, stride in zip(w.dims[1:], strides)]
-        factors, extra_sizes = (1, *strides, 0), (0, *beyond, _require_known(w.dims[0]))
-        where["dims"] = [
-            size * factor + extra if isinstance(size, int) else None
-            for size, factor, extra in zip(x.dims, factors, extra_sizes)
-        ]
-        where["shape"] = self._scale_shape(x, factors, extra_sizes)
-        channels = _require_known(x.dims[-1]) // groups
-        parts = []
-        for k in range(groups):
-            group_input = x if groups == 1 else self.slice_axis(x, x.rank - 1, k * channels, (k + 1) * channels)
-            group_filter = w if groups == 1 else self.slice_axis(w, w.rank - 1, k * channels, (k + 1) * channels)
-            parts.append(self._add_transpose_conv(group_input, group_filter, bias if groups == 1 else None, **where))
-        result = self.concat(parts, x.rank - 1)
-        return result if bias is None or groups == 1 else self.add(result, bias)
+@primitive
+def conv_transpose(
+    builder: Builder,
+    x: Handle,
+    w: Handle,
+    bias: Optional[Handle] = None,
+    *,
+    strides: Ints,
+    dilations: Ints,
+    groups: int,
+    beyond: Optional[Ints] = None,
+) -> Handle:
+    """Emit a transposed convolution: the full result, or the padding SAME with `beyond`.
 
-    def _scale_shape(self, x: Handle, factors: Ints, extra_sizes: Ints) -> Handle:
-        """Return the sizes of x as a vector, each times a factor plus an extra size."""
-        if x.is_static:
-            return self.ints(*[size * factor + extra for size, factor, extra in zip(x.dims, factors, extra_sizes)])
-        return self.add(self.mul(self.shape_tensor(x), self.ints(*factors)), self.ints(*extra_sizes))
+    `beyond` is the length of the result less stride times length of the input, for each axis (see
+    `conv_transpose_same`).
+    """
+    if x.dtype == "float16":
+        where: Any = {"strides": strides, "dilations": dilations, "groups": groups, "beyond": beyond}
+        return casting.call_in_float32(builder, conv_transpose, x, w, bias, **where)
+    if x.dtype != "float32":
+        raise builder.kernel_error("TRANSPOSE_CONV", x.dtype)
+    if len(strides) > 3:
+        raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % len(strides))
+    w = dilate_filter(builder, w, dilations)
+    if len(strides) == 1:
+        extra_sizes = None if beyond is None else (0, *beyond)
+        return reshaping.remove_height(
+            builder,
+            _conv_transpose_groups(
+                builder,
+                reshaping.insert_height(builder, x),
+                reshaping.insert_height(builder, w),
+                bias,
+                (1, *strides),
+                groups,
+                extra_sizes,
+            ),
+        )
+    return _conv_transpose_groups(builder, x, w, bias, strides, groups, beyond)
 
-    def _add_transpose_conv(
-        self,
-        x: Handle,
-        w: Handle,
-        bias: Optional[Handle],
-        *,
-        shape: Handle,
-        dims: Sequence[Any],
-        strides: Ints,
-        padding: str,
-    ) -> Handle:
-        options = {"padding": padding, "stride_h": strides[-2], "stride_w": strides[-1]}
-        if len(strides) == 2:
-            operands = [shape, w, x] if bias is None else [shape, w, x, bias]
-            return self.add_op("TRANSPOSE_CONV", operands, x.dtype, dims, **options)
-        filters = self.transpose(w, (1, 2, 3, 0, 4))
-        result = self.add_op("CONV_3D_TRANSPOSE", [shape, filters, x], x.dtype, dims, stride_d=strides[0], **options)
-        return result if bias is None else self.add(result, bias)
+
+@primitive
+def conv_transpose_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = None, **params: Any) -> Handle:
+    """Emit the primitive of the pass `transpose_conv_cropping`: a transposed convolution with the padding SAME."""
+    return conv_transpose(builder, x, w, bias, **params)
+
+
+def _conv_transpose_groups(
+    builder: Builder, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int, beyond: Optional[Ints]
+) -> Handle:
+    """Apply the transposed convolution to each group of channels, and concatenate the results."""
+    where: Any = {"strides": strides, "padding": "VALID" if beyond is None else SAME}
+    if beyond is None:
+        beyond = [_require_known(taps) - stride for taps, stride in zip(w.dims[1:], strides)]
+    factors, extra_sizes = (1, *strides, 0), (0, *beyond, _require_known(w.dims[0]))
+    where["dims"] = [
+        size * factor + extra if isinstance(size, int) else None
+        for size, factor, extra in zip(x.dims, factors, extra_sizes)
+    ]
+    where["shape"] = _scale_shape(builder, x, factors, extra_sizes)
+    channels = _require_known(x.dims[-1]) // groups
+    parts = []
+    for k in range(groups):
+        group_input = x if groups == 1 else slicing.slice_axis(builder, x, x.rank - 1, k * channels, (k + 1) * channels)
+        group_filter = (
+            w if groups == 1 else slicing.slice_axis(builder, w, w.rank - 1, k * channels, (k + 1) * channels)
+        )
+        parts.append(_add_transpose_conv(builder, group_input, group_filter, bias if groups == 1 else None, **where))
+    result = joining.concat(builder, parts, x.rank - 1)
+    return result if bias is None or groups == 1 else elementwise.add(builder, result, bias)
+
+
+def _scale_shape(builder: Builder, x: Handle, factors: Ints, extra_sizes: Ints) -> Handle:
+    """Return the sizes of x as a vector, each times a factor plus an extra size."""
+    if x.is_static:
+        return builder.ints(*[size * factor + extra for size, factor, extra in zip(x.dims, factors, extra_sizes)])
+    return elementwise.add(
+        builder, elementwise.mul(builder, builder.shape_tensor(x), builder.ints(*factors)), builder.ints(*extra_sizes)
+    )
+
+
+def _add_transpose_conv(
+    builder: Builder,
+    x: Handle,
+    w: Handle,
+    bias: Optional[Handle],
+    *,
+    shape: Handle,
+    dims: Sequence[Any],
+    strides: Ints,
+    padding: str,
+) -> Handle:
+    options = {"padding": padding, "stride_h": strides[-2], "stride_w": strides[-1]}
+    if len(strides) == 2:
+        operands = [shape, w, x] if bias is None else [shape, w, x, bias]
+        return builder.add_op("TRANSPOSE_CONV", operands, x.dtype, dims, **options)
+    filters = transposing.transpose(builder, w, (1, 2, 3, 0, 4))
+    result = builder.add_op("CONV_3D_TRANSPOSE", [shape, filters, x], x.dtype, dims, stride_d=strides[0], **options)
+    return result if bias is None else elementwise.add(builder, result, bias)
 
 
 def _require_known(size: Size) -> int:

@@ -49,7 +49,7 @@ def _example(target: Emitter) -> Program:
 def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
     """Replace composed activations by primitives of the TFLite emitter that have a kernel."""
     assert isinstance(target, TFLiteEmitter)
-    finders = [find for builtin, find in _FINDERS if target.kernels.accepts(builtin, "float32")]
+    finders = [find for builtin, find in _FINDERS if target.builder.kernels.accepts(builtin, "float32")]
     return rewrite_region(region, lambda node: _find_activation(node, finders))
 
 
